@@ -2,15 +2,15 @@
 
 use crate::connection::Connections;
 use crate::effect::Effect;
-use crate::event::Event;
-use crate::files::{FileJob, Jobs};
-use crate::headless::Headless;
-use crate::life::{Lives, Watched};
-use crate::lines::{Line, Lines};
+use crate::event::CoreEvent;
+use crate::files::{FileJob, JobSender};
+use crate::headless::Children;
+use crate::life::{ProcessWatcher, WatchOutcome};
+use crate::lines::{WakeSocket, WakeSockets};
 use crate::panes::PaneJob;
 use crate::roster::SpawnId;
-use crate::screen::Screen;
-use crate::watch::{Ask, Missed};
+use crate::screen::DaemonTerminal;
+use crate::watch::{OverflowFlag, WatchCommand};
 use protocol::timestamp::iso8601;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -19,70 +19,72 @@ use tokio::sync::mpsc::UnboundedSender;
 
 /// The daemon's hands.
 #[derive(Debug)]
-pub(crate) struct Hands {
+pub(crate) struct EffectRunner {
     pub(crate) connections: Connections,
-    pub(crate) files: Jobs,
+    pub(crate) files: JobSender,
     pub(crate) panes: Sender<PaneJob>,
-    pub(crate) watch: Sender<Ask>,
-    pub(crate) missed: Missed,
-    pub(crate) events: UnboundedSender<Event>,
-    pub(crate) lines: Lines,
-    pub(crate) lives: Lives,
-    pub(crate) headless: Headless,
+    pub(crate) watcher: Sender<WatchCommand>,
+    pub(crate) overflow: OverflowFlag,
+    pub(crate) events: UnboundedSender<CoreEvent>,
+    pub(crate) wake_sockets: WakeSockets,
+    pub(crate) processes: ProcessWatcher,
+    pub(crate) children: Children,
     /// Joins whose life could not be looked at.
-    pub(crate) unwatched: HashMap<SpawnId, crate::roster::Process>,
+    pub(crate) unwatched_processes: HashMap<SpawnId, crate::roster::Process>,
     /// To the pane that the daemon runs in.
-    pub(crate) screen: Screen,
+    pub(crate) terminal: DaemonTerminal,
 }
 
-impl Hands {
+impl EffectRunner {
     /// Break: the daemon is to end.
-    pub(crate) fn act(&mut self, effect: Effect, wall: u64) -> ControlFlow<()> {
-        failpoint::hit(effect.point());
+    pub(crate) fn run(&mut self, effect: Effect, wall: u64) -> ControlFlow<()> {
+        failpoint::hit(effect.failpoint());
         match effect {
             Effect::Reply { client, response } => {
                 self.connections.send(client, &response);
                 self.connections.close(client);
             }
-            Effect::Tell { conn, word } => self.connections.send(conn, &word),
-            Effect::HangUp { conn } => self.connections.close(conn),
-            Effect::Adopt { conn, spawn, team, name, process } => {
-                if let Some(end) = self.connections.take_line(conn) {
-                    self.lines.put(spawn.clone(), Line { team, name, end });
+            Effect::SendToShim { conn, message: word } => self.connections.send(conn, &word),
+            Effect::CloseConnection { conn } => self.connections.close(conn),
+            Effect::SuperviseShim { conn, spawn, team, name, process } => {
+                if let Some(end) = self.connections.take_wake_socket(conn) {
+                    self.wake_sockets.put(spawn.clone(), WakeSocket { team, name, fd: end });
                 }
-                self.watch_life(spawn, process);
+                self.watch_process(spawn, process);
             }
-            Effect::Watch { spawn, process } => self.watch_life(spawn, process),
-            Effect::WatchLives => {
-                self.headless.reap();
-                let again: Vec<_> = self.unwatched.drain().collect();
-                again.into_iter().for_each(|(spawn, process)| self.watch_life(spawn, process));
+            Effect::WatchProcess { spawn, process } => self.watch_process(spawn, process),
+            Effect::RetryProcessWatches => {
+                self.children.reap();
+                let again: Vec<_> = self.unwatched_processes.drain().collect();
+                again.into_iter().for_each(|(spawn, process)| self.watch_process(spawn, process));
             }
-            Effect::Wake { spawn, rung: false } => self.lines.ring(&spawn),
-            Effect::Wake { rung: true, .. } => {}
-            Effect::KillJoin { spawn } => self.lives.kill(&spawn),
-            Effect::Forget { spawn } => {
-                self.lines.remove(&spawn);
-                self.lives.forget(&spawn);
-                self.unwatched.remove(&spawn);
-                self.headless.reap();
+            Effect::WakeAgent { spawn, is_already_woken: false } => self.wake_sockets.wake(&spawn),
+            Effect::WakeAgent { is_already_woken: true, .. } => {}
+            Effect::KillShim { spawn } => self.processes.kill(&spawn),
+            Effect::CloseHandles { spawn } => {
+                self.wake_sockets.remove(&spawn);
+                self.processes.unwatch(&spawn);
+                self.unwatched_processes.remove(&spawn);
+                self.children.reap();
             }
             // A thread ends only with the daemon.
-            Effect::WatchRoot => drop(self.watch.send(Ask::Root)),
-            Effect::WatchTeam { team } => drop(self.watch.send(Ask::Team(team))),
-            Effect::UnwatchTeam { team } => drop(self.watch.send(Ask::Leave(team))),
-            Effect::SayWatched { probe } => drop(self.watch.send(Ask::Say { probe })),
-            Effect::Mark { mark } => drop(self.watch.send(Ask::Mark(mark))),
-            Effect::File(job) => self.files.give(job),
+            Effect::WatchRoot => drop(self.watcher.send(WatchCommand::WatchRoot)),
+            Effect::WatchTeam { team } => drop(self.watcher.send(WatchCommand::WatchTeam(team))),
+            Effect::UnwatchTeam { team } => drop(self.watcher.send(WatchCommand::UnwatchTeam(team))),
+            Effect::ConfirmWatches { is_probe: probe } => {
+                drop(self.watcher.send(WatchCommand::ConfirmWatches { is_probe: probe }))
+            }
+            Effect::CreateBarrier { mark } => drop(self.watcher.send(WatchCommand::CreateBarrier(mark))),
+            Effect::File(job) => self.files.push(job),
             Effect::Pane(job) => drop(self.panes.send(job)),
             Effect::Worktree(job) => crate::worktrees::begin(job, self.events.clone()),
-            Effect::Launch { spawn, argv, log } => {
-                let result = self.headless.launch(&argv, &log);
-                self.events.send(Event::Launched { spawn, result }).ok();
+            Effect::StartShim { spawn, argv, log } => {
+                let result = self.children.start_shim(&argv, &log);
+                self.events.send(CoreEvent::ShimStarted { spawn, result }).ok();
             }
-            Effect::Ring { text, argv } => {
-                self.screen.ring(&text);
-                self.headless.tell(&argv);
+            Effect::ShowNotice { text, argv } => {
+                self.terminal.show_notice(&text);
+                self.children.run_notifier(&argv);
             }
             Effect::Log(event) => self.log(protocol::event::Event { time: iso8601(wall), ..event }),
             Effect::Exit => return ControlFlow::Break(()),
@@ -90,19 +92,19 @@ impl Hands {
         ControlFlow::Continue(())
     }
 
-    fn watch_life(&mut self, spawn: SpawnId, process: crate::roster::Process) {
-        if self.lives.knows(&spawn) {
+    fn watch_process(&mut self, spawn: SpawnId, process: crate::roster::Process) {
+        if self.processes.is_watching(&spawn) {
             return;
         }
-        match self.lives.watch(&spawn, process) {
-            Watched::Alive => drop(self.unwatched.remove(&spawn)),
-            Watched::Dead => {
-                self.unwatched.remove(&spawn);
-                self.events.send(Event::Died { spawn }).ok();
+        match self.processes.watch(&spawn, process) {
+            WatchOutcome::Alive => drop(self.unwatched_processes.remove(&spawn)),
+            WatchOutcome::Dead => {
+                self.unwatched_processes.remove(&spawn);
+                self.events.send(CoreEvent::ProcessDied { spawn }).ok();
             }
-            Watched::Unknown(error) => {
+            WatchOutcome::Unknown(error) => {
                 tracing::warn!("cannot watch process {}, and try again later: {error}", process.pid);
-                self.unwatched.insert(spawn, process);
+                self.unwatched_processes.insert(spawn, process);
             }
         }
     }
@@ -113,8 +115,8 @@ impl Hands {
         let line = event.to_text();
         tracing::info!("{line}");
         let clock = event.time.get(11..19).unwrap_or_default();
-        self.screen.show(format!("{clock} {line}"));
+        self.terminal.print_line(format!("{clock} {line}"));
         let json = serde_json::to_string(&event).expect("an event has nothing that JSON cannot hold");
-        self.files.give(FileJob::Log(json));
+        self.files.push(FileJob::AppendEvent(json));
     }
 }

@@ -43,7 +43,7 @@ pub(crate) struct Args {
     pub(crate) check: bool,
     /// Tell people of a turn that writes nothing for so long, as in 90s, 10m or 2h; 0s: never
     #[arg(long, value_name = "D", default_value = "10m", value_parser = duration::parse)]
-    pub(crate) stuck: Duration,
+    pub(crate) no_output_after: Duration,
     /// Log more
     #[arg(short, long)]
     pub(crate) verbose: bool,

@@ -4,7 +4,7 @@
 //! [`protocol::control::frame`] allows, and it comes within seconds; answers are taken, too. Who breaks that is hung up
 //! on, and nobody else notices.
 
-use crate::event::{ConnId, Event};
+use crate::event::{ConnId, CoreEvent};
 use crate::roster::Process;
 use protocol::control::framing::{LineAssembler, MAX_LINE_BYTES, encode};
 use protocol::control::{Call, FromShim, Request};
@@ -24,17 +24,17 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 /// At most so many connections at once: agents' joins, clients, and room.
-const CONNECTIONS: usize = 512;
+const MAX_CONNECTIONS: usize = 512;
 /// How long an object may take from its first byte to its last, and the first one from the connection on.
-const SPEAKING: Duration = Duration::from_secs(5);
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// So many bytes of answers may wait for a peer: several of the largest.
-const UNTAKEN: usize = 4 * protocol::control::framing::MAX_OBJECT_BYTES;
+const MAX_UNREAD_BYTES: usize = 4 * protocol::control::framing::MAX_OBJECT_BYTES;
 /// How long a last answer may take to be taken.
-const FLUSH: Duration = Duration::from_millis(500);
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What is to be written, or the end.
 #[derive(Debug)]
-enum Out {
+enum Outgoing {
     Lines(Vec<u8>),
     Close,
 }
@@ -42,42 +42,42 @@ enum Out {
 /// The open connections, for whoever has an answer.
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
-    out: HashMap<ConnId, Writer>,
+    writers: HashMap<ConnId, ConnectionWriter>,
     /// Closed by us, with something perhaps still on its way.
     closing: Vec<JoinHandle<()>>,
     /// The far ends of wake lines, as they came with a hello.
-    lines: FarEnds,
+    pending_wake_sockets: PendingWakeSockets,
 }
 
 /// A connection's writing side.
 #[derive(Debug)]
-struct Writer {
-    queue: UnboundedSender<Out>,
+struct ConnectionWriter {
+    queue: UnboundedSender<Outgoing>,
     task: JoinHandle<()>,
     stream: Arc<UnixStream>,
     /// Bytes that were given to the task and that the peer has not taken.
-    waiting: Arc<AtomicUsize>,
+    unread_bytes: Arc<AtomicUsize>,
 }
 
-impl Writer {
+impl ConnectionWriter {
     /// A peer that asks and never reads what it is answered is hung up on.
     fn send(&self, conn: ConnId, lines: Vec<u8>) {
-        if self.waiting.fetch_add(lines.len(), Ordering::Relaxed) + lines.len() > UNTAKEN {
+        if self.unread_bytes.fetch_add(lines.len(), Ordering::Relaxed) + lines.len() > MAX_UNREAD_BYTES {
             tracing::warn!(conn, "a peer takes none of its answers: hung up on");
             self.task.abort();
             rustix::net::shutdown(&*self.stream, rustix::net::Shutdown::Both).ok();
         } else {
-            self.queue.send(Out::Lines(lines)).ok();
+            self.queue.send(Outgoing::Lines(lines)).ok();
         }
     }
 }
 
-type FarEnds = Arc<Mutex<HashMap<ConnId, OwnedFd>>>;
+type PendingWakeSockets = Arc<Mutex<HashMap<ConnId, OwnedFd>>>;
 
 impl Connections {
     /// Answers; a connection that is gone has nobody to hear it.
     pub(crate) fn send<T: Serialize>(&self, conn: ConnId, value: &T) {
-        match (self.out.get(&conn), encode(value)) {
+        match (self.writers.get(&conn), encode(value)) {
             (Some(writer), Ok(lines)) => writer.send(conn, lines),
             (None, _) => tracing::debug!(conn, "nobody is left to hear the answer"),
             (_, Err(error)) => tracing::error!(conn, "cannot write an answer: {error}"),
@@ -86,53 +86,65 @@ impl Connections {
 
     /// Closes after what has been sent.
     pub(crate) fn close(&mut self, conn: ConnId) {
-        if let Some(writer) = self.out.remove(&conn) {
-            writer.queue.send(Out::Close).ok();
+        if let Some(writer) = self.writers.remove(&conn) {
+            writer.queue.send(Outgoing::Close).ok();
             self.closing.push(writer.task);
         }
     }
 
     /// Closes all, once what has been sent is on its way. A peer that does not read can't hold the daemon.
     pub(crate) async fn flush(&mut self) {
-        let open: Vec<ConnId> = self.out.keys().copied().collect();
+        let open: Vec<ConnId> = self.writers.keys().copied().collect();
         open.into_iter().for_each(|conn| self.close(conn));
         for task in self.closing.drain(..) {
-            tokio::time::timeout(FLUSH, task).await.ok();
+            tokio::time::timeout(FLUSH_TIMEOUT, task).await.ok();
         }
     }
 
     /// Forgets a connection that closed by itself.
-    pub(crate) fn forget(&mut self, conn: ConnId) {
-        self.out.remove(&conn);
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).remove(&conn);
+    pub(crate) fn remove(&mut self, conn: ConnId) {
+        self.writers.remove(&conn);
+        self.pending_wake_sockets.lock().unwrap_or_else(PoisonError::into_inner).remove(&conn);
     }
 
     /// The wake line that came over this connection.
-    pub(crate) fn take_line(&self, conn: ConnId) -> Option<OwnedFd> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).remove(&conn)
+    pub(crate) fn take_wake_socket(&self, conn: ConnId) -> Option<OwnedFd> {
+        self.pending_wake_sockets.lock().unwrap_or_else(PoisonError::into_inner).remove(&conn)
     }
 
     /// Those too that are only waited for to take a last answer.
     fn count(&mut self) -> usize {
         self.closing.retain(|task| !task.is_finished());
-        self.out.len() + self.closing.len()
+        self.writers.len() + self.closing.len()
     }
 
     /// Takes up a new connection, if its peer is of our user.
-    pub(crate) fn admit(&mut self, conn: ConnId, stream: UnixStream, events: &UnboundedSender<Event>) {
+    pub(crate) fn accept_connection(
+        &mut self,
+        conn: ConnId,
+        stream: UnixStream,
+        events: &UnboundedSender<CoreEvent>,
+    ) {
         let peer = stream.peer_cred();
         let ours = peer.as_ref().is_ok_and(|peer| peer.uid() == nix::unistd::geteuid().as_raw());
         let pid = peer.ok().and_then(|peer| peer.pid()).and_then(|pid| u32::try_from(pid).ok());
-        let (true, Some(pid)) = (ours && self.count() < CONNECTIONS, pid) else {
+        let (true, Some(pid)) = (ours && self.count() < MAX_CONNECTIONS, pid) else {
             return tracing::warn!(conn, "a connection was refused");
         };
         let (queue, lines) = unbounded_channel();
         let stream = Arc::new(stream);
         let waiting = Arc::new(AtomicUsize::new(0));
         let task = tokio::spawn(write(stream.clone(), lines, waiting.clone()));
-        self.out.insert(conn, Writer { queue, task, stream: stream.clone(), waiting });
-        let reader =
-            Reader { conn, pid, stream, lines: self.lines.clone(), events: events.clone(), joined: false };
+        self.writers
+            .insert(conn, ConnectionWriter { queue, task, stream: stream.clone(), unread_bytes: waiting });
+        let reader = ConnectionReader {
+            conn,
+            pid,
+            stream,
+            lines: self.pending_wake_sockets.clone(),
+            events: events.clone(),
+            is_shim: false,
+        };
         tokio::spawn(reader.run());
     }
 }
@@ -160,8 +172,8 @@ pub(crate) async fn accept(listener: UnixListener, admit: UnboundedSender<UnixSt
 }
 
 /// Who can't be answered is hung up on: it would wait for ever.
-async fn write(stream: Arc<UnixStream>, mut queue: UnboundedReceiver<Out>, waiting: Arc<AtomicUsize>) {
-    while let Some(Out::Lines(lines)) = queue.recv().await {
+async fn write(stream: Arc<UnixStream>, mut queue: UnboundedReceiver<Outgoing>, waiting: Arc<AtomicUsize>) {
+    while let Some(Outgoing::Lines(lines)) = queue.recv().await {
         failpoint::hit("connection.write");
         if write_all(&stream, &lines).await.is_err() {
             break;
@@ -184,30 +196,30 @@ async fn write_all(stream: &UnixStream, mut bytes: &[u8]) -> std::io::Result<()>
 }
 
 /// One connection's reading side.
-struct Reader {
+struct ConnectionReader {
     conn: ConnId,
     pid: u32,
     stream: Arc<UnixStream>,
-    lines: FarEnds,
-    events: UnboundedSender<Event>,
-    joined: bool,
+    lines: PendingWakeSockets,
+    events: UnboundedSender<CoreEvent>,
+    is_shim: bool,
 }
 
-impl Reader {
+impl ConnectionReader {
     async fn run(mut self) {
         if let Err(reason) = self.read().await {
             tracing::debug!(conn = self.conn, "connection closed: {reason}");
         }
-        self.events.send(Event::Closed { conn: self.conn }).ok();
+        self.events.send(CoreEvent::ConnectionClosed { conn: self.conn }).ok();
     }
 
     async fn read(&mut self) -> Result<(), Box<dyn std::error::Error>> {
         let mut assembler = LineAssembler::default();
         let mut pending = Vec::new();
         let mut buffer = vec![0; 16 * 1024];
-        let mut due = Some(Instant::now() + SPEAKING);
+        let mut due = Some(Instant::now() + MESSAGE_TIMEOUT);
         loop {
-            let read = within(due, self.receive(&mut buffer)).await?;
+            let read = read_with_timeout(due, self.receive(&mut buffer)).await?;
             if read == 0 {
                 return Ok(());
             }
@@ -215,7 +227,7 @@ impl Reader {
             while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = pending.drain(..=end).collect();
                 if let Some(text) = assembler.push_line(std::str::from_utf8(&line[..end])?)? {
-                    self.object(&text)?;
+                    self.handle_message(&text)?;
                     due = None;
                 }
             }
@@ -223,7 +235,7 @@ impl Reader {
                 return Err("a line of over 64 KiB".into());
             }
             if !pending.is_empty() || assembler.is_incomplete() {
-                due.get_or_insert_with(|| Instant::now() + SPEAKING);
+                due.get_or_insert_with(|| Instant::now() + MESSAGE_TIMEOUT);
             }
         }
     }
@@ -247,22 +259,22 @@ impl Reader {
             .await
     }
 
-    fn object(&mut self, text: &str) -> Result<(), Box<dyn std::error::Error>> {
+    fn handle_message(&mut self, text: &str) -> Result<(), Box<dyn std::error::Error>> {
         failpoint::hit("connection.heard");
         let conn = self.conn;
-        let event = if self.joined {
-            Event::JoinSaid { conn, said: serde_json::from_str::<FromShim>(text)? }
+        let event = if self.is_shim {
+            CoreEvent::ShimReported { conn, report: serde_json::from_str::<FromShim>(text)? }
         } else {
             let call: Call = match serde_json::from_str(text) {
                 Ok(call) => call,
-                Err(error) => return Ok(self.events.send(unreadable(conn, text, &error))?),
+                Err(error) => return Ok(self.events.send(invalid_call(conn, text, &error))?),
             };
             match call.request {
                 Request::ConnectShim(hello) => {
-                    self.joined = true;
-                    Event::Joined { conn, hello, process: process(self.pid)? }
+                    self.is_shim = true;
+                    CoreEvent::ShimConnected { conn, hello, peer: peer_process(self.pid)? }
                 }
-                _ => Event::Request { client: conn, call: Box::new(call) },
+                _ => CoreEvent::ClientCall { client: conn, call: Box::new(call) },
             }
         };
         self.events.send(event)?;
@@ -271,7 +283,7 @@ impl Reader {
 }
 
 /// None is due between two objects: whoever has asked may wait for its answer as long as it likes.
-async fn within(
+async fn read_with_timeout(
     due: Option<Instant>,
     receive: impl Future<Output = std::io::Result<usize>>,
 ) -> std::io::Result<usize> {
@@ -282,17 +294,17 @@ async fn within(
 }
 
 /// Another release's request may hold what we can't read; its version we can.
-fn unreadable(client: ConnId, text: &str, error: &serde_json::Error) -> Event {
+fn invalid_call(client: ConnId, text: &str, error: &serde_json::Error) -> CoreEvent {
     #[derive(serde::Deserialize)]
     struct Version {
         v: u32,
     }
     let version = serde_json::from_str(text).ok().map(|version: Version| version.v);
-    Event::Unreadable { client, version, why: error.to_string() }
+    CoreEvent::InvalidCall { client, version, error: error.to_string() }
 }
 
 /// The process behind a pid, while it lives.
-fn process(pid: u32) -> Result<Process, Box<dyn std::error::Error>> {
+fn peer_process(pid: u32) -> Result<Process, Box<dyn std::error::Error>> {
     let start = crate::life::start_time(pid)?.ok_or("a peer that ended while it spoke")?;
     Ok(Process { pid, start_time: start })
 }
@@ -307,11 +319,11 @@ mod tests {
         let mut connections = Connections::default();
         let admit = |connections: &mut Connections, conn| {
             let (ours, theirs) = UnixStream::pair().unwrap();
-            connections.admit(conn, ours, &events);
-            (connections.out.contains_key(&conn), theirs)
+            connections.accept_connection(conn, ours, &events);
+            (connections.writers.contains_key(&conn), theirs)
         };
         let (taken, wait) = tokio::sync::watch::channel(());
-        for _ in 0..CONNECTIONS {
+        for _ in 0..MAX_CONNECTIONS {
             let mut wait = wait.clone();
             connections.closing.push(tokio::spawn(async move { drop(wait.changed().await) }));
         }

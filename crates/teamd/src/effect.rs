@@ -3,8 +3,8 @@
 use crate::event::ConnId;
 use crate::files::FileJob;
 use crate::panes::PaneJob;
-use crate::roster::{Process, Record, SpawnId};
-use crate::worktrees::TreeJob;
+use crate::roster::{AgentRecord, Process, SpawnId};
+use crate::worktrees::WorktreeJob;
 use protocol::control::{Response, ToShim};
 use protocol::event::{Event, EventKind};
 use protocol::name::{AgentName, TeamName};
@@ -16,22 +16,22 @@ pub(crate) enum Effect {
     /// Answer a client, and close.
     Reply { client: ConnId, response: Response },
     /// Tell a join.
-    Tell { conn: ConnId, word: ToShim },
+    SendToShim { conn: ConnId, message: ToShim },
     /// Hang up on somebody who has no business here.
-    HangUp { conn: ConnId },
+    CloseConnection { conn: ConnId },
     /// The wake line that came over this connection is this agent's from now on; watch its join's life.
-    Adopt { conn: ConnId, spawn: SpawnId, team: TeamName, name: AgentName, process: Process },
+    SuperviseShim { conn: ConnId, spawn: SpawnId, team: TeamName, name: AgentName, process: Process },
     /// Watch the life of a join that we know from the roster alone.
-    Watch { spawn: SpawnId, process: Process },
+    WatchProcess { spawn: SpawnId, process: Process },
     /// Try again to watch the joins that could not be watched.
-    WatchLives,
+    RetryProcessWatches,
     /// "Look": one byte on the agent's wake line. `rung`: the watcher has given it that already, and a hook of it that waits
     /// is all that is left to wake.
-    Wake { spawn: SpawnId, rung: bool },
+    WakeAgent { spawn: SpawnId, is_already_woken: bool },
     /// End a join that does not listen.
-    KillJoin { spawn: SpawnId },
+    KillShim { spawn: SpawnId },
     /// Drop the agent's descriptors.
-    Forget { spawn: SpawnId },
+    CloseHandles { spawn: SpawnId },
     /// Watch the root anew, and no team yet.
     WatchRoot,
     /// Watch the team's directories, or leave them.
@@ -39,19 +39,19 @@ pub(crate) enum Effect {
     /// The team is gone.
     UnwatchTeam { team: TeamName },
     /// Say so once all is watched that was to be until now.
-    SayWatched { probe: bool },
+    ConfirmWatches { is_probe: bool },
     /// Put a mark behind what has been written, for the watcher to tell of.
-    Mark { mark: u64 },
+    CreateBarrier { mark: u64 },
     /// For the files thread.
     File(FileJob),
     /// For the panes thread.
     Pane(PaneJob),
     /// Something to do with git, on a thread of its own.
-    Worktree(TreeJob),
+    Worktree(WorktreeJob),
     /// A process without a pane, with join in it.
-    Launch { spawn: SpawnId, argv: Vec<String>, log: PathBuf },
+    StartShim { spawn: SpawnId, argv: Vec<String>, log: PathBuf },
     /// Told to people who are elsewhere: rung, and `argv` has their own command tell it.
-    Ring { text: String, argv: Vec<String> },
+    ShowNotice { text: String, argv: Vec<String> },
     /// For the event log and the daemon's own pane; the time is filled in when it is written.
     Log(Event),
     /// End the loop.
@@ -60,48 +60,48 @@ pub(crate) enum Effect {
 
 impl Effect {
     /// The crash point ahead of it.
-    pub(crate) fn point(&self) -> &'static str {
+    pub(crate) fn failpoint(&self) -> &'static str {
         match self {
             Effect::Reply { .. } => "act.reply",
-            Effect::Tell { .. } => "act.tell",
-            Effect::HangUp { .. } => "act.hang-up",
-            Effect::Adopt { .. } => "act.adopt",
-            Effect::Watch { .. } | Effect::WatchLives => "act.watch",
-            Effect::Wake { .. } => "act.wake",
-            Effect::KillJoin { .. } => "act.kill",
-            Effect::Forget { .. } => "act.forget",
+            Effect::SendToShim { .. } => "act.tell",
+            Effect::CloseConnection { .. } => "act.hang-up",
+            Effect::SuperviseShim { .. } => "act.adopt",
+            Effect::WatchProcess { .. } | Effect::RetryProcessWatches => "act.watch",
+            Effect::WakeAgent { .. } => "act.wake",
+            Effect::KillShim { .. } => "act.kill",
+            Effect::CloseHandles { .. } => "act.forget",
             Effect::WatchRoot
             | Effect::WatchTeam { .. }
             | Effect::UnwatchTeam { .. }
-            | Effect::SayWatched { .. } => "act.watch-team",
-            Effect::Mark { .. } => "act.mark",
+            | Effect::ConfirmWatches { .. } => "act.watch-team",
+            Effect::CreateBarrier { .. } => "act.mark",
             Effect::File(_) => "act.file",
             Effect::Pane(_) => "act.pane",
             Effect::Worktree(_) => "act.worktree",
-            Effect::Launch { .. } => "act.launch",
-            Effect::Ring { .. } => "act.ring",
+            Effect::StartShim { .. } => "act.launch",
+            Effect::ShowNotice { .. } => "act.ring",
             Effect::Log(_) => "act.log",
             Effect::Exit => "act.exit",
         }
     }
 
     /// A wake by the loop.
-    pub(crate) fn wake(spawn: &SpawnId) -> Effect {
-        Effect::Wake { spawn: spawn.clone(), rung: false }
+    pub(crate) fn wake_agent(spawn: &SpawnId) -> Effect {
+        Effect::WakeAgent { spawn: spawn.clone(), is_already_woken: false }
     }
 
     /// An event of the daemon's own.
-    pub(crate) fn of_daemon(what: EventKind) -> Effect {
+    pub(crate) fn log_daemon(what: EventKind) -> Effect {
         Effect::Log(Event::for_daemon(what))
     }
 
     /// An event of a team.
-    pub(crate) fn of_team(team: &TeamName, what: EventKind) -> Effect {
+    pub(crate) fn log_team(team: &TeamName, what: EventKind) -> Effect {
         Effect::Log(Event::for_team(team, what))
     }
 
     /// An event of a member.
-    pub(crate) fn of_agent(record: &Record, what: EventKind) -> Effect {
+    pub(crate) fn log_member(record: &AgentRecord, what: EventKind) -> Effect {
         Effect::Log(Event::for_member(&record.team, &record.name, what))
     }
 }

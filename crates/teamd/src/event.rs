@@ -1,9 +1,9 @@
 //! What wakes the loop, and nothing else does: one closed enum, one line per arm in [`crate::step`].
 
-use crate::files::FileDone;
-use crate::panes::PaneDone;
+use crate::files::FileResult;
+use crate::panes::PaneResult;
 use crate::roster::{Process, SpawnId};
-use crate::worktrees::TreeDone;
+use crate::worktrees::WorktreeResult;
 use protocol::control::{Call, FromShim, ShimHello};
 use protocol::error::ErrorReport;
 use protocol::id::TaskId;
@@ -14,51 +14,51 @@ pub(crate) type ConnId = u64;
 
 /// Everything that can happen to the daemon.
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum CoreEvent {
     /// A client asked.
-    Request { client: ConnId, call: Box<Call> },
+    ClientCall { client: ConnId, call: Box<Call> },
     /// A client asked something that is no request of ours.
-    Unreadable { client: ConnId, version: Option<u32>, why: String },
+    InvalidCall { client: ConnId, version: Option<u32>, error: String },
     /// A process without a pane was started for an agent, or could not be.
-    Launched { spawn: SpawnId, result: Result<u32, ErrorReport> },
+    ShimStarted { spawn: SpawnId, result: Result<u32, ErrorReport> },
     /// A pane's first process said who it is; `process` is the kernel's word.
-    Joined { conn: ConnId, hello: ShimHello, process: Process },
+    ShimConnected { conn: ConnId, hello: ShimHello, peer: Process },
     /// It reported.
-    JoinSaid { conn: ConnId, said: FromShim },
+    ShimReported { conn: ConnId, report: FromShim },
     /// A connection closed: of a join a hint, of a client the end of its interest.
-    Closed { conn: ConnId },
+    ConnectionClosed { conn: ConnId },
     /// The pidfd of a join says that it is dead: the proof.
-    Died { spawn: SpawnId },
+    ProcessDied { spawn: SpawnId },
     /// Somebody wrote this inbox; the name is that of the file. `rung`: its owner was woken by whoever saw that.
-    InboxChanged { team: TeamName, inbox: String, rung: bool },
+    InboxChanged { team: TeamName, inbox: String, is_owner_woken: bool },
     /// Somebody wrote a task.
-    TasksChanged { team: TeamName, task: TaskId },
+    TaskChanged { team: TeamName, task: TaskId },
     /// Somebody wrote the team's config.json, maybe we.
     ConfigChanged { team: TeamName },
     /// A team of one of Claude Code's sessions came, went, or got a directory.
-    SessionChanged { team: TeamName },
+    SessionTeamChanged { team: TeamName },
     /// Our own probe was told: events arrive on this file system.
-    WatchProven,
+    ProbeSeen,
     /// The watcher has told of all that was written before this mark.
-    Marked { mark: u64 },
+    BarrierReached { mark: u64 },
     /// No mark can be made.
-    Unmarked,
+    BarrierFailed,
     /// All is watched that was to be: now it can be looked at. `probe`: and seen whether events arrive.
-    Watched { probe: bool },
+    WatchesAdded { is_probe: bool },
     /// A directory can't be watched: no more watches are to be had, say.
-    Unwatched,
+    WatchFailed,
     /// The root's directories were removed or moved: it was opened anew, or can't be.
-    Root(Result<(), ErrorReport>),
+    RootReopened(Result<(), ErrorReport>),
     /// The watcher lost events: look everywhere.
-    Overflow,
+    WatcherOverflow,
     /// The files thread finished a job.
-    Filed(FileDone),
+    FileJobDone(FileResult),
     /// The panes thread finished a job.
-    Paned(PaneDone),
+    PaneJobDone(PaneResult),
     /// A thread has finished with a worktree.
-    Worktree(TreeDone),
+    WorktreeJobDone(WorktreeResult),
     /// The nearest deadline passed.
-    Deadline,
+    DeadlineReached,
     /// SIGTERM, SIGINT or SIGHUP.
     Signal(&'static str),
 }

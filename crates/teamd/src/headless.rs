@@ -4,7 +4,7 @@
 //! of its join, which also leaves our terminal's session. Their deaths are told by pidfd like those of all joins;
 //! here they are only collected.
 
-use crate::limits::Limits;
+use crate::limits::SavedLimits;
 use protocol::error::ErrorReport;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
@@ -13,19 +13,19 @@ use std::process::{Child, Command, Stdio};
 
 /// Our children.
 #[derive(Debug)]
-pub(crate) struct Headless {
+pub(crate) struct Children {
     children: Vec<Child>,
-    limits: Limits,
+    limits: SavedLimits,
 }
 
-impl Headless {
+impl Children {
     /// Nobody yet. `limits`: what they are to have.
-    pub(crate) fn new(limits: Limits) -> Headless {
-        Headless { children: Vec::new(), limits }
+    pub(crate) fn new(limits: SavedLimits) -> Children {
+        Children { children: Vec::new(), limits }
     }
 
     /// Starts `argv`; the directory of `log` is made first. Gives the pid.
-    pub(crate) fn launch(&mut self, argv: &[String], log: &Path) -> Result<u32, ErrorReport> {
+    pub(crate) fn start_shim(&mut self, argv: &[String], log: &Path) -> Result<u32, ErrorReport> {
         if let Some(directory) = log.parent() {
             let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
             made.map_err(|error| ErrorReport::from_io("make", directory, &error))?;
@@ -39,13 +39,13 @@ impl Headless {
         failpoint::hit("headless.started");
         let pid = child.id();
         // Its agent does not begin before the green light.
-        self.limits.give_back(pid);
+        self.limits.restore_for_child(pid);
         self.children.push(child);
         Ok(pid)
     }
 
     /// Starts a program that tells a person something, and ends by itself. Where it can't be started, all goes on.
-    pub(crate) fn tell(&mut self, argv: &[String]) {
+    pub(crate) fn run_notifier(&mut self, argv: &[String]) {
         self.reap();
         let (program, arguments) = argv.split_first().expect("a command line of ours has a program");
         let mut command = Command::new(program);

@@ -13,41 +13,43 @@ use std::time::Duration;
 use store::Root;
 
 /// The longest path that a socket can have, on Linux; macOS takes 103.
-const SOCKET_PATH: usize = 103;
+const MAX_SOCKET_PATH: usize = 103;
 
 /// What is looked for again is so then.
-const MOMENT: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// So many moments the holder of the lock has to write its pid into it.
-const NAMED: u32 = 50;
+const HOLDER_PID_POLLS: u32 = 50;
 
 /// So many moments one that was killed has until all that it held is free: its descriptors are closed one after the
 /// other, and what it had just forked has them until it is another program.
-const DEAD: u32 = 200;
+const DEAD_HOLDER_POLLS: u32 = 200;
 
 /// So many one whose socket is still there.
-const SERVED: u32 = 20;
+const SERVING_HOLDER_POLLS: u32 = 20;
 
 /// Held for the daemon's life. Never deleted: a lock on a deleted file excludes nobody.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub(crate) struct InstanceLock {
     _file: File,
 }
 
-impl Lock {
+impl InstanceLock {
     /// # Errors
     /// `NoDaemon` (exit 69) naming the other daemon's pid.
-    pub(crate) fn take(path: &Path, root: &Path, socket: &Path) -> Result<Lock, ErrorReport> {
+    pub(crate) fn acquire(path: &Path, root: &Path, socket: &Path) -> Result<InstanceLock, ErrorReport> {
         let io = |verb: &str, error: &std::io::Error| ErrorReport::from_io(verb, path, error);
         let open = File::options().create(true).truncate(false).read(true).write(true).mode(0o600).open(path);
         let mut file = open.map_err(|error| io("open", &error))?;
         let mut locked = file.try_lock();
-        if matches!(locked, Err(TryLockError::WouldBlock)) && has_ended(holder(&mut file), socket) {
+        if matches!(locked, Err(TryLockError::WouldBlock))
+            && has_holder_exited(read_holder_pid(&mut file), socket)
+        {
             locked = file.try_lock();
         }
         match locked {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(runs_already(&mut file, root)),
+            Err(TryLockError::WouldBlock) => return Err(already_running_error(&mut file, root)),
             Err(TryLockError::Error(error)) => return Err(io("lock", &error)),
         }
         failpoint::hit("instance.locked");
@@ -55,30 +57,30 @@ impl Lock {
         let written =
             file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(pid.as_bytes()));
         written.map_err(|error| io("write", &error))?;
-        Ok(Lock { _file: file })
+        Ok(InstanceLock { _file: file })
     }
 }
 
 /// Who holds the lock, as it wrote itself: it does so a moment after it has it, and until then the file has the name of
 /// one that is dead, or nobody's. A process that can't be seen from here is named as well, after that moment.
-fn named(file: &mut File) -> Option<i32> {
+fn wait_for_holder_pid(file: &mut File) -> Option<i32> {
     let lives =
         |pid: &i32| Pid::from_raw(*pid).is_some_and(|pid| pidfd_open(pid, PidfdFlags::empty()).is_ok());
-    for _ in 0..NAMED {
-        if let Some(pid) = holder(file).filter(lives) {
+    for _ in 0..HOLDER_PID_POLLS {
+        if let Some(pid) = read_holder_pid(file).filter(lives) {
             return Some(pid);
         }
-        moment();
+        wait_briefly();
     }
-    holder(file)
+    read_holder_pid(file)
 }
 
-fn moment() {
-    poll(&mut [], Timespec::try_from(MOMENT).ok().as_ref()).ok();
+fn wait_briefly() {
+    poll(&mut [], Timespec::try_from(POLL_INTERVAL).ok().as_ref()).ok();
 }
 
 /// What the file says.
-fn holder(file: &mut File) -> Option<i32> {
+fn read_holder_pid(file: &mut File) -> Option<i32> {
     let mut pid = String::new();
     file.rewind().and_then(|()| file.read_to_string(&mut pid)).ok()?;
     pid.trim().parse().ok()
@@ -87,21 +89,21 @@ fn holder(file: &mut File) -> Option<i32> {
 /// A daemon that was just killed holds its lock, and even its socket, for a moment. One whose socket nobody serves is on its
 /// way out, and gets longer; or it is on its way in, and once it serves it is there: who waited on would take its place at
 /// the next `down`, unasked.
-fn has_ended(pid: Option<i32>, socket: &Path) -> bool {
+fn has_holder_exited(pid: Option<i32>, socket: &Path) -> bool {
     let Some(pid) = pid.and_then(Pid::from_raw) else { return false };
     let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
     let serves = || UnixStream::connect(socket).is_ok();
     if serves() {
-        return ends(&pidfd, SERVED);
+        return exits_within(&pidfd, SERVING_HOLDER_POLLS);
     }
-    (0..DEAD)
-        .find_map(|_| ends(&pidfd, 1).then_some(true).or_else(|| serves().then_some(false)))
+    (0..DEAD_HOLDER_POLLS)
+        .find_map(|_| exits_within(&pidfd, 1).then_some(true).or_else(|| serves().then_some(false)))
         .unwrap_or(false)
 }
 
 /// Whether it does within so many moments.
-fn ends(pidfd: &OwnedFd, moments: u32) -> bool {
-    let span = Timespec::try_from(MOMENT * moments).ok();
+fn exits_within(pidfd: &OwnedFd, moments: u32) -> bool {
+    let span = Timespec::try_from(POLL_INTERVAL * moments).ok();
     poll(&mut [PollFd::new(pidfd, PollFlags::IN)], span.as_ref()).is_ok_and(|ready| ready > 0)
 }
 
@@ -110,12 +112,12 @@ fn ends(pidfd: &OwnedFd, moments: u32) -> bool {
 ///
 /// # Errors
 /// `NoDaemon` (exit 69).
-pub(crate) fn hold(root: &Root) -> Result<(), ErrorReport> {
-    for _ in 0..DEAD {
+pub(crate) fn lock_root(root: &Root) -> Result<(), ErrorReport> {
+    for _ in 0..DEAD_HOLDER_POLLS {
         if root.try_lock().map_err(ErrorReport::from)? {
             return Ok(());
         }
-        moment();
+        wait_briefly();
     }
     let message =
         format!("cannot supervise {}: a teamd does already, from other directories", root.path().display());
@@ -123,21 +125,21 @@ pub(crate) fn hold(root: &Root) -> Result<(), ErrorReport> {
     Err(ErrorReport::new(ErrorKind::NoDaemon, message).with_help(hint))
 }
 
-fn runs_already(file: &mut File, root: &Path) -> ErrorReport {
-    let pid = named(file).map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
+fn already_running_error(file: &mut File, root: &Path) -> ErrorReport {
+    let pid = wait_for_holder_pid(file).map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
     let message = format!("cannot supervise {}: a teamd does already, pid {pid}", root.display());
     ErrorReport::new(ErrorKind::NoDaemon, message).with_help("use it, or end it with: teamctl down")
 }
 
 /// The socket's path while it is ours.
 #[derive(Debug)]
-pub(crate) struct Bound {
+pub(crate) struct BoundSocket {
     path: PathBuf,
     device: u64,
     inode: u64,
 }
 
-impl Bound {
+impl BoundSocket {
     /// Removes it, unless another's lies there by now.
     pub(crate) fn remove(&self) {
         let ours = |meta: &Metadata| meta.dev() == self.device && meta.ino() == self.inode;
@@ -149,35 +151,36 @@ impl Bound {
 }
 
 /// A longer path than a socket can have is told before anything is made.
-pub(crate) fn check_length(path: &Path) -> Result<(), ErrorReport> {
-    if path.as_os_str().len() <= SOCKET_PATH {
+pub(crate) fn check_path_length(path: &Path) -> Result<(), ErrorReport> {
+    if path.as_os_str().len() <= MAX_SOCKET_PATH {
         return Ok(());
     }
-    let message = format!("cannot listen on {}: the path is longer than {SOCKET_PATH} bytes", path.display());
+    let message =
+        format!("cannot listen on {}: the path is longer than {MAX_SOCKET_PATH} bytes", path.display());
     Err(ErrorReport::new(ErrorKind::Config, message).with_help("choose a shorter one with --socket"))
 }
 
 /// Makes the socket's directory; one in which another user could have put something is told before anything starts.
-pub(crate) fn check_place(socket: &Path) -> Result<(), ErrorReport> {
-    socket.parent().map_or(Ok(()), private_directory)
+pub(crate) fn check_socket_directory(socket: &Path) -> Result<(), ErrorReport> {
+    socket.parent().map_or(Ok(()), make_private_directory)
 }
 
 /// Binds the socket. What lies at its path goes if it is a dead daemon's, and only then.
-pub(crate) fn listen(path: &Path) -> Result<(UnixListener, Bound), ErrorReport> {
-    check_place(path)?;
+pub(crate) fn bind(path: &Path) -> Result<(UnixListener, BoundSocket), ErrorReport> {
+    check_socket_directory(path)?;
     let io = |error: std::io::Error| ErrorReport::from_io("listen on", path, &error);
     failpoint::hit("instance.listen");
-    remove_dead(path)?;
+    remove_stale_socket(path)?;
     failpoint::hit("instance.bind");
     let listener = UnixListener::bind(path).map_err(io)?;
     failpoint::hit("instance.bound");
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(io)?;
     listener.set_nonblocking(true).map_err(io)?;
     let meta = std::fs::symlink_metadata(path).map_err(io)?;
-    Ok((listener, Bound { path: path.to_owned(), device: meta.dev(), inode: meta.ino() }))
+    Ok((listener, BoundSocket { path: path.to_owned(), device: meta.dev(), inode: meta.ino() }))
 }
 
-fn remove_dead(path: &Path) -> Result<(), ErrorReport> {
+fn remove_stale_socket(path: &Path) -> Result<(), ErrorReport> {
     let refused =
         |kind, why: &str| ErrorReport::new(kind, format!("cannot listen on {}: {why}", path.display()));
     match std::fs::symlink_metadata(path) {
@@ -193,14 +196,14 @@ fn remove_dead(path: &Path) -> Result<(), ErrorReport> {
 }
 
 /// Makes the directory, or makes sure that nobody else can have put something into it, or another in its place.
-fn private_directory(path: &Path) -> Result<(), ErrorReport> {
+fn make_private_directory(path: &Path) -> Result<(), ErrorReport> {
     let io = |error: std::io::Error| ErrorReport::from_io("make", path, &error);
     if let Some(above) = path.parent() {
-        held_by_us(above)?;
+        check_parent_directory(above)?;
     }
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io)?;
     if let Some(above) = path.parent() {
-        held_by_us(above)?;
+        check_parent_directory(above)?;
     }
     let meta = std::fs::symlink_metadata(path).map_err(io)?;
     let ours = meta.is_dir() && meta.uid() == nix::unistd::geteuid().as_raw() && meta.mode() & 0o077 == 0;
@@ -213,7 +216,7 @@ fn private_directory(path: &Path) -> Result<(), ErrorReport> {
 
 /// In `/tmp` anybody may make the directory that ours goes into, before us: then ours could be taken away and another
 /// put there. What is ours or root's will do, unless everybody may write there as they like.
-fn held_by_us(directory: &Path) -> Result<(), ErrorReport> {
+fn check_parent_directory(directory: &Path) -> Result<(), ErrorReport> {
     let Ok(meta) = std::fs::symlink_metadata(directory) else { return Ok(()) };
     let owned = [0, nix::unistd::geteuid().as_raw()].contains(&meta.uid());
     let sticky = meta.mode() & 0o1000 != 0;
@@ -242,7 +245,8 @@ mod tests {
             first.set_len(0).and_then(|()| first.rewind()).unwrap();
             first.write_all(before.as_bytes()).unwrap();
             let refused = std::thread::scope(|scope| {
-                let second = scope.spawn(|| Lock::take(&path, directory.path(), &socket).unwrap_err());
+                let second =
+                    scope.spawn(|| InstanceLock::acquire(&path, directory.path(), &socket).unwrap_err());
                 while !second.is_finished() && !opened_twice(&path) {
                     std::thread::yield_now();
                 }
@@ -269,7 +273,7 @@ mod tests {
         let mut holder = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let pid = i32::try_from(holder.id()).ok();
         std::thread::scope(|scope| {
-            let waiting = asleep(scope, || has_ended(pid, &socket));
+            let waiting = asleep(scope, || has_holder_exited(pid, &socket));
             let served = UnixListener::bind(&socket).unwrap();
             let looked =
                 poll(&mut [PollFd::new(&served, PollFlags::IN)], Some(&Timespec { tv_sec: 20, tv_nsec: 0 }));
@@ -277,7 +281,7 @@ mod tests {
             assert!(!waiting.join().unwrap());
         });
         holder.kill().and_then(|()| holder.wait()).unwrap();
-        assert!(has_ended(pid, &socket));
+        assert!(has_holder_exited(pid, &socket));
     }
 
     /// Does it on a thread, and waits until that sleeps.
@@ -309,9 +313,9 @@ mod tests {
             )
         };
         let (first, second) = (open().unwrap(), open().unwrap());
-        hold(&first).unwrap();
+        lock_root(&first).unwrap();
         std::thread::scope(|scope| {
-            let waiting = asleep(scope, move || hold(&second));
+            let waiting = asleep(scope, move || lock_root(&second));
             first.unlock().unwrap();
             waiting.join().unwrap().unwrap();
         });
@@ -322,12 +326,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let open = |mode| {
             std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(mode)).unwrap();
-            held_by_us(dir.path())
+            check_parent_directory(dir.path())
         };
         for (mode, trusted) in [(0o700, true), (0o755, true), (0o777, false), (0o770, false), (0o1777, true)]
         {
             assert_eq!(open(mode).is_ok(), trusted, "{mode:o}");
         }
-        assert!(held_by_us(&dir.path().join("not there")).is_ok());
+        assert!(check_parent_directory(&dir.path().join("not there")).is_ok());
     }
 }

@@ -3,9 +3,9 @@
 mod act;
 mod args;
 mod connection;
-mod daemon;
 mod effect;
 mod event;
+mod event_loop;
 mod files;
 mod headless;
 mod instance;
@@ -19,7 +19,7 @@ mod roster;
 mod screen;
 mod seen;
 #[cfg(test)]
-mod sim;
+mod simulator;
 mod state;
 mod step;
 mod sweep;
@@ -33,7 +33,7 @@ use std::process::ExitCode;
 
 /// A daemon that has lost one of its threads or tasks would be there, and deaf: it ends instead, and the next one takes up
 /// what stands. A release is built to do so; this is for every other build.
-fn a_panic_ends_all() {
+fn abort_on_panic() {
     let tell = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         tell(panic);
@@ -45,7 +45,7 @@ fn a_panic_ends_all() {
 
 /// What `teamd` does.
 pub fn main() -> ExitCode {
-    a_panic_ends_all();
+    abort_on_panic();
     let args = match args::Args::try_parse() {
         Ok(args) => args,
         Err(error) => {
@@ -53,7 +53,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { 64 } else { 0 });
         }
     };
-    match daemon::run(&args) {
+    match event_loop::run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
             tracing::error!("{fault}");

@@ -14,20 +14,20 @@ use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::Subscriber;
 
 /// So many files are kept.
-const KEPT: usize = 10;
+const MAX_FILES: usize = 10;
 /// Beyond this a file is full, bytes.
-const FULL: u64 = 10 << 20;
+const MAX_BYTES: u64 = 10 << 20;
 
 /// Starts logging, into the state directory or where the arguments say.
 pub(crate) fn start(args: &Args, state: &Path) -> Result<(), ErrorReport> {
     let log = match &args.log_file {
-        Some(path) => Log { file: open(path)?, written: 0, directory: None },
-        None => Log::fresh(state.join("logs").join("teamd"))?,
+        Some(path) => LogFile { file: open(path)?, written: 0, directory: None },
+        None => LogFile::create(state.join("logs").join("teamd"))?,
     };
-    begin(args, log)
+    set_subscriber(args, log)
 }
 
-fn begin(args: &Args, file: Log) -> Result<(), ErrorReport> {
+fn set_subscriber(args: &Args, file: LogFile) -> Result<(), ErrorReport> {
     let level = if args.verbose { LevelFilter::DEBUG } else { LevelFilter::INFO };
     let log = Subscriber::builder().with_max_level(level).with_ansi(false).log_internal_errors(false);
     let set = match args.log_format {
@@ -42,21 +42,21 @@ fn begin(args: &Args, file: Log) -> Result<(), ErrorReport> {
 }
 
 /// The file of now.
-struct Log {
+struct LogFile {
     file: File,
     written: u64,
     /// Where the next one goes; none: there is none.
     directory: Option<PathBuf>,
 }
 
-impl Log {
-    fn fresh(directory: PathBuf) -> Result<Log, ErrorReport> {
-        Ok(Log { file: open(&fresh(&directory)?)?, written: 0, directory: Some(directory) })
+impl LogFile {
+    fn create(directory: PathBuf) -> Result<LogFile, ErrorReport> {
+        Ok(LogFile { file: open(&new_log_path(&directory)?)?, written: 0, directory: Some(directory) })
     }
 
     /// Where no other can be begun, this one goes on for as long again.
-    fn next(&mut self) {
-        let next = self.directory.take().map(|directory| (Log::fresh(directory.clone()), directory));
+    fn rotate(&mut self) {
+        let next = self.directory.take().map(|directory| (LogFile::create(directory.clone()), directory));
         match next {
             Some((Ok(next), _)) => *self = next,
             Some((Err(_), directory)) => (self.written, self.directory) = (0, Some(directory)),
@@ -65,10 +65,10 @@ impl Log {
     }
 }
 
-impl Write for Log {
+impl Write for LogFile {
     fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
-        if self.written >= FULL {
-            self.next();
+        if self.written >= MAX_BYTES {
+            self.rotate();
         }
         let written = self.file.write(line)?;
         self.written += written as u64;
@@ -87,24 +87,24 @@ fn open(path: &Path) -> Result<File, ErrorReport> {
 }
 
 /// The file of this start. A link that can't be set, or an old file that can't go, keeps nobody from starting.
-fn fresh(directory: &Path) -> Result<PathBuf, ErrorReport> {
+fn new_log_path(directory: &Path) -> Result<PathBuf, ErrorReport> {
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.map_err(|error| ErrorReport::from_io("make", directory, &error))?;
     let name = format!("{}.log", iso8601(store::now()).replace(':', "-"));
     let latest = directory.join("latest");
     std::fs::remove_file(&latest).ok();
     symlink(&name, &latest).ok();
-    old(directory).into_iter().for_each(|path| std::fs::remove_file(path).unwrap_or_default());
+    files_to_remove(directory).into_iter().for_each(|path| std::fs::remove_file(path).unwrap_or_default());
     Ok(directory.join(name))
 }
 
 /// Those beyond the newest; their names are times.
-fn old(directory: &Path) -> Vec<PathBuf> {
+fn files_to_remove(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut logs: Vec<PathBuf> =
         entries.filter(|path| path.extension().is_some_and(|extension| extension == "log")).collect();
     logs.sort();
-    logs.truncate(logs.len().saturating_sub(KEPT - 1));
+    logs.truncate(logs.len().saturating_sub(MAX_FILES - 1));
     logs
 }
 
@@ -125,7 +125,7 @@ mod tests {
     fn a_full_file_is_followed_by_another_and_all_of_them_are_bounded() {
         let top = tempfile::tempdir().unwrap();
         let directory = top.path().join("teamd");
-        let mut log = Log::fresh(directory.clone()).unwrap();
+        let mut log = LogFile::create(directory.clone()).unwrap();
         let line = vec![b'x'; 1 << 20];
         for _ in 0..150 {
             log.write_all(&line).unwrap();
@@ -133,22 +133,22 @@ mod tests {
         let files =
             || std::fs::read_dir(&directory).unwrap().flatten().map(|entry| entry.metadata().unwrap());
         let files: Vec<u64> = files().filter(std::fs::Metadata::is_file).map(|meta| meta.len()).collect();
-        assert!(files.len() > 1 && files.len() <= KEPT, "{files:?}");
-        assert!(files.iter().all(|length| *length <= FULL + line.len() as u64), "{files:?}");
+        assert!(files.len() > 1 && files.len() <= MAX_FILES, "{files:?}");
+        assert!(files.iter().all(|length| *length <= MAX_BYTES + line.len() as u64), "{files:?}");
     }
 
     #[test]
     fn where_no_other_can_be_begun_a_full_file_goes_on() {
         let top = tempfile::tempdir().unwrap();
         let directory = top.path().join("teamd");
-        let mut log = Log::fresh(directory.clone()).unwrap();
+        let mut log = LogFile::create(directory.clone()).unwrap();
         std::fs::remove_file(directory.join("latest")).unwrap();
         for entry in std::fs::read_dir(&directory).unwrap() {
             std::fs::remove_file(entry.unwrap().path()).unwrap();
         }
         std::fs::remove_dir(&directory).unwrap();
         File::create(&directory).unwrap();
-        log.written = FULL;
+        log.written = MAX_BYTES;
         log.write_all(b"still here").unwrap();
         assert_eq!((log.written, log.directory), (10, Some(directory)));
     }
@@ -159,9 +159,9 @@ mod tests {
         for n in 10..30 {
             File::create(directory.path().join(format!("20{n}.log"))).unwrap();
         }
-        let path = fresh(directory.path()).unwrap();
+        let path = new_log_path(directory.path()).unwrap();
         assert_eq!(directory.path().join(std::fs::read_link(directory.path().join("latest")).unwrap()), path);
-        assert_eq!(old(directory.path()).len(), 0);
+        assert_eq!(files_to_remove(directory.path()).len(), 0);
         assert!(directory.path().join("2029.log").exists() && !directory.path().join("2020.log").exists());
     }
 }

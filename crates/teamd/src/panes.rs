@@ -12,11 +12,11 @@ mod opening;
 mod room;
 mod sight;
 
-pub(crate) use job::{DialogPane, Opening, PaneDone, PaneJob, Seen, Sight};
+pub(crate) use job::{DialogPane, PaneJob, PanePresence, PaneResult, PaneSpec, PaneVisibility};
 
-use crate::event::Event;
-use crate::roster::Pane;
-use opening::Burst;
+use crate::event::CoreEvent;
+use crate::roster::AgentPane;
+use opening::OpenBatch;
 use protocol::control::{CapturePaneReply, Layout, PaneInput, Reply, ScreenReply};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
@@ -29,94 +29,105 @@ use tokio::sync::mpsc::UnboundedSender;
 
 /// Where teamd's panes go.
 #[derive(Debug, Clone)]
-pub(crate) struct Home {
+pub(crate) struct TmuxLocation {
     pub(crate) address: ServerAddress,
     /// The pane that teamd itself runs in; its session is home.
     pub(crate) pane: Option<PaneId>,
     /// Nobody asked for a tmux server: without tmux there are agents without panes.
-    pub(crate) optional: bool,
+    pub(crate) is_optional: bool,
 }
 
 /// The thread, and how to talk to it.
-pub(crate) struct Thread {
+pub(crate) struct PanesThread {
     pub(crate) jobs: Sender<PaneJob>,
     /// Of the tmux server; none where there is no tmux at all: then nobody is given a pane.
     pub(crate) epoch: Option<ServerEpoch>,
     pub(crate) handle: std::thread::JoinHandle<()>,
 }
 
-struct Panes {
-    home: Home,
+struct PaneManager {
+    tmux_location: TmuxLocation,
     server: Option<TmuxServer>,
-    session: Option<SessionId>,
+    tmux_session: Option<SessionId>,
     /// The window that each team's last pane was opened in.
-    latest: BTreeMap<TeamName, WindowId>,
+    last_window: BTreeMap<TeamName, WindowId>,
     /// What is known from those that were opened just before. For one that is opened at once behind them, and no other: a
     /// person may move panes.
-    burst: Option<Burst>,
+    batch: Option<OpenBatch>,
     /// Windows whose panes have changed since they were last laid out.
-    untidy: BTreeMap<WindowId, Layout>,
-    events: UnboundedSender<Event>,
+    pending_layouts: BTreeMap<WindowId, Layout>,
+    events: UnboundedSender<CoreEvent>,
 }
 
 /// Connects (so that a too old tmux is told at once) and starts the thread.
-pub(crate) fn start(home: Home, events: UnboundedSender<Event>) -> Result<Thread, ErrorReport> {
+pub(crate) fn start(
+    home: TmuxLocation,
+    events: UnboundedSender<CoreEvent>,
+) -> Result<PanesThread, ErrorReport> {
     let (latest, untidy) = (BTreeMap::new(), BTreeMap::new());
-    let mut panes = Panes { home, server: None, session: None, latest, burst: None, untidy, events };
-    let optional = panes.home.optional;
-    let epoch = match panes.server() {
+    let mut panes = PaneManager {
+        tmux_location: home,
+        server: None,
+        tmux_session: None,
+        last_window: latest,
+        batch: None,
+        pending_layouts: untidy,
+        events,
+    };
+    let optional = panes.tmux_location.is_optional;
+    let epoch = match panes.connect() {
         Ok(server) => Some(server.epoch().clone()),
         Err(Error::ProgramNotStarted { source, .. })
             if optional && source.kind() == std::io::ErrorKind::NotFound =>
         {
             None
         }
-        Err(error) => return Err(fault(error)),
+        Err(error) => return Err(to_error(error)),
     };
     let (jobs, queue) = channel();
     let thread = std::thread::Builder::new().name("panes".into()).spawn(move || panes.run(&queue));
-    let handle = thread.map_err(|error| crate::files::no_thread(&error))?;
-    Ok(Thread { jobs, epoch, handle })
+    let handle = thread.map_err(|error| crate::files::thread_error(&error))?;
+    Ok(PanesThread { jobs, epoch, handle })
 }
 
-impl Panes {
+impl PaneManager {
     /// Lays out as soon as nobody waits for a pane: thirty spawns at once cost one new layout, not thirty, and what is to be
     /// said on borders does not keep panes small.
     fn run(&mut self, queue: &Receiver<PaneJob>) {
         let mut waiting = VecDeque::new();
         loop {
             waiting.extend(queue.try_iter());
-            if !waiting.iter().any(|job| matches!(job, PaneJob::Open(_) | PaneJob::Move { .. })) {
-                self.tidy();
+            if !waiting.iter().any(|job| matches!(job, PaneJob::OpenPane(_) | PaneJob::MovePane { .. })) {
+                self.apply_pending_layouts();
             }
-            if !matches!(waiting.front(), Some(PaneJob::Open(_))) {
-                self.burst = None;
+            if !matches!(waiting.front(), Some(PaneJob::OpenPane(_))) {
+                self.batch = None;
             }
-            self.close_together(&mut waiting);
+            self.close_batch(&mut waiting);
             let Some(job) = waiting.pop_front().or_else(|| queue.recv().ok()) else { return };
             failpoint::hit("panes.job");
-            if let Some(done) = self.job(job, waiting.front()) {
+            if let Some(done) = self.run_job(job, waiting.front()) {
                 failpoint::hit("panes.done");
-                self.events.send(Event::Paned(done)).ok();
+                self.events.send(CoreEvent::PaneJobDone(done)).ok();
             }
         }
     }
 
     /// Of those at the head of the queue that are to be closed some of as many windows, in one round trip. Who stays is closed
     /// by itself, as is whoever is alone.
-    fn close_together(&mut self, waiting: &mut VecDeque<PaneJob>) {
-        let some = closing::of_as_many_windows(waiting);
+    fn close_batch(&mut self, waiting: &mut VecDeque<PaneJob>) {
+        let some = closing::first_of_each_window(waiting);
         if some.len() < 2 {
             return;
         }
         failpoint::hit("panes.job");
         let panes: Vec<_> = some.iter().map(|(_, pane)| pane.clone()).collect();
-        let gone = match self.server().and_then(|server| server.kill_panes(&panes)) {
-            Err(error) if !is_gone(&error) => Err(fault(error)),
+        let gone = match self.connect().and_then(|server| server.kill_panes(&panes)) {
+            Err(error) if !is_server_gone(&error) => Err(to_error(error)),
             gone => Ok(gone.unwrap_or_default()),
         };
         for (nth, (at, _)) in some.iter().enumerate().rev() {
-            let Some(PaneJob::Close { spawn, window, .. }) = waiting.get_mut(*at) else { continue };
+            let Some(PaneJob::ClosePane { spawn, window, .. }) = waiting.get_mut(*at) else { continue };
             let left = match &gone {
                 Ok(gone) if gone.get(nth) == Some(&true) => None,
                 Ok(_) => {
@@ -129,111 +140,126 @@ impl Panes {
             let spawn = spawn.clone();
             waiting.remove(*at);
             failpoint::hit("panes.done");
-            self.events.send(Event::Paned(PaneDone::Closed { spawn, left })).ok();
+            self.events.send(CoreEvent::PaneJobDone(PaneResult::PaneClosed { spawn, error: left })).ok();
         }
     }
 
     /// `next` is the one behind it.
-    fn job(&mut self, job: PaneJob, next: Option<&PaneJob>) -> Option<PaneDone> {
+    fn run_job(&mut self, job: PaneJob, next: Option<&PaneJob>) -> Option<PaneResult> {
         match job {
-            PaneJob::Open(opening) => {
-                let next =
-                    next.and_then(|next| if let PaneJob::Open(next) = next { Some(&**next) } else { None });
-                let result = self.open(&opening, next).map_err(fault);
-                Some(PaneDone::Opened { spawn: opening.spawn, result })
+            PaneJob::OpenPane(opening) => {
+                let next = next
+                    .and_then(|next| if let PaneJob::OpenPane(next) = next { Some(&**next) } else { None });
+                let result = self.open(&opening, next).map_err(to_error);
+                Some(PaneResult::PaneOpened { spawn: opening.spawn, result })
             }
-            PaneJob::Label { pane, owner, label } => {
-                if let Err(error) = self.server().and_then(|server| server.set_label(pane, &owner, &label)) {
+            PaneJob::SetLabel { pane, owner, label } => {
+                if let Err(error) = self.connect().and_then(|server| server.set_label(pane, &owner, &label)) {
                     tracing::debug!("cannot label {pane}: {error}");
                 }
                 None
             }
-            PaneJob::Announce { text, panes } => {
-                let seen = self.server().and_then(|server| server.show_message(&text, &panes));
+            PaneJob::NotifyAttached { text, panes } => {
+                let seen = self.connect().and_then(|server| server.show_message(&text, &panes));
                 let seen = seen.inspect_err(|error| tracing::debug!("cannot tell who is attached: {error}"));
-                Some(PaneDone::Announced { unseen: (!seen.unwrap_or_default()).then_some(text) })
+                Some(PaneResult::AttachedNotified { unseen: (!seen.unwrap_or_default()).then_some(text) })
             }
-            PaneJob::Look { spawn, pane } => Some(PaneDone::Looked { spawn, seen: self.look(&pane) }),
-            PaneJob::Close { spawn, pane, owner, .. } => {
-                let left = self.close(pane, &owner).err().map(fault);
-                Some(PaneDone::Closed { spawn, left })
+            PaneJob::InspectPane { spawn, pane } => {
+                Some(PaneResult::PaneInspected { spawn, seen: self.inspect(&pane) })
             }
-            PaneJob::Move { client, spawn, team, pane, owner, sight, beside, layout } => {
+            PaneJob::ClosePane { spawn, pane, owner, .. } => {
+                let left = self.close(pane, &owner).err().map(to_error);
+                Some(PaneResult::PaneClosed { spawn, error: left })
+            }
+            PaneJob::MovePane {
+                client,
+                spawn,
+                team,
+                pane,
+                owner,
+                visibility: sight,
+                neighbors: beside,
+                layout,
+            } => {
                 let result = match sight {
-                    Sight::Hidden => self.hide(&team, pane, &owner, layout),
-                    Sight::Shown => self.show(&team, pane, &owner, &beside, layout),
+                    PaneVisibility::Hidden => self.hide(&team, pane, &owner, layout),
+                    PaneVisibility::Shown => self.show(&team, pane, &owner, &beside, layout),
                 };
-                Some(PaneDone::Moved { client, spawn, sight, result: result.map_err(fault) })
+                Some(PaneResult::PaneMoved { client, spawn, sight, result: result.map_err(to_error) })
             }
-            PaneJob::Hidden { panes } => match self.server().and_then(|server| server.list_panes()) {
-                Ok(rows) => Some(PaneDone::InSight { spawns: sight::in_sight(&rows, panes) }),
-                Err(error) => {
-                    tracing::debug!("cannot look for hidden panes: {error}");
-                    None
+            PaneJob::CheckHiddenPanes { panes } => {
+                match self.connect().and_then(|server| server.list_panes()) {
+                    Ok(rows) => Some(PaneResult::PanesVisible { spawns: sight::find_visible(&rows, panes) }),
+                    Err(error) => {
+                        tracing::debug!("cannot look for hidden panes: {error}");
+                        None
+                    }
                 }
-            },
-            PaneJob::LayOut { client, team, owners, layout } => {
-                let result = self.lay_out(&owners, layout);
-                Some(PaneDone::LaidOut { client, team, layout, result })
             }
-            PaneJob::Keys { client, pane, owner, keys } => {
-                let result = self.keys(pane, &owner, keys).map_err(fault);
-                Some(PaneDone::Keyed { client, result })
+            PaneJob::ApplyLayout { client, team, owners, layout } => {
+                let result = self.apply_layout(&owners, layout);
+                Some(PaneResult::LayoutApplied { client, team, layout, result })
             }
-            PaneJob::Capture { client, pane, owner, lines } => {
+            PaneJob::TypeKeys { client, pane, owner, keys } => {
+                let result = self.type_keys(pane, &owner, keys).map_err(to_error);
+                Some(PaneResult::KeysTyped { client, result })
+            }
+            PaneJob::CapturePane { client, pane, owner, lines } => {
                 let result =
-                    self.server().and_then(|server| server.capture(pane, &owner, lines)).map_err(fault);
+                    self.connect().and_then(|server| server.capture(pane, &owner, lines)).map_err(to_error);
                 let result = result.map(|screen| CapturePaneReply { screen });
-                Some(PaneDone::Captured { client, result })
+                Some(PaneResult::PaneCaptured { client, result })
             }
-            PaneJob::Dialogs { panes } => Some(PaneDone::Dialogs { open: self.dialogs(&panes) }),
+            PaneJob::FindDialogs { panes } => {
+                Some(PaneResult::DialogsFound { open: self.find_dialogs(&panes) })
+            }
         }
     }
 
     /// The connection. It mends itself while the server is the same one; where another answers, or none, [`Panes::rows`] and
     /// [`Panes::open`] begin anew.
-    fn server(&mut self) -> Result<&mut TmuxServer, Error> {
+    fn connect(&mut self) -> Result<&mut TmuxServer, Error> {
         if self.server.is_none() {
-            self.session = None;
-            self.latest.clear();
-            self.burst = None;
-            self.untidy.clear();
-            self.server = Some(TmuxServer::connect(&self.home.address, Box::new(|_| {}))?);
+            self.tmux_session = None;
+            self.last_window.clear();
+            self.batch = None;
+            self.pending_layouts.clear();
+            self.server = Some(TmuxServer::connect(&self.tmux_location.address, Box::new(|_| {}))?);
         }
         Ok(self.server.as_mut().expect("it was set just now"))
     }
 
     /// That of the server that answers now, where the one we knew is gone: the ids of that mean nothing here.
-    fn server_anew(&mut self) -> Result<&mut TmuxServer, Error> {
+    fn reconnect(&mut self) -> Result<&mut TmuxServer, Error> {
         self.server = None;
-        self.server()
+        self.connect()
     }
 
     /// All panes.
-    fn rows(&mut self) -> Result<Vec<PaneRow>, Error> {
-        match self.server()?.list_panes() {
-            Err(error) if is_gone(&error) => self.server_anew()?.list_panes(),
+    fn list_panes(&mut self) -> Result<Vec<PaneRow>, Error> {
+        match self.connect()?.list_panes() {
+            Err(error) if is_server_gone(&error) => self.reconnect()?.list_panes(),
             listed => listed,
         }
     }
 
-    fn look(&mut self, pane: &Pane) -> Seen {
-        match self.server() {
-            Err(_) => Seen::Unknown,
-            Ok(server) if server.epoch().to_string() != pane.epoch => Seen::ServerGone,
+    fn inspect(&mut self, pane: &AgentPane) -> PanePresence {
+        match self.connect() {
+            Err(_) => PanePresence::Unknown,
+            Ok(server) if server.epoch().to_string() != pane.server_epoch => PanePresence::ServerGone,
             Ok(server) => match (server.list_panes(), pane.id()) {
-                (Ok(rows), Some(id)) if rows.iter().any(|row| row.pane == id) => Seen::Present,
-                (Ok(_), Some(_)) => Seen::Absent,
-                (Err(error), _) if is_gone(&error) => Seen::ServerGone,
-                _ => Seen::Unknown,
+                (Ok(rows), Some(id)) if rows.iter().any(|row| row.pane == id) => PanePresence::Present,
+                (Ok(_), Some(_)) => PanePresence::Absent,
+                (Err(error), _) if is_server_gone(&error) => PanePresence::ServerGone,
+                _ => PanePresence::Unknown,
             },
         }
     }
 
     fn close(&mut self, pane: PaneId, owner: &PaneTag) -> Result<(), Error> {
-        let killed = match self.server().and_then(|server| server.kill(pane, owner)) {
+        let killed = match self.connect().and_then(|server| server.kill(pane, owner)) {
             // It went with its server.
-            Err(error) if is_gone(&error) => KillOutcome::NotFound,
+            Err(error) if is_server_gone(&error) => KillOutcome::NotFound,
             killed => killed?,
         };
         match killed {
@@ -245,8 +271,8 @@ impl Panes {
         }
     }
 
-    fn keys(&mut self, pane: PaneId, owner: &PaneTag, keys: PaneInput) -> Result<Reply, Error> {
-        let server = self.server()?;
+    fn type_keys(&mut self, pane: PaneId, owner: &PaneTag, keys: PaneInput) -> Result<Reply, Error> {
+        let server = self.connect()?;
         match keys {
             PaneInput::Capture => server
                 .capture_with_cursor(pane, owner)
@@ -258,11 +284,11 @@ impl Panes {
 }
 
 /// The server answered that it is another one, or nobody listens at its address.
-fn is_gone(error: &Error) -> bool {
+fn is_server_gone(error: &Error) -> bool {
     matches!(error, Error::OtherServer { .. } | Error::Connect { .. })
 }
 
-fn fault(error: Error) -> ErrorReport {
+fn to_error(error: Error) -> ErrorReport {
     let kind = match &error {
         Error::ProgramNotStarted { .. } => ErrorKind::MissingPath,
         Error::TooOld { .. } => ErrorKind::Config,

@@ -6,10 +6,10 @@ mod comeback;
 mod end;
 mod record;
 
-pub(crate) use comeback::{Comeback, Resting};
-pub(crate) use end::{End, Outcome, Told};
+pub(crate) use comeback::{PendingRespawn, RespawnRecord};
+pub(crate) use end::{ExitOutcome, ExitRecord, ReportTo};
 pub(crate) use protocol::control::Process;
-pub(crate) use record::{Heard, Pane, Record, Shared, SpawnId};
+pub(crate) use record::{AgentPane, AgentRecord, HookState, SharedRecord, SpawnId};
 
 use crate::notices::Notice;
 use protocol::control::{Layout, LeadProcess, PastMember};
@@ -21,11 +21,11 @@ use worktree::WorktreeRecord;
 
 /// Nothing in a test is left to chance.
 #[cfg(test)]
-pub(crate) use crate::sim::uuid;
+pub(crate) use crate::simulator::next_uuid as new_uuid;
 
 /// A new one.
 #[cfg(not(test))]
-pub(crate) fn uuid() -> uuid::Uuid {
+pub(crate) fn new_uuid() -> uuid::Uuid {
     uuid::Uuid::new_v4()
 }
 
@@ -38,80 +38,92 @@ pub(crate) struct Roster {
     pub(crate) version: u32,
     /// The start of the machine that its processes are of: see [`crate::life::boot`].
     #[serde(default)]
-    pub(crate) boot: Option<String>,
-    pub(crate) teams: BTreeMap<TeamName, u64>,
+    #[serde(rename = "boot")]
+    pub(crate) boot_id: Option<String>,
+    #[serde(rename = "teams")]
+    pub(crate) joined_counts: BTreeMap<TeamName, u64>,
     /// Of their windows, where it is not the usual one.
     #[serde(default)]
     pub(crate) layouts: BTreeMap<TeamName, Layout>,
-    pub(crate) agents: Vec<Shared>,
+    #[serde(rename = "agents")]
+    pub(crate) records: Vec<SharedRecord>,
     /// Members whose life has ended, until their name is taken again.
     #[serde(default)]
-    pub(crate) past: BTreeMap<TeamName, Vec<PastMember>>,
+    #[serde(rename = "past")]
+    pub(crate) past_members: BTreeMap<TeamName, Vec<PastMember>>,
     #[serde(default)]
-    pub(crate) resting: Vec<Resting>,
+    #[serde(rename = "resting")]
+    pub(crate) pending_respawns: Vec<PendingRespawn>,
     #[serde(default)]
-    pub(crate) leads: Vec<LeadProcess>,
+    #[serde(rename = "leads")]
+    pub(crate) lead_sessions: Vec<LeadProcess>,
     /// Made for members of these teams, and to be removed with the team at the earliest.
     #[serde(default)]
-    pub(crate) worktrees: BTreeMap<TeamName, Vec<Ground>>,
+    pub(crate) worktrees: BTreeMap<TeamName, Vec<MemberWorktree>>,
     #[serde(default)]
-    pub(crate) spent: BTreeMap<TeamName, Spent>,
+    #[serde(rename = "spent")]
+    pub(crate) usage: BTreeMap<TeamName, TeamUsage>,
     /// What people are to be told, and were not yet.
     #[serde(default)]
-    pub(crate) untold: Vec<Notice>,
+    #[serde(rename = "untold")]
+    pub(crate) pending_notices: Vec<Notice>,
 }
 
 /// A worktree, and whose it is. Here before git makes anything: what is not here is nobody's to remove.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Ground {
+pub(crate) struct MemberWorktree {
     pub(crate) member: AgentName,
-    pub(crate) tree: WorktreeRecord,
+    #[serde(rename = "tree")]
+    pub(crate) record: WorktreeRecord,
 }
 
 /// What a team has used up, and why nobody is started for it any more.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Spent {
+pub(crate) struct TeamUsage {
     /// Turns of its members.
     pub(crate) turns: u64,
     /// What those have used up, as far as their programs tell.
     #[serde(default)]
-    pub(crate) used: Usage,
+    #[serde(rename = "used")]
+    pub(crate) usage: Usage,
     /// When its time began, ms since the epoch.
-    pub(crate) since: u64,
-    pub(crate) why: Option<String>,
+    #[serde(rename = "since")]
+    pub(crate) started_at: u64,
+    #[serde(rename = "why")]
+    pub(crate) exhausted_reason: Option<String>,
 }
 
 /// No process has this start: of one of before the machine was started again.
-pub(crate) const NEVER: u64 = u64::MAX;
+pub(crate) const UNKNOWN_START: u64 = u64::MAX;
 
 impl Roster {
     /// After another start of the machine than this one, a process that has the number and the start time of one of
     /// ours, which counts from there, is none of ours. Where the kernel does not say which this is, it is the one before.
-    pub(crate) fn disown_before(&mut self, boot: Option<String>) {
+    pub(crate) fn invalidate_after_reboot(&mut self, boot: Option<String>) {
         let Some(boot) = boot else { return };
-        if self.boot.as_ref().is_some_and(|before| *before != boot) {
-            for record in &mut self.agents {
-                let record: &mut Record = record;
-                let above = record.heard.above.iter_mut();
-                above.chain(&mut record.join).for_each(|process| process.start_time = NEVER);
+        if self.boot_id.as_ref().is_some_and(|before| *before != boot) {
+            for record in &mut self.records {
+                let record: &mut AgentRecord = record;
+                let above = record.hook_state.ancestors.iter_mut();
+                above.chain(&mut record.shim).for_each(|process| process.start_time = UNKNOWN_START);
             }
-            self.leads.iter_mut().for_each(|lead| lead.start_time = NEVER);
+            self.lead_sessions.iter_mut().for_each(|lead| lead.start_time = UNKNOWN_START);
         }
-        self.boot = Some(boot);
+        self.boot_id = Some(boot);
     }
 
     /// The files of all environments that somebody still needs.
-    pub(crate) fn environments(&self) -> impl Iterator<Item = &str> {
-        let resting = self.resting.iter().map(|resting| resting.comeback.env.as_str());
-        self.agents.iter().map(|record| record.env.as_str()).chain(resting)
+    pub(crate) fn environment_files(&self) -> impl Iterator<Item = &str> {
+        let resting = self.pending_respawns.iter().map(|resting| resting.respawn.environment_file.as_str());
+        self.records.iter().map(|record| record.environment_file.as_str()).chain(resting)
     }
 
     /// Gives the orders of further lives their environments back, as `read` finds them.
-    pub(crate) fn recall_environments(&mut self, read: impl Fn(&str) -> BTreeMap<String, String>) {
-        let living = self.agents.iter_mut().filter_map(|record| record.comeback.as_mut());
-        let comebacks = living.chain(self.resting.iter_mut().map(|resting| &mut resting.comeback));
-        for comeback in comebacks.filter(|comeback| comeback.order.env.is_empty()) {
-            comeback.order.env = read(&comeback.env);
+    pub(crate) fn load_environments(&mut self, read: impl Fn(&str) -> BTreeMap<String, String>) {
+        let living = self.records.iter_mut().filter_map(|record| record.respawn.as_mut());
+        let comebacks = living.chain(self.pending_respawns.iter_mut().map(|resting| &mut resting.respawn));
+        for comeback in comebacks.filter(|comeback| comeback.request.env.is_empty()) {
+            comeback.request.env = read(&comeback.environment_file);
         }
     }
 }
@@ -128,14 +140,15 @@ mod tests {
             "prompt": "", "feed": "pull"
         }))
         .unwrap();
-        let comeback = Comeback { env: "7.json".to_owned(), ..Comeback::of(&order) };
-        let resting = vec![Resting { comeback, at: 0, due: 0, put_away: false }];
-        let text = serde_json::to_string(&Roster { resting, ..Roster::default() }).unwrap();
+        let comeback = RespawnRecord { environment_file: "7.json".to_owned(), ..RespawnRecord::new(&order) };
+        let resting =
+            vec![PendingRespawn { respawn: comeback, respawn_at: 0, deadline: 0, is_suspended: false }];
+        let text = serde_json::to_string(&Roster { pending_respawns: resting, ..Roster::default() }).unwrap();
         assert!(!text.contains("secret"), "{text}");
         let mut roster: Roster = serde_json::from_str(&text).unwrap();
-        assert_eq!(roster.environments().collect::<Vec<_>>(), ["7.json"]);
-        roster.recall_environments(|file| [("FILE".to_owned(), file.to_owned())].into());
-        assert_eq!(roster.resting[0].comeback.order.env["FILE"], "7.json");
+        assert_eq!(roster.environment_files().collect::<Vec<_>>(), ["7.json"]);
+        roster.load_environments(|file| [("FILE".to_owned(), file.to_owned())].into());
+        assert_eq!(roster.pending_respawns[0].respawn.request.env["FILE"], "7.json");
     }
 
     #[test]
@@ -143,11 +156,11 @@ mod tests {
         let lead = serde_json::json!({"team": "survey", "pid": 1, "start": 7});
         let roster =
             serde_json::json!({"version": 1, "boot": "one", "teams": {}, "agents": [], "leads": [lead]});
-        for (boot, start) in [(None, 7), (Some("one"), 7), (Some("two"), NEVER)] {
+        for (boot, start) in [(None, 7), (Some("one"), 7), (Some("two"), UNKNOWN_START)] {
             let mut roster: Roster = serde_json::from_value(roster.clone()).unwrap();
-            roster.disown_before(boot.map(str::to_owned));
-            assert_eq!(roster.leads[0].start_time, start, "{boot:?}");
-            assert_eq!(roster.boot.as_deref(), boot.or(Some("one")));
+            roster.invalidate_after_reboot(boot.map(str::to_owned));
+            assert_eq!(roster.lead_sessions[0].start_time, start, "{boot:?}");
+            assert_eq!(roster.boot_id.as_deref(), boot.or(Some("one")));
         }
     }
 
@@ -160,10 +173,10 @@ mod tests {
             let path = entry.unwrap().path();
             let roster: Roster = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
             assert!(roster.version <= ROSTER_VERSION, "{}", path.display());
-            let mut names: Vec<String> = roster.agents.iter().map(|agent| agent.name.to_string()).collect();
+            let mut names: Vec<String> = roster.records.iter().map(|agent| agent.name.to_string()).collect();
             names.sort();
             assert_eq!(names, ["ann", "bob"], "{}", path.display());
-            assert_eq!(roster.past.values().flatten().count(), 1);
+            assert_eq!(roster.past_members.values().flatten().count(), 1);
             read += 1;
         }
         assert!(read > 0);

@@ -5,16 +5,16 @@ use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 /// So many lines wait for a terminal that has been stopped; later ones are dropped.
-const LINES: usize = 256;
+const MAX_PENDING_LINES: usize = 256;
 
 /// Where lines for people go.
 #[derive(Debug)]
-pub(crate) struct Screen(SyncSender<String>);
+pub(crate) struct DaemonTerminal(SyncSender<String>);
 
-impl Screen {
+impl DaemonTerminal {
     /// Starts the thread, which ends with the process.
-    pub(crate) fn start() -> Screen {
-        let (lines, queue) = sync_channel::<String>(LINES);
+    pub(crate) fn start() -> DaemonTerminal {
+        let (lines, queue) = sync_channel::<String>(MAX_PENDING_LINES);
         let write = move || {
             queue.iter().for_each(|text| {
                 failpoint::hit("screen.line");
@@ -24,28 +24,28 @@ impl Screen {
         };
         // Without a thread nothing is shown, and all goes on.
         std::thread::Builder::new().name("screen".into()).spawn(write).map(drop).unwrap_or_default();
-        Screen(lines)
+        DaemonTerminal(lines)
     }
 
     /// Shows a line, sooner or later or not at all.
-    pub(crate) fn show(&self, line: String) {
+    pub(crate) fn print_line(&self, line: String) {
         self.0.try_send(format!("{line}\n")).ok();
     }
 
     /// A bell, and a notification (OSC 9, for rxvt 777) for terminals that show such. Where there is no terminal, nothing.
     ///
     /// `text` holds nothing that steers a terminal.
-    pub(crate) fn ring(&self, text: &str) {
+    pub(crate) fn show_notice(&self, text: &str) {
         if std::io::stdout().is_terminal() {
             let inside_tmux = std::env::var_os("TMUX").is_some_and(|tmux| !tmux.is_empty());
             let terminal = std::env::var("TERM").unwrap_or_default();
-            self.0.try_send(ring(text, inside_tmux, &terminal)).ok();
+            self.0.try_send(notice_escape_sequence(text, inside_tmux, &terminal)).ok();
         }
     }
 }
 
 /// tmux hands a sequence on to the terminal around it only if it is wrapped, and if `allow-passthrough` says so.
-fn ring(text: &str, inside_tmux: bool, terminal: &str) -> String {
+fn notice_escape_sequence(text: &str, inside_tmux: bool, terminal: &str) -> String {
     match inside_tmux {
         true => format!("\x07\x1bPtmux;\x1b\x1b]9;{text}\x07\x1b\\"),
         false if terminal.starts_with("rxvt") => format!("\x07\x1b]777;notify;teamd;{text}\x07"),
@@ -55,12 +55,15 @@ fn ring(text: &str, inside_tmux: bool, terminal: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::ring;
+    use super::notice_escape_sequence;
 
     #[test]
     fn a_bell_and_a_notification_are_rung() {
-        assert_eq!(ring("x", false, "xterm-256color"), "\u{7}\u{1b}]9;x\u{7}");
-        assert_eq!(ring("x", false, "rxvt-unicode"), "\u{7}\u{1b}]777;notify;teamd;x\u{7}");
-        assert_eq!(ring("x", true, "tmux-256color"), "\u{7}\u{1b}Ptmux;\u{1b}\u{1b}]9;x\u{7}\u{1b}\\");
+        assert_eq!(notice_escape_sequence("x", false, "xterm-256color"), "\u{7}\u{1b}]9;x\u{7}");
+        assert_eq!(notice_escape_sequence("x", false, "rxvt-unicode"), "\u{7}\u{1b}]777;notify;teamd;x\u{7}");
+        assert_eq!(
+            notice_escape_sequence("x", true, "tmux-256color"),
+            "\u{7}\u{1b}Ptmux;\u{1b}\u{1b}]9;x\u{7}\u{1b}\\"
+        );
     }
 }

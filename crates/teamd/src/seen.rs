@@ -1,31 +1,31 @@
 //! What the files looked like at the last rescan: the slow net behind the watcher, for events that got lost
 //! and for file systems that send none.
 
-use crate::event::Event;
+use crate::event::CoreEvent;
 use protocol::name::TeamName;
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Inode, size, mtime in ns: another one means a change.
-type Identity = (u64, u64, i64);
+type FileVersion = (u64, u64, i64);
 
 /// All watched files, as last seen.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
-    files: HashMap<PathBuf, Identity>,
+pub(crate) struct RescanCache {
+    files: HashMap<PathBuf, FileVersion>,
 }
 
-impl Seen {
+impl RescanCache {
     /// The events that the watcher should have sent since the last call; at the first one every file is new, since
     /// nobody knows what happened before.
-    pub(crate) fn changes(&mut self, root: &Path, teams: &[TeamName]) -> Vec<Event> {
-        let now: HashMap<PathBuf, Identity> =
-            teams.iter().flat_map(|team| directories(root, team)).flat_map(files).collect();
+    pub(crate) fn diff(&mut self, root: &Path, teams: &[TeamName]) -> Vec<CoreEvent> {
+        let now: HashMap<PathBuf, FileVersion> =
+            teams.iter().flat_map(|team| directories(root, team)).flat_map(list_files).collect();
         let changed = now.iter().filter(|(path, identity)| self.files.get(*path) != Some(*identity));
         let gone = self.files.keys().filter(|path| !now.contains_key(*path));
         let paths = changed.map(|(path, _)| path).chain(gone);
-        let events: Vec<Event> = paths.filter_map(|path| crate::watch::event_for(root, path)).collect();
+        let events: Vec<CoreEvent> = paths.filter_map(|path| crate::watch::event_for(root, path)).collect();
         self.files = now;
         events
     }
@@ -35,7 +35,7 @@ fn directories(root: &Path, team: &TeamName) -> [PathBuf; 3] {
     crate::watch::directories(root, team)
 }
 
-fn files(directory: PathBuf) -> Vec<(PathBuf, Identity)> {
+fn list_files(directory: PathBuf) -> Vec<(PathBuf, FileVersion)> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
     let identity = |entry: std::fs::DirEntry| {
         let meta = entry.metadata().ok().filter(std::fs::Metadata::is_file)?;

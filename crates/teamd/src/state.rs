@@ -11,19 +11,23 @@ mod setting;
 mod team;
 mod waiting;
 
-pub(crate) use agent::{Agent, Hooks, Leading};
-pub(crate) use awake::Awake;
-pub(crate) use board::Board;
-pub(crate) use phase::{Asked, Gone, Heir, Link, Order, Phase, StartStage, Starting, Stopping};
-pub(crate) use setting::{Setting, Watch};
-pub(crate) use team::{Asking, Deleting, Given, Held, Look, Pending, Team};
-pub(crate) use waiting::{Onlooker, Onlookers, Then, Waiting};
+pub(crate) use agent::{Agent, LeadSession, LongPollState};
+pub(crate) use awake::SleepClock;
+pub(crate) use board::TaskBoard;
+pub(crate) use phase::{
+    Cleanup, Exited, Lifecycle, NameWaiter, PendingShutdown, ShimLink, StartStage, Starting, Stopping,
+};
+pub(crate) use setting::{DaemonSettings, WatcherState};
+pub(crate) use team::{
+    Deletion, GivenAnswer, NameReservation, RequestStage, ScanState, TeamState, TrackedRequest,
+};
+pub(crate) use waiting::{AfterExits, ExitWaiter, ScreenWaiter, ScreenWaiters};
 
 use crate::event::ConnId;
-use crate::notices::{Notice, Notices};
-use crate::roster::{Comeback, ROSTER_VERSION, Resting, Roster, SpawnId};
-use crate::step::Asks;
-use crate::tale::Tale;
+use crate::notices::{Notice, NoticeQueue};
+use crate::roster::{PendingRespawn, ROSTER_VERSION, RespawnRecord, Roster, SpawnId};
+use crate::step::NextTaskQueue;
+use crate::tale::EventLogCursor;
 use protocol::color::Color;
 use protocol::control::{Activity, Layout, PastMember, Response};
 use protocol::error::ErrorReport;
@@ -35,140 +39,156 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// Everything the loop owns.
 #[derive(Debug)]
 pub(crate) struct State {
-    pub(crate) setting: Setting,
+    pub(crate) settings: DaemonSettings,
     /// As in the roster.
-    pub(crate) boot: Option<String>,
-    pub(crate) teams: BTreeMap<TeamName, Team>,
+    pub(crate) boot_id: Option<String>,
+    pub(crate) teams: BTreeMap<TeamName, TeamState>,
     /// Those of Claude Code's own sessions: watched, told of, and left alone.
-    pub(crate) sessions: BTreeMap<TeamName, Team>,
+    pub(crate) session_teams: BTreeMap<TeamName, TeamState>,
     /// What an earlier daemon told of sessions that have not been seen yet.
-    pub(crate) told_before: Tale,
+    pub(crate) previous_cursor: EventLogCursor,
     pub(crate) agents: BTreeMap<SpawnId, Agent>,
-    pub(crate) waiting: Vec<Waiting>,
-    pub(crate) onlookers: Onlookers,
+    pub(crate) exit_waiters: Vec<ExitWaiter>,
+    pub(crate) screen_waiters: ScreenWaiters,
     /// Clients that wait for the end of an agent's turn.
-    pub(crate) interrupting: Vec<(SpawnId, ConnId)>,
+    pub(crate) interrupt_waiters: Vec<(SpawnId, ConnId)>,
     /// Agents that can be put on their teams, and since when, ms on [`crate::event::Now::mono`]; the oldest first.
-    pub(crate) enrolling: Vec<(u64, SpawnId)>,
+    pub(crate) registration_queue: Vec<(u64, SpawnId)>,
     /// Members that are to be started again.
-    pub(crate) resting: Vec<Resting>,
+    pub(crate) pending_respawns: Vec<PendingRespawn>,
     /// What people are to be told.
-    pub(crate) notices: Notices,
+    pub(crate) notices: NoticeQueue,
     /// Since when anybody could do anything.
-    pub(crate) awake: Awake,
+    pub(crate) sleep_clock: SleepClock,
     /// The sessions that lead teams.
-    pub(crate) leads: BTreeMap<TeamName, Leading>,
+    pub(crate) lead_sessions: BTreeMap<TeamName, LeadSession>,
     /// Answers by the caller's own token, newest last, so that a retry does not act twice.
-    pub(crate) answered: VecDeque<(String, Response)>,
+    pub(crate) remembered_replies: VecDeque<(String, Response)>,
     /// The tokens of calls that are under way.
-    pub(crate) calls: BTreeMap<ConnId, String>,
+    pub(crate) running_calls: BTreeMap<ConnId, String>,
     /// Clients that asked again what is under way already.
-    pub(crate) also: Vec<(ConnId, String)>,
-    pub(crate) mint: UniqueMillis,
-    pub(crate) watch: Watch,
+    pub(crate) repeated_calls: Vec<(ConnId, String)>,
+    pub(crate) request_ids: UniqueMillis,
+    pub(crate) watcher_state: WatcherState,
     /// Who asks which task is next.
-    pub(crate) asks: Asks,
+    pub(crate) next_task_queue: NextTaskQueue,
     /// The watcher was asked to watch all that is to be looked at, and has not said that it does / is to be asked again.
-    pub(crate) arming: Look,
+    pub(crate) watch_setup: ScanState,
     /// What it is to be asked to watch besides, the next time: nobody knows yet whether there is a team in it.
-    pub(crate) newcomers: BTreeSet<TeamName>,
+    pub(crate) new_directories: BTreeSet<TeamName>,
     pub(crate) rescan_at: u64,
     /// When the watcher is asked again whether it tells.
     pub(crate) probe_at: u64,
     /// When everything was looked at last, ms.
-    pub(crate) looked_at: Option<u64>,
-    pub(crate) closing: Closing,
+    pub(crate) last_rescan: Option<u64>,
+    pub(crate) daemon_shutdown: DaemonShutdown,
     /// Who waits for the daemon's end, the last of them: with the answer it ends.
-    pub(crate) leaves_with: Option<ConnId>,
+    pub(crate) final_reply_to: Option<ConnId>,
     /// The roster on disk is older than this one.
-    pub(crate) dirty: bool,
+    pub(crate) has_roster_changed: bool,
     /// The latest time that was seen, ms since the epoch: ahead of the clock where that was set back.
-    pub(crate) latest: u64,
+    pub(crate) latest_wall_ms: u64,
     /// It could not be written: again at the next rescan.
-    pub(crate) unsaved: bool,
+    pub(crate) has_roster_save_failed: bool,
     /// Why nobody can be served at this root any more.
-    pub(crate) lost: Option<ErrorReport>,
+    pub(crate) root_error: Option<ErrorReport>,
 }
 
 /// Whether the daemon is going down: then there are no new agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Closing {
-    Not,
-    Down,
+pub(crate) enum DaemonShutdown {
+    NotRequested,
+    Terminate,
     /// And its agents are put to rest.
-    Rest,
+    Suspend,
 }
 
-impl Closing {
-    pub(crate) fn is_under_way(self) -> bool {
-        self != Closing::Not
+impl DaemonShutdown {
+    pub(crate) fn is_in_progress(self) -> bool {
+        self != DaemonShutdown::NotRequested
     }
 }
 
 /// How many answers are kept for retries.
-const ANSWERS: usize = 256;
+const MAX_REMEMBERED_REPLIES: usize = 256;
 
 /// How many members whose life has ended a team shows.
-const PAST: usize = 32;
+const MAX_PAST_MEMBERS: usize = 32;
 
 impl State {
-    pub(crate) fn new(setting: Setting, roster: Roster, mut tale: Tale) -> State {
-        let agents = roster.agents.into_iter().map(|record| {
-            let phase = Phase::Running(Link::default());
-            let since = record.born;
-            (record.spawn.clone(), Agent::new(record, phase, since))
+    pub(crate) fn new(setting: DaemonSettings, roster: Roster, mut tale: EventLogCursor) -> State {
+        let agents = roster.records.into_iter().map(|record| {
+            let phase = Lifecycle::Running(ShimLink::default());
+            let since = record.spawned_at;
+            (record.spawn_id.clone(), Agent::new(record, phase, since))
         });
-        let (mut past, mut grounds, mut layouts) = (roster.past, roster.worktrees, roster.layouts);
-        let mut spent = roster.spent;
-        let teams = roster.teams.into_iter().map(|(name, joined)| {
+        let (mut past, mut grounds, mut layouts) = (roster.past_members, roster.worktrees, roster.layouts);
+        let mut spent = roster.usage;
+        let teams = roster.joined_counts.into_iter().map(|(name, joined)| {
             let told = tale.tasks.remove(&name).unwrap_or_default();
             let past = past.remove(&name).unwrap_or_default();
             let told_asked = tale.requests.remove(&name).unwrap_or_default();
             let grounds = grounds.remove(&name).unwrap_or_default();
             let layout = layouts.remove(&name).unwrap_or_default();
             let spent = spent.remove(&name).unwrap_or_default();
-            (name, Team { joined, told, past, told_asked, grounds, layout, spent, ..Team::default() })
+            (
+                name,
+                TeamState {
+                    joined_count: joined,
+                    logged_tasks: told,
+                    past_members: past,
+                    logged_requests: told_asked,
+                    worktrees: grounds,
+                    layout,
+                    usage: spent,
+                    ..TeamState::default()
+                },
+            )
         });
-        let teams: BTreeMap<TeamName, Team> = teams.collect();
+        let teams: BTreeMap<TeamName, TeamState> = teams.collect();
         let is_there = |notice: &Notice| notice.team.is_claude_session() || teams.contains_key(&notice.team);
-        let notices = Notices::of(roster.untold.into_iter().filter(is_there));
+        let notices = NoticeQueue::from_saved(roster.pending_notices.into_iter().filter(is_there));
         State {
-            setting,
-            boot: roster.boot,
+            settings: setting,
+            boot_id: roster.boot_id,
             teams,
-            sessions: BTreeMap::new(),
-            told_before: tale,
+            session_teams: BTreeMap::new(),
+            previous_cursor: tale,
             agents: agents.collect(),
-            waiting: Vec::new(),
-            onlookers: Onlookers::default(),
-            interrupting: Vec::new(),
-            enrolling: Vec::new(),
-            resting: roster.resting,
+            exit_waiters: Vec::new(),
+            screen_waiters: ScreenWaiters::default(),
+            interrupt_waiters: Vec::new(),
+            registration_queue: Vec::new(),
+            pending_respawns: roster.pending_respawns,
             notices,
-            awake: Awake::default(),
-            leads: roster.leads.into_iter().map(|lead| (lead.team.clone(), Leading::new(lead))).collect(),
-            answered: VecDeque::new(),
-            calls: BTreeMap::new(),
-            also: Vec::new(),
-            mint: UniqueMillis::default(),
-            watch: Watch::Rescan,
-            asks: Asks::default(),
-            arming: Look::default(),
-            newcomers: BTreeSet::new(),
+            sleep_clock: SleepClock::default(),
+            lead_sessions: roster
+                .lead_sessions
+                .into_iter()
+                .map(|lead| (lead.team.clone(), LeadSession::new(lead)))
+                .collect(),
+            remembered_replies: VecDeque::new(),
+            running_calls: BTreeMap::new(),
+            repeated_calls: Vec::new(),
+            request_ids: UniqueMillis::default(),
+            watcher_state: WatcherState::Unproven,
+            next_task_queue: NextTaskQueue::default(),
+            watch_setup: ScanState::default(),
+            new_directories: BTreeSet::new(),
             rescan_at: 0,
             probe_at: 0,
-            looked_at: None,
-            closing: Closing::Not,
-            leaves_with: None,
-            dirty: false,
-            latest: 0,
-            unsaved: false,
-            lost: None,
+            last_rescan: None,
+            daemon_shutdown: DaemonShutdown::NotRequested,
+            final_reply_to: None,
+            has_roster_changed: false,
+            latest_wall_ms: 0,
+            has_roster_save_failed: false,
+            root_error: None,
         }
     }
 
     /// After a crash: whether each agent was idle, as config.json had it.
-    pub(crate) fn recall(&mut self, is_active: impl Fn(&TeamName, &AgentName) -> Option<bool>) {
+    pub(crate) fn restore_activity(&mut self, is_active: impl Fn(&TeamName, &AgentName) -> Option<bool>) {
         for agent in self.agents.values_mut() {
             if is_active(&agent.record.team, &agent.record.name) == Some(false) {
                 agent.activity = Activity::Idle;
@@ -177,18 +197,18 @@ impl State {
     }
 
     /// After a start: what each team's policy was.
-    pub(crate) fn recall_policies(&mut self, policy: impl Fn(&TeamName) -> Policy) {
+    pub(crate) fn load_policies(&mut self, policy: impl Fn(&TeamName) -> Policy) {
         self.teams.iter_mut().for_each(|(team, known)| known.policy = policy(team));
     }
 
     /// A team whose files are watched, ours or not.
-    pub(crate) fn watched_mut(&mut self, team: &TeamName) -> Option<&mut Team> {
-        if team.is_claude_session() { self.sessions.get_mut(team) } else { self.teams.get_mut(team) }
+    pub(crate) fn team_mut(&mut self, team: &TeamName) -> Option<&mut TeamState> {
+        if team.is_claude_session() { self.session_teams.get_mut(team) } else { self.teams.get_mut(team) }
     }
 
     /// Their names, ours first.
-    pub(crate) fn watched(&self) -> Vec<TeamName> {
-        self.teams.keys().chain(self.sessions.keys()).cloned().collect()
+    pub(crate) fn team_names(&self) -> Vec<TeamName> {
+        self.teams.keys().chain(self.session_teams.keys()).cloned().collect()
     }
 
     /// The living member of that name, whatever its case.
@@ -200,85 +220,96 @@ impl State {
     pub(crate) fn members(&self, team: &TeamName) -> Vec<&Agent> {
         let mut members: Vec<&Agent> =
             self.agents.values().filter(|agent| agent.record.team == *team).collect();
-        members.sort_by_key(|agent| agent.record.born);
+        members.sort_by_key(|agent| agent.record.spawned_at);
         members
     }
 
     /// The living agent that a caller speaks for.
-    pub(crate) fn by_token(&self, token: Option<&str>) -> Option<&Agent> {
-        let mut living = self.agents.values().filter(|agent| !matches!(agent.phase, Phase::Gone(_)));
+    pub(crate) fn agent_by_token(&self, token: Option<&str>) -> Option<&Agent> {
+        let mut living = self.agents.values().filter(|agent| !matches!(agent.lifecycle, Lifecycle::Gone(_)));
         living.find(|agent| token == Some(agent.record.token.as_str()))
     }
 
     /// The agent whose join talks over this connection.
-    pub(crate) fn by_conn(&mut self, conn: ConnId) -> Option<&mut Agent> {
-        self.agents.values_mut().find(|agent| agent.phase.conn() == Some(conn))
+    pub(crate) fn agent_by_conn(&mut self, conn: ConnId) -> Option<&mut Agent> {
+        self.agents.values_mut().find(|agent| agent.lifecycle.conn() == Some(conn))
     }
 
     /// The colour of the next teammate; none where the team has been deleted meanwhile.
     pub(crate) fn next_color(&mut self, team: &TeamName) -> Option<Color> {
         let team = self.teams.get_mut(team)?;
-        team.joined += 1;
-        Some(Color::for_joined_count(team.joined - 1))
+        team.joined_count += 1;
+        Some(Color::for_joined_count(team.joined_count - 1))
     }
 
     /// Remembers an answer for a caller that asks again.
-    pub(crate) fn remember(&mut self, once: String, response: Response) {
-        if self.answered.len() == ANSWERS {
-            self.answered.pop_front();
+    pub(crate) fn remember_reply(&mut self, once: String, response: Response) {
+        if self.remembered_replies.len() == MAX_REMEMBERED_REPLIES {
+            self.remembered_replies.pop_front();
         }
-        self.answered.push_back((once, response));
+        self.remembered_replies.push_back((once, response));
     }
 
     /// For `status`; of one name the latest life alone.
-    pub(crate) fn remember_past(&mut self, team: &TeamName, past: PastMember) {
+    pub(crate) fn add_past_member(&mut self, team: &TeamName, past: PastMember) {
         let Some(team) = self.teams.get_mut(team) else { return };
-        team.past.retain(|other| other.name != past.name);
+        team.past_members.retain(|other| other.name != past.name);
         // Who comes back is not forgotten, however many they are.
-        let gone = team.past.iter().filter(|past| !past.has_respawn()).count();
-        if let Some(oldest) = team.past.iter().position(|past| !past.has_respawn()).filter(|_| gone >= PAST) {
-            team.past.remove(oldest);
+        let gone = team.past_members.iter().filter(|past| !past.has_respawn()).count();
+        if let Some(oldest) =
+            team.past_members.iter().position(|past| !past.has_respawn()).filter(|_| gone >= MAX_PAST_MEMBERS)
+        {
+            team.past_members.remove(oldest);
         }
-        team.past.push(past);
-        self.dirty = true;
+        team.past_members.push(past);
+        self.has_roster_changed = true;
     }
 
-    pub(crate) fn roster(&self) -> Roster {
+    pub(crate) fn to_roster(&self) -> Roster {
         Roster {
             version: ROSTER_VERSION,
-            boot: self.boot.clone(),
-            teams: self.teams.iter().map(|(name, team)| (name.clone(), team.joined)).collect(),
+            boot_id: self.boot_id.clone(),
+            joined_counts: self.teams.iter().map(|(name, team)| (name.clone(), team.joined_count)).collect(),
             layouts: self
                 .teams
                 .iter()
                 .filter(|(_, team)| team.layout != Layout::default())
                 .map(|(name, team)| (name.clone(), team.layout))
                 .collect(),
-            agents: self
+            records: self
                 .agents
                 .values()
-                .filter(|a| !a.phase.is_starting_unseen())
+                .filter(|a| !a.lifecycle.is_opening())
                 .map(|a| a.record.clone())
                 .collect(),
-            past: self.teams.iter().map(|(name, team)| (name.clone(), team.past.clone())).collect(),
-            resting: self
-                .resting
+            past_members: self
+                .teams
+                .iter()
+                .map(|(name, team)| (name.clone(), team.past_members.clone()))
+                .collect(),
+            pending_respawns: self
+                .pending_respawns
                 .iter()
                 .cloned()
-                .chain(self.agents.values().filter_map(begins_again))
+                .chain(self.agents.values().filter_map(unsaved_respawn))
                 .collect(),
-            worktrees: self.teams.iter().map(|(name, team)| (name.clone(), team.grounds.clone())).collect(),
-            spent: self.teams.iter().map(|(name, team)| (name.clone(), team.spent.clone())).collect(),
-            leads: self.leads.values().map(|leading| leading.lead.clone()).collect(),
-            untold: self.notices.untold(),
+            worktrees: self.teams.iter().map(|(name, team)| (name.clone(), team.worktrees.clone())).collect(),
+            usage: self.teams.iter().map(|(name, team)| (name.clone(), team.usage.clone())).collect(),
+            lead_sessions: self.lead_sessions.values().map(|leading| leading.lead.clone()).collect(),
+            pending_notices: self.notices.pending(),
         }
     }
 }
 
 /// A further life that the roster does not know yet: after a crash of ours it is begun once more.
-fn begins_again(agent: &Agent) -> Option<Resting> {
-    let comeback = agent.record.comeback.as_ref().filter(|_| agent.phase.is_starting_unseen())?;
-    let restarts = comeback.restarts.checked_sub(1)?;
-    let comeback = Comeback { restarts, ..comeback.clone() };
-    Some(Resting { comeback, at: agent.record.born, due: 0, put_away: false })
+fn unsaved_respawn(agent: &Agent) -> Option<PendingRespawn> {
+    let comeback = agent.record.respawn.as_ref().filter(|_| agent.lifecycle.is_opening())?;
+    let restarts = comeback.respawns.checked_sub(1)?;
+    let comeback = RespawnRecord { respawns: restarts, ..comeback.clone() };
+    Some(PendingRespawn {
+        respawn: comeback,
+        respawn_at: agent.record.spawned_at,
+        deadline: 0,
+        is_suspended: false,
+    })
 }

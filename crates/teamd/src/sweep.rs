@@ -10,31 +10,31 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 /// Looks for who was started meanwhile, at most.
-const ROUNDS: u32 = 100;
+const MAX_ROUNDS: u32 = 100;
 /// And for at most this long: other work waits for us.
-const SWEEPING: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// So often a process without an environment is looked at: somebody may have started it so.
-const AMID_EXEC: u32 = 100;
+const EXEC_RETRIES: u32 = 100;
 
 /// Kills every process that carries this token.
-pub(crate) fn sweep(token: &str) {
+pub(crate) fn kill_orphans(token: &str) {
     let marker = format!("TEAMD_TOKEN={token}");
-    let until = Instant::now() + SWEEPING;
+    let until = Instant::now() + TIMEOUT;
     // An orphan may have started a child while we looked: again, until a look finds none.
-    for _ in (0..ROUNDS).take_while(|_| Instant::now() < until) {
+    for _ in (0..MAX_ROUNDS).take_while(|_| Instant::now() < until) {
         stop(&marker, until);
-        if signal_marked(&marker, Signal::KILL).is_empty() {
+        if signal_all(&marker, Signal::KILL).is_empty() {
             return;
         }
     }
-    tracing::warn!("cannot end all orphans of a killed join within {ROUNDS} rounds or {SWEEPING:?}");
+    tracing::warn!("cannot end all orphans of a killed join within {MAX_ROUNDS} rounds or {TIMEOUT:?}");
 }
 
 /// Who is stopped starts no further child, and takes up its place under whatever limit there is.
 fn stop(marker: &str, until: Instant) {
     let mut stopped = HashSet::new();
-    for _ in (0..ROUNDS).take_while(|_| Instant::now() < until) {
-        let found = signal_marked(marker, Signal::STOP);
+    for _ in (0..MAX_ROUNDS).take_while(|_| Instant::now() < until) {
+        let found = signal_all(marker, Signal::STOP);
         if found.into_iter().filter(|pid| stopped.insert(*pid)).count() == 0 {
             return;
         }
@@ -42,30 +42,30 @@ fn stop(marker: &str, until: Instant) {
 }
 
 /// To everyone who is marked; their numbers.
-fn signal_marked(marker: &str, signal: Signal) -> Vec<i32> {
-    let told = marked(marker).filter(|(_, pidfd)| pidfd_send_signal(pidfd, signal).is_ok());
+fn signal_all(marker: &str, signal: Signal) -> Vec<i32> {
+    let told = find_by_token(marker).filter(|(_, pidfd)| pidfd_send_signal(pidfd, signal).is_ok());
     told.map(|(pid, _)| pid).collect()
 }
 
-fn marked(marker: &str) -> impl Iterator<Item = (i32, OwnedFd)> {
+fn find_by_token(marker: &str) -> impl Iterator<Item = (i32, OwnedFd)> {
     let pids = std::fs::read_dir("/proc")
         .into_iter()
         .flatten()
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
     let others = pids.filter(|pid| pid.unsigned_abs() != std::process::id());
-    others.filter_map(|pid| Some((pid, if_marked(pid, marker)?)))
+    others.filter_map(|pid| Some((pid, open_if_has_token(pid, marker)?)))
 }
 
 /// The pidfd is opened before the look, so that the number cannot come to mean another process between.
-fn if_marked(pid: i32, marker: &str) -> Option<OwnedFd> {
+fn open_if_has_token(pid: i32, marker: &str) -> Option<OwnedFd> {
     let pidfd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
-    environ(pid)?.split(|byte| *byte == 0).any(|entry| entry == marker.as_bytes()).then_some(pidfd)
+    read_environ(pid)?.split(|byte| *byte == 0).any(|entry| entry == marker.as_bytes()).then_some(pidfd)
 }
 
 /// For an instant of its exec a process shows none: it is looked at again. What has no program, a thread of the kernel or
 /// a zombie, never has any.
-fn environ(pid: i32) -> Option<Vec<u8>> {
-    for _ in 0..AMID_EXEC {
+fn read_environ(pid: i32) -> Option<Vec<u8>> {
+    for _ in 0..EXEC_RETRIES {
         let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
         if !environ.is_empty() || std::fs::read_link(format!("/proc/{pid}/exe")).is_err() {
             return Some(environ);
@@ -88,7 +88,7 @@ mod tests {
         // Some of them are found amid their exec.
         for _ in 0..100 {
             let mut child = Command::new("sleep").arg("1000").env(name, value).spawn().unwrap();
-            let found: Vec<u32> = marked(mark).map(|(pid, _)| pid.unsigned_abs()).collect();
+            let found: Vec<u32> = find_by_token(mark).map(|(pid, _)| pid.unsigned_abs()).collect();
             child.kill().unwrap();
             child.wait().unwrap();
             assert!(found.contains(&child.id()) && !found.contains(&std::process::id()), "{found:?}");

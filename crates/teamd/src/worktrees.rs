@@ -3,9 +3,9 @@
 //!
 //! Nothing of ours is filled that the roster on disk does not name, and nothing is removed that it does not name.
 
-use crate::event::{ConnId, Event};
+use crate::event::{ConnId, CoreEvent};
 use crate::life;
-use crate::roster::{Ground, Record};
+use crate::roster::{AgentRecord, MemberWorktree};
 use protocol::control::{DeleteTeamRequest, RemovedWorktrees, TrashedWorktree};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
@@ -22,19 +22,19 @@ use worktree::{
 
 /// A worktree on its way.
 #[derive(Debug, Clone)]
-pub(crate) struct Making {
+pub(crate) struct WorktreeCreation {
     pub(crate) client: ConnId,
     pub(crate) team: TeamName,
     pub(crate) name: AgentName,
-    pub(crate) plan: WorktreeProposal,
+    pub(crate) proposal: WorktreeProposal,
     pub(crate) surroundings: GitEnvironment,
 }
 
 /// Something to do with git.
 #[derive(Debug)]
-pub(crate) enum TreeJob {
+pub(crate) enum WorktreeJob {
     /// Decide what it will be, and make its empty directory.
-    Plan {
+    Propose {
         client: ConnId,
         team: TeamName,
         name: AgentName,
@@ -42,36 +42,33 @@ pub(crate) enum TreeJob {
         surroundings: GitEnvironment,
     },
     /// Fill it; the roster on disk names it.
-    Add(Box<Making>),
+    Fill(Box<WorktreeCreation>),
     /// See whether any of them would refuse it once those below these joins have ended. Nothing is touched.
-    Look { client: ConnId, order: DeleteTeamRequest, grounds: Vec<Ground>, joins: BTreeSet<u32> },
+    CheckUnsaved {
+        client: ConnId,
+        order: DeleteTeamRequest,
+        worktrees: Vec<MemberWorktree>,
+        shim_pids: BTreeSet<u32>,
+    },
     /// Remove all of a team, or none: those with unsaved work only if they are named, and saved below `trash`.
-    Sweep { client: ConnId, order: DeleteTeamRequest, grounds: Vec<Ground>, trash: PathBuf },
+    RemoveAll { client: ConnId, order: DeleteTeamRequest, grounds: Vec<MemberWorktree>, trash: PathBuf },
 }
 
 /// What became of it.
 #[derive(Debug)]
-pub(crate) enum TreeDone {
-    Planned {
+pub(crate) enum WorktreeResult {
+    Proposed {
         client: ConnId,
         team: TeamName,
         name: AgentName,
-        result: Result<Box<Making>, ErrorReport>,
+        result: Result<Box<WorktreeCreation>, ErrorReport>,
     },
     /// The directory in it; `is_there`: something is at its path, made or not.
-    Added {
-        making: Box<Making>,
-        result: Result<PathBuf, ErrorReport>,
-        is_there: bool,
-    },
+    Filled { making: Box<WorktreeCreation>, result: Result<PathBuf, ErrorReport>, is_present: bool },
     /// Why not, as far as can be seen while members live.
-    Looked {
-        client: ConnId,
-        order: DeleteTeamRequest,
-        result: Result<(), ErrorReport>,
-    },
+    UnsavedChecked { client: ConnId, order: DeleteTeamRequest, result: Result<(), ErrorReport> },
     /// What became of each, also where the whole failed.
-    Swept {
+    RemovedAll {
         client: ConnId,
         order: DeleteTeamRequest,
         swept: RemovedWorktrees,
@@ -80,73 +77,77 @@ pub(crate) enum TreeDone {
 }
 
 /// Begins a job; its end is an event.
-pub(crate) fn begin(job: TreeJob, events: UnboundedSender<Event>) {
+pub(crate) fn begin(job: WorktreeJob, events: UnboundedSender<CoreEvent>) {
     let job = Arc::new(job);
     let (same, told) = (Arc::clone(&job), events.clone());
     // The loop has ended: nobody is left to be told.
     let run = move || {
         failpoint::hit("worktree.job");
-        let done = done(&same);
+        let done = run_job(&same);
         failpoint::hit("worktree.done");
-        drop(told.send(Event::Worktree(done)));
+        drop(told.send(CoreEvent::WorktreeJobDone(done)));
     };
     if let Err(error) = std::thread::Builder::new().name("worktree".into()).spawn(run) {
         let fault = ErrorReport::new(ErrorKind::Io, format!("cannot start a thread for a worktree: {error}"));
-        events.send(Event::Worktree(job.undone(fault))).ok();
+        events.send(CoreEvent::WorktreeJobDone(job.not_started(fault))).ok();
     }
 }
 
-impl TreeJob {
+impl WorktreeJob {
     /// Nothing was done.
-    fn undone(&self, fault: ErrorReport) -> TreeDone {
+    fn not_started(&self, fault: ErrorReport) -> WorktreeResult {
         match self {
-            TreeJob::Plan { client, team, name, .. } => {
+            WorktreeJob::Propose { client, team, name, .. } => {
                 let (team, name) = (team.clone(), name.clone());
-                TreeDone::Planned { client: *client, team, name, result: Err(fault) }
+                WorktreeResult::Proposed { client: *client, team, name, result: Err(fault) }
             }
-            TreeJob::Add(making) => {
-                TreeDone::Added { making: making.clone(), result: Err(fault), is_there: true }
+            WorktreeJob::Fill(making) => {
+                WorktreeResult::Filled { making: making.clone(), result: Err(fault), is_present: true }
             }
-            TreeJob::Look { client, order, .. } => {
-                TreeDone::Looked { client: *client, order: order.clone(), result: Err(fault) }
+            WorktreeJob::CheckUnsaved { client, order, .. } => {
+                WorktreeResult::UnsavedChecked { client: *client, order: order.clone(), result: Err(fault) }
             }
-            TreeJob::Sweep { client, order, .. } => {
+            WorktreeJob::RemoveAll { client, order, .. } => {
                 let (order, swept) = (order.clone(), RemovedWorktrees::default());
-                TreeDone::Swept { client: *client, order, swept, result: Err(fault) }
+                WorktreeResult::RemovedAll { client: *client, order, swept, result: Err(fault) }
             }
         }
     }
 }
 
-fn done(job: &TreeJob) -> TreeDone {
+fn run_job(job: &WorktreeJob) -> WorktreeResult {
     match job {
-        TreeJob::Plan { client, team, name, wanted, surroundings } => {
+        WorktreeJob::Propose { client, team, name, wanted, surroundings } => {
             let (client, team, name) = (*client, team.clone(), name.clone());
             let making = |plan| {
                 let (team, name, surroundings) = (team.clone(), name.clone(), surroundings.clone());
-                Box::new(Making { client, team, name, plan, surroundings })
+                Box::new(WorktreeCreation { client, team, name, proposal: plan, surroundings })
             };
-            let result = propose_worktree(wanted, surroundings).map(making).map_err(fault);
-            TreeDone::Planned { client, team, name, result }
+            let result = propose_worktree(wanted, surroundings).map(making).map_err(to_error);
+            WorktreeResult::Proposed { client, team, name, result }
         }
-        TreeJob::Add(making) => {
-            let result = making.plan.add(&making.surroundings).map_err(fault);
-            let is_there = !matches!(making.plan.record.state(), Ok(WorktreeState::Missing));
-            TreeDone::Added { making: making.clone(), result, is_there }
+        WorktreeJob::Fill(making) => {
+            let result = making.proposal.add(&making.surroundings).map_err(to_error);
+            let is_there = !matches!(making.proposal.record.state(), Ok(WorktreeState::Missing));
+            WorktreeResult::Filled { making: making.clone(), result, is_present: is_there }
         }
-        TreeJob::Look { client, order, grounds, joins } => {
-            TreeDone::Looked { client: *client, order: order.clone(), result: look(order, grounds, joins) }
+        WorktreeJob::CheckUnsaved { client, order, worktrees: grounds, shim_pids: joins } => {
+            WorktreeResult::UnsavedChecked {
+                client: *client,
+                order: order.clone(),
+                result: check_unsaved(order, grounds, joins),
+            }
         }
-        TreeJob::Sweep { client, order, grounds, trash } => {
+        WorktreeJob::RemoveAll { client, order, grounds, trash } => {
             let mut swept = RemovedWorktrees::default();
-            let result = sweep(order, grounds, trash, &mut swept);
-            TreeDone::Swept { client: *client, order: order.clone(), swept, result }
+            let result = remove_all(order, grounds, trash, &mut swept);
+            WorktreeResult::RemovedAll { client: *client, order: order.clone(), swept, result }
         }
     }
 }
 
 /// Before its agent starts, in each of its lives: it is what we made. No git, so that it takes no time.
-pub(crate) fn check(record: &Record) -> Result<(), ErrorReport> {
+pub(crate) fn check_ownership(record: &AgentRecord) -> Result<(), ErrorReport> {
     let Some(tree) = &record.worktree else { return Ok(()) };
     match tree.state() {
         Ok(WorktreeState::Present(_)) => Ok(()),
@@ -156,32 +157,36 @@ pub(crate) fn check(record: &Record) -> Result<(), ErrorReport> {
             Err(ErrorReport::new(ErrorKind::Refused, message)
                 .with_help("spawn it again with --worktree for another one"))
         }
-        Err(error) => Err(fault(error)),
+        Err(error) => Err(to_error(error)),
     }
 }
 
 /// A worktree and what would be lost with it.
-struct Seen<'a> {
-    ground: &'a Ground,
+struct UnsavedWork<'a> {
+    worktree: &'a MemberWorktree,
     reasons: Vec<KeepReason>,
 }
 
 /// What is somebody else's is left alone, and refuses nothing.
-fn look(order: &DeleteTeamRequest, grounds: &[Ground], joins: &BTreeSet<u32>) -> Result<(), ErrorReport> {
+fn check_unsaved(
+    order: &DeleteTeamRequest,
+    grounds: &[MemberWorktree],
+    joins: &BTreeSet<u32>,
+) -> Result<(), ErrorReport> {
     let surroundings = GitEnvironment::from_process();
-    let seen = grounds.iter().filter(|ground| !order.discard_worktrees.contains(&ground.tree.path));
+    let seen = grounds.iter().filter(|ground| !order.discard_worktrees.contains(&ground.record.path));
     let seen = seen.filter_map(|ground| {
-        let reasons = reasons(ground, &surroundings).ok()?;
-        Some(Seen { ground, reasons: but_for_members(reasons, joins) })
+        let reasons = unsaved_reasons(ground, &surroundings).ok()?;
+        Some(UnsavedWork { worktree: ground, reasons: exclude_members(reasons, joins) })
     });
-    let seen: Vec<Seen> = seen.filter(|seen| !seen.reasons.is_empty()).collect();
-    if seen.is_empty() { Ok(()) } else { Err(refused(order, &seen.iter().collect::<Vec<_>>())) }
+    let seen: Vec<UnsavedWork> = seen.filter(|seen| !seen.reasons.is_empty()).collect();
+    if seen.is_empty() { Ok(()) } else { Err(unsaved_work_error(order, &seen.iter().collect::<Vec<_>>())) }
 }
 
 /// A process below a join ends with that, for it is their subreaper.
-fn but_for_members(reasons: Vec<KeepReason>, joins: &BTreeSet<u32>) -> Vec<KeepReason> {
+fn exclude_members(reasons: Vec<KeepReason>, joins: &BTreeSet<u32>) -> Vec<KeepReason> {
     let is_members =
-        |pid: &u32| successors(Some(*pid), |pid| life::parent(*pid)).any(|it| joins.contains(&it));
+        |pid: &u32| successors(Some(*pid), |pid| life::parent_pid(*pid)).any(|it| joins.contains(&it));
     let stays = |reason| match reason {
         KeepReason::InUse(mut pids) => {
             pids.retain(|pid| !is_members(pid));
@@ -193,37 +198,38 @@ fn but_for_members(reasons: Vec<KeepReason>, joins: &BTreeSet<u32>) -> Vec<KeepR
 }
 
 /// All are looked at before the first is touched.
-fn sweep(
+fn remove_all(
     order: &DeleteTeamRequest,
-    grounds: &[Ground],
+    grounds: &[MemberWorktree],
     trash: &Path,
     swept: &mut RemovedWorktrees,
 ) -> Result<(), ErrorReport> {
     let surroundings = GitEnvironment::from_process();
     let mut seen = Vec::new();
     for ground in grounds {
-        match reasons(ground, &surroundings) {
-            Ok(reasons) => seen.push(Seen { ground, reasons }),
+        match unsaved_reasons(ground, &surroundings) {
+            Ok(reasons) => seen.push(UnsavedWork { worktree: ground, reasons }),
             Err(stranger) => swept.kept.push(stranger.to_string()),
         }
     }
-    let (clean, unsaved): (Vec<&Seen>, Vec<&Seen>) = seen.iter().partition(|seen| seen.reasons.is_empty());
-    let (named, kept): (Vec<&Seen>, Vec<&Seen>) =
-        unsaved.into_iter().partition(|it| order.discard_worktrees.contains(&it.ground.tree.path));
+    let (clean, unsaved): (Vec<&UnsavedWork>, Vec<&UnsavedWork>) =
+        seen.iter().partition(|seen| seen.reasons.is_empty());
+    let (named, kept): (Vec<&UnsavedWork>, Vec<&UnsavedWork>) =
+        unsaved.into_iter().partition(|it| order.discard_worktrees.contains(&it.worktree.record.path));
     if !kept.is_empty() {
-        return Err(refused(order, &kept));
+        return Err(unsaved_work_error(order, &kept));
     }
-    let (missing, named): (Vec<&Seen>, Vec<&Seen>) =
-        named.into_iter().partition(|it| matches!(it.ground.tree.state(), Ok(WorktreeState::Missing)));
-    for (tree, saved) in saved(order, &named, trash, &surroundings)? {
-        tree.discard(&saved, &surroundings).map_err(fault)?;
+    let (missing, named): (Vec<&UnsavedWork>, Vec<&UnsavedWork>) =
+        named.into_iter().partition(|it| matches!(it.worktree.record.state(), Ok(WorktreeState::Missing)));
+    for (tree, saved) in save_to_trash(order, &named, trash, &surroundings)? {
+        tree.discard(&saved, &surroundings).map_err(to_error)?;
         swept.trashed.push(TrashedWorktree { path: tree.path.clone(), trash_dir: saved.directory });
     }
     for it in clean {
-        let tree = &it.ground.tree;
-        match tree.remove(&surroundings).map_err(fault)? {
+        let tree = &it.worktree.record;
+        match tree.remove(&surroundings).map_err(to_error)? {
             RemoveOutcome::Kept(reasons) => {
-                return Err(refused(order, &[&Seen { ground: it.ground, reasons }]));
+                return Err(unsaved_work_error(order, &[&UnsavedWork { worktree: it.worktree, reasons }]));
             }
             RemoveOutcome::AlreadyGone => swept.missing.push(tree.path.clone()),
             RemoveOutcome::Removed | RemoveOutcome::RemovedKeptBranch => {
@@ -232,27 +238,28 @@ fn sweep(
         }
     }
     // There is nothing to be saved or removed; whoever named it knows that.
-    swept.missing.extend(missing.into_iter().map(|it| it.ground.tree.path.clone()));
+    swept.missing.extend(missing.into_iter().map(|it| it.worktree.record.path.clone()));
     Ok(())
 }
 
 /// All of them are in the trash before the first is discarded.
-fn saved<'a>(
+fn save_to_trash<'a>(
     order: &DeleteTeamRequest,
-    named: &[&Seen<'a>],
+    named: &[&UnsavedWork<'a>],
     trash: &Path,
     surroundings: &GitEnvironment,
 ) -> Result<Vec<(&'a WorktreeRecord, SavedWorktree)>, ErrorReport> {
-    let save = |it: &&Seen<'a>| {
-        let (tree, directory) = (&it.ground.tree, place(trash, &order.team, &it.ground.member));
-        tree.save(&directory, surroundings).map(|saved| (tree, saved)).map_err(fault)
+    let save = |it: &&UnsavedWork<'a>| {
+        let (tree, directory) =
+            (&it.worktree.record, trash_directory(trash, &order.team, &it.worktree.member));
+        tree.save(&directory, surroundings).map(|saved| (tree, saved)).map_err(to_error)
     };
     named.iter().map(save).collect()
 }
 
 /// Not knowing is a reason; an error is that something else is there, which is not ours to touch.
-fn reasons(ground: &Ground, surroundings: &GitEnvironment) -> Result<Vec<KeepReason>, Error> {
-    match ground.tree.keep_reasons(surroundings) {
+fn unsaved_reasons(ground: &MemberWorktree, surroundings: &GitEnvironment) -> Result<Vec<KeepReason>, Error> {
+    match ground.record.keep_reasons(surroundings) {
         Err(stranger @ Error::NotRecorded { .. }) => Err(stranger),
         Err(error) => Ok(vec![KeepReason::CheckFailed(error.to_string())]),
         Ok(reasons) => Ok(reasons),
@@ -260,14 +267,14 @@ fn reasons(ground: &Ground, surroundings: &GitEnvironment) -> Result<Vec<KeepRea
 }
 
 /// Each path with its reasons, and the very command.
-fn refused(order: &DeleteTeamRequest, kept: &[&Seen]) -> ErrorReport {
+fn unsaved_work_error(order: &DeleteTeamRequest, kept: &[&UnsavedWork]) -> ErrorReport {
     let told = kept.iter().map(|seen| {
         let reasons: Vec<String> = seen.reasons.iter().map(ToString::to_string).collect();
-        let path = escape_controls(&seen.ground.tree.path.display().to_string());
-        format!("{path} ({}): {}", seen.ground.member, reasons.join("; "))
+        let path = escape_controls(&seen.worktree.record.path.display().to_string());
+        format!("{path} ({}): {}", seen.worktree.member, reasons.join("; "))
     });
     let told: Vec<String> = told.collect();
-    let paths = order.discard_worktrees.iter().chain(kept.iter().map(|seen| &seen.ground.tree.path));
+    let paths = order.discard_worktrees.iter().chain(kept.iter().map(|seen| &seen.worktree.record.path));
     let words: Vec<String> = paths.map(|path| format!("--discard {}", shell_quote(path))).collect();
     let message = format!("cannot delete {}: there is unsaved work\n{}", order.team, told.join("\n"));
     let force = if order.force { " --force" } else { "" };
@@ -277,7 +284,7 @@ fn refused(order: &DeleteTeamRequest, kept: &[&Seen]) -> ErrorReport {
 }
 
 /// A directory that is not there yet.
-fn place(trash: &Path, team: &TeamName, member: &AgentName) -> PathBuf {
+fn trash_directory(trash: &Path, team: &TeamName, member: &AgentName) -> PathBuf {
     let time = iso8601(store::now()).replace([':', '-'], "");
     let names = (1..).map(|n| match n {
         1 => format!("{team}-{member}-{time}"),
@@ -287,7 +294,7 @@ fn place(trash: &Path, team: &TeamName, member: &AgentName) -> PathBuf {
     paths.find(|path| !path.exists()).expect("there is always a next number")
 }
 
-fn fault(error: Error) -> ErrorReport {
+fn to_error(error: Error) -> ErrorReport {
     let message = error.to_string();
     let fault = |kind| ErrorReport::new(kind, &message);
     match &error {

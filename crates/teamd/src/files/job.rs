@@ -1,9 +1,9 @@
 //! What the files thread is asked to do, and what comes of it.
 
 use crate::event::ConnId;
-use crate::roster::{Roster, Shared, SpawnId};
-use crate::step::Telling;
-use crate::worktrees::Making;
+use crate::roster::{Roster, SharedRecord, SpawnId};
+use crate::step::ModeRoute;
+use crate::worktrees::WorktreeCreation;
 use protocol::control::{
     Activity, CreateTeamReply, CreateTeamRequest, DeleteTeamRequest, ExitReport, NextTaskRequest,
     RemovedWorktrees, Reply, SetPolicyRequest, VisibilityReply,
@@ -25,18 +25,18 @@ use store::{OpenRequest, RequestScanResult};
 #[derive(Debug)]
 pub(crate) enum FileJob {
     /// The roster as it is now.
-    Roster(Roster),
+    SaveRoster(Roster),
     /// A line of the event log.
-    Log(String),
+    AppendEvent(String),
     /// A new team.
-    Create { client: ConnId, create: CreateTeamRequest, created_at: u64 },
+    CreateTeam { client: ConnId, create: CreateTeamRequest, created_at: u64 },
     /// The environment of an agent, for its next life and for whoever asks.
-    Environment { file: String, env: BTreeMap<String, String> },
+    SaveEnvironment { file: String, env: BTreeMap<String, String> },
     /// A new member: entry, first message, tracking task. `again`: the name's mail and prompt are from a life
     /// before this one, and stay.
-    Register { spawn: SpawnId, record: Shared, again: bool, at: u64 },
+    RegisterMember { spawn: SpawnId, record: SharedRecord, is_respawn: bool, at: u64 },
     /// A shutdown request, unless one of those before is still unread; where it is one of them itself, unless it is there.
-    Ask {
+    SendShutdownRequest {
         spawn: SpawnId,
         team: TeamName,
         name: AgentName,
@@ -46,125 +46,132 @@ pub(crate) enum FileJob {
         at: u64,
     },
     /// Which of these requests has the lead's inbox an answer to?
-    Answers { team: TeamName, requests: Vec<RequestId> },
+    ReadShutdownAnswers { team: TeamName, requests: Vec<RequestId> },
     /// A member that ended: its lead told (if it is to be), its entry removed, its tracking task completed.
-    Farewell { record: Shared },
+    DeregisterMember { record: SharedRecord },
     /// What a dead join left in writing.
-    LastWords { spawn: SpawnId, token: String },
+    ReadExitReport { spawn: SpawnId, token: String },
     /// The team's tasks, with a look at these. Then clients are told which of them is next.
-    Tasks { team: TeamName, which: Which, asks: Vec<(ConnId, NextTaskRequest)> },
+    ScanTasks { team: TeamName, selection: TaskSelection, queries: Vec<(ConnId, NextTaskRequest)> },
     /// What is new in an inbox, by the name of its file; and what somebody else took out of it is put back.
-    Inbox { team: TeamName, inbox: String, guard: Guard },
+    ScanInbox { team: TeamName, inbox: String, restore_rule: RestoreRule },
     /// What the team's members ask, all of it.
-    Requests { team: TeamName },
+    ScanRequests { team: TeamName },
     /// The policy's answer to a request.
-    Answer { team: TeamName, request: Box<OpenRequest>, answer: Answer, by: AnsweredBy, at: u64 },
+    WriteAnswer { team: TeamName, request: Box<OpenRequest>, answer: Answer, by: AnsweredBy, at: u64 },
     /// The permission mode of a member or the lead, told or written.
-    Mode { client: ConnId, team: TeamName, name: AgentName, mode: PermissionMode, telling: Telling, at: u64 },
+    ApplyModeChange {
+        client: ConnId,
+        team: TeamName,
+        name: AgentName,
+        mode: PermissionMode,
+        route: ModeRoute,
+        at: u64,
+    },
     /// The policy of a team that is there.
-    Policy { client: ConnId, order: SetPolicyRequest },
+    SavePolicy { client: ConnId, order: SetPolicyRequest },
     /// In which permission mode a member goes on.
-    ModeIs { team: TeamName, name: AgentName, mode: PermissionMode },
+    WriteMode { team: TeamName, name: AgentName, mode: PermissionMode },
     /// `isActive` of a member.
-    Activity { team: TeamName, name: AgentName, active: bool },
+    WriteActivity { team: TeamName, name: AgentName, is_active: bool },
     /// What a foreign writer dropped or damaged is put back, and what it says of its own member is told.
-    Config { team: TeamName, ours: Ours },
+    CheckConfig { team: TeamName, members: RosterMembers },
     /// Which panes are hidden, for config.json; then `reply` to `client`.
-    Hidden { team: TeamName, panes: Vec<String>, tell: Option<(ConnId, VisibilityReply)> },
+    WriteHiddenPanes { team: TeamName, panes: Vec<String>, reply_to: Option<(ConnId, VisibilityReply)> },
     /// Which teams of Claude Code's sessions are there?
-    Sessions,
+    ListSessionTeams,
     /// Answered so when all before it is done.
-    Settled { client: ConnId, reply: Box<Reply> },
+    ReplyWhenSaved { client: ConnId, reply: Box<Reply> },
     /// `leadSessionId` of a team.
-    LeadSession { team: TeamName, session: String },
+    WriteLeadSession { team: TeamName, session: String },
     /// When did these logs grow last?
-    Written { logs: Vec<(SpawnId, PathBuf)> },
+    ReadOutputTimes { logs: Vec<(SpawnId, PathBuf)> },
     /// A file that comes and goes, for the watcher to see.
-    Probe,
+    ProbeWatcher,
     /// What changed since the last look, for file systems and moments without events.
-    Rescan { teams: Vec<TeamName> },
+    RescanFiles { teams: Vec<TeamName> },
     /// Is the last roster on the disk? Then the join that told of an end may forget it.
-    Heard { conn: ConnId },
+    AcknowledgeExit { conn: ConnId },
     /// Is the last roster on the disk? Then git may fill what it names.
-    Recorded { making: Box<Making> },
+    ConfirmWorktreeRecorded { making: Box<WorktreeCreation> },
     /// Would they go? Before its worktrees do.
-    MayDelete { client: ConnId, order: DeleteTeamRequest },
+    CheckDeletable { client: ConnId, order: DeleteTeamRequest },
     /// The team's files; its worktrees are gone already.
-    Delete { client: ConnId, team: TeamName, force: bool, swept: RemovedWorktrees },
+    DeleteTeam { client: ConnId, team: TeamName, force: bool, swept: RemovedWorktrees },
 }
 
 /// A member that is on its team now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Enrolled {
+pub(crate) struct Registration {
     /// Its tracking task.
-    pub(crate) tracking: TaskId,
+    pub(crate) tracking_task: TaskId,
     /// The id of its lead's session, as config.json has it.
     pub(crate) lead_session: String,
 }
 
 /// The members of a team that are of the roster.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Ours {
+pub(crate) struct RosterMembers {
     /// Those that config.json has to have.
-    pub(crate) living: Vec<Living>,
+    pub(crate) registered: Vec<RegisteredMember>,
     /// All, also who comes or goes.
-    pub(crate) names: Vec<AgentName>,
+    pub(crate) all_names: Vec<AgentName>,
 }
 
 /// One that lives.
 #[derive(Debug, Clone)]
-pub(crate) struct Living {
-    pub(crate) record: Shared,
+pub(crate) struct RegisteredMember {
+    pub(crate) record: SharedRecord,
     pub(crate) activity: Activity,
 }
 
 /// Whether messages that were acknowledged and are gone come back into an inbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Guard {
+pub(crate) enum RestoreRule {
     /// Its owner takes out what it has had, or is none of ours.
     Never,
     /// Nobody reads it now.
-    Later,
+    NotNow,
     /// Its owner has nothing of it but by our own feed.
-    Fed,
+    OwnDelivery,
     /// Its owner looks by itself, with our tools or its own.
-    Looks,
+    ForeignProgram,
 }
 
 /// What config.json says.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct ConfigSeen {
+pub(crate) struct ConfigSnapshot {
     /// `isActive` of each member that has it.
-    pub(crate) active: Vec<(AgentName, bool)>,
+    pub(crate) activities: Vec<(AgentName, bool)>,
     /// `mode` of each member that has it.
     pub(crate) modes: Vec<(AgentName, String)>,
     /// It had to be written anew: why, for people.
-    pub(crate) mended: Option<String>,
+    pub(crate) repaired: Option<String>,
     /// It lacked living members, and has them again.
-    pub(crate) members_back: bool,
+    pub(crate) has_restored_members: bool,
 }
 
 /// Which task files may have changed.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum TaskSelection {
     /// Nobody has looked yet, or nobody knows.
     #[default]
     All,
-    These(BTreeSet<TaskId>),
+    Only(BTreeSet<TaskId>),
 }
 
-impl Which {
+impl TaskSelection {
     /// What is left to look at after a look that takes in all of this.
-    pub(crate) fn take(&mut self) -> Which {
-        std::mem::replace(self, Which::These(BTreeSet::new()))
+    pub(crate) fn take_all(&mut self) -> TaskSelection {
+        std::mem::replace(self, TaskSelection::Only(BTreeSet::new()))
     }
 
-    pub(crate) fn is_none(&self) -> bool {
-        matches!(self, Which::These(tasks) if tasks.is_empty())
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, TaskSelection::Only(tasks) if tasks.is_empty())
     }
 
     pub(crate) fn add(&mut self, task: TaskId) {
-        if let Which::These(tasks) = self {
+        if let TaskSelection::Only(tasks) = self {
             tasks.insert(task);
         }
     }
@@ -172,129 +179,129 @@ impl Which {
 
 /// What became of a job.
 #[derive(Debug)]
-pub(crate) enum FileDone {
+pub(crate) enum FileResult {
     /// When they did, ms since the epoch; 0 where there is none.
-    Written {
+    OutputTimes {
         written: Vec<(SpawnId, u64)>,
     },
     /// See the job of that name.
-    Settled {
+    ReplyReady {
         client: ConnId,
         reply: Box<Reply>,
     },
     /// The roster could not be written.
-    Unsaved(ErrorReport),
-    Created {
+    RosterNotSaved(ErrorReport),
+    TeamCreated {
         client: ConnId,
         policy: Policy,
         result: Result<CreateTeamReply, ErrorReport>,
     },
-    Registered {
+    MemberRegistered {
         spawn: SpawnId,
-        result: Result<Enrolled, ErrorReport>,
+        result: Result<Registration, ErrorReport>,
     },
-    Asked {
+    ShutdownRequestSent {
         spawn: SpawnId,
         result: Result<(), ErrorReport>,
     },
-    Answers {
+    ShutdownAnswers {
         team: TeamName,
         answers: Result<Vec<ShutdownAnswer>, ErrorReport>,
     },
     /// `approved`: it had said yes before it went. `left`: what could not be put in order.
-    Farewelled {
+    MemberDeregistered {
         spawn: SpawnId,
-        approved: bool,
-        left: Option<ErrorReport>,
+        is_approved: bool,
+        error: Option<ErrorReport>,
     },
-    LastWords {
+    ExitReportRead {
         spawn: SpawnId,
         ended: Option<ExitReport>,
     },
     /// And who is on the team by its config, ours or not; nobody where no task is at work.
-    Tasks {
+    TasksScanned {
         team: TeamName,
         members: Vec<AgentName>,
         result: Result<Arc<Vec<Arc<Task>>>, ErrorReport>,
         asks: Vec<(ConnId, NextTaskRequest)>,
     },
-    Inbox {
+    InboxScanned {
         team: TeamName,
         inbox: String,
-        result: Result<Mail, ErrorReport>,
+        result: Result<InboxScanResult, ErrorReport>,
     },
-    Config {
+    ConfigChecked {
         team: TeamName,
-        seen: ConfigSeen,
+        snapshot: ConfigSnapshot,
     },
     ModeSet {
         client: ConnId,
-        who: (TeamName, AgentName, PermissionMode),
+        change: (TeamName, AgentName, PermissionMode),
         result: Result<(), ErrorReport>,
     },
-    PolicySet {
+    PolicySaved {
         client: ConnId,
         order: SetPolicyRequest,
         result: Result<(), ErrorReport>,
     },
-    Requests {
+    RequestsScanned {
         team: TeamName,
         result: Result<RequestScanResult, ErrorReport>,
     },
-    Answered {
+    AnswerWritten {
         team: TeamName,
         from: AgentName,
         request: RequestId,
         result: Result<(), ErrorReport>,
     },
-    Heard {
+    ExitAcknowledged {
         conn: ConnId,
         result: Result<(), ErrorReport>,
     },
-    Recorded {
-        making: Box<Making>,
+    WorktreeRecorded {
+        making: Box<WorktreeCreation>,
         result: Result<(), ErrorReport>,
     },
-    Sessions {
-        there: Vec<TeamName>,
+    SessionTeamsListed {
+        teams: Vec<TeamName>,
     },
     /// config.json says which panes are hidden.
-    Noted {
+    HiddenPanesWritten {
         client: ConnId,
         reply: VisibilityReply,
         result: Result<(), ErrorReport>,
     },
-    MayDelete {
+    DeletableChecked {
         client: ConnId,
         order: DeleteTeamRequest,
         result: Result<(), ErrorReport>,
     },
-    Deleted {
+    TeamDeleted {
         client: ConnId,
         team: TeamName,
         result: Result<(), ErrorReport>,
-        swept: RemovedWorktrees,
+        worktrees: RemovedWorktrees,
     },
 }
 
 /// What a look into an inbox found.
 #[derive(Debug, Default)]
-pub(crate) struct Mail {
+pub(crate) struct InboxScanResult {
     /// Not told before.
-    pub(crate) new: Vec<Letter>,
+    pub(crate) new: Vec<MessageHeader>,
     /// Told before: by an earlier daemon at the first look, and all there is of one that was rewritten.
-    pub(crate) earlier: Vec<Letter>,
+    pub(crate) known: Vec<MessageHeader>,
     /// How many are unread, where some have been read since the last look.
     pub(crate) unread: Option<usize>,
     /// Acknowledged, and gone since by another program's hand: in the inbox again.
-    pub(crate) put_back: Vec<Letter>,
+    pub(crate) restored: Vec<MessageHeader>,
     /// It is a part: there is more that was not looked at.
-    pub(crate) more: bool,
+    pub(crate) has_more: bool,
 }
 
 /// A message, without its text.
 #[derive(Debug)]
-pub(crate) struct Letter {
+pub(crate) struct MessageHeader {
     pub(crate) index: usize,
     pub(crate) from: AgentName,
     pub(crate) summary: Option<String>,
@@ -307,5 +314,5 @@ pub(crate) struct ShutdownAnswer {
     pub(crate) request: RequestId,
     pub(crate) from: AgentName,
     /// Its reason, where it said no.
-    pub(crate) rejected: Option<String>,
+    pub(crate) rejection_reason: Option<String>,
 }

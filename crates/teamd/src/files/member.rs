@@ -1,10 +1,10 @@
 //! A member in the files: put on the team, asked, told of, taken off again.
 
-use super::Files;
-use super::job::{FileDone, ShutdownAnswer};
-use super::together::{Coming, Ready};
-use crate::roster::{Record, SpawnId, Told};
-use crate::step::Telling;
+use super::FilesThread;
+use super::job::{FileResult, ShutdownAnswer};
+use super::together::{PendingRegistration, PreparedRegistration};
+use crate::roster::{AgentRecord, ReportTo, SpawnId};
+use crate::step::ModeRoute;
 use protocol::color::Color;
 use protocol::control::{Activity, ExitReport};
 use protocol::delivery::Delivery;
@@ -21,34 +21,37 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use store::{Error, Inbox, Team};
 
-impl Files {
+impl FilesThread {
     /// No agent runs that the next daemon would not know. A name that somebody else's member has is taken, although the
     /// roster does not know it.
-    pub(super) fn ready(&mut self, Coming { record, again, at, .. }: &Coming) -> Result<Ready, ErrorReport> {
-        self.saved()?;
-        if let Some(fault) = self.unkept.remove(&record.env) {
+    pub(super) fn prepare_registration(
+        &mut self,
+        PendingRegistration { record, is_respawn: again, at, .. }: &PendingRegistration,
+    ) -> Result<PreparedRegistration, ErrorReport> {
+        self.check_saved()?;
+        if let Some(fault) = self.failed_environments.remove(&record.environment_file) {
             return Err(fault);
         }
-        crate::worktrees::check(record)?;
-        let team = self.team(&record.team)?;
+        crate::worktrees::check_ownership(record)?;
+        let team = self.open_team(&record.team)?;
         let config = team.config_for_repairer()?;
         if config.member(&record.name).is_some() {
             return Err(ErrorReport::from(Error::AlreadyExists { what: format!("member {}", record.name) }));
         }
         let inbox = team.inbox(&record.name);
         if *again {
-            let_go_of_requests(&inbox)?;
+            discard_shutdown_requests(&inbox)?;
         } else {
             inbox.mark_all_read()?;
         }
-        if (!again || begins_anew(record)) && !record.prompt.is_empty() {
+        if (!again || starts_new_session(record)) && !record.prompt.is_empty() {
             inbox.append(&Message::new(&AgentName::lead(), record.prompt.clone(), *at))?;
         }
-        let member = member(record, first_activity(record));
-        Ok(Ready { team, member, lead_session: config.lead_session_id.clone() })
+        let member = to_config_member(record, initial_activity(record));
+        Ok(PreparedRegistration { team, member, lead_session: config.lead_session_id.clone() })
     }
 
-    pub(super) fn ask(
+    pub(super) fn send_shutdown_request(
         &self,
         team: &TeamName,
         name: &AgentName,
@@ -58,7 +61,7 @@ impl Files {
         at: u64,
     ) -> Result<(), Error> {
         let inbox = self.root.team(team)?.inbox(name);
-        if unless_unread.contains(request) && was_asked(&inbox, request)? {
+        if unless_unread.contains(request) && contains_request(&inbox, request)? {
             return Ok(());
         }
         let waits = |entry: &InboxEntry| {
@@ -82,11 +85,11 @@ impl Files {
         team: &TeamName,
         name: &AgentName,
         mode: PermissionMode,
-        telling: Telling,
+        telling: ModeRoute,
         at: u64,
     ) -> Result<(), Error> {
-        let team = self.team(team)?;
-        if telling == Telling::Written {
+        let team = self.open_team(team)?;
+        if telling == ModeRoute::InConfig {
             return team.set_member_fields(name, &[("mode", serde_json::json!(mode))]);
         }
         let lead = AgentName::lead();
@@ -94,7 +97,7 @@ impl Files {
         team.inbox(name).append(&Message::new(&lead, Payload::ModeSetRequest(request).to_text(), at))
     }
 
-    pub(super) fn answers(
+    pub(super) fn read_shutdown_answers(
         &self,
         team: &TeamName,
         requests: &[RequestId],
@@ -102,35 +105,40 @@ impl Files {
         let is_to = |text: &str| requests.iter().any(|request| text.contains(request.as_str()));
         self.root.team(team)?.inbox(&AgentName::lead()).fold(|answers: &mut Vec<ShutdownAnswer>, entry| {
             let message = entry.message.as_ref().ok().filter(|message| is_to(&message.text));
-            answers.extend(message.and_then(answer));
+            answers.extend(message.and_then(parse_shutdown_answer));
         })
     }
 
     /// Not before the next daemon would know that it has ended, and how: it would tell the lead once more, in other words.
     /// One that never ran has nothing to tell.
-    pub(super) fn may_depart(&mut self, record: &Record) -> Result<(), ErrorReport> {
-        if record.ended.is_some() {
-            self.saved()?;
+    pub(super) fn check_exit_saved(&mut self, record: &AgentRecord) -> Result<(), ErrorReport> {
+        if record.exit.is_some() {
+            self.check_saved()?;
         }
-        self.has_gone(&record.team, &record.name, record.born);
+        self.remember_deregistered(&record.team, &record.name, record.spawned_at);
         Ok(())
     }
 
     /// It is off the team, but for what is `left`.
-    pub(super) fn departed(&self, record: &Record, approved: bool, left: Option<ErrorReport>) -> FileDone {
+    pub(super) fn finish_deregistration(
+        &self,
+        record: &AgentRecord,
+        approved: bool,
+        left: Option<ErrorReport>,
+    ) -> FileResult {
         if left.is_none() {
-            self.note("remove an end record", self.state.remove(&end_record(&record.spawn)));
+            self.log_error("remove an end record", self.state.remove(&exit_report_file(&record.spawn_id)));
         }
-        FileDone::Farewelled { spawn: record.spawn.clone(), approved, left }
+        FileResult::MemberDeregistered { spawn: record.spawn_id.clone(), is_approved: approved, error: left }
     }
 
     /// Its word may stand in the lead's inbox, and not have been read yet, when its end is seen.
-    pub(super) fn has_approved(&self, record: &Record) -> Result<bool, Error> {
-        let hers = |answer: &ShutdownAnswer| answer.rejected.is_none() && answer.from == record.name;
-        if record.approved || record.asked.is_empty() {
-            return Ok(record.approved);
+    pub(super) fn has_approved(&self, record: &AgentRecord) -> Result<bool, Error> {
+        let hers = |answer: &ShutdownAnswer| answer.rejection_reason.is_none() && answer.from == record.name;
+        if record.is_shutdown_approved || record.shutdown_requests.is_empty() {
+            return Ok(record.is_shutdown_approved);
         }
-        match self.answers(&record.team, &record.asked) {
+        match self.read_shutdown_answers(&record.team, &record.shutdown_requests) {
             Err(Error::NoSuchTeam { .. }) => Ok(false),
             answers => answers.map(|all| all.iter().any(hers)),
         }
@@ -138,11 +146,11 @@ impl Files {
 
     /// None and nothing swept where the words can't be read: that is not the same as none. Half a word is of a join that
     /// was killed in it, when of its agent nothing was left.
-    pub(super) fn last_words(&self, spawn: &SpawnId, token: &str) -> Option<ExitReport> {
-        match self.state.read(&end_record(spawn)) {
+    pub(super) fn read_exit_report(&self, spawn: &SpawnId, token: &str) -> Option<ExitReport> {
+        match self.state.read(&exit_report_file(spawn)) {
             Ok(Some(bytes)) => serde_json::from_slice(&bytes).ok(),
             Ok(None) => {
-                crate::sweep::sweep(token);
+                crate::sweep::kill_orphans(token);
                 None
             }
             Err(error) => {
@@ -154,12 +162,12 @@ impl Files {
 }
 
 /// Where a join leaves word of its agent's end, before it tells.
-pub(crate) fn end_record(spawn: &SpawnId) -> String {
+pub(crate) fn exit_report_file(spawn: &SpawnId) -> String {
     format!("end-{}.json", spawn.as_str())
 }
 
 /// What asked the life before to end asks the next one nothing.
-fn let_go_of_requests(inbox: &Inbox) -> Result<(), Error> {
+fn discard_shutdown_requests(inbox: &Inbox) -> Result<(), Error> {
     let asks = |message: &Message| matches!(Payload::parse(&message.text), Some(Payload::ShutdownRequest(_)));
     let unread = inbox.read_unread()?.into_iter();
     let asked: Vec<InboxEntry> = unread.filter(|entry| entry.unread().is_some_and(asks)).collect();
@@ -167,19 +175,20 @@ fn let_go_of_requests(inbox: &Inbox) -> Result<(), Error> {
 }
 
 /// A client that reads its prompt itself, and of which no conversation is left to go on with.
-fn begins_anew(record: &Record) -> bool {
-    record.feed == Delivery::Native
-        && record.comeback.as_ref().is_none_or(|comeback| comeback.session.is_none())
+fn starts_new_session(record: &AgentRecord) -> bool {
+    record.delivery == Delivery::Native
+        && record.respawn.as_ref().is_none_or(|comeback| comeback.session.is_none())
 }
 
 /// With a prompt it begins with a turn; a client that says so itself has none to begin with otherwise.
-fn first_activity(record: &Record) -> Activity {
-    let rests = record.feed == Delivery::Native && (record.prompt.is_empty() || !begins_anew(record));
+fn initial_activity(record: &AgentRecord) -> Activity {
+    let rests =
+        record.delivery == Delivery::Native && (record.prompt.is_empty() || !starts_new_session(record));
     if rests { Activity::Idle } else { Activity::Active }
 }
 
 /// Its entry in config.json.
-pub(super) fn member(record: &Record, activity: Activity) -> Member {
+pub(super) fn to_config_member(record: &AgentRecord, activity: Activity) -> Member {
     let entry = TeammateEntry {
         name: record.name.clone(),
         agent_type: record.agent_type.clone(),
@@ -188,8 +197,8 @@ pub(super) fn member(record: &Record, activity: Activity) -> Member {
         // Registration is what gives one.
         color: record.color.unwrap_or_else(|| Color::for_joined_count(0)),
         plan_mode_required: record.plan_mode_required,
-        joined_at: record.born,
-        tmux_pane_id: crate::step::place(record),
+        joined_at: record.spawned_at,
+        tmux_pane_id: crate::step::pane_id_or_in_process(record),
         cwd: record.cwd.to_string_lossy().into_owned(),
         backend_type: record.backend.backend_type().to_owned(),
         worktree_path: record.worktree.as_ref().map(|tree| tree.path.to_string_lossy().into_owned()),
@@ -199,16 +208,16 @@ pub(super) fn member(record: &Record, activity: Activity) -> Member {
 }
 
 /// In this very life.
-pub(super) fn is_on(team: &Team, record: &Record) -> Result<bool, Error> {
+pub(super) fn is_registered(team: &Team, record: &AgentRecord) -> Result<bool, Error> {
     let config = team.config_for_repairer()?;
-    Ok(config.member(&record.name).is_some_and(|member| member.joined_at == record.born))
+    Ok(config.member(&record.name).is_some_and(|member| member.joined_at == record.spawned_at))
 }
 
 /// Without its id on record (a daemon was killed between the two) it is found by what it is.
-pub(super) fn complete_tracking(team: &Team, record: &Record) -> Result<(), Error> {
+pub(super) fn complete_tracking_task(team: &Team, record: &AgentRecord) -> Result<(), Error> {
     let tasks = team.tasks();
     // By its number alone it could be another's: a list that was removed by hand begins at 1 again.
-    if let Some(id) = &record.tracking {
+    if let Some(id) = &record.tracking_task {
         let is_hers = |task: &Task| task.is_internal() && task.subject == record.name.as_str();
         return match tasks.get(id) {
             Ok(task) if is_hers(&task) => tasks.complete(id, &record.name).map(drop),
@@ -223,14 +232,15 @@ pub(super) fn complete_tracking(team: &Team, record: &Record) -> Result<(), Erro
 }
 
 /// Once: a farewell that is repeated after a crash finds its own message, which carries the time of the end.
-pub(super) fn tell_lead(team: &Team, records: &[&Record]) -> Result<(), Error> {
-    let ended = |record: &&&Record| record.ended.as_ref().is_some_and(|end| end.told == Told::Lead);
-    let records: Vec<&Record> = records.iter().filter(ended).copied().collect();
+pub(super) fn notify_lead(team: &Team, records: &[&AgentRecord]) -> Result<(), Error> {
+    let ended =
+        |record: &&&AgentRecord| record.exit.as_ref().is_some_and(|end| end.report_to == ReportTo::Lead);
+    let records: Vec<&AgentRecord> = records.iter().filter(ended).copied().collect();
     if records.is_empty() {
         return Ok(());
     }
     let tasks = team.tasks().list_cached().unwrap_or_default();
-    let news: Vec<Message> = records.iter().filter_map(|record| news_of(record, &tasks)).collect();
+    let news: Vec<Message> = records.iter().filter_map(|record| exit_message(record, &tasks)).collect();
     let inbox = team.inbox(&AgentName::lead());
     // Not by its text: what it left in progress may have been released between the two.
     let told = inbox.fold(|told: &mut HashSet<(String, String)>, entry| {
@@ -243,17 +253,22 @@ pub(super) fn tell_lead(team: &Team, records: &[&Record]) -> Result<(), Error> {
     if untold.is_empty() { Ok(()) } else { inbox.append_all(&untold) }
 }
 
-fn news_of(record: &Record, tasks: &[Arc<Task>]) -> Option<Message> {
-    let end = record.ended.as_ref()?;
-    let then = end.then.as_ref().map(|then| format!("; {then}")).unwrap_or_default();
-    let message = format!("{} has ended: {}{then}{}", record.name, end.how, left(tasks, record));
+fn exit_message(record: &AgentRecord, tasks: &[Arc<Task>]) -> Option<Message> {
+    let end = record.exit.as_ref()?;
+    let then = end.next_step.as_ref().map(|then| format!("; {then}")).unwrap_or_default();
+    let message = format!(
+        "{} has ended: {}{then}{}",
+        record.name,
+        end.description,
+        list_unfinished_tasks(tasks, record)
+    );
     let payload = Payload::TeammateTerminated(TeammateTerminated { message });
-    let message = Message::new(&record.name, payload.to_text(), end.at);
+    let message = Message::new(&record.name, payload.to_text(), end.ended_at);
     Some(Message { color: record.color.map(|color| color.to_string()), ..message })
 }
 
 /// What it left in progress, for whoever is to see to it.
-fn left(tasks: &[Arc<Task>], record: &Record) -> String {
+fn list_unfinished_tasks(tasks: &[Arc<Task>], record: &AgentRecord) -> String {
     let hers = |task: &&Arc<Task>| {
         task.status == TaskStatus::InProgress
             && !task.is_internal()
@@ -266,20 +281,20 @@ fn left(tasks: &[Arc<Task>], record: &Record) -> String {
 }
 
 /// Whether it stands there, read or not.
-fn was_asked(inbox: &Inbox, request: &RequestId) -> Result<bool, Error> {
+fn contains_request(inbox: &Inbox, request: &RequestId) -> Result<bool, Error> {
     inbox.fold(|was: &mut bool, entry| {
         *was |= entry.message.is_ok_and(|message| message.text.contains(request.as_str()));
     })
 }
 
-fn answer(message: &Message) -> Option<ShutdownAnswer> {
+fn parse_shutdown_answer(message: &Message) -> Option<ShutdownAnswer> {
     let from = AgentName::new_unchecked(&message.from);
     match Payload::parse(&message.text)? {
         Payload::ShutdownApproved(it) => {
-            Some(ShutdownAnswer { request: it.request_id, from, rejected: None })
+            Some(ShutdownAnswer { request: it.request_id, from, rejection_reason: None })
         }
         Payload::ShutdownRejected(it) => {
-            Some(ShutdownAnswer { request: it.request_id, from, rejected: Some(it.reason) })
+            Some(ShutdownAnswer { request: it.request_id, from, rejection_reason: Some(it.reason) })
         }
         _ => None,
     }

@@ -16,26 +16,27 @@ mod team;
 mod tests;
 mod together;
 
-pub(crate) use environment::{drop_unknown, environment};
+pub(crate) use environment::{read_environment, remove_unreferenced};
 pub(crate) use job::{
-    ConfigSeen, Enrolled, FileDone, FileJob, Guard, Letter, Living, Mail, Ours, ShutdownAnswer, Which,
+    ConfigSnapshot, FileJob, FileResult, InboxScanResult, MessageHeader, RegisteredMember, Registration,
+    RestoreRule, RosterMembers, ShutdownAnswer, TaskSelection,
 };
-pub(crate) use member::end_record;
-pub(crate) use queue::Jobs;
-pub(crate) use team::{forget_team, still_living};
-pub(crate) use together::gather;
-use together::is_aside;
+pub(crate) use member::exit_report_file;
+pub(crate) use queue::JobSender;
+pub(crate) use team::{has_members_error, remove_team_files};
+pub(crate) use together::collect_batch;
+use together::is_independent;
 
-use crate::event::Event;
+use crate::event::CoreEvent;
 use crate::roster::SpawnId;
-use crate::seen::Seen;
-use crate::tale::Tale;
-use inbox::Inboxes;
+use crate::seen::RescanCache;
+use crate::tale::EventLogCursor;
+use inbox::InboxScanner;
 use protocol::control::LeadProcess;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
 use protocol::task::{Task, TaskStatus};
-use queue::Queue;
+use queue::JobReceiver;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -46,36 +47,36 @@ use store::{BaseVersion, Error, Root, StateDir, Team};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// The file that holds the roster, in the state directory.
-pub(crate) const ROSTER: &str = protocol::capabilities::RosterFile::FILE_NAME;
+pub(crate) const ROSTER_FILE: &str = protocol::capabilities::RosterFile::FILE_NAME;
 /// The event log, in the state directory.
-const EVENTS: &str = "events.jsonl";
+const EVENT_LOG_FILE: &str = "events.jsonl";
 /// Beyond this the event log starts anew and the old one gets `.1`, bytes. Small enough to be read whole at the
 /// start.
-const EVENTS_LIMIT: u64 = 7 * 1024 * 1024;
+const EVENT_LOG_LIMIT: u64 = 7 * 1024 * 1024;
 
 /// The thread's own things.
-struct Files {
+struct FilesThread {
     root: Root,
     state: StateDir,
-    seen: Seen,
-    inboxes: Inboxes,
+    rescan_cache: RescanCache,
+    inboxes: InboxScanner,
     /// Handles that are kept, for what they remember of the tasks.
     teams: BTreeMap<TeamName, Team>,
     /// The configs whose faces were remembered last: those that have no other need not be looked at for one.
-    faces: BTreeMap<TeamName, BaseVersion>,
+    config_backups: BTreeMap<TeamName, BaseVersion>,
     /// Members that were taken off lately, with the time of their birth.
-    gone: VecDeque<(TeamName, AgentName, u64)>,
+    deregistered: VecDeque<(TeamName, AgentName, u64)>,
     /// The environments that the last roster named; none where that is not known, nor what an earlier daemon left.
     environments: Option<BTreeSet<String>>,
     /// The environments that could not be kept, and why, until whoever was to have them is told.
-    unkept: BTreeMap<String, ErrorReport>,
+    failed_environments: BTreeMap<String, ErrorReport>,
     /// Why the roster on disk is not the last one.
-    unsaved: Option<ErrorReport>,
+    roster_error: Option<ErrorReport>,
     /// Who leads, as the hooks find it; none: not written yet.
     leads: Option<Vec<LeadProcess>>,
     /// The root is not ours any more.
-    lost: bool,
-    events: UnboundedSender<Event>,
+    is_root_lost: bool,
+    events: UnboundedSender<CoreEvent>,
 }
 
 /// Starts the thread; it ends when the sender is dropped and all jobs are done.
@@ -83,226 +84,261 @@ pub(crate) fn start(
     root: Root,
     state: StateDir,
     told: BTreeMap<(TeamName, AgentName), usize>,
-    events: UnboundedSender<Event>,
-) -> Result<(Jobs, std::thread::JoinHandle<()>), ErrorReport> {
-    let (jobs, queue) = queue::queue();
-    let mut files = Files::new(root, state, told, events);
+    events: UnboundedSender<CoreEvent>,
+) -> Result<(JobSender, std::thread::JoinHandle<()>), ErrorReport> {
+    let (jobs, queue) = queue::new_queue();
+    let mut files = FilesThread::new(root, state, told, events);
     let thread = std::thread::Builder::new().name("files".into()).spawn(move || files.run(queue));
-    thread.map(|thread| (jobs, thread)).map_err(|error| no_thread(&error))
+    thread.map(|thread| (jobs, thread)).map_err(|error| thread_error(&error))
 }
 
 /// The daemon does not start without its threads.
-pub(crate) fn no_thread(error: &std::io::Error) -> ErrorReport {
+pub(crate) fn thread_error(error: &std::io::Error) -> ErrorReport {
     ErrorReport::new(ErrorKind::Io, format!("cannot start a thread: {error}"))
         .with_help("are there too many processes? see: ulimit -u")
 }
 
 /// What the event log has told so far; a part that can't be read is told anew.
-pub(crate) fn told(state: &StateDir) -> Tale {
+pub(crate) fn read_event_log(state: &StateDir) -> EventLogCursor {
     let read = |name: &str| {
         state.read(name).unwrap_or_else(|error| {
             tracing::warn!("cannot read the event log: {error}");
             None
         })
     };
-    let parts = [format!("{EVENTS}.1"), EVENTS.to_owned()].map(|name| read(&name).unwrap_or_default());
-    Tale::of(parts.iter().flat_map(|part| part.split(|byte| *byte == b'\n')))
+    let parts = [format!("{EVENT_LOG_FILE}.1"), EVENT_LOG_FILE.to_owned()]
+        .map(|name| read(&name).unwrap_or_default());
+    EventLogCursor::from_lines(parts.iter().flat_map(|part| part.split(|byte| *byte == b'\n')))
 }
 
-impl Files {
+impl FilesThread {
     fn new(
         root: Root,
         state: StateDir,
         told: BTreeMap<(TeamName, AgentName), usize>,
-        events: UnboundedSender<Event>,
-    ) -> Files {
-        Files {
+        events: UnboundedSender<CoreEvent>,
+    ) -> FilesThread {
+        FilesThread {
             root,
             state,
-            seen: Seen::default(),
-            inboxes: Inboxes::new(told),
+            rescan_cache: RescanCache::default(),
+            inboxes: InboxScanner::new(told),
             teams: BTreeMap::new(),
-            faces: BTreeMap::new(),
-            gone: VecDeque::new(),
+            config_backups: BTreeMap::new(),
+            deregistered: VecDeque::new(),
             environments: None,
-            unkept: BTreeMap::new(),
-            unsaved: None,
+            failed_environments: BTreeMap::new(),
+            roster_error: None,
             leads: None,
-            lost: false,
+            is_root_lost: false,
             events,
         }
     }
 
-    fn run(&mut self, mut queue: Queue) {
+    fn run(&mut self, mut queue: JobReceiver) {
         while let Some(job) = queue.next() {
             failpoint::hit("files.job");
-            if !is_aside(&job) && !matches!(job, FileJob::Settled { .. }) {
-                self.see_root(&job);
+            if !is_independent(&job) && !matches!(job, FileJob::ReplyWhenSaved { .. }) {
+                self.check_root(&job);
             }
-            let all = gather(job, |is_wanted| queue.next_if(is_wanted), |aside| self.alone(aside));
-            self.members_done(all).into_iter().for_each(|done| self.tell(done));
+            let all =
+                collect_batch(job, |is_wanted| queue.next_if(is_wanted), |aside| self.run_single(aside));
+            self.run_member_batch(all).into_iter().for_each(|done| self.report(done));
         }
     }
 
-    fn alone(&mut self, job: FileJob) {
+    fn run_single(&mut self, job: FileJob) {
         failpoint::hit("files.job");
-        self.job(job).into_iter().for_each(|done| self.tell(done));
+        self.run_job(job).into_iter().for_each(|done| self.report(done));
     }
 
-    fn tell(&self, done: FileDone) {
+    fn report(&self, done: FileResult) {
         failpoint::hit("files.done");
         // The loop has ended: nobody is left to be told.
-        self.events.send(Event::Filed(done)).ok();
+        self.events.send(CoreEvent::FileJobDone(done)).ok();
     }
 
     /// None where nobody waits to be told.
-    fn job(&mut self, job: FileJob) -> Option<FileDone> {
+    fn run_job(&mut self, job: FileJob) -> Option<FileResult> {
         let done = match job {
-            FileJob::Roster(roster) => return self.save(&roster).err().map(FileDone::Unsaved),
-            FileJob::Log(line) => return self.unasked("log", |it| it.append(&line)),
-            FileJob::Environment { file, env } => {
-                match or_fault(self.keep_environment(&file, &env)) {
-                    Ok(()) => self.unkept.remove(&file),
-                    Err(fault) => self.unkept.insert(file, fault),
+            FileJob::SaveRoster(roster) => {
+                return self.save_roster(&roster).err().map(FileResult::RosterNotSaved);
+            }
+            FileJob::AppendEvent(line) => return self.run_unanswered("log", |it| it.append_event(&line)),
+            FileJob::SaveEnvironment { file, env } => {
+                match to_error(self.save_environment(&file, &env)) {
+                    Ok(()) => self.failed_environments.remove(&file),
+                    Err(fault) => self.failed_environments.insert(file, fault),
                 };
                 return None;
             }
-            FileJob::ModeIs { team, name, mode } => {
-                return self.unasked("write a mode", |it| it.set(&team, &name, "mode", json!(mode)));
+            FileJob::WriteMode { team, name, mode } => {
+                return self.run_unanswered("write a mode", |it| {
+                    it.set_member_field(&team, &name, "mode", json!(mode))
+                });
             }
-            FileJob::Activity { team, name, active } => {
-                return self.unasked("write isActive", |it| it.set(&team, &name, "isActive", json!(active)));
+            FileJob::WriteActivity { team, name, is_active: active } => {
+                return self.run_unanswered("write isActive", |it| {
+                    it.set_member_field(&team, &name, "isActive", json!(active))
+                });
             }
-            FileJob::LeadSession { team, session } => {
+            FileJob::WriteLeadSession { team, session } => {
                 let session = [("leadSessionId", json!(session))];
-                return self.unasked("write leadSessionId", |it| it.team(&team)?.set_fields(&session));
+                return self
+                    .run_unanswered("write leadSessionId", |it| it.open_team(&team)?.set_fields(&session));
             }
-            FileJob::Hidden { team, panes, tell: None } => {
-                return self.unasked("write hiddenPaneIds", |it| it.hidden(&team, &panes));
+            FileJob::WriteHiddenPanes { team, panes, reply_to: None } => {
+                return self.run_unanswered("write hiddenPaneIds", |it| it.write_hidden_panes(&team, &panes));
             }
-            FileJob::Probe => return self.unasked("probe the watcher", |it| it.root.create_probe()),
-            FileJob::Rescan { teams } => {
+            FileJob::ProbeWatcher => {
+                return self.run_unanswered("probe the watcher", |it| it.root.create_probe());
+            }
+            FileJob::RescanFiles { teams } => {
                 self.rescan(&teams);
                 return None;
             }
-            FileJob::Config { team, ours } => {
-                let seen = self.look_at_config(&team, &ours);
-                FileDone::Config { team, seen: self.note("repair config.json", seen).unwrap_or_default() }
+            FileJob::CheckConfig { team, members: ours } => {
+                let seen = self.check_config(&team, &ours);
+                FileResult::ConfigChecked {
+                    team,
+                    snapshot: self.log_error("repair config.json", seen).unwrap_or_default(),
+                }
             }
-            FileJob::Sessions => {
-                let teams = self.note("look for sessions", self.root.teams())?;
+            FileJob::ListSessionTeams => {
+                let teams = self.log_error("look for sessions", self.root.teams())?;
                 let there: Vec<TeamName> = teams.into_iter().filter(TeamName::is_claude_session).collect();
-                self.note("forget answers to sessions", self.root.delete_session_records(&there));
-                FileDone::Sessions { there }
+                self.log_error("forget answers to sessions", self.root.delete_session_records(&there));
+                FileResult::SessionTeamsListed { teams: there }
             }
-            FileJob::Hidden { team, panes, tell: Some((client, reply)) } => {
-                FileDone::Noted { client, reply, result: or_fault(self.hidden(&team, &panes)) }
+            FileJob::WriteHiddenPanes { team, panes, reply_to: Some((client, reply)) } => {
+                FileResult::HiddenPanesWritten {
+                    client,
+                    reply,
+                    result: to_error(self.write_hidden_panes(&team, &panes)),
+                }
             }
-            FileJob::Create { client, create, created_at } => {
-                let result = or_fault(self.create(&create, created_at));
-                FileDone::Created { client, policy: create.policy, result }
+            FileJob::CreateTeam { client, create, created_at } => {
+                let result = to_error(self.create(&create, created_at));
+                FileResult::TeamCreated { client, policy: create.policy, result }
             }
-            job @ (FileJob::Register { .. } | FileJob::Farewell { .. }) => {
-                return self.members_done(vec![job]).pop();
+            job @ (FileJob::RegisterMember { .. } | FileJob::DeregisterMember { .. }) => {
+                return self.run_member_batch(vec![job]).pop();
             }
-            FileJob::Ask { spawn, team, name, request, reason, unless_unread, at } => {
+            FileJob::SendShutdownRequest { spawn, team, name, request, reason, unless_unread, at } => {
                 // The next daemon would not know the answer for one.
-                let ask = |()| or_fault(self.ask(&team, &name, &request, reason, &unless_unread, at));
-                FileDone::Asked { spawn, result: self.saved().and_then(ask) }
+                let ask = |()| {
+                    to_error(self.send_shutdown_request(&team, &name, &request, reason, &unless_unread, at))
+                };
+                FileResult::ShutdownRequestSent { spawn, result: self.check_saved().and_then(ask) }
             }
-            FileJob::Answers { team, requests } => {
-                FileDone::Answers { answers: or_fault(self.answers(&team, &requests)), team }
+            FileJob::ReadShutdownAnswers { team, requests } => FileResult::ShutdownAnswers {
+                answers: to_error(self.read_shutdown_answers(&team, &requests)),
+                team,
+            },
+            FileJob::ReadExitReport { spawn, token } => {
+                FileResult::ExitReportRead { ended: self.read_exit_report(&spawn, &token), spawn }
             }
-            FileJob::LastWords { spawn, token } => {
-                FileDone::LastWords { ended: self.last_words(&spawn, &token), spawn }
+            FileJob::ScanTasks { team, selection: which, queries: asks } => {
+                let result = to_error(self.scan_tasks(&team, which));
+                let owned = result.as_ref().is_ok_and(|tasks| tasks.iter().any(|task| is_claimed(task)));
+                let members = if owned { self.member_names(&team) } else { Vec::new() };
+                FileResult::TasksScanned { members, team, result, asks }
             }
-            FileJob::Tasks { team, which, asks } => {
-                let result = or_fault(self.tasks(&team, which));
-                let owned = result.as_ref().is_ok_and(|tasks| tasks.iter().any(|task| is_held(task)));
-                let members = if owned { self.members(&team) } else { Vec::new() };
-                FileDone::Tasks { members, team, result, asks }
+            FileJob::ScanInbox { team, inbox, restore_rule: guard } => {
+                let guard = self.restore_rule(&team, &inbox, guard);
+                let result = self.open_team(&team).and_then(|team| self.inboxes.scan(&team, &inbox, guard));
+                FileResult::InboxScanned { team, inbox, result: to_error(result) }
             }
-            FileJob::Inbox { team, inbox, guard } => {
-                let guard = self.guard(&team, &inbox, guard);
-                let result = self.team(&team).and_then(|team| self.inboxes.look(&team, &inbox, guard));
-                FileDone::Inbox { team, inbox, result: or_fault(result) }
+            FileJob::ScanRequests { team } => {
+                let result = self.open_team(&team).and_then(|team| team.requests_for_repairer().scan());
+                FileResult::RequestsScanned { team, result: to_error(result) }
             }
-            FileJob::Requests { team } => {
-                let result = self.team(&team).and_then(|team| team.requests_for_repairer().scan());
-                FileDone::Requests { team, result: or_fault(result) }
-            }
-            FileJob::Answer { team, request, answer, by, at } => {
+            FileJob::WriteAnswer { team, request, answer, by, at } => {
                 let given = self
-                    .team(&team)
+                    .open_team(&team)
                     .and_then(|team| team.requests_for_repairer().answer(&request, &answer, by, at));
                 let (from, id) = (request.from.clone(), request.request.id().clone());
-                FileDone::Answered { team, from, request: id, result: or_fault(given) }
+                FileResult::AnswerWritten { team, from, request: id, result: to_error(given) }
             }
-            FileJob::Mode { client, team, name, mode, telling, at } => {
-                let result = or_fault(self.set_mode(&team, &name, mode, telling, at));
-                FileDone::ModeSet { client, who: (team, name, mode), result }
+            FileJob::ApplyModeChange { client, team, name, mode, route: telling, at } => {
+                let result = to_error(self.set_mode(&team, &name, mode, telling, at));
+                FileResult::ModeSet { client, change: (team, name, mode), result }
             }
-            FileJob::Policy { client, order } => {
-                let result = or_fault(self.replace_policy(&order.team, &order.policy));
-                FileDone::PolicySet { client, order, result }
+            FileJob::SavePolicy { client, order } => {
+                let result = to_error(self.replace_policy(&order.team, &order.policy));
+                FileResult::PolicySaved { client, order, result }
             }
-            FileJob::Written { logs } => FileDone::Written { written: written(logs) },
-            FileJob::Settled { client, reply } => FileDone::Settled { client, reply },
-            FileJob::Heard { conn } => FileDone::Heard { conn, result: self.saved() },
-            FileJob::Recorded { making } => FileDone::Recorded { making, result: self.saved() },
-            FileJob::MayDelete { client, order } => {
-                let result = self.may_delete(&order.team, order.force);
-                return Some(FileDone::MayDelete { client, order, result });
+            FileJob::ReadOutputTimes { logs } => FileResult::OutputTimes { written: output_times(logs) },
+            FileJob::ReplyWhenSaved { client, reply } => FileResult::ReplyReady { client, reply },
+            FileJob::AcknowledgeExit { conn } => {
+                FileResult::ExitAcknowledged { conn, result: self.check_saved() }
             }
-            FileJob::Delete { client, team, force, swept } => {
-                FileDone::Deleted { client, result: self.delete(&team, force), team, swept }
+            FileJob::ConfirmWorktreeRecorded { making } => {
+                FileResult::WorktreeRecorded { making, result: self.check_saved() }
+            }
+            FileJob::CheckDeletable { client, order } => {
+                let result = self.check_deletable(&order.team, order.force);
+                return Some(FileResult::DeletableChecked { client, order, result });
+            }
+            FileJob::DeleteTeam { client, team, force, swept } => {
+                FileResult::TeamDeleted { client, result: self.delete(&team, force), team, worktrees: swept }
             }
         };
         Some(done)
     }
 
     /// What is done without anybody asking; a failure is for the log.
-    fn unasked(&mut self, what: &str, act: impl FnOnce(&mut Files) -> Result<(), Error>) -> Option<FileDone> {
+    fn run_unanswered(
+        &mut self,
+        what: &str,
+        act: impl FnOnce(&mut FilesThread) -> Result<(), Error>,
+    ) -> Option<FileResult> {
         let result = act(self);
-        self.note(what, result);
+        self.log_error(what, result);
         None
     }
 
-    fn append(&self, line: &str) -> Result<(), Error> {
-        self.state.append_line(EVENTS, line, EVENTS_LIMIT)
+    fn append_event(&self, line: &str) -> Result<(), Error> {
+        self.state.append_line(EVENT_LOG_FILE, line, EVENT_LOG_LIMIT)
     }
 
     /// A field of a member.
-    fn set(&mut self, team: &TeamName, name: &AgentName, field: &str, value: Value) -> Result<(), Error> {
-        self.team(team)?.set_member_fields(name, &[(field, value)])
+    fn set_member_field(
+        &mut self,
+        team: &TeamName,
+        name: &AgentName,
+        field: &str,
+        value: Value,
+    ) -> Result<(), Error> {
+        self.open_team(team)?.set_member_fields(name, &[(field, value)])
     }
 
-    fn tasks(&mut self, name: &TeamName, which: Which) -> Result<Arc<Vec<Arc<Task>>>, Error> {
-        let tasks = self.team(name)?.tasks();
+    fn scan_tasks(&mut self, name: &TeamName, which: TaskSelection) -> Result<Arc<Vec<Arc<Task>>>, Error> {
+        let tasks = self.open_team(name)?.tasks();
         match which {
-            Which::These(changed) => tasks.list_after_changes(&Vec::from_iter(changed)),
-            Which::All => tasks.list_cached().map(Arc::new),
+            TaskSelection::Only(changed) => tasks.list_after_changes(&Vec::from_iter(changed)),
+            TaskSelection::All => tasks.list_cached().map(Arc::new),
         }
     }
 
     /// Nobody where the config can't be read: that is told elsewhere. That of a session is nobody's to wait for.
-    fn members(&mut self, name: &TeamName) -> Vec<AgentName> {
+    fn member_names(&mut self, name: &TeamName) -> Vec<AgentName> {
         if name.is_claude_session() {
             return Vec::new();
         }
-        let config = self.team(name).and_then(|team| team.config_for_repairer());
+        let config = self.open_team(name).and_then(|team| team.config_for_repairer());
         config
             .map(|config| config.members.iter().map(|member| member.name.clone()).collect())
             .unwrap_or_default()
     }
 
     /// The handle of this team, or of the one that somebody has put in its place.
-    fn team(&mut self, name: &TeamName) -> Result<Team, Error> {
+    fn open_team(&mut self, name: &TeamName) -> Result<Team, Error> {
         if let Some(team) = self.teams.get(name).filter(|team| team.is_current()) {
             return Ok(team.clone());
         }
         if self.teams.remove(name).is_some() {
-            self.inboxes.forget(name);
+            self.inboxes.forget_team(name);
         }
         let team = self.root.team(name)?;
         self.teams.insert(name.clone(), team.clone());
@@ -310,39 +346,44 @@ impl Files {
     }
 
     /// For what has nobody to answer to: a failure is logged.
-    fn note<T>(&self, what: &str, result: Result<T, Error>) -> Option<T> {
+    fn log_error<T>(&self, what: &str, result: Result<T, Error>) -> Option<T> {
         result.inspect_err(|error| tracing::warn!("cannot {what}: {error}")).ok()
     }
 
     fn rescan(&mut self, teams: &[TeamName]) {
-        self.note("forget a team", self.forget_deleted(teams));
-        self.note("remove a probe", self.root.remove_probes());
-        for event in self.seen.changes(self.root.path(), teams) {
+        self.log_error("forget a team", self.remove_orphaned_files(teams));
+        self.log_error("remove a probe", self.root.remove_probes());
+        for event in self.rescan_cache.diff(self.root.path(), teams) {
             self.events.send(event).ok();
         }
         for name in teams.iter().filter(|name| !name.is_claude_session()) {
-            let unseen = self.team(name).and_then(|team| self.inboxes.unseen(&team)).unwrap_or_default();
+            let unseen = self
+                .open_team(name)
+                .and_then(|team| self.inboxes.inboxes_with_missing(&team))
+                .unwrap_or_default();
             for file in unseen {
                 let inbox = file.trim_end_matches(".json").to_owned();
-                self.events.send(Event::InboxChanged { team: name.clone(), inbox, rung: false }).ok();
+                self.events
+                    .send(CoreEvent::InboxChanged { team: name.clone(), inbox, is_owner_woken: false })
+                    .ok();
             }
         }
     }
 
     /// The lead of a team that another program made reads its inbox as that program does.
-    fn guard(&self, team: &TeamName, inbox: &str, guard: Guard) -> Guard {
-        let lead = AgentName::new_unchecked(inbox).is_lead() && guard == Guard::Looks;
-        if lead && self.face(team).is_none() { Guard::Never } else { guard }
+    fn restore_rule(&self, team: &TeamName, inbox: &str, guard: RestoreRule) -> RestoreRule {
+        let lead = AgentName::new_unchecked(inbox).is_lead() && guard == RestoreRule::ForeignProgram;
+        if lead && self.read_backup(team).is_none() { RestoreRule::Never } else { guard }
     }
 }
 
 /// Whether somebody may have left it: then it is asked who is there.
-fn is_held(task: &Task) -> bool {
+fn is_claimed(task: &Task) -> bool {
     task.status == TaskStatus::InProgress && task.owner.is_some()
 }
 
 /// When each grew last, as far as that can be told. There is none of who has never written anything.
-fn written(logs: Vec<(SpawnId, PathBuf)>) -> Vec<(SpawnId, u64)> {
+fn output_times(logs: Vec<(SpawnId, PathBuf)>) -> Vec<(SpawnId, u64)> {
     let at = |path: &Path| match path.metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Some(0),
         log => {
@@ -354,6 +395,6 @@ fn written(logs: Vec<(SpawnId, PathBuf)>) -> Vec<(SpawnId, u64)> {
 }
 
 /// A failure as whoever waits for it is told.
-fn or_fault<T>(result: Result<T, Error>) -> Result<T, ErrorReport> {
+fn to_error<T>(result: Result<T, Error>) -> Result<T, ErrorReport> {
     result.map_err(ErrorReport::from)
 }

@@ -13,11 +13,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The newest roster that waits.
-type Newest = Arc<Mutex<Option<Roster>>>;
+type NewestRoster = Arc<Mutex<Option<Roster>>>;
 
 /// A place in the queue.
 #[derive(Debug)]
-enum Place {
+enum QueueEntry {
     Job(Box<FileJob>),
     /// Of the newest roster.
     Roster,
@@ -25,51 +25,51 @@ enum Place {
 
 /// Gives jobs to the thread: those of one event at once, so that it is woken once.
 #[derive(Debug)]
-pub(crate) struct Jobs {
-    given: Vec<Place>,
-    places: Sender<Vec<Place>>,
-    newest: Newest,
+pub(crate) struct JobSender {
+    pending: Vec<QueueEntry>,
+    places: Sender<Vec<QueueEntry>>,
+    newest: NewestRoster,
 }
 
 /// Takes them; ends when nobody can give any more and all are taken.
 #[derive(Debug)]
-pub(super) struct Queue {
-    places: Receiver<Vec<Place>>,
-    taken: VecDeque<Place>,
-    newest: Newest,
+pub(super) struct JobReceiver {
+    places: Receiver<Vec<QueueEntry>>,
+    taken: VecDeque<QueueEntry>,
+    newest: NewestRoster,
     /// Looked at, and not taken.
     next: Option<FileJob>,
 }
 
-pub(super) fn queue() -> (Jobs, Queue) {
+pub(super) fn new_queue() -> (JobSender, JobReceiver) {
     let (sender, receiver) = channel();
-    let newest = Newest::default();
-    let jobs = Jobs { given: Vec::new(), places: sender, newest: newest.clone() };
-    (jobs, Queue { places: receiver, taken: VecDeque::new(), newest, next: None })
+    let newest = NewestRoster::default();
+    let jobs = JobSender { pending: Vec::new(), places: sender, newest: newest.clone() };
+    (jobs, JobReceiver { places: receiver, taken: VecDeque::new(), newest, next: None })
 }
 
-impl Jobs {
+impl JobSender {
     /// Behind those that wait, with the next [`Jobs::go`].
-    pub(crate) fn give(&mut self, job: FileJob) {
+    pub(crate) fn push(&mut self, job: FileJob) {
         let place = match job {
-            FileJob::Roster(roster) => match replace(&self.newest, Some(roster)) {
+            FileJob::SaveRoster(roster) => match swap_roster(&self.newest, Some(roster)) {
                 Some(_) => return,
-                None => Place::Roster,
+                None => QueueEntry::Roster,
             },
-            job => Place::Job(Box::new(job)),
+            job => QueueEntry::Job(Box::new(job)),
         };
-        self.given.push(place);
+        self.pending.push(place);
     }
 
     /// Where the thread has ended they go nowhere.
-    pub(crate) fn go(&mut self) {
-        if !self.given.is_empty() {
-            self.places.send(std::mem::take(&mut self.given)).ok();
+    pub(crate) fn flush(&mut self) {
+        if !self.pending.is_empty() {
+            self.places.send(std::mem::take(&mut self.pending)).ok();
         }
     }
 }
 
-impl Iterator for Queue {
+impl Iterator for JobReceiver {
     type Item = FileJob;
 
     fn next(&mut self) -> Option<FileJob> {
@@ -80,11 +80,11 @@ impl Iterator for Queue {
             self.taken.extend(self.places.recv().ok()?);
         }
         let place = self.taken.pop_front()?;
-        self.job_at(place)
+        self.resolve(place)
     }
 }
 
-impl Queue {
+impl JobReceiver {
     /// The next one, if one waits and is wanted.
     pub(super) fn next_if(&mut self, is_wanted: impl FnOnce(&FileJob) -> bool) -> Option<FileJob> {
         if self.next.is_none() {
@@ -92,20 +92,20 @@ impl Queue {
                 self.taken.extend(given);
             }
             let place = self.taken.pop_front()?;
-            self.next = self.job_at(place);
+            self.next = self.resolve(place);
         }
         self.next.take_if(|job| is_wanted(job))
     }
 
-    fn job_at(&self, place: Place) -> Option<FileJob> {
+    fn resolve(&self, place: QueueEntry) -> Option<FileJob> {
         match place {
-            Place::Job(job) => Some(*job),
-            Place::Roster => replace(&self.newest, None).map(FileJob::Roster),
+            QueueEntry::Job(job) => Some(*job),
+            QueueEntry::Roster => swap_roster(&self.newest, None).map(FileJob::SaveRoster),
         }
     }
 }
 
-fn replace(newest: &Newest, roster: Option<Roster>) -> Option<Roster> {
+fn swap_roster(newest: &NewestRoster, roster: Option<Roster>) -> Option<Roster> {
     std::mem::replace(&mut *newest.lock().unwrap_or_else(PoisonError::into_inner), roster)
 }
 
@@ -114,13 +114,13 @@ mod tests {
     use super::*;
 
     fn roster(version: u32) -> FileJob {
-        FileJob::Roster(Roster { version, ..Roster::default() })
+        FileJob::SaveRoster(Roster { version, ..Roster::default() })
     }
 
     /// What comes out, a roster by its version.
-    fn taken(queue: Queue) -> Vec<String> {
+    fn taken(queue: JobReceiver) -> Vec<String> {
         let word = |job| match job {
-            FileJob::Roster(roster) => roster.version.to_string(),
+            FileJob::SaveRoster(roster) => roster.version.to_string(),
             job => format!("{job:?}"),
         };
         queue.map(word).collect()
@@ -128,35 +128,38 @@ mod tests {
 
     #[test]
     fn of_rosters_that_wait_the_newest_is_taken_in_the_place_of_the_oldest() {
-        let (mut jobs, mut queue) = queue();
-        for job in [roster(1), FileJob::Probe, roster(2), FileJob::Sessions, roster(3)] {
-            jobs.give(job);
+        let (mut jobs, mut queue) = new_queue();
+        for job in [roster(1), FileJob::ProbeWatcher, roster(2), FileJob::ListSessionTeams, roster(3)] {
+            jobs.push(job);
         }
-        jobs.go();
-        assert!(matches!(queue.next(), Some(FileJob::Roster(Roster { version: 3, .. }))));
+        jobs.flush();
+        assert!(matches!(queue.next(), Some(FileJob::SaveRoster(Roster { version: 3, .. }))));
         // What comes after it was taken has a place of its own.
-        jobs.give(roster(4));
-        jobs.go();
+        jobs.push(roster(4));
+        jobs.flush();
         drop(jobs);
-        assert_eq!(taken(queue), ["Probe", "Sessions", "4"]);
+        assert_eq!(taken(queue), ["ProbeWatcher", "ListSessionTeams", "4"]);
     }
 
     #[test]
     fn what_waits_and_is_not_wanted_stays_the_next_and_nothing_is_waited_for() {
-        let (mut jobs, mut queue) = queue();
+        let (mut jobs, mut queue) = new_queue();
         assert!(queue.next_if(|_| true).is_none());
-        jobs.give(FileJob::Probe);
-        jobs.give(roster(1));
-        jobs.go();
-        assert!(queue.next_if(|job| matches!(job, FileJob::Sessions)).is_none());
-        jobs.give(roster(2));
-        jobs.go();
-        assert!(matches!(queue.next_if(|job| matches!(job, FileJob::Probe)), Some(FileJob::Probe)));
-        assert!(matches!(queue.next_if(|_| true), Some(FileJob::Roster(Roster { version: 2, .. }))));
-        jobs.give(FileJob::Probe);
-        jobs.go();
+        jobs.push(FileJob::ProbeWatcher);
+        jobs.push(roster(1));
+        jobs.flush();
+        assert!(queue.next_if(|job| matches!(job, FileJob::ListSessionTeams)).is_none());
+        jobs.push(roster(2));
+        jobs.flush();
+        assert!(matches!(
+            queue.next_if(|job| matches!(job, FileJob::ProbeWatcher)),
+            Some(FileJob::ProbeWatcher)
+        ));
+        assert!(matches!(queue.next_if(|_| true), Some(FileJob::SaveRoster(Roster { version: 2, .. }))));
+        jobs.push(FileJob::ProbeWatcher);
+        jobs.flush();
         assert!(queue.next_if(|_| false).is_none());
         drop(jobs);
-        assert_eq!(taken(queue), ["Probe"]);
+        assert_eq!(taken(queue), ["ProbeWatcher"]);
     }
 }

@@ -3,27 +3,27 @@
 //! What is open stays the old directory for ever: nothing comes into it, and what we write there nobody reads. So what is
 //! at its place is opened before the next job that touches it, and is ours to work in once its lock is: of two daemons one has that.
 
-use super::{FileJob, Files};
-use crate::event::Event;
+use super::{FileJob, FilesThread};
+use crate::event::CoreEvent;
 use crate::instance;
 use protocol::error::{ErrorKind, ErrorReport};
 
-impl Files {
-    pub(super) fn see_root(&mut self, job: &FileJob) {
-        if self.lost || self.root.is_current() {
+impl FilesThread {
+    pub(super) fn check_root(&mut self, job: &FileJob) {
+        if self.is_root_lost || self.root.is_current() {
             return;
         }
         // Whoever moved a directory may be about to put another, or a link, in its place: none is made unasked.
-        if !self.root.has_directories() && !matches!(job, FileJob::Create { .. }) {
-            self.events.send(Event::Unwatched).ok();
+        if !self.root.has_directories() && !matches!(job, FileJob::CreateTeam { .. }) {
+            self.events.send(CoreEvent::WatchFailed).ok();
             return;
         }
-        let opened = self.open_root_anew();
-        self.lost = opened.is_err();
-        self.events.send(Event::Root(opened)).ok();
+        let opened = self.reopen_root();
+        self.is_root_lost = opened.is_err();
+        self.events.send(CoreEvent::RootReopened(opened)).ok();
     }
 
-    fn open_root_anew(&mut self) -> Result<(), ErrorReport> {
+    fn reopen_root(&mut self) -> Result<(), ErrorReport> {
         let root = self.root.reopen()?;
         let (old, new) = (self.root.path(), root.path());
         if old != new {
@@ -35,9 +35,9 @@ impl Files {
         }
         // Where the tasks alone were removed this is the directory that we have locked.
         self.root.unlock()?;
-        instance::hold(&root)?;
+        instance::lock_root(&root)?;
         failpoint::hit("files.root");
-        std::mem::take(&mut self.teams).keys().for_each(|team| self.inboxes.forget(team));
+        std::mem::take(&mut self.teams).keys().for_each(|team| self.inboxes.forget_team(team));
         self.root = root;
         Ok(())
     }

@@ -8,9 +8,9 @@ mod environments;
 mod inboxes;
 mod together;
 
-use super::job::{Living, Mail, Ours};
+use super::job::{InboxScanResult, RegisteredMember, RosterMembers};
 use super::*;
-use crate::roster::{End, Outcome, Record, Roster, Told};
+use crate::roster::{AgentRecord, ExitOutcome, ExitRecord, ReportTo, Roster};
 use protocol::control::{Activity, CreateTeamRequest, TaskCommandPolicy};
 use protocol::id::{RequestId, TaskId};
 use protocol::message::Message;
@@ -20,22 +20,22 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use store::{Durability, NewTask};
 
-fn files(at: &Path, told: BTreeMap<(TeamName, AgentName), usize>) -> Files {
+fn new_files_thread(at: &Path, told: BTreeMap<(TeamName, AgentName), usize>) -> FilesThread {
     let root = at.join("root");
     std::fs::create_dir_all(&root).unwrap();
     let root = Root::open(&root, &at.join("aside"), Durability::Process).unwrap();
     let state = StateDir::open(&at.join("state")).unwrap();
     let (events, _) = tokio::sync::mpsc::unbounded_channel();
-    Files::new(root, state, told, events)
+    FilesThread::new(root, state, told, events)
 }
 
-fn name() -> TeamName {
+fn survey_team() -> TeamName {
     TeamName::parse("survey").unwrap()
 }
 
-fn create() -> CreateTeamRequest {
+fn create_request() -> CreateTeamRequest {
     CreateTeamRequest {
-        team: name(),
+        team: survey_team(),
         description: None,
         agent_type: None,
         model: None,
@@ -46,16 +46,16 @@ fn create() -> CreateTeamRequest {
     }
 }
 
-fn made(files: &mut Files) -> Team {
-    files.create(&create(), 1).unwrap();
-    files.root.team(&name()).unwrap()
+fn created_team(files: &mut FilesThread) -> Team {
+    files.create(&create_request(), 1).unwrap();
+    files.root.team(&survey_team()).unwrap()
 }
 
-fn task(team: &Team, subject: &str) -> TaskId {
+fn add_task(team: &Team, subject: &str) -> TaskId {
     team.tasks().create(NewTask::new(subject, &AgentName::lead())).unwrap().id
 }
 
-fn record(name: &str, born: u64) -> Record {
+fn new_record(name: &str, born: u64) -> AgentRecord {
     let record = serde_json::json!({
         "spawn": "c93b690c-1c1e-4c5e-9d0e-d9451b749ac2", "team": "survey", "name": name, "token": "t",
         "color": "blue", "feed": "native", "agent_type": null, "model": "", "prompt": "go", "cwd": "/",
@@ -65,36 +65,41 @@ fn record(name: &str, born: u64) -> Record {
     serde_json::from_value(record).unwrap()
 }
 
-fn ours(names: &[(&str, Activity)]) -> Ours {
-    let living =
-        |(name, activity): &(&str, Activity)| Living { record: record(name, 7).into(), activity: *activity };
-    let living: Vec<Living> = names.iter().map(living).collect();
-    Ours { names: living.iter().map(|one| one.record.name.clone()).collect(), living }
+fn roster_members(names: &[(&str, Activity)]) -> RosterMembers {
+    let living = |(name, activity): &(&str, Activity)| RegisteredMember {
+        record: new_record(name, 7).into(),
+        activity: *activity,
+    };
+    let living: Vec<RegisteredMember> = names.iter().map(living).collect();
+    RosterMembers {
+        all_names: living.iter().map(|one| one.record.name.clone()).collect(),
+        registered: living,
+    }
 }
 
-fn register(files: &mut Files, record: Record) {
-    let (spawn, at) = (record.spawn.clone(), record.born);
-    match files.job(FileJob::Register { spawn, record: record.into(), again: false, at }) {
-        Some(FileDone::Registered { result, .. }) => drop(result.unwrap()),
+fn register(files: &mut FilesThread, record: AgentRecord) {
+    let (spawn, at) = (record.spawn_id.clone(), record.spawned_at);
+    match files.run_job(FileJob::RegisterMember { spawn, record: record.into(), is_respawn: false, at }) {
+        Some(FileResult::MemberRegistered { result, .. }) => drop(result.unwrap()),
         other => panic!("{other:?}"),
     }
 }
 
-fn farewell(files: &mut Files, record: Record) -> Option<ErrorReport> {
-    match files.job(FileJob::Farewell { record: record.into() }) {
-        Some(FileDone::Farewelled { left, .. }) => left,
+fn deregister(files: &mut FilesThread, record: AgentRecord) -> Option<ErrorReport> {
+    match files.run_job(FileJob::DeregisterMember { record: record.into() }) {
+        Some(FileResult::MemberDeregistered { error: left, .. }) => left,
         other => panic!("{other:?}"),
     }
 }
 
 /// The team with ann of ours, who was seen there, and eve of somebody else's.
-fn with_ann(files: &mut Files) -> (Team, Ours) {
-    let described = CreateTeamRequest { description: Some("a survey".into()), ..create() };
+fn team_with_ann(files: &mut FilesThread) -> (Team, RosterMembers) {
+    let described = CreateTeamRequest { description: Some("a survey".into()), ..create_request() };
     files.create(&described, 1).unwrap();
-    let team = files.root.team(&name()).unwrap();
-    register(files, record("ann", 7));
-    team.add_member(&member::member(&record("eve", 9), Activity::Idle)).unwrap();
-    let ann = ours(&[("ann", Activity::Idle)]);
-    files.look_at_config(&name(), &ann).unwrap();
+    let team = files.root.team(&survey_team()).unwrap();
+    register(files, new_record("ann", 7));
+    team.add_member(&member::to_config_member(&new_record("eve", 9), Activity::Idle)).unwrap();
+    let ann = roster_members(&[("ann", Activity::Idle)]);
+    files.check_config(&survey_team(), &ann).unwrap();
     (team, ann)
 }

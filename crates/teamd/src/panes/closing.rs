@@ -5,19 +5,19 @@ use std::collections::{BTreeSet, VecDeque};
 use tmux::{PaneId, PaneTag, WindowId};
 
 /// So many at once: the first is not told before the last.
-const AT_ONCE: usize = 4;
+const MAX_BATCH: usize = 4;
 
 /// Of the jobs at the head of the queue that close something, the first of each window, with its place.
-pub(super) fn of_as_many_windows(waiting: &VecDeque<PaneJob>) -> Vec<(usize, (PaneId, PaneTag, WindowId))> {
+pub(super) fn first_of_each_window(waiting: &VecDeque<PaneJob>) -> Vec<(usize, (PaneId, PaneTag, WindowId))> {
     let mut windows = BTreeSet::new();
     let closing = waiting.iter().map_while(|job| match job {
-        PaneJob::Close { pane, owner, window, .. } => {
+        PaneJob::ClosePane { pane, owner, window, .. } => {
             Some(window.map(|window| (*pane, owner.clone(), window)))
         }
         _ => None,
     });
     let known = closing.enumerate().filter_map(|(at, pane)| Some((at, pane?)));
-    known.filter(|(_, (.., window))| windows.insert(*window)).take(AT_ONCE).collect()
+    known.filter(|(_, (.., window))| windows.insert(*window)).take(MAX_BATCH).collect()
 }
 
 #[cfg(test)]
@@ -25,10 +25,10 @@ mod tests {
     use super::*;
 
     fn close(pane: u32, window: Option<u32>) -> PaneJob {
-        let spawn = crate::roster::SpawnId::fresh();
-        let owner = spawn.owner();
+        let spawn = crate::roster::SpawnId::generate();
+        let owner = spawn.pane_tag();
         let window = window.map(|window| format!("@{window}").parse().unwrap());
-        PaneJob::Close { spawn, pane: format!("%{pane}").parse().unwrap(), owner, window }
+        PaneJob::ClosePane { spawn, pane: format!("%{pane}").parse().unwrap(), owner, window }
     }
 
     #[test]
@@ -38,10 +38,10 @@ mod tests {
         let mut waiting: VecDeque<PaneJob> =
             ends.into_iter().map(|(pane, window)| close(pane, window)).collect();
         let places = |waiting: &VecDeque<PaneJob>| {
-            of_as_many_windows(waiting).into_iter().map(|(at, _)| at).collect::<Vec<_>>()
+            first_of_each_window(waiting).into_iter().map(|(at, _)| at).collect::<Vec<_>>()
         };
         assert_eq!(places(&waiting), [0, 3, 4, 5]);
-        waiting.insert(4, PaneJob::Hidden { panes: Vec::new() });
+        waiting.insert(4, PaneJob::CheckHiddenPanes { panes: Vec::new() });
         assert_eq!(places(&waiting), [0, 3]);
     }
 }

@@ -1,8 +1,8 @@
 //! What the panes thread is asked, and what it says then.
 
 use crate::event::ConnId;
-use crate::roster::{Pane, SpawnId};
-use crate::step::Opened;
+use crate::roster::{AgentPane, SpawnId};
+use crate::step::OpenedPane;
 use protocol::control::{CapturePaneReply, Layout, PaneInput, Reply};
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;
@@ -14,49 +14,49 @@ use tmux::{BorderLabel, PaneId, PaneTag, WindowId};
 #[derive(Debug)]
 pub(crate) enum PaneJob {
     /// A pane for a new agent.
-    Open(Box<Opening>),
+    OpenPane(Box<PaneSpec>),
     /// What the border says.
-    Label { pane: PaneId, owner: PaneTag, label: BorderLabel },
+    SetLabel { pane: PaneId, owner: PaneTag, label: BorderLabel },
     /// Is this pane still there?
-    Look { spawn: SpawnId, pane: Pane },
+    InspectPane { spawn: SpawnId, pane: AgentPane },
     /// Closes the pane, if it is still the one we made; in that window, as far as anybody knows.
-    Close { spawn: SpawnId, pane: PaneId, owner: PaneTag, window: Option<WindowId> },
+    ClosePane { spawn: SpawnId, pane: PaneId, owner: PaneTag, window: Option<WindowId> },
     /// A word to everybody who is attached.
-    Announce { text: String, panes: Vec<PaneId> },
+    NotifyAttached { text: String, panes: Vec<PaneId> },
     /// Out of sight, or back: then beside panes of `beside`, or in a window of its own.
-    Move {
+    MovePane {
         client: ConnId,
         spawn: SpawnId,
         team: TeamName,
         pane: PaneId,
         owner: PaneTag,
-        sight: Sight,
-        beside: Vec<PaneTag>,
+        visibility: PaneVisibility,
+        neighbors: Vec<PaneTag>,
         layout: Layout,
     },
     /// Are these still out of sight?
-    Hidden { panes: Vec<(SpawnId, PaneId, PaneTag)> },
+    CheckHiddenPanes { panes: Vec<(SpawnId, PaneId, PaneTag)> },
     /// The windows that hold panes of these owners.
-    LayOut { client: ConnId, team: TeamName, owners: Vec<PaneTag>, layout: Layout },
+    ApplyLayout { client: ConnId, team: TeamName, owners: Vec<PaneTag>, layout: Layout },
     /// Looks at it, or types into it.
-    Keys { client: ConnId, pane: PaneId, owner: PaneTag, keys: PaneInput },
+    TypeKeys { client: ConnId, pane: PaneId, owner: PaneTag, keys: PaneInput },
     /// What it shows.
-    Capture { client: ConnId, pane: PaneId, owner: PaneTag, lines: Option<u32> },
+    CapturePane { client: ConnId, pane: PaneId, owner: PaneTag, lines: Option<u32> },
     /// Which of these show a dialog.
-    Dialogs { panes: Vec<DialogPane> },
+    FindDialogs { panes: Vec<DialogPane> },
 }
 
 /// A pane with join waiting in it: in a window where one of `beside` is, or in a new one. Its output goes to the standard
 /// input of `record`, which writes it to `log`.
 #[derive(Debug)]
-pub(crate) struct Opening {
+pub(crate) struct PaneSpec {
     pub(crate) spawn: SpawnId,
     pub(crate) team: TeamName,
-    pub(crate) beside: Vec<PaneTag>,
+    pub(crate) neighbors: Vec<PaneTag>,
     pub(crate) argv: Vec<String>,
     pub(crate) label: BorderLabel,
     pub(crate) layout: Layout,
-    pub(crate) record: Vec<PathBuf>,
+    pub(crate) output_logger: Vec<PathBuf>,
     pub(crate) log: PathBuf,
 }
 
@@ -65,63 +65,63 @@ pub(crate) struct Opening {
 pub(crate) struct DialogPane {
     pub(crate) spawn: SpawnId,
     pub(crate) pane: PaneId,
-    pub(crate) dialogs: Vec<String>,
+    pub(crate) patterns: Vec<String>,
 }
 
 /// What became of a job.
 #[derive(Debug)]
-pub(crate) enum PaneDone {
-    Opened {
+pub(crate) enum PaneResult {
+    PaneOpened {
         spawn: SpawnId,
-        result: Result<Opened, ErrorReport>,
+        result: Result<OpenedPane, ErrorReport>,
     },
-    Looked {
+    PaneInspected {
         spawn: SpawnId,
-        seen: Seen,
+        seen: PanePresence,
     },
     /// `left`: why it may still be there.
-    Closed {
+    PaneClosed {
         spawn: SpawnId,
-        left: Option<ErrorReport>,
+        error: Option<ErrorReport>,
     },
-    Moved {
+    PaneMoved {
         client: ConnId,
         spawn: SpawnId,
-        sight: Sight,
+        sight: PaneVisibility,
         result: Result<(), ErrorReport>,
     },
     /// Whoever is attached was told; the text, where nobody looks at what it is about.
-    Announced {
+    AttachedNotified {
         unseen: Option<String>,
     },
     /// Those that a person took out.
-    InSight {
+    PanesVisible {
         spawns: Vec<SpawnId>,
     },
     /// How many windows have it now.
-    LaidOut {
+    LayoutApplied {
         client: ConnId,
         team: TeamName,
         layout: Layout,
         result: Result<usize, ErrorReport>,
     },
-    Keyed {
+    KeysTyped {
         client: ConnId,
         result: Result<Reply, ErrorReport>,
     },
-    Captured {
+    PaneCaptured {
         client: ConnId,
         result: Result<CapturePaneReply, ErrorReport>,
     },
     /// Whether each shows one; those that could not be looked at are not among them.
-    Dialogs {
+    DialogsFound {
         open: BTreeMap<SpawnId, bool>,
     },
 }
 
 /// What tmux says about a pane. A query that failed is never taken for "gone".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum PanePresence {
     Present,
     Absent,
     /// Another server answers, or none can be reached at all.
@@ -131,7 +131,7 @@ pub(crate) enum Seen {
 
 /// Whether a pane is to be seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sight {
+pub(crate) enum PaneVisibility {
     Hidden,
     Shown,
 }

@@ -1,25 +1,27 @@
 //! The shape of the windows.
 
-use super::room::{fits, windows_of};
-use super::{Panes, fault};
+use super::room::{check_fits, team_windows};
+use super::{PaneManager, to_error};
 use protocol::control::Layout;
 use protocol::error::ErrorReport;
 use tmux::{PaneTag, TmuxServer};
 
-impl Panes {
-    pub(super) fn lay_out(&mut self, owners: &[PaneTag], layout: Layout) -> Result<usize, ErrorReport> {
-        let rows = self.server().and_then(TmuxServer::list_panes).map_err(fault)?;
-        let windows = windows_of(&rows, owners);
+impl PaneManager {
+    pub(super) fn apply_layout(&mut self, owners: &[PaneTag], layout: Layout) -> Result<usize, ErrorReport> {
+        let rows = self.connect().and_then(TmuxServer::list_panes).map_err(to_error)?;
+        let windows = team_windows(&rows, owners);
         for window in &windows {
-            fits(&rows, *window, layout)?;
-            self.server().and_then(|server| server.apply_layout(*window, layout.as_str())).map_err(fault)?;
+            check_fits(&rows, *window, layout)?;
+            self.connect()
+                .and_then(|server| server.apply_layout(*window, layout.as_str()))
+                .map_err(to_error)?;
         }
         Ok(windows.len())
     }
 
-    pub(super) fn tidy(&mut self) {
-        for (window, layout) in std::mem::take(&mut self.untidy) {
-            if let Err(error) = self.server().and_then(|server| server.apply_layout(window, layout.as_str()))
+    pub(super) fn apply_pending_layouts(&mut self) {
+        for (window, layout) in std::mem::take(&mut self.pending_layouts) {
+            if let Err(error) = self.connect().and_then(|server| server.apply_layout(window, layout.as_str()))
             {
                 tracing::debug!("cannot lay out {window}: {error}");
             }

@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 use tmux::{MAIN_PANE_PERCENT, PaneRow, PaneTag, WindowId};
 
 /// No pane of ours gets smaller, columns × rows, as long as a further window can be had.
-const SMALLEST: (u32, u32) = (60, 12);
+const MIN_PANE: (u32, u32) = (60, 12);
 
 /// Smaller ones tmux does not make without making the window larger.
-const LEAST: (u32, u32) = (10, 2);
+const TMUX_MIN_PANE: (u32, u32) = (10, 2);
 
 /// The windows that we made and that hold panes of these owners in sight.
-pub(super) fn windows_of(rows: &[PaneRow], owners: &[PaneTag]) -> BTreeSet<WindowId> {
+pub(super) fn team_windows(rows: &[PaneRow], owners: &[PaneTag]) -> BTreeSet<WindowId> {
     let known = |owner: &str| owners.iter().any(|known| known.as_str() == owner);
     let ours =
         |row: &&PaneRow| row.is_teamd_window && !row.is_hidden && row.tag.as_deref().is_some_and(known);
@@ -20,18 +20,18 @@ pub(super) fn windows_of(rows: &[PaneRow], owners: &[PaneTag]) -> BTreeSet<Windo
 }
 
 /// One of them that has room for one more. Never a window of a person's own that one of our panes was moved to.
-pub(super) fn roomy_window(rows: &[PaneRow], owners: &[PaneTag], layout: Layout) -> Option<WindowId> {
-    windows_of(rows, owners).into_iter().find(|window| {
+pub(super) fn window_with_space(rows: &[PaneRow], owners: &[PaneTag], layout: Layout) -> Option<WindowId> {
+    team_windows(rows, owners).into_iter().find(|window| {
         let panes: Vec<&PaneRow> = rows.iter().filter(|row| row.window == *window).collect();
-        let holds = |row: &&PaneRow| capacity(layout, (row.width, row.height), SMALLEST);
+        let holds = |row: &&PaneRow| capacity(layout, (row.width, row.height), MIN_PANE);
         panes.first().map(holds).is_some_and(|holds| (panes.len() as u32) < holds)
     })
 }
 
 /// tmux makes a window larger than its terminal rather than refuse some layouts.
-pub(super) fn fits(rows: &[PaneRow], window: WindowId, layout: Layout) -> Result<(), ErrorReport> {
+pub(super) fn check_fits(rows: &[PaneRow], window: WindowId, layout: Layout) -> Result<(), ErrorReport> {
     let panes: Vec<&PaneRow> = rows.iter().filter(|row| row.window == window).collect();
-    let holds = panes.first().map_or(1, |row| capacity(layout, (row.width, row.height), LEAST));
+    let holds = panes.first().map_or(1, |row| capacity(layout, (row.width, row.height), TMUX_MIN_PANE));
     if panes.len() as u32 <= holds {
         return Ok(());
     }
@@ -49,14 +49,14 @@ fn capacity(layout: Layout, (width, height): (u32, u32), (columns, rows): (u32, 
         Layout::EvenHorizontal => across,
         Layout::EvenVertical => down,
         // The large one, and the others if they have space beside it.
-        Layout::MainVertical if beside(width) >= columns => down + 1,
-        Layout::MainHorizontal if beside(height) >= rows => across + 1,
+        Layout::MainVertical if space_beside_main(width) >= columns => down + 1,
+        Layout::MainHorizontal if space_beside_main(height) >= rows => across + 1,
         Layout::MainVertical | Layout::MainHorizontal => 1,
     }
 }
 
 /// What a main pane and its border leave.
-fn beside(size: u32) -> u32 {
+fn space_beside_main(size: u32) -> u32 {
     size.saturating_sub(size * MAIN_PANE_PERCENT / 100 + 1)
 }
 
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn a_new_pane_goes_beside_its_own_and_neither_out_of_sight_nor_into_a_persons_window() {
         let ours: Vec<PaneTag> = vec!["ann".parse().unwrap()];
-        let room = |row: PaneRow| roomy_window(&[row], &ours, Layout::Tiled);
+        let room = |row: PaneRow| window_with_space(&[row], &ours, Layout::Tiled);
         assert_eq!(room(row("%1", "@1", "ann")), Some("@1".parse().unwrap()));
         assert_eq!(room(row("%1", "@1", "bob")), None);
         assert_eq!(room(PaneRow { is_hidden: true, ..row("%1", "@1", "ann") }), None);
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_window_is_full_before_its_panes_get_too_small() {
-        let holds = |layout, width, height| capacity(layout, (width, height), SMALLEST);
+        let holds = |layout, width, height| capacity(layout, (width, height), MIN_PANE);
         assert_eq!(holds(Layout::Tiled, 80, 24), 1);
         assert_eq!(holds(Layout::Tiled, 121, 25), 4);
         assert_eq!(holds(Layout::Tiled, 200, 50), 9);
@@ -108,11 +108,11 @@ mod tests {
     fn a_layout_that_would_make_the_window_larger_is_refused() {
         let rows: Vec<PaneRow> = (0..10).map(|n| row(&format!("%{n}"), "@1", "ann")).collect();
         let window = "@1".parse().unwrap();
-        assert!(fits(&rows, window, Layout::Tiled).is_ok());
-        assert!(fits(&rows, window, Layout::MainVertical).is_err());
-        assert!(fits(&rows[..9], window, Layout::MainVertical).is_ok());
+        assert!(check_fits(&rows, window, Layout::Tiled).is_ok());
+        assert!(check_fits(&rows, window, Layout::MainVertical).is_err());
+        assert!(check_fits(&rows[..9], window, Layout::MainVertical).is_ok());
         let narrow: Vec<PaneRow> = rows[..2].iter().map(|row| PaneRow { width: 25, ..row.clone() }).collect();
-        assert!(fits(&narrow, window, Layout::MainVertical).is_err());
-        assert!(fits(&narrow, window, Layout::MainHorizontal).is_ok());
+        assert!(check_fits(&narrow, window, Layout::MainVertical).is_err());
+        assert!(check_fits(&narrow, window, Layout::MainHorizontal).is_ok());
     }
 }

@@ -9,22 +9,27 @@ use std::collections::BTreeMap;
 
 /// A member's order, and what its lives have come to.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Comeback {
+pub(crate) struct RespawnRecord {
     /// On disk without its environment, which may hold secrets: that lies in the file `env`.
     #[serde(serialize_with = "without_environment")]
-    pub(crate) order: Box<SpawnRequest>,
+    #[serde(rename = "order")]
+    pub(crate) request: Box<SpawnRequest>,
     /// The file of its environment, below `env` of the state directory.
     #[serde(default)]
-    pub(crate) env: String,
+    #[serde(rename = "env")]
+    pub(crate) environment_file: String,
     /// When its lives failed, ms since the epoch; those that count, the latest last.
-    pub(crate) failures: Vec<u64>,
+    #[serde(rename = "failures")]
+    pub(crate) failed_at: Vec<u64>,
     /// How often it was started again.
-    pub(crate) restarts: u32,
+    #[serde(rename = "restarts")]
+    pub(crate) respawns: u32,
     /// The session that its program had, for a next life to go on with.
     pub(crate) session: Option<String>,
     /// What it has used up in all its lives, as far as its program tells.
     #[serde(default)]
-    pub(crate) tally: Tally,
+    #[serde(rename = "tally")]
+    pub(crate) usage: UsageTotals,
     /// The mode that it was in; none: the one of its order.
     #[serde(default)]
     pub(crate) mode: Option<PermissionMode>,
@@ -33,34 +38,36 @@ pub(crate) struct Comeback {
     pub(crate) plan: Option<PlanStage>,
     /// A plan of its was approved.
     #[serde(default)]
-    pub(crate) plan_approved: bool,
+    #[serde(rename = "plan_approved")]
+    pub(crate) is_plan_approved: bool,
     /// The mode of that approval, where its lives have to begin in it.
     #[serde(default)]
-    pub(crate) approved: Option<PermissionMode>,
+    #[serde(rename = "approved")]
+    pub(crate) approved_mode: Option<PermissionMode>,
 }
 
-impl Comeback {
+impl RespawnRecord {
     /// Of a member that lives for the first time.
-    pub(crate) fn of(order: &SpawnRequest) -> Comeback {
+    pub(crate) fn new(order: &SpawnRequest) -> RespawnRecord {
         let order = Box::new(order.clone());
         let (mode, plan, plan_approved) = (None, None, false);
-        Comeback {
-            order,
-            env: String::new(),
-            failures: Vec::new(),
-            restarts: 0,
+        RespawnRecord {
+            request: order,
+            environment_file: String::new(),
+            failed_at: Vec::new(),
+            respawns: 0,
             session: None,
-            tally: Tally::default(),
+            usage: UsageTotals::default(),
             mode,
             plan,
-            plan_approved,
-            approved: None,
+            is_plan_approved: plan_approved,
+            approved_mode: None,
         }
     }
 
     /// What the lives after the approval of its plan are started with.
-    pub(crate) fn approved_life(&self) -> Option<&LaunchArgv> {
-        self.order.approved.get(self.approved?.as_str())
+    pub(crate) fn approved_launch(&self) -> Option<&LaunchArgv> {
+        self.request.approved.get(self.approved_mode?.as_str())
     }
 }
 
@@ -73,47 +80,53 @@ fn without_env(order: &SpawnRequest) -> SpawnRequest {
 }
 
 /// As many sessions of a member are told apart; a person goes from one to the other and back.
-const SESSIONS: usize = 8;
+const MAX_SESSIONS: usize = 8;
 
 /// What a member has used up, and up to where its program's reports are in that.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Tally {
-    pub(crate) used: Usage,
+pub(crate) struct UsageTotals {
+    #[serde(rename = "used")]
+    pub(crate) usage: Usage,
     /// The most that each of the last sessions, or lives, has told, the latest last.
-    told: Vec<UsageReport>,
+    #[serde(rename = "told")]
+    last_reports: Vec<UsageReport>,
 }
 
-impl Tally {
+impl UsageTotals {
     /// Takes in what is new in the report, and gives that: programs tell the same again, and so do joins that come back.
-    pub(crate) fn take_in(&mut self, report: UsageReport) -> Usage {
-        let known = self.told.iter().position(|told| told.session_id == report.session_id);
-        let before = known.map(|at| self.told.remove(at).usage).unwrap_or_default();
+    pub(crate) fn add_report(&mut self, report: UsageReport) -> Usage {
+        let known = self.last_reports.iter().position(|told| told.session_id == report.session_id);
+        let before = known.map(|at| self.last_reports.remove(at).usage).unwrap_or_default();
         let used = before.max_each(report.usage);
-        self.told.push(UsageReport { usage: used, ..report });
-        let over = self.told.len().saturating_sub(SESSIONS);
-        self.told.drain(..over);
+        self.last_reports.push(UsageReport { usage: used, ..report });
+        let over = self.last_reports.len().saturating_sub(MAX_SESSIONS);
+        self.last_reports.drain(..over);
         let new = used.saturating_sub(before);
-        self.used = self.used.saturating_add(new);
+        self.usage = self.usage.saturating_add(new);
         new
     }
 }
 
 /// A member between a life and the next.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Resting {
-    pub(crate) comeback: Comeback,
+pub(crate) struct PendingRespawn {
+    #[serde(rename = "comeback")]
+    pub(crate) respawn: RespawnRecord,
     /// When the next one begins: ms since the epoch, for people, and on the daemon's own clock.
-    pub(crate) at: u64,
+    #[serde(rename = "at")]
+    pub(crate) respawn_at: u64,
     #[serde(skip)]
-    pub(crate) due: u64,
+    #[serde(rename = "due")]
+    pub(crate) deadline: u64,
     /// Until somebody brings it back.
     #[serde(default)]
-    pub(crate) put_away: bool,
+    #[serde(rename = "put_away")]
+    pub(crate) is_suspended: bool,
 }
 
-impl std::fmt::Debug for Resting {
+impl std::fmt::Debug for PendingRespawn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?} at {}", self.comeback.order, self.at)
+        write!(f, "{:?} at {}", self.respawn.request, self.respawn_at)
     }
 }

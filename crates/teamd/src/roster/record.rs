@@ -1,6 +1,6 @@
 //! What of an agent survives a daemon's crash: which life, whose, in which pane, what was heard of it.
 
-use super::{Comeback, End, uuid};
+use super::{ExitRecord, RespawnRecord, new_uuid};
 use protocol::color::Color;
 use protocol::control::{ExitReport, Process};
 use protocol::delivery::Delivery;
@@ -22,12 +22,12 @@ pub(crate) struct SpawnId(String);
 
 impl SpawnId {
     /// A new one, never used before.
-    pub(crate) fn fresh() -> SpawnId {
-        SpawnId(uuid().to_string())
+    pub(crate) fn generate() -> SpawnId {
+        SpawnId(new_uuid().to_string())
     }
 
     /// As somebody said it; whether we know it is seen in the roster.
-    pub(crate) fn claimed(text: &str) -> SpawnId {
+    pub(crate) fn from_peer(text: &str) -> SpawnId {
         SpawnId(text.to_owned())
     }
 
@@ -36,44 +36,49 @@ impl SpawnId {
     }
 
     /// The value of the pane option that marks the pane as this agent's.
-    pub(crate) fn owner(&self) -> PaneTag {
+    pub(crate) fn pane_tag(&self) -> PaneTag {
         self.0.parse().expect("a uuid is made of hex digits and dashes")
     }
 }
 
 /// A pane of ours; its epoch says on which server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Pane {
-    pub(crate) pane: String,
+pub(crate) struct AgentPane {
+    #[serde(rename = "pane")]
+    pub(crate) id: String,
     pub(crate) window: String,
-    pub(crate) epoch: String,
+    #[serde(rename = "epoch")]
+    pub(crate) server_epoch: String,
 }
 
-impl Pane {
+impl AgentPane {
     pub(crate) fn id(&self) -> Option<PaneId> {
-        self.pane.parse().ok()
+        self.id.parse().ok()
     }
 
     /// With the window that it was made in.
-    pub(crate) fn place(&self) -> Option<(PaneId, Option<WindowId>)> {
+    pub(crate) fn pane_and_window(&self) -> Option<(PaneId, Option<WindowId>)> {
         Some((self.id()?, self.window.parse().ok()))
     }
 }
 
 /// What of an agent survives a daemon's crash.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Record {
-    pub(crate) spawn: SpawnId,
+pub(crate) struct AgentRecord {
+    #[serde(rename = "spawn")]
+    pub(crate) spawn_id: SpawnId,
     pub(crate) team: TeamName,
     pub(crate) name: AgentName,
     /// Proves that a caller is this agent.
     pub(crate) token: String,
     /// From registration on.
     pub(crate) color: Option<Color>,
-    pub(crate) feed: Delivery,
+    #[serde(rename = "feed")]
+    pub(crate) delivery: Delivery,
     /// What its screen shows while it waits at a dialog.
     #[serde(default)]
-    pub(crate) dialog: Vec<String>,
+    #[serde(rename = "dialog")]
+    pub(crate) dialog_patterns: Vec<String>,
     #[serde(default)]
     pub(crate) backend: Backend,
     /// Its join runs its turns, and so knows of them.
@@ -81,135 +86,156 @@ pub(crate) struct Record {
     pub(crate) has_turns: bool,
     /// What it takes to start it again after a failure; none: it is not started again.
     #[serde(default)]
-    pub(crate) comeback: Option<Comeback>,
+    #[serde(rename = "comeback")]
+    pub(crate) respawn: Option<RespawnRecord>,
     pub(crate) agent_type: Option<String>,
     pub(crate) model: String,
     pub(crate) prompt: String,
     /// Its program got the prompt on its command line.
     #[serde(default)]
-    pub(crate) prompted: bool,
+    #[serde(rename = "prompted")]
+    pub(crate) is_prompt_in_args: bool,
     /// A hook of it knows that.
     #[serde(default)]
-    pub(crate) prompt_told: bool,
+    #[serde(rename = "prompt_told")]
+    pub(crate) is_prompt_acknowledged: bool,
     /// Its program's session, where a hook told it.
     #[serde(default)]
     pub(crate) session: Option<String>,
     /// What else its hooks told.
     #[serde(default)]
-    pub(crate) heard: Heard,
+    #[serde(rename = "heard")]
+    pub(crate) hook_state: HookState,
     pub(crate) cwd: PathBuf,
     /// The worktree that it was started in.
     #[serde(default)]
     pub(crate) worktree: Option<WorktreeRecord>,
     /// The file of its environment, below `env` of the state directory; empty in a roster of before.
     #[serde(default)]
-    pub(crate) env: String,
+    #[serde(rename = "env")]
+    pub(crate) environment_file: String,
     pub(crate) plan_mode_required: bool,
     /// A plan of this life was approved: it has left plan mode.
     #[serde(default)]
-    pub(crate) plan_approved: bool,
+    #[serde(rename = "plan_approved")]
+    pub(crate) is_plan_approved: bool,
     /// The permission mode that config.json had last, for when that is lost; as its writer spelled it.
     #[serde(default)]
     pub(crate) mode: Option<String>,
     /// Its program can't leave plan mode by itself: this life is to end, and the next to begin in the mode of the approval.
     #[serde(default)]
-    pub(crate) goes_on: bool,
+    #[serde(rename = "goes_on")]
+    pub(crate) has_handover: bool,
     /// It was asked to end for a while: however this life ends, it rests then.
     #[serde(default)]
-    pub(crate) to_rest: bool,
+    #[serde(rename = "to_rest")]
+    pub(crate) is_suspended_on_exit: bool,
     /// It is to end by force, whatever it was asked: a daemon after this one goes on with that.
     #[serde(default)]
-    pub(crate) killed: bool,
+    #[serde(rename = "killed")]
+    pub(crate) is_forced: bool,
     /// Its program got that approval on its command line, and no hook of it knows that yet.
     #[serde(default)]
-    pub(crate) approval_given: bool,
+    #[serde(rename = "approval_given")]
+    pub(crate) is_approval_in_args: bool,
     /// The turn, by its begin, that was told to be stuck.
     #[serde(default)]
-    pub(crate) stuck: Option<u64>,
+    #[serde(rename = "stuck")]
+    pub(crate) no_output_turn: Option<u64>,
     /// The permission modes that its turns can be run in.
     #[serde(default)]
-    pub(crate) modes: Vec<String>,
-    pub(crate) born: u64,
-    pub(crate) tracking: Option<TaskId>,
-    pub(crate) pane: Option<Pane>,
+    #[serde(rename = "modes")]
+    pub(crate) turn_modes: Vec<String>,
+    #[serde(rename = "born")]
+    pub(crate) spawned_at: u64,
+    #[serde(rename = "tracking")]
+    pub(crate) tracking_task: Option<TaskId>,
+    pub(crate) pane: Option<AgentPane>,
     /// Its pane is out of sight.
     #[serde(default)]
-    pub(crate) hidden: bool,
-    pub(crate) join: Option<Process>,
-    pub(crate) agent: Option<u32>,
+    #[serde(rename = "hidden")]
+    pub(crate) is_hidden: bool,
+    #[serde(rename = "join")]
+    pub(crate) shim: Option<Process>,
+    #[serde(rename = "agent")]
+    pub(crate) agent_pid: Option<u32>,
     /// The shutdown requests of this life, the latest last: a lost one is asked again under a fresh id.
     #[serde(default)]
-    pub(crate) asked: Vec<RequestId>,
+    #[serde(rename = "asked")]
+    pub(crate) shutdown_requests: Vec<RequestId>,
     /// It said yes to one of them.
     #[serde(default)]
-    pub(crate) approved: bool,
+    #[serde(rename = "approved")]
+    pub(crate) is_shutdown_approved: bool,
     /// What its join told when it went, while tmux is being asked what that meant.
     #[serde(default)]
-    pub(crate) reported: Option<ExitReport>,
+    #[serde(rename = "reported")]
+    pub(crate) exit_report: Option<ExitReport>,
     /// Set before its lead is told, so that a crash between the two does not tell it twice.
-    pub(crate) ended: Option<End>,
+    #[serde(rename = "ended")]
+    pub(crate) exit: Option<ExitRecord>,
 }
 
-impl Record {
+impl AgentRecord {
     /// What it has used up, in its lives before as well.
-    pub(crate) fn used(&self) -> Usage {
-        self.comeback.as_ref().map(|comeback| comeback.tally.used).unwrap_or_default()
+    pub(crate) fn usage(&self) -> Usage {
+        self.respawn.as_ref().map(|comeback| comeback.usage.usage).unwrap_or_default()
     }
 }
 
 /// A record that whatever is on its way to the disk shares with the state: who changes one that is shared changes a copy,
 /// so a roster of many, of which one has changed, costs one.
 #[derive(Clone)]
-pub(crate) struct Shared(Arc<Spelled>);
+pub(crate) struct SharedRecord(Arc<SerializedRecord>);
 
-struct Spelled {
-    record: Record,
+struct SerializedRecord {
+    record: AgentRecord,
     /// How it is written; none before that was asked for, or since it changed.
-    text: OnceLock<Box<RawValue>>,
+    json: OnceLock<Box<RawValue>>,
 }
 
-impl From<Record> for Shared {
-    fn from(record: Record) -> Shared {
-        Shared(Arc::new(Spelled { record, text: OnceLock::new() }))
+impl From<AgentRecord> for SharedRecord {
+    fn from(record: AgentRecord) -> SharedRecord {
+        SharedRecord(Arc::new(SerializedRecord { record, json: OnceLock::new() }))
     }
 }
 
-impl Clone for Spelled {
-    fn clone(&self) -> Spelled {
-        Spelled { record: self.record.clone(), text: OnceLock::new() }
+impl Clone for SerializedRecord {
+    fn clone(&self) -> SerializedRecord {
+        SerializedRecord { record: self.record.clone(), json: OnceLock::new() }
     }
 }
 
-impl Deref for Shared {
-    type Target = Record;
+impl Deref for SharedRecord {
+    type Target = AgentRecord;
 
-    fn deref(&self) -> &Record {
+    fn deref(&self) -> &AgentRecord {
         &self.0.record
     }
 }
 
-impl DerefMut for Shared {
-    fn deref_mut(&mut self) -> &mut Record {
+impl DerefMut for SharedRecord {
+    fn deref_mut(&mut self) -> &mut AgentRecord {
         let spelled = Arc::make_mut(&mut self.0);
-        spelled.text.take();
+        spelled.json.take();
         &mut spelled.record
     }
 }
 
-impl Serialize for Shared {
+impl Serialize for SharedRecord {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let spelled = || to_raw_value(&self.0.record).expect("a record has nothing that JSON cannot hold");
-        self.0.text.get_or_init(spelled).serialize(serializer)
+        self.0.json.get_or_init(spelled).serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for Shared {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Shared, D::Error> {
-        Record::deserialize(deserializer).map(Shared::from)
+impl<'de> Deserialize<'de> for SharedRecord {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SharedRecord, D::Error> {
+        AgentRecord::deserialize(deserializer).map(SharedRecord::from)
     }
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for SharedRecord {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.record.fmt(f)
     }
@@ -217,20 +243,22 @@ impl std::fmt::Debug for Shared {
 
 /// What the hooks of a program told that is needed later, at its next turn's end say.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Heard {
+pub(crate) struct HookState {
     /// The processes above the first hook of its session, the nearest first; none yet in this life.
-    pub(crate) above: Vec<Process>,
+    #[serde(rename = "above")]
+    pub(crate) ancestors: Vec<Process>,
     /// What was handed over last, by the digests of its messages.
-    pub(crate) handed: Vec<u64>,
+    #[serde(rename = "handed")]
+    pub(crate) delivered_ids: Vec<u64>,
     /// The dialog that the program waits at.
     #[serde(default)]
     pub(crate) dialog: Option<String>,
 }
 
 /// Without the token, which opens doors, and the prompt, which is nobody's business: this goes into the log.
-impl std::fmt::Debug for Record {
+impl std::fmt::Debug for AgentRecord {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}@{} {} {:?} {:?}", self.name, self.team, self.spawn.as_str(), self.pane, self.ended)
+        write!(f, "{}@{} {} {:?} {:?}", self.name, self.team, self.spawn_id.as_str(), self.pane, self.exit)
     }
 }
 
@@ -240,24 +268,24 @@ mod tests {
 
     #[test]
     fn a_record_is_spelled_once_until_it_changes_and_its_text_is_in_no_log() {
-        let record: Shared = serde_json::from_value(serde_json::json!({
+        let record: SharedRecord = serde_json::from_value(serde_json::json!({
             "spawn": "c93b690c-1c1e-4c5e-9d0e-d9451b749ac2", "team": "survey", "name": "ann", "token": "secret",
             "color": "blue", "feed": "native", "agent_type": null, "model": "", "prompt": "private", "cwd": "/",
             "plan_mode_required": false, "born": 7, "tracking": null, "pane": null, "join": null, "agent": null,
             "ended": null
         }))
         .unwrap();
-        let text = |record: &Shared| serde_json::to_string(&[record]).unwrap();
-        let place = |record: &Shared| record.0.text.get().map(|text| text.get().as_ptr());
+        let text = |record: &SharedRecord| serde_json::to_string(&[record]).unwrap();
+        let place = |record: &SharedRecord| record.0.json.get().map(|text| text.get().as_ptr());
         let mut next = record.clone();
         let before = text(&record);
         assert!(place(&record).is_some() && place(&next) == place(&record), "for all who share it");
         assert_eq!((text(&next), place(&next)), (before.clone(), place(&record)));
-        next.agent = Some(4711);
+        next.agent_pid = Some(4711);
         assert!(text(&next).contains("4711") && text(&record) == before);
-        next.agent = Some(4712);
+        next.agent_pid = Some(4712);
         assert!(text(&next).contains("4712"));
-        let read: [Shared; 1] = serde_json::from_str(&before).unwrap();
+        let read: [SharedRecord; 1] = serde_json::from_str(&before).unwrap();
         assert_eq!(text(&read[0]), before);
         let shown = format!("{record:?}");
         assert!(!shown.contains("secret") && !shown.contains("private"), "{shown}");

@@ -3,29 +3,29 @@
 use crate::event::Now;
 
 /// A clock that is set right by as little, ms, tells of no sleep.
-const LITTLE: u64 = 1_000;
+const MAX_CLOCK_ADJUSTMENT: u64 = 1_000;
 
 /// What the times of all events tell.
 #[derive(Debug, Default)]
-pub(crate) struct Awake {
+pub(crate) struct SleepClock {
     latest: Option<Now>,
     since: u64,
 }
 
-impl Awake {
+impl SleepClock {
     /// An event's time. Where more has passed on the wall than on our own clock the machine has slept, or its clock was
     /// set: of neither anybody did anything meanwhile.
-    pub(crate) fn goes_on(&mut self, now: Now) {
+    pub(crate) fn observe(&mut self, now: Now) {
         let has_slept = |before: Now| {
             let passed = now.mono.saturating_sub(before.mono);
-            now.wall.saturating_sub(before.wall) > passed.saturating_add(LITTLE)
+            now.wall.saturating_sub(before.wall) > passed.saturating_add(MAX_CLOCK_ADJUSTMENT)
         };
         let slept = self.latest.replace(now).is_some_and(has_slept);
         self.since = if slept { now.wall } else { self.since.min(now.wall) };
     }
 
     /// Ms since the epoch; 0: it has not slept since this daemon began.
-    pub(crate) fn since(&self) -> u64 {
+    pub(crate) fn awake_since(&self) -> u64 {
         self.since
     }
 }
@@ -36,10 +36,10 @@ mod tests {
 
     #[test]
     fn a_sleep_is_what_the_wall_alone_has_seen() {
-        let mut awake = Awake::default();
+        let mut awake = SleepClock::default();
         let mut at = |mono, wall| {
-            awake.goes_on(Now { mono, wall });
-            awake.since()
+            awake.observe(Now { mono, wall });
+            awake.awake_since()
         };
         assert_eq!(at(0, 1_000_000), 0);
         assert_eq!(at(30_000, 1_030_000), 0);

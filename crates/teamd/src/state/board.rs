@@ -12,33 +12,33 @@ use std::sync::Arc;
 
 /// See the head of this file.
 #[derive(Debug, Default)]
-pub(crate) struct Board {
+pub(crate) struct TaskBoard {
     /// By number.
     tasks: Vec<Arc<Task>>,
     /// What waits for each, whether that is there or not.
-    waiting: BTreeMap<TaskId, BTreeSet<TaskId>>,
+    dependents: BTreeMap<TaskId, BTreeSet<TaskId>>,
     /// With their owners.
     startable: BTreeMap<TaskId, Option<AgentName>>,
-    begun: BTreeSet<TaskId>,
-    shown: usize,
+    in_progress: BTreeSet<TaskId>,
+    visible_count: usize,
 }
 
 /// A task at the look before, and now.
-struct Change {
+struct TaskChange {
     before: Option<Arc<Task>>,
     now: Option<Arc<Task>>,
 }
 
-impl Board {
+impl TaskBoard {
     /// What a look has found, by number; gives those that are not as they were, or gone, in this order.
-    pub(crate) fn take(&mut self, found: &[Arc<Task>]) -> Vec<TaskId> {
-        let changes = changes(&self.tasks, found);
-        self.put(&changes, found);
-        let changed: Vec<TaskId> = changes.iter().filter_map(Change::id).collect();
-        changes.into_iter().for_each(|change| self.link(change));
-        let waiting = changed.iter().filter_map(|id| self.waiting.get(id)).flatten();
+    pub(crate) fn update(&mut self, found: &[Arc<Task>]) -> Vec<TaskId> {
+        let changes = diff(&self.tasks, found);
+        self.replace_changed(&changes, found);
+        let changed: Vec<TaskId> = changes.iter().filter_map(TaskChange::id).collect();
+        changes.into_iter().for_each(|change| self.index(change));
+        let waiting = changed.iter().filter_map(|id| self.dependents.get(id)).flatten();
         let concerned: Vec<TaskId> = changed.iter().chain(waiting).copied().collect();
-        concerned.into_iter().for_each(|id| self.weigh(id));
+        concerned.into_iter().for_each(|id| self.update_startable(id));
         changed
     }
 
@@ -47,8 +47,8 @@ impl Board {
     }
 
     /// How many there are without those that track agents.
-    pub(crate) fn shown(&self) -> usize {
-        self.shown
+    pub(crate) fn visible_count(&self) -> usize {
+        self.visible_count
     }
 
     pub(crate) fn ids(&self) -> impl Iterator<Item = TaskId> {
@@ -65,13 +65,13 @@ impl Board {
     }
 
     /// Those that are in progress, failed ones too, without those that track agents.
-    pub(crate) fn begun(&self) -> impl Iterator<Item = &Task> {
-        self.begun.iter().filter_map(|id| Some(&**self.task(*id)?))
+    pub(crate) fn in_progress(&self) -> impl Iterator<Item = &Task> {
+        self.in_progress.iter().filter_map(|id| Some(&**self.task(*id)?))
     }
 
     /// What a claim would give by it: [`protocol::task::left`], then [`protocol::task::next`].
     pub(crate) fn next(&self, asked: &NextTaskRequest) -> NextTaskHint {
-        let back = asked.include_in_progress.then(|| self.left(&asked.owner)).flatten();
+        let back = asked.include_in_progress.then(|| self.resumable(&asked.owner)).flatten();
         let of = |owner: Option<&AgentName>| {
             self.startable.iter().find(|(_, its)| its.as_ref() == owner).map(|(id, _)| *id)
         };
@@ -80,14 +80,14 @@ impl Board {
             .map_or(NextTaskHint::NoTask, NextTaskHint::Task)
     }
 
-    fn left(&self, owner: &AgentName) -> Option<TaskId> {
-        let mut hers = self.begun().filter(|task| task.owner.as_ref() == Some(owner));
+    fn resumable(&self, owner: &AgentName) -> Option<TaskId> {
+        let mut hers = self.in_progress().filter(|task| task.owner.as_ref() == Some(owner));
         hers.find(|task| task.failure().is_none() && task.open_blockers(&self.tasks).is_empty())
             .map(|task| task.id)
     }
 
     /// Where none came or went each takes its place, and the others are left alone.
-    fn put(&mut self, changes: &[Change], found: &[Arc<Task>]) {
+    fn replace_changed(&mut self, changes: &[TaskChange], found: &[Arc<Task>]) {
         if changes.iter().any(|change| change.before.is_none() || change.now.is_none()) {
             self.tasks = found.to_vec();
             return;
@@ -99,27 +99,27 @@ impl Board {
         }
     }
 
-    fn link(&mut self, Change { before, now }: Change) {
+    fn index(&mut self, TaskChange { before, now }: TaskChange) {
         if let Some(task) = before {
-            self.shown -= usize::from(!task.is_internal());
-            self.begun.remove(&task.id);
+            self.visible_count -= usize::from(!task.is_internal());
+            self.in_progress.remove(&task.id);
             for blocker in &task.blocked_by {
-                self.unlink(*blocker, task.id);
+                self.unindex_blocker(*blocker, task.id);
             }
         }
         if let Some(task) = now {
-            self.shown += usize::from(!task.is_internal());
+            self.visible_count += usize::from(!task.is_internal());
             if task.status == TaskStatus::InProgress && !task.is_internal() {
-                self.begun.insert(task.id);
+                self.in_progress.insert(task.id);
             }
             for blocker in &task.blocked_by {
-                self.waiting.entry(*blocker).or_default().insert(task.id);
+                self.dependents.entry(*blocker).or_default().insert(task.id);
             }
         }
     }
 
-    fn unlink(&mut self, blocker: TaskId, task: TaskId) {
-        if let Entry::Occupied(mut waiting) = self.waiting.entry(blocker) {
+    fn unindex_blocker(&mut self, blocker: TaskId, task: TaskId) {
+        if let Entry::Occupied(mut waiting) = self.dependents.entry(blocker) {
             waiting.get_mut().remove(&task);
             if waiting.get().is_empty() {
                 waiting.remove();
@@ -127,7 +127,7 @@ impl Board {
         }
     }
 
-    fn weigh(&mut self, id: TaskId) {
+    fn update_startable(&mut self, id: TaskId) {
         match find_task(&self.tasks, id).filter(|task| task.is_startable(&self.tasks)) {
             Some(task) => drop(self.startable.insert(id, task.owner.clone())),
             None => drop(self.startable.remove(&id)),
@@ -135,14 +135,14 @@ impl Board {
     }
 }
 
-impl Change {
+impl TaskChange {
     fn id(&self) -> Option<TaskId> {
         self.now.as_ref().or(self.before.as_ref()).map(|task| task.id)
     }
 }
 
 /// What was not read anew is the very same.
-fn changes(before: &[Arc<Task>], now: &[Arc<Task>]) -> Vec<Change> {
+fn diff(before: &[Arc<Task>], now: &[Arc<Task>]) -> Vec<TaskChange> {
     let (mut changes, mut old, mut new) = (Vec::new(), before.iter().peekable(), now.iter().peekable());
     loop {
         let order = match (old.peek(), new.peek()) {
@@ -158,7 +158,7 @@ fn changes(before: &[Arc<Task>], now: &[Arc<Task>]) -> Vec<Change> {
         };
         let before = if order.is_le() { old.next().cloned() } else { None };
         let now = if order.is_ge() { new.next().cloned() } else { None };
-        changes.push(Change { before, now });
+        changes.push(TaskChange { before, now });
     }
 }
 
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn what_follows_from_what_has_changed_is_what_follows_from_all() {
         let mut rng = fastrand::Rng::with_seed(7);
-        let (mut board, mut all) = (Board::default(), BTreeMap::new());
+        let (mut board, mut all) = (TaskBoard::default(), BTreeMap::new());
         for _ in 0..3_000 {
             let mut expected = BTreeSet::new();
             for _ in 0..rng.u32(0..4) {
@@ -196,7 +196,7 @@ mod tests {
                 expected.extend((was.is_some() || all.contains_key(&id)).then_some(id));
             }
             let found: Vec<Arc<Task>> = all.values().cloned().collect();
-            let changed = board.take(&found);
+            let changed = board.update(&found);
             // One that came and went between two looks has not changed.
             assert!(changed.iter().all(|id| expected.contains(&id.number())), "{changed:?} of {expected:?}");
             let now =
@@ -206,8 +206,11 @@ mod tests {
                 now(&|task| task.status == TaskStatus::InProgress && !task.is_internal());
             let shown: Vec<TaskId> = now(&|task| !task.is_internal());
             assert_eq!(board.startable().map(|task| task.id).collect::<Vec<_>>(), startable);
-            assert_eq!(board.begun().map(|task| task.id).collect::<Vec<_>>(), begun);
-            assert_eq!((board.ids().collect::<Vec<_>>(), board.shown()), (shown.clone(), shown.len()));
+            assert_eq!(board.in_progress().map(|task| task.id).collect::<Vec<_>>(), begun);
+            assert_eq!(
+                (board.ids().collect::<Vec<_>>(), board.visible_count()),
+                (shown.clone(), shown.len())
+            );
             for resume in [true, false] {
                 let (team, owner) = (TeamName::parse("t").unwrap(), AgentName::new_unchecked("ANN"));
                 let asked = NextTaskRequest { team, owner, include_in_progress: resume };
@@ -215,8 +218,8 @@ mod tests {
                 let expected = back.or_else(|| next_task(&found, &asked.owner));
                 assert_eq!(board.next(&asked), expected.map_or(NextTaskHint::NoTask, NextTaskHint::Task));
             }
-            assert!(board.take(&found).is_empty());
-            assert!(board.waiting.values().all(|waiting| !waiting.is_empty()), "it would grow for ever");
+            assert!(board.update(&found).is_empty());
+            assert!(board.dependents.values().all(|waiting| !waiting.is_empty()), "it would grow for ever");
         }
     }
 }

@@ -7,44 +7,49 @@ use std::collections::BTreeSet;
 
 /// A client that waits for several ends.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct ExitWaiter {
     pub(crate) client: ConnId,
     pub(crate) pending: BTreeSet<SpawnId>,
     pub(crate) ended: Vec<AgentExit>,
-    pub(crate) then: Then,
+    pub(crate) after: AfterExits,
 }
 
-impl Waiting {
+impl ExitWaiter {
     /// A wait for these; `ended` are those that need none.
-    pub(crate) fn of(client: ConnId, ids: &BTreeSet<SpawnId>, ended: Vec<AgentExit>, then: Then) -> Waiting {
-        Waiting { client, pending: ids.clone(), ended, then }
+    pub(crate) fn new(
+        client: ConnId,
+        ids: &BTreeSet<SpawnId>,
+        ended: Vec<AgentExit>,
+        then: AfterExits,
+    ) -> ExitWaiter {
+        ExitWaiter { client, pending: ids.clone(), ended, after: then }
     }
 }
 
 /// What follows when all that was waited for has ended.
 #[derive(Debug, Clone)]
-pub(crate) enum Then {
+pub(crate) enum AfterExits {
     /// The answer.
     Reply,
     /// The team's worktrees and files go.
     Delete(DeleteTeamRequest),
     /// The daemon goes.
-    Down,
+    StopDaemon,
 }
 
 /// Clients that wait for a look at the screens. One is under way at a time, however slow tmux is.
 #[derive(Debug, Default)]
-pub(crate) struct Onlookers {
+pub(crate) struct ScreenWaiters {
     /// Who waits for the look that is under way.
-    pub(crate) under_way: Option<Vec<Onlooker>>,
+    pub(crate) current: Option<Vec<ScreenWaiter>>,
     /// Who came since it began, and waits for the next.
-    pub(crate) next: Vec<Onlooker>,
+    pub(crate) queued: Vec<ScreenWaiter>,
 }
 
 /// One of them.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Onlooker {
+pub(crate) struct ScreenWaiter {
     pub(crate) client: ConnId,
     /// Then it is answered without, on [`crate::event::Now::mono`].
-    pub(crate) until: u64,
+    pub(crate) deadline: u64,
 }

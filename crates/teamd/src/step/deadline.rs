@@ -4,107 +4,113 @@ use super::{again, budget, ending, look, plan, register, requests, screens, shut
 use crate::effect::Effect;
 use crate::event::Now;
 use crate::roster::SpawnId;
-use crate::state::{Agent, Phase, State, Stopping};
+use crate::state::{Agent, Lifecycle, State, Stopping};
 use protocol::error::{ErrorKind, ErrorReport};
 
 /// When the loop must wake at the latest, on the clock that never jumps.
-pub(crate) fn next(state: &State) -> u64 {
-    let resting = state.resting.iter().map(|resting| resting.due);
+pub(crate) fn next_deadline(state: &State) -> u64 {
+    let resting = state.pending_respawns.iter().map(|resting| resting.deadline);
     state
         .agents
         .values()
-        .filter_map(of)
+        .filter_map(agent_deadline)
         .chain(resting)
-        .chain(requests::next_due(state))
-        .chain(screens::next_due(state))
-        .chain(budget::next_due(state))
-        .chain(register::next_due(state))
+        .chain(requests::next_answer_deadline(state))
+        .chain(screens::next_reply_deadline(state))
+        .chain(budget::next_time_limit(state))
+        .chain(register::batch_deadline(state))
         .fold(state.rescan_at, u64::min)
 }
 
-fn of(agent: &Agent) -> Option<u64> {
-    match &agent.phase {
-        Phase::Starting(starting) => Some(starting.until),
-        Phase::Stopping(_, Stopping::Asked(asked)) => Some(asked.until.min(asked.again)),
-        Phase::Stopping(
+fn agent_deadline(agent: &Agent) -> Option<u64> {
+    match &agent.lifecycle {
+        Lifecycle::Starting(starting) => Some(starting.deadline),
+        Lifecycle::Stopping(_, Stopping::Requested(asked)) => Some(asked.deadline.min(asked.resend_at)),
+        Lifecycle::Stopping(
             _,
-            Stopping::Approved { until } | Stopping::Ending { until, .. } | Stopping::GoingOn { until },
+            Stopping::Approved { until }
+            | Stopping::Terminating { until, .. }
+            | Stopping::TerminatingForPlan { until },
         ) => Some(*until),
         // Whatever brought it there: an approval, a start of ours, a shutdown that came to nothing.
-        Phase::Running(_) => plan::leaves_at(agent),
-        Phase::Gone(_) => None,
+        Lifecycle::Running(_) => plan::handover_deadline(agent),
+        Lifecycle::Gone(_) => None,
     }
 }
 
-pub(super) fn passed(state: &mut State, now: Now, out: &mut Vec<Effect>) {
+pub(super) fn handle_deadline(state: &mut State, now: Now, out: &mut Vec<Effect>) {
     if state.rescan_at <= now.mono {
-        look::everywhere(state, now, out);
+        look::rescan_all(state, now, out);
     }
     let due: Vec<SpawnId> = state
         .agents
         .values()
-        .filter(|agent| of(agent).is_some_and(|at| at <= now.mono))
-        .map(|agent| agent.record.spawn.clone())
+        .filter(|agent| agent_deadline(agent).is_some_and(|at| at <= now.mono))
+        .map(|agent| agent.record.spawn_id.clone())
         .collect();
     for id in due {
-        overdue(state, &id, now, out);
+        handle_agent_deadline(state, &id, now, out);
     }
-    again::due(state, now, out);
-    requests::due(state, now, out);
-    screens::due(state, now, out);
-    budget::due(state, now, out);
+    again::start_due_respawns(state, now, out);
+    requests::answer_overdue_requests(state, now, out);
+    screens::reply_to_overdue_clients(state, now, out);
+    budget::check_due(state, now, out);
 }
 
 /// What of an agent's stage is over.
-enum Over {
+enum ExpiredStage {
     Start,
-    Answer { force: bool },
-    AskAgain,
-    Approval,
-    End,
-    Life,
+    ShutdownAnswer { force: bool },
+    Resend,
+    ApprovedGrace,
+    KillGrace,
+    Handover,
 }
 
-fn overdue(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
-    let Some(over) = state.agents.get(id).and_then(|agent| over(agent, now)) else { return };
+fn handle_agent_deadline(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
+    let Some(over) = state.agents.get(id).and_then(|agent| expired_stage(agent, now)) else { return };
     match over {
-        Over::Start => register::cut_short(state, id, too_slow(), now, out),
-        Over::Answer { force: true } => ending::end(state, id, now, out),
-        Over::Answer { force: false } => shutdown::stays(state, id, "no answer", out),
-        Over::AskAgain => shutdown::ask_again(state, id, now, out),
-        Over::Approval => ending::end_approved(state, id, now, out),
-        Over::Life => plan::end_life(state, id, now, out),
-        Over::End => {
-            postpone(state, id, now);
-            ending::kill_join(state, id, out);
+        ExpiredStage::Start => register::abort_start(state, id, start_timeout_error(), now, out),
+        ExpiredStage::ShutdownAnswer { force: true } => ending::terminate(state, id, now, out),
+        ExpiredStage::ShutdownAnswer { force: false } => shutdown::keep_running(state, id, "no answer", out),
+        ExpiredStage::Resend => shutdown::resend_request(state, id, now, out),
+        ExpiredStage::ApprovedGrace => ending::terminate_approved(state, id, now, out),
+        ExpiredStage::Handover => plan::start_handover(state, id, now, out),
+        ExpiredStage::KillGrace => {
+            extend_kill_deadline(state, id, now);
+            ending::kill_shim(state, id, out);
         }
     }
 }
 
-fn over(agent: &Agent, now: Now) -> Option<Over> {
-    match &agent.phase {
-        Phase::Starting(_) => Some(Over::Start),
-        Phase::Stopping(_, Stopping::Asked(asked)) if asked.until <= now.mono => {
-            Some(Over::Answer { force: asked.force })
+fn expired_stage(agent: &Agent, now: Now) -> Option<ExpiredStage> {
+    match &agent.lifecycle {
+        Lifecycle::Starting(_) => Some(ExpiredStage::Start),
+        Lifecycle::Stopping(_, Stopping::Requested(asked)) if asked.deadline <= now.mono => {
+            Some(ExpiredStage::ShutdownAnswer { force: asked.force })
         }
-        Phase::Stopping(_, Stopping::Asked(_)) => Some(Over::AskAgain),
-        Phase::Stopping(_, Stopping::Approved { .. }) => Some(Over::Approval),
-        Phase::Stopping(_, Stopping::Ending { .. } | Stopping::GoingOn { .. }) => Some(Over::End),
-        Phase::Running(_) => Some(Over::Life),
-        Phase::Gone(_) => None,
+        Lifecycle::Stopping(_, Stopping::Requested(_)) => Some(ExpiredStage::Resend),
+        Lifecycle::Stopping(_, Stopping::Approved { .. }) => Some(ExpiredStage::ApprovedGrace),
+        Lifecycle::Stopping(_, Stopping::Terminating { .. } | Stopping::TerminatingForPlan { .. }) => {
+            Some(ExpiredStage::KillGrace)
+        }
+        Lifecycle::Running(_) => Some(ExpiredStage::Handover),
+        Lifecycle::Gone(_) => None,
     }
 }
 
 /// A killed join is known dead by its pidfd; until then the same again after a while.
-fn postpone(state: &mut State, id: &SpawnId, now: Now) {
-    if let Some(Phase::Stopping(_, Stopping::Ending { until, .. } | Stopping::GoingOn { until })) =
-        state.agents.get_mut(id).map(|agent| &mut agent.phase)
+fn extend_kill_deadline(state: &mut State, id: &SpawnId, now: Now) {
+    if let Some(Lifecycle::Stopping(
+        _,
+        Stopping::Terminating { until, .. } | Stopping::TerminatingForPlan { until },
+    )) = state.agents.get_mut(id).map(|agent| &mut agent.lifecycle)
     {
         *until = now.mono + 1_000;
     }
 }
 
-fn too_slow() -> ErrorReport {
+fn start_timeout_error() -> ErrorReport {
     ErrorReport::new(ErrorKind::Timeout, "cannot spawn: the new pane did not answer in time")
         .with_help("is tmux answering? see: teamctl doctor")
 }

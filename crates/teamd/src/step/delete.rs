@@ -3,13 +3,13 @@
 use super::again;
 use super::lead;
 use super::next;
-use super::request::answer;
-use super::shutdown::{ids_of, kill_all};
+use super::request::send_reply;
+use super::shutdown::{kill_and_wait, living_ids};
 use super::worktree;
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
-use crate::files::{FileJob, still_living};
-use crate::state::{Deleting, State, Then, Waiting};
+use crate::files::{FileJob, has_members_error};
+use crate::state::{AfterExits, Deletion, ExitWaiter, State};
 use protocol::control::{DeleteTeamReply, DeleteTeamRequest, RemovedWorktrees, Reply};
 use protocol::error::ErrorReport;
 use protocol::event::EventKind;
@@ -22,59 +22,59 @@ pub(super) fn delete(
     now: Now,
     out: &mut Vec<Effect>,
 ) {
-    if let Err(fault) = worktree::may_sweep(state, &order) {
-        return answer(state, client, Err(fault), out);
+    if let Err(fault) = worktree::check_deletable(state, &order) {
+        return send_reply(state, client, Err(fault), out);
     }
-    let names = living(state, &order.team);
+    let names = remaining_members(state, &order.team);
     if names.is_empty() {
-        return end_members(state, client, order, now, out);
+        return kill_members(state, client, order, now, out);
     }
     if !order.force {
-        return answer(state, client, Err(still_living(&order.team, &names)), out);
+        return send_reply(state, client, Err(has_members_error(&order.team, &names)), out);
     }
     // From now on nobody comes: whoever did would outlive the team.
     if let Some(team) = state.teams.get_mut(&order.team) {
-        team.deleting = Some(Deleting::Looking);
+        team.deletion = Some(Deletion::Checking);
     }
-    out.push(Effect::File(FileJob::MayDelete { client, order }));
+    out.push(Effect::File(FileJob::CheckDeletable { client, order }));
 }
 
 /// Those that live or will live again.
-fn living(state: &State, team: &TeamName) -> Vec<String> {
+fn remaining_members(state: &State, team: &TeamName) -> Vec<String> {
     let members = state.members(team).into_iter().map(|agent| agent.record.name.to_string());
-    members.chain(again::resting(state, team)).collect()
+    members.chain(again::names_between_spawns(state, team)).collect()
 }
 
 /// Nothing that was looked at refuses it. All is looked at once more when they have ended.
-pub(super) fn end_members(
+pub(super) fn kill_members(
     state: &mut State,
     client: ConnId,
     order: DeleteTeamRequest,
     now: Now,
     out: &mut Vec<Effect>,
 ) {
-    let names = living(state, &order.team);
+    let names = remaining_members(state, &order.team);
     if let Some(team) = state.teams.get_mut(&order.team) {
-        team.deleting = Some(Deleting::Ending(names));
+        team.deletion = Some(Deletion::EndingMembers(names));
     }
-    again::cancel(state, &order.team, &[], out);
-    let ids = ids_of(state, &order.team);
-    kill_all(state, Waiting::of(client, &ids, Vec::new(), Then::Delete(order)), now, out);
+    again::cancel_respawns(state, &order.team, &[], out);
+    let ids = living_ids(state, &order.team);
+    kill_and_wait(state, ExitWaiter::new(client, &ids, Vec::new(), AfterExits::Delete(order)), now, out);
 }
 
 /// Its worktrees are gone, or have never been.
-pub(super) fn files(
+pub(super) fn delete_files(
     client: ConnId,
     order: DeleteTeamRequest,
     swept: RemovedWorktrees,
     out: &mut Vec<Effect>,
 ) {
     let DeleteTeamRequest { team, force, .. } = order;
-    out.push(Effect::File(FileJob::Delete { client, team, force, swept }));
+    out.push(Effect::File(FileJob::DeleteTeam { client, team, force, swept }));
 }
 
 /// The team is no more, or goes on.
-pub(super) fn deleted(
+pub(super) fn handle_team_deleted(
     state: &mut State,
     client: ConnId,
     team: &TeamName,
@@ -82,30 +82,32 @@ pub(super) fn deleted(
     swept: RemovedWorktrees,
     out: &mut Vec<Effect>,
 ) {
-    let was = state.teams.get_mut(team).and_then(|team| team.deleting.take());
+    let was = state.teams.get_mut(team).and_then(|team| team.deletion.take());
     if result.is_ok() {
-        again::cancel(state, team, &[], out);
-        next::forget(state, team, out);
+        again::cancel_respawns(state, team, &[], out);
+        next::drop_team_queries(state, team, out);
         state.teams.remove(team);
         // It may be nobody's session.
-        lead::leave(state, team, out).ok();
-        state.dirty = true;
+        lead::release_lead(state, team, out).ok();
+        state.has_roster_changed = true;
         out.push(Effect::UnwatchTeam { team: team.clone() });
-        out.push(Effect::of_team(team, EventKind::TeamDeleted));
+        out.push(Effect::log_team(team, EventKind::TeamDeleted));
     }
-    let result = result.map_err(|fault| but_for(fault, &swept, was));
+    let result = result.map_err(|fault| add_partial_effects(fault, &swept, was));
     let message = format!("Cleaned up directories and worktrees for team \"{team}\"");
     let reply = result.map(|()| {
         let team_name = team.clone();
         Reply::DeleteTeam(DeleteTeamReply { success: true, message, team_name, worktrees: swept })
     });
-    answer(state, client, reply, out);
+    send_reply(state, client, reply, out);
 }
 
 /// Members have ended, or some of its worktrees went, before it failed: nobody else would tell.
-fn but_for(fault: ErrorReport, swept: &RemovedWorktrees, was: Option<Deleting>) -> ErrorReport {
+fn add_partial_effects(fault: ErrorReport, swept: &RemovedWorktrees, was: Option<Deletion>) -> ErrorReport {
     let ended = match was {
-        Some(Deleting::Ending(names)) if !names.is_empty() => Some(format!("{} ended", names.join(", "))),
+        Some(Deletion::EndingMembers(names)) if !names.is_empty() => {
+            Some(format!("{} ended", names.join(", ")))
+        }
         _ => None,
     };
     let removed = swept.removed.iter().map(|path| format!("{} is removed", path.display()));

@@ -4,8 +4,8 @@
 use super::{lead, requests, turn};
 use crate::effect::Effect;
 use crate::event::Now;
-use crate::files::{FileJob, Guard, Mail};
-use crate::state::{Agent, Look, Phase, State, Stopping};
+use crate::files::{FileJob, InboxScanResult, RestoreRule};
+use crate::state::{Agent, Lifecycle, ScanState, State, Stopping};
 use protocol::control::Activity;
 use protocol::delivery::Delivery;
 use protocol::error::ErrorReport;
@@ -15,73 +15,90 @@ use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
 
 /// A storm of changes becomes one look, and one more after it.
-pub(super) fn changed(state: &mut State, team: &TeamName, inbox: &str, rung: bool, out: &mut Vec<Effect>) {
+pub(super) fn handle_inbox_changed(
+    state: &mut State,
+    team: &TeamName,
+    inbox: &str,
+    rung: bool,
+    out: &mut Vec<Effect>,
+) {
     if AgentName::new_unchecked(inbox).is_lead() {
-        answers(state, team, out);
-        lead::mail(state, team, out);
+        read_shutdown_answers(state, team, out);
+        lead::wake_lead(state, team, out);
     }
     if let Some(agent) = state.member(team, &AgentName::new_unchecked(inbox)) {
-        out.push(Effect::Wake { spawn: agent.record.spawn.clone(), rung });
+        out.push(Effect::WakeAgent { spawn: agent.record.spawn_id.clone(), is_already_woken: rung });
     }
-    look(state, team, inbox, out);
+    schedule_inbox_scan(state, team, inbox, out);
 }
 
-fn look(state: &mut State, team: &TeamName, inbox: &str, out: &mut Vec<Effect>) {
-    let guard = guard(state, team, &AgentName::new_unchecked(inbox));
-    let Some(known) = state.watched_mut(team) else { return };
-    if known.reading.entry(inbox.to_owned()).or_default().is_due() {
-        out.push(Effect::File(FileJob::Inbox { team: team.clone(), inbox: inbox.to_owned(), guard }));
+fn schedule_inbox_scan(state: &mut State, team: &TeamName, inbox: &str, out: &mut Vec<Effect>) {
+    let guard = restore_rule(state, team, &AgentName::new_unchecked(inbox));
+    let Some(known) = state.team_mut(team) else { return };
+    if known.inbox_scans.entry(inbox.to_owned()).or_default().try_start() {
+        out.push(Effect::File(FileJob::ScanInbox {
+            team: team.clone(),
+            inbox: inbox.to_owned(),
+            restore_rule: guard,
+        }));
     }
 }
 
 /// A program that speaks the files' protocol itself takes out what it has had. A member that is between two lives, or
 /// has none, has nothing put back: it would be nobody's.
-fn guard(state: &State, team: &TeamName, owner: &AgentName) -> Guard {
+fn restore_rule(state: &State, team: &TeamName, owner: &AgentName) -> RestoreRule {
     if team.is_claude_session() {
-        return Guard::Never;
+        return RestoreRule::Never;
     }
     if owner.is_lead() {
-        return Guard::Looks;
+        return RestoreRule::ForeignProgram;
     }
     match state.member(team, owner) {
-        None => Guard::Later,
-        Some(agent) if matches!(agent.phase, Phase::Gone(_)) => Guard::Later,
-        Some(agent) => match agent.record.feed {
-            Delivery::Native => Guard::Never,
-            Delivery::Pull => Guard::Looks,
-            Delivery::Hook | Delivery::Acp | Delivery::Turn | Delivery::Keys => Guard::Fed,
+        None => RestoreRule::NotNow,
+        Some(agent) if matches!(agent.lifecycle, Lifecycle::Gone(_)) => RestoreRule::NotNow,
+        Some(agent) => match agent.record.delivery {
+            Delivery::Native => RestoreRule::Never,
+            Delivery::Pull => RestoreRule::ForeignProgram,
+            Delivery::Hook | Delivery::Acp | Delivery::Turn | Delivery::Keys => RestoreRule::OwnDelivery,
         },
     }
 }
 
-pub(super) fn seen(
+pub(super) fn handle_inbox_scanned(
     state: &mut State,
     team: &TeamName,
     inbox: &str,
-    result: Result<Mail, ErrorReport>,
+    result: Result<InboxScanResult, ErrorReport>,
     now: Now,
     out: &mut Vec<Effect>,
 ) {
-    let Some(known) = state.watched_mut(team) else { return };
-    let again = known.reading.remove(inbox) == Some(Look::Again);
-    let more = result.as_ref().is_ok_and(|mail| mail.more);
+    let Some(known) = state.team_mut(team) else { return };
+    let again = known.inbox_scans.remove(inbox) == Some(ScanState::RunningRescanNeeded);
+    let more = result.as_ref().is_ok_and(|mail| mail.has_more);
     match result {
-        Err(fault) => out.push(Effect::of_team(team, EventKind::Error { message: fault.message })),
-        Ok(mail) => take(state, team, &AgentName::new_unchecked(inbox), mail, now, out),
+        Err(fault) => out.push(Effect::log_team(team, EventKind::Error { message: fault.message })),
+        Ok(mail) => apply_scan(state, team, &AgentName::new_unchecked(inbox), mail, now, out),
     }
     if again {
         // Its owner was woken for each change.
-        changed(state, team, inbox, true, out);
+        handle_inbox_changed(state, team, inbox, true, out);
     } else if more {
-        look(state, team, inbox, out);
+        schedule_inbox_scan(state, team, inbox, out);
     }
 }
 
-fn take(state: &mut State, team: &TeamName, owner: &AgentName, mail: Mail, now: Now, out: &mut Vec<Effect>) {
-    requests::mail(state, team, owner, &mail, now, out);
+fn apply_scan(
+    state: &mut State,
+    team: &TeamName,
+    owner: &AgentName,
+    mail: InboxScanResult,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    requests::apply_messages(state, team, owner, &mail, now, out);
     for letter in mail.new {
         if owner.is_lead() && matches!(letter.payload, Some(Payload::IdleNotification(_))) {
-            turn::said(state, team, &letter.from, Activity::Idle, now, out);
+            turn::apply_config_activity(state, team, &letter.from, Activity::Idle, now, out);
         }
         let what = EventKind::MessageStored {
             index: letter.index,
@@ -91,7 +108,7 @@ fn take(state: &mut State, team: &TeamName, owner: &AgentName, mail: Mail, now: 
         };
         out.push(Effect::Log(Event::for_member(team, owner, what)));
     }
-    for letter in mail.put_back {
+    for letter in mail.restored {
         let kind = letter.payload.as_ref().map_or("text", Payload::type_name).to_owned();
         let what = EventKind::MessageRestored {
             from: letter.from.to_string(),
@@ -106,13 +123,14 @@ fn take(state: &mut State, team: &TeamName, owner: &AgentName, mail: Mail, now: 
 }
 
 /// In the lead's inbox there may be an answer to a shutdown request.
-fn answers(state: &State, team: &TeamName, out: &mut Vec<Effect>) {
+fn read_shutdown_answers(state: &State, team: &TeamName, out: &mut Vec<Effect>) {
     let asked = |agent: &&Agent| {
-        agent.record.team == *team && matches!(agent.phase, Phase::Stopping(_, Stopping::Asked(_)))
+        agent.record.team == *team
+            && matches!(agent.lifecycle, Lifecycle::Stopping(_, Stopping::Requested(_)))
     };
     let asked = state.agents.values().filter(asked);
-    let requests: Vec<RequestId> = asked.flat_map(|agent| agent.record.asked.clone()).collect();
+    let requests: Vec<RequestId> = asked.flat_map(|agent| agent.record.shutdown_requests.clone()).collect();
     if !requests.is_empty() {
-        out.push(Effect::File(FileJob::Answers { team: team.clone(), requests }));
+        out.push(Effect::File(FileJob::ReadShutdownAnswers { team: team.clone(), requests }));
     }
 }

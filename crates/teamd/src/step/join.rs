@@ -5,13 +5,13 @@ use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
 use crate::roster::{Process, SpawnId};
-use crate::state::{Phase, State};
+use crate::state::{Lifecycle, State};
 use protocol::control::{FromShim, ShimHello, ToShim};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::EventKind;
 
 /// `process` is what the kernel says of the peer.
-pub(super) fn joined(
+pub(super) fn handle_shim_connected(
     state: &mut State,
     conn: ConnId,
     hello: &ShimHello,
@@ -19,51 +19,54 @@ pub(super) fn joined(
     now: Now,
     out: &mut Vec<Effect>,
 ) {
-    let id = SpawnId::claimed(&hello.spawn_id);
+    let id = SpawnId::from_peer(&hello.spawn_id);
     let Some(agent) = state.agents.get_mut(&id) else {
-        out.push(Effect::Tell { conn, word: ToShim::Refused });
-        return out.push(Effect::HangUp { conn });
+        out.push(Effect::SendToShim { conn, message: ToShim::Refused });
+        return out.push(Effect::CloseConnection { conn });
     };
-    if agent.record.join.is_some_and(|known| known != process) {
-        return out.push(Effect::HangUp { conn });
+    if agent.record.shim.is_some_and(|known| known != process) {
+        return out.push(Effect::CloseConnection { conn });
     }
-    agent.record.join = Some(process);
+    agent.record.shim = Some(process);
     let (team, name) = (agent.record.team.clone(), agent.record.name.clone());
-    out.push(Effect::Adopt { conn, spawn: id.clone(), team, name, process });
-    match &mut agent.phase {
-        Phase::Starting(starting) => {
+    out.push(Effect::SuperviseShim { conn, spawn: id.clone(), team, name, process });
+    match &mut agent.lifecycle {
+        Lifecycle::Starting(starting) => {
             starting.conn = Some(conn);
             match hello.agent_pid {
                 // Its word that the agent runs was lost with an earlier connection.
-                Some(pid) => register::started(state, &id, pid, now, out),
-                None => register::register(state, &id, now, out),
+                Some(pid) => register::handle_agent_started(state, &id, pid, now, out),
+                None => register::queue_registration(state, &id, now, out),
             }
         }
-        Phase::Running(link) => {
+        Lifecycle::Running(link) => {
             link.conn = Some(conn);
             // A daemon that was killed may not have heard of its start.
-            state.dirty |= hello.agent_pid.is_some() && agent.record.agent != hello.agent_pid;
-            agent.record.agent = hello.agent_pid.or(agent.record.agent);
-            let agent = agent.record.agent;
-            adopted(state, &id, agent, conn, now, out);
-            turn::goes_on(state, &id, hello.turn_status.clone(), now, out);
+            state.has_roster_changed |=
+                hello.agent_pid.is_some() && agent.record.agent_pid != hello.agent_pid;
+            agent.record.agent_pid = hello.agent_pid.or(agent.record.agent_pid);
+            let agent = agent.record.agent_pid;
+            adopt_agent(state, &id, agent, conn, now, out);
+            turn::resume_turn(state, &id, hello.turn_status.clone(), now, out);
         }
-        Phase::Stopping(link, _) => {
+        Lifecycle::Stopping(link, _) => {
             link.conn = Some(conn);
-            agent.record.agent = hello.agent_pid.or(agent.record.agent);
-            out.push(Effect::Tell { conn, word: ToShim::Adopted });
-            out.push(Effect::wake(&id));
-            turn::goes_on(state, &id, hello.turn_status.clone(), now, out);
-            ending::press(state, &id, out);
+            agent.record.agent_pid = hello.agent_pid.or(agent.record.agent_pid);
+            out.push(Effect::SendToShim { conn, message: ToShim::Adopted });
+            out.push(Effect::wake_agent(&id));
+            turn::resume_turn(state, &id, hello.turn_status.clone(), now, out);
+            ending::send_terminate(state, &id, out);
         }
         // It waits for a green light that it does not get any more.
-        Phase::Gone(_) if hello.agent_pid.is_none() => out.push(Effect::Tell { conn, word: ToShim::Refused }),
-        Phase::Gone(_) => out.push(Effect::File(FileJob::Heard { conn })),
+        Lifecycle::Gone(_) if hello.agent_pid.is_none() => {
+            out.push(Effect::SendToShim { conn, message: ToShim::Refused })
+        }
+        Lifecycle::Gone(_) => out.push(Effect::File(FileJob::AcknowledgeExit { conn })),
     }
 }
 
 /// After a crash of ours. A join without an agent never got its green light: its caller is gone too.
-fn adopted(
+fn adopt_agent(
     state: &mut State,
     id: &SpawnId,
     agent: Option<u32>,
@@ -74,58 +77,64 @@ fn adopted(
     let Some(known) = state.agents.get(id) else { return };
     match agent {
         Some(pid) => {
-            out.push(Effect::Tell { conn, word: ToShim::Adopted });
-            out.push(Effect::of_agent(&known.record, EventKind::MemberAdopted { pid }));
-            out.push(Effect::wake(id));
+            out.push(Effect::SendToShim { conn, message: ToShim::Adopted });
+            out.push(Effect::log_member(&known.record, EventKind::MemberAdopted { pid }));
+            out.push(Effect::wake_agent(id));
         }
         None => {
-            out.push(Effect::Tell { conn, word: ToShim::Refused });
-            again::once_more(state, id, now);
-            ending::put_away(state, id, out);
+            out.push(Effect::SendToShim { conn, message: ToShim::Refused });
+            again::retry_interrupted_start(state, id, now);
+            ending::start_cleanup(state, id, out);
         }
     }
 }
 
-pub(super) fn said(state: &mut State, conn: ConnId, said: FromShim, now: Now, out: &mut Vec<Effect>) {
-    let Some(agent) = state.by_conn(conn) else {
+pub(super) fn handle_shim_report(
+    state: &mut State,
+    conn: ConnId,
+    said: FromShim,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    let Some(agent) = state.agent_by_conn(conn) else {
         // Whoever ends after it was given up may go, and need not leave word.
-        return out.push(Effect::Tell { conn, word: ToShim::ExitRecorded });
+        return out.push(Effect::SendToShim { conn, message: ToShim::ExitRecorded });
     };
-    let id = agent.record.spawn.clone();
+    let id = agent.record.spawn_id.clone();
     match said {
-        FromShim::Started { pid } => register::started(state, &id, pid, now, out),
+        FromShim::Started { pid } => register::handle_agent_started(state, &id, pid, now, out),
         FromShim::Failed { message } => {
             let fault = ErrorReport::new(ErrorKind::MissingPath, message)
                 .with_help("is it installed, and in the PATH of the caller?");
-            register::give_up(state, &id, fault, now, out);
+            register::fail_start(state, &id, fault, now, out);
         }
-        FromShim::TurnStatus(turn) => turn::says(state, &id, Some(turn), now, out),
-        FromShim::Interrupted { was_in_turn: turn } => turn::interrupted(state, &id, turn, out),
+        FromShim::TurnStatus(turn) => turn::apply_turn_state(state, &id, Some(turn), now, out),
+        FromShim::Interrupted { was_in_turn: turn } => turn::handle_interrupted(state, &id, turn, out),
         FromShim::Exited(how) => {
-            out.push(Effect::File(FileJob::Heard { conn }));
-            ending::reported(state, &id, how, now, out);
+            out.push(Effect::File(FileJob::AcknowledgeExit { conn }));
+            ending::handle_exit_report(state, &id, how, now, out);
         }
     }
 }
 
 /// Its report is in the roster, or could not be written there: then it leaves the word that it has left in writing.
-pub(super) fn heard(conn: ConnId, saved: &Result<(), ErrorReport>, out: &mut Vec<Effect>) {
+pub(super) fn acknowledge_exit(conn: ConnId, saved: &Result<(), ErrorReport>, out: &mut Vec<Effect>) {
     out.push(match saved {
-        Ok(()) => Effect::Tell { conn, word: ToShim::ExitRecorded },
-        Err(_) => Effect::HangUp { conn },
+        Ok(()) => Effect::SendToShim { conn, message: ToShim::ExitRecorded },
+        Err(_) => Effect::CloseConnection { conn },
     });
 }
 
 /// Only a hint: join may reconnect. Its pidfd tells its death.
-pub(super) fn closed(state: &mut State, conn: ConnId, out: &mut Vec<Effect>) {
-    if let Some(agent) = state.by_conn(conn) {
-        match &mut agent.phase {
-            Phase::Starting(starting) => starting.conn = None,
-            Phase::Running(link) | Phase::Stopping(link, _) => link.conn = None,
-            Phase::Gone(_) => {}
+pub(super) fn handle_shim_disconnected(state: &mut State, conn: ConnId, out: &mut Vec<Effect>) {
+    if let Some(agent) = state.agent_by_conn(conn) {
+        match &mut agent.lifecycle {
+            Lifecycle::Starting(starting) => starting.conn = None,
+            Lifecycle::Running(link) | Lifecycle::Stopping(link, _) => link.conn = None,
+            Lifecycle::Gone(_) => {}
         }
-        let id = agent.record.spawn.clone();
-        turn::unheard(state, &id, out);
+        let id = agent.record.spawn_id.clone();
+        turn::fail_interrupt_waiters(state, &id, out);
     }
-    state.interrupting.retain(|(_, client)| *client != conn);
+    state.interrupt_waiters.retain(|(_, client)| *client != conn);
 }

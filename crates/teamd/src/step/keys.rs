@@ -1,7 +1,7 @@
 //! Typing into an agent's pane, for the process beside it that feeds it so. Nobody else may: not another agent, and
 //! not for one whose profile does not say that it is fed by keys.
 
-use super::request::answer;
+use super::request::send_reply;
 use crate::effect::Effect;
 use crate::event::ConnId;
 use crate::panes::PaneJob;
@@ -10,29 +10,30 @@ use protocol::control::{PaneInput, Reply};
 use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
 
-pub(super) fn keys(
+pub(super) fn type_keys(
     state: &mut State,
     client: ConnId,
     token: Option<&str>,
     keys: PaneInput,
     out: &mut Vec<Effect>,
 ) {
-    let typed = state.by_token(token).filter(|agent| agent.record.feed == Delivery::Keys);
-    let pane = typed.and_then(|agent| Some((agent.record.pane.as_ref()?.id()?, agent.record.spawn.owner())));
+    let typed = state.agent_by_token(token).filter(|agent| agent.record.delivery == Delivery::Keys);
+    let pane =
+        typed.and_then(|agent| Some((agent.record.pane.as_ref()?.id()?, agent.record.spawn_id.pane_tag())));
     match pane {
-        Some((pane, owner)) => out.push(Effect::Pane(PaneJob::Keys { client, pane, owner, keys })),
+        Some((pane, owner)) => out.push(Effect::Pane(PaneJob::TypeKeys { client, pane, owner, keys })),
         None => {
             let message = "cannot type: only into one's own pane, for an agent whose feed is \"keys\"";
-            answer(state, client, Err(ErrorReport::new(ErrorKind::NotPermitted, message)), out);
+            send_reply(state, client, Err(ErrorReport::new(ErrorKind::NotPermitted, message)), out);
         }
     }
 }
 
-pub(super) fn keyed(
+pub(super) fn handle_keys_typed(
     state: &mut State,
     client: ConnId,
     result: Result<Reply, ErrorReport>,
     out: &mut Vec<Effect>,
 ) {
-    answer(state, client, result, out);
+    send_reply(state, client, result, out);
 }

@@ -36,164 +36,202 @@ mod tests;
 mod turn;
 mod worktree;
 
-pub(crate) use deadline::next as next_deadline;
-pub(crate) use mode::Telling;
-pub(crate) use next::Asks;
-pub(crate) use register::place;
-pub(crate) use restart::restart;
-pub(crate) use spawn::Opened;
+pub(crate) use deadline::next_deadline;
+pub(crate) use mode::ModeRoute;
+pub(crate) use next::NextTaskQueue;
+pub(crate) use register::pane_id_or_in_process;
+pub(crate) use restart::recover;
+pub(crate) use spawn::OpenedPane;
 
 use crate::effect::Effect;
-use crate::event::{ConnId, Event, Now};
-use crate::files::{FileDone, FileJob};
-use crate::notices::Word;
-use crate::panes::{PaneDone, PaneJob};
+use crate::event::{ConnId, CoreEvent, Now};
+use crate::files::{FileJob, FileResult};
+use crate::notices::NoticeText;
+use crate::panes::{PaneJob, PaneResult};
 use crate::state::State;
 use protocol::error::ErrorReport;
 use protocol::event::EventKind;
 
 /// Takes one event.
-pub(crate) fn step(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
-    state.latest = state.latest.max(now.wall);
-    state.awake.goes_on(now);
+pub(crate) fn handle_event(state: &mut State, event: CoreEvent, now: Now) -> Vec<Effect> {
+    state.latest_wall_ms = state.latest_wall_ms.max(now.wall);
+    state.sleep_clock.observe(now);
     let mut effects = Vec::new();
     let out = &mut effects;
     match event {
-        Event::Request { client, call } => request::asked(state, client, *call, now, out),
-        Event::Unreadable { client, version, why } => request::unreadable(client, version, &why, out),
-        Event::Launched { spawn, result } => register::launched(state, &spawn, result, now, out),
-        Event::Joined { conn, hello, process } => join::joined(state, conn, &hello, process, now, out),
-        Event::JoinSaid { conn, said } => join::said(state, conn, said, now, out),
-        Event::Closed { conn } => closed(state, conn, out),
-        Event::Died { spawn } => ending::died(state, &spawn, now, out),
-        Event::InboxChanged { team, inbox, rung } => inbox::changed(state, &team, &inbox, rung, out),
-        Event::TasksChanged { team, task } => tasks::changed(state, &team, task, out),
-        Event::ConfigChanged { team } => look::config(state, &team, out),
-        Event::SessionChanged { team } => look::session(state, team, out),
-        Event::WatchProven => look::watch_proven(state, now),
-        Event::Marked { mark } => next::marked(state, mark, out),
-        Event::Unmarked => next::missed(state, out),
-        Event::Watched { probe } => look::watched(state, probe, now, out),
-        Event::Unwatched => look::unwatched(state, now, out),
-        Event::Root(opened) => look::root(state, opened, now, out),
-        Event::Overflow => look::missed(state, now, out),
-        Event::Filed(done) => filed(state, done, now, out),
-        Event::Paned(done) => paned(state, done, now, out),
-        Event::Worktree(done) => worktree::done(state, done, now, out),
-        Event::Deadline => deadline::passed(state, now, out),
-        Event::Signal(name) => signal(name, out),
+        CoreEvent::ClientCall { client, call } => request::handle_call(state, client, *call, now, out),
+        CoreEvent::InvalidCall { client, version, error: why } => {
+            request::handle_invalid_call(client, version, &why, out)
+        }
+        CoreEvent::ShimStarted { spawn, result } => {
+            register::handle_shim_started(state, &spawn, result, now, out)
+        }
+        CoreEvent::ShimConnected { conn, hello, peer: process } => {
+            join::handle_shim_connected(state, conn, &hello, process, now, out)
+        }
+        CoreEvent::ShimReported { conn, report: said } => {
+            join::handle_shim_report(state, conn, said, now, out)
+        }
+        CoreEvent::ConnectionClosed { conn } => handle_connection_closed(state, conn, out),
+        CoreEvent::ProcessDied { spawn } => ending::handle_process_died(state, &spawn, now, out),
+        CoreEvent::InboxChanged { team, inbox, is_owner_woken: rung } => {
+            inbox::handle_inbox_changed(state, &team, &inbox, rung, out)
+        }
+        CoreEvent::TaskChanged { team, task } => tasks::handle_task_changed(state, &team, task, out),
+        CoreEvent::ConfigChanged { team } => look::schedule_config_scan(state, &team, out),
+        CoreEvent::SessionTeamChanged { team } => look::watch_session_team(state, team, out),
+        CoreEvent::ProbeSeen => look::handle_probe_seen(state, now),
+        CoreEvent::BarrierReached { mark } => next::handle_barrier_reached(state, mark, out),
+        CoreEvent::BarrierFailed => next::answer_all_unknown(state, out),
+        CoreEvent::WatchesAdded { is_probe: probe } => look::handle_watches_added(state, probe, now, out),
+        CoreEvent::WatchFailed => look::handle_watch_failed(state, now, out),
+        CoreEvent::RootReopened(opened) => look::handle_root_reopened(state, opened, now, out),
+        CoreEvent::WatcherOverflow => look::handle_overflow(state, now, out),
+        CoreEvent::FileJobDone(done) => handle_file_result(state, done, now, out),
+        CoreEvent::PaneJobDone(done) => handle_pane_result(state, done, now, out),
+        CoreEvent::WorktreeJobDone(done) => worktree::handle_worktree_result(state, done, now, out),
+        CoreEvent::DeadlineReached => deadline::handle_deadline(state, now, out),
+        CoreEvent::Signal(name) => handle_signal(name, out),
     }
-    budget::count(state, now, out);
-    register::enrol(state, now, out);
-    if let Some(word) = state.notices.take(now.mono) {
-        out.push(notice(state, word));
+    budget::count_turns(state, now, out);
+    register::register_batch(state, now, out);
+    if let Some(word) = state.notices.take_due(now.mono) {
+        out.push(show_notice(state, word));
     }
-    hook::woken(state, &mut effects);
-    state.dirty |= state.notices.have_changed();
-    if std::mem::take(&mut state.dirty) {
-        effects.insert(0, Effect::File(FileJob::Roster(state.roster())));
+    hook::wake_long_polls(state, &mut effects);
+    state.has_roster_changed |= state.notices.take_changed();
+    if std::mem::take(&mut state.has_roster_changed) {
+        effects.insert(0, Effect::File(FileJob::SaveRoster(state.to_roster())));
     }
     effects
 }
 
-fn closed(state: &mut State, conn: ConnId, out: &mut Vec<Effect>) {
-    join::closed(state, conn, out);
-    hook::closed(state, conn);
-    next::closed(state, conn);
+fn handle_connection_closed(state: &mut State, conn: ConnId, out: &mut Vec<Effect>) {
+    join::handle_shim_disconnected(state, conn, out);
+    hook::drop_long_poll(state, conn);
+    next::drop_query(state, conn);
 }
 
-fn filed(state: &mut State, done: FileDone, now: Now, out: &mut Vec<Effect>) {
+fn handle_file_result(state: &mut State, done: FileResult, now: Now, out: &mut Vec<Effect>) {
     match done {
-        FileDone::Created { client, policy, result } => {
-            create::created(state, client, policy, result, now, out);
+        FileResult::TeamCreated { client, policy, result } => {
+            create::handle_team_created(state, client, policy, result, now, out);
         }
-        FileDone::Registered { spawn, result } => register::registered(state, &spawn, result, now, out),
-        FileDone::Asked { spawn, result } => shutdown::delivered(state, &spawn, result, out),
-        FileDone::Farewelled { spawn, approved, left } => {
-            ending::filed(state, &spawn, approved, left, now, out);
+        FileResult::MemberRegistered { spawn, result } => {
+            register::handle_member_registered(state, &spawn, result, now, out)
         }
-        FileDone::LastWords { spawn, ended } => ending::last_words(state, &spawn, ended, now, out),
-        FileDone::Tasks { team, members, result, asks } => {
-            tasks::seen(state, &team, &members, result, asks, out);
+        FileResult::ShutdownRequestSent { spawn, result } => {
+            shutdown::handle_request_sent(state, &spawn, result, out)
         }
-        FileDone::Written { written } => stuck::seen(state, written, now, out),
-        FileDone::Settled { client, reply } => {
-            request::answer(state, client, Ok(*reply), out);
-            ending::leave(state, client, out);
+        FileResult::MemberDeregistered { spawn, is_approved: approved, error: left } => {
+            ending::handle_member_deregistered(state, &spawn, approved, left, now, out);
         }
-        FileDone::Unsaved(fault) => unsaved(state, fault, out),
-        FileDone::Inbox { team, inbox, result } => inbox::seen(state, &team, &inbox, result, now, out),
-        FileDone::Requests { team, result } => requests::seen(state, &team, result, now, out),
-        FileDone::Answered { team, from, request, result } => {
-            requests::answered(state, &team, &from, &request, result, out);
+        FileResult::ExitReportRead { spawn, ended } => {
+            ending::handle_exit_report_read(state, &spawn, ended, now, out)
         }
-        FileDone::ModeSet { client, who, result } => mode::written(state, client, who, result, out),
-        FileDone::PolicySet { client, order, result } => {
-            policy::written(state, client, order, result, now, out);
+        FileResult::TasksScanned { team, members, result, asks } => {
+            tasks::handle_tasks_scanned(state, &team, &members, result, asks, out);
         }
-        FileDone::Answers { team, answers } => shutdown::answers(state, &team, answers, now, out),
-        FileDone::Config { team, seen } => look::config_seen(state, &team, seen, now, out),
-        FileDone::Heard { conn, result } => join::heard(conn, &result, out),
-        FileDone::Recorded { making, result } => worktree::recorded(state, making, result, out),
-        FileDone::MayDelete { client, order, result } => {
-            worktree::may_go(state, client, order, result, now, out);
+        FileResult::OutputTimes { written } => stuck::handle_output_times(state, written, now, out),
+        FileResult::ReplyReady { client, reply } => {
+            request::send_reply(state, client, Ok(*reply), out);
+            ending::stop_after_reply(state, client, out);
         }
-        FileDone::Deleted { client, team, result, swept } => {
-            delete::deleted(state, client, &team, result, swept, out);
+        FileResult::RosterNotSaved(fault) => handle_roster_not_saved(state, fault, out),
+        FileResult::InboxScanned { team, inbox, result } => {
+            inbox::handle_inbox_scanned(state, &team, &inbox, result, now, out)
         }
-        FileDone::Sessions { there } => look::sessions(state, &there, out),
-        FileDone::Noted { client, reply, result } => hide::noted(state, client, reply, result, out),
+        FileResult::RequestsScanned { team, result } => {
+            requests::handle_requests_scanned(state, &team, result, now, out)
+        }
+        FileResult::AnswerWritten { team, from, request, result } => {
+            requests::handle_answer_written(state, &team, &from, &request, result, out);
+        }
+        FileResult::ModeSet { client, change: who, result } => {
+            mode::handle_mode_set(state, client, who, result, out)
+        }
+        FileResult::PolicySaved { client, order, result } => {
+            policy::handle_policy_saved(state, client, order, result, now, out);
+        }
+        FileResult::ShutdownAnswers { team, answers } => {
+            shutdown::handle_shutdown_answers(state, &team, answers, now, out)
+        }
+        FileResult::ConfigChecked { team, snapshot: seen } => {
+            look::handle_config_checked(state, &team, seen, now, out)
+        }
+        FileResult::ExitAcknowledged { conn, result } => join::acknowledge_exit(conn, &result, out),
+        FileResult::WorktreeRecorded { making, result } => {
+            worktree::handle_worktree_recorded(state, making, result, out)
+        }
+        FileResult::DeletableChecked { client, order, result } => {
+            worktree::handle_deletion_checked(state, client, order, result, now, out);
+        }
+        FileResult::TeamDeleted { client, team, result, worktrees: swept } => {
+            delete::handle_team_deleted(state, client, &team, result, swept, out);
+        }
+        FileResult::SessionTeamsListed { teams: there } => look::handle_session_teams(state, &there, out),
+        FileResult::HiddenPanesWritten { client, reply, result } => {
+            hide::handle_hidden_panes_written(state, client, reply, result, out)
+        }
     }
 }
 
-fn paned(state: &mut State, done: PaneDone, now: Now, out: &mut Vec<Effect>) {
+fn handle_pane_result(state: &mut State, done: PaneResult, now: Now, out: &mut Vec<Effect>) {
     match done {
-        PaneDone::Opened { spawn, result } => register::opened(state, &spawn, result, now, out),
-        PaneDone::Looked { spawn, seen } => ending::looked(state, &spawn, seen, now, out),
-        PaneDone::Closed { spawn, left } => ending::pane_closed(state, &spawn, left, now, out),
-        PaneDone::Moved { client, spawn, sight, result } => {
-            hide::moved(state, client, &spawn, sight, result, out);
+        PaneResult::PaneOpened { spawn, result } => {
+            register::handle_pane_opened(state, &spawn, result, now, out)
         }
-        PaneDone::InSight { spawns } => hide::in_sight(state, &spawns, out),
-        PaneDone::LaidOut { client, team, layout, result } => {
-            hide::laid_out(state, client, team, layout, result, out);
+        PaneResult::PaneInspected { spawn, seen } => {
+            ending::handle_pane_inspected(state, &spawn, seen, now, out)
         }
-        PaneDone::Keyed { client, result } => keys::keyed(state, client, result, out),
-        PaneDone::Captured { client, result } => status::captured(state, client, result, out),
-        PaneDone::Dialogs { open } => screens::seen(state, open, out),
-        PaneDone::Announced { unseen } => announced(state, unseen, out),
+        PaneResult::PaneClosed { spawn, error: left } => {
+            ending::handle_pane_closed(state, &spawn, left, now, out)
+        }
+        PaneResult::PaneMoved { client, spawn, sight, result } => {
+            hide::handle_pane_moved(state, client, &spawn, sight, result, out);
+        }
+        PaneResult::PanesVisible { spawns } => hide::handle_panes_visible(state, &spawns, out),
+        PaneResult::LayoutApplied { client, team, layout, result } => {
+            hide::handle_layout_applied(state, client, team, layout, result, out);
+        }
+        PaneResult::KeysTyped { client, result } => keys::handle_keys_typed(state, client, result, out),
+        PaneResult::PaneCaptured { client, result } => {
+            status::handle_pane_captured(state, client, result, out)
+        }
+        PaneResult::DialogsFound { open } => screens::handle_dialogs_found(state, open, out),
+        PaneResult::AttachedNotified { unseen } => handle_notice_shown(state, unseen, out),
     }
 }
 
 /// First to those who are attached, who may be looking at what it is about.
-fn notice(state: &mut State, Word { text, panes }: Word) -> Effect {
-    if state.setting.tmux_socket.is_some() {
-        return Effect::Pane(PaneJob::Announce { text, panes });
+fn show_notice(state: &mut State, NoticeText { text, panes }: NoticeText) -> Effect {
+    if state.settings.tmux_socket.is_some() {
+        return Effect::Pane(PaneJob::NotifyAttached { text, panes });
     }
-    state.notices.told();
-    ring(state, text)
+    state.notices.confirm_shown();
+    show_notice_outside_tmux(state, text)
 }
 
 /// Those who are attached have seen it, or nobody is.
-fn announced(state: &mut State, unseen: Option<String>, out: &mut Vec<Effect>) {
-    state.notices.told();
-    out.extend(unseen.map(|text| ring(state, text)));
+fn handle_notice_shown(state: &mut State, unseen: Option<String>, out: &mut Vec<Effect>) {
+    state.notices.confirm_shown();
+    out.extend(unseen.map(|text| show_notice_outside_tmux(state, text)));
 }
 
 /// Then to whoever is elsewhere.
-fn ring(state: &State, text: String) -> Effect {
+fn show_notice_outside_tmux(state: &State, text: String) -> Effect {
     let words = ["notify", "--", &text].map(str::to_owned);
-    Effect::Ring { argv: [state.setting.teamctl()].into_iter().chain(words).collect(), text }
+    Effect::ShowNotice { argv: [state.settings.teamctl_path()].into_iter().chain(words).collect(), text }
 }
 
 /// The agents go on; a daemon that was killed now would not know all of them.
-fn unsaved(state: &mut State, fault: ErrorReport, out: &mut Vec<Effect>) {
-    state.unsaved = true;
-    out.push(Effect::of_daemon(EventKind::Error { message: fault.message }));
+fn handle_roster_not_saved(state: &mut State, fault: ErrorReport, out: &mut Vec<Effect>) {
+    state.has_roster_save_failed = true;
+    out.push(Effect::log_daemon(EventKind::Error { message: fault.message }));
 }
 
 /// Ends the daemon and nothing else: the agents go on, and the next daemon adopts them.
-fn signal(name: &'static str, out: &mut Vec<Effect>) {
-    out.push(Effect::of_daemon(EventKind::DaemonStopped { reason: format!("on {name}; the agents go on") }));
+fn handle_signal(name: &'static str, out: &mut Vec<Effect>) {
+    out.push(Effect::log_daemon(EventKind::DaemonStopped { reason: format!("on {name}; the agents go on") }));
     out.push(Effect::Exit);
 }

@@ -1,14 +1,14 @@
 //! `mode`: the permission mode of the lead, or of a member while it runs. The lead's is a word in config.json; a member
 //! is told by a message, and how soon it follows depends on how it is run.
 
-use super::request::answer;
-use super::shutdown::find;
-use super::spawn::no_such_team;
+use super::request::send_reply;
+use super::shutdown::find_member;
+use super::spawn::no_such_team_error;
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
-use crate::roster::Record;
-use crate::state::{Agent, Phase, State};
+use crate::roster::AgentRecord;
+use crate::state::{Agent, Lifecycle, State};
 use protocol::control::{Reply, SetModeReply, SetModeRequest, TurnStatus};
 use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -18,60 +18,75 @@ use protocol::name::{AgentName, TeamName, strip_team};
 use protocol::permission_mode::{PermissionMode, is_read_only_type};
 use std::collections::HashMap;
 
-pub(super) fn set(state: &mut State, client: ConnId, order: SetModeRequest, now: Now, out: &mut Vec<Effect>) {
+pub(super) fn set_permission_mode(
+    state: &mut State,
+    client: ConnId,
+    order: SetModeRequest,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
     let told = match state.teams.contains_key(&order.team) {
-        false => Err(no_such_team(state, &order.team)),
-        true => whom(state, &order),
+        false => Err(no_such_team_error(state, &order.team)),
+        true => resolve_target(state, &order),
     };
     match told {
-        Err(fault) => answer(state, client, Err(fault), out),
+        Err(fault) => send_reply(state, client, Err(fault), out),
         Ok((name, telling)) => {
             let (team, mode) = (order.team, order.mode);
-            out.push(Effect::File(FileJob::Mode { client, team, name, mode, telling, at: now.wall }));
+            out.push(Effect::File(FileJob::ApplyModeChange {
+                client,
+                team,
+                name,
+                mode,
+                route: telling,
+                at: now.wall,
+            }));
         }
     }
 }
 
 /// How a change of mode reaches whoever it is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Telling {
+pub(crate) enum ModeRoute {
     /// It stands in config.json, and nobody is to be told.
-    Written,
+    InConfig,
     /// By a message. config.json follows when it does: a native member's program writes it itself, and of others their
     /// join tells.
-    Told,
+    ByMessage,
 }
 
 /// Who it is, as the team spells it, and how it hears of it.
-fn whom(state: &State, order: &SetModeRequest) -> Result<(AgentName, Telling), ErrorReport> {
+fn resolve_target(state: &State, order: &SetModeRequest) -> Result<(AgentName, ModeRoute), ErrorReport> {
     let named = AgentName::new_unchecked(strip_team(&order.name, &order.team));
     if named.is_lead() {
-        return Ok((AgentName::lead(), Telling::Written));
+        return Ok((AgentName::lead(), ModeRoute::InConfig));
     }
-    let agent = find(state, &order.team, &order.name)?;
+    let agent = find_member(state, &order.team, &order.name)?;
     let name = agent.record.name.clone();
-    may(agent, order.mode)?;
-    match agent.record.feed {
-        Delivery::Native | Delivery::Turn | Delivery::Acp => Ok((name, Telling::Told)),
-        Delivery::Hook | Delivery::Keys | Delivery::Pull => Err(cannot_follow(&agent.record)),
+    check_allowed(agent, order.mode)?;
+    match agent.record.delivery {
+        Delivery::Native | Delivery::Turn | Delivery::Acp => Ok((name, ModeRoute::ByMessage)),
+        Delivery::Hook | Delivery::Keys | Delivery::Pull => Err(fixed_mode_error(&agent.record)),
     }
 }
 
-fn may(agent: &Agent, mode: PermissionMode) -> Result<(), ErrorReport> {
+fn check_allowed(agent: &Agent, mode: PermissionMode) -> Result<(), ErrorReport> {
     let (name, record) = (&agent.record.name, &agent.record);
-    if matches!(agent.phase, Phase::Starting(_)) {
+    if matches!(agent.lifecycle, Lifecycle::Starting(_)) {
         let message = format!("cannot set the mode of {name}: it has not started yet");
         let hint = format!("wait until it runs, see: teamctl status {name} -t {}", record.team);
         return Err(ErrorReport::new(ErrorKind::Refused, message).with_help(hint));
     }
     let plans = agent.turn.as_ref().is_some_and(|turn| turn.plan_stage.is_some());
-    if plans || (record.plan_mode_required && !record.plan_approved) {
+    if plans || (record.plan_mode_required && !record.is_plan_approved) {
         let message =
             format!("cannot set the mode of {name}: it plans, and leaves that by the approval of its plan");
-        return Err(ErrorReport::new(ErrorKind::Refused, message).with_help(how_it_leaves(agent)));
+        return Err(ErrorReport::new(ErrorKind::Refused, message).with_help(plan_mode_help(agent)));
     }
-    let reads =
-        record.agent_type.as_deref().filter(|of| is_read_only_type(of) && record.feed != Delivery::Native);
+    let reads = record
+        .agent_type
+        .as_deref()
+        .filter(|of| is_read_only_type(of) && record.delivery != Delivery::Native);
     if let Some(agent_type) = reads.filter(|_| mode != PermissionMode::Plan) {
         let message =
             format!("cannot set the mode of {name} to {mode}: it is of type {agent_type}, and only reads");
@@ -79,10 +94,11 @@ fn may(agent: &Agent, mode: PermissionMode) -> Result<(), ErrorReport> {
             ErrorReport::new(ErrorKind::Refused, message).with_help("spawn another without that --type")
         );
     }
-    if matches!(record.feed, Delivery::Turn | Delivery::Acp)
-        && !record.modes.iter().any(|known| known == mode.as_str())
+    if matches!(record.delivery, Delivery::Turn | Delivery::Acp)
+        && !record.turn_modes.iter().any(|known| known == mode.as_str())
     {
-        let known = if record.modes.is_empty() { "none".to_owned() } else { record.modes.join(", ") };
+        let known =
+            if record.turn_modes.is_empty() { "none".to_owned() } else { record.turn_modes.join(", ") };
         let message = format!("cannot set the mode of {name} to {mode}: its profile has no such mode");
         return Err(ErrorReport::new(ErrorKind::Refused, message).with_help(format!("it has: {known}")));
     }
@@ -90,9 +106,9 @@ fn may(agent: &Agent, mode: PermissionMode) -> Result<(), ErrorReport> {
 }
 
 /// What is to be done first: answer its plan, or have it make one.
-fn how_it_leaves(agent: &Agent) -> String {
-    let Record { name, team, .. } = &*agent.record;
-    if agent.asks.contains(&MemberRequestKind::Plan) {
+fn plan_mode_help(agent: &Agent) -> String {
+    let AgentRecord { name, team, .. } = &*agent.record;
+    if agent.open_requests.contains(&MemberRequestKind::Plan) {
         return format!("see: teamctl requests -t {team}");
     }
     let send = format!("teamctl send {name} TEXT -t {team}");
@@ -100,7 +116,7 @@ fn how_it_leaves(agent: &Agent) -> String {
 }
 
 /// A mode that is not kept is worse than none.
-fn cannot_follow(Record { team, name, feed, .. }: &Record) -> ErrorReport {
+fn fixed_mode_error(AgentRecord { team, name, delivery: feed, .. }: &AgentRecord) -> ErrorReport {
     let message = format!(
         "cannot set the mode of {name}: its program runs for its whole life (feed {}), and takes a mode at its start alone",
         feed.as_str()
@@ -111,7 +127,7 @@ fn cannot_follow(Record { team, name, feed, .. }: &Record) -> ErrorReport {
 }
 
 /// It stands in the files.
-pub(super) fn written(
+pub(super) fn handle_mode_set(
     state: &mut State,
     client: ConnId,
     (team, name, mode): (TeamName, AgentName, PermissionMode),
@@ -121,24 +137,24 @@ pub(super) fn written(
     if result.is_ok() && name.is_lead() {
         out.push(Effect::Log(Event::for_member(&team, &name, EventKind::ModeSet { mode })));
     }
-    answer(state, client, result.map(|()| Reply::SetMode(SetModeReply { name, mode })), out);
+    send_reply(state, client, result.map(|()| Reply::SetMode(SetModeReply { name, mode })), out);
 }
 
 /// So config.json has them: kept for when that is lost.
-pub(super) fn are(state: &mut State, team: &TeamName, modes: &[(AgentName, String)]) {
+pub(super) fn store_config_modes(state: &mut State, team: &TeamName, modes: &[(AgentName, String)]) {
     let modes: HashMap<&AgentName, &String> = modes.iter().map(|(name, mode)| (name, mode)).collect();
     for agent in state.agents.values_mut().filter(|agent| agent.record.team == *team) {
         let Some(mode) = modes.get(&agent.record.name).copied() else { continue };
         if agent.record.mode.as_ref() != Some(mode) {
             agent.record.mode = Some(mode.clone());
-            state.dirty = true;
+            state.has_roster_changed = true;
         }
     }
 }
 
 /// A join tells in which mode its agent goes on: roster and config.json follow, and a next life begins there. Whether it
 /// is another.
-pub(super) fn follows(
+pub(super) fn apply_turn_mode(
     agent: &mut Agent,
     before: Option<&TurnStatus>,
     turn: &TurnStatus,
@@ -148,7 +164,7 @@ pub(super) fn follows(
     let Some(mode) = turn.mode.filter(|_| changed) else { return false };
     agent.record.mode = Some(mode.to_string());
     let (team, name) = (agent.record.team.clone(), agent.record.name.clone());
-    out.push(Effect::of_agent(&agent.record, EventKind::ModeSet { mode }));
-    out.push(Effect::File(FileJob::ModeIs { team, name, mode }));
+    out.push(Effect::log_member(&agent.record, EventKind::ModeSet { mode }));
+    out.push(Effect::File(FileJob::WriteMode { team, name, mode }));
     true
 }

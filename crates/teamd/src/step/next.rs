@@ -3,38 +3,38 @@
 //! The answer takes in all that was written before it was asked: a mark is put behind that, the watcher tells of both in
 //! their order, and once it has told of the mark, what is known to have changed is looked at.
 
-use super::request::answer;
+use super::request::send_reply;
 use super::tasks;
 use crate::effect::Effect;
 use crate::event::ConnId;
-use crate::state::{Board, State, Watch};
+use crate::state::{State, TaskBoard, WatcherState};
 use protocol::control::{NextTaskHint, NextTaskRequest, Reply};
 use protocol::name::TeamName;
 
 /// What is asked, and how far the watcher is.
 #[derive(Debug, Default)]
-pub(crate) struct Asks {
+pub(crate) struct NextTaskQueue {
     /// Who asks, and behind which mark the answer lies.
     waiting: Vec<(ConnId, NextTaskRequest, u64)>,
     /// The last mark that was made.
-    made: u64,
+    created: u64,
     /// The last one that was told of, or that nobody will tell of any more.
-    told: u64,
+    reached: u64,
 }
 
-impl Asks {
+impl NextTaskQueue {
     /// One at a time: who asks meanwhile shares the next.
-    fn mark(&mut self, out: &mut Vec<Effect>) {
-        if self.made == self.told && !self.waiting.is_empty() {
-            self.made += 1;
-            out.push(Effect::Mark { mark: self.made });
+    fn create_barrier(&mut self, out: &mut Vec<Effect>) {
+        if self.created == self.reached && !self.waiting.is_empty() {
+            self.created += 1;
+            out.push(Effect::CreateBarrier { mark: self.created });
         }
     }
 
     /// Whose answer lies behind no later mark.
-    fn take(&mut self, told: u64) -> Vec<(ConnId, NextTaskRequest)> {
+    fn take_ready(&mut self, told: u64) -> Vec<(ConnId, NextTaskRequest)> {
         // One that nobody has made is another daemon's.
-        self.told = self.told.max(told.min(self.made));
+        self.reached = self.reached.max(told.min(self.created));
         let all = std::mem::take(&mut self.waiting);
         let (ready, waiting) = all.into_iter().partition(|(.., mark)| *mark <= told);
         self.waiting = waiting;
@@ -42,71 +42,76 @@ impl Asks {
     }
 }
 
-pub(super) fn asked(state: &mut State, client: ConnId, asked: NextTaskRequest, out: &mut Vec<Effect>) {
-    if state.watch != Watch::Events || state.watched_mut(&asked.team).is_none() {
-        return found(state, client, NextTaskHint::Unknown, out);
+pub(super) fn query_next_task(
+    state: &mut State,
+    client: ConnId,
+    asked: NextTaskRequest,
+    out: &mut Vec<Effect>,
+) {
+    if state.watcher_state != WatcherState::Active || state.team_mut(&asked.team).is_none() {
+        return reply_next_task(state, client, NextTaskHint::Unknown, out);
     }
-    let mark = state.asks.made + 1;
-    state.asks.waiting.push((client, asked, mark));
-    state.asks.mark(out);
+    let mark = state.next_task_queue.created + 1;
+    state.next_task_queue.waiting.push((client, asked, mark));
+    state.next_task_queue.create_barrier(out);
 }
 
 /// All that was written ahead of the mark has been told. Of a list that nobody has written to since it was looked at all is
 /// known; else there is a look first.
-pub(super) fn marked(state: &mut State, mark: u64, out: &mut Vec<Effect>) {
-    for (client, asked) in state.asks.take(mark) {
+pub(super) fn handle_barrier_reached(state: &mut State, mark: u64, out: &mut Vec<Effect>) {
+    for (client, asked) in state.next_task_queue.take_ready(mark) {
         let team = asked.team.clone();
-        match state.watched_mut(&team) {
-            None => found(state, client, NextTaskHint::Unknown, out),
-            Some(known) if known.is_seen() => {
-                let next = known.board.next(&asked);
-                found(state, client, next, out);
+        match state.team_mut(&team) {
+            None => reply_next_task(state, client, NextTaskHint::Unknown, out),
+            Some(known) if known.is_task_scan_current() => {
+                let next = known.task_board.next(&asked);
+                reply_next_task(state, client, next, out);
             }
             Some(known) => {
-                known.asks.push((client, asked));
-                tasks::again(state, &team, out);
+                known.next_task_queries.push((client, asked));
+                tasks::schedule_task_scan(state, &team, out);
             }
         }
     }
-    state.asks.mark(out);
+    state.next_task_queue.create_barrier(out);
 }
 
 /// After the look for which they have waited.
-pub(super) fn told(
+pub(super) fn answer_from_board(
     state: &mut State,
-    board: &Board,
+    board: &TaskBoard,
     asks: Vec<(ConnId, NextTaskRequest)>,
     out: &mut Vec<Effect>,
 ) {
     for (client, asked) in asks {
-        found(state, client, board.next(&asked), out);
+        reply_next_task(state, client, board.next(&asked), out);
     }
 }
 
 /// The look came to nothing.
-pub(super) fn unknown(state: &mut State, asks: Vec<(ConnId, NextTaskRequest)>, out: &mut Vec<Effect>) {
-    asks.into_iter().for_each(|(client, _)| found(state, client, NextTaskHint::Unknown, out));
+pub(super) fn answer_unknown(state: &mut State, asks: Vec<(ConnId, NextTaskRequest)>, out: &mut Vec<Effect>) {
+    asks.into_iter().for_each(|(client, _)| reply_next_task(state, client, NextTaskHint::Unknown, out));
 }
 
 /// The team is gone.
-pub(super) fn forget(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
-    let asks = state.watched_mut(team).map(|known| std::mem::take(&mut known.asks));
-    unknown(state, asks.unwrap_or_default(), out);
+pub(super) fn drop_team_queries(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
+    let asks = state.team_mut(team).map(|known| std::mem::take(&mut known.next_task_queries));
+    answer_unknown(state, asks.unwrap_or_default(), out);
 }
 
 /// Nobody will tell: there is no watcher, or it has lost what it was to tell of.
-pub(super) fn missed(state: &mut State, out: &mut Vec<Effect>) {
-    state.asks.told = state.asks.made;
-    for (client, ..) in std::mem::take(&mut state.asks.waiting) {
-        found(state, client, NextTaskHint::Unknown, out);
+pub(super) fn answer_all_unknown(state: &mut State, out: &mut Vec<Effect>) {
+    state.next_task_queue.reached = state.next_task_queue.created;
+    for (client, ..) in std::mem::take(&mut state.next_task_queue.waiting) {
+        reply_next_task(state, client, NextTaskHint::Unknown, out);
     }
 }
 
-fn found(state: &mut State, client: ConnId, next: NextTaskHint, out: &mut Vec<Effect>) {
-    answer(state, client, Ok(Reply::NextTask(next)), out);
+fn reply_next_task(state: &mut State, client: ConnId, next: NextTaskHint, out: &mut Vec<Effect>) {
+    send_reply(state, client, Ok(Reply::NextTask(next)), out);
 }
 
 /// It does not wait any longer.
-pub(super) fn closed(state: &mut State, client: ConnId) {
-    state.asks.waiting.retain(|(waiting, ..)| *waiting != client);
+pub(super) fn drop_query(state: &mut State, client: ConnId) {
+    state.next_task_queue.waiting.retain(|(waiting, ..)| *waiting != client);
 }

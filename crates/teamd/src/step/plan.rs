@@ -4,80 +4,95 @@
 //! The approval is in the roster before anything is done about it. So whatever dies on the way, the agent is found
 //! either in its old life, which is ended then, or between the two, or in the new one.
 
-use super::again::{Next, WHEN_FREE};
-use super::ending::{AFTER_KILL, press};
+use super::again::{NextSpawn, WHEN_NAME_FREE};
+use super::ending::{KILL_GRACE, send_terminate};
 use super::hook;
 use super::shutdown::TERM_GRACE;
 use crate::effect::Effect;
 use crate::event::Now;
-use crate::roster::{Comeback, Record, Resting, SpawnId};
-use crate::state::{Agent, Phase, State, Stopping};
+use crate::roster::{AgentRecord, PendingRespawn, RespawnRecord, SpawnId};
+use crate::state::{Agent, Lifecycle, State, Stopping};
 use protocol::control::LongPollEnd;
 use protocol::delivery::Delivery;
 use protocol::event::EventKind;
 use protocol::permission_mode::PermissionMode;
 
 /// How such a life has ended.
-pub(super) const HOW: &str = "its plan is approved";
+pub(super) const PLAN_APPROVED: &str = "its plan is approved";
 
 /// How long a program with hooks, or whatever stands for those, may take to write down what became of its turn, ms: ended
 /// in the middle of that it would leave a lock.
-const WRITING: u64 = 10_000;
+const HOOK_WRITE_GRACE: u64 = 10_000;
 /// The same of an agent that handed in its plan itself.
-const HANDING_IN: u64 = 500;
+const SUBMIT_GRACE: u64 = 500;
 
 /// Its plan is; what follows is done by the deadline. Nothing follows where whoever runs its turns changes the mode.
-pub(super) fn approved(agent: &mut Agent, mode: PermissionMode, now: Now) {
-    let planned =
-        |comeback: &&mut Comeback| !comeback.order.approved.is_empty() && comeback.approved.is_none();
-    if let Some(comeback) = agent.record.comeback.as_mut().filter(planned) {
-        let known = comeback.order.approved.contains_key(mode.as_str());
-        comeback.approved = Some(if known { mode } else { PermissionMode::Default });
-        agent.record.goes_on = true;
-        agent.leaves_at = now.mono + if agent.record.feed.has_hooks() { WRITING } else { HANDING_IN };
+pub(super) fn schedule_handover(agent: &mut Agent, mode: PermissionMode, now: Now) {
+    let planned = |comeback: &&mut RespawnRecord| {
+        !comeback.request.approved.is_empty() && comeback.approved_mode.is_none()
+    };
+    if let Some(comeback) = agent.record.respawn.as_mut().filter(planned) {
+        let known = comeback.request.approved.contains_key(mode.as_str());
+        comeback.approved_mode = Some(if known { mode } else { PermissionMode::Default });
+        agent.record.has_handover = true;
+        agent.handover_deadline =
+            now.mono + if agent.record.delivery.has_hooks() { HOOK_WRITE_GRACE } else { SUBMIT_GRACE };
     }
 }
 
 /// When its life is to end, if it is: at once where nothing of its is written any more.
-pub(super) fn leaves_at(agent: &Agent) -> Option<u64> {
-    let at = if agent.hooks.parked.is_some() { 0 } else { agent.leaves_at };
-    agent.record.goes_on.then_some(at)
+pub(super) fn handover_deadline(agent: &Agent) -> Option<u64> {
+    let at = if agent.long_poll.waiting.is_some() { 0 } else { agent.handover_deadline };
+    agent.record.has_handover.then_some(at)
 }
 
 /// Ends the life in which it planned.
-pub(super) fn end_life(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
+pub(super) fn start_handover(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get_mut(id) else { return };
-    let Phase::Running(link) = &mut agent.phase else { return };
+    let Lifecycle::Running(link) = &mut agent.lifecycle else { return };
     let link = std::mem::take(link);
-    let until = now.mono + TERM_GRACE + AFTER_KILL;
-    agent.phase = Phase::Stopping(link, Stopping::GoingOn { until });
-    hook::release(&mut agent.hooks, LongPollEnd::AgentExited, out);
-    press(state, id, out);
+    let until = now.mono + TERM_GRACE + KILL_GRACE;
+    agent.lifecycle = Lifecycle::Stopping(link, Stopping::TerminatingForPlan { until });
+    hook::release_long_poll(&mut agent.long_poll, LongPollEnd::AgentExited, out);
+    send_terminate(state, id, out);
 }
 
 /// Whether another life follows the one that ends, however it does. Whoever was asked to end in between, or was killed,
 /// stays gone.
-pub(super) fn goes_on(agent: &Agent) -> bool {
-    let alone = matches!(agent.phase, Phase::Running(_) | Phase::Stopping(_, Stopping::GoingOn { .. }));
-    agent.record.goes_on && alone
+pub(super) fn is_handover_pending(agent: &Agent) -> bool {
+    let alone = matches!(
+        agent.lifecycle,
+        Lifecycle::Running(_) | Lifecycle::Stopping(_, Stopping::TerminatingForPlan { .. })
+    );
+    agent.record.has_handover && alone
 }
 
 /// That life: it begins as soon as the name is free, and is no failure.
-pub(super) fn next(state: &mut State, record: &Record, now: Now, out: &mut Vec<Effect>) -> Next {
-    let Some(comeback) = record.comeback.clone() else { return Next::Stays };
-    let next = Next::Again { attempt: comeback.restarts + 1, after: 0 };
-    out.push(Effect::of_agent(
+pub(super) fn respawn_for_plan(
+    state: &mut State,
+    record: &AgentRecord,
+    now: Now,
+    out: &mut Vec<Effect>,
+) -> NextSpawn {
+    let Some(comeback) = record.respawn.clone() else { return NextSpawn::NoRespawn };
+    let next = NextSpawn::Respawn { attempt: comeback.respawns + 1, after: 0 };
+    out.push(Effect::log_member(
         record,
-        EventKind::MemberRespawnScheduled { attempt: comeback.restarts + 1, delay_ms: 0 },
+        EventKind::MemberRespawnScheduled { attempt: comeback.respawns + 1, delay_ms: 0 },
     ));
-    state.resting.push(Resting { comeback, at: now.wall, due: WHEN_FREE, put_away: false });
-    state.dirty = true;
+    state.pending_respawns.push(PendingRespawn {
+        respawn: comeback,
+        respawn_at: now.wall,
+        deadline: WHEN_NAME_FREE,
+        is_suspended: false,
+    });
+    state.has_roster_changed = true;
     next
 }
 
 /// Whether the approval stands in the arguments of the life that begins: else it comes as the message that it is.
-pub(super) fn is_given(comeback: &Comeback) -> bool {
-    let resumed =
-        comeback.session.is_some() && comeback.approved_life().is_some_and(|life| life.resume_argv.is_some());
-    resumed && comeback.order.delivery == Delivery::Hook
+pub(super) fn is_approval_in_args(comeback: &RespawnRecord) -> bool {
+    let resumed = comeback.session.is_some()
+        && comeback.approved_launch().is_some_and(|life| life.resume_argv.is_some());
+    resumed && comeback.request.delivery == Delivery::Hook
 }

@@ -1,97 +1,103 @@
 //! A client asked: who is it, may it, has it asked before; then on to the request's own file.
 
-use super::screens::Dialogs;
+use super::screens::DialogCheck;
 use super::{
     again, create, delete, hide, hook, keys, lead, mode, next, policy, screens, shutdown, spawn, status,
     turn, worktree,
 };
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
-use crate::panes::Sight;
-use crate::state::{Closing, State};
+use crate::panes::PaneVisibility;
+use crate::state::{DaemonShutdown, State};
 use protocol::control::{Call, HookReport, LongPollRequest, PROTOCOL_VERSION, Reply, Request, Response};
 use protocol::error::{ErrorKind, ErrorReport};
 
-pub(super) fn asked(state: &mut State, client: ConnId, call: Call, now: Now, out: &mut Vec<Effect>) {
-    if let Err(fault) = speaks_our_version(&call).and_then(|()| may(state, &call)) {
-        return out.push(failed(client, fault));
+pub(super) fn handle_call(state: &mut State, client: ConnId, call: Call, now: Now, out: &mut Vec<Effect>) {
+    if let Err(fault) = check_version(&call).and_then(|()| check_permission(state, &call)) {
+        return out.push(error_reply(client, fault));
     }
     if let Some(once) = &call.idempotency_key {
-        if let Some((_, response)) = state.answered.iter().find(|(token, _)| token == once) {
+        if let Some((_, response)) = state.remembered_replies.iter().find(|(token, _)| token == once) {
             return out.push(Effect::Reply { client, response: response.clone() });
         }
-        if state.calls.values().any(|token| token == once) {
-            return state.also.push((client, once.clone()));
+        if state.running_calls.values().any(|token| token == once) {
+            return state.repeated_calls.push((client, once.clone()));
         }
-        state.calls.insert(client, once.clone());
+        state.running_calls.insert(client, once.clone());
     }
-    dispatch(state, client, call, now, out);
+    dispatch_call(state, client, call, now, out);
 }
 
 /// What could not even be read.
-pub(super) fn unreadable(client: ConnId, version: Option<u32>, why: &str, out: &mut Vec<Effect>) {
+pub(super) fn handle_invalid_call(client: ConnId, version: Option<u32>, why: &str, out: &mut Vec<Effect>) {
     let fault = match version {
-        Some(other) if other != PROTOCOL_VERSION => of_another_version(other),
+        Some(other) if other != PROTOCOL_VERSION => version_error(other),
         _ => ErrorReport::new(ErrorKind::Usage, format!("cannot understand the request: {why}"))
-            .with_help(SAME_RELEASE),
+            .with_help(VERSION_MISMATCH_HELP),
     };
-    out.push(failed(client, fault));
+    out.push(error_reply(client, fault));
 }
 
-fn dispatch(state: &mut State, client: ConnId, call: Call, now: Now, out: &mut Vec<Effect>) {
+fn dispatch_call(state: &mut State, client: ConnId, call: Call, now: Now, out: &mut Vec<Effect>) {
     match call.request {
-        Request::Status => status::status(state, client, &Dialogs::Unasked, out),
-        Request::StatusWithScreens => screens::asked(state, client, now, out),
+        Request::Status => status::reply_status(state, client, &DialogCheck::NotChecked, out),
+        Request::StatusWithScreens => screens::query_status_with_screens(state, client, now, out),
         Request::CreateTeam(create) => create::create(state, client, create, now, out),
-        Request::CreateWorktree(order) => worktree::worktree(state, client, order, now, out),
+        Request::CreateWorktree(order) => worktree::create_worktree(state, client, order, now, out),
         Request::Spawn(order) => spawn::spawn(state, client, order, now, out),
-        Request::Shutdown(order) => shutdown::shutdown(state, client, &order, now, out),
+        Request::Shutdown(order) => shutdown::request_member_shutdown(state, client, &order, now, out),
         Request::Kill(targets) => shutdown::kill(state, client, &targets, now, out),
         Request::DeleteTeam(order) => delete::delete(state, client, order, now, out),
-        Request::SetMode(order) => mode::set(state, client, order, now, out),
-        Request::SetPolicy(order) => policy::set(state, client, order, out),
+        Request::SetMode(order) => mode::set_permission_mode(state, client, order, now, out),
+        Request::SetPolicy(order) => policy::set_policy(state, client, order, out),
         Request::Interrupt(who) => turn::interrupt(state, client, &who, out),
         Request::LocatePane(locate) => status::locate(state, client, &locate, out),
         Request::CapturePane(capture) => status::capture(state, client, &capture, out),
-        Request::HidePane(who) => hide::put(state, client, &who, Sight::Hidden, out),
-        Request::ShowPane(who) => hide::put(state, client, &who, Sight::Shown, out),
-        Request::SetLayout(order) => hide::layout(state, client, &order, out),
-        Request::NextTask(asked) => next::asked(state, client, asked, out),
+        Request::HidePane(who) => hide::set_visibility(state, client, &who, PaneVisibility::Hidden, out),
+        Request::ShowPane(who) => hide::set_visibility(state, client, &who, PaneVisibility::Shown, out),
+        Request::SetLayout(order) => hide::set_layout(state, client, &order, out),
+        Request::NextTask(asked) => next::query_next_task(state, client, asked, out),
         Request::ReportActivity(activity) => {
-            turn::activity(state, client, call.token.as_deref(), activity, now, out);
+            turn::report_own_activity(state, client, call.token.as_deref(), activity, now, out);
         }
-        Request::ReportHook(hooked) => hook::said(state, client, call.token.as_deref(), hooked, now, out),
-        Request::LongPoll(park) => hook::park(state, client, call.token.as_deref(), &park, now, out),
-        Request::TypeInPane(order) => keys::keys(state, client, call.token.as_deref(), order, out),
-        Request::SetLead(order) => lead::lead(state, client, order, out),
-        Request::StopDaemon => shutdown::down(state, client, Closing::Down, now, out),
-        Request::StopDaemonAndSuspend => shutdown::down(state, client, Closing::Rest, now, out),
-        Request::ResumeMembers(order) => again::bring_back(state, client, &order, now, out),
+        Request::ReportHook(hooked) => {
+            hook::handle_hook_report(state, client, call.token.as_deref(), hooked, now, out)
+        }
+        Request::LongPoll(park) => {
+            hook::start_long_poll(state, client, call.token.as_deref(), &park, now, out)
+        }
+        Request::TypeInPane(order) => keys::type_keys(state, client, call.token.as_deref(), order, out),
+        Request::SetLead(order) => lead::handle_lead_order(state, client, order, out),
+        Request::StopDaemon => shutdown::shut_down_daemon(state, client, DaemonShutdown::Terminate, now, out),
+        Request::StopDaemonAndSuspend => {
+            shutdown::shut_down_daemon(state, client, DaemonShutdown::Suspend, now, out)
+        }
+        Request::ResumeMembers(order) => again::resume_members(state, client, &order, now, out),
         Request::ConnectShim(_) => {
-            answer(state, client, Err(ErrorReport::new(ErrorKind::Usage, "cannot join twice")), out)
+            send_reply(state, client, Err(ErrorReport::new(ErrorKind::Usage, "cannot join twice")), out)
         }
     }
 }
 
-fn speaks_our_version(call: &Call) -> Result<(), ErrorReport> {
+fn check_version(call: &Call) -> Result<(), ErrorReport> {
     if call.version == PROTOCOL_VERSION {
         return Ok(());
     }
-    Err(of_another_version(call.version))
+    Err(version_error(call.version))
 }
 
-fn of_another_version(other: u32) -> ErrorReport {
+fn version_error(other: u32) -> ErrorReport {
     let message = format!(
         "cannot understand version {other} of the control socket: this teamd speaks {PROTOCOL_VERSION}"
     );
-    ErrorReport::new(ErrorKind::Config, message).with_help(SAME_RELEASE)
+    ErrorReport::new(ErrorKind::Config, message).with_help(VERSION_MISMATCH_HELP)
 }
 
-const SAME_RELEASE: &str =
+const VERSION_MISMATCH_HELP: &str =
     "install teamd and teamctl of the same release, and start teamd again: teamctl doctor tells";
 
 /// A guard rail between agents of one user, not a wall: a teammate is known by the token in its environment.
-fn may(state: &State, call: &Call) -> Result<(), ErrorReport> {
+fn check_permission(state: &State, call: &Call) -> Result<(), ErrorReport> {
     let Some(token) = &call.token else { return Ok(()) };
     let Some(agent) = state.agents.values().find(|agent| agent.record.token == *token) else {
         return Err(ErrorReport::new(
@@ -118,7 +124,7 @@ fn may(state: &State, call: &Call) -> Result<(), ErrorReport> {
 }
 
 /// Answers a client, and whoever asked the same again meanwhile.
-pub(super) fn answer(
+pub(super) fn send_reply(
     state: &mut State,
     client: ConnId,
     result: Result<Reply, ErrorReport>,
@@ -128,18 +134,18 @@ pub(super) fn answer(
         Ok(reply) => Response::Done(Box::new(reply)),
         Err(fault) => Response::Failed(fault),
     };
-    if let Some(once) = state.calls.remove(&client) {
+    if let Some(once) = state.running_calls.remove(&client) {
         let (same, other) =
-            std::mem::take(&mut state.also).into_iter().partition(|(_, token)| *token == once);
-        state.also = other;
+            std::mem::take(&mut state.repeated_calls).into_iter().partition(|(_, token)| *token == once);
+        state.repeated_calls = other;
         for (also, _) in same {
             out.push(Effect::Reply { client: also, response: response.clone() });
         }
-        state.remember(once, response.clone());
+        state.remember_reply(once, response.clone());
     }
     out.push(Effect::Reply { client, response });
 }
 
-fn failed(client: ConnId, fault: ErrorReport) -> Effect {
+fn error_reply(client: ConnId, fault: ErrorReport) -> Effect {
     Effect::Reply { client, response: Response::Failed(fault) }
 }

@@ -6,59 +6,61 @@ use crate::effect::Effect;
 use crate::event::Now;
 use crate::files::FileJob;
 use crate::roster::SpawnId;
-use crate::state::{Leading, State};
+use crate::state::{LeadSession, State};
 use protocol::name::TeamName;
 
 /// The effects of a start with this roster.
-pub(crate) fn restart(state: &mut State, now: Now) -> Vec<Effect> {
+pub(crate) fn recover(state: &mut State, now: Now) -> Vec<Effect> {
     let mut effects = Vec::new();
     let out = &mut effects;
-    again::recalled(state, now);
+    again::restore_deadlines(state, now);
     let teams: Vec<TeamName> = state.teams.keys().cloned().collect();
     for team in &teams {
-        since_when(state, team, now);
-        budget::look(state, team, now, out);
+        set_missing_start_time(state, team, now);
+        budget::check(state, team, now, out);
     }
     let ids: Vec<SpawnId> = state.agents.keys().cloned().collect();
     for id in &ids {
-        take_up(state, id, now, out);
+        recover_agent(state, id, now, out);
     }
     // One that is missing sends no event.
-    teams.iter().for_each(|team| look::config(state, team, out));
-    out.extend(state.leads.values().map(Leading::watched));
+    teams.iter().for_each(|team| look::schedule_config_scan(state, team, out));
+    out.extend(state.lead_sessions.values().map(LeadSession::watch_effect));
     // A daemon that was killed may have known a session, and not written it.
-    let sessions =
-        state.leads.iter().filter_map(|(team, leading)| Some((team, leading.lead.session_id.as_ref()?)));
-    let written = |(team, session): (&TeamName, &String)| FileJob::LeadSession {
+    let sessions = state
+        .lead_sessions
+        .iter()
+        .filter_map(|(team, leading)| Some((team, leading.lead.session_id.as_ref()?)));
+    let written = |(team, session): (&TeamName, &String)| FileJob::WriteLeadSession {
         team: team.clone(),
         session: session.clone(),
     };
     out.extend(sessions.map(written).map(Effect::File));
-    look::everywhere(state, now, out);
+    look::rescan_all(state, now, out);
     // With what was taken in or let go; and nobody is asked to end before it has the question.
-    state.dirty = false;
-    effects.insert(0, Effect::File(FileJob::Roster(state.roster())));
+    state.has_roster_changed = false;
+    effects.insert(0, Effect::File(FileJob::SaveRoster(state.to_roster())));
     effects
 }
 
 /// Of a team that an earlier release, or another program, has made the time begins now.
-fn since_when(state: &mut State, team: &TeamName, now: Now) {
-    let known = state.teams.get_mut(team).filter(|known| known.spent.since == 0);
-    known.into_iter().for_each(|known| known.spent.since = now.wall);
+fn set_missing_start_time(state: &mut State, team: &TeamName, now: Now) {
+    let known = state.teams.get_mut(team).filter(|known| known.usage.started_at == 0);
+    known.into_iter().for_each(|known| known.usage.started_at = now.wall);
 }
 
-fn take_up(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
+fn recover_agent(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get_mut(id) else { return };
-    shutdown::resume(agent, now, out);
-    if let (None, Some(how)) = (&agent.record.ended, agent.record.reported.clone()) {
-        return ending::reported(state, id, how, now, out);
+    shutdown::recover_shutdown(agent, now, out);
+    if let (None, Some(how)) = (&agent.record.exit, agent.record.exit_report.clone()) {
+        return ending::handle_exit_report(state, id, how, now, out);
     }
-    match (&agent.record.ended, agent.record.join) {
-        (Some(_), _) => ending::put_away(state, id, out),
-        (None, Some(process)) => out.push(Effect::Watch { spawn: id.clone(), process }),
+    match (&agent.record.exit, agent.record.shim) {
+        (Some(_), _) => ending::start_cleanup(state, id, out),
+        (None, Some(process)) => out.push(Effect::WatchProcess { spawn: id.clone(), process }),
         (None, None) => {
             let token = agent.record.token.clone();
-            out.push(Effect::File(FileJob::LastWords { spawn: id.clone(), token }));
+            out.push(Effect::File(FileJob::ReadExitReport { spawn: id.clone(), token }));
         }
     }
 }

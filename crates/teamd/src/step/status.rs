@@ -1,16 +1,16 @@
 //! What the daemon tells without changing anything, and what agents tell about themselves.
 
 use super::budget;
-use super::request::answer;
-use super::screens::{self, Dialogs};
-use super::shutdown::find;
-use super::spawn::{color, no_such_team};
+use super::request::send_reply;
+use super::screens::{self, DialogCheck};
+use super::shutdown::find_member;
+use super::spawn::{color_name, no_such_team_error};
 use super::worktree;
 use crate::effect::Effect;
 use crate::event::ConnId;
 use crate::panes::PaneJob;
-use crate::roster::Pane;
-use crate::state::{Agent, Phase, State, Stopping};
+use crate::roster::AgentPane;
+use crate::state::{Agent, Lifecycle, State, Stopping};
 use protocol::control::{
     Activity, CapturePaneReply, CapturePaneRequest, DaemonStatus, LocatePaneReply, MemberAddress, MemberFlag,
     MemberStatus, Reply, StatusReply, TeamStatus, TurnStatus,
@@ -22,99 +22,99 @@ use protocol::member_request::MemberRequestKind;
 use protocol::name::TeamName;
 use protocol::turn_program::Backend;
 
-pub(super) fn status(state: &mut State, client: ConnId, dialogs: &Dialogs, out: &mut Vec<Effect>) {
+pub(super) fn reply_status(state: &mut State, client: ConnId, dialogs: &DialogCheck, out: &mut Vec<Effect>) {
     let teams = state.teams.iter().map(|(team, known)| TeamStatus {
         name: team.clone(),
         members: state
             .members(team)
             .into_iter()
-            .filter(|a| !matches!(a.phase, Phase::Gone(_)))
-            .map(|agent| of(agent, dialogs))
+            .filter(|a| !matches!(a.lifecycle, Lifecycle::Gone(_)))
+            .map(|agent| member_status(agent, dialogs))
             .collect(),
-        past_members: known.past.clone(),
-        worktrees: known.grounds.iter().map(worktree::shown).collect(),
-        budget: budget::told(known),
+        past_members: known.past_members.clone(),
+        worktrees: known.worktrees.iter().map(worktree::worktree_reply).collect(),
+        budget: budget::budget_status(known),
     });
     let daemon = DaemonStatus {
-        pid: state.setting.pid,
+        pid: state.settings.pid,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        root: state.setting.root.clone(),
-        tmux: state.setting.tmux_socket.clone(),
-        watch_mode: state.watch.word().to_owned(),
-        is_stopping: state.closing.is_under_way(),
+        root: state.settings.root.clone(),
+        tmux: state.settings.tmux_socket.clone(),
+        watch_mode: state.watcher_state.as_str().to_owned(),
+        is_stopping: state.daemon_shutdown.is_in_progress(),
     };
     let reply = StatusReply { teams: teams.collect(), daemon };
-    answer(state, client, Ok(Reply::Status(reply)), out);
+    send_reply(state, client, Ok(Reply::Status(reply)), out);
 }
 
-fn of(agent: &Agent, dialogs: &Dialogs) -> MemberStatus {
+fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
     let record = &agent.record;
     MemberStatus {
         name: record.name.clone(),
         agent_id: AgentId { name: record.name.clone(), team: record.team.clone() }.to_string(),
-        lifecycle: agent.phase.word().to_owned(),
+        lifecycle: agent.lifecycle.as_str().to_owned(),
         activity: agent.activity,
-        activity_since: agent.since,
-        task: agent.task.clone(),
+        activity_since: agent.activity_since,
+        task: agent.task_subject.clone(),
         mode: record.mode.clone(),
-        delivery: record.feed,
-        delivery_point: Some(reaches(agent)),
-        pane: record.pane.as_ref().map(|pane| pane.pane.clone()),
-        hidden: record.hidden,
-        pid: record.agent,
+        delivery: record.delivery,
+        delivery_point: Some(delivery_point(agent)),
+        pane: record.pane.as_ref().map(|pane| pane.id.clone()),
+        hidden: record.is_hidden,
+        pid: record.agent_pid,
         backend: record.backend.as_str().to_owned(),
         worktree: record.worktree.as_ref().map(|tree| tree.path.clone()),
-        state: state_word(agent).to_owned(),
+        state: protocol_state(agent).to_owned(),
         flags: flags(agent, dialogs),
         turn_task: agent.turn.as_ref().and_then(TurnStatus::task),
-        evidence: evidence(agent),
-        usage: record.used(),
-        respawns: record.comeback.as_ref().map_or(0, |comeback| comeback.restarts),
-        color: color(record),
-        environment_file: record.env.clone(),
+        evidence: activity_evidence(agent),
+        usage: record.usage(),
+        respawns: record.respawn.as_ref().map_or(0, |comeback| comeback.respawns),
+        color: color_name(record),
+        environment_file: record.environment_file.clone(),
     }
 }
 
 /// What the feed promises, as long as its hooks keep it: while it is idle one of them must wait.
-fn reaches(agent: &Agent) -> DeliveryPoint {
-    let feed = agent.record.feed;
+fn delivery_point(agent: &Agent) -> DeliveryPoint {
+    let feed = agent.record.delivery;
     let reached = match agent.activity {
-        Activity::Active => agent.has_said,
-        Activity::Idle => agent.hooks.parked.is_some(),
+        Activity::Active => agent.has_reported_activity,
+        Activity::Idle => agent.long_poll.waiting.is_some(),
     };
     if feed.has_hooks() && !reached { DeliveryPoint::OnPull } else { feed.delivery_point() }
 }
 
 /// The word of the protocol; those for ends are told of members that are gone.
-fn state_word(agent: &Agent) -> &'static str {
-    if matches!(agent.phase, Phase::Starting(_)) { "pending" } else { "running" }
+fn protocol_state(agent: &Agent) -> &'static str {
+    if matches!(agent.lifecycle, Lifecycle::Starting(_)) { "pending" } else { "running" }
 }
 
-fn flags(agent: &Agent, dialogs: &Dialogs) -> Vec<MemberFlag> {
-    let asked = matches!(agent.phase, Phase::Stopping(_, Stopping::Asked(_)));
+fn flags(agent: &Agent, dialogs: &DialogCheck) -> Vec<MemberFlag> {
+    let asked = matches!(agent.lifecycle, Lifecycle::Stopping(_, Stopping::Requested(_)));
     let waits = agent.turn.as_ref().is_some_and(|turn| turn.shutdown_requested);
-    let asks = agent.asks.iter().map(|kind| match kind {
+    let asks = agent.open_requests.iter().map(|kind| match kind {
         MemberRequestKind::Plan => MemberFlag::AwaitingPlanApproval,
         MemberRequestKind::Permission => MemberFlag::AwaitingPermission,
     });
-    let dialog = screens::flag(agent, dialogs);
+    let dialog = screens::dialog_flag(agent, dialogs);
     asks.chain((asked || waits).then_some(MemberFlag::ShutdownRequested)).chain(dialog).collect()
 }
 
 /// What we know its activity from.
-fn evidence(agent: &Agent) -> String {
-    match (&agent.turn, agent.phase.word()) {
+fn activity_evidence(agent: &Agent) -> String {
+    match (&agent.turn, agent.lifecycle.as_str()) {
         (_, "unknown") => "its first process is not connected; this is what was known before".to_owned(),
-        (Some(turn), _) if agent.record.feed.has_hooks() => {
-            format!("{}; {}", evidence_of(turn), hook_of(agent))
+        (Some(turn), _) if agent.record.delivery.has_hooks() => {
+            format!("{}; {}", turn_evidence(turn), hook_evidence(agent))
         }
-        (Some(turn), _) => evidence_of(turn),
-        (None, _) if agent.has_said && agent.record.feed == Delivery::Native => {
+        (Some(turn), _) => turn_evidence(turn),
+        (None, _) if agent.has_reported_activity && agent.record.delivery == Delivery::Native => {
             "it said so in config.json, or to its lead".to_owned()
         }
-        (None, _) if agent.has_said => "it said so itself".to_owned(),
-        (None, _) => match agent.record.agent {
-            Some(pid) if agent.record.feed == Delivery::Hook => {
+        (None, _) if agent.has_reported_activity => "it said so itself".to_owned(),
+        (None, _) => match agent.record.agent_pid {
+            Some(pid) if agent.record.delivery == Delivery::Hook => {
                 format!("its process {pid} runs, and no hook of it has said anything: mail waits for that")
             }
             Some(pid) => format!("its process {pid} runs, and has said nothing of turns"),
@@ -124,9 +124,9 @@ fn evidence(agent: &Agent) -> String {
 }
 
 /// Who would hear of mail.
-fn hook_of(agent: &Agent) -> &'static str {
-    let typed = agent.record.feed == Delivery::Keys;
-    match (agent.activity, agent.hooks.parked, typed) {
+fn hook_evidence(agent: &Agent) -> &'static str {
+    let typed = agent.record.delivery == Delivery::Keys;
+    match (agent.activity, agent.long_poll.waiting, typed) {
         (Activity::Active, _, false) => "its hook looks for mail at its end",
         (Activity::Idle, Some(_), false) => "its hook waits for mail",
         (Activity::Idle, None, false) => "no hook of it waits for mail",
@@ -136,7 +136,7 @@ fn hook_of(agent: &Agent) -> &'static str {
     }
 }
 
-fn evidence_of(turn: &TurnStatus) -> String {
+fn turn_evidence(turn: &TurnStatus) -> String {
     match (turn.activity, turn.pid) {
         (Activity::Active, Some(pid)) => format!("turn {}, pid {pid}: {}", turn.turn_number, turn.summary),
         (Activity::Active, None) => format!("turn {}: {}", turn.turn_number, turn.summary),
@@ -150,20 +150,21 @@ fn evidence_of(turn: &TurnStatus) -> String {
 
 pub(super) fn locate(state: &mut State, client: ConnId, locate: &MemberAddress, out: &mut Vec<Effect>) {
     let result = match state.teams.contains_key(&locate.team) {
-        true => find(state, &locate.team, &locate.name).and_then(|agent| place_of(state, agent)),
-        false => Err(no_such_team(state, &locate.team)),
+        true => find_member(state, &locate.team, &locate.name).and_then(|agent| find_location(state, agent)),
+        false => Err(no_such_team_error(state, &locate.team)),
     };
-    answer(state, client, result.map(Reply::LocatePane), out);
+    send_reply(state, client, result.map(Reply::LocatePane), out);
 }
 
-fn place_of(state: &State, agent: &Agent) -> Result<LocatePaneReply, ErrorReport> {
+fn find_location(state: &State, agent: &Agent) -> Result<LocatePaneReply, ErrorReport> {
     let record = &agent.record;
     if record.backend == Backend::InProcess {
-        return Ok(LocatePaneReply::Log { path: state.setting.log_of(&record.team, &record.name) });
+        return Ok(LocatePaneReply::Log { path: state.settings.output_log(&record.team, &record.name) });
     }
-    let pane = record.pane.as_ref().ok_or_else(|| no_pane(&record.team, record.name.as_str(), "show"))?;
-    let tmux = state.setting.tmux_socket.clone().ok_or_else(no_tmux)?;
-    Ok(LocatePaneReply::Pane { pane: pane.pane.clone(), tmux, hidden: record.hidden })
+    let pane =
+        record.pane.as_ref().ok_or_else(|| no_pane_error(&record.team, record.name.as_str(), "show"))?;
+    let tmux = state.settings.tmux_socket.clone().ok_or_else(tmux_gone_error)?;
+    Ok(LocatePaneReply::Pane { pane: pane.id.clone(), tmux, hidden: record.is_hidden })
 }
 
 pub(super) fn capture(
@@ -172,47 +173,49 @@ pub(super) fn capture(
     capture: &CapturePaneRequest,
     out: &mut Vec<Effect>,
 ) {
-    match pane_of(state, &capture.team, &capture.name, "capture") {
-        Err(fault) => answer(state, client, Err(fault), out),
+    match pane_and_tag(state, &capture.team, &capture.name, "capture") {
+        Err(fault) => send_reply(state, client, Err(fault), out),
         Ok((pane, owner)) => match pane.id() {
             Some(pane) => {
-                out.push(Effect::Pane(PaneJob::Capture { client, pane, owner, lines: capture.lines }));
+                out.push(Effect::Pane(PaneJob::CapturePane { client, pane, owner, lines: capture.lines }));
             }
-            None => answer(state, client, Err(no_pane(&capture.team, &capture.name, "capture")), out),
+            None => {
+                send_reply(state, client, Err(no_pane_error(&capture.team, &capture.name, "capture")), out)
+            }
         },
     }
 }
 
 /// `what` completes "cannot …".
-pub(super) fn pane_of(
+pub(super) fn pane_and_tag(
     state: &State,
     team: &TeamName,
     name: &str,
     what: &str,
-) -> Result<(Pane, tmux::PaneTag), ErrorReport> {
+) -> Result<(AgentPane, tmux::PaneTag), ErrorReport> {
     if !state.teams.contains_key(team) {
-        return Err(no_such_team(state, team));
+        return Err(no_such_team_error(state, team));
     }
-    let agent = find(state, team, name)?;
-    let pane = agent.record.pane.clone().ok_or_else(|| no_pane(team, name, what))?;
-    Ok((pane, agent.record.spawn.owner()))
+    let agent = find_member(state, team, name)?;
+    let pane = agent.record.pane.clone().ok_or_else(|| no_pane_error(team, name, what))?;
+    Ok((pane, agent.record.spawn_id.pane_tag()))
 }
 
-pub(super) fn no_pane(team: &TeamName, name: &str, what: &str) -> ErrorReport {
+pub(super) fn no_pane_error(team: &TeamName, name: &str, what: &str) -> ErrorReport {
     ErrorReport::new(ErrorKind::NotFound, format!("cannot {what} {name}: it has no pane"))
         .with_help(format!("its output: teamctl logs {name} -t {team}"))
 }
 
-fn no_tmux() -> ErrorReport {
+fn tmux_gone_error() -> ErrorReport {
     ErrorReport::new(ErrorKind::MissingPath, "cannot reach tmux: its server is gone")
         .with_help("see: teamctl doctor")
 }
 
-pub(super) fn captured(
+pub(super) fn handle_pane_captured(
     state: &mut State,
     client: ConnId,
     result: Result<CapturePaneReply, ErrorReport>,
     out: &mut Vec<Effect>,
 ) {
-    answer(state, client, result.map(Reply::CapturePane), out);
+    send_reply(state, client, result.map(Reply::CapturePane), out);
 }

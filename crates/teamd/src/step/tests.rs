@@ -19,15 +19,15 @@ mod starting;
 mod turns;
 mod worktrees;
 
-use super::spawn::Opened;
-use super::step;
+use super::handle_event;
+use super::spawn::OpenedPane;
 use crate::effect::Effect;
-use crate::event::{Event, Now};
-use crate::files::{Enrolled, FileDone, FileJob};
-use crate::panes::{PaneDone, PaneJob};
+use crate::event::{CoreEvent, Now};
+use crate::files::{FileJob, FileResult, Registration};
+use crate::panes::{PaneJob, PaneResult};
 use crate::roster::{Process, Roster, SpawnId};
-use crate::state::{Phase, Setting, State};
-use crate::tale::Tale;
+use crate::state::{DaemonSettings, Lifecycle, State};
+use crate::tale::EventLogCursor;
 use protocol::control::{
     Activity, Call, DeleteTeamRequest, ExitReport, FromShim, MemberSelection, PROTOCOL_VERSION, Reply,
     Request, Response, ShimHello, ShutdownMembersRequest, SpawnRequest, ToShim,
@@ -41,27 +41,27 @@ use std::path::PathBuf;
 
 const NOW: Now = Now { mono: 1_000, wall: 1_795_000_000_000 };
 
-fn at(mono: u64) -> Now {
+fn now_at(mono: u64) -> Now {
     Now { mono, wall: NOW.wall + mono }
 }
 
-fn team() -> TeamName {
+fn survey_team() -> TeamName {
     TeamName::parse("survey").unwrap()
 }
 
-fn state() -> State {
-    let mut state = State::new(Setting::made_up(), Roster::default(), Tale::default());
-    state.teams.insert(team(), Default::default());
+fn new_state() -> State {
+    let mut state = State::new(DaemonSettings::for_tests(), Roster::default(), EventLogCursor::default());
+    state.teams.insert(survey_team(), Default::default());
     state
 }
 
-fn call(request: Request) -> Box<Call> {
+fn new_call(request: Request) -> Box<Call> {
     Box::new(Call { version: PROTOCOL_VERSION, token: None, idempotency_key: None, request })
 }
 
-fn order(name: &str) -> Request {
+fn spawn_request(name: &str) -> Request {
     Request::Spawn(Box::new(SpawnRequest {
-        team: team(),
+        team: survey_team(),
         name: AgentName::parse(name).unwrap(),
         unique: false,
         stand_in: None,
@@ -85,76 +85,86 @@ fn order(name: &str) -> Request {
     }))
 }
 
-fn ask(state: &mut State, client: u64, request: Request) -> Vec<Effect> {
-    step(state, Event::Request { client, call: call(request) }, NOW)
+fn send_call(state: &mut State, client: u64, request: Request) -> Vec<Effect> {
+    handle_event(state, CoreEvent::ClientCall { client, call: new_call(request) }, NOW)
 }
 
-fn opening(effects: &[Effect]) -> SpawnId {
+fn opened_spawn_id(effects: &[Effect]) -> SpawnId {
     let open = effects.iter().find_map(|effect| match effect {
-        Effect::Pane(PaneJob::Open(opening)) => Some(opening.spawn.clone()),
+        Effect::Pane(PaneJob::OpenPane(opening)) => Some(opening.spawn.clone()),
         _ => None,
     });
     open.expect("a pane is opened")
 }
 
-fn opened(spawn: &SpawnId, pid: u32) -> Event {
-    let opened = Opened {
+fn pane_opened(spawn: &SpawnId, pid: u32) -> CoreEvent {
+    let opened = OpenedPane {
         pane: "%7".parse().unwrap(),
         window: "@3".parse().unwrap(),
         epoch: "11:22:/tmp/tmux".parse().unwrap(),
         pid,
     };
-    Event::Paned(PaneDone::Opened { spawn: spawn.clone(), result: Ok(opened) })
+    CoreEvent::PaneJobDone(PaneResult::PaneOpened { spawn: spawn.clone(), result: Ok(opened) })
 }
 
-fn joined(spawn: &SpawnId, conn: u64, pid: u32, agent: Option<u32>) -> Event {
+fn shim_connected(spawn: &SpawnId, conn: u64, pid: u32, agent: Option<u32>) -> CoreEvent {
     let hello = ShimHello { spawn_id: spawn.as_str().to_owned(), agent_pid: agent, turn_status: None };
-    Event::Joined { conn, hello, process: Process { pid, start_time: 5 } }
+    CoreEvent::ShimConnected { conn, hello, peer: Process { pid, start_time: 5 } }
 }
 
-fn registered(spawn: &SpawnId) -> Event {
-    let enrolled = Enrolled { tracking: TaskId::parse("1").unwrap(), lead_session: "lead's".into() };
-    Event::Filed(FileDone::Registered { spawn: spawn.clone(), result: Ok(enrolled) })
+fn member_registered(spawn: &SpawnId) -> CoreEvent {
+    let enrolled = Registration { tracking_task: TaskId::parse("1").unwrap(), lead_session: "lead's".into() };
+    CoreEvent::FileJobDone(FileResult::MemberRegistered { spawn: spawn.clone(), result: Ok(enrolled) })
 }
 
-fn started(conn: u64) -> Event {
-    Event::JoinSaid { conn, said: FromShim::Started { pid: 99 } }
+fn agent_started(conn: u64) -> CoreEvent {
+    CoreEvent::ShimReported { conn, report: FromShim::Started { pid: 99 } }
 }
 
 /// What the files thread is to have answered once all else is done.
-fn settled(effects: Vec<Effect>) -> Event {
+fn reply_ready(effects: Vec<Effect>) -> CoreEvent {
     let settled = effects.into_iter().find_map(|effect| match effect {
-        Effect::File(FileJob::Settled { client, reply }) => Some(FileDone::Settled { client, reply }),
+        Effect::File(FileJob::ReplyWhenSaved { client, reply }) => {
+            Some(FileResult::ReplyReady { client, reply })
+        }
         _ => None,
     });
-    Event::Filed(settled.expect("somebody is answered"))
+    CoreEvent::FileJobDone(settled.expect("somebody is answered"))
 }
 
 /// These, and what follows once what they answer is on the disk.
-fn with_settled(state: &mut State, effects: Vec<Effect>) -> Vec<Effect> {
-    let (settled, mut all): (Vec<Effect>, Vec<Effect>) =
-        effects.into_iter().partition(|effect| matches!(effect, Effect::File(FileJob::Settled { .. })));
-    settled.into_iter().for_each(|effect| all.extend(step(state, self::settled(vec![effect]), NOW)));
+fn with_replies(state: &mut State, effects: Vec<Effect>) -> Vec<Effect> {
+    let (settled, mut all): (Vec<Effect>, Vec<Effect>) = effects
+        .into_iter()
+        .partition(|effect| matches!(effect, Effect::File(FileJob::ReplyWhenSaved { .. })));
+    settled
+        .into_iter()
+        .for_each(|effect| all.extend(handle_event(state, self::reply_ready(vec![effect]), NOW)));
     all
 }
 
-fn ended(conn: u64, how: ExitReport) -> Event {
-    Event::JoinSaid { conn, said: FromShim::Exited(how) }
+fn exit_reported(conn: u64, how: ExitReport) -> CoreEvent {
+    CoreEvent::ShimReported { conn, report: FromShim::Exited(how) }
 }
 
 /// A running agent with its join on this connection.
-fn running(state: &mut State, name: &str, conn: u64) -> SpawnId {
-    let spawn = opening(&ask(state, 1, order(name)));
+fn start_member(state: &mut State, name: &str, conn: u64) -> SpawnId {
+    let spawn = opened_spawn_id(&send_call(state, 1, spawn_request(name)));
     let pid = u32::try_from(conn).unwrap();
-    for event in [opened(&spawn, pid), joined(&spawn, conn, pid, None), registered(&spawn), started(conn)] {
-        step(state, event, NOW);
+    for event in [
+        pane_opened(&spawn, pid),
+        shim_connected(&spawn, conn, pid, None),
+        member_registered(&spawn),
+        agent_started(conn),
+    ] {
+        handle_event(state, event, NOW);
     }
-    assert!(matches!(state.agents[&spawn].phase, Phase::Running(_)));
+    assert!(matches!(state.agents[&spawn].lifecycle, Lifecycle::Running(_)));
     spawn
 }
 
-fn delete(force: bool) -> Request {
-    Request::DeleteTeam(DeleteTeamRequest { team: team(), force, discard_worktrees: vec![] })
+fn delete_request(force: bool) -> Request {
+    Request::DeleteTeam(DeleteTeamRequest { team: survey_team(), force, discard_worktrees: vec![] })
 }
 
 fn reply(effects: &[Effect], to: u64) -> Option<&Response> {
@@ -164,28 +174,36 @@ fn reply(effects: &[Effect], to: u64) -> Option<&Response> {
     })
 }
 
-fn done(effects: &[Effect], to: u64) -> Option<&Reply> {
+fn reply_value(effects: &[Effect], to: u64) -> Option<&Reply> {
     match reply(effects, to) {
         Some(Response::Done(reply)) => Some(reply),
         _ => None,
     }
 }
 
-fn kind(effects: &[Effect], to: u64) -> Option<ErrorKind> {
+fn error_kind(effects: &[Effect], to: u64) -> Option<ErrorKind> {
     match reply(effects, to) {
         Some(Response::Failed(fault)) => Some(fault.kind),
         _ => None,
     }
 }
 
-fn farewelled(spawn: &SpawnId, approved: bool, left: Option<protocol::error::ErrorReport>) -> Event {
-    Event::Filed(FileDone::Farewelled { spawn: spawn.clone(), approved, left })
+fn member_deregistered(
+    spawn: &SpawnId,
+    approved: bool,
+    left: Option<protocol::error::ErrorReport>,
+) -> CoreEvent {
+    CoreEvent::FileJobDone(FileResult::MemberDeregistered {
+        spawn: spawn.clone(),
+        is_approved: approved,
+        error: left,
+    })
 }
 
-fn pane_closed(spawn: &SpawnId) -> Event {
-    Event::Paned(PaneDone::Closed { spawn: spawn.clone(), left: None })
+fn pane_closed(spawn: &SpawnId) -> CoreEvent {
+    CoreEvent::PaneJobDone(PaneResult::PaneClosed { spawn: spawn.clone(), error: None })
 }
 
-fn job(effects: &[Effect], wanted: fn(&FileJob) -> bool) -> bool {
+fn has_file_job(effects: &[Effect], wanted: fn(&FileJob) -> bool) -> bool {
     effects.iter().any(|effect| matches!(effect, Effect::File(job) if wanted(job)))
 }

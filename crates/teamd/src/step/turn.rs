@@ -1,14 +1,14 @@
 //! Turns, as the joins that run them tell of them; `interrupt`; and what agents say of themselves.
 
-use super::request::answer;
-use super::shutdown::find;
-use super::spawn::{no_such_team, relabel};
+use super::request::send_reply;
+use super::shutdown::find_member;
+use super::spawn::{no_such_team_error, update_label};
 use super::{budget, mode, tasks};
 use crate::effect::Effect;
 use crate::event::{ConnId, Now};
 use crate::files::FileJob;
-use crate::roster::{Record, SpawnId};
-use crate::state::{Agent, Phase, State};
+use crate::roster::{AgentRecord, SpawnId};
+use crate::state::{Agent, Lifecycle, State};
 use protocol::control::{Activity, InterruptReply, MemberAddress, Reply, ToShim, TurnStatus};
 use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -17,7 +17,7 @@ use protocol::name::{AgentName, TeamName};
 use std::collections::HashMap;
 
 /// A join that reconnects says what its agent does: nothing new.
-pub(super) fn goes_on(
+pub(super) fn resume_turn(
     state: &mut State,
     id: &SpawnId,
     turn: Option<TurnStatus>,
@@ -27,11 +27,11 @@ pub(super) fn goes_on(
     if let Some(agent) = state.agents.get_mut(id) {
         agent.turn.clone_from(&turn);
     }
-    says(state, id, turn, now, out);
+    apply_turn_state(state, id, turn, now, out);
 }
 
 /// A join tells what its agent does; none from one whose agent has no turns that it knows of.
-pub(super) fn says(
+pub(super) fn apply_turn_state(
     state: &mut State,
     id: &SpawnId,
     turn: Option<TurnStatus>,
@@ -39,48 +39,48 @@ pub(super) fn says(
     out: &mut Vec<Effect>,
 ) {
     let (Some(agent), Some(turn)) = (state.agents.get_mut(id), turn) else { return };
-    let was_offered = agent.offered.take().is_some();
-    if let Some(comeback) = &mut agent.record.comeback
+    let was_offered = agent.offered_task.take().is_some();
+    if let Some(comeback) = &mut agent.record.respawn
         && comeback.session != turn.session_id
     {
         comeback.session.clone_from(&turn.session_id);
-        state.dirty = true;
+        state.has_roster_changed = true;
     }
-    if let Some(comeback) = &mut agent.record.comeback
+    if let Some(comeback) = &mut agent.record.respawn
         && (comeback.mode, &comeback.plan) != (turn.mode, &turn.plan_stage)
     {
         (comeback.mode, comeback.plan) = (turn.mode, turn.plan_stage.clone());
-        state.dirty = true;
+        state.has_roster_changed = true;
     }
     let used = turn.usage.clone();
     let before = agent.turn.replace(turn.clone());
-    state.dirty |= mode::follows(agent, before.as_ref(), &turn, out);
+    state.has_roster_changed |= mode::apply_turn_mode(agent, before.as_ref(), &turn, out);
     let number = before.as_ref().map(|before| before.turn_number);
     match turn.activity {
         // A turn that follows another at once is told all the same.
         Activity::Active if number != Some(turn.turn_number) => {
-            out.push(Effect::of_agent(&agent.record, EventKind::MemberActive { summary: turn.summary }));
+            out.push(Effect::log_member(&agent.record, EventKind::MemberActive { summary: turn.summary }));
         }
         Activity::Idle if before.is_none_or(|before| before.activity == Activity::Active) => {
-            out.push(Effect::of_agent(&agent.record, EventKind::MemberIdle { reason: turn.idle_reason }));
+            out.push(Effect::log_member(&agent.record, EventKind::MemberIdle { reason: turn.idle_reason }));
         }
         _ => {}
     }
     let (team, idle) = (agent.record.team.clone(), turn.activity == Activity::Idle);
-    moved(agent, turn.activity, now, out);
+    set_activity(agent, turn.activity, now, out);
     // A turn that follows another at once begins anew; after a start of ours it began before.
-    agent.since = turn.since;
+    agent.activity_since = turn.since;
     // A task may have come after it looked, and before we knew that it is to be woken for it; or it does something
     // else than it was woken for.
     if idle || was_offered {
-        tasks::again(state, &team, out);
+        tasks::schedule_task_scan(state, &team, out);
     }
-    used.into_iter().for_each(|report| budget::report(state, id, report, now, out));
+    used.into_iter().for_each(|report| budget::add_usage(state, id, report, now, out));
 }
 
 /// The agent itself says so, known by its token. Of turns that its join runs that alone tells: nobody would take back
 /// what a process of one has said.
-pub(super) fn activity(
+pub(super) fn report_own_activity(
     state: &mut State,
     client: ConnId,
     token: Option<&str>,
@@ -90,35 +90,36 @@ pub(super) fn activity(
 ) {
     let mine = |agent: &&mut Agent| token == Some(agent.record.token.as_str());
     if let Some(agent) = state.agents.values_mut().find(mine).filter(|agent| !agent.record.has_turns) {
-        agent.has_said = true;
+        agent.has_reported_activity = true;
         if agent.activity != activity {
-            out.push(Effect::of_agent(&agent.record, says_that(activity)));
+            out.push(Effect::log_member(&agent.record, activity_event(activity)));
         }
-        moved(agent, activity, now, out);
+        set_activity(agent, activity, now, out);
     }
-    answer(state, client, Ok(Reply::Ack), out);
+    send_reply(state, client, Ok(Reply::Ack), out);
 }
 
 /// Whose entries in config.json, active or not, say something else than at the last look. One stays as it is where the
 /// client's write was lost, and its lead has been told better meanwhile.
-pub(super) fn news(
+pub(super) fn config_activity_changes(
     state: &mut State,
     team: &TeamName,
     active: &[(AgentName, bool)],
 ) -> Vec<(AgentName, Activity)> {
     let said: HashMap<&AgentName, bool> = active.iter().map(|(name, active)| (name, *active)).collect();
-    let lives = |agent: &&mut Agent| matches!(agent.phase, Phase::Running(_) | Phase::Stopping(..));
+    let lives =
+        |agent: &&mut Agent| matches!(agent.lifecycle, Lifecycle::Running(_) | Lifecycle::Stopping(..));
     let members = state.agents.values_mut().filter(|agent| agent.record.team == *team).filter(lives);
     let new = members.filter_map(|agent| {
         let activity = if *said.get(&agent.record.name)? { Activity::Active } else { Activity::Idle };
-        let is_new = agent.wrote.replace(activity) != Some(activity);
+        let is_new = agent.config_activity.replace(activity) != Some(activity);
         is_new.then(|| (agent.record.name.clone(), activity))
     });
     new.collect()
 }
 
 /// A client that keeps its own entry in config.json, or tells its lead, has said what it does.
-pub(super) fn said(
+pub(super) fn apply_config_activity(
     state: &mut State,
     team: &TeamName,
     name: &AgentName,
@@ -128,31 +129,31 @@ pub(super) fn said(
 ) {
     let hers = |agent: &&mut Agent| agent.record.team == *team && agent.record.name == *name;
     let Some(agent) = state.agents.values_mut().find(hers) else { return };
-    let lives = matches!(agent.phase, Phase::Running(_) | Phase::Stopping(..));
-    if agent.record.feed != Delivery::Native || !lives {
+    let lives = matches!(agent.lifecycle, Lifecycle::Running(_) | Lifecycle::Stopping(..));
+    if agent.record.delivery != Delivery::Native || !lives {
         return;
     }
-    agent.has_said = true;
+    agent.has_reported_activity = true;
     if agent.activity != activity {
-        state.dirty |= converses(&mut agent.record, activity);
-        out.push(Effect::of_agent(&agent.record, says_that(activity)));
-        moved(agent, activity, now, out);
+        state.has_roster_changed |= record_session(&mut agent.record, activity);
+        out.push(Effect::log_member(&agent.record, activity_event(activity)));
+        set_activity(agent, activity, now, out);
     }
 }
 
 /// Once it has had a turn there is a conversation, by the name of that life, for the next to go on with. True if that
 /// is new.
-fn converses(record: &mut Record, activity: Activity) -> bool {
+fn record_session(record: &mut AgentRecord, activity: Activity) -> bool {
     let had_turn = activity == Activity::Active || !record.prompt.is_empty();
-    let life = record.spawn.as_str().to_owned();
-    let Some(comeback) = record.comeback.as_mut().filter(|c| had_turn && c.session.is_none()) else {
+    let life = record.spawn_id.as_str().to_owned();
+    let Some(comeback) = record.respawn.as_mut().filter(|c| had_turn && c.session.is_none()) else {
         return false;
     };
     comeback.session = Some(life);
     true
 }
 
-fn says_that(activity: Activity) -> EventKind {
+fn activity_event(activity: Activity) -> EventKind {
     match activity {
         Activity::Active => EventKind::MemberActive { summary: String::new() },
         Activity::Idle => EventKind::MemberIdle { reason: None },
@@ -160,45 +161,45 @@ fn says_that(activity: Activity) -> EventKind {
 }
 
 /// config.json follows, for whoever reads files; a client that writes there itself is not written over.
-fn moved(agent: &mut Agent, activity: Activity, now: Now, out: &mut Vec<Effect>) {
+fn set_activity(agent: &mut Agent, activity: Activity, now: Now, out: &mut Vec<Effect>) {
     if agent.activity == activity {
         return;
     }
     agent.activity = activity;
-    agent.since = now.wall;
-    out.extend(relabel(agent));
-    if agent.record.feed == Delivery::Native {
+    agent.activity_since = now.wall;
+    out.extend(update_label(agent));
+    if agent.record.delivery == Delivery::Native {
         return;
     }
-    out.push(Effect::File(FileJob::Activity {
+    out.push(Effect::File(FileJob::WriteActivity {
         team: agent.record.team.clone(),
         name: agent.record.name.clone(),
-        active: activity == Activity::Active,
+        is_active: activity == Activity::Active,
     }));
 }
 
 /// `interrupt`: answered after the turn has ended.
 pub(super) fn interrupt(state: &mut State, client: ConnId, who: &MemberAddress, out: &mut Vec<Effect>) {
     let found = match state.teams.contains_key(&who.team) {
-        true => find(state, &who.team, &who.name),
-        false => Err(no_such_team(state, &who.team)),
+        true => find_member(state, &who.team, &who.name),
+        false => Err(no_such_team_error(state, &who.team)),
     };
-    let reached = found.and_then(|agent| match (agent.record.has_turns, agent.phase.conn()) {
-        _ if matches!(agent.phase, Phase::Starting(_)) => Err(starting(who)),
-        (true, Some(conn)) => Ok((agent.record.spawn.clone(), conn)),
-        (true, None) => Err(unreachable(who)),
-        (false, _) => Err(no_turns(who)),
+    let reached = found.and_then(|agent| match (agent.record.has_turns, agent.lifecycle.conn()) {
+        _ if matches!(agent.lifecycle, Lifecycle::Starting(_)) => Err(not_started_error(who)),
+        (true, Some(conn)) => Ok((agent.record.spawn_id.clone(), conn)),
+        (true, None) => Err(not_connected_error(who)),
+        (false, _) => Err(no_turns_error(who)),
     });
     match reached {
-        Err(fault) => answer(state, client, Err(fault), out),
+        Err(fault) => send_reply(state, client, Err(fault), out),
         Ok((id, conn)) => {
-            state.interrupting.push((id, client));
-            out.push(Effect::Tell { conn, word: ToShim::Interrupt });
+            state.interrupt_waiters.push((id, client));
+            out.push(Effect::SendToShim { conn, message: ToShim::Interrupt });
         }
     }
 }
 
-fn no_turns(MemberAddress { team, name }: &MemberAddress) -> ErrorReport {
+fn no_turns_error(MemberAddress { team, name }: &MemberAddress) -> ErrorReport {
     let message =
         format!("cannot interrupt {name}: its program runs for its whole life, and its turns are its own");
     let attach = format!("go to its pane with: teamctl attach {name} -t {team}");
@@ -206,12 +207,12 @@ fn no_turns(MemberAddress { team, name }: &MemberAddress) -> ErrorReport {
         .with_help(format!("{attach}; or end it: teamctl shutdown {name} -t {team}"))
 }
 
-fn starting(MemberAddress { team, name }: &MemberAddress) -> ErrorReport {
+fn not_started_error(MemberAddress { team, name }: &MemberAddress) -> ErrorReport {
     ErrorReport::new(ErrorKind::Refused, format!("cannot interrupt {name}: it has not started yet"))
         .with_help(format!("wait until it runs, see: teamctl status {name} -t {team}"))
 }
 
-fn unreachable(MemberAddress { team, name }: &MemberAddress) -> ErrorReport {
+fn not_connected_error(MemberAddress { team, name }: &MemberAddress) -> ErrorReport {
     ErrorReport::new(
         ErrorKind::Timeout,
         format!("cannot interrupt {name}: its first process is not connected"),
@@ -220,29 +221,29 @@ fn unreachable(MemberAddress { team, name }: &MemberAddress) -> ErrorReport {
 }
 
 /// The turn has ended, or there was none.
-pub(super) fn interrupted(state: &mut State, id: &SpawnId, turn: bool, out: &mut Vec<Effect>) {
+pub(super) fn handle_interrupted(state: &mut State, id: &SpawnId, turn: bool, out: &mut Vec<Effect>) {
     let Some(agent) = state.agents.get(id) else { return };
     let reply = InterruptReply { name: agent.record.name.clone(), was_in_turn: turn };
     if turn {
-        out.push(Effect::of_agent(&agent.record, EventKind::MemberInterrupted));
+        out.push(Effect::log_member(&agent.record, EventKind::MemberInterrupted));
     }
-    for client in waiting(state, id) {
-        answer(state, client, Ok(Reply::Interrupt(reply.clone())), out);
+    for client in take_interrupt_waiters(state, id) {
+        send_reply(state, client, Ok(Reply::Interrupt(reply.clone())), out);
     }
 }
 
 /// Nobody is left who could tell of the turn's end.
-pub(super) fn unheard(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
+pub(super) fn fail_interrupt_waiters(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
     let Some(record) = state.agents.get(id).map(|agent| &agent.record) else { return };
     let who = MemberAddress { team: record.team.clone(), name: record.name.to_string() };
-    for client in waiting(state, id) {
-        answer(state, client, Err(unreachable(&who)), out);
+    for client in take_interrupt_waiters(state, id) {
+        send_reply(state, client, Err(not_connected_error(&who)), out);
     }
 }
 
-fn waiting(state: &mut State, id: &SpawnId) -> Vec<ConnId> {
-    let all = std::mem::take(&mut state.interrupting);
+fn take_interrupt_waiters(state: &mut State, id: &SpawnId) -> Vec<ConnId> {
+    let all = std::mem::take(&mut state.interrupt_waiters);
     let (of, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|(spawn, _)| spawn == id);
-    state.interrupting = others;
+    state.interrupt_waiters = others;
     of.into_iter().map(|(_, client)| client).collect()
 }

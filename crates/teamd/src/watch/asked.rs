@@ -1,10 +1,10 @@
 //! What the watcher is asked, on a thread of its own: it answers once it has told of all that it has seen, and in a storm of
 //! changes that takes as long as the storm. The loop waits for none of it.
 
-use super::{Marks, Missed, Watch};
-use crate::event::Event;
-use crate::files::no_thread;
-use crate::lines::Lines;
+use super::{Barriers, FileWatcher, OverflowFlag};
+use crate::event::CoreEvent;
+use crate::files::thread_error;
+use crate::lines::WakeSockets;
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 use std::path::PathBuf;
@@ -13,69 +13,73 @@ use tokio::sync::mpsc::UnboundedSender;
 
 /// One thing to do; they are done in order.
 #[derive(Debug, Clone)]
-pub(crate) enum Ask {
+pub(crate) enum WatchCommand {
     /// Watch the root anew, and no team yet.
-    Root,
-    Team(TeamName),
-    Leave(TeamName),
+    WatchRoot,
+    WatchTeam(TeamName),
+    UnwatchTeam(TeamName),
     /// See [`Watch::mark`].
-    Mark(u64),
+    CreateBarrier(u64),
     /// Say [`Event::Watched`] behind all that was asked before.
-    Say {
-        probe: bool,
+    ConfirmWatches {
+        is_probe: bool,
     },
 }
 
 /// Whom the watcher tells, and what it keeps until they have heard it.
-pub(crate) type Told = (Lines, Missed, UnboundedSender<Event>);
+pub(crate) type WatchSinks = (WakeSockets, OverflowFlag, UnboundedSender<CoreEvent>);
 
 /// Who is asked: holds the watcher.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct WatcherThread {
     root: PathBuf,
-    marks: Marks,
-    told: Told,
+    marks: Barriers,
+    sinks: WatchSinks,
     /// None where none can be had.
-    watch: Option<Watch>,
+    watch: Option<FileWatcher>,
 }
 
-impl Asked {
-    pub(crate) fn new(root: PathBuf, marks: Marks, told: Told) -> Asked {
-        Asked { root, marks, told, watch: None }
+impl WatcherThread {
+    pub(crate) fn new(root: PathBuf, marks: Barriers, told: WatchSinks) -> WatcherThread {
+        WatcherThread { root, marks, sinks: told, watch: None }
     }
 
     /// Starts the thread, with the root as the first that it is asked. Nobody waits for its end.
-    pub(crate) fn start(self) -> Result<Sender<Ask>, ErrorReport> {
+    pub(crate) fn start(self) -> Result<Sender<WatchCommand>, ErrorReport> {
         let (asks, asked) = channel();
-        asks.send(Ask::Root).ok();
+        asks.send(WatchCommand::WatchRoot).ok();
         let thread = std::thread::Builder::new().name("watch".into()).spawn(move || self.run(&asked));
-        thread.map(|_| asks).map_err(|error| no_thread(&error))
+        thread.map(|_| asks).map_err(|error| thread_error(&error))
     }
 
-    fn run(mut self, asked: &Receiver<Ask>) {
+    fn run(mut self, asked: &Receiver<WatchCommand>) {
         for ask in asked {
             failpoint::hit("watch.asked");
             match ask {
-                Ask::Root => self.root(),
-                Ask::Team(team) => self.team(&team),
-                Ask::Leave(team) => self.watch.iter_mut().for_each(|watch| watch.leave(&team)),
-                Ask::Mark(mark) => self.mark(mark),
-                Ask::Say { probe } => self.tell(Event::Watched { probe }),
+                WatchCommand::WatchRoot => self.watch_root(),
+                WatchCommand::WatchTeam(team) => self.watch_team(&team),
+                WatchCommand::UnwatchTeam(team) => {
+                    self.watch.iter_mut().for_each(|watch| watch.unwatch_team(&team))
+                }
+                WatchCommand::CreateBarrier(mark) => self.create_barrier(mark),
+                WatchCommand::ConfirmWatches { is_probe: probe } => {
+                    self.send(CoreEvent::WatchesAdded { is_probe: probe })
+                }
             }
         }
     }
 
     /// The loop may have ended: nobody is left to be told.
-    fn tell(&self, event: Event) {
-        self.told.2.send(event).ok();
+    fn send(&self, event: CoreEvent) {
+        self.sinks.2.send(event).ok();
     }
 
-    fn begun(&self) -> notify::Result<Watch> {
-        Watch::start(&self.root, self.marks.clone(), self.told.clone())
+    fn start_watcher(&self) -> notify::Result<FileWatcher> {
+        FileWatcher::start(&self.root, self.marks.clone(), self.sinks.clone())
     }
 
-    fn root(&mut self) {
-        let watch = self.begun();
+    fn watch_root(&mut self) {
+        let watch = self.start_watcher();
         if let Err(error) = &watch {
             tracing::warn!("cannot watch files, so they are looked at every 2 s: {error}");
         }
@@ -83,21 +87,23 @@ impl Asked {
     }
 
     /// A watcher that could not be had at the start may be had now.
-    fn team(&mut self, team: &TeamName) {
+    fn watch_team(&mut self, team: &TeamName) {
         if self.watch.is_none() {
-            self.watch = self.begun().ok();
+            self.watch = self.start_watcher().ok();
         }
-        if !self.watch.as_mut().is_some_and(|watch| watch.team(team)) {
-            self.tell(Event::Unwatched);
+        if !self.watch.as_mut().is_some_and(|watch| watch.watch_team(team)) {
+            self.send(CoreEvent::WatchFailed);
         }
     }
 
-    fn mark(&self, mark: u64) {
-        let made =
-            self.watch.as_ref().map_or(Err("there is no watcher".to_owned()), |watch| watch.mark(mark));
+    fn create_barrier(&self, mark: u64) {
+        let made = self
+            .watch
+            .as_ref()
+            .map_or(Err("there is no watcher".to_owned()), |watch| watch.create_barrier(mark));
         if let Err(why) = made {
             tracing::warn!("cannot mark what has been written, so claims look at all tasks: {why}");
-            self.tell(Event::Unmarked);
+            self.send(CoreEvent::BarrierFailed);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! What members ask and are answered; what people write into a team's files.
 
-use super::join::Who;
-use super::looks::Part;
-use super::persons::a_team;
-use super::world::World;
+use super::random_calls::random_team;
+use super::scan_memory::TeamFile;
+use super::shim::AgentIdentity;
+use super::simulation::Simulation;
 use protocol::control::{Request, SetModeRequest, SetPolicyRequest};
 use protocol::id::RequestId;
 use protocol::member_request::{Answer, Approval, MemberRequestKind};
@@ -15,16 +15,16 @@ use protocol::task::TaskStatus;
 
 /// What somebody asked, for the audit of the answers.
 #[derive(Debug)]
-pub(super) struct Question {
+pub(super) struct AskedRequest {
     team: TeamName,
     /// For which order its asker lives.
-    chain: String,
+    spawn_request_id: String,
     /// On the clock that never jumps.
-    at: u64,
+    asked_at: u64,
 }
 
-impl World {
-    pub(super) fn asks_permission(&mut self, who: &Who) -> Option<RequestId> {
+impl Simulation {
+    pub(super) fn request_permission(&mut self, who: &AgentIdentity) -> Option<RequestId> {
         let id = RequestId::parse(&format!("perm-{}", self.next_pid())).ok()?;
         let request = PermissionRequest {
             request_id: id.clone(),
@@ -37,17 +37,21 @@ impl World {
         };
         let (at, payload) = (self.now.wall, Payload::PermissionRequest(request));
         let sent = self.disk.send(&who.team, &AgentName::lead(), &who.name, Some(payload), at);
-        self.asked(who, &id).filter(|()| sent).map(|()| id)
+        self.record_request(who, &id).filter(|()| sent).map(|()| id)
     }
 
-    pub(super) fn asked(&mut self, who: &Who, id: &RequestId) -> Option<()> {
-        let question = Question { team: who.team.clone(), chain: who.chain.clone(), at: self.now.mono };
-        self.questions.insert(id.clone(), question);
+    pub(super) fn record_request(&mut self, who: &AgentIdentity, id: &RequestId) -> Option<()> {
+        let question = AskedRequest {
+            team: who.team.clone(),
+            spawn_request_id: who.spawn_request_id.clone(),
+            asked_at: self.now.mono,
+        };
+        self.asked_requests.insert(id.clone(), question);
         Some(())
     }
 
     /// Nobody waits for the answer any more.
-    pub(super) fn takes_back(&mut self, who: &Who, id: &RequestId) {
+    pub(super) fn withdraw_request(&mut self, who: &AgentIdentity, id: &RequestId) {
         let outcome = PermissionOutcome::Error { error: "taken back".to_owned() };
         let response = PermissionResponse { request_id: id.clone(), outcome };
         let at = self.now.wall;
@@ -56,14 +60,14 @@ impl World {
             && let Some(files) = self.disk.teams.get_mut(&who.team)
             && let Some(letter) = files.inboxes.get_mut(&who.name).and_then(|letters| letters.last_mut())
         {
-            (letter.taken, letter.read) = (true, true);
+            (letter.is_delivered, letter.is_read) = (true, true);
         }
     }
 
     /// The files thread is about to write the policy's answer: that it may, and not before its time.
-    pub(super) fn policy_answers(&self, id: &RequestId, by: AnsweredBy) {
-        let Some(question) = self.questions.get(id) else { return };
-        let ever = self.policies.get(&question.team).into_iter().flatten();
+    pub(super) fn check_policy_answer(&self, id: &RequestId, by: AnsweredBy) {
+        let Some(question) = self.asked_requests.get(id) else { return };
+        let ever = self.policy_history.get(&question.team).into_iter().flatten();
         match by {
             AnsweredBy::Auto => {
                 let kind = if id.as_str().starts_with("plan") {
@@ -82,86 +86,86 @@ impl World {
                     .filter(|policy| policy.timeout_decision().is_some())
                     .filter_map(|policy| policy.answer_timeout_ms)
                     .min();
-                let waited = self.now.mono - question.at;
+                let waited = self.now.mono - question.asked_at;
                 let early = least.is_none_or(|least| waited < least);
                 // After a daemon's end it is known by the clock on the wall alone.
-                assert!(!early || self.clock_was_set, "{id} is answered after {waited} ms: {least:?}");
+                assert!(!early || self.was_clock_set, "{id} is answered after {waited} ms: {least:?}");
             }
             AnsweredBy::Lead | AnsweredBy::Rule => {}
         }
     }
 
     /// An approval of a plan is in its asker's inbox.
-    pub(super) fn approves(&mut self, id: &RequestId, answer: &Answer) {
-        if let (Some(question), Answer::Approve(_)) = (self.questions.get(id), answer) {
-            self.approved.insert(question.chain.clone());
+    pub(super) fn record_approval(&mut self, id: &RequestId, answer: &Answer) {
+        if let (Some(question), Answer::Approve(_)) = (self.asked_requests.get(id), answer) {
+            self.approved_spawns.insert(question.spawn_request_id.clone());
         }
     }
 
     /// A person, or the lead, answers.
-    pub(super) fn somebody_answers(&mut self) {
-        let team = a_team(self);
-        let Some(files) = self.disk.teams.get_mut(&team).filter(|_| !self.disk.full) else { return };
-        let open = files.open();
+    pub(super) fn answer_random_request(&mut self) {
+        let team = random_team(self);
+        let Some(files) = self.disk.teams.get_mut(&team).filter(|_| !self.disk.is_full) else { return };
+        let open = files.open_requests();
         let Some(request) = self.rng.choice(open) else { return };
         let answer = match self.rng.u8(0..4) {
             0 => Answer::Deny { reason: "no".to_owned() },
             _ => Answer::Approve(Approval::default()),
         };
-        files.answer(&request, &answer, AnsweredBy::Lead, self.now.wall);
+        files.add_answer(&request, &answer, AnsweredBy::Lead, self.now.wall);
         let id = request.request.id().clone();
-        self.note(|| format!("somebody answers {id}: {answer:?}"));
-        self.approves(&id, &answer);
-        self.disk.touch(&team, Part::Inbox(request.from));
+        self.log(|| format!("somebody answers {id}: {answer:?}"));
+        self.record_approval(&id, &answer);
+        self.disk.record_change(&team, TeamFile::Inbox(request.from));
     }
 
     /// Mail and tasks, from whomever.
-    pub(super) fn somebody_writes(&mut self) {
-        let team = a_team(self);
-        let Some(files) = self.disk.teams.get_mut(&team).filter(|_| !self.disk.full) else { return };
+    pub(super) fn write_random_file(&mut self) {
+        let team = random_team(self);
+        let Some(files) = self.disk.teams.get_mut(&team).filter(|_| !self.disk.is_full) else { return };
         let members: Vec<AgentName> = files.members.keys().cloned().collect();
         let member = self.rng.choice(members);
         match (self.rng.u8(0..8), member) {
             (0..=2, Some(name)) => {
                 let at = self.now.wall;
-                self.note(|| format!("a message for {name}@{team}"));
+                self.log(|| format!("a message for {name}@{team}"));
                 self.disk.send(&team, &name, &AgentName::new_unchecked("bob"), None, at);
             }
             (3..=6, member) => {
                 let owner = member.filter(|_| self.rng.u8(..) < 80);
                 let before = files.tasks.last().map(|task| task.id).filter(|_| self.rng.u8(..) < 60);
-                let id = files.task(owner, before);
-                self.note(|| format!("task {id} of {team}"));
-                self.disk.touch(&team, Part::Task(id));
+                let id = files.add_task(owner, before);
+                self.log(|| format!("task {id} of {team}"));
+                self.disk.record_change(&team, TeamFile::Task(id));
             }
-            _ => self.somebody_changes_a_task(&team),
+            _ => self.change_random_task(&team),
         }
     }
 
     /// It is handed to a member, taken away, given back, or done by somebody else.
-    fn somebody_changes_a_task(&mut self, team: &TeamName) {
+    fn change_random_task(&mut self, team: &TeamName) {
         let Some(files) = self.disk.teams.get_mut(team) else { return };
         let ids: Vec<_> = files.tasks.iter().map(|task| task.id).collect();
         let names: Vec<AgentName> = files.members.keys().cloned().collect();
         let (Some(id), name) = (self.rng.choice(ids), self.rng.choice(names)) else { return };
-        self.note(|| format!("somebody changes task {id} of {team}"));
+        self.log(|| format!("somebody changes task {id} of {team}"));
         let Some(files) = self.disk.teams.get_mut(team) else { return };
         match self.rng.u8(0..4) {
             0 => files.tasks.retain(|task| task.id != id),
-            1 => drop(files.change(id, |task| task.status = TaskStatus::Completed)),
-            2 => drop(files.change(id, |task| {
+            1 => drop(files.change_task(id, |task| task.status = TaskStatus::Completed)),
+            2 => drop(files.change_task(id, |task| {
                 (task.owner, task.metadata) = (None, None);
                 task.status = TaskStatus::Pending;
             })),
-            _ => drop(files.change(id, |task| task.owner = name)),
+            _ => drop(files.change_task(id, |task| task.owner = name)),
         }
-        self.disk.touch(team, Part::Task(id));
+        self.disk.record_change(team, TeamFile::Task(id));
     }
 
     /// Another policy, or another mode.
-    pub(super) fn set_something(&mut self, team: TeamName, name: String) -> Request {
+    pub(super) fn random_setting(&mut self, team: TeamName, name: String) -> Request {
         if self.rng.bool() {
-            return Request::SetPolicy(SetPolicyRequest { policy: self.a_policy(&team), team });
+            return Request::SetPolicy(SetPolicyRequest { policy: self.random_policy(&team), team });
         }
         let modes = [PermissionMode::Plan, PermissionMode::AcceptEdits, PermissionMode::Default];
         let mode = modes[self.rng.usize(0..modes.len())];
@@ -170,7 +174,7 @@ impl World {
     }
 
     /// Any; what was ever in force is known to the audit.
-    pub(super) fn a_policy(&mut self, team: &TeamName) -> Policy {
+    pub(super) fn random_policy(&mut self, team: &TeamName) -> Policy {
         let who = [Answers::Auto, Answers::Lead, Answers::Person];
         let policy = Policy {
             plan_approver: who[self.rng.usize(0..3)],
@@ -180,7 +184,7 @@ impl World {
                 [self.rng.usize(0..3)],
             ..Policy::default()
         };
-        self.policies.entry(team.clone()).or_default().push(policy.clone());
+        self.policy_history.entry(team.clone()).or_default().push(policy.clone());
         policy
     }
 }

@@ -1,7 +1,7 @@
 //! What people, and programs that lead, ask of the daemon.
 
-use super::clients::Asker;
-use super::world::World;
+use super::clients::CallOrigin;
+use super::simulation::Simulation;
 use protocol::control::{
     CapturePaneRequest, CreateTeamRequest, DeleteTeamRequest, LaunchArgv, Layout, MemberAddress,
     MemberSelection, Request, ResumeMembersRequest, SetLayoutRequest, ShimHello, ShutdownMembersRequest,
@@ -14,53 +14,53 @@ use protocol::turn_program::{Backend, PerTurnProgram, RestartPolicy, TurnProgram
 pub(super) const TEAMS: [&str; 2] = ["red", "blue"];
 const NAMES: [&str; 4] = ["ann", "bob", "cid", "eve"];
 
-pub(super) fn a_team(world: &mut World) -> TeamName {
+pub(super) fn random_team(world: &mut Simulation) -> TeamName {
     let team = if world.rng.u8(..) < 190 { 0 } else { 1 };
     TeamName::parse(TEAMS[team]).expect("it is a name")
 }
 
-fn a_name(world: &mut World) -> &'static str {
+fn random_name(world: &mut Simulation) -> &'static str {
     NAMES[world.rng.usize(0..NAMES.len())]
 }
 
-fn some_names(world: &mut World) -> Vec<String> {
+fn random_names(world: &mut Simulation) -> Vec<String> {
     let some = world.rng.usize(0..3);
-    (0..some).map(|_| a_name(world).to_owned()).collect()
+    (0..some).map(|_| random_name(world).to_owned()).collect()
 }
 
-pub(super) fn somebody_asks(world: &mut World) {
-    let team = a_team(world);
+pub(super) fn send_random_call(world: &mut Simulation) {
+    let team = random_team(world);
     match world.rng.u8(0..43) {
         0..=2 => {
-            let order = create(world, team);
-            world.ask(order);
+            let order = create_request(world, team);
+            world.send_call(order);
         }
         3..=5 => {
-            let name = a_name(world).to_owned();
-            let order = world.set_something(team, name);
-            world.ask(order);
+            let name = random_name(world).to_owned();
+            let order = world.random_setting(team, name);
+            world.send_call(order);
         }
         6..=18 => {
-            let order = world.order(team, None);
-            world.ask(order);
+            let order = world.spawn_request(team, None);
+            world.send_call(order);
         }
         19..=20 => {
-            let names = some_names(world);
-            world.ask(Request::Kill(MemberSelection { team, names }));
+            let names = random_names(world);
+            world.send_call(Request::Kill(MemberSelection { team, names }));
         }
         21..=23 => {
-            let order = shutdown(world, team);
-            world.ask(order);
+            let order = shutdown_request(world, team);
+            world.send_call(order);
         }
         24 => {
-            let order = delete(world, team);
-            world.ask(order);
+            let order = delete_request(world, team);
+            world.send_call(order);
         }
-        25 => world.ask(Request::SetLayout(SetLayoutRequest { team, layout: Layout::Tiled })),
+        25 => world.send_call(Request::SetLayout(SetLayoutRequest { team, layout: Layout::Tiled })),
         26..=28 => {
             let members = world.disk.teams.get(&team).into_iter().flat_map(|files| files.members.keys());
             let members: Vec<String> = members.map(ToString::to_string).collect();
-            let name = world.rng.choice(members).unwrap_or_else(|| a_name(world).to_owned());
+            let name = world.rng.choice(members).unwrap_or_else(|| random_name(world).to_owned());
             let at = MemberAddress { team: team.clone(), name: name.clone() };
             let request = match world.rng.u8(0..5) {
                 0 => Request::HidePane(at),
@@ -69,32 +69,32 @@ pub(super) fn somebody_asks(world: &mut World) {
                 3 => Request::LocatePane(at),
                 _ => Request::CapturePane(CapturePaneRequest { team, name, lines: None }),
             };
-            world.ask(request);
+            world.send_call(request);
         }
-        29 => world.ask(Request::Status),
-        30 => world.ask(Request::StatusWithScreens),
+        29 => world.send_call(Request::Status),
+        30 => world.send_call(Request::StatusWithScreens),
         31 => {
             let request = if world.rng.bool() { Request::StopDaemonAndSuspend } else { Request::StopDaemon };
-            world.ask(request);
+            world.send_call(request);
         }
         37..=38 => {
             let team = world.rng.bool().then_some(team);
-            world.ask(Request::ResumeMembers(ResumeMembersRequest { team }));
+            world.send_call(Request::ResumeMembers(ResumeMembersRequest { team }));
         }
         32..=36 => {
-            let order = worktree(world, team.clone());
-            world.ask_as(Asker::Spawner(team), None, order);
+            let order = worktree_request(world, team.clone());
+            world.send_call_as(CallOrigin::WorktreeSpawner(team), None, order);
         }
-        40..=42 => world.somebody_leads(team),
+        40..=42 => world.take_or_release_lead(team),
         _ => {
             let hello = ShimHello { spawn_id: "nobody".to_owned(), agent_pid: None, turn_status: None };
-            world.ask(Request::ConnectShim(hello));
+            world.send_call(Request::ConnectShim(hello));
         }
     }
 }
 
-pub(super) fn create(world: &mut World, team: TeamName) -> Request {
-    let policy = if world.rng.bool() { world.a_policy(&team) } else { Default::default() };
+pub(super) fn create_request(world: &mut Simulation, team: TeamName) -> Request {
+    let policy = if world.rng.bool() { world.random_policy(&team) } else { Default::default() };
     Request::CreateTeam(CreateTeamRequest {
         team,
         description: None,
@@ -107,9 +107,9 @@ pub(super) fn create(world: &mut World, team: TeamName) -> Request {
     })
 }
 
-fn shutdown(world: &mut World, team: TeamName) -> Request {
+fn shutdown_request(world: &mut Simulation, team: TeamName) -> Request {
     Request::Shutdown(ShutdownMembersRequest {
-        targets: MemberSelection { team, names: some_names(world) },
+        targets: MemberSelection { team, names: random_names(world) },
         reason: None,
         grace_ms: world.rng.u64(0..40_000),
         force: world.rng.bool(),
@@ -118,15 +118,15 @@ fn shutdown(world: &mut World, team: TeamName) -> Request {
 }
 
 /// Of some the unsaved work may go.
-fn delete(world: &mut World, team: TeamName) -> Request {
+fn delete_request(world: &mut Simulation, team: TeamName) -> Request {
     let force = world.rng.bool();
-    let all = world.disk.woods.there.keys().cloned();
+    let all = world.disk.worktrees.present.keys().cloned();
     let discard = if world.rng.u8(..) < 40 { all.collect() } else { Vec::new() };
     Request::DeleteTeam(DeleteTeamRequest { team, force, discard_worktrees: discard })
 }
 
-fn worktree(world: &mut World, team: TeamName) -> Request {
-    let name = AgentName::parse(a_name(world)).expect("it is a name");
+fn worktree_request(world: &mut Simulation, team: TeamName) -> Request {
+    let name = AgentName::parse(random_name(world)).expect("it is a name");
     let (unique, cwd) = (world.rng.bool(), "/repo/sub".into());
     Request::CreateWorktree(WorktreeRequest {
         team,
@@ -138,20 +138,20 @@ fn worktree(world: &mut World, team: TeamName) -> Request {
     })
 }
 
-impl World {
+impl Simulation {
     /// A new member, in its worktree where one was made for it.
-    pub(super) fn order(&mut self, team: TeamName, worktree: Option<&WorktreeReply>) -> Request {
+    pub(super) fn spawn_request(&mut self, team: TeamName, worktree: Option<&WorktreeReply>) -> Request {
         let name = worktree.map(|worktree| worktree.name.clone());
-        let name = name.unwrap_or_else(|| AgentName::parse(a_name(self)).expect("it is a name"));
+        let name = name.unwrap_or_else(|| AgentName::parse(random_name(self)).expect("it is a name"));
         let chain = self.next_pid().to_string();
         let backend = [Backend::Tmux, Backend::Window, Backend::InProcess][self.rng.usize(0..3)];
         let restart = if self.rng.bool() { RestartPolicy::OnFailure } else { RestartPolicy::Never };
         let dialog = if self.rng.bool() { vec!["Proceed?".to_owned()] } else { Vec::new() };
-        let mut order = plain(team, name);
+        let mut order = default_request(team, name);
         order.unique = worktree.is_none() && self.rng.bool();
         (order.backend, order.restart, order.dialog_patterns) = (backend, restart, dialog);
-        self.kind(&mut order, &chain);
-        order.env.insert(CHAIN.to_owned(), chain);
+        self.choose_delivery(&mut order, &chain);
+        order.env.insert(REQUEST_ID_VARIABLE.to_owned(), chain);
         if let Some(worktree) = worktree {
             (order.worktree, order.cwd) = (Some(worktree.path.clone()), worktree.cwd.clone());
         }
@@ -159,9 +159,9 @@ impl World {
     }
 }
 
-impl World {
+impl Simulation {
     /// How its program is run and fed, and whether it has to plan first.
-    fn kind(&mut self, order: &mut SpawnRequest, chain: &str) {
+    fn choose_delivery(&mut self, order: &mut SpawnRequest, chain: &str) {
         let feeds = [
             Delivery::Turn,
             Delivery::Turn,
@@ -192,15 +192,15 @@ impl World {
         }
         if plans {
             order.mode = Some("plan".to_owned());
-            self.planners.insert(chain.to_owned());
+            self.planning_spawns.insert(chain.to_owned());
         }
     }
 }
 
 /// In its environment an agent finds for which order it lives; all its lives have the same.
-pub(super) const CHAIN: &str = "CHAIN";
+pub(super) const REQUEST_ID_VARIABLE: &str = "CHAIN";
 
-fn plain(team: TeamName, name: AgentName) -> Box<SpawnRequest> {
+fn default_request(team: TeamName, name: AgentName) -> Box<SpawnRequest> {
     Box::new(SpawnRequest {
         team,
         name,

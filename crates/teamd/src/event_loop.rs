@@ -1,21 +1,21 @@
 //! The daemon: puts the parts together, then one loop over one event enum.
 
-use crate::act::Hands;
+use crate::act::EffectRunner;
 use crate::args::Args;
 use crate::connection::{Connections, accept};
 use crate::effect::Effect;
-use crate::event::{Event, Now};
-use crate::headless::Headless;
-use crate::instance::{self, Bound, Lock};
-use crate::life::{self, Lives};
-use crate::limits::Limits;
-use crate::lines::Lines;
-use crate::panes::{self, Home};
+use crate::event::{CoreEvent, Now};
+use crate::headless::Children;
+use crate::instance::{self, BoundSocket, InstanceLock};
+use crate::life::{self, ProcessWatcher};
+use crate::limits::SavedLimits;
+use crate::lines::WakeSockets;
+use crate::panes::{self, TmuxLocation};
 use crate::roster::{ROSTER_VERSION, Roster};
-use crate::screen::Screen;
-use crate::state::{Setting, State};
-use crate::step::{next_deadline, restart, step};
-use crate::watch::{Asked, Marks, Missed};
+use crate::screen::DaemonTerminal;
+use crate::state::{DaemonSettings, State};
+use crate::step::{handle_event, next_deadline, recover};
+use crate::watch::{Barriers, OverflowFlag, WatcherThread};
 use crate::{files, log};
 use protocol::control::LeadsFile;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -39,7 +39,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 /// # Errors
 /// What keeps it from starting.
 pub(crate) fn run(args: &Args) -> Result<(), ErrorReport> {
-    let start = Start::new(args)?;
+    let start = Startup::new(args)?;
     if args.check {
         return Ok(());
     }
@@ -50,18 +50,18 @@ pub(crate) fn run(args: &Args) -> Result<(), ErrorReport> {
 }
 
 /// Everything that is had before the loop begins.
-struct Start {
-    _lock: Lock,
+struct Startup {
+    _lock: InstanceLock,
     root: Root,
     state_dir: StateDir,
     roster: Roster,
-    setting: Setting,
-    home: Home,
-    limits: Limits,
+    settings: DaemonSettings,
+    tmux_location: TmuxLocation,
+    limits: SavedLimits,
 }
 
-impl Start {
-    fn new(args: &Args) -> Result<Start, ErrorReport> {
+impl Startup {
+    fn new(args: &Args) -> Result<Startup, ErrorReport> {
         let path = store::resolve_root_path(args.root.as_deref())?;
         let durability = args.durability.parse::<Durability>();
         let durability = durability.map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
@@ -77,76 +77,84 @@ impl Start {
         // Panes start in another directory than ours.
         let socket =
             std::path::absolute(&socket).map_err(|error| ErrorReport::from_io("find", &socket, &error))?;
-        instance::check_length(&socket)?;
-        instance::check_place(&socket)?;
-        let lock = Lock::take(&place.state_dir.join("teamd.lock"), root.path(), &socket)?;
-        instance::hold(&root)?;
+        instance::check_path_length(&socket)?;
+        instance::check_socket_directory(&socket)?;
+        let lock = InstanceLock::acquire(&place.state_dir.join("teamd.lock"), root.path(), &socket)?;
+        instance::lock_root(&root)?;
         if !args.check {
             log::start(args, &place.state_dir)?;
         }
-        let limits = Limits::before_ours();
+        let limits = SavedLimits::raise_for_daemon();
         failpoint::hit("start.locked");
         let mut roster = read_roster(&state_dir)?;
-        roster.disown_before(life::boot());
-        take_in(&root, &mut roster);
-        let_go(&root, &state_dir, &mut roster);
-        roster.recall_environments(|file| files::environment(&state_dir, file));
-        tidy(&root, &state_dir, &roster);
+        roster.invalidate_after_reboot(life::boot_id());
+        add_unknown_teams(&root, &mut roster);
+        remove_deleted_teams(&root, &state_dir, &mut roster);
+        roster.load_environments(|file| files::read_environment(&state_dir, file));
+        remove_stale_files(&root, &state_dir, &roster);
         failpoint::hit("start.tidied");
-        let setting = setting(args, &root, socket, place.state_dir)?;
-        Ok(Start { _lock: lock, root, state_dir, roster, setting, home: home(args), limits })
+        let setting = build_settings(args, &root, socket, place.state_dir)?;
+        Ok(Startup {
+            _lock: lock,
+            root,
+            state_dir,
+            roster,
+            settings: setting,
+            tmux_location: tmux_location(args),
+            limits,
+        })
     }
 
     async fn run(mut self) -> Result<(), ErrorReport> {
         let (events, mut queue) = unbounded_channel();
-        let panes = panes::start(self.home, events.clone())?;
-        self.setting.tmux_socket = panes.epoch.map(|epoch| epoch.socket_path);
-        let lines = Lines::default();
-        let (marks, missed) = (Marks::below(&self.setting.state), Missed::default());
-        let (root, told) = (self.setting.root.clone(), (lines.clone(), missed.clone(), events.clone()));
-        let watch = Asked::new(root, marks, told).start()?;
-        let tale = files::told(&self.state_dir);
+        let panes = panes::start(self.tmux_location, events.clone())?;
+        self.settings.tmux_socket = panes.epoch.map(|epoch| epoch.socket_path);
+        let lines = WakeSockets::default();
+        let (marks, missed) = (Barriers::new(&self.settings.state_dir), OverflowFlag::default());
+        let (root, told) = (self.settings.root.clone(), (lines.clone(), missed.clone(), events.clone()));
+        let watch = WatcherThread::new(root, marks, told).start()?;
+        let tale = files::read_event_log(&self.state_dir);
         let inboxes = tale.inboxes.clone();
-        let mut state = State::new(self.setting, self.roster, tale);
-        state.recall(|team, name| {
+        let mut state = State::new(self.settings, self.roster, tale);
+        state.restore_activity(|team, name| {
             self.root.team(team).ok()?.config_for_repairer().ok()?.member(name)?.is_active
         });
-        state.recall_policies(|team| policy(&self.state_dir, team));
+        state.load_policies(|team| read_policy(&self.state_dir, team));
         let (files, files_thread) = files::start(self.root, self.state_dir, inboxes, events.clone())?;
-        let lives = Lives::start(events.clone());
+        let lives = ProcessWatcher::start(events.clone());
         let lives = lives.map_err(|error| {
             ErrorReport::new(ErrorKind::Internal, format!("cannot watch processes: {error}"))
         })?;
-        let mut hands = Hands {
+        let mut hands = EffectRunner {
             connections: Connections::default(),
             files,
             panes: panes.jobs,
-            watch,
-            missed,
+            watcher: watch,
+            overflow: missed,
             events: events.clone(),
-            lines,
-            lives,
-            headless: Headless::new(self.limits),
-            unwatched: HashMap::new(),
-            screen: Screen::start(),
+            wake_sockets: lines,
+            processes: lives,
+            children: Children::new(self.limits),
+            unwatched_processes: HashMap::new(),
+            terminal: DaemonTerminal::start(),
         };
-        let (mut admitted, bound) = listen(&state.setting.socket)?;
-        signals(&events)?;
-        turn(&mut state, &mut hands, &mut queue, &mut admitted).await;
+        let (mut admitted, bound) = listen(&state.settings.socket)?;
+        watch_signals(&events)?;
+        run_event_loop(&mut state, &mut hands, &mut queue, &mut admitted).await;
         hands.connections.flush().await;
         // The socket goes with its lock. What files and panes have been given is finished; nobody waits for the watcher.
         bound.remove();
         drop(hands);
         files_thread.join().ok();
         panes.handle.join().ok();
-        state.lost.map_or(Ok(()), Err)
+        state.root_error.map_or(Ok(()), Err)
     }
 }
 
 /// Who connects from now on, and the socket to remove in the end.
-fn listen(socket: &Path) -> Result<(UnboundedReceiver<UnixStream>, Bound), ErrorReport> {
+fn listen(socket: &Path) -> Result<(UnboundedReceiver<UnixStream>, BoundSocket), ErrorReport> {
     let (admit, admitted) = unbounded_channel();
-    let (listener, bound) = instance::listen(socket)?;
+    let (listener, bound) = instance::bind(socket)?;
     let listener = tokio::net::UnixListener::from_std(listener)
         .map_err(|error| ErrorReport::new(ErrorKind::Internal, format!("cannot listen: {error}")))?;
     tokio::spawn(accept(listener, admit));
@@ -154,25 +162,25 @@ fn listen(socket: &Path) -> Result<(UnboundedReceiver<UnixStream>, Bound), Error
 }
 
 /// The loop.
-async fn turn(
+async fn run_event_loop(
     state: &mut State,
-    hands: &mut Hands,
-    queue: &mut UnboundedReceiver<Event>,
+    hands: &mut EffectRunner,
+    queue: &mut UnboundedReceiver<CoreEvent>,
     admitted: &mut UnboundedReceiver<UnixStream>,
 ) {
     let clock = Instant::now();
-    let mut effects = restart(state, now(clock));
-    let ready = EventKind::DaemonReady { pid: state.setting.pid, root: state.setting.root.clone() };
-    effects.push(Effect::of_daemon(ready));
-    if state.setting.tmux_socket.is_none() {
+    let mut effects = recover(state, read_clocks(clock));
+    let ready = EventKind::DaemonReady { pid: state.settings.pid, root: state.settings.root.clone() };
+    effects.push(Effect::log_daemon(ready));
+    if state.settings.tmux_socket.is_none() {
         let why = "there is no tmux: teammates run without panes alone, with --backend in-process";
-        effects.push(Effect::of_daemon(EventKind::Error { message: why.to_owned() }));
+        effects.push(Effect::log_daemon(EventKind::Error { message: why.to_owned() }));
     }
     let mut conn = 0;
     loop {
-        let wall = now(clock).wall;
-        let ends = effects.drain(..).any(|effect| hands.act(effect, wall).is_break());
-        hands.files.go();
+        let wall = read_clocks(clock).wall;
+        let ends = effects.drain(..).any(|effect| hands.run(effect, wall).is_break());
+        hands.files.flush();
         if ends {
             return;
         }
@@ -181,26 +189,26 @@ async fn turn(
             Some(event) = queue.recv() => event,
             Some(stream) = admitted.recv() => {
                 conn += 1;
-                hands.connections.admit(conn, stream, &hands.events);
+                hands.connections.accept_connection(conn, stream, &hands.events);
                 continue;
             }
-            () = tokio::time::sleep_until(deadline.into()) => Event::Deadline,
+            () = tokio::time::sleep_until(deadline.into()) => CoreEvent::DeadlineReached,
         };
         tracing::debug!(?event);
         match event {
-            Event::Closed { conn } => hands.connections.forget(conn),
-            Event::Overflow => hands.missed.heard(),
+            CoreEvent::ConnectionClosed { conn } => hands.connections.remove(conn),
+            CoreEvent::WatcherOverflow => hands.overflow.reset(),
             _ => {}
         }
-        effects = step(state, event, now(clock));
+        effects = handle_event(state, event, read_clocks(clock));
     }
 }
 
-fn now(clock: Instant) -> Now {
+fn read_clocks(clock: Instant) -> Now {
     Now { mono: clock.elapsed().as_millis() as u64, wall: store::now() }
 }
 
-fn signals(events: &UnboundedSender<Event>) -> Result<(), ErrorReport> {
+fn watch_signals(events: &UnboundedSender<CoreEvent>) -> Result<(), ErrorReport> {
     // Where no file may grow further (`ulimit -f`) a write shall fail. Once it is listened to, it ends nobody.
     signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).ok();
     let kinds = [
@@ -221,7 +229,7 @@ fn signals(events: &UnboundedSender<Event>) -> Result<(), ErrorReport> {
         tokio::spawn(async move {
             if stream.recv().await.is_some() {
                 said.store(true, Ordering::Relaxed);
-                events.send(Event::Signal(name)).ok();
+                events.send(CoreEvent::Signal(name)).ok();
             }
         });
     }
@@ -229,81 +237,84 @@ fn signals(events: &UnboundedSender<Event>) -> Result<(), ErrorReport> {
 }
 
 fn read_roster(state: &StateDir) -> Result<Roster, ErrorReport> {
-    let Some(bytes) = state.read(files::ROSTER).map_err(ErrorReport::from)? else {
+    let Some(bytes) = state.read(files::ROSTER_FILE).map_err(ErrorReport::from)? else {
         return Ok(Roster::default());
     };
-    let path = state.path().join(files::ROSTER);
-    let form: Form = serde_json::from_slice(&bytes).map_err(|error| unreadable(&path, &error))?;
+    let path = state.path().join(files::ROSTER_FILE);
+    let form: RosterVersion =
+        serde_json::from_slice(&bytes).map_err(|error| invalid_roster_error(&path, &error))?;
     if form.version > ROSTER_VERSION {
         let message =
             format!("cannot read {}: a newer teamd wrote it (version {})", path.display(), form.version);
         return Err(ErrorReport::new(ErrorKind::Config, message).with_help("start that teamd again"));
     }
-    serde_json::from_slice(&bytes).map_err(|error| unreadable(&path, &error))
+    serde_json::from_slice(&bytes).map_err(|error| invalid_roster_error(&path, &error))
 }
 
 /// Of a roster whose other parts may be what a later release makes of them.
 #[derive(serde::Deserialize)]
-struct Form {
+struct RosterVersion {
     version: u32,
 }
 
-fn unreadable(path: &Path, error: &serde_json::Error) -> ErrorReport {
+fn invalid_roster_error(path: &Path, error: &serde_json::Error) -> ErrorReport {
     ErrorReport::new(ErrorKind::InvalidData, format!("cannot read {}: {error}", path.display()))
         .with_help("move it aside; agents that run then are not adopted")
 }
 
 /// Teams that lie in the root and that no roster knows: made by another program, or by a teamd whose state was
 /// lost. They can be spawned into, and deleted; whoever is on them already is not ours to end.
-fn take_in(root: &Root, roster: &mut Roster) {
+fn add_unknown_teams(root: &Root, roster: &mut Roster) {
     for name in root.teams().unwrap_or_default().into_iter().filter(|name| !name.is_claude_session()) {
         let members = || {
             root.team(&name)
                 .and_then(|team| team.config_for_repairer())
                 .map_or(0, |config| config.members.len())
         };
-        roster.teams.entry(name.clone()).or_insert_with(|| members().saturating_sub(1) as u64);
+        roster.joined_counts.entry(name.clone()).or_insert_with(|| members().saturating_sub(1) as u64);
     }
 }
 
 /// Teams of which no directory is left, nor a worktree that we answer for, and nobody lives: a daemon was killed behind
 /// their deletion, which begins with the worktrees.
-fn let_go(root: &Root, state: &StateDir, roster: &mut Roster) {
-    let living = roster.agents.iter().map(|agent| &agent.team);
-    let resting = roster.resting.iter().map(|resting| &resting.comeback.order.team);
+fn remove_deleted_teams(root: &Root, state: &StateDir, roster: &mut Roster) {
+    let living = roster.records.iter().map(|agent| &agent.team);
+    let resting = roster.pending_respawns.iter().map(|resting| &resting.respawn.request.team);
     let with_members: BTreeSet<TeamName> = living.chain(resting).cloned().collect();
     let is_gone = |name: &TeamName| {
         !with_members.contains(name)
             && roster.worktrees.get(name).is_none_or(Vec::is_empty)
             && matches!(root.open_team_without_config(name), Ok(None))
     };
-    for name in roster.teams.keys().filter(|name| is_gone(name)).cloned().collect::<Vec<_>>() {
-        roster.teams.remove(&name);
+    for name in roster.joined_counts.keys().filter(|name| is_gone(name)).cloned().collect::<Vec<_>>() {
+        roster.joined_counts.remove(&name);
         roster.layouts.remove(&name);
-        let forgotten = files::forget_team(state, &name).and(root.delete_records(&name));
+        let forgotten = files::remove_team_files(state, &name).and(root.delete_records(&name));
         forgotten.unwrap_or_else(|error| tracing::warn!("{error}"));
     }
 }
 
 /// What a killed daemon left of the files that daemons alone write. Where it can't be removed it does no harm.
-fn tidy(root: &Root, state: &StateDir, roster: &Roster) {
+fn remove_stale_files(root: &Root, state: &StateDir, roster: &Roster) {
     let names = state.names().unwrap_or_default();
-    let ours = [files::ROSTER, LeadsFile::FILE_NAME, "policy-", "config-"].map(|name| format!(".{name}"));
+    let ours =
+        [files::ROSTER_FILE, LeadsFile::FILE_NAME, "policy-", "config-"].map(|name| format!(".{name}"));
     let halves =
         names.iter().filter(|name| name.contains(".tmp.") && ours.iter().any(|of| name.starts_with(of)));
     halves.for_each(|half| state.remove(half).unwrap_or_else(|error| tracing::warn!("{error}")));
-    files::drop_unknown(state, roster).unwrap_or_else(|error| tracing::warn!("{error}"));
-    let known = |file: &str| roster.agents.iter().any(|agent| files::end_record(&agent.spawn) == file);
+    files::remove_unreferenced(state, roster).unwrap_or_else(|error| tracing::warn!("{error}"));
+    let known =
+        |file: &str| roster.records.iter().any(|agent| files::exit_report_file(&agent.spawn_id) == file);
     let words = names.iter().filter(|file| file.starts_with("end-") && !known(file));
     words.for_each(|file| state.remove(file).unwrap_or_else(|error| tracing::warn!("{error}")));
-    for team in roster.teams.keys().filter_map(|name| root.team(name).ok()) {
+    for team in roster.joined_counts.keys().filter_map(|name| root.team(name).ok()) {
         let tidied = team.remove_config_temp_files().and_then(|()| team.remove_abandoned());
         tidied.unwrap_or_else(|error| tracing::warn!("{error}"));
     }
 }
 
 /// Of a team whose policy can't be read a person or the lead answers everything.
-fn policy(state: &StateDir, team: &TeamName) -> Policy {
+fn read_policy(state: &StateDir, team: &TeamName) -> Policy {
     let bytes = state.read(&Policy::file_name(team)).unwrap_or_else(|error| {
         tracing::warn!("cannot read a policy: {error}");
         None
@@ -311,20 +322,25 @@ fn policy(state: &StateDir, team: &TeamName) -> Policy {
     Policy::parse_or_default(bytes.as_deref())
 }
 
-fn setting(args: &Args, root: &Root, socket: PathBuf, state: PathBuf) -> Result<Setting, ErrorReport> {
-    Ok(Setting {
+fn build_settings(
+    args: &Args,
+    root: &Root,
+    socket: PathBuf,
+    state: PathBuf,
+) -> Result<DaemonSettings, ErrorReport> {
+    Ok(DaemonSettings {
         root: root.path().to_owned(),
         socket,
         tmux_socket: None,
-        pane_program: pane_program()?,
-        state,
+        shim_program: find_shim_program()?,
+        state_dir: state,
         pid: std::process::id(),
-        stuck_after: u64::try_from(args.stuck.as_millis()).ok().filter(|after| *after > 0),
+        no_output_after_ms: u64::try_from(args.no_output_after.as_millis()).ok().filter(|after| *after > 0),
     })
 }
 
 /// The one that came with this teamd.
-fn pane_program() -> Result<PathBuf, ErrorReport> {
+fn find_shim_program() -> Result<PathBuf, ErrorReport> {
     let missing = |why: String| {
         ErrorReport::new(ErrorKind::MissingPath, format!("cannot find teamd-pane: {why}"))
             .with_help("install it beside teamd")
@@ -334,7 +350,7 @@ fn pane_program() -> Result<PathBuf, ErrorReport> {
     if path.is_file() { Ok(path) } else { Err(missing(format!("there is no {}", path.display()))) }
 }
 
-fn home(args: &Args) -> Home {
+fn tmux_location(args: &Args) -> TmuxLocation {
     let var = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
     let inside = var("TMUX").and_then(|tmux| tmux.split(',').next().map(PathBuf::from));
     let asked = match (&args.tmux_socket, &args.tmux_name) {
@@ -344,12 +360,16 @@ fn home(args: &Args) -> Home {
     };
     let pane = var("TMUX_PANE").and_then(|pane| pane.parse().ok());
     match (asked, inside) {
-        (None, Some(socket)) => Home { address: ServerAddress::Path(socket), pane, optional: false },
-        (Some(ServerAddress::Path(path)), Some(socket)) if path == socket => {
-            Home { address: ServerAddress::Path(path), pane, optional: false }
+        (None, Some(socket)) => {
+            TmuxLocation { address: ServerAddress::Path(socket), pane, is_optional: false }
         }
-        (Some(address), _) => Home { address, pane: None, optional: false },
-        (None, None) => Home { address: ServerAddress::Name("teamd".to_owned()), pane: None, optional: true },
+        (Some(ServerAddress::Path(path)), Some(socket)) if path == socket => {
+            TmuxLocation { address: ServerAddress::Path(path), pane, is_optional: false }
+        }
+        (Some(address), _) => TmuxLocation { address, pane: None, is_optional: false },
+        (None, None) => {
+            TmuxLocation { address: ServerAddress::Name("teamd".to_owned()), pane: None, is_optional: true }
+        }
     }
 }
 
@@ -371,9 +391,9 @@ mod tests {
             state.replace(&format!("config-{team}.json"), b"{}").unwrap();
             beside.iter().for_each(|of| of.replace(&format!("{team}.jsonl"), b"").unwrap());
         }
-        let mut roster = Roster { teams: [(half.clone(), 1), (gone, 1)].into(), ..Roster::default() };
-        let_go(&root, &state, &mut roster);
-        assert_eq!(roster.teams.into_keys().collect::<Vec<_>>(), [half]);
+        let mut roster = Roster { joined_counts: [(half.clone(), 1), (gone, 1)].into(), ..Roster::default() };
+        remove_deleted_teams(&root, &state, &mut roster);
+        assert_eq!(roster.joined_counts.into_keys().collect::<Vec<_>>(), [half]);
         assert!(state.names().unwrap().contains(&"config-half.json".to_owned()));
         assert!(!state.names().unwrap().contains(&"config-gone.json".to_owned()));
         beside.iter().for_each(|of| assert_eq!(of.names().unwrap(), ["half.jsonl"]));
@@ -393,7 +413,7 @@ mod tests {
             }}]},
         }))
         .unwrap();
-        let_go(&root, &state, &mut roster);
-        assert_eq!(roster.teams.len(), 1, "and with it the next daemon's memory of the worktree");
+        remove_deleted_teams(&root, &state, &mut roster);
+        assert_eq!(roster.joined_counts.len(), 1, "and with it the next daemon's memory of the worktree");
     }
 }

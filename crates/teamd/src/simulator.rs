@@ -6,50 +6,50 @@
 //!
 //! `SEEDS=20000 cargo test -p teamd sim` runs that many (200 unless said), `SEED=7` runs that one and prints its story.
 
-mod asks;
-mod audit;
 mod clients;
+mod coverage;
 mod disk;
-mod hands;
-mod join;
-mod letters;
-mod looks;
-mod mishaps;
-mod persons;
-mod process;
-mod programs;
-mod seen;
-mod story;
+mod effect_runner;
+mod faults;
+mod hooked_programs;
+mod invariants;
+mod member_requests;
+mod processes;
+mod random_calls;
+mod scan_memory;
+mod scenario;
+mod shim;
+mod simulation;
+mod team_files;
 mod tmux;
-mod trees;
-mod turns;
-mod world;
+mod turn_agents;
+mod worktrees;
 
-use seen::Seen;
+use coverage::Coverage;
+use simulation::{LogLevel, Simulation};
 use std::any::Any;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use uuid::Uuid;
-use world::{Aloud, World};
 
 /// Seeds that have shown a fault once.
-const REGRESSIONS: &str = include_str!("sim/regressions.txt");
+const REGRESSION_SEEDS: &str = include_str!("simulator/regressions.txt");
 
 thread_local! {
-    static UUIDS: Cell<u64> = const { Cell::new(0) };
+    static UUID_COUNTER: Cell<u64> = const { Cell::new(0) };
 }
 
 /// A UUID that follows from those before: in a test nothing is left to chance.
-pub(crate) fn uuid() -> Uuid {
-    let number = UUIDS.replace(UUIDS.get() + 1);
+pub(crate) fn next_uuid() -> Uuid {
+    let number = UUID_COUNTER.replace(UUID_COUNTER.get() + 1);
     // Their order is none that anybody could rely on.
-    let (high, low) = (mixed(number), mixed(!number));
+    let (high, low) = (mix_bits(number), mix_bits(!number));
     Uuid::from_u64_pair(high, low)
 }
 
 /// Splitmix64's finish.
-fn mixed(number: u64) -> u64 {
+fn mix_bits(number: u64) -> u64 {
     let number =
         (number.wrapping_add(0x9e37_79b9_7f4a_7c15) ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -57,28 +57,29 @@ fn mixed(number: u64) -> u64 {
 }
 
 /// Of so many seeds each thing that there is must be seen.
-const ENOUGH: usize = 15_000;
+const FULL_COVERAGE_SEEDS: usize = 15_000;
 
 /// One world from its beginning to its end, and what it went through; where something did not hold, what, and the end of its
 /// story.
-fn lives(seed: u64) -> Result<Seen, String> {
-    let alone = number("SEED").is_some();
-    let (world, lived_well) = lived(World::new(seed, if alone { Aloud::All } else { Aloud::No }));
+fn run_seed(seed: u64) -> Result<Coverage, String> {
+    let alone = env_number("SEED").is_some();
+    let (world, lived_well) =
+        run_simulation(Simulation::new(seed, if alone { LogLevel::All } else { LogLevel::Off }));
     if alone {
-        println!("{}", world.tale());
+        println!("{}", world.log_text());
     }
-    let Err(what) = lived_well else { return Ok(world.seen) };
+    let Err(what) = lived_well else { return Ok(world.coverage) };
     // Once more, with somebody who writes it down: it goes the same way.
-    let (world, again) = lived(World::new(seed, Aloud::End));
+    let (world, again) = run_simulation(Simulation::new(seed, LogLevel::Tail));
     assert_eq!(again.as_ref(), Err(&what), "seed {seed} goes another way the second time");
-    Err(format!("seed {seed}: {what}\nThe end of its story:\n{}", world.tale()))
+    Err(format!("seed {seed}: {what}\nThe end of its story:\n{}", world.log_text()))
 }
 
 /// What these worlds went through, and the stories of those that failed.
-fn of_all<'a>(seeds: impl Iterator<Item = &'a u64>) -> (BTreeSet<&'static str>, Vec<String>) {
+fn run_seeds<'a>(seeds: impl Iterator<Item = &'a u64>) -> (BTreeSet<&'static str>, Vec<String>) {
     let (mut seen, mut failed) = (BTreeSet::new(), Vec::new());
     for seed in seeds {
-        match lives(*seed) {
+        match run_seed(*seed) {
             Ok(list) => seen.extend(list.0),
             Err(story) => failed.push(story),
         }
@@ -86,9 +87,9 @@ fn of_all<'a>(seeds: impl Iterator<Item = &'a u64>) -> (BTreeSet<&'static str>, 
     (seen, failed)
 }
 
-fn lived(mut world: World) -> (World, Result<(), String>) {
-    UUIDS.set(world.seed << 20);
-    let lived = catch_unwind(AssertUnwindSafe(|| story::tell(&mut world)));
+fn run_simulation(mut world: Simulation) -> (Simulation, Result<(), String>) {
+    UUID_COUNTER.set(world.seed << 20);
+    let lived = catch_unwind(AssertUnwindSafe(|| scenario::run_scenario(&mut world)));
     let what = |panic: Box<dyn Any + Send>| match panic.downcast::<String>() {
         Ok(text) => *text,
         Err(panic) => {
@@ -100,30 +101,30 @@ fn lived(mut world: World) -> (World, Result<(), String>) {
 
 /// For the table of the promises, as `tests/harness/figures.rs` has it.
 #[allow(clippy::disallowed_methods, reason = "not below ROOT")]
-fn noted(seeds: usize) {
+fn write_figures(seeds: usize) {
     let Some(directory) = std::env::var_os("FIGURES").map(std::path::PathBuf::from) else { return };
     std::fs::create_dir_all(&directory).unwrap();
     std::fs::write(directory.join("seeds.json"), format!("{{\"count\": {seeds}}}")).unwrap();
 }
 
-fn number(name: &str) -> Option<u64> {
+fn env_number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
 #[test]
 fn whatever_happens_in_whatever_order_no_promise_is_broken() {
-    let known = REGRESSIONS.lines().filter_map(|line| line.split(' ').next()?.parse().ok());
-    let first = number("FIRST").unwrap_or(0);
-    let seeds: Vec<u64> = match number("SEED") {
+    let known = REGRESSION_SEEDS.lines().filter_map(|line| line.split(' ').next()?.parse().ok());
+    let first = env_number("FIRST").unwrap_or(0);
+    let seeds: Vec<u64> = match env_number("SEED") {
         Some(seed) => vec![seed],
-        None => known.chain(first..first + number("SEEDS").unwrap_or(200)).collect(),
+        None => known.chain(first..first + env_number("SEEDS").unwrap_or(200)).collect(),
     };
     // Told below, with their stories.
     std::panic::set_hook(Box::new(|_| {}));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let (seen, failed): (BTreeSet<&str>, Vec<String>) = std::thread::scope(|scope| {
         let share = |thread: usize| seeds.iter().skip(thread).step_by(threads);
-        let run = |thread| scope.spawn(move || of_all(share(thread)));
+        let run = |thread| scope.spawn(move || run_seeds(share(thread)));
         let running: Vec<_> = (0..threads).map(run).collect();
         let (seen, failed): (Vec<_>, Vec<_>) =
             running.into_iter().map(|thread| thread.join().unwrap()).unzip();
@@ -134,9 +135,9 @@ fn whatever_happens_in_whatever_order_no_promise_is_broken() {
         eprintln!("{what}");
     }
     assert!(failed.is_empty(), "{} of {} seeds failed; the first:\n{}", failed.len(), seeds.len(), failed[0]);
-    noted(seeds.len());
-    if seeds.len() >= ENOUGH {
-        let unseen: Vec<_> = seen::all().into_iter().filter(|name| !seen.contains(name)).collect();
+    write_figures(seeds.len());
+    if seeds.len() >= FULL_COVERAGE_SEEDS {
+        let unseen: Vec<_> = coverage::all_names().into_iter().filter(|name| !seen.contains(name)).collect();
         assert!(unseen.is_empty(), "no world goes through {unseen:?}");
     }
 }

@@ -15,86 +15,93 @@ use store::{AnsweredRequest, OpenRequest, RequestScanResult};
 
 /// One entry of an inbox.
 #[derive(Debug, Clone)]
-pub(super) struct Letter {
+pub(super) struct SimulatedMessage {
     pub(super) from: AgentName,
     pub(super) payload: Option<Payload>,
-    pub(super) read: bool,
+    pub(super) is_read: bool,
     /// Its owner had it: what was not taken is not read.
-    pub(super) taken: bool,
-    pub(super) digest: u64,
+    pub(super) is_delivered: bool,
+    pub(super) id: u64,
     /// What it asks.
-    asks: Option<Box<OpenRequest>>,
+    open_request: Option<Box<OpenRequest>>,
 }
 
 /// A member's entry in config.json.
 #[derive(Debug, Clone)]
-pub(super) struct Member {
-    pub(super) life: SpawnId,
-    pub(super) born: u64,
-    pub(super) active: bool,
+pub(super) struct SimulatedMember {
+    pub(super) spawn_id: SpawnId,
+    pub(super) spawned_at: u64,
+    pub(super) is_active: bool,
     pub(super) mode: Option<String>,
 }
 
 /// See the head of this file.
 #[derive(Debug, Default)]
-pub(super) struct Files {
-    pub(super) members: BTreeMap<AgentName, Member>,
-    pub(super) inboxes: BTreeMap<AgentName, Vec<Letter>>,
+pub(super) struct SimulatedTeamFiles {
+    pub(super) members: BTreeMap<AgentName, SimulatedMember>,
+    pub(super) inboxes: BTreeMap<AgentName, Vec<SimulatedMessage>>,
     pub(super) tasks: Vec<Arc<Task>>,
     /// Answers to requests, as our own record has them.
-    pub(super) noted: BTreeMap<RequestId, (bool, AnsweredBy)>,
+    pub(super) recorded_answers: BTreeMap<RequestId, (bool, AnsweredBy)>,
     pub(super) policy: Policy,
     /// Shutdown requests that lie in members' inboxes.
-    pub(super) asked: BTreeMap<AgentName, Vec<RequestId>>,
+    pub(super) shutdown_requests: BTreeMap<AgentName, Vec<RequestId>>,
     /// What the lead's inbox says of them: a reason where it is a no.
-    pub(super) answers: BTreeMap<RequestId, (AgentName, Option<String>)>,
+    pub(super) shutdown_answers: BTreeMap<RequestId, (AgentName, Option<String>)>,
     /// Panes that are out of sight, as config.json has them.
-    pub(super) hidden: Vec<String>,
-    pub(super) letters: u64,
-    pub(super) numbers: u32,
+    pub(super) hidden_panes: Vec<String>,
+    pub(super) message_count: u64,
+    pub(super) last_task_number: u32,
 }
 
 /// How a request stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum RequestState {
     Open,
     Answered(bool, AnsweredBy),
-    TakenBack,
+    Withdrawn,
     /// Who asked is not on the team, or in another life.
-    Gone,
+    AskerGone,
 }
 
-impl Files {
-    pub(super) fn put(&mut self, to: &AgentName, from: &AgentName, payload: Option<Payload>, at: u64) {
-        self.letters += 1;
-        let asks = payload.as_ref().filter(|_| to.is_lead()).and_then(|payload| asks(from, payload, at));
-        let letter = Letter {
+impl SimulatedTeamFiles {
+    pub(super) fn add_message(
+        &mut self,
+        to: &AgentName,
+        from: &AgentName,
+        payload: Option<Payload>,
+        at: u64,
+    ) {
+        self.message_count += 1;
+        let asks =
+            payload.as_ref().filter(|_| to.is_lead()).and_then(|payload| parse_request(from, payload, at));
+        let letter = SimulatedMessage {
             from: from.clone(),
             payload,
-            read: false,
-            taken: false,
-            digest: (at << 12) + self.letters,
-            asks,
+            is_read: false,
+            is_delivered: false,
+            id: (at << 12) + self.message_count,
+            open_request: asks,
         };
         self.inboxes.entry(to.clone()).or_default().push(letter);
     }
 
-    pub(super) fn unread(&self, name: &AgentName) -> impl Iterator<Item = &Letter> {
-        self.inboxes.get(name).into_iter().flatten().filter(|letter| !letter.read)
+    pub(super) fn unread(&self, name: &AgentName) -> impl Iterator<Item = &SimulatedMessage> {
+        self.inboxes.get(name).into_iter().flatten().filter(|letter| !letter.is_read)
     }
 
     /// The owner has these.
-    pub(super) fn take(&mut self, name: &AgentName, digests: &[u64]) {
+    pub(super) fn mark_taken(&mut self, name: &AgentName, digests: &[u64]) {
         let letters = self.inboxes.get_mut(name).into_iter().flatten();
-        letters.filter(|letter| digests.contains(&letter.digest)).for_each(|letter| letter.taken = true);
+        letters.filter(|letter| digests.contains(&letter.id)).for_each(|letter| letter.is_delivered = true);
     }
 
     /// Marks them read.
-    pub(super) fn mark(&mut self, name: &AgentName, digests: &[u64]) {
+    pub(super) fn mark_read(&mut self, name: &AgentName, digests: &[u64]) {
         let letters = self.inboxes.get_mut(name).into_iter().flatten();
-        for letter in letters.filter(|letter| digests.contains(&letter.digest)) {
-            assert!(letter.taken, "marked read, and {name} never had it: {letter:?}");
-            letter.read = true;
+        for letter in letters.filter(|letter| digests.contains(&letter.id)) {
+            assert!(letter.is_delivered, "marked read, and {name} never had it: {letter:?}");
+            letter.is_read = true;
         }
     }
 
@@ -103,41 +110,41 @@ impl Files {
     /// Those in the lead's inbox.
     fn requests(&self) -> impl Iterator<Item = &OpenRequest> {
         let lead = self.inboxes.get(&AgentName::lead()).into_iter().flatten();
-        lead.filter_map(|letter| letter.asks.as_deref())
+        lead.filter_map(|letter| letter.open_request.as_deref())
     }
 
-    pub(super) fn standing(&self, request: &OpenRequest) -> Standing {
+    pub(super) fn request_state(&self, request: &OpenRequest) -> RequestState {
         let id = request.request.id();
-        if self.members.get(&request.from).is_none_or(|member| request.asked_at < member.born) {
-            return Standing::Gone;
+        if self.members.get(&request.from).is_none_or(|member| request.asked_at < member.spawned_at) {
+            return RequestState::AskerGone;
         }
-        if let Some((approved, by)) = self.noted.get(id) {
-            return Standing::Answered(*approved, *by);
+        if let Some((approved, by)) = self.recorded_answers.get(id) {
+            return RequestState::Answered(*approved, *by);
         }
         let words = self.inboxes.get(&request.from).into_iter().flatten();
         let words =
             words.filter_map(|letter| Some((&letter.from, answered_request(letter.payload.as_ref()?)?)));
         let words: Vec<_> = words.filter(|(_, (of, _))| of == id).collect();
         match words.iter().find(|(from, _)| from.is_lead()) {
-            Some((_, (_, approved))) => Standing::Answered(*approved, AnsweredBy::Lead),
-            None if words.is_empty() => Standing::Open,
-            None => Standing::TakenBack,
+            Some((_, (_, approved))) => RequestState::Answered(*approved, AnsweredBy::Lead),
+            None if words.is_empty() => RequestState::Open,
+            None => RequestState::Withdrawn,
         }
     }
 
-    pub(super) fn open(&self) -> Vec<OpenRequest> {
-        let open = self.requests().filter(|request| self.standing(request) == Standing::Open);
+    pub(super) fn open_requests(&self) -> Vec<OpenRequest> {
+        let open = self.requests().filter(|request| self.request_state(request) == RequestState::Open);
         open.cloned().collect()
     }
 
     /// What the store says of all of them.
-    pub(super) fn asking(&self) -> RequestScanResult {
+    pub(super) fn scan_requests(&self) -> RequestScanResult {
         let (mut answered, mut withdrawn, mut in_a_row) = (Vec::new(), Vec::new(), BTreeMap::new());
         for request in self.requests() {
             let (to, id) = (request.from.clone(), request.request.id().clone());
             let overlooked: &mut u32 = in_a_row.entry(to.clone()).or_default();
-            match self.standing(request) {
-                Standing::Answered(approved, by) => {
+            match self.request_state(request) {
+                RequestState::Answered(approved, by) => {
                     *overlooked =
                         if (approved, by) == (false, AnsweredBy::Timeout) { *overlooked + 1 } else { 0 };
                     answered.push(AnsweredRequest {
@@ -148,28 +155,34 @@ impl Files {
                         asked_at: request.asked_at,
                     });
                 }
-                Standing::TakenBack => withdrawn.push((to, id)),
-                Standing::Open | Standing::Gone => {}
+                RequestState::Withdrawn => withdrawn.push((to, id)),
+                RequestState::Open | RequestState::AskerGone => {}
             }
         }
         let overlooked: BTreeSet<AgentName> =
             in_a_row.into_iter().filter(|(_, count)| *count >= 2).map(|(name, _)| name).collect();
-        RequestScanResult { open: self.open(), answered, withdrawn, plans_timed_out_twice: overlooked }
+        RequestScanResult {
+            open: self.open_requests(),
+            answered,
+            withdrawn,
+            plans_timed_out_twice: overlooked,
+        }
     }
 
     /// Stores an answer, unless there is one; gives how it stood.
-    pub(super) fn answer(
+    pub(super) fn add_answer(
         &mut self,
         request: &OpenRequest,
         answer: &Answer,
         by: AnsweredBy,
         at: u64,
-    ) -> Standing {
-        let standing = self.standing(request);
-        if standing == Standing::Open {
+    ) -> RequestState {
+        let standing = self.request_state(request);
+        if standing == RequestState::Open {
             let payload = request.request.response(answer, PermissionMode::Default, at);
-            self.put(&request.from, &AgentName::lead(), Some(payload), at);
-            self.noted.insert(request.request.id().clone(), (matches!(answer, Answer::Approve(_)), by));
+            self.add_message(&request.from, &AgentName::lead(), Some(payload), at);
+            self.recorded_answers
+                .insert(request.request.id().clone(), (matches!(answer, Answer::Approve(_)), by));
         }
         standing
     }
@@ -177,9 +190,9 @@ impl Files {
     // Tasks.
 
     /// A new one.
-    pub(super) fn task(&mut self, owner: Option<AgentName>, blocked_by: Option<TaskId>) -> TaskId {
-        self.numbers += 1;
-        let id = TaskId::from_number(self.numbers).expect("it is one");
+    pub(super) fn add_task(&mut self, owner: Option<AgentName>, blocked_by: Option<TaskId>) -> TaskId {
+        self.last_task_number += 1;
+        let id = TaskId::from_number(self.last_task_number).expect("it is one");
         self.tasks.push(Arc::new(Task {
             id,
             subject: "count".to_owned(),
@@ -195,14 +208,14 @@ impl Files {
         id
     }
 
-    pub(super) fn change(&mut self, id: TaskId, change: impl FnOnce(&mut Task)) -> bool {
+    pub(super) fn change_task(&mut self, id: TaskId, change: impl FnOnce(&mut Task)) -> bool {
         let Some(task) = self.tasks.iter_mut().find(|task| task.id == id) else { return false };
         change(Arc::make_mut(task));
         true
     }
 
     /// Whether the files give it that one.
-    pub(super) fn may_take(&self, name: &AgentName, id: TaskId) -> bool {
+    pub(super) fn can_take_task(&self, name: &AgentName, id: TaskId) -> bool {
         let one = |task: &&Arc<Task>| task.id == id;
         self.tasks.iter().find(one).is_some_and(|task| {
             let hers = task.owner.as_ref() == Some(name);
@@ -228,7 +241,7 @@ impl Files {
     }
 }
 
-fn asks(from: &AgentName, payload: &Payload, at: u64) -> Option<Box<OpenRequest>> {
+fn parse_request(from: &AgentName, payload: &Payload, at: u64) -> Option<Box<OpenRequest>> {
     if !matches!(payload, Payload::PlanApprovalRequest(_) | Payload::PermissionRequest(_)) {
         return None;
     }

@@ -1,0 +1,127 @@
+//! Who asks the daemon, and what follows from its answers.
+
+use super::simulation::Simulation;
+use crate::event::{ConnId, CoreEvent};
+use protocol::control::{
+    Call, LeadProcess, PROTOCOL_VERSION, Reply, Request, Response, SetLeadRequest, WorktreeReply,
+};
+use protocol::name::TeamName;
+
+/// Whose request it is.
+#[derive(Debug, Clone)]
+pub(super) enum CallOrigin {
+    /// A person's, or a program's of whom no more is known.
+    Person,
+    /// A hook's of that program.
+    Hook(u32),
+    /// That of an agent that is run a turn at a time, by its join.
+    TurnAgent(u32),
+    /// That of a session that wants to lead, by its first process.
+    NewLead(TeamName, u32),
+    /// Somebody's who spawns a member into the worktree that they ask for.
+    WorktreeSpawner(TeamName),
+}
+
+impl Simulation {
+    /// Somebody asks.
+    pub(super) fn send_call(&mut self, request: Request) {
+        self.send_call_as(CallOrigin::Person, None, request);
+    }
+
+    /// An agent does, by its token. None where there is no daemon.
+    pub(super) fn send_call_as(
+        &mut self,
+        who: CallOrigin,
+        token: Option<String>,
+        request: Request,
+    ) -> Option<ConnId> {
+        let client = self.next_conn();
+        self.daemon.as_ref()?;
+        self.clients.insert(client, who);
+        // Some ask with a token of their own, and ask again with it.
+        let once = matches!(request, Request::Spawn(_)).then(|| format!("once-{}", client / 2));
+        let call = Call { version: PROTOCOL_VERSION, token, idempotency_key: once, request };
+        self.send_event(CoreEvent::ClientCall { client, call: Box::new(call) });
+        Some(client)
+    }
+
+    /// Something that is no request of ours.
+    pub(super) fn send_invalid_call(&mut self) {
+        let client = self.next_conn();
+        if self.daemon.is_some() {
+            self.clients.insert(client, CallOrigin::Person);
+            let version = self.rng.bool().then_some(PROTOCOL_VERSION + 1);
+            self.send_event(CoreEvent::InvalidCall { client, version, error: "no JSON".to_owned() });
+        }
+    }
+
+    /// A client does not wait any longer.
+    pub(super) fn drop_client(&mut self) {
+        let who = self.clients.iter().find(|(_, asker)| !matches!(asker, CallOrigin::Hook(_)));
+        let Some(client) = who.map(|(client, _)| *client) else { return };
+        let who = self.clients.remove(&client);
+        self.dropped_clients.insert(client);
+        self.send_event(CoreEvent::ConnectionClosed { conn: client });
+        if let Some(CallOrigin::TurnAgent(pid)) = who {
+            self.scan_files(pid);
+        }
+    }
+
+    /// Whoever asks is answered once.
+    pub(super) fn handle_reply(&mut self, client: ConnId, response: &Response) {
+        self.log(|| format!("reply to {client}: {response:?}"));
+        let asker = self.clients.remove(&client);
+        assert!(
+            asker.is_some() || self.dropped_clients.remove(&client),
+            "{client} is answered, and did not ask, or was answered already"
+        );
+        match (asker, response) {
+            (Some(CallOrigin::WorktreeSpawner(team)), Response::Done(reply)) => {
+                if let Reply::CreateWorktree(reply) = &**reply {
+                    self.spawn_in_worktree(team, reply);
+                }
+            }
+            (Some(CallOrigin::NewLead(team, pid)), Response::Done(_)) => self.start_lead(pid, team),
+            (Some(CallOrigin::TurnAgent(pid)), response) => self.handle_next_task(pid, response),
+            (Some(CallOrigin::Hook(pid)), response) => self.handle_hook_response(pid, client, response),
+            _ => {}
+        }
+    }
+
+    /// The second half of `spawn --worktree`; some are killed before it.
+    fn spawn_in_worktree(&mut self, team: TeamName, reply: &WorktreeReply) {
+        if self.rng.u8(..) < 220 {
+            let order = self.spawn_request(team, Some(reply));
+            self.send_call(order);
+        }
+    }
+
+    /// A session takes the lead of a team, or leaves it.
+    pub(super) fn take_or_release_lead(&mut self, team: TeamName) {
+        if self.rng.u8(..) < 50 {
+            return self.send_call(Request::SetLead(SetLeadRequest::Release(team)));
+        }
+        let pid = self.next_pid();
+        let (pane, tmux, session) = (None, None, None);
+        let lead = LeadProcess {
+            team: team.clone(),
+            pid,
+            start_time: 1,
+            pane,
+            tmux_socket: tmux,
+            session_id: session,
+        };
+        self.lead_processes.insert(pid);
+        self.send_call_as(CallOrigin::NewLead(team, pid), None, Request::SetLead(SetLeadRequest::Take(lead)));
+    }
+
+    /// The first process of a lead's terminal ends.
+    pub(super) fn kill_random_lead(&mut self) {
+        let leaders: Vec<u32> = self.lead_processes.iter().copied().collect();
+        if let Some(pid) = self.rng.choice(leaders) {
+            self.log(|| format!("the session of {pid} ends"));
+            self.lead_processes.remove(&pid);
+            self.end_program(pid);
+        }
+    }
+}

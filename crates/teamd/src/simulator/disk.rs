@@ -1,0 +1,441 @@
+//! What lies on the disk, and the files thread that writes it.
+
+use super::scan_memory::{ScanMemory, TeamFile, WatcherEvent};
+use super::team_files::{RequestState, SimulatedMember, SimulatedTeamFiles};
+use super::worktrees::Worktrees;
+use crate::event::CoreEvent;
+use crate::files::{
+    ConfigSnapshot, FileJob, FileResult, RegisteredMember, Registration, RosterMembers, ShutdownAnswer,
+};
+use crate::roster::{AgentRecord, Roster, SpawnId};
+use crate::step::ModeRoute;
+use protocol::control::{Activity, CreateTeamReply, CreateTeamRequest, ExitReport};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::id::{RequestId, TaskId};
+use protocol::member_request::Answer;
+use protocol::name::{AgentName, TeamName};
+use protocol::payload::{ModeSetRequest, Payload};
+use protocol::permission_mode::PermissionMode;
+use protocol::policy::{AnsweredBy, Policy};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use store::OpenRequest;
+
+/// See the head of this file.
+#[derive(Debug, Default)]
+pub(super) struct SimulatedDisk {
+    /// As it was written last.
+    pub(super) roster: Roster,
+    pub(super) teams: BTreeMap<TeamName, SimulatedTeamFiles>,
+    /// Those of Claude Code's own sessions.
+    pub(super) session_teams: BTreeMap<TeamName, SimulatedTeamFiles>,
+    /// What joins left in writing.
+    pub(super) exit_reports: BTreeMap<SpawnId, ExitReport>,
+    /// All that have ever been written to a team; somebody else may have taken them off again.
+    pub(super) registered: BTreeSet<SpawnId>,
+    /// Beside the repository, in which they all work.
+    pub(super) worktrees: Worktrees,
+    /// The environment that could not be kept last.
+    failed_environment: Option<String>,
+    /// The environments of agents.
+    pub(super) environments: BTreeMap<String, BTreeMap<String, String>>,
+    /// Which change each file has had last.
+    pub(super) versions: BTreeMap<(TeamName, TeamFile), u64>,
+    pub(super) writes: u64,
+    /// What no watcher has told yet.
+    pub(super) pending_events: VecDeque<WatcherEvent>,
+    /// Events arrive on this file system.
+    pub(super) is_reporting_changes: bool,
+    /// The event log; none where nobody keeps one, which is quicker.
+    pub(super) log: Option<Vec<String>>,
+    /// Nothing can be written.
+    pub(super) is_full: bool,
+    /// The last roster is not on it.
+    is_roster_unsaved: bool,
+}
+
+fn disk_full_error() -> ErrorReport {
+    ErrorReport::new(ErrorKind::Io, "cannot write: no space left on device")
+}
+
+impl SimulatedDisk {
+    pub(super) fn new(rng: &mut fastrand::Rng) -> SimulatedDisk {
+        SimulatedDisk {
+            is_reporting_changes: rng.u8(..) < 240,
+            log: (rng.u8(..) < 30).then(Vec::new),
+            ..SimulatedDisk::default()
+        }
+    }
+
+    /// The roster as the next daemon will find it.
+    pub(super) fn read_roster(&self) -> Roster {
+        let bytes = serde_json::to_vec(&self.roster).expect("it can be written");
+        serde_json::from_slice(&bytes).expect("it can be read")
+    }
+
+    fn check_writable(&self) -> Result<(), ErrorReport> {
+        if self.is_full { Err(disk_full_error()) } else { Ok(()) }
+    }
+
+    fn saved(&self) -> Result<(), ErrorReport> {
+        if self.is_roster_unsaved { Err(disk_full_error()) } else { Ok(()) }
+    }
+
+    fn team(&mut self, team: &TeamName) -> Result<&mut SimulatedTeamFiles, ErrorReport> {
+        let missing = || ErrorReport::new(ErrorKind::NotFound, format!("cannot find the team {team}"));
+        let teams = if team.is_claude_session() { &mut self.session_teams } else { &mut self.teams };
+        teams.get_mut(team).ok_or_else(missing)
+    }
+
+    /// What the thread does, and tells.
+    pub(super) fn run_job(&mut self, job: FileJob, looks: &mut ScanMemory, told: &mut VecDeque<CoreEvent>) {
+        match job {
+            FileJob::ProbeWatcher if self.is_reporting_changes => told.push_back(CoreEvent::ProbeSeen),
+            FileJob::RescanFiles { teams } => told.extend(looks.diff(&teams, &self.versions)),
+            FileJob::ScanTasks { team, selection: which, queries: asks } => {
+                let known = self.teams.get(&team).into_iter();
+                let members = known.flat_map(|team| team.members.keys().cloned()).collect();
+                let result = self.team(&team).map(|files| looks.scan_tasks(&team, which, &files.tasks));
+                told.push_back(CoreEvent::FileJobDone(FileResult::TasksScanned {
+                    team,
+                    members,
+                    result,
+                    asks,
+                }));
+            }
+            FileJob::ScanInbox { team, inbox, .. } => {
+                let name = AgentName::new_unchecked(&inbox);
+                let files = self.team(&team);
+                let letters = files.map(|files| files.inboxes.get(&name).map_or(&[][..], Vec::as_slice));
+                let result = letters.map(|letters| looks.scan_inbox(&team, &name, letters));
+                told.push_back(CoreEvent::FileJobDone(FileResult::InboxScanned { team, inbox, result }));
+            }
+            job => {
+                let anew = match &job {
+                    FileJob::CreateTeam { create: CreateTeamRequest { team, .. }, .. }
+                    | FileJob::DeleteTeam { team, .. } => Some(team.clone()),
+                    _ => None,
+                };
+                told.extend(self.run_plain_job(job).map(CoreEvent::FileJobDone));
+                anew.iter().for_each(|team| looks.forget_team(team));
+            }
+        }
+    }
+
+    fn run_plain_job(&mut self, job: FileJob) -> Option<FileResult> {
+        Some(match job {
+            FileJob::SaveRoster(roster) => {
+                self.is_roster_unsaved = self.is_full;
+                if !self.is_full {
+                    self.roster = roster;
+                    return None;
+                }
+                FileResult::RosterNotSaved(disk_full_error())
+            }
+            FileJob::CreateTeam { client, create, .. } => {
+                let result = self.create(&create.team, &create.policy);
+                FileResult::TeamCreated { client, policy: create.policy, result }
+            }
+            FileJob::RegisterMember { spawn, record, is_respawn: again, at } => {
+                let result = self.register(&record, again, at);
+                FileResult::MemberRegistered { spawn, result }
+            }
+            FileJob::SendShutdownRequest { spawn, team, name, request, unless_unread, .. } => {
+                let result = self
+                    .saved()
+                    .and_then(|()| self.send_shutdown_request(&team, &name, request, &unless_unread));
+                FileResult::ShutdownRequestSent { spawn, result }
+            }
+            FileJob::ReadShutdownAnswers { team, requests } => {
+                let answers = self.read_shutdown_answers(&team, &requests);
+                FileResult::ShutdownAnswers { team, answers }
+            }
+            FileJob::DeregisterMember { record } => self.deregister(&record),
+            FileJob::ReadExitReport { spawn, .. } => {
+                FileResult::ExitReportRead { ended: self.exit_reports.remove(&spawn), spawn }
+            }
+            FileJob::ScanRequests { team } => {
+                let result = self.team(&team).map(|files| files.scan_requests());
+                FileResult::RequestsScanned { team, result }
+            }
+            FileJob::WriteAnswer { team, request, answer, by, at } => {
+                let result = self.write_answer(&team, &request, &answer, by, at);
+                let (from, id) = (request.from.clone(), request.request.id().clone());
+                FileResult::AnswerWritten { team, from, request: id, result }
+            }
+            FileJob::ApplyModeChange { client, team, name, mode, route: telling, at } => {
+                let result = self.set_mode(&team, &name, mode, telling, at);
+                FileResult::ModeSet { client, change: (team, name, mode), result }
+            }
+            FileJob::SavePolicy { client, order } => {
+                let writable = self.check_writable();
+                let files = writable.and_then(|()| self.team(&order.team));
+                let result = files.map(|files| files.policy = order.policy.clone());
+                FileResult::PolicySaved { client, order, result }
+            }
+            FileJob::CheckConfig { team, members: ours } => {
+                let seen = self.check_config(&team, ours);
+                FileResult::ConfigChecked { team, snapshot: seen }
+            }
+            FileJob::WriteHiddenPanes { team, panes, reply_to: tell } => {
+                let writable = self.check_writable();
+                let files = writable.and_then(|()| self.team(&team));
+                let result = files.map(|files| files.hidden_panes = panes);
+                let (client, reply) = tell?;
+                FileResult::HiddenPanesWritten { client, reply, result }
+            }
+            FileJob::ListSessionTeams => {
+                FileResult::SessionTeamsListed { teams: self.session_teams.keys().cloned().collect() }
+            }
+            FileJob::ReadOutputTimes { logs } => {
+                FileResult::OutputTimes { written: logs.into_iter().map(|(spawn, _)| (spawn, 0)).collect() }
+            }
+            FileJob::ReplyWhenSaved { client, reply } => FileResult::ReplyReady { client, reply },
+            FileJob::AcknowledgeExit { conn } => FileResult::ExitAcknowledged { conn, result: self.saved() },
+            FileJob::ConfirmWorktreeRecorded { making } => {
+                FileResult::WorktreeRecorded { making, result: self.saved() }
+            }
+            FileJob::CheckDeletable { client, order } => {
+                FileResult::DeletableChecked { client, order, result: self.check_writable() }
+            }
+            FileJob::DeleteTeam { client, team, force: _, swept } => {
+                let result = self.check_writable();
+                if result.is_ok() {
+                    self.teams.remove(&team);
+                    self.versions.retain(|(of, _), _| *of != team);
+                }
+                FileResult::TeamDeleted { client, team, result, worktrees: swept }
+            }
+            FileJob::SaveEnvironment { file, env } => {
+                match self.is_full {
+                    true => self.failed_environment = Some(file),
+                    false => drop(self.environments.insert(file, env)),
+                }
+                return None;
+            }
+            FileJob::WriteActivity { team, name, is_active: active } => {
+                self.change_member(&team, &name, |member| member.is_active = active);
+                return None;
+            }
+            FileJob::WriteMode { team, name, mode } => {
+                self.change_member(&team, &name, |member| member.mode = Some(mode.to_string()));
+                return None;
+            }
+            FileJob::AppendEvent(line) => {
+                self.log.iter_mut().filter(|_| !self.is_full).for_each(|log| log.push(line.clone()));
+                return None;
+            }
+            FileJob::WriteLeadSession { .. }
+            | FileJob::ProbeWatcher
+            | FileJob::RescanFiles { .. }
+            | FileJob::ScanInbox { .. }
+            | FileJob::ScanTasks { .. } => return None,
+        })
+    }
+
+    fn create(&mut self, team: &TeamName, policy: &Policy) -> Result<CreateTeamReply, ErrorReport> {
+        self.check_writable()?;
+        if self.teams.contains_key(team) {
+            return Err(ErrorReport::new(
+                ErrorKind::AlreadyExists,
+                format!("cannot create {team}: it is there"),
+            ));
+        }
+        self.teams.insert(
+            team.clone(),
+            SimulatedTeamFiles { policy: policy.clone(), ..SimulatedTeamFiles::default() },
+        );
+        self.record_change(team, TeamFile::Config);
+        Ok(CreateTeamReply {
+            team_name: team.clone(),
+            team_file_path: "/root/teams".into(),
+            lead_agent_id: format!("team-lead@{team}"),
+        })
+    }
+
+    fn register(&mut self, record: &AgentRecord, again: bool, at: u64) -> Result<Registration, ErrorReport> {
+        let unkept = self.failed_environment.as_ref() == Some(&record.environment_file);
+        let writable =
+            if self.is_roster_unsaved || unkept { Err(disk_full_error()) } else { self.check_writable() };
+        writable?;
+        if let Some(tree) = &record.worktree
+            && !self.worktrees.exists(tree)
+        {
+            return Err(ErrorReport::new(ErrorKind::Refused, "cannot start it in its worktree: it is gone"));
+        }
+        let team = self.team(&record.team)?;
+        if team.members.contains_key(&record.name) {
+            return Err(ErrorReport::new(
+                ErrorKind::AlreadyExists,
+                format!("cannot spawn {}: it is on the team", record.name),
+            ));
+        }
+        if !again {
+            team.inboxes.remove(&record.name);
+            if !record.prompt.is_empty() {
+                team.add_message(&record.name, &AgentName::lead(), None, at);
+            }
+        }
+        let (life, mode) = (record.spawn_id.clone(), record.mode.clone());
+        team.members.insert(
+            record.name.clone(),
+            SimulatedMember { spawn_id: life, spawned_at: record.spawned_at, is_active: true, mode },
+        );
+        self.registered.insert(record.spawn_id.clone());
+        self.record_change(&record.team, TeamFile::Inbox(record.name.clone()));
+        self.record_change(&record.team, TeamFile::Config);
+        Ok(Registration {
+            tracking_task: TaskId::parse("1").expect("it is one"),
+            lead_session: "s".to_owned(),
+        })
+    }
+
+    fn write_answer(
+        &mut self,
+        team: &TeamName,
+        request: &OpenRequest,
+        answer: &Answer,
+        by: AnsweredBy,
+        at: u64,
+    ) -> Result<(), ErrorReport> {
+        self.check_writable()?;
+        match self.team(team)?.add_answer(request, answer, by, at) {
+            RequestState::Open => {
+                self.record_change(team, TeamFile::Inbox(request.from.clone()));
+                Ok(())
+            }
+            RequestState::Answered(..) => Err(ErrorReport::new(ErrorKind::AlreadyExists, "it was answered")),
+            RequestState::Withdrawn | RequestState::AskerGone => {
+                Err(ErrorReport::new(ErrorKind::NotFound, "nobody waits for it"))
+            }
+        }
+    }
+
+    fn set_mode(
+        &mut self,
+        team: &TeamName,
+        name: &AgentName,
+        mode: PermissionMode,
+        telling: ModeRoute,
+        at: u64,
+    ) -> Result<(), ErrorReport> {
+        self.check_writable()?;
+        self.team(team)?;
+        if telling == ModeRoute::ByMessage {
+            let request = ModeSetRequest { mode: mode.to_string(), from: AgentName::lead().to_string() };
+            self.send(team, name, &AgentName::lead(), Some(Payload::ModeSetRequest(request)), at);
+        }
+        Ok(())
+    }
+
+    /// Stores a message, if it can be; whether it could.
+    pub(super) fn send(
+        &mut self,
+        team: &TeamName,
+        to: &AgentName,
+        from: &AgentName,
+        payload: Option<Payload>,
+        at: u64,
+    ) -> bool {
+        let Some(files) = self.teams.get_mut(team).filter(|_| !self.is_full) else { return false };
+        files.add_message(to, from, payload, at);
+        self.record_change(team, TeamFile::Inbox(to.clone()));
+        true
+    }
+
+    /// Changes an entry of config.json.
+    pub(super) fn change_member(
+        &mut self,
+        team: &TeamName,
+        name: &AgentName,
+        change: impl FnOnce(&mut SimulatedMember),
+    ) {
+        let files = self.teams.get_mut(team).filter(|_| !self.is_full);
+        if let Some(member) = files.and_then(|files| files.members.get_mut(name)) {
+            change(member);
+            self.record_change(team, TeamFile::Config);
+        }
+    }
+
+    fn send_shutdown_request(
+        &mut self,
+        team: &TeamName,
+        name: &AgentName,
+        request: RequestId,
+        unless: &[RequestId],
+    ) -> Result<(), ErrorReport> {
+        self.check_writable()?;
+        let inbox = self.team(team)?.shutdown_requests.entry(name.clone()).or_default();
+        if !inbox.iter().any(|request| unless.contains(request)) {
+            inbox.push(request);
+            self.record_change(team, TeamFile::Inbox(name.clone()));
+        }
+        Ok(())
+    }
+
+    fn read_shutdown_answers(
+        &mut self,
+        team: &TeamName,
+        requests: &[RequestId],
+    ) -> Result<Vec<ShutdownAnswer>, ErrorReport> {
+        let files = self.team(team)?;
+        let of = |request: &RequestId| {
+            let (from, rejected) = files.shutdown_answers.get(request)?.clone();
+            Some(ShutdownAnswer { request: request.clone(), from, rejection_reason: rejected })
+        };
+        Ok(requests.iter().filter_map(of).collect())
+    }
+
+    fn deregister(&mut self, record: &AgentRecord) -> FileResult {
+        let spawn = record.spawn_id.clone();
+        if self.is_full || self.is_roster_unsaved {
+            return FileResult::MemberDeregistered {
+                spawn,
+                is_approved: false,
+                error: Some(disk_full_error()),
+            };
+        }
+        let mut approved = false;
+        if let Some(team) = self.teams.get_mut(&record.team) {
+            team.members.retain(|_, member| member.spawn_id != spawn);
+            approved = record
+                .shutdown_requests
+                .iter()
+                .any(|id| matches!(team.shutdown_answers.get(id), Some((_, None))));
+            team.shutdown_requests.remove(&record.name);
+            self.record_change(&record.team, TeamFile::Config);
+        }
+        self.exit_reports.remove(&spawn);
+        FileResult::MemberDeregistered { spawn, is_approved: approved, error: None }
+    }
+
+    /// What a foreign writer dropped comes back; then what config.json says.
+    fn check_config(&mut self, name: &TeamName, ours: RosterMembers) -> ConfigSnapshot {
+        let Some(team) = self.teams.get_mut(name) else { return ConfigSnapshot::default() };
+        let missing = ours.registered.into_iter().filter(|_| !self.is_full);
+        let missing: Vec<_> =
+            missing.filter(|living| !team.members.contains_key(&living.record.name)).collect();
+        for RegisteredMember { record, activity } in &missing {
+            let (life, mode) = (record.spawn_id.clone(), record.mode.clone());
+            let member = SimulatedMember {
+                spawn_id: life,
+                spawned_at: record.spawned_at,
+                is_active: *activity == Activity::Active,
+                mode,
+            };
+            team.members.insert(record.name.clone(), member);
+        }
+        let active = team.members.iter().map(|(name, member)| (name.clone(), member.is_active)).collect();
+        let modes =
+            team.members.iter().filter_map(|(name, member)| Some((name.clone(), member.mode.clone()?)));
+        let seen = ConfigSnapshot {
+            activities: active,
+            modes: modes.collect(),
+            repaired: None,
+            has_restored_members: !missing.is_empty(),
+        };
+        if !missing.is_empty() {
+            self.record_change(name, TeamFile::Config);
+        }
+        seen
+    }
+}

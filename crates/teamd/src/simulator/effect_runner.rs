@@ -1,0 +1,130 @@
+//! What the step function wants done, done in the made-up world.
+
+use super::shim::{ShimStage, SimulatedShim};
+use super::simulation::Simulation;
+use crate::effect::Effect;
+use crate::event::CoreEvent;
+use crate::files::{FileJob, collect_batch};
+use crate::watch::WatchCommand;
+use std::collections::VecDeque;
+
+impl Simulation {
+    /// Carries out effects, in order.
+    pub(super) fn run_effects(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            self.coverage.record_effect(&effect);
+            if matches!(effect, Effect::Exit) {
+                return self.stop_daemon();
+            }
+            self.run_effect(effect);
+        }
+    }
+
+    fn run_effect(&mut self, effect: Effect) {
+        match effect {
+            Effect::Reply { client, response } => self.handle_reply(client, &response),
+            Effect::SendToShim { conn, message: word } => {
+                let join = self.shims.values_mut().find(|join| join.conn == Some(conn) && join.is_alive());
+                join.into_iter().for_each(|join| join.inbox.push_back(word.clone()));
+            }
+            Effect::CloseConnection { conn } => {
+                self.shims
+                    .values_mut()
+                    .filter(|join| join.conn == Some(conn))
+                    .for_each(|join| join.conn = None);
+            }
+            Effect::SuperviseShim { spawn, process, .. } => {
+                self.daemon.iter_mut().for_each(|daemon| {
+                    daemon.wake_sockets.insert(spawn.clone());
+                });
+                self.run_effect(Effect::WatchProcess { spawn, process });
+            }
+            Effect::WatchProcess { spawn, process } => {
+                let join = self.shims.get(&process.pid).is_some_and(SimulatedShim::is_alive);
+                let lives = join || self.lead_processes.contains(&process.pid);
+                let Some(daemon) = &mut self.daemon else { return };
+                match lives {
+                    true => drop(daemon.watched.insert(spawn, process.pid)),
+                    false => daemon.events.push_back(CoreEvent::ProcessDied { spawn }),
+                }
+            }
+            Effect::KillShim { spawn } => {
+                let lives = |join: &SimulatedShim| join.spawn == spawn && join.is_alive();
+                let pid = self.shims.iter().find(|(_, join)| lives(join)).map(|(pid, _)| *pid);
+                pid.into_iter().for_each(|pid| self.exit(pid));
+            }
+            Effect::CloseHandles { spawn } => {
+                if let Some(daemon) = &mut self.daemon {
+                    daemon.watched.remove(&spawn);
+                    daemon.wake_sockets.remove(&spawn);
+                }
+            }
+            Effect::CreateBarrier { mark } => self.send_to_watcher(WatchCommand::CreateBarrier(mark)),
+            Effect::File(job) => {
+                if let Some(daemon) = &mut self.daemon {
+                    push_file_job(&mut daemon.files, job);
+                }
+            }
+            Effect::Pane(job) => {
+                if let Some(daemon) = &mut self.daemon {
+                    daemon.panes.push_back(job);
+                }
+            }
+            Effect::Worktree(job) => {
+                if let Some(daemon) = &mut self.daemon {
+                    daemon.worktrees.push_back(job);
+                }
+            }
+            Effect::StartShim { spawn, .. } => {
+                let (pid, mono) = (self.next_pid(), self.now.mono);
+                self.shims.insert(pid, SimulatedShim::new(spawn.clone(), None, mono));
+                self.send_event(CoreEvent::ShimStarted { spawn, result: Ok(pid) });
+            }
+            Effect::ShowNotice { .. } => {}
+            Effect::WatchRoot => self.send_to_watcher(WatchCommand::WatchRoot),
+            Effect::WatchTeam { team } => self.send_to_watcher(WatchCommand::WatchTeam(team)),
+            Effect::ConfirmWatches { is_probe: probe } => {
+                self.send_to_watcher(WatchCommand::ConfirmWatches { is_probe: probe })
+            }
+            Effect::UnwatchTeam { team } => self.send_to_watcher(WatchCommand::UnwatchTeam(team)),
+            Effect::Log(event) if self.disk.log.is_some() => {
+                let line = serde_json::to_string(&event).expect("it can be written");
+                self.run_effect(Effect::File(FileJob::AppendEvent(line)));
+            }
+            Effect::WakeAgent { spawn, is_already_woken: false } => {
+                let line = self.daemon.as_ref().is_some_and(|daemon| daemon.wake_sockets.contains(&spawn));
+                let hers = self.shims.values_mut().filter(|join| line && join.spawn == spawn);
+                hers.filter_map(|join| join.turn_agent.as_mut()).for_each(|turner| turner.is_awake = true);
+            }
+            Effect::WakeAgent { is_already_woken: true, .. }
+            | Effect::RetryProcessWatches
+            | Effect::Log(_)
+            | Effect::Exit => {}
+        }
+    }
+
+    pub(super) fn running_shims(&self) -> impl Iterator<Item = (&u32, &SimulatedShim)> {
+        self.shims.iter().filter(|(_, join)| matches!(join.stage, ShimStage::Running { .. }))
+    }
+}
+
+/// As the thread takes them: what it does in one change stands together, and ahead of it what is aside of that.
+pub(super) fn collect_next_batch(files: &mut VecDeque<FileJob>) {
+    let Some(first) = files.pop_front() else { return };
+    let mut ahead = Vec::new();
+    let next_if = |is_wanted: &dyn Fn(&FileJob) -> bool| match files.front() {
+        Some(job) if is_wanted(job) => files.pop_front(),
+        _ => None,
+    };
+    let together = collect_batch(first, next_if, |aside| ahead.push(aside));
+    ahead.into_iter().chain(together).rev().for_each(|job| files.push_front(job));
+}
+
+/// As [`crate::files::Jobs`] does: of rosters that wait the newest, in the place of the oldest.
+fn push_file_job(files: &mut VecDeque<FileJob>, job: FileJob) {
+    let waiting = files.iter_mut().find(|waiting| matches!(waiting, FileJob::SaveRoster(_)));
+    match (waiting, job) {
+        (Some(waiting), newest @ FileJob::SaveRoster(_)) => *waiting = newest,
+        (_, job) => files.push_back(job),
+    }
+}

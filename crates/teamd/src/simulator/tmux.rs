@@ -1,0 +1,194 @@
+//! A tmux server that can die, and one that comes after it and gives the same numbers to strangers.
+
+use crate::event::CoreEvent;
+use crate::panes::{DialogPane, PaneJob, PanePresence, PaneResult, PaneVisibility};
+use crate::roster::SpawnId;
+use crate::step::OpenedPane;
+use protocol::control::{CapturePaneReply, Reply};
+use protocol::error::{ErrorKind, ErrorReport};
+use std::collections::{BTreeMap, BTreeSet};
+use tmux::{PaneId, PaneTag};
+
+/// Whose a pane is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum PaneOwner {
+    /// With the pid of the join in it.
+    Teamd(SpawnId, u32),
+    Foreign,
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(super) struct SimulatedTmux {
+    /// The server's pid; a new one with each server.
+    pub(super) server: u32,
+    pub(super) panes: BTreeMap<u32, PaneOwner>,
+    /// Those out of sight.
+    pub(super) hidden: BTreeSet<u32>,
+    next: u32,
+    /// It answers nothing.
+    pub(super) is_hung: bool,
+}
+
+/// What of a job concerns the processes in the panes.
+#[derive(Debug)]
+pub(super) enum PaneJobOutcome {
+    Nothing,
+    /// A join is to be started, which goes by this pid, in this pane.
+    Started {
+        spawn: SpawnId,
+        pid: u32,
+        pane: u32,
+    },
+    /// The pane of this join is closed.
+    Closed(u32),
+}
+
+fn timeout_error() -> ErrorReport {
+    ErrorReport::new(ErrorKind::Timeout, "cannot ask tmux: it does not answer")
+}
+
+fn not_owned_error() -> ErrorReport {
+    ErrorReport::new(ErrorKind::NotFound, "cannot find its pane")
+}
+
+impl SimulatedTmux {
+    pub(super) fn new() -> SimulatedTmux {
+        SimulatedTmux {
+            server: 100,
+            panes: BTreeMap::new(),
+            hidden: BTreeSet::new(),
+            next: 0,
+            is_hung: false,
+        }
+    }
+
+    pub(super) fn epoch(&self) -> String {
+        format!("{}:1:/tmp/tmux", self.server)
+    }
+
+    /// The server dies, and another takes its place, with panes of strangers under the first numbers.
+    pub(super) fn restart(&mut self, strangers: u32) {
+        self.server += 1;
+        self.panes = (0..strangers).map(|pane| (pane, PaneOwner::Foreign)).collect();
+        self.hidden.clear();
+        self.next = strangers;
+    }
+
+    /// A person opens a pane.
+    pub(super) fn open_foreign_pane(&mut self) {
+        self.panes.insert(self.next, PaneOwner::Foreign);
+        self.next += 1;
+    }
+
+    /// The guard of the real one: nothing is done to a pane that has another owner.
+    fn is_owned(&self, pane: u32, owner: &PaneTag) -> bool {
+        matches!(self.panes.get(&pane), Some(PaneOwner::Teamd(spawn, _)) if spawn.pane_tag() == *owner)
+    }
+
+    /// What the panes thread does, and tells; `pid` is for a join that it starts.
+    pub(super) fn run_job(&mut self, job: PaneJob, pid: u32) -> (Option<CoreEvent>, PaneJobOutcome) {
+        let mut outcome = PaneJobOutcome::Nothing;
+        let hangs = self.is_hung;
+        let answer = || if hangs { Err(timeout_error()) } else { Ok(()) };
+        let done = match job {
+            PaneJob::OpenPane(opening) => match (opening.spawn, answer()) {
+                (spawn, Err(fault)) => PaneResult::PaneOpened { spawn, result: Err(fault) },
+                (spawn, Ok(())) => {
+                    let pane = self.next;
+                    self.next += 1;
+                    self.panes.insert(pane, PaneOwner::Teamd(spawn.clone(), pid));
+                    outcome = PaneJobOutcome::Started { spawn: spawn.clone(), pid, pane };
+                    PaneResult::PaneOpened { spawn, result: Ok(self.opened_pane(pane, pid)) }
+                }
+            },
+            PaneJob::InspectPane { spawn, pane } => {
+                PaneResult::PaneInspected { spawn, seen: self.inspect(&pane.server_epoch, &pane.id) }
+            }
+            PaneJob::ClosePane { spawn, pane, owner, .. } => {
+                assert_eq!(
+                    owner,
+                    spawn.pane_tag(),
+                    "a pane is closed in the name of the one it was made for"
+                );
+                let left = answer().err();
+                let pane = pane_number(&pane.to_string());
+                if left.is_none()
+                    && self.is_owned(pane, &owner)
+                    && let Some(PaneOwner::Teamd(_, join)) = self.panes.remove(&pane)
+                {
+                    outcome = PaneJobOutcome::Closed(join);
+                }
+                PaneResult::PaneClosed { spawn, error: left }
+            }
+            PaneJob::MovePane { client, spawn, pane, owner, visibility: sight, .. } => {
+                let result = answer().and_then(|()| self.put(pane_number(&pane.to_string()), &owner, sight));
+                PaneResult::PaneMoved { client, spawn, sight, result }
+            }
+            PaneJob::ApplyLayout { client, team, layout, .. } => {
+                PaneResult::LayoutApplied { client, team, layout, result: answer().map(|()| 1) }
+            }
+            PaneJob::TypeKeys { client, pane, owner, .. } => {
+                let ours = self.is_owned(pane_number(&pane.to_string()), &owner);
+                let typed = || if ours { Ok(Reply::Ack) } else { Err(not_owned_error()) };
+                PaneResult::KeysTyped { client, result: answer().and_then(|()| typed()) }
+            }
+            PaneJob::CapturePane { client, .. } => PaneResult::PaneCaptured {
+                client,
+                result: answer().map(|()| CapturePaneReply { screen: "$".to_owned() }),
+            },
+            PaneJob::FindDialogs { panes } => {
+                let there = |it: &DialogPane| {
+                    !self.is_hung && self.panes.contains_key(&pane_number(&it.pane.to_string()))
+                };
+                let open = panes.into_iter().filter(there).map(|it| (it.spawn, true)).collect();
+                PaneResult::DialogsFound { open }
+            }
+            PaneJob::CheckHiddenPanes { panes } => {
+                let seen = |(_, pane, owner): &(SpawnId, PaneId, PaneTag)| {
+                    let pane = pane_number(&pane.to_string());
+                    !self.is_hung && self.is_owned(pane, owner) && !self.hidden.contains(&pane)
+                };
+                PaneResult::PanesVisible {
+                    spawns: panes.into_iter().filter(seen).map(|(spawn, ..)| spawn).collect(),
+                }
+            }
+            PaneJob::NotifyAttached { text, .. } => PaneResult::AttachedNotified { unseen: Some(text) },
+            PaneJob::SetLabel { .. } => return (None, outcome),
+        };
+        (Some(CoreEvent::PaneJobDone(done)), outcome)
+    }
+
+    fn put(&mut self, pane: u32, owner: &PaneTag, sight: PaneVisibility) -> Result<(), ErrorReport> {
+        if !self.is_owned(pane, owner) {
+            return Err(not_owned_error());
+        }
+        match sight {
+            PaneVisibility::Hidden => self.hidden.insert(pane),
+            PaneVisibility::Shown => self.hidden.remove(&pane),
+        };
+        Ok(())
+    }
+
+    fn opened_pane(&self, pane: u32, pid: u32) -> OpenedPane {
+        OpenedPane {
+            pane: format!("%{pane}").parse().expect("it is one"),
+            window: "@0".parse().expect("it is one"),
+            epoch: self.epoch().parse().expect("it is one"),
+            pid,
+        }
+    }
+
+    fn inspect(&self, epoch: &str, pane: &str) -> PanePresence {
+        match () {
+            () if self.is_hung => PanePresence::Unknown,
+            () if epoch != self.epoch() => PanePresence::ServerGone,
+            () if self.panes.contains_key(&pane_number(pane)) => PanePresence::Present,
+            () => PanePresence::Absent,
+        }
+    }
+}
+
+fn pane_number(pane: &str) -> u32 {
+    pane.trim_start_matches('%').parse().expect("a pane's number")
+}

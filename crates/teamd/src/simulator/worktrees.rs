@@ -1,0 +1,221 @@
+//! Worktrees on the disk, and git, whose jobs end in any order and go on when the daemon is killed.
+
+use super::disk::SimulatedDisk;
+use super::simulation::Simulation;
+use crate::event::CoreEvent;
+use crate::roster::MemberWorktree;
+use crate::worktrees::{WorktreeCreation, WorktreeJob, WorktreeResult};
+use protocol::control::{DeleteTeamRequest, RemovedWorktrees, TrashedWorktree};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::name::{AgentName, TeamName};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
+use worktree::{WorktreeOptions, WorktreeProposal, WorktreeRecord};
+
+/// A directory beside the repository.
+#[derive(Debug)]
+pub(super) struct SimulatedWorktree {
+    pub(super) record: WorktreeRecord,
+    /// Git has filled it.
+    pub(super) is_filled: bool,
+    /// There is work in it that is nowhere else.
+    pub(super) has_unsaved_work: bool,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Worktrees {
+    pub(super) present: BTreeMap<PathBuf, SimulatedWorktree>,
+    /// What was in those that were discarded.
+    pub(super) trash: BTreeSet<u64>,
+    inodes: u64,
+}
+
+fn refused_error(message: &str) -> ErrorReport {
+    ErrorReport::new(ErrorKind::Refused, message)
+}
+
+impl Worktrees {
+    pub(super) fn exists(&self, tree: &WorktreeRecord) -> bool {
+        self.present.get(&tree.path).is_some_and(|wood| wood.is_filled && wood.record == *tree)
+    }
+
+    fn propose_worktree(&mut self, wanted: &WorktreeOptions) -> WorktreeProposal {
+        let (within, cwd) = (PathBuf::from("sub"), wanted.cwd.clone());
+        if let Some(tree) = wanted.previous.iter().find(|tree| self.exists(tree)) {
+            return WorktreeProposal { record: tree.clone(), exists: true, subdirectory: within, cwd };
+        }
+        self.inodes += 1;
+        let path = (1..).map(|n| PathBuf::from(format!("/repo.worktrees/{}-{n}", wanted.name)));
+        let path = path.into_iter().find(|path| !self.present.contains_key(path)).expect("there is a next");
+        let tree = WorktreeRecord {
+            path: path.clone(),
+            branch: wanted.default_branch.clone(),
+            branch_created: true,
+            common_git_dir: "/repo/.git".into(),
+            base_commit: "0".into(),
+            inode: self.inodes,
+        };
+        self.present.insert(
+            path,
+            SimulatedWorktree { record: tree.clone(), is_filled: false, has_unsaved_work: false },
+        );
+        WorktreeProposal { record: tree, exists: false, subdirectory: within, cwd }
+    }
+
+    fn fill_worktree(&mut self, tree: &WorktreeRecord) -> Result<PathBuf, ErrorReport> {
+        let wood = self.present.get_mut(&tree.path).filter(|wood| wood.record == *tree);
+        let wood = wood.ok_or_else(|| refused_error("somebody has removed it"))?;
+        wood.is_filled = true;
+        Ok(tree.path.join("sub"))
+    }
+
+    /// Those that would be lost.
+    fn has_unsaved(&self, order: &DeleteTeamRequest, grounds: &[MemberWorktree]) -> bool {
+        let lost = |ground: &&MemberWorktree| {
+            let wood = self.present.get(&ground.record.path).filter(|wood| wood.record == ground.record);
+            wood.is_some_and(|wood| wood.has_unsaved_work)
+                && !order.discard_worktrees.contains(&ground.record.path)
+        };
+        grounds.iter().any(|ground| lost(&ground))
+    }
+
+    /// All are looked at before the first is touched; it may fail after `so_many`.
+    fn remove_all(
+        &mut self,
+        order: &DeleteTeamRequest,
+        grounds: &[MemberWorktree],
+        so_many: usize,
+        swept: &mut RemovedWorktrees,
+    ) -> Result<(), ErrorReport> {
+        if self.has_unsaved(order, grounds) {
+            return Err(refused_error("there is unsaved work"));
+        }
+        for (n, ground) in grounds.iter().enumerate() {
+            let path = ground.record.path.clone();
+            if n >= so_many {
+                return Err(refused_error("git does not answer"));
+            }
+            match self.present.get(&path) {
+                None => swept.missing.push(path),
+                Some(wood) if wood.record != ground.record => swept.kept.push("it is another".to_owned()),
+                Some(wood) => {
+                    match wood.has_unsaved_work {
+                        true => {
+                            assert!(
+                                order.discard_worktrees.contains(&path),
+                                "unsaved work in {path:?} goes, and nobody said so"
+                            );
+                            self.trash.insert(wood.record.inode);
+                            swept.trashed.push(TrashedWorktree {
+                                path: path.clone(),
+                                trash_dir: "/state/trash/1".into(),
+                            });
+                        }
+                        false => swept.removed.push(path.clone()),
+                    }
+                    self.present.remove(&path);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl SimulatedDisk {
+    fn apply_worktree_job(&mut self, rng: &mut fastrand::Rng, job: WorktreeJob) -> WorktreeResult {
+        let fails = rng.u8(..) < 30;
+        match job {
+            WorktreeJob::Propose { client, team, name, wanted, surroundings } => {
+                let making = |plan| {
+                    let (team, name) = (team.clone(), name.clone());
+                    Box::new(WorktreeCreation { client, team, name, proposal: plan, surroundings })
+                };
+                let result = if fails {
+                    Err(refused_error("no repository"))
+                } else {
+                    Ok(making(self.worktrees.propose_worktree(&wanted)))
+                };
+                WorktreeResult::Proposed { client, team, name, result }
+            }
+            WorktreeJob::Fill(making) => {
+                self.check_recorded(&making.team, &making.name, &making.proposal.record);
+                let result = if fails {
+                    Err(refused_error("a filter fails"))
+                } else {
+                    self.worktrees.fill_worktree(&making.proposal.record)
+                };
+                if fails && !making.proposal.exists && rng.bool() {
+                    self.worktrees.present.remove(&making.proposal.record.path);
+                }
+                let is_there = self.worktrees.present.contains_key(&making.proposal.record.path);
+                WorktreeResult::Filled { making, result, is_present: is_there }
+            }
+            WorktreeJob::CheckUnsaved { client, order, worktrees: grounds, .. } => {
+                let result = if self.worktrees.has_unsaved(&order, &grounds) {
+                    Err(refused_error("unsaved work"))
+                } else {
+                    Ok(())
+                };
+                WorktreeResult::UnsavedChecked { client, order, result }
+            }
+            WorktreeJob::RemoveAll { client, order, grounds, .. } => {
+                let (so_many, mut swept) =
+                    (if fails { rng.usize(0..2) } else { usize::MAX }, RemovedWorktrees::default());
+                let result = self.worktrees.remove_all(&order, &grounds, so_many, &mut swept);
+                WorktreeResult::RemovedAll { client, order, swept, result }
+            }
+        }
+    }
+
+    /// Nothing of ours is filled that the roster on the disk does not name.
+    fn check_recorded(&self, team: &TeamName, name: &AgentName, tree: &WorktreeRecord) {
+        let grounds = self.roster.worktrees.get(team).into_iter().flatten();
+        let mut hers = grounds.filter(|ground| ground.member == *name);
+        assert!(
+            hers.any(|ground| ground.record == *tree),
+            "git fills {}, and no roster names it",
+            tree.path.display()
+        );
+    }
+}
+
+impl Simulation {
+    /// One of git's jobs ends, whichever.
+    pub(super) fn run_worktree_job(&mut self) {
+        let Some(daemon) = &mut self.daemon else { return };
+        let at = self.rng.usize(0..daemon.worktrees.len());
+        let Some(job) = daemon.worktrees.remove(at) else { return };
+        let line = if self.is_quiet() { String::new() } else { format!("git: {job:?}") };
+        let done = self.disk.apply_worktree_job(&mut self.rng, job);
+        self.log(|| line);
+        self.send_event(CoreEvent::WorktreeJobDone(done));
+    }
+
+    /// The daemon was killed: git is another process, and what looks or removes is a thread of the dead one's.
+    pub(super) fn finish_after_kill(&mut self, jobs: VecDeque<WorktreeJob>) {
+        for job in jobs {
+            if self.rng.bool() {
+                self.disk.apply_worktree_job(&mut self.rng, job);
+            }
+        }
+    }
+
+    /// Somebody works in one, commits what is in it, or removes it by hand.
+    pub(super) fn change_random_worktree(&mut self) {
+        let paths: Vec<PathBuf> = self.disk.worktrees.present.keys().cloned().collect();
+        let Some(path) = self.rng.choice(paths) else { return };
+        self.log(|| format!("somebody is at work in {}", path.display()));
+        match self.rng.u8(0..8) {
+            0 => drop(self.disk.worktrees.present.remove(&path)),
+            1..=4 => self.set_unsaved(&path, true),
+            _ => self.set_unsaved(&path, false),
+        }
+    }
+
+    fn set_unsaved(&mut self, path: &Path, unsaved: bool) {
+        if let Some(wood) = self.disk.worktrees.present.get_mut(path).filter(|wood| wood.is_filled) {
+            wood.has_unsaved_work = unsaved;
+        }
+    }
+}
