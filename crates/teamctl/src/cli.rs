@@ -1,9 +1,9 @@
 //! What the user may type. The doc comments are the help texts and the man pages.
 
 #[cfg(test)]
-mod examples;
+mod help_tests;
 
-use crate::verbs;
+use crate::commands;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -18,57 +18,57 @@ use std::path::PathBuf;
     max_term_width = 100,
     after_help = "Examples:\n  teamctl run survey.toml\n  teamctl up\n  teamctl create survey\n  teamctl spawn ann --agent worker\n  teamctl help spawn"
 )]
-pub(crate) struct Line<V: Subcommand> {
+pub(crate) struct CommandLine<V: Subcommand> {
     #[command(flatten)]
-    pub(crate) global: Global,
+    pub(crate) global: GlobalArgs,
     #[command(subcommand)]
     pub(crate) verb: V,
 }
 
 /// Any line.
-pub(crate) type Cli = Line<Verb>;
+pub(crate) type Cli = CommandLine<CliCommand>;
 
 /// What was typed. To make the parser of all verbs takes longer than to send a message: it is made where a line is none
 /// of those that are said all day, and to tell what is wrong, or to help.
-pub(crate) fn parsed() -> Result<Cli, clap::Error> {
+pub(crate) fn parse_command_line() -> Result<Cli, clap::Error> {
     alone::<Often>().or_else(alone::<OfTasks>).map_or_else(Cli::try_parse, Ok)
 }
 
-fn alone<V: Subcommand + Into<Verb>>() -> Option<Cli> {
+fn alone<V: Subcommand + Into<CliCommand>>() -> Option<Cli> {
     let is_one = |word: std::ffi::OsString| word.to_str().is_some_and(V::has_subcommand);
     let might_be = std::env::args_os().skip(1).any(is_one);
-    let line = might_be.then(Line::<V>::try_parse)?.ok()?;
-    Some(Line { global: line.global, verb: line.verb.into() })
+    let line = might_be.then(CommandLine::<V>::try_parse)?.ok()?;
+    Some(CommandLine { global: line.global, verb: line.verb.into() })
 }
 
 /// What agents, hooks and scripts say all day.
 #[derive(Debug, Subcommand)]
 enum Often {
-    Send(verbs::send::Send),
-    Inbox(verbs::inbox::Inbox),
-    Status(verbs::status::Status),
-    Hook(crate::hook::Hook),
+    Send(commands::send::SendArgs),
+    Inbox(commands::inbox::InboxArgs),
+    Status(commands::status::StatusArgs),
+    Hook(crate::hook::HookArgs),
 }
 
 /// The same, with many verbs of its own.
 #[derive(Debug, Subcommand)]
 enum OfTasks {
-    Task(verbs::task::Task),
+    Task(commands::task::TaskArgs),
 }
 
-impl From<OfTasks> for Verb {
-    fn from(OfTasks::Task(task): OfTasks) -> Verb {
-        Verb::Task(task)
+impl From<OfTasks> for CliCommand {
+    fn from(OfTasks::Task(task): OfTasks) -> CliCommand {
+        CliCommand::Task(task)
     }
 }
 
-impl From<Often> for Verb {
-    fn from(often: Often) -> Verb {
+impl From<Often> for CliCommand {
+    fn from(often: Often) -> CliCommand {
         match often {
-            Often::Send(it) => Verb::Send(it),
-            Often::Inbox(it) => Verb::Inbox(it),
-            Often::Status(it) => Verb::Status(it),
-            Often::Hook(it) => Verb::Hook(it),
+            Often::Send(it) => CliCommand::Send(it),
+            Often::Inbox(it) => CliCommand::Inbox(it),
+            Often::Status(it) => CliCommand::Status(it),
+            Often::Hook(it) => CliCommand::Hook(it),
         }
     }
 }
@@ -76,7 +76,7 @@ impl From<Often> for Verb {
 /// Accepted before and after every verb.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Everywhere")]
-pub(crate) struct Global {
+pub(crate) struct GlobalArgs {
     /// The directory that holds teams/ and tasks/ [default: $CLAUDE_CONFIG_DIR, else ~/.claude]
     #[arg(long, global = true, env = "TEAMD_ROOT", value_name = "DIR", hide_env_values = true)]
     pub(crate) root: Option<PathBuf>,
@@ -105,59 +105,59 @@ pub(crate) struct Global {
 
 /// One verb each; its arguments stand in its own file.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Verb {
-    Up(verbs::up::Up),
-    Down(verbs::down::Down),
-    Create(verbs::create::Create),
-    Spawn(verbs::spawn::Spawn),
+pub(crate) enum CliCommand {
+    Up(commands::up::UpArgs),
+    Down(commands::down::DownArgs),
+    Create(commands::create::CreateArgs),
+    Spawn(commands::spawn::SpawnOptions),
     #[command(visible_alias = "ps")]
-    Status(verbs::status::Status),
-    Top(verbs::top::Top),
-    Attach(verbs::attach::Attach),
-    Capture(verbs::capture::Capture),
-    Hide(verbs::hide::Hide),
-    Show(verbs::show::Show),
-    Layout(verbs::layout::Layout),
-    Logs(verbs::logs::Logs),
-    Send(verbs::send::Send),
-    Broadcast(verbs::broadcast::Broadcast),
-    Inbox(verbs::inbox::Inbox),
-    Wait(verbs::wait::Wait),
-    Requests(verbs::requests::Requests),
-    Approve(verbs::approve::Approve),
-    Deny(verbs::deny::Deny),
-    Mode(verbs::mode::Mode),
-    Interrupt(verbs::interrupt::Interrupt),
-    Shutdown(verbs::shutdown::Shutdown),
-    Respond(verbs::respond::Respond),
-    Plan(verbs::plan::Plan),
-    Policy(verbs::policy::Policy),
-    Kill(verbs::kill::Kill),
-    Delete(verbs::delete::Delete),
-    Export(verbs::export::Export),
-    Import(verbs::import::Import),
-    Task(verbs::task::Task),
-    Run(verbs::run::Args),
-    Events(verbs::events::Events),
-    Why(verbs::why::Why),
-    Trace(verbs::trace::Trace),
-    Agents(verbs::agents::Agents),
-    Setup(verbs::setup::Setup),
-    Doctor(verbs::doctor::Doctor),
-    Mcp(verbs::mcp::Mcp),
-    Prompt(verbs::prompt::Prompt),
-    Hook(crate::hook::Hook),
-    Lead(verbs::lead::Lead),
-    Work(crate::work::Work),
-    Notify(verbs::notify::Notify),
+    Status(commands::status::StatusArgs),
+    Top(commands::top::TopArgs),
+    Attach(commands::attach::AttachArgs),
+    Capture(commands::capture::CaptureArgs),
+    Hide(commands::hide::HideArgs),
+    Show(commands::show::ShowArgs),
+    Layout(commands::layout::LayoutArgs),
+    Logs(commands::logs::LogsArgs),
+    Send(commands::send::SendArgs),
+    Broadcast(commands::broadcast::BroadcastArgs),
+    Inbox(commands::inbox::InboxArgs),
+    Wait(commands::wait::WaitArgs),
+    Requests(commands::requests::RequestsArgs),
+    Approve(commands::approve::ApproveArgs),
+    Deny(commands::deny::DenyArgs),
+    Mode(commands::mode::ModeArgs),
+    Interrupt(commands::interrupt::InterruptArgs),
+    Shutdown(commands::shutdown::ShutdownArgs),
+    Respond(commands::answer_shutdown::AnswerShutdownArgs),
+    Plan(commands::submit_plan::SubmitPlanArgs),
+    Policy(commands::policy::PolicyArgs),
+    Kill(commands::kill::KillArgs),
+    Delete(commands::delete::DeleteArgs),
+    Export(commands::export::ExportArgs),
+    Import(commands::import::ImportArgs),
+    Task(commands::task::TaskArgs),
+    Run(commands::run::RunArgs),
+    Events(commands::events::EventsArgs),
+    Why(commands::why::WhyArgs),
+    Trace(commands::trace::TraceArgs),
+    Agents(commands::profiles::ProfilesArgs),
+    Setup(commands::setup::SetupArgs),
+    Doctor(commands::doctor::DoctorArgs),
+    Mcp(commands::mcp::McpArgs),
+    Prompt(commands::instructions::InstructionsArgs),
+    Hook(crate::hook::HookArgs),
+    Lead(commands::lead::LeadArgs),
+    Work(crate::work::WorkArgs),
+    Notify(commands::notify::NotifyArgs),
     #[command(hide = true)]
-    Keys(crate::keys::Keys),
+    Keys(crate::keys::KeysArgs),
     #[command(hide = true)]
-    Join(crate::join::Join),
+    Join(crate::shim::ShimArgs),
     #[command(hide = true)]
-    Record(crate::record::Record),
-    Completions(verbs::completions::Completions),
-    Man(verbs::man::Man),
+    Record(crate::output_log::OutputLogArgs),
+    Completions(commands::completions::CompletionsArgs),
+    Man(commands::man::ManArgs),
 }
 
 #[cfg(test)]
@@ -166,9 +166,9 @@ mod tests {
 
     #[test]
     fn what_is_said_all_day_is_understood_as_the_parser_of_all_verbs_does() {
-        fn quick<V: Subcommand + Into<Verb>>(words: &[&str]) -> Option<String> {
-            let line = Line::<V>::try_parse_from(words).ok()?;
-            Some(format!("{:?}", Line::<Verb> { global: line.global, verb: line.verb.into() }))
+        fn quick<V: Subcommand + Into<CliCommand>>(words: &[&str]) -> Option<String> {
+            let line = CommandLine::<V>::try_parse_from(words).ok()?;
+            Some(format!("{:?}", CommandLine::<CliCommand> { global: line.global, verb: line.verb.into() }))
         }
         for (line, is_quick) in [
             ("teamctl send bob hello --team survey", true),

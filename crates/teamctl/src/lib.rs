@@ -5,49 +5,49 @@
 //! async runtime: it starts in a millisecond, and can't grow into a second supervisor.
 
 mod cli;
-mod exec;
-mod here;
-mod hints;
+mod commands;
+mod context;
 mod hook;
-mod join;
 mod keys;
+mod next_task_client;
 mod output;
-mod process;
+mod output_log;
+mod pre_exec;
+mod process_table;
 mod profile;
-mod record;
-mod teammate;
-mod verbs;
+mod shim;
+mod turns;
 mod work;
 
 use protocol::error::{ErrorKind, ErrorReport};
 use std::process::ExitCode;
 
 /// What `teamctl` does.
-pub fn teamctl() -> ExitCode {
-    outlive_full_files();
-    let cli = match cli::parsed() {
+pub fn run_teamctl() -> ExitCode {
+    catch_sigxfsz();
+    let cli = match cli::parse_command_line() {
         Ok(cli) => cli,
         Err(error) => {
             let code = if error.use_stderr() { 64 } else { 0 };
             // Help on a closed pipe is nobody's loss.
-            harmless(as_typed().unwrap_or(error)).print().ok();
+            sanitize_error(usage_error_without_environment().unwrap_or(error)).print().ok();
             return ExitCode::from(code);
         }
     };
-    let here = here::Here::new(cli.global);
-    match verbs::run(cli.verb, &here) {
-        Ok(_) if output::was_lost() => {
-            output::complain("cannot write to standard output: what was printed is not whole");
+    let here = context::CommandContext::new(cli.global);
+    match commands::dispatch(cli.verb, &here) {
+        Ok(_) if output::has_lost_output() => {
+            output::print_warning("cannot write to standard output: what was printed is not whole");
             ExitCode::from(ErrorKind::Io.exit_code())
         }
         Ok(code) => code,
-        Err(fault) => output::failed(&here, &fault),
+        Err(fault) => output::print_error(&here, &fault),
     }
 }
 
 /// What is wrong with what was typed, without what stands in the environment: the usage that goes with it would show
 /// that as if it had been typed. None where nothing is wrong without it.
-fn as_typed() -> Option<clap::Error> {
+fn usage_error_without_environment() -> Option<clap::Error> {
     use clap::CommandFactory;
     let command = cli::Cli::command().mut_args(|arg| arg.env(clap::builder::Resettable::Reset));
     command.try_get_matches().err()
@@ -55,23 +55,23 @@ fn as_typed() -> Option<clap::Error> {
 
 /// Where no file may grow further (`ulimit -f`), a write shall fail, and not end us in the middle of something. What is
 /// handled, unlike what is ignored, is as usual again for the programs that we start.
-fn outlive_full_files() {
+fn catch_sigxfsz() {
     let noticed = std::sync::Arc::default();
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, noticed).ok();
 }
 
 /// What was typed, which a script may have had from an agent, is shown as any text from outside.
-fn harmless(mut error: clap::Error) -> clap::Error {
+fn sanitize_error(mut error: clap::Error) -> clap::Error {
     use clap::error::{ContextKind, ContextValue};
     let shown = |value: &ContextValue| match value {
-        ContextValue::String(text) => ContextValue::String(output::clean(text)),
+        ContextValue::String(text) => ContextValue::String(output::sanitize(text)),
         ContextValue::Strings(all) => {
-            ContextValue::Strings(all.iter().map(|text| output::clean(text)).collect())
+            ContextValue::Strings(all.iter().map(|text| output::sanitize(text)).collect())
         }
-        ContextValue::StyledStr(text) => ContextValue::StyledStr(output::clean(&text.to_string()).into()),
-        ContextValue::StyledStrs(all) => {
-            ContextValue::StyledStrs(all.iter().map(|text| output::clean(&text.to_string()).into()).collect())
-        }
+        ContextValue::StyledStr(text) => ContextValue::StyledStr(output::sanitize(&text.to_string()).into()),
+        ContextValue::StyledStrs(all) => ContextValue::StyledStrs(
+            all.iter().map(|text| output::sanitize(&text.to_string()).into()).collect(),
+        ),
         other => other.clone(),
     };
     // The usage names what can be typed, and nothing that was.
@@ -85,18 +85,18 @@ fn harmless(mut error: clap::Error) -> clap::Error {
 
 /// What `teamd-pane` does: it is started by teamd and tmux alone, with words that it reads without the parser of all
 /// verbs.
-pub fn teamd_pane() -> ExitCode {
-    outlive_full_files();
+pub fn run_shim() -> ExitCode {
+    catch_sigxfsz();
     let words: Vec<_> = std::env::args_os().skip(1).collect();
-    let ended = match (join::Join::of(&words), record::Record::of(&words)) {
-        (Some((join, socket)), _) => join::run(&join, &socket),
-        (None, Some(record)) => record::run(&record),
+    let ended = match (shim::ShimArgs::from_args(&words), output_log::OutputLogArgs::from_args(&words)) {
+        (Some((join, socket)), _) => shim::run(&join, &socket),
+        (None, Some(record)) => output_log::run(&record),
         (None, None) => {
             Err(ErrorReport::new(ErrorKind::Usage, "cannot tell what to do: teamd-pane is started by teamd")
                 .with_help("see teamctl --help"))
         }
     };
-    ended.unwrap_or_else(|fault| output::fatal(&fault))
+    ended.unwrap_or_else(|fault| output::print_error_to_stderr(&fault))
 }
 
 /// Reads a team's file, for the fuzz target of that name.

@@ -1,8 +1,8 @@
 //! The one place that prints. People get sentences and tables, scripts get one JSON object; what agents
 //! wrote is shown with its control characters made visible. A reader that hangs up early is no error.
 
-use crate::here::Here;
-use crate::verbs::typed::placed;
+use crate::commands::command_rewriter::rewrite_commands;
+use crate::context::CommandContext;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::terminal::{visible, visible_json};
 use serde::Serialize;
@@ -12,56 +12,56 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A line for people on stdout, as it stands: what comes from agents goes through [`clean`] before.
-pub(crate) fn line(text: &str) {
+pub(crate) fn print_line(text: &str) {
     if let Err(error) = writeln!(std::io::stdout(), "{text}")
         && error.kind() != io::ErrorKind::BrokenPipe
     {
-        LOST.store(true, Ordering::Relaxed);
+        OUTPUT_LOST.store(true, Ordering::Relaxed);
     }
 }
 
 /// One JSON object. A person's terminal may show it, so it steers that no more than a sentence does.
-pub(crate) fn json(text: &str) {
-    line(&visible_json(text));
+pub(crate) fn print_json(text: &str) {
+    print_line(&visible_json(text));
 }
 
 /// What a program waits for on our stdout, written and on its way.
 ///
 /// # Errors
 /// Where nobody reads it any more: then it was not handed over.
-pub(crate) fn answer(text: &str) -> Result<(), ErrorReport> {
+pub(crate) fn write_hook_response(text: &str) -> Result<(), ErrorReport> {
     let mut stdout = std::io::stdout().lock();
     let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
     written.map_err(|error| ErrorReport::new(ErrorKind::Io, format!("cannot write the answer: {error}")))
 }
 
 /// Whether something could not be printed, a full disk say: then nobody may take the output for whole.
-pub(crate) fn was_lost() -> bool {
-    LOST.load(Ordering::Relaxed)
+pub(crate) fn has_lost_output() -> bool {
+    OUTPUT_LOST.load(Ordering::Relaxed)
 }
 
-static LOST: AtomicBool = AtomicBool::new(false);
+static OUTPUT_LOST: AtomicBool = AtomicBool::new(false);
 
 /// Text from outside, safe to show.
-pub(crate) fn clean(text: &str) -> String {
+pub(crate) fn sanitize(text: &str) -> String {
     visible(text)
 }
 
 /// The result of a verb: the object with `"ok": true`, or the sentence.
-pub(crate) fn done<T: Serialize>(here: &Here, result: &T, sentence: &str) {
-    if here.global.json {
-        json(&object(result).to_string());
-    } else if !here.global.quiet && !sentence.is_empty() {
-        line(sentence);
+pub(crate) fn print_result<T: Serialize>(here: &CommandContext, result: &T, sentence: &str) {
+    if here.args.json {
+        print_json(&result_object(result).to_string());
+    } else if !here.args.quiet && !sentence.is_empty() {
+        print_line(sentence);
     }
 }
 
 /// One object of a stream, or its line for people.
-pub(crate) fn item<T: Serialize>(here: &Here, item: &T, sentence: &str) {
-    done(here, item, sentence);
+pub(crate) fn print_item<T: Serialize>(here: &CommandContext, item: &T, sentence: &str) {
+    print_result(here, item, sentence);
 }
 
-fn object<T: Serialize>(result: &T) -> Value {
+fn result_object<T: Serialize>(result: &T) -> Value {
     let mut object = json!({"ok": true});
     if let (Value::Object(all), Ok(Value::Object(fields))) = (&mut object, serde_json::to_value(result)) {
         all.extend(fields);
@@ -70,46 +70,46 @@ fn object<T: Serialize>(result: &T) -> Value {
 }
 
 /// A fault: a line on stderr, with `--json` an object on stdout too, and the exit code of its kind.
-pub(crate) fn failed(here: &Here, fault: &ErrorReport) -> ExitCode {
-    let fault = as_typed(here, fault);
-    if here.global.json {
-        json(&json!({"ok": false, "error": fault}).to_string());
+pub(crate) fn print_error(here: &CommandContext, fault: &ErrorReport) -> ExitCode {
+    let fault = with_suggested_commands(here, fault);
+    if here.args.json {
+        print_json(&json!({"ok": false, "error": fault}).to_string());
     }
-    fatal(&fault)
+    print_error_to_stderr(&fault)
 }
 
 /// The same of one thing among several: no object.
-pub(crate) fn told(here: &Here, fault: &ErrorReport) {
-    fatal(&as_typed(here, fault));
+pub(crate) fn print_partial_error(here: &CommandContext, fault: &ErrorReport) {
+    print_error_to_stderr(&with_suggested_commands(here, fault));
 }
 
 /// Whoever made its hint did not know what was typed here.
-pub(crate) fn as_typed(here: &Here, fault: &ErrorReport) -> ErrorReport {
-    ErrorReport { help: fault.help.as_ref().map(|hint| placed(here, hint)), ..fault.clone() }
+pub(crate) fn with_suggested_commands(here: &CommandContext, fault: &ErrorReport) -> ErrorReport {
+    ErrorReport { help: fault.help.as_ref().map(|hint| rewrite_commands(here, hint)), ..fault.clone() }
 }
 
 /// A fault where nobody has said how it is to be shown.
-pub(crate) fn fatal(fault: &ErrorReport) -> ExitCode {
-    complain(&fault.message);
+pub(crate) fn print_error_to_stderr(fault: &ErrorReport) -> ExitCode {
+    print_warning(&fault.message);
     if let Some(hint) = &fault.help {
-        writeln!(std::io::stderr(), "  {}", clean(hint)).ok();
+        writeln!(std::io::stderr(), "  {}", sanitize(hint)).ok();
     }
     ExitCode::from(fault.kind.exit_code())
 }
 
 /// A line for people on stderr.
-pub(crate) fn complain(message: &str) {
-    writeln!(std::io::stderr(), "teamctl: {}", clean(message)).ok();
+pub(crate) fn print_warning(message: &str) {
+    writeln!(std::io::stderr(), "teamctl: {}", sanitize(message)).ok();
 }
 
 /// A line for people on stderr that begins with a place in a file, as compilers print it.
-pub(crate) fn place(message: &str) {
-    writeln!(std::io::stderr(), "{}", clean(&message.replace('\n', " "))).ok();
+pub(crate) fn print_located_error(message: &str) {
+    writeln!(std::io::stderr(), "{}", sanitize(&message.replace('\n', " "))).ok();
 }
 
 /// Whether stdout takes colour: a terminal, and no `NO_COLOR`.
-pub(crate) fn colored() -> bool {
-    std::io::stdout().is_terminal() && crate::here::variable("NO_COLOR").is_none()
+pub(crate) fn supports_color() -> bool {
+    std::io::stdout().is_terminal() && crate::context::env_var("NO_COLOR").is_none()
 }
 
 /// A protocol colour's text, in that colour where the terminal takes it.
@@ -125,23 +125,23 @@ pub(crate) fn paint(color: &str, text: &str) -> String {
         "pink" => "38;5;205",
         _ => return text.to_owned(),
     };
-    if colored() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    if supports_color() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
 }
 
 /// Columns as wide as their widest cell; the last one is left ragged.
-pub(crate) fn table(rows: &[Vec<String>]) {
+pub(crate) fn print_table(rows: &[Vec<String>]) {
     // In one write: thousands of rows would be as many.
     if !rows.is_empty() {
-        line(&table_lines(rows).join("\n"));
+        print_line(&table_lines(rows).join("\n"));
     }
 }
 
 /// The same, each row cut to the terminal's width where stdout is one. For cells without colours.
-pub(crate) fn table_clipped(rows: &[Vec<String>]) {
+pub(crate) fn print_clipped_table(rows: &[Vec<String>]) {
     let width = terminal_size().map_or(usize::MAX, |(width, _)| width);
     let clipped: Vec<String> = table_lines(rows).iter().map(|row| clip(row, width)).collect();
     if !clipped.is_empty() {
-        line(&clipped.join("\n"));
+        print_line(&clipped.join("\n"));
     }
 }
 
@@ -161,21 +161,21 @@ fn clip(row: &str, width: usize) -> String {
 fn table_lines(rows: &[Vec<String>]) -> Vec<String> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| shown(cell)).max().unwrap_or(0)
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| visible_width(cell)).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let text = |row: &Vec<String>| {
         let cells = row
             .iter()
             .zip(&widths)
-            .map(|(cell, width)| format!("{cell}{}", " ".repeat(width.saturating_sub(shown(cell)))));
+            .map(|(cell, width)| format!("{cell}{}", " ".repeat(width.saturating_sub(visible_width(cell)))));
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     rows.iter().map(text).collect()
 }
 
 /// Characters that show, colours left out.
-fn shown(cell: &str) -> usize {
+fn visible_width(cell: &str) -> usize {
     let mut escape = false;
     cell.chars()
         .filter(|c| {

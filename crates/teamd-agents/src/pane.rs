@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    teamctl::teamd_pane()
+    teamctl::run_shim()
 }

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    teamctl::teamctl()
+    teamctl::run_teamctl()
 }

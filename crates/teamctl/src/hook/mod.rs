@@ -4,26 +4,26 @@
 //! never fails the program that runs it: on any trouble it says nothing on stdout, a line on stderr, and exits with 0.
 //! In a program that belongs to no team it does nothing at once, since a user's hooks run in every session.
 
-mod ancestors;
-mod answer;
-mod caller;
-mod delegate;
-mod input;
-mod manner;
-mod park;
-mod receipt;
+mod controlling_terminal;
+mod delegate_mode;
+mod event_input;
+mod hook_owner;
+mod hook_protocol;
+mod long_poll;
+mod response;
 mod turn_end;
-mod typed;
+mod typing_detector;
+mod usage_file;
 
-pub(crate) use ancestors::terminal;
-pub(crate) use caller::{Caller, caller, leads, led_here};
-pub(crate) use park::{Over, Wait};
+pub(crate) use controlling_terminal::controlling_terminal;
+pub(crate) use hook_owner::{HookOwner, hook_owner, led_by_this_session, read_leads_file};
+pub(crate) use long_poll::{LongPoll, WaitEnd};
 
-use crate::here::{Here, misunderstood};
+use crate::context::{CommandContext, unexpected_reply};
 use crate::output;
-use crate::teammate::Post;
-use input::Input;
-use manner::Manner;
+use crate::turns::TeamFiles;
+use event_input::HookInput;
+use hook_protocol::HookProtocol;
 use protocol::control::{HookEvent, HookReply, HookReport, HookSource, Reply, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::process::ExitCode;
@@ -38,7 +38,7 @@ use std::process::ExitCode;
 #[command(
     after_help = "Examples:\n  teamctl hook turn-end < event.json\n  teamctl hook prompt\n  teamctl hook tool"
 )]
-pub(crate) struct Hook {
+pub(crate) struct HookArgs {
     /// turn-end, prompt, session-start, session-end, notification or tool
     #[arg(value_name = "EVENT")]
     event: String,
@@ -48,97 +48,97 @@ pub(crate) struct Hook {
 }
 
 /// One hook of one program.
-pub(crate) struct Stand<'a> {
-    here: &'a Here,
-    caller: Caller,
-    input: Input,
-    manner: Manner,
+pub(crate) struct HookInvocation<'a> {
+    here: &'a CommandContext,
+    caller: HookOwner,
+    input: HookInput,
+    manner: HookProtocol,
 }
 
-pub(crate) fn run(here: &Here, args: &Hook) -> Result<ExitCode, ErrorReport> {
-    if let Err(fault) = heard(here, args) {
-        output::complain(&fault.to_string());
+pub(crate) fn run(here: &CommandContext, args: &HookArgs) -> Result<ExitCode, ErrorReport> {
+    if let Err(fault) = handle_event(here, args) {
+        output::print_warning(&fault.to_string());
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Those that a program may tell of.
-const EVENTS: [&str; 6] = ["turn-end", "prompt", "session-start", "session-end", "notification", "tool"];
+const HOOK_EVENTS: [&str; 6] = ["turn-end", "prompt", "session-start", "session-end", "notification", "tool"];
 
-fn heard(here: &Here, args: &Hook) -> Result<(), ErrorReport> {
+fn handle_event(here: &CommandContext, args: &HookArgs) -> Result<(), ErrorReport> {
     // Said in every session: who writes its settings tries it in one that is in no team.
-    if !EVENTS.contains(&args.event.as_str()) {
-        return Err(unknown(&args.event));
+    if !HOOK_EVENTS.contains(&args.event.as_str()) {
+        return Err(unknown_event(&args.event));
     }
-    let Some(caller) = caller(here)? else { return Ok(()) };
-    let manner = Manner::of(args.agent.as_deref());
-    let stand = Stand { here, caller, input: Input::read(&manner), manner };
+    let Some(caller) = hook_owner(here)? else { return Ok(()) };
+    let manner = HookProtocol::for_profile(args.agent.as_deref());
+    let stand = HookInvocation { here, caller, input: HookInput::from_stdin(&manner), manner };
     match args.event.as_str() {
-        "turn-end" => turn_end::run(&stand),
-        "prompt" => stand.told(HookEvent::TurnStarted {
+        "turn-end" => turn_end::handle_turn_end(&stand),
+        "prompt" => stand.report_event(HookEvent::TurnStarted {
             summary: "a person's words".to_owned(),
             delivered_ids: Vec::new(),
         }),
-        "session-start" => stand.told(HookEvent::SessionStarted),
-        "session-end" => stand.told(HookEvent::SessionEnded),
-        "notification" => match stand.input.dialog() {
-            Some(text) => stand.told(HookEvent::DialogShown { text }),
+        "session-start" => stand.report_event(HookEvent::SessionStarted),
+        "session-end" => stand.report_event(HookEvent::SessionEnded),
+        "notification" => match stand.input.dialog_text() {
+            Some(text) => stand.report_event(HookEvent::DialogShown { text }),
             None => Ok(()),
         },
-        "tool" => delegate::run(&stand),
-        other => Err(unknown(other)),
+        "tool" => delegate_mode::check_tool(&stand),
+        other => Err(unknown_event(other)),
     }
 }
 
-fn unknown(event: &str) -> ErrorReport {
-    let message = format!("cannot hear of {event}: there is no such event, only {}", EVENTS.join(", "));
+fn unknown_event(event: &str) -> ErrorReport {
+    let message = format!("cannot hear of {event}: there is no such event, only {}", HOOK_EVENTS.join(", "));
     ErrorReport::new(ErrorKind::Usage, message)
 }
 
-impl Stand<'_> {
+impl HookInvocation<'_> {
     /// Tells the daemon, and marks read what the program had from its command line.
-    fn told(&self, said: HookEvent) -> Result<(), ErrorReport> {
-        let reply = self.tell(said)?;
+    fn report_event(&self, said: HookEvent) -> Result<(), ErrorReport> {
+        let reply = self.send_report(said)?;
         match reply.prompt_in_args.is_some() || reply.approval_in_args {
-            true => self.had(&mut turn_end::post(self)?, &reply),
+            true => self.mark_launch_prompt_read(&mut turn_end::open_team_files(self)?, &reply),
             false => Ok(()),
         }
     }
 
     /// What its program had from its command line is read. Until the daemon has heard that, it tells every hook of it.
-    fn had(&self, post: &mut Post, reply: &HookReply) -> Result<(), ErrorReport> {
+    fn mark_launch_prompt_read(&self, post: &mut TeamFiles, reply: &HookReply) -> Result<(), ErrorReport> {
         if let Some(text) = &reply.prompt_in_args {
-            post.had_prompt(text)?;
+            post.mark_prompt_read(text)?;
         }
         if reply.approval_in_args {
-            post.had_approval()?;
+            post.mark_approval_read()?;
         }
         match reply.prompt_in_args.is_some() || reply.approval_in_args {
-            true => self.tell(HookEvent::PromptRead).map(drop),
+            true => self.send_report(HookEvent::PromptRead).map(drop),
             false => Ok(()),
         }
     }
 
     /// Whether the program of a member tells it, and not we: what it writes down of its last answer may be there only when
     /// it tells the next thing.
-    fn is_of_program(&self, said: &HookEvent) -> bool {
+    fn is_reported_by_program(&self, said: &HookEvent) -> bool {
         let ours = matches!(said, HookEvent::PromptRead)
             || matches!(said, HookEvent::TurnStarted { delivered_ids: handed, .. } if !handed.is_empty());
-        self.caller == Caller::Teammate && !ours
+        self.caller == HookOwner::Teammate && !ours
     }
 
-    fn tell(&self, said: HookEvent) -> Result<HookReply, ErrorReport> {
+    fn send_report(&self, said: HookEvent) -> Result<HookReply, ErrorReport> {
         let hooked = HookReport {
-            leads_team: self.caller.lead(),
+            leads_team: self.caller.led_team(),
             session_id: self.input.session.clone(),
-            ancestors: ancestors::above(),
+            ancestors: controlling_terminal::ancestor_ids(),
             source: HookSource::Program,
-            usage: if self.is_of_program(&said) { receipt::report(self) } else { None },
+            usage: if self.is_reported_by_program(&said) { usage_file::usage_report(self) } else { None },
             event: said,
         };
-        match self.here.ask(Request::ReportHook(hooked))? {
+        match self.here.call_daemon(Request::ReportHook(hooked))? {
             Reply::ReportHook(reply) => Ok(reply),
-            _ => Err(misunderstood()),
+            _ => Err(unexpected_reply()),
         }
     }
 }

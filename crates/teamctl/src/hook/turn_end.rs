@@ -4,62 +4,63 @@
 //! it made of it, and only then it is marked read: a program may have given up on this hook, or may take no more such
 //! answers in a row than so many, and finds its mail at its next turn's end.
 
-use super::ancestors::terminal;
-use super::answer::go_on;
-use super::park::{Over, Wait};
-use super::{Caller, Stand};
-use crate::here::{fault, now};
+use super::controlling_terminal::controlling_terminal;
+use super::long_poll::{LongPoll, WaitEnd};
+use super::response::continue_response;
+use super::{HookInvocation, HookOwner};
+use crate::context::{into_error, now};
 use crate::output;
-use crate::teammate::{ASKED, Due, Post};
+use crate::turns::{NextPrompt, PLAN_PROMPT, TeamFiles};
 use protocol::control::{Call, HookEvent, HookReply, LongPollRequest, PROTOCOL_VERSION, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::InboxEntry;
 use protocol::policy::Policy;
 use std::time::Instant;
 
-pub(super) fn run(stand: &Stand<'_>) -> Result<(), ErrorReport> {
+pub(super) fn handle_turn_end(stand: &HookInvocation<'_>) -> Result<(), ErrorReport> {
     let began = Instant::now();
-    let reply = match stand.tell(HookEvent::TurnEnded) {
+    let reply = match stand.send_report(HookEvent::TurnEnded) {
         // The files work without a daemon; that it is away is waited out below.
-        Err(fault) if fault.kind == ErrorKind::NoDaemon => without_daemon(stand),
+        Err(fault) if fault.kind == ErrorKind::NoDaemon => reply_without_daemon(stand),
         reply => reply?,
     };
     if !reply.delivers_by_hook && reply.delivered_ids.is_empty() {
         return Ok(());
     }
-    let mut post = post(stand)?;
+    let mut post = open_team_files(stand)?;
     if !reply.delivers_by_hook {
-        took(stand, &mut post, &reply)?;
+        mark_delivered_read(stand, &mut post, &reply)?;
         // Its life ends once nothing of it is written any more.
-        wait(stand, began)?.map(|mut wait| wait.wait());
+        long_poll(stand, began)?.map(|mut wait| wait.run());
         return Ok(());
     }
-    settle(stand, &mut post, &reply).unwrap_or_else(|fault| output::complain(&fault.to_string()));
-    let Some(mut wait) = wait(stand, began)? else { return Ok(()) };
+    settle_previous_turn(stand, &mut post, &reply)
+        .unwrap_or_else(|fault| output::print_warning(&fault.to_string()));
+    let Some(mut wait) = long_poll(stand, began)? else { return Ok(()) };
     loop {
         let due = match stand.caller {
-            Caller::Teammate => post.due(ASKED)?,
-            Caller::Lead(_) => post.due_for_lead(&policy(stand)?)?,
+            HookOwner::Teammate => post.next_prompt(PLAN_PROMPT)?,
+            HookOwner::Lead(_) => post.next_lead_prompt(&policy(stand)?)?,
         };
         if let Some(due) = due {
-            return hand_over(stand, &mut post, due);
+            return deliver(stand, &mut post, due);
         }
-        let why = match wait.wait() {
-            Over::Look => continue,
-            Over::Away => "there is no teamd",
-            Over::Ended => "its agent has ended",
-            Over::Nothing(why) => why,
+        let why = match wait.run() {
+            WaitEnd::MessagesMayWait => continue,
+            WaitEnd::NoDaemon => "there is no teamd",
+            WaitEnd::AgentExited => "its agent has ended",
+            WaitEnd::NoDelivery(why) => why,
         };
-        output::complain(&format!("hands over nothing: {why}"));
+        output::print_warning(&format!("hands over nothing: {why}"));
         return Ok(());
     }
 }
 
 /// Nobody remembers what the turn was about, and whether it is this hook that feeds is seen from here alone.
-fn without_daemon(stand: &Stand<'_>) -> HookReply {
+fn reply_without_daemon(stand: &HookInvocation<'_>) -> HookReply {
     let fed = match &stand.caller {
-        Caller::Teammate => stand.manner.feeds,
-        Caller::Lead(lead) => {
+        HookOwner::Teammate => stand.manner.is_own_profile,
+        HookOwner::Lead(lead) => {
             lead.session_id.is_none()
                 || stand.input.session.is_none()
                 || lead.session_id == stand.input.session
@@ -77,56 +78,64 @@ fn without_daemon(stand: &Stand<'_>) -> HookReply {
 }
 
 /// Of the team that it leads.
-fn policy(stand: &Stand<'_>) -> Result<Policy, ErrorReport> {
-    let Some(team) = stand.caller.lead() else { return Ok(Policy::default()) };
-    let team = stand.here.root()?.team(&team).map_err(fault)?;
-    stand.here.caller_at(team)?.policy()
+fn policy(stand: &HookInvocation<'_>) -> Result<Policy, ErrorReport> {
+    let Some(team) = stand.caller.led_team() else { return Ok(Policy::default()) };
+    let team = stand.here.root()?.team(&team).map_err(into_error)?;
+    stand.here.caller_in(team)?.policy()
 }
 
 /// The own place in the team's files.
-pub(super) fn post(stand: &Stand<'_>) -> Result<Post, ErrorReport> {
+pub(super) fn open_team_files(stand: &HookInvocation<'_>) -> Result<TeamFiles, ErrorReport> {
     let root = stand.here.root()?;
-    let team = match stand.caller.lead() {
-        Some(team) => root.team(&team).map_err(fault)?,
+    let team = match stand.caller.led_team() {
+        Some(team) => root.team(&team).map_err(into_error)?,
         None => stand.here.team()?,
     };
     let me = stand.caller.name(stand.here);
     let color = team.member(me.as_str()).ok().and_then(|member| member.color);
-    Ok(Post::new(team, me, color).told_by(stand.here.hints()?))
+    Ok(TeamFiles::new(team, me, color).with_next_task_client(stand.here.next_task_client()?))
 }
 
-fn settle(stand: &Stand<'_>, post: &mut Post, reply: &HookReply) -> Result<(), ErrorReport> {
-    stand.had(post, reply)?;
-    took(stand, post, reply)?;
+fn settle_previous_turn(
+    stand: &HookInvocation<'_>,
+    post: &mut TeamFiles,
+    reply: &HookReply,
+) -> Result<(), ErrorReport> {
+    stand.mark_launch_prompt_read(post, reply)?;
+    mark_delivered_read(stand, post, reply)?;
     if !reply.is_first_report {
         return Ok(());
     }
     // A task that it did not take is handed over once more.
-    post.turn_over(
-        reply.task.filter(|_| stand.input.took()),
+    post.finish_turn(
+        reply.task.filter(|_| stand.input.has_continued()),
         reply.turn_started_at,
-        stand.input.last.as_deref(),
+        stand.input.last_message.as_deref(),
     )
 }
 
-fn took(stand: &Stand<'_>, post: &mut Post, reply: &HookReply) -> Result<(), ErrorReport> {
-    if stand.input.took() { post.took(&reply.delivered_ids) } else { Ok(()) }
+fn mark_delivered_read(
+    stand: &HookInvocation<'_>,
+    post: &mut TeamFiles,
+    reply: &HookReply,
+) -> Result<(), ErrorReport> {
+    if stand.input.has_continued() { post.mark_delivered_read(&reply.delivered_ids) } else { Ok(()) }
 }
 
-fn wait(stand: &Stand<'_>, began: Instant) -> Result<Option<Wait>, ErrorReport> {
-    let park = Request::LongPoll(LongPollRequest { leads_team: stand.caller.lead() });
+fn long_poll(stand: &HookInvocation<'_>, began: Instant) -> Result<Option<LongPoll>, ErrorReport> {
+    let park = Request::LongPoll(LongPollRequest { leads_team: stand.caller.led_team() });
     let call =
         Call { version: PROTOCOL_VERSION, token: stand.here.token(), idempotency_key: None, request: park };
-    Ok(Wait::new(stand.here.socket()?, call, began + stand.manner.park, &terminal()))
+    Ok(LongPoll::new(stand.here.socket()?, call, began + stand.manner.max_wait, &controlling_terminal()))
 }
 
-fn hand_over(stand: &Stand<'_>, post: &mut Post, due: Due) -> Result<(), ErrorReport> {
-    output::answer(&go_on(&due.text, &stand.manner.answer))?;
+fn deliver(stand: &HookInvocation<'_>, post: &mut TeamFiles, due: NextPrompt) -> Result<(), ErrorReport> {
+    output::write_hook_response(&continue_response(&due.text, &stand.manner.response_template))?;
     // The turn begins as soon as we are gone.
     let handed = due.entries.iter().map(InboxEntry::message_id).collect();
-    match stand.tell(HookEvent::TurnStarted { summary: due.about, delivered_ids: handed }) {
+    match stand.send_report(HookEvent::TurnStarted { summary: due.about, delivered_ids: handed }) {
         // Nobody would remember it.
-        Err(fault) => post.mark(due.entries).and(Err(fault)),
+        Err(fault) => post.mark_read(due.entries).and(Err(fault)),
         Ok(_) => Ok(()),
     }
 }

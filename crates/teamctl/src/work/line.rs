@@ -1,6 +1,6 @@
 //! The worker's wake line: one byte says "look", how many there are says nothing.
 
-use crate::exec::inherited_line;
+use crate::pre_exec::inherited_wake_socket;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io::Read;
@@ -30,7 +30,7 @@ pub(super) enum Heard {
 impl Line {
     /// The one that join left open for us.
     pub(super) fn inherited() -> Option<Line> {
-        let stream = UnixStream::from(inherited_line()?);
+        let stream = UnixStream::from(inherited_wake_socket()?);
         stream.set_nonblocking(true).ok()?;
         Some(Line { stream })
     }

@@ -5,10 +5,11 @@
 
 mod line;
 
-use crate::here::Here;
+use crate::context::CommandContext;
 use crate::output;
-use crate::teammate::{
-    Beginning, CannotStart, Happened, Host, How, Over, Post, Program, Teammate, TurnEnd, TurnOf,
+use crate::turns::{
+    ExecutorEvent, InitialState, StartError, TeamFiles, TurnBuilder, TurnEndKind, TurnExecutor, TurnInput,
+    TurnLoop, TurnLoopEnd, TurnResult,
 };
 use line::{Heard, Line};
 use protocol::control::{Activity, Request, TurnStatus};
@@ -25,7 +26,7 @@ use std::time::Instant;
 /// any as `spawn NAME --agent worker`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl spawn ann -- teamctl work --run 'make \"$TASK_SUBJECT\"'")]
-pub(crate) struct Work {
+pub(crate) struct WorkArgs {
     /// The command for every task
     #[arg(long, value_name = "CMD")]
     run: Option<String>,
@@ -46,43 +47,48 @@ pub(crate) enum Busy {
     Reject,
 }
 
-pub(crate) fn run(here: &Here, args: &Work) -> Result<ExitCode, ErrorReport> {
+pub(crate) fn run(here: &CommandContext, args: &WorkArgs) -> Result<ExitCode, ErrorReport> {
     let line = Line::inherited().ok_or_else(|| {
         ErrorReport::new(ErrorKind::Usage, "cannot work here: there is no wake line")
             .with_help("start a worker with: teamctl spawn NAME --agent worker")
     })?;
-    let (me, team) = (here.me(), here.team()?);
-    output::line(&format!("{me} works for {}.", team.name()));
+    let (me, team) = (here.caller_name(), here.team()?);
+    output::print_line(&format!("{me} works for {}.", team.name()));
     let color = team.member(me.as_str()).ok().and_then(|member| member.color);
     let worker = Worker {
         run: args.run.clone(),
         on_message: args.on_message.clone(),
         busy_reject: args.busy == Busy::Reject,
     };
-    let program = Program::new(TurnProgram::Worker(worker), None, here.place()?.state_dir, me.as_str());
+    let program =
+        TurnBuilder::new(TurnProgram::Worker(worker), None, here.directories()?.state_dir, me.as_str());
     let bench = Bench { here, line, command: None, told: None };
-    let beginning = Beginning { prompt: String::new(), again: true, ..Beginning::default() };
-    let (_, over) =
-        Teammate::new(bench, Post::new(team, me, color).told_by(here.hints()?), program).live(beginning);
+    let beginning = InitialState { prompt: String::new(), is_respawn: true, ..InitialState::default() };
+    let (_, over) = TurnLoop::new(
+        bench,
+        TeamFiles::new(team, me, color).with_next_task_client(here.next_task_client()?),
+        program,
+    )
+    .run(beginning);
     match over {
-        Over::NotStarted(why) => Err(ErrorReport::new(ErrorKind::MissingPath, why)),
+        TurnLoopEnd::NotStarted(why) => Err(ErrorReport::new(ErrorKind::MissingPath, why)),
         // Without join nobody could wake us: that is an end as any other.
-        Over::Approved | Over::Ended => Ok(ExitCode::SUCCESS),
+        TurnLoopEnd::ShutdownApproved | TurnLoopEnd::Terminated => Ok(ExitCode::SUCCESS),
     }
 }
 
 /// What a worker stands on that is an agent itself.
 struct Bench<'a> {
-    here: &'a Here,
+    here: &'a CommandContext,
     line: Line,
     command: Option<Child>,
     told: Option<Activity>,
 }
 
-impl Host for Bench<'_> {
-    fn begin(&mut self, turn: &TurnOf) -> Result<u32, CannotStart> {
-        let missing = || CannotStart::Ever("cannot start a turn without a program".to_owned());
-        let TurnOf::Process(process) = turn else { return Err(missing()) };
+impl TurnExecutor for Bench<'_> {
+    fn start_turn(&mut self, turn: &TurnInput) -> Result<u32, StartError> {
+        let missing = || StartError::Permanent("cannot start a turn without a program".to_owned());
+        let TurnInput::Command(process) = turn else { return Err(missing()) };
         let (program, arguments) = process.argv.split_first().ok_or_else(missing)?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null());
@@ -93,37 +99,37 @@ impl Host for Bench<'_> {
         let child = child.map_err(|error| {
             let text = format!("cannot start {program}: {error}");
             let missing = error.kind() == std::io::ErrorKind::NotFound;
-            if missing { CannotStart::Ever(text) } else { CannotStart::Now(text) }
+            if missing { StartError::Permanent(text) } else { StartError::Transient(text) }
         })?;
         Ok(self.command.insert(child).id())
     }
 
-    fn next(&mut self, until: Option<Instant>) -> Happened {
+    fn next_event(&mut self, until: Option<Instant>) -> ExecutorEvent {
         match self.line.hear(self.command.as_ref(), until) {
-            Heard::Wake => Happened::Wake,
-            Heard::Deadline => Happened::Deadline,
-            Heard::Closed => Happened::End,
+            Heard::Wake => ExecutorEvent::Wake,
+            Heard::Deadline => ExecutorEvent::Deadline,
+            Heard::Closed => ExecutorEvent::Terminate,
             Heard::Ended => {
                 let status = self.command.take().map(|mut command| command.wait());
                 let how = match status {
-                    Some(Ok(status)) => How::Status(status),
-                    _ => How::NotRun("cannot wait for the command".to_owned()),
+                    Some(Ok(status)) => TurnEndKind::Exited(status),
+                    _ => TurnEndKind::NotStarted("cannot wait for the command".to_owned()),
                 };
-                Happened::Turn(TurnEnd { how, last: String::new(), used: None })
+                ExecutorEvent::TurnEnded(TurnResult { end: how, last: String::new(), used: None })
             }
         }
     }
 
     /// For the daemon's status and the border; without a daemon nobody looks at either.
-    fn tell(&mut self, now: &TurnStatus) {
+    fn report_status(&mut self, now: &TurnStatus) {
         if self.told.replace(now.activity) != Some(now.activity) {
-            self.here.ask(Request::ReportActivity(now.activity)).ok();
+            self.here.call_daemon(Request::ReportActivity(now.activity)).ok();
         }
     }
 
-    fn interrupted(&mut self) {}
+    fn confirm_interrupt(&mut self) {}
 
-    fn say(&mut self, text: &str) {
-        output::line(&output::clean(text));
+    fn print_line(&mut self, text: &str) {
+        output::print_line(&output::sanitize(text));
     }
 }

@@ -1,0 +1,78 @@
+//! What this machine brings: tmux in a version that will do, and room for the watchers.
+
+use super::report::DoctorReport;
+use std::process::Command;
+
+/// The oldest tmux that works, and the oldest without known faults that concern us.
+const MIN_TMUX: (u32, u32) = (3, 2);
+const RECOMMENDED_TMUX: (u32, u32) = (3, 4);
+
+/// The system's limits on watching, and what a daemon, some verbs and some programs beside them need.
+const INOTIFY_MINIMUMS: [(&str, u64); 2] = [("max_user_instances", 64), ("max_user_watches", 4096)];
+
+pub(super) fn check(report: &mut DoctorReport) {
+    check_tmux(report);
+    for (limit, least) in INOTIFY_MINIMUMS {
+        check_inotify_limit(limit, least, report);
+    }
+}
+
+fn check_tmux(report: &mut DoctorReport) {
+    let answer = match Command::new("tmux").arg("-V").output() {
+        Ok(output) => String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+        Err(error) => {
+            return report.fail("tmux", format!("cannot run tmux: {error}"), "install tmux 3.4 or newer");
+        }
+    };
+    match version(&answer) {
+        Some(version) if version >= RECOMMENDED_TMUX => report.ok("tmux", answer),
+        Some(version) if version >= MIN_TMUX => {
+            report.warn("tmux", format!("{answer} is old"), "better is 3.4 or newer");
+        }
+        Some(_) => report.fail("tmux", format!("{answer} is too old"), "install tmux 3.4 or newer"),
+        None => {
+            report.warn("tmux", format!("cannot tell the version from {answer:?}"), "needed is 3.2 or newer");
+        }
+    }
+}
+
+/// `tmux 3.3a` is 3.3, `tmux next-3.8` 3.8; what goes by no number is of today.
+fn version(answer: &str) -> Option<(u32, u32)> {
+    let word = answer.strip_prefix("tmux ")?.trim();
+    if word == "master" || word.starts_with("openbsd") {
+        return Some((u32::MAX, 0));
+    }
+    let (major, minor) = word.trim_start_matches("next-").split_once('.')?;
+    let end = minor.find(|c: char| !c.is_ascii_digit()).unwrap_or(minor.len());
+    Some((major.parse().ok()?, minor[..end].parse().ok()?))
+}
+
+fn check_inotify_limit(limit: &str, least: u64, report: &mut DoctorReport) {
+    let path = format!("/proc/sys/fs/inotify/{limit}");
+    // Other systems watch in other ways, and have no such limit.
+    let Ok(text) = std::fs::read_to_string(&path) else { return };
+    match text.trim().parse::<u64>() {
+        Ok(number) if number >= least => report.ok("watching", format!("{limit} is {number}")),
+        Ok(number) => report.warn(
+            "watching",
+            format!("{limit} is {number}, so watching files may fail"),
+            format!("raise it: sysctl fs.inotify.{limit}={}", least * 8),
+        ),
+        Err(_) => {
+            report.warn("watching", format!("cannot read {path}: {text:?}"), "see what is mounted there");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_tmux_are_read() {
+        assert_eq!(version("tmux 3.3a"), Some((3, 3)));
+        assert_eq!(version("tmux next-3.8"), Some((3, 8)));
+        assert!(version("tmux master").is_some_and(|version| version > RECOMMENDED_TMUX));
+        assert_eq!(version("screen 4"), None);
+    }
+}

@@ -1,0 +1,44 @@
+//! One entry of an inbox, for people.
+
+use crate::output::{paint, sanitize};
+use protocol::message::InboxEntry;
+use view::text::message_text;
+
+/// A head with sender, time and summary, and the text below it.
+pub(super) fn format_entry(entry: &InboxEntry) -> String {
+    let Ok(message) = &entry.message else { return format_invalid(entry) };
+    let sender = paint(message.color.as_deref().unwrap_or_default(), &sanitize(&single_line(&message.from)));
+    let mark = if message.read { " " } else { "*" };
+    let summary = message.summary.as_deref().map(|summary| format!("  {summary}")).unwrap_or_default();
+    let text = message_text(&message.text);
+    let head = sanitize(&single_line(&format!("{}{summary}", message.timestamp)));
+    format!("{mark} {sender}  {head}\n{}", indent(&sanitize(&text)))
+}
+
+fn format_invalid(entry: &InboxEntry) -> String {
+    let why = entry.message.as_ref().err().map(ToString::to_string).unwrap_or_default();
+    sanitize(&format!("! entry {} is no message: {}", entry.index, single_line(&why)))
+}
+
+fn single_line(text: &str) -> String {
+    text.replace('\n', " ")
+}
+
+fn indent(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(|line| format!("    {line}")).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_can_steer_the_terminal_or_pass_for_a_head() {
+        let entry =
+            InboxEntry::parse(0, r#"{"from":"a\u001b[2J","text":"x\n* boss","timestamp":"t\n* boss"}"#);
+        let shown = format_entry(&entry);
+        assert!(!shown.contains('\u{1b}'), "{shown}");
+        assert!(shown.lines().skip(1).all(|line| line.starts_with("    ")), "{shown}");
+    }
+}

@@ -1,0 +1,83 @@
+//! `man`: the man pages, made from the same words as the help: one for the program, one for each verb.
+
+use super::completions::write_stdout;
+use crate::cli::Cli;
+use clap::{Command, CommandFactory};
+use clap_mangen::Man as Generator;
+use protocol::error::ErrorReport;
+use std::fs::{File, create_dir_all};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Write the man pages into a directory, or all of them to standard output
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  teamctl man ~/.local/share/man/man1\n  teamctl man | man -l -")]
+pub(crate) struct ManArgs {
+    /// Where; made if it is missing [default: standard output]
+    #[arg(value_name = "DIR")]
+    directory: Option<PathBuf>,
+}
+
+/// A page and its name, `teamctl-send`.
+struct ManPage {
+    name: String,
+    roff: Vec<u8>,
+}
+
+pub(crate) fn run(args: &ManArgs) -> Result<ExitCode, ErrorReport> {
+    let pages = all_pages();
+    let Some(directory) = &args.directory else {
+        return write_stdout(&pages.into_iter().flat_map(|page| page.roff).collect::<Vec<u8>>());
+    };
+    create_dir_all(directory).map_err(|error| ErrorReport::from_io("create", directory, &error))?;
+    for ManPage { name, roff } in pages {
+        let path = directory.join(format!("{name}.1"));
+        let mut file = File::create(&path).map_err(|error| ErrorReport::from_io("create", &path, &error))?;
+        file.write_all(&roff).map_err(|error| ErrorReport::from_io("write", &path, &error))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn all_pages() -> Vec<ManPage> {
+    let mut teamctl = Cli::command();
+    teamctl.build();
+    let mut pages = Vec::new();
+    add_pages(&teamctl, "teamctl", &mut pages);
+    pages
+}
+
+/// The page of `command`, then those of its verbs.
+fn add_pages(command: &Command, name: &str, pages: &mut Vec<ManPage>) {
+    let mut roff = Vec::new();
+    let rendered = Generator::new(command.clone().display_name(name.to_owned())).render(&mut roff);
+    rendered.expect("writing into memory does not fail");
+    pages.push(ManPage { name: name.to_owned(), roff });
+    let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set() && verb.get_name() != "help");
+    verbs.for_each(|verb| add_pages(verb, &format!("{name}-{}", verb.get_name()), pages));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_verb_has_a_page_with_its_name_and_examples() {
+        let pages = all_pages();
+        let help = Cli::command().render_help().to_string();
+        let (_, verbs) = help.split_once("Commands:\n").expect("verbs are listed");
+        let verbs = verbs.lines().map_while(|line| line.split_whitespace().next());
+        for verb in verbs.filter(|verb| *verb != "help") {
+            let page = pages.iter().find(|page| page.name == format!("teamctl-{verb}"));
+            let text = page.map(|page| String::from_utf8_lossy(&page.roff).into_owned()).unwrap_or_default();
+            assert!(text.contains("Examples:"), "{verb}");
+        }
+        let page = |name: &str| pages.iter().find(|page| page.name == name);
+        let text = |name: &str| page(name).map(|page| String::from_utf8_lossy(&page.roff).into_owned());
+        assert!(
+            text("teamctl-spawn").is_some_and(|text| text.contains("Claude Code as a teammate of its own"))
+        );
+        assert!(text("teamctl-task-create").is_some() && text("teamctl-notify").is_some());
+        assert!(page("teamctl-join").is_none() && page("teamctl-help").is_none());
+    }
+}

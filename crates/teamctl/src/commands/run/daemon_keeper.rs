@@ -1,0 +1,158 @@
+//! The daemon of a run: the one that answers, or one that is started; and again where it dies.
+//!
+//! Silence proves nothing, so it is asked; only "nobody listens" is its death. Its pidfd is a reason to ask. One
+//! that somebody took down stays down: the event log tells that from a death.
+
+use super::task_times;
+use crate::commands::down;
+use crate::commands::up::tmux_target::TmuxTarget;
+use crate::commands::up::{self, DaemonStart, TMUX_NAME};
+use crate::context::{CommandContext, unexpected_reply};
+use protocol::control::{Reply, Request, StatusReply};
+use protocol::error::{ErrorKind, ErrorReport};
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+use view::directory_watcher::WatchNotifier;
+
+/// So often in [`WITHIN`] a daemon that dies is started again.
+const MAX_STARTS: usize = 5;
+const START_WINDOW: Duration = Duration::from_secs(60);
+
+/// Whoever is asked.
+pub(super) struct DaemonKeeper<'a> {
+    here: &'a CommandContext,
+    /// Woken when it dies.
+    teller: WatchNotifier,
+    started: VecDeque<Instant>,
+    /// The next daemon is to find the panes of the one before.
+    server: TmuxTarget,
+    /// Of the last that answered.
+    process: Option<OwnedFd>,
+    taken: Takedown,
+}
+
+/// Whether somebody took it down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Takedown {
+    /// Not that we know.
+    NotSeen,
+    /// And with it every agent.
+    Seen,
+}
+
+impl<'a> DaemonKeeper<'a> {
+    /// The one that runs, or a fresh one.
+    pub(super) fn start_or_connect(
+        here: &'a CommandContext,
+        teller: WatchNotifier,
+    ) -> Result<DaemonKeeper<'a>, ErrorReport> {
+        let server = TmuxTarget::CallerOrNamed(TMUX_NAME.to_owned());
+        let (started, process) = (VecDeque::new(), None);
+        let mut daemon = DaemonKeeper { here, teller, started, server, process, taken: Takedown::NotSeen };
+        daemon.start()?;
+        Ok(daemon)
+    }
+
+    /// Asks; where nobody answers, the next daemon is asked the same. For what may be asked twice.
+    pub(super) fn call(&mut self, request: &Request) -> Result<Reply, ErrorReport> {
+        loop {
+            match self.here.call_daemon(request.clone()) {
+                Err(fault) if fault.kind == ErrorKind::NoDaemon => self.start()?,
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Teams and members.
+    pub(super) fn status(&mut self) -> Result<StatusReply, ErrorReport> {
+        match self.call(&Request::Status)? {
+            Reply::Status(status) if status.daemon.is_stopping => Err(self.takedown_error()),
+            Reply::Status(status) => Ok(status),
+            _ => Err(unexpected_reply()),
+        }
+    }
+
+    /// Starts one unless one answers.
+    pub(super) fn start(&mut self) -> Result<(), ErrorReport> {
+        let status = loop {
+            self.check_start_rate()?;
+            self.check_takedown()?;
+            match up::start_unless_running(self.here, &self.server) {
+                Ok(DaemonStart::AlreadyRunning(status)) => break status,
+                Ok(DaemonStart::Started(status)) => {
+                    self.started.push_back(Instant::now());
+                    break status;
+                }
+                Ok(DaemonStart::Failed(code)) => {
+                    return Err(ErrorReport::new(
+                        error_kind_of_exit_code(code),
+                        "cannot start teamd: it has said why above",
+                    ));
+                }
+                // Killed before it could answer. Where none has ever run, it would not run the next time either.
+                Err(fault)
+                    if fault.kind == ErrorKind::NoDaemon && matches!(self.server, TmuxTarget::Socket(_)) =>
+                {
+                    self.started.push_back(Instant::now());
+                }
+                Err(fault) => return Err(fault),
+            }
+        };
+        if let Some(socket) = status.daemon.tmux {
+            self.server = TmuxTarget::Socket(socket);
+        }
+        // Where it can't be watched, the next look asks it all the same.
+        self.teller.notify_on_exit(status.daemon.pid);
+        self.process = down::open_pidfd(status.daemon.pid);
+        Ok(())
+    }
+
+    /// Whether one of our daemons was found to be taken down.
+    pub(super) fn takedown(&self) -> Takedown {
+        self.taken
+    }
+
+    fn takedown_error(&mut self) -> ErrorReport {
+        self.taken = Takedown::Seen;
+        ErrorReport::new(ErrorKind::NoDaemon, "cannot go on with the run: somebody has taken teamd down")
+    }
+
+    /// One that was down before we came is another matter: then it is started.
+    fn check_takedown(&mut self) -> Result<(), ErrorReport> {
+        if matches!(self.server, TmuxTarget::CallerOrNamed(_)) || self.is_responsive() {
+            return Ok(());
+        }
+        // It hangs up first, and writes down why it goes then.
+        self.process.iter().for_each(down::wait_for_exit);
+        if task_times::was_daemon_taken_down(self.here.state_dir()?.path())? && !self.is_responsive() {
+            return Err(self.takedown_error());
+        }
+        Ok(())
+    }
+
+    /// Somebody may have started the next one already.
+    fn is_responsive(&self) -> bool {
+        self.here.call_daemon(Request::Status).is_ok()
+    }
+
+    fn check_start_rate(&mut self) -> Result<(), ErrorReport> {
+        while self.started.front().is_some_and(|at| at.elapsed() > START_WINDOW) {
+            self.started.pop_front();
+        }
+        if self.started.len() < MAX_STARTS {
+            return Ok(());
+        }
+        let message = format!("cannot keep teamd running: it died {MAX_STARTS} times within a minute");
+        let log = self.here.directories()?.state_dir.join("logs/teamd/latest");
+        Err(ErrorReport::new(ErrorKind::NoDaemon, message)
+            .with_help(format!("see its log: {}", log.display())))
+    }
+}
+
+/// The kind with that exit code.
+fn error_kind_of_exit_code(code: u8) -> ErrorKind {
+    use ErrorKind::{Config, InvalidData, Io, MissingPath, NoDaemon, NotPermitted, Refused, Timeout, Usage};
+    let kinds = [Config, InvalidData, Io, MissingPath, NoDaemon, NotPermitted, Refused, Timeout, Usage];
+    kinds.into_iter().find(|kind| kind.exit_code() == code).unwrap_or(ErrorKind::Internal)
+}

@@ -1,0 +1,130 @@
+//! The table `[policy]`: how a team is run, and who answers what its members ask.
+
+use super::table_reader::TableReader;
+use super::validation_error::ValidationErrors;
+use protocol::control::TaskCommandPolicy;
+use protocol::duration;
+use protocol::policy::{Approver, Policy as TeamPolicy, PolicyRule, RuleAction, TimeoutAction};
+use protocol::usage::to_microdollars;
+use std::path::Path;
+use std::time::Duration;
+
+/// How a team is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::commands::run) struct RunPolicy {
+    /// What the daemon decides by.
+    pub(in crate::commands::run) team: TeamPolicy,
+    /// How long a member may take to end.
+    pub(in crate::commands::run) grace: Duration,
+    /// How often a failed task is given back.
+    pub(in crate::commands::run) retries: u32,
+}
+
+impl Default for RunPolicy {
+    fn default() -> RunPolicy {
+        let team = TeamPolicy {
+            plan_approver: Approver::Person,
+            permission_approver: Approver::Person,
+            ..TeamPolicy::default()
+        };
+        RunPolicy { team, grace: Duration::from_secs(30), retries: 0 }
+    }
+}
+
+const KEYS: [&str; 12] = [
+    "plans",
+    "permissions",
+    "commands",
+    "timeout",
+    "after",
+    "rule",
+    "grace",
+    "retries",
+    "turns",
+    "time",
+    "tokens",
+    "cost",
+];
+const WHO: [(&str, Approver); 3] =
+    [("person", Approver::Person), ("lead", Approver::Lead), ("auto", Approver::Auto)];
+const AFTER: [(&str, TimeoutAction); 3] =
+    [("deny", TimeoutAction::Deny), ("approve", TimeoutAction::Approve), ("wait", TimeoutAction::Wait)];
+const ANSWERS: [(&str, RuleAction); 3] =
+    [("allow", RuleAction::Allow), ("deny", RuleAction::Deny), ("ask", RuleAction::Ask)];
+
+/// The table, with relative directories against that of the file.
+pub(super) fn parse_policy_table(
+    table: TableReader,
+    directory: &Path,
+    flaws: &mut ValidationErrors,
+) -> RunPolicy {
+    table.check_keys(&KEYS, flaws);
+    let otherwise = RunPolicy::default();
+    RunPolicy {
+        team: parse_team_policy(table, directory, otherwise.team, flaws),
+        grace: parse_duration(table, "grace", "a string such as \"30s\"", flaws).unwrap_or(otherwise.grace),
+        retries: table.count("retries", flaws).map_or(otherwise.retries, saturate_u32),
+    }
+}
+
+fn parse_team_policy(
+    table: TableReader,
+    directory: &Path,
+    otherwise: TeamPolicy,
+    flaws: &mut ValidationErrors,
+) -> TeamPolicy {
+    let timeout = parse_duration(table, "timeout", "a string such as \"10m\"", flaws);
+    let after = table.one_of("after", &AFTER, flaws);
+    // One without the other would wait for ever, or for nothing.
+    if let (None, Some(at)) = (table.key_offset("timeout"), table.key_offset("after")) {
+        flaws.push(at, "after needs the key timeout: how long a request waits before");
+    }
+    if let (Some(at), None) = (table.key_offset("timeout"), table.key_offset("after")) {
+        flaws.push(at, "timeout needs the key after: deny, approve or wait");
+    }
+    let rules = table.tables("rule", "a rule", flaws).unwrap_or_default();
+    TeamPolicy {
+        plan_approver: table.one_of("plans", &WHO, flaws).unwrap_or(otherwise.plan_approver),
+        permission_approver: table
+            .one_of("permissions", &WHO, flaws)
+            .unwrap_or(otherwise.permission_approver),
+        task_commands: table
+            .one_of("commands", &[("lead", TaskCommandPolicy::Lead), ("any", TaskCommandPolicy::Any)], flaws)
+            .unwrap_or(otherwise.task_commands),
+        answer_timeout_ms: timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+        on_timeout: after.unwrap_or(otherwise.on_timeout),
+        max_turns: table.count("turns", flaws),
+        max_tokens: table.count("tokens", flaws),
+        max_microdollars: table.amount("cost", flaws).and_then(to_microdollars),
+        max_time_ms: parse_duration(table, "time", "a string such as \"8h\"", flaws)
+            .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+        rules: rules.into_iter().filter_map(|table| parse_rule(table, directory, flaws)).collect(),
+    }
+}
+
+fn parse_rule(table: TableReader, directory: &Path, flaws: &mut ValidationErrors) -> Option<PolicyRule> {
+    table.check_keys(&["tool", "matches", "directory", "answer"], flaws);
+    let tool = table.required_string("tool", flaws);
+    let matches = table.string("matches", flaws).map(|text| text.value);
+    let place = table.string("directory", flaws).map(|text| directory.join(text.value));
+    let answer = match table.key_offset("answer") {
+        Some(_) => table.one_of("answer", &ANSWERS, flaws),
+        None => table.required_string("answer", flaws).and(None),
+    };
+    Some(PolicyRule { tool: tool?.value, pattern: matches, directory: place, answer: answer? })
+}
+
+/// More tries than that nobody sees the end of.
+fn saturate_u32(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+fn parse_duration(
+    table: TableReader,
+    key: &str,
+    wanted: &str,
+    flaws: &mut ValidationErrors,
+) -> Option<Duration> {
+    let text = table.text(key, wanted, flaws)?;
+    duration::parse(&text.value).map_err(|wrong| flaws.push(text.at, wrong)).ok()
+}

@@ -1,0 +1,411 @@
+//! Every flaw that a run file can have, and what a good one becomes.
+
+use super::*;
+use protocol::control::TaskCommandPolicy;
+use protocol::policy::{Approver, PolicyRule, RuleAction, TimeoutAction};
+use protocol::turn_program::{Backend, RestartPolicy};
+use std::time::Duration;
+
+fn caller(cwd: &Path) -> FileContext<'_> {
+    FileContext { cwd, root: Path::new("/root-of-teams") }
+}
+
+const MEMBER: &str = "[[member]]\nname = 'ann'\ncommand = ['sh']\n";
+
+fn flaws(text: &str) -> Vec<String> {
+    let directory = std::env::temp_dir();
+    match parse(text, &directory, &caller(&directory)) {
+        Ok(run) => panic!("nothing is wrong with {run:?}"),
+        Err(flaws) => {
+            flaws.iter().map(|flaw| format!("{}:{}: {}", flaw.line, flaw.column, flaw.message)).collect()
+        }
+    }
+}
+
+/// The one flaw of a file with a good name and a good member on lines 1 to 4, and this behind.
+#[track_caller]
+fn flaw(behind: &str, expected: &str) {
+    assert_eq!(flaws(&format!("name = 't'\n{MEMBER}{behind}")), [expected]);
+}
+
+/// The one flaw of a second member, which has a name on line 6, and this from line 7 on.
+#[track_caller]
+fn member(rest: &str, expected: &str) {
+    flaw(&format!("[[member]]\nname = 'bob'\n{rest}"), expected);
+}
+
+/// The one flaw of a task, which has key and subject on lines 6 and 7, and this from line 8 on.
+#[track_caller]
+fn task(rest: &str, expected: &str) {
+    flaw(&format!("[[task]]\nkey = 'a'\nsubject = 's'\n{rest}"), expected);
+}
+
+#[test]
+fn all_that_can_be_said_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(directory.path().join("src")).unwrap();
+    let text = r#"
+name = "survey"
+description = "counts"
+model = "m1"
+agent = "worker"
+cwd = "src"
+[policy]
+plans = "auto"
+permissions = "lead"
+commands = "any"
+turns = 500
+time = "8h"
+timeout = "10m"
+after = "deny"
+grace = "5s"
+retries = 2
+tokens = 5_000_000_000
+cost = 2.50
+[[policy.rule]]
+tool = "Bash"
+matches = "cargo *"
+directory = "src"
+answer = "allow"
+[[policy.rule]]
+tool = "Bash"
+answer = "ask"
+[[member]]
+name = "ann"
+type = "counter"
+mode = "acceptEdits"
+env = { A = "1" }
+restart = "on-failure"
+backend = "in-process"
+[[member]]
+name = "bob"
+command = ["sh", "-c", "true"]
+prompt = "go"
+model = "m2"
+cwd = "."
+[[task]]
+key = "count"
+subject = "count the lines"
+command = "wc -l"
+metadata = { priority = 2, tags = ["a", 1.5, true], at = 2026-01-02 }
+[[task]]
+key = "report"
+subject = "write it down"
+description = "all of it"
+active_form = "writing"
+owner = "Bob"
+blocked_by = ["count", "count"]
+"#;
+    let run = parse(text, directory.path(), &caller(Path::new("/"))).unwrap();
+    let src = directory.path().join("src").canonicalize().unwrap();
+    assert_eq!((run.name.as_str(), run.description.as_deref(), &run.cwd), ("survey", Some("counts"), &src));
+    let grace = Duration::from_secs(5);
+    let rule = PolicyRule {
+        tool: "Bash".to_owned(),
+        pattern: Some("cargo *".to_owned()),
+        directory: Some(directory.path().join("src")),
+        answer: RuleAction::Allow,
+    };
+    let team = TeamPolicy {
+        task_commands: TaskCommandPolicy::Any,
+        plan_approver: Approver::Auto,
+        permission_approver: Approver::Lead,
+        answer_timeout_ms: Some(600_000),
+        on_timeout: TimeoutAction::Deny,
+        rules: vec![
+            rule.clone(),
+            PolicyRule { pattern: None, directory: None, answer: RuleAction::Ask, ..rule },
+        ],
+        max_turns: Some(500),
+        max_tokens: Some(5_000_000_000),
+        max_microdollars: Some(2_500_000),
+        max_time_ms: Some(8 * 3_600_000),
+    };
+    assert_eq!(run.policy, RunPolicy { team: team.clone(), grace, retries: 2 });
+    assert_eq!(parse_policy(text, directory.path()), Ok(team));
+    let [ann, bob] = run.members.as_slice() else { panic!("{:?}", run.members) };
+    assert_eq!((ann.backend, ann.restart), (Backend::InProcess, RestartPolicy::OnFailure));
+    assert_eq!(
+        (ann.model.as_deref(), ann.mode.as_deref(), &ann.cwd),
+        (Some("m1"), Some("acceptEdits"), &src)
+    );
+    assert_eq!((ann.env["A"].as_str(), ann.agent_type.as_deref()), ("1", Some("counter")));
+    assert_eq!((bob.argv.join(" ").as_str(), bob.model.as_deref()), ("sh -c true", Some("m2")));
+    assert_eq!((bob.prompt.as_str(), &bob.cwd), ("go", &directory.path().canonicalize().unwrap()));
+    let [count, report] = run.tasks.as_slice() else { panic!("{:?}", run.tasks) };
+    let metadata =
+        r#"{"key":"count","command":"wc -l","at":"2026-01-02","priority":2,"tags":["a",1.5,true]}"#;
+    assert_eq!(serde_json::Value::Object(count.metadata.clone()).to_string(), metadata);
+    assert_eq!(
+        (report.blocked_by.as_slice(), report.active_form.as_deref()),
+        ([0].as_slice(), Some("writing"))
+    );
+    assert_eq!(report.owner, Some(protocol::name::AgentName::new_unchecked("bob")));
+}
+
+#[test]
+fn every_flaw_is_told_at_once_in_the_order_of_the_file() {
+    let text = "nam = 't'\n[policy]\ngrace = '5'\n[[member]]\nname = 'a b'\nagent = 'worker'\n[[task]]\nkey = 'x'\nowner = 'c'\n";
+    let found = flaws(text);
+    let starts =
+        ["1:1: a run file needs the key name", "1:1: a run file takes no key \"nam\"; the nearest is name"];
+    assert_eq!(found[..2], starts);
+    for (found, start) in found[2..].iter().zip([
+        "3:9: cannot read the duration 5",
+        "5:8: cannot use \"a b\"",
+        "7:1: a task needs the key subject",
+        "9:9: the owner \"c\" is no member",
+    ]) {
+        assert!(found.starts_with(start), "{found} / {start}");
+    }
+    assert_eq!(found.len(), 6);
+}
+
+#[test]
+fn what_is_no_toml() {
+    let found = flaws("name = 't'\nx = \n[[member]\nname = 'ann'\n");
+    assert!(found.len() >= 2, "{found:?}");
+    assert!(
+        found.iter().any(|flaw| flaw.starts_with("2:")) && found.iter().any(|flaw| flaw.starts_with("3:")),
+        "{found:?}"
+    );
+    assert!(!found.iter().any(|flaw| flaw.contains("needs")), "what is missing may be in there: {found:?}");
+    assert!(flaws("name = 't'\nname = 'u'\n")[0].starts_with("2:1: duplicate key"));
+}
+
+#[test]
+fn a_flaw_of_the_syntax_is_told_alone_and_hides_no_other() {
+    let head = "name = 't'\n[[member]]\nname = 'ann'\n";
+    let tasks = "[[task]]\nkey = 'a'\nsubject = 's'\nblocked_by = ['a']\nowner = 'ann'\n";
+    let circle = "8:15: a task would wait for itself: a → a";
+    for (broken, flaw) in [
+        ("agent = worker", "4:9: string values must be quoted, expected literal string"),
+        ("agent = 'worker", "4:16: invalid literal string, expected `'`"),
+    ] {
+        assert_eq!(flaws(&format!("{head}{broken}\n")), [flaw]);
+        assert_eq!(flaws(&format!("{head}{broken}\n{tasks}")), [flaw, circle]);
+    }
+    assert_eq!(flaws(&format!("{head}agent 'worker'\n")), ["4:7: key with no value, expected `=`"]);
+    let open = "[[task]]\nkey = 'a'\nsubject = 's'\nblocked_by = ['b'\n[[task]]\nkey = 'b'\nsubject = 's'\n";
+    let found = flaws(&format!("{head}agent = 'worker'\n{open}"));
+    assert!(found.len() == 1 && found[0].starts_with("9:1: missing comma"), "{found:?}");
+}
+
+#[test]
+fn a_key_that_nobody_knows() {
+    flaw("[policy]\nretry = 1\n", "6:1: the policy takes no key \"retry\"; the nearest is retries");
+    member("agent = 'worker'\npromt = ''\n", "8:1: a member takes no key \"promt\"; the nearest is prompt");
+    task("blockedby = []\n", "8:1: a task takes no key \"blockedby\"; the nearest is blocked_by");
+}
+
+#[test]
+fn what_is_missing() {
+    assert_eq!(
+        flaws(""),
+        ["1:1: a run file needs at least one [[member]]", "1:1: a run file needs the key name"]
+    );
+    flaw("[[member]]\nagent = 'worker'\n", "5:1: a member needs the key name");
+    flaw("[[task]]\nsubject = 's'\n", "5:1: a task needs the key key");
+    flaw("[[task]]\nkey = 'k'\nsubject = ' '\n", "7:11: subject is empty");
+}
+
+#[test]
+fn what_is_wrong_with_a_policy() {
+    let rule = |text: &str, wanted: &str| flaw(&format!("[[policy.rule]]\n{text}"), wanted);
+    rule("answer = 'allow'\n", "5:1: a rule needs the key tool");
+    rule("tool = 'Bash'\n", "5:1: a rule needs the key answer");
+    rule("tool = 'Bash'\nanswer = 'yes'\n", "7:10: answer is one of allow, deny, ask, not \"yes\"");
+    rule(
+        "tool = 'Bash'\nanswer = 'ask'\nmatch = 'x'\n",
+        "8:1: a rule takes no key \"match\"; the nearest is matches",
+    );
+    flaw("[policy]\ntimeout = '5s'\n", "6:1: timeout needs the key after: deny, approve or wait");
+    flaw("[policy]\nafter = 'deny'\n", "6:1: after needs the key timeout: how long a request waits before");
+    flaw(
+        "[policy]\ntimeout = 5\nafter = 'deny'\n",
+        "6:11: timeout takes a string such as \"10m\", not a number",
+    );
+    let alone = parse_policy("plans = 'auto'\n", Path::new("/")).unwrap_err();
+    let alone: Vec<&str> = alone.iter().map(|flaw| flaw.message.as_str()).collect();
+    assert!(
+        alone[0].contains("needs a table [policy]") || alone[1].contains("needs a table [policy]"),
+        "{alone:?}"
+    );
+}
+
+#[test]
+fn a_value_of_the_wrong_type() {
+    flaw("[policy]\ncost = -0.5\n", "6:8: cost takes an amount from 0 on, such as 2.50, not -0.5");
+    flaw("[policy]\ncost = inf\n", "6:8: cost takes an amount from 0 on, such as 2.50, not inf");
+    flaw("[policy]\ncost = \"2\"\n", "6:8: cost takes an amount such as 2.50, not a string");
+    flaw("[policy]\ntokens = 1e9\n", "6:10: tokens takes a number, not a number with a fraction");
+    flaw("[policy]\nretries = -1\n", "6:11: retries takes a number from 0 to 9223372036854775807, not -1");
+    flaw("[policy]\ngrace = 30\n", "6:9: grace takes a string such as \"30s\", not a number");
+    flaw("[policy]\nretries = 'x'\n", "6:11: retries takes a number, not a string");
+    member("agent = 3\n", "7:9: agent takes a string, not a number");
+    member("command = 'ls'\n", "7:11: command takes a list of strings, not a string");
+    member("command = ['ls', 1]\n", "7:18: command takes a list of strings, not a number");
+    member("agent = 'worker'\nenv = { A = 1 }\n", "8:13: A takes a string, not a number");
+    task("metadata = 'x'\n", "8:12: metadata takes a table, not a string");
+    task("metadata = { x = inf }\n", "8:18: this number does not fit into JSON");
+    task("description = \"a\\u0000\"\n", "8:15: description holds a NUL, which nothing can be called with");
+    assert_eq!(
+        flaws("name = 't'\n[member]\nname = 'a'\n")[0],
+        "2:2: member is written as [[member]], once for each; this is a table"
+    );
+}
+
+#[test]
+fn a_duration_or_word_that_is_none() {
+    flaw("[policy]\ngrace = '5 s'\n", "6:9: cannot read the duration 5 s: write it as 500ms, 5s, 10m or 2h");
+    flaw("[policy]\nplans = 'me'\n", "6:9: plans is one of person, lead, auto, not \"me\"");
+    flaw("[policy]\npermissions = ''\n", "6:15: permissions is one of person, lead, auto, not \"\"");
+    flaw("[policy]\ncommands = 'all'\n", "6:12: commands is one of lead, any, not \"all\"");
+    member(
+        "agent = 'worker'\nbackend = 'screen'\n",
+        "8:11: backend is one of tmux, window, in-process, not \"screen\"",
+    );
+    member(
+        "agent = 'worker'\nrestart = 'always'\n",
+        "8:11: restart is one of never, on-failure, not \"always\"",
+    );
+    let modes = "default, acceptEdits, bypassPermissions, plan, delegate, dontAsk, auto";
+    member("agent = 'worker'\nmode = 'x'\n", &format!("8:8: mode is one of {modes}, not \"x\""));
+    member("agent = 'worker'\nworktree = 3\n", "8:12: worktree takes true or a string, not a number");
+}
+
+#[test]
+fn a_name_that_is_none_or_taken() {
+    let named = |name: &str| flaws(&format!("name = '{name}'\n{MEMBER}")).remove(0);
+    assert!(named("My Team").ends_with("; my-team would do"), "{}", named("My Team"));
+    assert_eq!(
+        named("session-12345678"),
+        "1:8: the name session-12345678 belongs to a session of Claude Code"
+    );
+    flaw(
+        "[[member]]\nname = 'Team-Lead'\nagent = 'worker'\n",
+        "6:8: no member can be called Team-Lead: that name is taken",
+    );
+    flaw("[[member]]\nname = 'ANN'\nagent = 'worker'\n", "6:8: there is a member \"ANN\" already");
+    task("[[task]]\nkey = 'a'\nsubject = 's'\n", "9:7: there is a task \"a\" already");
+}
+
+#[test]
+fn links_to_nowhere_and_in_a_circle() {
+    task("blocked_by = ['b']\n", "8:15: there is no task \"b\"");
+    task("owner = 'amn'\n", "8:9: the owner \"amn\" is no member of this file; the nearest is ann");
+    task("blocked_by = ['a']\n", "8:15: a task would wait for itself: a → a");
+    let more = "blocked_by = ['c']\n[[task]]\nkey = 'b'\nsubject = 's'\nblocked_by = ['a']\n[[task]]\nkey = 'c'\nsubject = 's'\nblocked_by = ['b']\n";
+    task(more, "12:15: a task would wait for itself: a → c → b → a");
+}
+
+#[test]
+fn two_circles_are_two_flaws_and_a_diamond_is_none() {
+    let task = |key: &str, after: &str| format!("[[task]]\nkey='{key}'\nsubject='s'\nblocked_by=[{after}]\n");
+    let circles: String =
+        [("a", "'b'"), ("b", "'a'"), ("c", "'d'"), ("d", "'c', 'a'")].map(|(k, a)| task(k, a)).concat();
+    assert_eq!(flaws(&format!("name='t'\n{MEMBER}{circles}")).len(), 2);
+    let diamond: String =
+        [("a", ""), ("b", "'a'"), ("c", "'a'"), ("d", "'b','c'")].map(|(k, a)| task(k, a)).concat();
+    let run =
+        parse(&format!("name='t'\n{MEMBER}{diamond}"), Path::new("/"), &caller(Path::new("/"))).unwrap();
+    assert_eq!(
+        run.tasks.iter().map(|task| task.blocked_by.clone()).collect::<Vec<_>>(),
+        [vec![], vec![0], vec![0], vec![1, 2]]
+    );
+}
+
+#[test]
+fn a_chain_as_long_as_the_file_allows_is_no_trouble() {
+    let task = |n: usize| format!("[[task]]\nkey='{n}'\nsubject='s'\nblocked_by=['{}']\n", (n + 1) % 20_000);
+    let chain: String = (0..20_000).map(task).collect();
+    let found = flaws(&format!("name='t'\n{MEMBER}{chain}"));
+    assert_eq!(found.len(), 1);
+}
+
+#[test]
+fn programs_profiles_and_directories_that_are_not_there() {
+    member(
+        "command = ['no-such-program-here', 'x']\n",
+        "7:1: cannot start no-such-program-here: no such program; is it installed, and in the PATH?",
+    );
+    member("cwd = '/no/such/place'\nagent = 'worker'\n", "7:7: there is no directory \"/no/such/place\"");
+    member("command = []\n", "7:1: command needs a program: command = [\"program\", \"argument\"]");
+    member("agent = 'worker'\ncommand = ['sh']\n", "8:1: a member takes an agent or a command, not both");
+    for (rest, start) in [
+        ("agent = 'no-such-profile'\n", "7:1: "),
+        ("command = ['sh']\nallow = ['Bash']\n", "7:1: a command takes no allow and no deny"),
+    ] {
+        let found = flaws(&format!("name = 't'\n{MEMBER}[[member]]\nname = 'bob'\n{rest}"));
+        assert!(found.len() == 1 && found[0].starts_with(start), "{found:?}");
+    }
+    let bare = format!("name = 't'\n{MEMBER}[[member]]\nname = 'bob'\nenv = {{ PATH = '/no/such/place' }}\n");
+    let needed = "5:1: a member needs agent = \"worker\" (or another profile) or command = [\"PROGRAM\", …]";
+    assert_eq!(flaws(&bare), [needed]);
+    let found = flaws("name = 't'\nagent = 'wroker'\n[[member]]\nname = 'ann'\n");
+    let start = "3:1: there is no profile \"wroker\"; the nearest is worker; there are ";
+    assert!(found[0].starts_with(start) && found[0].ends_with("command = [\"PROGRAM\", …]"), "{found:?}");
+    member(
+        "agent = 'worker'\nallow = ['Bash']\n",
+        "7:1: cannot start worker with allow or deny: it runs the commands of tasks as they stand",
+    );
+    assert_eq!(
+        flaws(&format!("name = 't'\ncwd = 'x/y/z'\n{MEMBER}")),
+        ["2:7: there is no directory \"x/y/z\""]
+    );
+}
+
+#[test]
+fn a_prompt_is_one_and_its_file_can_be_read() {
+    member(
+        "agent = 'worker'\nprompt = 'p'\nprompt_file = 'f'\n",
+        "9:15: a member takes a prompt or a prompt_file, not both",
+    );
+    let found = flaws(&format!("name = 't'\n{MEMBER}prompt_file = 'no-such-file'\n"));
+    assert!(found[0].starts_with("5:15: cannot read") && found[0].contains("no-such-file"), "{found:?}");
+    member("agent = 'worker'\nenv = { 'A=B' = 'x' }\n", "8:9: \"A=B\" is no name for a variable");
+}
+
+#[test]
+fn a_task_without_a_command_for_workers_alone() {
+    let worker = "[[member]]\nname = 'bob'\nagent = 'worker'\n";
+    let task = |rest: &str| format!("[[task]]\nkey = 'a'\nsubject = 's'\n{rest}");
+    let needed = |line: u32| {
+        [format!("{line}:1: a task for workers alone needs the key command: they do nothing else")]
+    };
+    assert_eq!(flaws(&format!("name = 't'\n{worker}{}", task(""))), needed(5));
+    let both = format!("name = 't'\n{MEMBER}{worker}");
+    assert_eq!(flaws(&format!("{both}{}", task("owner = 'bob'\n"))), needed(8));
+    for rest in ["", "owner = 'ann'\n", "owner = 'bob'\ncommand = 'true'\n"] {
+        parse_valid(&format!("{both}{}", task(rest)));
+    }
+}
+
+#[test]
+fn what_the_task_list_keeps_for_itself_is_not_set() {
+    for ours in ["_internal", "failure", "key", "command"] {
+        task(
+            &format!("metadata = {{ {ours} = 'x' }}\n"),
+            &format!("8:14: metadata cannot hold \"{ours}\": the task list keeps its own there"),
+        );
+    }
+    task("command = ''\n", "8:11: command is empty");
+}
+
+#[test]
+fn every_example_is_a_run_file_without_flaws_but_for_programs_that_are_not_here() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(&directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        names.push(path.file_name().unwrap().to_string_lossy().into_owned());
+        let flaws = read_run_file(&path, Path::new("/")).unwrap().err().unwrap_or_default();
+        let others: Vec<_> = flaws.iter().filter(|flaw| !flaw.message.starts_with("cannot start")).collect();
+        assert!(others.is_empty(), "{}: {others:#?}", path.display());
+    }
+    names.sort();
+    assert_eq!(names, ["cargo-pipeline.toml", "mixed.toml", "review.toml", "survey.toml"]);
+}

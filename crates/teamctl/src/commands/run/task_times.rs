@@ -1,0 +1,226 @@
+//! The event log, as a run follows it: lines to print, and from when to when each task was worked on.
+//!
+//! What was there before is read for the times alone: a run that is taken up again knows how long its tasks
+//! took. Where the log has no word on a task, what the looks saw is used.
+
+use crate::commands::events::event_line;
+use protocol::error::ErrorReport;
+use protocol::event::{Event, EventKind, REQUESTED_STOP_REASON};
+use protocol::id::TaskId;
+use protocol::name::TeamName;
+use protocol::task::{Task, TaskStatus};
+use protocol::timestamp::parse_iso8601;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::path::Path;
+use view::directory_watcher::FileTail;
+
+/// The log, and how far it was read.
+pub(super) struct TaskTimes {
+    tail: FileTail,
+    /// The start of a line whose end is not there yet.
+    rest: Vec<u8>,
+    team: TeamName,
+    /// As it stands in a line that is about the team: most lines need not be parsed.
+    team_pattern: String,
+    times: HashMap<TaskId, WorkSpan>,
+}
+
+/// From when to when, ms since the epoch.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct WorkSpan {
+    started: Option<u64>,
+    ended: Option<u64>,
+}
+
+impl TaskTimes {
+    /// Everything that is there already is read, and not news.
+    pub(super) fn open(state: &Path, team: &TeamName) -> Result<TaskTimes, ErrorReport> {
+        let tail = |name| FileTail::new(state.join(name));
+        let mark = format!("\"team\":\"{team}\"");
+        let mut log = TaskTimes {
+            tail: tail("events.jsonl"),
+            rest: Vec::new(),
+            team: team.clone(),
+            team_pattern: mark,
+            times: HashMap::new(),
+        };
+        let mut older = tail("events.jsonl.1");
+        while !older.is_same_file(&log.tail)
+            && let Some(chunk) = older.next_chunk()?
+        {
+            log.push(&chunk);
+        }
+        log.new_lines()?;
+        Ok(log)
+    }
+
+    /// What was written since the last call, as lines for people with their time.
+    pub(super) fn new_lines(&mut self) -> Result<Vec<String>, ErrorReport> {
+        let mut news = Vec::new();
+        while let Some(chunk) = self.tail.next_chunk()? {
+            news.extend(self.push(&chunk));
+        }
+        Ok(news)
+    }
+
+    /// A look at the list, for tasks that the log does not tell of.
+    pub(super) fn update_from_tasks(&mut self, tasks: &[Task], now: u64) {
+        for task in tasks.iter().filter(|task| !task.is_internal()) {
+            let span = self.times.entry(task.id).or_default();
+            match task.status {
+                TaskStatus::InProgress if task.failure().is_none() => {
+                    span.started.get_or_insert(now);
+                    span.ended = None;
+                }
+                TaskStatus::Pending => *span = WorkSpan::default(),
+                _ if span.started.is_some() => drop(span.ended.get_or_insert(now)),
+                _ => {}
+            }
+        }
+    }
+
+    /// How long a task was worked on, in ms, up to `now` where somebody still does.
+    pub(super) fn duration(&self, id: TaskId, now: u64) -> Option<u64> {
+        let span = self.times.get(&id)?;
+        span.started.map(|started| span.ended.unwrap_or(now).saturating_sub(started))
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> Vec<String> {
+        self.rest.extend_from_slice(bytes);
+        let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else { return Vec::new() };
+        let rest = self.rest.split_off(end + 1);
+        let whole = std::mem::replace(&mut self.rest, rest);
+        String::from_utf8_lossy(&whole).lines().filter_map(|line| self.event_line(line)).collect()
+    }
+
+    /// The line for people; none where it is about another team.
+    fn event_line(&mut self, line: &str) -> Option<String> {
+        if !line.contains(&self.team_pattern) {
+            return None;
+        }
+        let event: Value = serde_json::from_str(line).ok()?;
+        if event["team"] != self.team.as_str() {
+            return None;
+        }
+        if let Ok(known) = serde_json::from_str::<Event>(line) {
+            self.record_event(&known);
+        }
+        Some(event_line(line, &event))
+    }
+
+    fn record_event(&mut self, event: &Event) {
+        let Some(at) = parse_iso8601(&event.time) else { return };
+        match &event.kind {
+            // An earlier team of the name: its tasks had the same numbers.
+            EventKind::TeamCreated => self.times.clear(),
+            EventKind::TaskStarted { task, .. } => {
+                let ended = self.times.get(task).and_then(|span| span.ended).filter(|ended| *ended >= at);
+                self.times.insert(*task, WorkSpan { started: Some(at), ended });
+            }
+            EventKind::TaskCompleted { task, .. } | EventKind::TaskFailed { task, .. } => {
+                self.times.entry(*task).or_default().ended = Some(at);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether the last that the log tells of a daemon is that somebody took it down.
+pub(super) fn was_daemon_taken_down(state: &Path) -> Result<bool, ErrorReport> {
+    for name in ["events.jsonl", "events.jsonl.1"] {
+        let mut tail = FileTail::new(state.join(name));
+        let mut text = Vec::new();
+        while let Some(chunk) = tail.next_chunk_of_open_file()? {
+            text.extend(chunk);
+        }
+        if let Some(what) = String::from_utf8_lossy(&text).lines().rev().find_map(daemon_event) {
+            return Ok(what == EventKind::DaemonStopped { reason: REQUESTED_STOP_REASON.to_owned() });
+        }
+    }
+    Ok(false)
+}
+
+/// That a daemon came or went.
+fn daemon_event(line: &str) -> Option<EventKind> {
+    // Most lines need not be parsed.
+    let event = line.contains("\"daemon_").then(|| serde_json::from_str::<Event>(line).ok())??;
+    matches!(event.kind, EventKind::DaemonReady { .. } | EventKind::DaemonStopped { .. })
+        .then_some(event.kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::Write;
+
+    fn id(number: u32) -> TaskId {
+        TaskId::from_number(number).unwrap()
+    }
+
+    fn log_line(ms: u64, rest: &str) -> String {
+        format!("{{\"time\":\"{}\",{rest}}}\n", protocol::timestamp::iso8601(ms))
+    }
+
+    #[test]
+    fn what_was_there_is_no_news_and_an_earlier_team_is_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = File::create(dir.path().join("events.jsonl")).unwrap();
+        let started = |task: u32| {
+            format!(r#""team":"t","event":"task_started","task":"{task}","subject":"s","owner":"ann""#)
+        };
+        file.write_all(log_line(1000, &started(1)).as_bytes()).unwrap();
+        file.write_all(log_line(2000, r#""team":"t","event":"team_created""#).as_bytes()).unwrap();
+        file.write_all(log_line(3000, &started(2)).as_bytes()).unwrap();
+        let mut log = TaskTimes::open(dir.path(), &TeamName::parse("t").unwrap()).unwrap();
+        assert_eq!((log.duration(id(1), 9000), log.duration(id(2), 9000)), (None, Some(6000)));
+        let done = r#""team":"t","event":"task_completed","task":"2","subject":"s","owner":"ann""#;
+        file.write_all(log_line(4500, done).as_bytes()).unwrap();
+        file.write_all(log_line(4500, r#""team":"u","event":"team_created""#).as_bytes()).unwrap();
+        file.write_all(log_line(4500, r#""team":"t","event":"from_tomorrow","text":"x""#).as_bytes())
+            .unwrap();
+        let news = log.new_lines().unwrap();
+        assert_eq!(news.len(), 2, "{news:?}");
+        assert!(news[0].ends_with("t task 2 completed by ann: s"), "{news:?}");
+        assert_eq!(log.duration(id(2), 9000), Some(1500));
+    }
+
+    #[test]
+    fn a_daemon_that_was_taken_down_is_told_from_one_that_died() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |name: &str, lines: &[&str]| {
+            let text: String = lines.iter().map(|rest| log_line(1000, rest)).collect();
+            File::create(dir.path().join(name)).unwrap().write_all(text.as_bytes()).unwrap();
+            was_daemon_taken_down(dir.path()).unwrap()
+        };
+        let ready = r#""event":"daemon_ready","pid":1,"root":"/""#;
+        let down = r#""event":"daemon_stopped","why":"asked to go down""#;
+        let signal = r#""event":"daemon_stopped","why":"on SIGTERM; the agents go on""#;
+        let other = r#""team":"t","event":"team_created""#;
+        assert!(!was_daemon_taken_down(dir.path()).unwrap());
+        assert!(put("events.jsonl.1", &[ready, down]));
+        assert!(put("events.jsonl", &[other]));
+        assert!(!put("events.jsonl", &[other, ready, other]));
+        assert!(put("events.jsonl", &[ready, down, other]));
+        assert!(!put("events.jsonl", &[ready, signal]));
+    }
+
+    #[test]
+    fn a_look_fills_in_what_the_log_does_not_tell_and_the_log_corrects_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = TaskTimes::open(dir.path(), &TeamName::parse("t").unwrap()).unwrap();
+        let task = |status: &str| {
+            Task::parse(&format!(r#"{{"id":"1","subject":"s","status":"{status}"}}"#)).unwrap()
+        };
+        log.update_from_tasks(&[task("in_progress")], 1000);
+        log.update_from_tasks(&[task("completed")], 3000);
+        log.update_from_tasks(&[task("completed")], 4000);
+        assert_eq!(log.duration(id(1), 9000), Some(2000));
+        let mut file = File::create(dir.path().join("events.jsonl")).unwrap();
+        let started = r#""team":"t","event":"task_started","task":"1","subject":"s","owner":null"#;
+        file.write_all(log_line(500, started).as_bytes()).unwrap();
+        log.new_lines().unwrap();
+        assert_eq!(log.duration(id(1), 9000), Some(2500));
+    }
+}

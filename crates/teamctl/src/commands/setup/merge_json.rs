@@ -1,0 +1,191 @@
+//! What is needed, put into a JSON text: nothing else in it is touched.
+
+use super::settings_template::{
+    fill_value, is_outdated_entry, missing_values, name_taken_error, starts_other_program, starts_teamctl,
+};
+use protocol::json::{Array, Edit, Object, apply_edits};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use toml::{Table, Value as Template};
+
+/// `held` with all of `template` in it; why not, in words.
+pub(super) fn merge_json(held: &str, template: &Table, own: &str) -> Result<String, String> {
+    let held = if held.trim().is_empty() { "{}\n" } else { held };
+    // What an older program of ours left goes first, one after the other: two that stand side by side share a comma.
+    let mut text = held.to_owned();
+    loop {
+        let cleaned = JsonMerge { root: &text, own, pass: MergePass::RemoveStale }.apply_pass(template)?;
+        if cleaned == text {
+            return JsonMerge { root: &text, own, pass: MergePass::AddMissing }.apply_pass(template);
+        }
+        text = cleaned;
+    }
+}
+
+/// One way through a text.
+struct JsonMerge<'a> {
+    root: &'a str,
+    own: &'a str,
+    pass: MergePass,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MergePass {
+    RemoveStale,
+    AddMissing,
+}
+
+impl JsonMerge<'_> {
+    fn apply_pass(&self, template: &Table) -> Result<String, String> {
+        let object = Object::parse(self.root).map_err(|error| error.to_string())?;
+        let mut edits = Vec::new();
+        self.merge_object(&object, template, &mut edits)?;
+        Ok(apply_edits(self.root, edits))
+    }
+
+    fn merge_object(
+        &self,
+        object: &Object<'_>,
+        template: &Table,
+        edits: &mut Vec<Edit>,
+    ) -> Result<(), String> {
+        let mut set = Vec::new();
+        let whole = starts_teamctl(template);
+        for (key, wanted) in template {
+            match (object.get(key), wanted) {
+                (None, wanted) => set.push((key.as_str(), fill_value(wanted, self.own))),
+                (Some(there), Template::Table(wanted)) => {
+                    if starts_other_program(wanted, &protocol::json::to_value(there), self.own) {
+                        return Err(name_taken_error(key));
+                    }
+                    let inner =
+                        Object::from_raw(self.root, there).map_err(|error| format!("{key}: {error}"))?;
+                    self.merge_object(&inner, wanted, edits)?;
+                }
+                (Some(there), Template::Array(wanted)) if !whole => {
+                    self.merge_array(there, key, wanted, edits)?;
+                }
+                (Some(there), wanted) => {
+                    let wanted = fill_value(wanted, self.own);
+                    if protocol::json::to_value(there) != wanted {
+                        set.push((key.as_str(), wanted));
+                    }
+                }
+            }
+        }
+        if self.pass == MergePass::AddMissing && !set.is_empty() {
+            edits.extend(object.set(&set));
+        }
+        Ok(())
+    }
+
+    fn merge_array(
+        &self,
+        there: &RawValue,
+        key: &str,
+        wanted: &[Template],
+        edits: &mut Vec<Edit>,
+    ) -> Result<(), String> {
+        let array = Array::from_raw(self.root, there).map_err(|error| format!("{key}: {error}"))?;
+        let held: Vec<Value> =
+            array.elements().iter().map(|element| protocol::json::to_value(element)).collect();
+        match self.pass {
+            MergePass::RemoveStale => {
+                let stale = held.iter().position(|held| is_outdated_entry(wanted, held, self.own));
+                edits.extend(stale.and_then(|at| array.remove(at)));
+            }
+            MergePass::AddMissing => {
+                let missing = missing_values(wanted, &held, self.own);
+                edits.extend((!missing.is_empty()).then(|| array.push_all(&missing)));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEMPLATE: &str = "[mcp.team]\ncommand = \"{self}\"\nargs = [\"mcp\"]\n[[hooks.Stop]]\n\
+                            hooks = [{ command = \"{self_sh} hook turn-end\", timeout = 600 }]\n";
+
+    fn merge(held: &str, own: &str) -> Result<String, String> {
+        merge_json(held, &TEMPLATE.parse().unwrap(), own)
+    }
+
+    #[test]
+    fn an_empty_file_gets_all_of_it_and_a_second_time_nothing() {
+        for empty in ["", "{}", " \n"] {
+            let once = merge(empty, "/a b/teamctl").unwrap();
+            let value: Value = serde_json::from_str(&once).unwrap();
+            assert_eq!(value["mcp"]["team"]["command"], "/a b/teamctl");
+            assert_eq!(value["hooks"]["Stop"][0]["hooks"][0]["command"], "'/a b/teamctl' hook turn-end");
+            assert_eq!(merge(&once, "/a b/teamctl").unwrap(), once);
+        }
+    }
+
+    #[test]
+    fn everything_else_stays_byte_for_byte() {
+        let held = "{\n    \"n\": 1e5, \"mcp\": {\"other\": {\"command\":\"x\"}},\n    \"hooks\": {\n        \"Stop\": [ {\"hooks\": []} ]\n    }\n}\n";
+        let once = merge(held, "/teamctl").unwrap();
+        for kept in ["\"n\": 1e5", "\"other\": {\"command\":\"x\"}", "{\"hooks\": []}"] {
+            assert!(once.contains(kept), "{once}");
+        }
+        let value: Value = serde_json::from_str(&once).unwrap();
+        assert_eq!(value["hooks"]["Stop"].as_array().unwrap().len(), 2);
+        assert_eq!(merge(&once, "/teamctl").unwrap(), once);
+    }
+
+    #[test]
+    fn ours_stands_there_once_when_our_program_has_moved() {
+        let once = merge("", "/old/teamctl").unwrap();
+        let moved: Value = serde_json::from_str(&merge(&once, "/new/teamctl").unwrap()).unwrap();
+        assert_eq!(moved["hooks"]["Stop"].as_array().unwrap().len(), 1, "{moved:#}");
+        assert_eq!(moved["hooks"]["Stop"][0]["hooks"][0]["command"], "/new/teamctl hook turn-end");
+        assert_eq!(moved["mcp"]["team"]["command"], "/new/teamctl");
+    }
+
+    #[test]
+    fn the_words_of_our_own_server_are_ours_and_those_of_other_lists_are_not() {
+        let template: Table =
+            "[mcp.team]\ncommand = [\"{self}\", \"mcp\"]\n[hooks]\nstop = [\"{self_sh} hook\"]\n"
+                .parse()
+                .unwrap();
+        let merge = |held: &str, own: &str| merge_json(held, &template, own).unwrap();
+        let once = merge("{\"hooks\": {\"stop\": [\"mine\"]}}", "/old/bin/teamctl");
+        let moved = merge(&once, "/new/teamctl");
+        let value: Value = serde_json::from_str(&moved).unwrap();
+        assert_eq!(value["mcp"]["team"]["command"], serde_json::json!(["/new/teamctl", "mcp"]));
+        assert_eq!(value["hooks"]["stop"], serde_json::json!(["mine", "/new/teamctl hook"]));
+        assert_eq!(merge(&moved, "/new/teamctl"), moved);
+        let spoiled = "{\"mcp\": {\"team\": {\"command\": [\"/new/teamctl\", \"mcp\", \"x\"]}}}";
+        let value: Value = serde_json::from_str(&merge(spoiled, "/new/teamctl")).unwrap();
+        assert_eq!(value["mcp"]["team"]["command"], serde_json::json!(["/new/teamctl", "mcp"]));
+    }
+
+    #[test]
+    fn a_server_of_somebody_elses_is_not_taken_over() {
+        for held in [
+            "{\"command\": \"npx\", \"args\": [\"-y\", \"team-mcp\"]}",
+            "{\"command\": \"/opt/teamctl-like\"}",
+            "{\"command\": []}",
+            "{\"url\": \"https://example.org/mcp\"}",
+        ] {
+            let told = merge(&format!("{{\"mcp\": {{\"team\": {held}}}}}"), "/teamctl").unwrap_err();
+            assert!(told.contains("`team` is there already"), "{held}: {told}");
+        }
+        let ours = "{\"mcp\": {\"team\": {\"command\": \"teamctl\", \"args\": [\"old\"], \"trust\": true}}}";
+        let value: Value = serde_json::from_str(&merge(ours, "/teamctl").unwrap()).unwrap();
+        let wanted = serde_json::json!({"command": "/teamctl", "args": ["mcp"], "trust": true});
+        assert_eq!(value["mcp"]["team"], wanted);
+        assert!(merge("{\"mcp\": {\"team\": {}}}", "/teamctl").is_ok());
+    }
+
+    #[test]
+    fn what_does_not_parse_or_is_something_else_is_told() {
+        for broken in ["{", "// a comment\n{}", "[]", "{\"hooks\": []}", "{\"hooks\": {\"Stop\": 1}}"] {
+            assert!(merge(broken, "/teamctl").is_err(), "{broken}");
+        }
+    }
+}

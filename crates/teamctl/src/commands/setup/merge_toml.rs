@@ -1,0 +1,171 @@
+//! What is needed, put into a TOML text: comments, order and everything else in it stay.
+
+use super::settings_template::{
+    fill_value, is_outdated_entry, missing_values, name_taken_error, starts_other_program, starts_teamctl,
+};
+use serde_json::Value;
+use toml::{Table, Value as Template};
+use toml_edit::{ArrayOfTables, DocumentMut, InlineTable, Item, TableLike};
+
+/// `held` with all of `template` in it; why not, in words.
+pub(super) fn merge_toml(held: &str, template: &Table, own: &str) -> Result<String, String> {
+    let mut document: DocumentMut =
+        held.parse().map_err(|error: toml_edit::TomlError| error.to_string().replace('\n', " "))?;
+    merge_table(document.as_table_mut(), template, own)?;
+    Ok(document.to_string())
+}
+
+fn merge_table(table: &mut dyn TableLike, template: &Table, own: &str) -> Result<(), String> {
+    let whole = starts_teamctl(template);
+    for (key, wanted) in template {
+        match (table.get_mut(key), wanted) {
+            (None, wanted) => drop(table.insert(key, to_item(&fill_value(wanted, own)))),
+            (Some(there), Template::Table(wanted)) => {
+                if starts_other_program(wanted, &to_json(there), own) {
+                    return Err(name_taken_error(key));
+                }
+                let inner = there.as_table_like_mut().ok_or_else(|| format!("{key} should be a table"))?;
+                merge_table(inner, wanted, own)?;
+            }
+            (Some(there), Template::Array(wanted)) if !whole => merge_list(there, key, wanted, own)?,
+            (Some(there), wanted) => {
+                let new = to_value(&fill_value(wanted, own));
+                if there.as_value().map(value_text) != Some(value_text(&new)) {
+                    *there = Item::Value(new);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn merge_list(there: &mut Item, key: &str, wanted: &[Template], own: &str) -> Result<(), String> {
+    if let Some(array) = there.as_array_mut() {
+        let plain = |held: &toml_edit::Value| to_json(&Item::Value(held.clone()));
+        array.retain(|held| !is_outdated_entry(wanted, &plain(held), own));
+        let held: Vec<Value> = array.iter().map(plain).collect();
+        missing_values(wanted, &held, own).iter().for_each(|missing| array.push(to_value(missing)));
+        return Ok(());
+    }
+    let tables = there.as_array_of_tables_mut().ok_or_else(|| format!("{key} should be a list"))?;
+    let plain = |held: &toml_edit::Table| to_json(&Item::Table(held.clone()));
+    tables.retain(|held| !is_outdated_entry(wanted, &plain(held), own));
+    let held: Vec<Value> = tables.iter().map(plain).collect();
+    for missing in missing_values(wanted, &held, own) {
+        tables.push(to_item(&missing).into_table().map_err(|_| format!("{key} should be a list of values"))?);
+    }
+    Ok(())
+}
+
+/// An item without how it is written.
+fn to_json(item: &Item) -> Value {
+    let text =
+        format!("x = {}", item.clone().into_value().map(|value| value_text(&value)).unwrap_or_default());
+    let read = text.parse::<Table>().ok().and_then(|mut table| table.remove("x"));
+    read.and_then(|read| serde_json::to_value(read).ok()).unwrap_or_default()
+}
+
+fn value_text(value: &toml_edit::Value) -> String {
+    let mut value = value.clone();
+    value.decor_mut().clear();
+    value.to_string()
+}
+
+/// A table as one with a head of its own, a list of tables as such.
+fn to_item(wanted: &Value) -> Item {
+    match wanted {
+        Value::Object(all) => {
+            let mut table = toml_edit::Table::new();
+            table.set_implicit(all.values().all(|value| value.is_object() || is_tables(value)));
+            for (key, value) in all {
+                table.insert(key, to_item(value));
+            }
+            Item::Table(table)
+        }
+        Value::Array(all) if is_tables(wanted) => {
+            let tables = all.iter().filter_map(|value| to_item(value).into_table().ok());
+            Item::ArrayOfTables(tables.collect::<ArrayOfTables>())
+        }
+        other => Item::Value(to_value(other)),
+    }
+}
+
+fn is_tables(value: &Value) -> bool {
+    value.as_array().is_some_and(|all| !all.is_empty() && all.iter().all(Value::is_object))
+}
+
+fn to_value(wanted: &Value) -> toml_edit::Value {
+    match wanted {
+        Value::String(text) => text.as_str().into(),
+        Value::Number(number) => match number.as_i64() {
+            Some(number) => number.into(),
+            None => number.as_f64().unwrap_or_default().into(),
+        },
+        Value::Bool(flag) => (*flag).into(),
+        // What JSON has no number for.
+        Value::Null => f64::NAN.into(),
+        Value::Array(all) => all.iter().map(to_value).collect::<toml_edit::Array>().into(),
+        Value::Object(all) => {
+            all.iter().map(|(key, item)| (key.as_str(), to_value(item))).collect::<InlineTable>().into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEMPLATE: &str = "[mcp_servers.team]\ncommand = \"{self}\"\nargs = [\"mcp\"]\n[[hooks.Stop]]\n\
+                            hooks = [{ command = \"{self_sh} hook turn-end\", timeout = 600 }]\n";
+
+    fn merge(held: &str, own: &str) -> Result<String, String> {
+        merge_toml(held, &TEMPLATE.parse().unwrap(), own)
+    }
+
+    #[test]
+    fn an_empty_file_gets_all_of_it_and_a_second_time_nothing() {
+        let once = merge("", "/a b/teamctl").unwrap();
+        let table: Table = once.parse().unwrap();
+        assert_eq!(table["mcp_servers"]["team"]["command"].as_str(), Some("/a b/teamctl"));
+        assert_eq!(
+            table["hooks"]["Stop"][0]["hooks"][0]["command"].as_str(),
+            Some("'/a b/teamctl' hook turn-end")
+        );
+        assert_eq!(merge(&once, "/a b/teamctl").unwrap(), once);
+    }
+
+    #[test]
+    fn everything_else_stays_as_it_is_written() {
+        let held = "# mine\nmodel = 'x' # why\n\n[mcp_servers.other]\ncommand = \"y\"\n\n[[hooks.Stop]]\nhooks = []\n";
+        let once = merge(held, "/teamctl").unwrap();
+        for kept in ["# mine\nmodel = 'x' # why\n", "[mcp_servers.other]\ncommand = \"y\"\n", "hooks = []\n"]
+        {
+            assert!(once.contains(kept), "{once}");
+        }
+        assert_eq!(merge(&once, "/teamctl").unwrap(), once);
+        let moved: Table = merge(&once, "/new/teamctl").unwrap().parse().unwrap();
+        assert_eq!(moved["hooks"]["Stop"].as_array().unwrap().len(), 2, "{moved:#?}");
+    }
+
+    #[test]
+    fn a_server_of_somebody_elses_is_not_taken_over_and_our_own_is_ours() {
+        for held in ["command = \"npx\"\nargs = [\"-y\", \"team-mcp\"]", "url = \"https://example.org/mcp\""]
+        {
+            let told = merge(&format!("[mcp_servers.team]\n{held}\n"), "/teamctl").unwrap_err();
+            assert!(told.contains("`team` is there already"), "{held}: {told}");
+        }
+        let ours =
+            "[mcp_servers.team]\ncommand = \"/old/teamctl\" # ours\nargs = [\"-v\", \"mcp\"]\nextra = 1\n";
+        let table: Table = merge(ours, "/teamctl").unwrap().parse().unwrap();
+        let team = table["mcp_servers"]["team"].as_table().unwrap();
+        assert_eq!((team["command"].as_str(), team["extra"].as_integer()), (Some("/teamctl"), Some(1)));
+        assert_eq!(team["args"].as_array().unwrap().len(), 1, "{team:?}");
+    }
+
+    #[test]
+    fn what_does_not_parse_or_is_something_else_is_told() {
+        for broken in ["x =", "mcp_servers = 1", "[hooks]\nStop = 1"] {
+            assert!(merge(broken, "/teamctl").is_err(), "{broken}");
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! The view for people: a table for each team that fits 80 columns, then what somebody should look at.
+
+use crate::commands::up::suspended_line;
+use crate::context::now;
+use crate::output::{paint, sanitize};
+use protocol::control::{Activity, MemberFlag, PastMember, WorktreeStatus};
+use view::suggested_commands::SuggestedCommands;
+use view::team_view::{AbandonedTask, FailedTask, MemberView, TaskCounts, TeamView};
+use view::text::{budget_text, time_budget_text};
+
+/// As many characters of a text as a table takes.
+const CELL_WIDTH: usize = 40;
+
+/// The line above the table.
+pub(super) fn team_heading(team: &TeamView) -> String {
+    let TaskCounts { pending, in_progress, completed } = team.tasks;
+    let budget = team
+        .budget
+        .as_ref()
+        .map(|budget| format!("; {}", budget_text(budget, time_budget_text(budget, now()))))
+        .unwrap_or_default();
+    format!("\n{}: {pending} pending, {in_progress} in progress, {completed} completed{budget}", team.name)
+}
+
+/// Where what somebody has used up stands.
+const USAGE_COLUMN: usize = 7;
+
+/// The table, its heading first. What somebody has used up has a column where a program tells it.
+pub(super) fn member_rows(team: &TeamView) -> Vec<Vec<String>> {
+    let head = ["NAME", "PHASE", "ACTIVITY", "SINCE", "UNREAD", "FEED", "PANE", "USED", "TASK"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(team.members.iter().map(member));
+    rows.extend(team.past_members.iter().map(past_row));
+    let mut all =
+        team.members.iter().map(|member| member.usage).chain(team.past_members.iter().map(|past| past.usage));
+    if all.all(|used| used.is_zero()) {
+        rows.iter_mut().for_each(|row| drop(row.remove(USAGE_COLUMN)));
+    }
+    rows
+}
+
+/// The lines below the table.
+pub(super) fn team_notes(team: &TeamView, typed: &SuggestedCommands) -> Vec<String> {
+    let left = |task: &AbandonedTask| abandoned_task_line(task, typed);
+    let resting = team.past_members.iter().filter(|past| past.is_suspended).count();
+    let last = match team.budget.as_ref().and_then(|budget| budget.exhausted_reason.as_ref()) {
+        Some(why) => Some(budget_line(why, resting > 0, typed)),
+        None => suspended_line(resting, typed),
+    };
+    let lines = team
+        .abandoned_tasks
+        .iter()
+        .map(left)
+        .chain(team.failed_tasks.iter().map(failed_task_line))
+        .chain(last);
+    lines.map(|line| sanitize(&line)).collect()
+}
+
+/// What the table has no room for.
+pub(super) fn member_details(member: &MemberView, typed: &SuggestedCommands) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(pid) = member.pid {
+        let backend =
+            member.backend.as_deref().map_or_else(String::new, |backend| format!(", backend {backend}"));
+        let again = match member.respawns.unwrap_or(0) {
+            0 => String::new(),
+            1 => ", started again once".to_owned(),
+            times => format!(", started again {times} times"),
+        };
+        lines.push(format!("  pid {pid}{backend}{again}"));
+    }
+    lines.extend(member.mode.iter().map(|mode| format!("  mode {}", one_line(mode))));
+    if let (Some(since), Some(evidence)) = (member.activity_since, &member.evidence)
+        && !evidence.is_empty()
+    {
+        let doing =
+            member.activity.map(|activity| format!("{} for {}: ", activity_word(activity), short_age(since)));
+        lines.push(format!("  {}{}", doing.unwrap_or_default(), one_line(evidence)));
+    }
+    lines.extend(member.delivery_point.map(|reaches| format!("  {}", reaches.description())));
+    lines.extend(member.flags.iter().map(|flag| format!("  {}", flag_text(*flag, &member.name, typed))));
+    lines.into_iter().map(|line| sanitize(&line)).collect()
+}
+
+/// Last of all: there is much of it, and it is seldom what somebody wants to know.
+pub(super) fn environment(member: &MemberView) -> Vec<String> {
+    let Some(environment) = &member.environment else { return Vec::new() };
+    let pairs = environment.iter().map(|(name, value)| format!("    {name}={}", one_line(value)));
+    std::iter::once("  environment:".to_owned()).chain(pairs).map(|line| sanitize(&line)).collect()
+}
+
+/// Where somebody's work is, of one who has ended too.
+pub(super) fn worktree(tree: &WorktreeStatus) -> String {
+    sanitize(&format!("  worktree {}, branch {}", tree.path.display(), tree.branch).replace('\n', "\\n"))
+}
+
+fn member(member: &MemberView) -> Vec<String> {
+    vec![
+        paint(&member.color, &sanitize(&member.name)),
+        member.lifecycle_and_flags(),
+        member.activity.map_or_else(dash, activity_word),
+        member.activity_since.map_or_else(dash, short_age),
+        member.unread.map_or_else(|| "?".to_owned(), |n| n.to_string()),
+        member.delivery.map_or_else(dash, |feed| feed.as_str().to_owned()),
+        pane(member),
+        member.usage.to_string(),
+        member.task.as_deref().map_or_else(dash, |task| sanitize(&clip_cell(task))),
+    ]
+}
+
+fn pane(member: &MemberView) -> String {
+    let nowhere = member.backend.as_deref().filter(|backend| *backend == "in-process");
+    match (&member.pane, member.is_hidden) {
+        (Some(pane), true) => format!("{pane} hidden"),
+        (pane, _) => pane.as_deref().or(nowhere).unwrap_or("-").to_owned(),
+    }
+}
+
+fn flag_text(flag: MemberFlag, name: &str, typed: &SuggestedCommands) -> String {
+    let text = match flag {
+        MemberFlag::AtDialog => {
+            let attach = typed.command_for_name("attach", name, &[]);
+            return format!("its program waits at a dialog: go there with {attach}");
+        }
+        MemberFlag::AwaitingPlanApproval => "its plan waits for an answer",
+        MemberFlag::AwaitingPermission => "it asks for permission, and waits for the answer",
+        MemberFlag::ShutdownRequested => "it was asked to shut down, and has not answered",
+        MemberFlag::DialogUnknown => {
+            "whether its program waits at a dialog is not known: tmux did not show its screen"
+        }
+    };
+    text.to_owned()
+}
+
+fn past_row(past: &PastMember) -> Vec<String> {
+    let again = past.respawns_at.map(|at| at.saturating_sub(now()).div_ceil(1000));
+    let again = match (again, past.is_suspended) {
+        (Some(seconds), _) => format!(", again in {seconds} s"),
+        (None, true) => "; rests".to_owned(),
+        (None, false) => String::new(),
+    };
+    let mut row =
+        vec![sanitize(past.name.as_str()), sanitize(&past.outcome), dash(), short_age(past.ended_at)];
+    row.extend([
+        dash(),
+        dash(),
+        dash(),
+        past.usage.to_string(),
+        sanitize(&format!("{}{again}", clip_cell(&past.description))),
+    ]);
+    row
+}
+
+fn abandoned_task_line(task: &AbandonedTask, typed: &SuggestedCommands) -> String {
+    let release = typed.command(&["task", "release", &task.id.to_string()]);
+    format!("task {} was left by {}: {release}", task.id, task.owner)
+}
+
+/// Before it has more nobody comes back.
+fn budget_line(why: &str, rests: bool, typed: &SuggestedCommands) -> String {
+    let more = typed.command(&["policy", "FILE"]);
+    let resume = typed.command(&["up", "--resume"]);
+    let back = if rests { format!("; then bring back who rests with: {resume}") } else { String::new() };
+    format!("Nobody is started: {why}; give it more with: {more}{back}")
+}
+
+fn failed_task_line(task: &FailedTask) -> String {
+    format!("task {} failed ({})", task.id, clip_cell(&task.failure))
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+fn activity_word(activity: Activity) -> String {
+    match activity {
+        Activity::Active => "active".to_owned(),
+        Activity::Idle => "idle".to_owned(),
+    }
+}
+
+fn short_age(since: u64) -> String {
+    match now().saturating_sub(since) / 1000 {
+        seconds @ 0..120 => format!("{seconds}s"),
+        seconds @ 120..7200 => format!("{}m", seconds / 60),
+        seconds => format!("{}h", seconds / 3600),
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.replace(['\n', '\t'], " ")
+}
+
+/// Its first line, as far as the table takes it.
+fn clip_cell(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default().replace('\t', " ");
+    match line.char_indices().nth(CELL_WIDTH) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::name::{AgentName, TeamName};
+    use protocol::usage::Usage;
+    use serde_json::json;
+
+    fn ann() -> MemberView {
+        MemberView {
+            name: "ann".into(),
+            agent_id: "ann@t".into(),
+            lifecycle: "running".into(),
+            state: Some("running".into()),
+            flags: vec![MemberFlag::ShutdownRequested],
+            activity: Some(Activity::Active),
+            activity_since: Some(now() + 1000),
+            evidence: Some("turn 3 by pid 77: task 4:\ncount".into()),
+            task: Some("count\nthe lines".into()),
+            usage: Usage::default(),
+            unread: None,
+            mode: Some("plan".into()),
+            delivery: Some(protocol::delivery::Delivery::Turn),
+            delivery_point: Some(protocol::delivery::DeliveryPoint::TurnEnd),
+            pane: None,
+            is_hidden: false,
+            pid: Some(77),
+            backend: Some("in-process".into()),
+            respawns: Some(2),
+            worktree: None,
+            color: "none".into(),
+            environment: None,
+            environment_file: String::new(),
+        }
+    }
+
+    fn team() -> TeamView {
+        let bob = AgentName::new_unchecked("bob");
+        let again_at = Some(now() + 3_500);
+        let how = "exit 1\u{1b}[2J".to_owned();
+        let (name, state, used) = (bob.clone(), "failed".into(), Usage::default());
+        let past = PastMember {
+            name,
+            outcome: state,
+            description: how,
+            ended_at: now(),
+            respawns_at: again_at,
+            is_suspended: false,
+            usage: used,
+        };
+        let id = |id: &str| protocol::id::TaskId::parse(id).unwrap();
+        TeamView {
+            name: TeamName::parse("t").unwrap(),
+            members: vec![ann()],
+            past_members: vec![past],
+            worktrees: vec![],
+            budget: None,
+            tasks: TaskCounts { pending: 1, in_progress: 2, completed: 3 },
+            abandoned_tasks: vec![AbandonedTask { id: id("3"), subject: "x".into(), owner: bob.clone() }],
+            failed_tasks: vec![FailedTask {
+                id: id("4"),
+                subject: "y".into(),
+                owner: Some(bob),
+                failure: "exit 1\u{7}\nlast lines".into(),
+            }],
+        }
+    }
+
+    #[test]
+    fn a_row_tells_flags_and_where_there_is_no_pane() {
+        let rows = member_rows(&team());
+        assert_eq!(
+            rows[1],
+            ["ann", "running!shutdown", "active", "0s", "?", "turn", "in-process", "count"]
+                .map(str::to_owned)
+        );
+        assert_eq!(rows[2][..3], ["bob", "failed", "-"].map(str::to_owned));
+        assert_eq!(rows[2][7], "exit 1\\u{1b}[2J, again in 4 s");
+        assert!(rows.iter().all(|row| row.len() == rows[0].len()));
+    }
+
+    #[test]
+    fn what_is_used_up_has_a_column_where_a_program_tells_it() {
+        let mut team = team();
+        team.members[0].usage = Usage { tokens: 12_300, microdollars: 420_000 };
+        let rows = member_rows(&team);
+        let shown: Vec<[&str; 2]> = rows.iter().map(|row| [row[0].as_str(), &row[USAGE_COLUMN]]).collect();
+        assert_eq!(shown, [["NAME", "USED"], ["ann", "12.3k $0.42"], ["bob", "-"]]);
+        assert_eq!(rows[1][USAGE_COLUMN + 1], "count");
+    }
+
+    #[test]
+    fn a_hidden_pane_is_told() {
+        let hidden = MemberView { pane: Some("%3".into()), is_hidden: true, ..ann() };
+        assert_eq!(member(&hidden)[6], "%3 hidden");
+        assert_eq!(member(&MemberView { is_hidden: false, ..hidden })[6], "%3");
+    }
+
+    #[test]
+    fn what_somebody_should_look_at_says_what_to_do() {
+        let mut team = team();
+        let left = ["task 3 was left by bob: teamctl task release 3", "task 4 failed (exit 1\\u{7})"];
+        assert_eq!(team_notes(&team, &SuggestedCommands::default()), left);
+        (team.past_members[0].respawns_at, team.past_members[0].is_suspended) = (None, true);
+        let typed = SuggestedCommands::default().for_team(&TeamName::parse("t").unwrap());
+        let rests = "One member rests; bring it back with: teamctl up -t t --resume";
+        assert_eq!(team_notes(&team, &typed)[2], rests);
+        assert_eq!(member_rows(&team)[2][7], "exit 1\\u{1b}[2J; rests");
+        let spent = json!({"turns": 2, "since": 1, "spent": "its budget of 2 turns is used up"});
+        team.budget = Some(serde_json::from_value(spent).unwrap());
+        let stopped = "Nobody is started: its budget of 2 turns is used up; give it more with: teamctl policy FILE; \
+                       then bring back who rests with: teamctl up --resume";
+        assert_eq!(team_notes(&team, &SuggestedCommands::default())[2], stopped);
+        team.budget = None;
+        assert_eq!(team_heading(&team), "\nt: 1 pending, 2 in progress, 3 completed");
+    }
+
+    #[test]
+    fn one_member_is_told_with_its_evidence() {
+        assert_eq!(
+            member_details(&ann(), &SuggestedCommands::default()),
+            [
+                "  pid 77, backend in-process, started again 2 times",
+                "  mode plan",
+                "  active for 0s: turn 3 by pid 77: task 4: count",
+                "  messages reach it at the end of its turn, at once while it is idle",
+                "  it was asked to shut down, and has not answered"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_nobody_knows_is_not_told_as_work_and_a_dialog_with_the_way_to_it() {
+        let silent = MemberView { activity: None, mode: None, flags: vec![MemberFlag::AtDialog], ..ann() };
+        let told = member_details(&silent, &SuggestedCommands::default());
+        assert_eq!(told[1], "  turn 3 by pid 77: task 4: count");
+        assert_eq!(told[3], "  its program waits at a dialog: go there with teamctl attach ann");
+        assert_eq!(member(&silent)[2], "-");
+    }
+
+    #[test]
+    fn the_environment_is_a_part_of_its_own() {
+        let environment = [("A".to_owned(), "b\nc".to_owned())].into();
+        let ann = MemberView { environment: Some(environment), ..ann() };
+        assert!(
+            member_details(&ann, &SuggestedCommands::default())
+                .iter()
+                .all(|line| !line.contains("environment"))
+        );
+        assert_eq!(super::environment(&ann), ["  environment:", "    A=b c"]);
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_two_characters() {
+        assert_eq!(clip_cell(&"é".repeat(41)), format!("{}…", "é".repeat(40)));
+        assert_eq!(clip_cell(&"é".repeat(40)), "é".repeat(40));
+        assert_eq!(clip_cell(""), "");
+    }
+}

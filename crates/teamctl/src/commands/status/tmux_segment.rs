@@ -1,0 +1,78 @@
+//! `--format tmux`: a few characters for the status line, of what the daemon knows alone. A name of a team holds nothing
+//! that tmux expands, and nothing else of others is in it.
+
+use protocol::control::{Activity, MemberFlag, MemberStatus, PastMember, StatusReply, TeamStatus};
+use protocol::name::TeamName;
+
+/// Where no daemon answers.
+pub(super) const DAEMON_DOWN: &str = "#[fg=red]teamd down#[default]";
+
+/// `survey 2/5 !1 x1`: two of five are active, one waits for a person, and one has failed.
+pub(super) fn segment_line(status: &StatusReply, only: Option<&TeamName>) -> String {
+    let shown = status.teams.iter().filter(|team| only.is_none_or(|only| team.name == *only));
+    shown.filter_map(team_segment).collect::<Vec<_>>().join("  ")
+}
+
+/// Nothing of a team where nobody is.
+fn team_segment(team: &TeamStatus) -> Option<String> {
+    let failed = team.past_members.iter().filter(|past| has_failed(past)).count();
+    let rest = team.past_members.iter().filter(|past| past.is_suspended).count();
+    if team.members.is_empty() && failed == 0 && rest == 0 {
+        return None;
+    }
+    let active = team.members.iter().filter(|agent| agent.activity == Activity::Active).count();
+    let waits = team.members.iter().filter(|agent| awaits_person(agent)).count();
+    let mut text = format!("{} {active}/{}", team.name, team.members.len());
+    for (count, style, sign) in
+        [(waits, "fg=yellow,bold", '!'), (failed, "fg=red,bold", 'x'), (rest, "dim", 'z')]
+    {
+        if count > 0 {
+            text += &format!(" #[{style}]{sign}{count}#[default]");
+        }
+    }
+    Some(text)
+}
+
+fn awaits_person(agent: &MemberStatus) -> bool {
+    let for_somebody =
+        [MemberFlag::AwaitingPlanApproval, MemberFlag::AwaitingPermission, MemberFlag::AtDialog];
+    agent.flags.iter().any(|flag| for_somebody.contains(flag))
+}
+
+fn has_failed(past: &PastMember) -> bool {
+    past.outcome == "failed" && !past.has_respawn()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn segment_text(members: &[Value], past: &Value) -> String {
+        let status = json!({
+            "daemon": {"pid": 1, "version": "1", "root": "/r", "tmux": null, "watch": "events"},
+            "teams": [{"name": "survey", "members": members, "past": past}, {"name": "other", "members": []}],
+        });
+        segment_line(&serde_json::from_value(status).unwrap(), None)
+    }
+
+    fn agent(activity: &str, flags: &Value) -> Value {
+        json!({"name": "ann", "agent_id": "ann@survey", "phase": "running", "activity": activity, "since": 1,
+            "flags": flags, "backend": "tmux", "color": "blue", "task": null, "pane": "%1", "pid": 7})
+    }
+
+    #[test]
+    fn who_works_who_waits_who_failed_and_who_rests() {
+        let none = json!([]);
+        assert_eq!(segment_text(&[], &none), "");
+        assert_eq!(segment_text(&[agent("active", &none), agent("idle", &none)], &none), "survey 1/2");
+        let asks = agent("active", &json!(["awaiting_permission"]));
+        let past = |state: &str, rests: bool| json!({"name": "bob", "state": state, "how": "", "at": 1, "rests": rests});
+        let all = segment_text(
+            &[asks],
+            &json!([past("failed", false), past("killed", true), past("completed", false)]),
+        );
+        let wanted = "survey 1/1 #[fg=yellow,bold]!1#[default] #[fg=red,bold]x1#[default] #[dim]z1#[default]";
+        assert_eq!(all, wanted);
+    }
+}

@@ -1,0 +1,38 @@
+//! `plan`: a teammate in plan mode hands in its plan.
+
+use super::message_input;
+use crate::context::{CommandContext, now};
+use crate::output;
+use protocol::error::{ErrorKind, ErrorReport};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Hand in your plan, as a teammate in plan mode
+///
+/// It is written to plans/ below the root, and the lead is asked to approve it; the answer comes as a message. For
+/// programs whose last words nobody hears: of the others these are handed in by themselves. Exit code 76: you are not
+/// in plan mode, or your last plan has no answer yet.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  teamctl plan plan.md\n  printf '1. read\\n2. write\\n' | teamctl plan -"
+)]
+pub(crate) struct SubmitPlanArgs {
+    /// The file with the plan; - or nothing: standard input
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+pub(crate) fn run(here: &CommandContext, args: &SubmitPlanArgs) -> Result<ExitCode, ErrorReport> {
+    let caller = here.caller()?;
+    let plan = match args.file.as_ref().filter(|file| file.as_os_str() != "-") {
+        Some(file) => std::fs::read_to_string(file).map_err(|error| {
+            ErrorReport::new(ErrorKind::MissingPath, format!("cannot read {}: {error}", file.display()))
+                .with_help("or hand it in on standard input: teamctl plan -")
+        })?,
+        None => message_input::standard_input()?,
+    };
+    let result = caller.submit_plan(&plan, now())?;
+    let sentence = result["message"].as_str().unwrap_or_default().to_owned();
+    output::print_result(here, &result, &output::sanitize(&sentence));
+    Ok(ExitCode::SUCCESS)
+}

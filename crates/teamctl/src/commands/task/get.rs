@@ -1,0 +1,23 @@
+//! `task get`: one task in full.
+
+use super::format::task_page;
+use crate::context::{CommandContext, into_error};
+use crate::output;
+use protocol::error::ErrorReport;
+use protocol::id::TaskId;
+use serde_json::json;
+use store::Team;
+
+/// Show one task in full
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  teamctl task get 3\n  teamctl task get 3 --json")]
+pub(super) struct GetTaskArgs {
+    /// Which
+    id: TaskId,
+}
+
+pub(super) fn run(here: &CommandContext, team: &Team, args: &GetTaskArgs) -> Result<(), ErrorReport> {
+    let (task, blockers) = team.tasks().get_with_blockers(&args.id).map_err(into_error)?;
+    output::print_result(here, &json!({"task": task.to_json(&blockers)}), &task_page(&task, &blockers));
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! An agent type that somebody has written down, in Claude Code's format: front matter between lines of dashes, then
+//! what the agent is to do. A program that reads such files itself is given the name alone.
+
+/// What of it matters to a program that does not.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct AgentType {
+    pub(crate) model: Option<String>,
+    /// Empty: all.
+    pub(crate) tools: Vec<String>,
+    pub(crate) body: String,
+}
+
+impl AgentType {
+    /// The model, as that program knows it: Claude Code's own words for its models say nothing to another.
+    pub(crate) fn model_for(&self, program: Option<&str>) -> Option<String> {
+        let claude = program.is_some_and(|program| program.rsplit('/').next() == Some("claude"));
+        let own_word = |model: &&String| ["opus", "sonnet", "haiku"].contains(&model.as_str());
+        self.model.as_ref().filter(|model| claude || !own_word(model)).cloned()
+    }
+
+    /// The names of the tools, without what they may be used for.
+    pub(crate) fn tool_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for tool in &self.tools {
+            let name = tool.split('(').next().unwrap_or(tool).trim();
+            if !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
+            }
+        }
+        names
+    }
+}
+
+/// Reads it; what is not front matter is body.
+pub(crate) fn parse_agent_type(text: &str) -> AgentType {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
+    let parts = text.strip_prefix("---\n").and_then(|rest| {
+        let end = rest
+            .find("\n---\n")
+            .map(|at| (at, at + 5))
+            .or_else(|| rest.strip_suffix("\n---").map(|r| (r.len(), rest.len())));
+        end.map(|(end, body)| (&rest[..end], &rest[body..]))
+    });
+    let Some((front, body)) = parts else {
+        return AgentType { body: text.trim().to_owned(), ..AgentType::default() };
+    };
+    let model = front_matter_values(front, "model").into_iter().next().filter(|model| model != "inherit");
+    let tools = front_matter_values(front, "tools").into_iter().filter(|tool| tool != "*").collect();
+    AgentType { model, tools, body: body.trim().to_owned() }
+}
+
+/// The values of a key: behind it, with commas or in brackets, or on the lines below it, each behind a dash.
+fn front_matter_values(front: &str, key: &str) -> Vec<String> {
+    let mut lines = front.lines().skip_while(|line| line.split(':').next() != Some(key));
+    let Some((_, inline)) = lines.next().and_then(|line| line.split_once(':')) else { return Vec::new() };
+    let inline = inline.trim();
+    let inline = inline.strip_prefix('[').and_then(|inline| inline.strip_suffix(']')).unwrap_or(inline);
+    let below =
+        lines.take_while(|line| line.trim_start().starts_with("- ")).map(|line| &line.trim_start()[2..]);
+    let items: Vec<&str> = if inline.is_empty() { below.collect() } else { split_at_commas(inline) };
+    items.into_iter().map(unquote).filter(|item| !item.is_empty()).collect()
+}
+
+/// At commas that do not stand in parentheses: `Bash(a,b), Read`.
+fn split_at_commas(text: &str) -> Vec<&str> {
+    let mut depth = 0_usize;
+    text.split(move |c| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    })
+    .collect()
+}
+
+fn unquote(item: &str) -> String {
+    let item = item.trim();
+    let bare = |quote| item.strip_prefix(quote).and_then(|item| item.strip_suffix(quote));
+    bare('"').or_else(|| bare('\'')).unwrap_or(item).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn front_matter_is_read_in_the_ways_it_is_written() {
+        let one = parse_agent_type(
+            "---\nname: tester\ndescription: tests: all\ntools: Read, Bash(git log:*, x), Grep\nmodel: \"opus\"\n---\n\nTest it.\n---\nAll of it.\n",
+        );
+        assert_eq!(one.tools, ["Read", "Bash(git log:*, x)", "Grep"]);
+        assert_eq!((one.model.as_deref(), one.body.as_str()), (Some("opus"), "Test it.\n---\nAll of it."));
+        assert_eq!(one.tool_names(), ["Read", "Bash", "Grep"]);
+        assert_eq!(one.model_for(Some("/opt/claude")).as_deref(), Some("opus"));
+        assert_eq!((one.model_for(Some("gemini")), one.model_for(None)), (None, None));
+        let list = parse_agent_type("---\r\ntools:\r\n  - Read\r\n  - 'Grep'\r\nmodel: inherit\r\n---\r\nx");
+        assert_eq!(
+            (list.tools.join(" "), list.model, list.body.as_str()),
+            ("Read Grep".to_owned(), None, "x")
+        );
+        assert_eq!(parse_agent_type("---\ntools: [Read, Edit]\n---").tools, ["Read", "Edit"]);
+        assert!(parse_agent_type("---\ntools: \"*\"\n---\nx").tools.is_empty());
+    }
+
+    #[test]
+    fn without_front_matter_all_is_body() {
+        for text in ["Test it.", "---\nmodel: x\nno end", "", "--- \nmodel: x\n---\n"] {
+            assert_eq!(
+                parse_agent_type(text),
+                AgentType { body: text.trim().to_owned(), ..AgentType::default() },
+                "{text}"
+            );
+        }
+    }
+}

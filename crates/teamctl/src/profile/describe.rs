@@ -1,0 +1,112 @@
+//! A profile as it is shown and checked, without a member that it is for.
+
+use super::settings_patch::SettingsPatch;
+use super::{InstructionDelivery, Profile, ProfileKind, ProgramSpec};
+use protocol::delivery::Delivery;
+use std::collections::BTreeSet;
+
+impl Profile {
+    /// How its program is fed.
+    pub(crate) fn delivery(&self) -> Delivery {
+        self.program_spec().map_or(Delivery::Turn, |program| program.feed.delivery())
+    }
+
+    /// What it starts; none for the worker, which is our own.
+    pub(crate) fn program(&self) -> Option<&str> {
+        self.program_spec().map(|program| program.program.as_str())
+    }
+
+    /// Program and arguments with their blanks.
+    pub(crate) fn argv(&self) -> Vec<String> {
+        let program = self.program_spec();
+        program.map_or_else(Vec::new, |program| {
+            [&program.program].into_iter().chain(&program.args).cloned().collect()
+        })
+    }
+
+    /// Those of a later turn, or of a life after a failure; empty: the same.
+    pub(crate) fn resume_argv(&self) -> Vec<String> {
+        let program = self.program_spec().filter(|program| !program.feed.resume_args().is_empty());
+        program.map_or_else(Vec::new, |program| {
+            [&program.program].into_iter().chain(program.feed.resume_args()).cloned().collect()
+        })
+    }
+
+    /// Its hooks hand it its mail when a turn ends, and nothing makes the first one.
+    pub(crate) fn needs_typed_prompt(&self) -> bool {
+        let program = self.program_spec();
+        program.is_some_and(|program| {
+            program.feed.delivery() == Delivery::Hook && program.prompt_args.is_empty()
+        })
+    }
+
+    /// What its settings must hold.
+    pub(crate) fn settings_patches(&self) -> &[SettingsPatch] {
+        self.program_spec().map_or(&[], |program| &program.settings)
+    }
+
+    /// The arguments that make it print its version, and its help; empty where nobody knows.
+    pub(crate) fn version_and_help(&self) -> (&[String], &[String]) {
+        self.program_spec().map_or((&[], &[]), |program| (&program.version_args, &program.help_args))
+    }
+
+    /// Every option that it may be given and that its help should tell of.
+    pub(crate) fn options_expected_in_help(&self) -> BTreeSet<String> {
+        let Some(program) = self.program_spec() else { return BTreeSet::new() };
+        let options = program.arguments().filter_map(|argument| option_name(argument));
+        options.filter(|option| !program.undocumented_options.contains(option)).collect()
+    }
+
+    fn program_spec(&self) -> Option<&ProgramSpec> {
+        match &self.runs {
+            ProfileKind::Worker => None,
+            ProfileKind::Program(program) => Some(program),
+        }
+    }
+}
+
+impl ProgramSpec {
+    /// Every argument that it may be given.
+    fn arguments(&self) -> impl Iterator<Item = &String> {
+        let instructions: &[String] = match &self.instructions {
+            InstructionDelivery::Arguments(arguments) => arguments,
+            InstructionDelivery::Nothing | InstructionDelivery::Prepended => &[],
+        };
+        let lists = [&self.args, &self.prompt_args, &self.mcp].into_iter().flatten();
+        let optional = [&self.model, &self.allow, &self.deny].into_iter().flatten().flatten();
+        let tables = self.modes.values().chain(self.agent_types.values()).flatten();
+        lists.chain(self.feed.resume_args()).chain(instructions).chain(optional).chain(tables)
+    }
+}
+
+/// The option that an argument is, without its value.
+fn option_name(argument: &str) -> Option<String> {
+    let name = argument.split(['=', '{', ' ']).next().unwrap_or_default();
+    let is_one = name.starts_with('-') && name.chars().any(|c| c.is_ascii_alphanumeric());
+    is_one.then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse::parse_profile;
+    use super::*;
+
+    #[test]
+    fn a_program_with_hooks_that_takes_no_prompt_waits_for_words() {
+        let waits = |text: &str| parse_profile("x", "x.toml", text).unwrap().needs_typed_prompt();
+        assert!(waits("feed = \"hook\"\nprogram = \"p\"\n"));
+        assert!(!waits("feed = \"hook\"\nprogram = \"p\"\nprompt = [\"{prompt}\"]\n"));
+        assert!(!waits("feed = \"keys\"\nprogram = \"p\"\nready = [\">\"]\n"));
+    }
+
+    #[test]
+    fn options_are_what_begins_with_a_dash_without_their_values() {
+        let text = "feed = \"hook\"\nprogram = \"p\"\nargs = [\"run\", \"-x\", \"{options}\", \"--\", \"-\"]\n\
+                    prompt = [\"-i={prompt}\"]\nmodel = [\"--model={model}\"]\nallow = [\"--tool\", \"{tool}\"]\n\
+                    modes = { plan = [\"--mode\", \"plan\"] }\nhidden = [\"-x\"]\n";
+        let profile = parse_profile("x", "x.toml", text).unwrap();
+        let options: Vec<String> = profile.options_expected_in_help().into_iter().collect();
+        assert_eq!(options, ["--mode", "--model", "--tool", "-i"]);
+        assert_eq!((profile.delivery(), profile.program()), (Delivery::Hook, Some("p")));
+    }
+}

@@ -1,0 +1,238 @@
+//! The arguments that stand where `{options}` does: what the program is given of its team, type, model, mode and
+//! tools. What it has no argument for is refused: a limit that nobody keeps is worse than none.
+
+use super::super::template::{base_name, encode_value, fill, variables_in};
+use super::super::{DeliverySpec, InstructionDelivery, Profile, ProgramSpec};
+use super::{LaunchFacts, fill_facts, variable_value};
+use protocol::deferred_variables::escape_variables;
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::permission_mode::is_read_only_type;
+use std::collections::BTreeMap;
+
+/// Where the arguments of a turn's mode go.
+const MODE: &str = "{mode}";
+
+/// The mode that asks nobody.
+const BYPASS: &str = "bypassPermissions";
+
+impl Profile {
+    pub(super) fn option_arguments(
+        &self,
+        program: &ProgramSpec,
+        facts: &LaunchFacts<'_>,
+    ) -> Result<Vec<String>, ErrorReport> {
+        let mut templates: Vec<&[String]> = vec![&program.mcp];
+        if let InstructionDelivery::Arguments(arguments) = &program.instructions {
+            templates.push(arguments);
+        }
+        if let (Some(_), Some(model)) = (facts.model, &program.model) {
+            templates.push(model);
+        }
+        templates.extend(self.type_and_mode_arguments(program, facts)?);
+        let mut options = Vec::new();
+        for text in templates.into_iter().flatten() {
+            reject_option_like_value(text, &[("model", facts.model), ("type", facts.agent_type)])?;
+            options.push(fill_facts(text, facts));
+        }
+        if program.has_runtime_modes(facts) {
+            // Filled for each turn: the mode may change while it runs.
+            options.push(MODE.to_owned());
+        }
+        options.extend(self.tool_limit_arguments(program, facts)?);
+        options.extend(self.allow_arguments(program, facts)?);
+        if !facts.deny.is_empty() {
+            let template = program.deny.as_ref().ok_or_else(|| self.tools_unsupported("--deny"))?;
+            options.extend(tool_arguments(template, facts.deny, facts)?);
+        }
+        Ok(options)
+    }
+
+    /// The arguments for type and mode. Those of a read-only type stand in place of a mode's: two that contradict each
+    /// other would leave it to the program which of them counts.
+    fn type_and_mode_arguments<'a>(
+        &self,
+        program: &'a ProgramSpec,
+        facts: &LaunchFacts<'_>,
+    ) -> Result<Vec<&'a [String]>, ErrorReport> {
+        if let Some(agent_type) = read_only_type(program, facts) {
+            return match facts.mode {
+                None | Some("default" | "plan") => Ok(vec![self.read_only_arguments(program, agent_type)?]),
+                Some(mode) => Err(mode_conflicts_with_type(agent_type, mode)),
+            };
+        }
+        let of_type = facts.agent_type.and_then(|agent_type| program.agent_types.get(agent_type));
+        let asked = facts.mode.or_else(|| default_mode(program, facts));
+        let mode = asked.map(|mode| self.mode_arguments(program, mode)).transpose()?;
+        let mode = mode.filter(|_| !program.has_runtime_modes(facts));
+        Ok(of_type.map(Vec::as_slice).into_iter().chain(mode).collect())
+    }
+
+    /// The arguments that keep it from writing: those of its type, else those of the mode in which it plans.
+    fn read_only_arguments<'a>(
+        &self,
+        program: &'a ProgramSpec,
+        agent_type: &str,
+    ) -> Result<&'a [String], ErrorReport> {
+        let in_session =
+            matches!(&program.feed, DeliverySpec::Acp { modes, .. } if modes.contains_key("plan"));
+        let arguments = program.agent_types.get(agent_type).or_else(|| program.modes.get("plan"));
+        match arguments.map(Vec::as_slice).or(in_session.then_some(&[])) {
+            Some(arguments) => Ok(arguments),
+            None => Err(read_only_unsupported(&self.name, agent_type)),
+        }
+    }
+
+    /// A type that is written down may have some tools and no others. Where the program has no argument for that, whoever
+    /// spawns says what it may.
+    fn tool_limit_arguments(
+        &self,
+        program: &ProgramSpec,
+        facts: &LaunchFacts<'_>,
+    ) -> Result<Vec<String>, ErrorReport> {
+        let looks_up = matches!(program.feed, DeliverySpec::Native { .. });
+        let Some(definition) = facts.definition.filter(|of| !of.tools.is_empty() && !looks_up) else {
+            return Ok(Vec::new());
+        };
+        let of_type =
+            facts.agent_type.filter(|of| program.agent_types.contains_key(*of) || is_read_only_type(of));
+        match &program.only_tools {
+            Some(template) => tool_arguments(template, &definition.tool_names(), facts),
+            None if of_type.is_some() || !facts.allow.is_empty() || !facts.deny.is_empty() => Ok(Vec::new()),
+            None => Err(self.tool_limit_unsupported(facts.agent_type.unwrap_or_default(), &definition.tools)),
+        }
+    }
+
+    fn tool_limit_unsupported(&self, agent_type: &str, tools: &[String]) -> ErrorReport {
+        let message = format!(
+            "cannot start {} as a {agent_type}: that type has only the tools {}, and its profile no argument for that",
+            self.name,
+            tools.join(", ")
+        );
+        ErrorReport::new(ErrorKind::Usage, message)
+            .with_help("say --allow or --deny, take another --agent, or leave --type out")
+    }
+
+    fn mode_arguments<'a>(&self, program: &'a ProgramSpec, mode: &str) -> Result<&'a [String], ErrorReport> {
+        if matches!(&program.feed, DeliverySpec::Acp { modes, .. } if modes.contains_key(mode)) {
+            return Ok(program.modes.get(mode).map_or(&[], Vec::as_slice));
+        }
+        program.modes.get(mode).map(Vec::as_slice).ok_or_else(|| self.mode_unsupported(program, mode))
+    }
+
+    /// Whatever is allowed, the team's own tools are: without them it could not answer.
+    fn allow_arguments(
+        &self,
+        program: &ProgramSpec,
+        facts: &LaunchFacts<'_>,
+    ) -> Result<Vec<String>, ErrorReport> {
+        if facts.allow.is_empty() {
+            return Ok(Vec::new());
+        }
+        let template = program.allow.as_ref().ok_or_else(|| self.tools_unsupported("--allow"))?;
+        let mut tools = program.team_tools.clone();
+        tools.extend(facts.allow.iter().filter(|tool| !program.team_tools.contains(tool)).cloned());
+        tool_arguments(template, &tools, facts)
+    }
+
+    fn mode_unsupported(&self, program: &ProgramSpec, mode: &str) -> ErrorReport {
+        let mut known: Vec<&str> = program.modes.keys().map(String::as_str).collect();
+        if let DeliverySpec::Acp { modes, .. } = &program.feed {
+            known.extend(modes.keys().map(String::as_str).filter(|mode| !program.modes.contains_key(*mode)));
+        }
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let message = format!("cannot start {} in the mode {mode}: its profile has no such mode", self.name);
+        ErrorReport::new(ErrorKind::Usage, message).with_help(format!("it has: {known}"))
+    }
+
+    fn tools_unsupported(&self, word: &str) -> ErrorReport {
+        let message = format!("cannot start {} with {word}: its profile has no argument for that", self.name);
+        ErrorReport::new(ErrorKind::Usage, message)
+            .with_help("set the program's own permissions, or name another --agent")
+    }
+}
+
+/// The mode of who was asked for none. A teammate of Claude Code's own kind shares its lead's freedom from asking.
+fn default_mode<'a>(program: &'a ProgramSpec, facts: &LaunchFacts<'a>) -> Option<&'a str> {
+    let inherits = matches!(program.feed, DeliverySpec::Native { .. }) && program.modes.contains_key(BYPASS);
+    match facts.lead_mode {
+        Some(BYPASS) if inherits => Some(BYPASS),
+        _ => program.default_mode.as_deref(),
+    }
+}
+
+impl ProgramSpec {
+    /// Whether each turn has the arguments of the mode that its member is in by then. One of a read-only type stays so.
+    fn has_runtime_modes(&self, facts: &LaunchFacts<'_>) -> bool {
+        matches!(self.feed, DeliverySpec::Turn { .. })
+            && !self.modes.is_empty()
+            && read_only_type(self, facts).is_none()
+    }
+
+    /// The arguments for each mode.
+    pub(super) fn runtime_mode_arguments(&self, facts: &LaunchFacts<'_>) -> BTreeMap<String, Vec<String>> {
+        if !self.has_runtime_modes(facts) {
+            return BTreeMap::new();
+        }
+        let filled = |arguments: &Vec<String>| arguments.iter().map(|text| fill_facts(text, facts)).collect();
+        let usual = default_mode(self, facts).and_then(|mode| self.modes.get(mode));
+        // Of a member that was given none.
+        let usual = usual.map(|arguments| (String::new(), filled(arguments)));
+        self.modes.iter().map(|(mode, arguments)| (mode.clone(), filled(arguments))).chain(usual).collect()
+    }
+}
+
+/// Its type, if that only reads. Claude Code as a teammate knows such types itself.
+fn read_only_type<'a>(program: &ProgramSpec, facts: &LaunchFacts<'a>) -> Option<&'a str> {
+    facts
+        .agent_type
+        .filter(|of| is_read_only_type(of) && !matches!(program.feed, DeliverySpec::Native { .. }))
+}
+
+/// Nothing would keep it from writing.
+pub(crate) fn read_only_unsupported(what: &str, agent_type: &str) -> ErrorReport {
+    let message =
+        format!("cannot start {what} as an agent of type {agent_type}: nothing keeps it from writing");
+    ErrorReport::new(ErrorKind::Usage, message)
+        .with_help("leave --type out, or take an --agent whose profile can plan")
+}
+
+fn mode_conflicts_with_type(agent_type: &str, mode: &str) -> ErrorReport {
+    let message =
+        format!("cannot start an agent of type {agent_type} in the mode {mode}: that type only reads");
+    ErrorReport::new(ErrorKind::Usage, message).with_help("leave --mode away, or take another --type")
+}
+
+/// `{tool}` stands for each, the whole template again; `{tools}` for all, with commas.
+fn tool_arguments(
+    template: &[String],
+    tools: &[String],
+    facts: &LaunchFacts<'_>,
+) -> Result<Vec<String>, ErrorReport> {
+    let each = template.iter().any(|text| variables_in(text).iter().any(|name| base_name(name) == "tool"));
+    let all = if each { tools.to_vec() } else { vec![tools.join(",")] };
+    let mut arguments = Vec::new();
+    for tool in &all {
+        let value = |blank: &str| match base_name(blank) {
+            "tool" | "tools" => Some(escape_variables(&encode_value(blank, tool.clone()))),
+            _ => variable_value(blank, facts),
+        };
+        for text in template {
+            reject_option_like_value(text, &[("tool", Some(tool)), ("tools", Some(tool))])?;
+            arguments.push(fill(text, value));
+        }
+    }
+    Ok(arguments)
+}
+
+/// A value that begins an argument must not make it an option.
+fn reject_option_like_value(template: &str, values: &[(&str, Option<&str>)]) -> Result<(), ErrorReport> {
+    let begins =
+        |name: &str, value: &str| template.starts_with(&format!("{{{name}}}")) && value.starts_with('-');
+    match values.iter().find_map(|(name, value)| value.filter(|value| begins(name, value))) {
+        Some(value) => {
+            let message = format!("cannot hand over {value} as an argument: it would be taken for an option");
+            Err(ErrorReport::new(ErrorKind::Usage, message).with_help("what it names must not begin with -"))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,108 @@
+//! Plan mode of a program that takes its mode at its start alone: it leaves that mode by being started again, in the mode
+//! of its plan's approval. What those lives are started with is made at its spawn, for each mode that there is.
+
+use super::super::{DeliverySpec, Profile, ProfileKind, ProgramSpec};
+use super::LaunchFacts;
+use crate::turns::{PLAN_PROMPT, SUBMIT_PLAN_PROMPT};
+use protocol::control::LaunchArgv;
+use protocol::error::{ErrorKind, ErrorReport};
+use std::collections::BTreeMap;
+
+/// The mode.
+pub(super) const PLAN: &str = "plan";
+
+/// The one in which a plan is carried out that was approved without a mode, or in one that the program has not.
+const DEFAULT: &str = "default";
+
+/// The first prompt of an agent that was started again in its old session.
+const RESPAWN_PROMPT: &str =
+    "You were started again, since you had ended without being asked to. Go on with what you were doing.";
+
+impl Profile {
+    /// Empty where nothing of that is wanted, or its program, or whoever runs its turns, changes the mode itself.
+    pub(super) fn launches_after_approval(
+        &self,
+        facts: &LaunchFacts<'_>,
+    ) -> Result<BTreeMap<String, LaunchArgv>, ErrorReport> {
+        let ProfileKind::Program(program) = &self.runs else { return Ok(BTreeMap::new()) };
+        if facts.mode != Some(PLAN)
+            || matches!(program.feed, DeliverySpec::Native { .. } | DeliverySpec::Turn { .. })
+        {
+            return Ok(BTreeMap::new());
+        }
+        let modes = match &program.feed {
+            DeliverySpec::Acp { modes, .. } => modes.keys().collect::<Vec<_>>(),
+            _ => program.modes.keys().collect(),
+        };
+        if let Some(missing) =
+            [PLAN, DEFAULT].into_iter().find(|wanted| !modes.iter().any(|mode| mode == wanted))
+        {
+            return Err(self.plan_mode_unsupported(program, missing));
+        }
+        if matches!(program.feed, DeliverySpec::Acp { .. }) {
+            return Ok(BTreeMap::new());
+        }
+        let life = |mode: &String| {
+            let facts = LaunchFacts { mode: Some(mode), is_plan_approved: true, ..*facts };
+            // One that this agent can't have, by its type say, is none that it could go on in.
+            let ordered = self.build_single_launch(&facts).ok()?;
+            Some((mode.clone(), LaunchArgv { argv: ordered.argv, resume_argv: ordered.resume }))
+        };
+        Ok(modes.into_iter().filter(|mode| *mode != PLAN).filter_map(life).collect())
+    }
+
+    /// What stands ahead of the prompt of whoever plans. A hook hands in what its agent says at the end of a turn: the
+    /// first one has to be about something.
+    pub(super) fn plan_instructions(
+        &self,
+        program: &ProgramSpec,
+        facts: &LaunchFacts<'_>,
+    ) -> Result<String, ErrorReport> {
+        match &program.feed {
+            _ if facts.mode != Some(PLAN) => Ok(String::new()),
+            DeliverySpec::Hook { .. } if facts.prompt.is_empty() => {
+                let message = format!(
+                    "cannot start {} in the mode plan without a prompt: it begins with a turn",
+                    self.name
+                );
+                Err(ErrorReport::new(ErrorKind::Usage, message)
+                    .with_help("say what it is to plan: --prompt P"))
+            }
+            DeliverySpec::Hook { .. } => Ok(PLAN_PROMPT.to_owned()),
+            _ if facts.prompt.is_empty() => Ok(String::new()),
+            _ => Ok(SUBMIT_PLAN_PROMPT.to_owned()),
+        }
+    }
+
+    /// It would begin in it, and could never leave it.
+    fn plan_mode_unsupported(&self, program: &ProgramSpec, missing: &str) -> ErrorReport {
+        let table = if matches!(program.feed, DeliverySpec::Acp { .. }) { "session_modes" } else { "modes" };
+        let message =
+            format!("cannot start {} in the mode plan: its profile has no {missing} in `{table}`", self.name);
+        ErrorReport::new(ErrorKind::Usage, message)
+            .with_help("it needs a mode that only reads, plan, and one to carry its plan out in, default: docs/agents.md")
+    }
+}
+
+/// The first prompt of a life that goes on with the session of the one before.
+pub(super) fn resume_prompt(facts: &LaunchFacts<'_>) -> String {
+    match (facts.is_plan_approved, facts.mode) {
+        (true, mode) => format!(
+            "Your plan is approved. You were started again for it, in the permission mode {}. Carry it out; if you have \
+             begun with that already, go on.",
+            mode.unwrap_or(DEFAULT)
+        ),
+        (false, Some(PLAN)) => format!("{RESPAWN_PROMPT} {PLAN_PROMPT}"),
+        (false, _) => RESPAWN_PROMPT.to_owned(),
+    }
+}
+
+/// That of one that can't.
+pub(super) fn approval_pending_prompt(facts: &LaunchFacts<'_>) -> String {
+    format!(
+        "You have made a plan in an earlier life, and it is approved: you were started again for it, in the permission \
+         mode {}. It comes to you as a message when you end this turn, else read it with `teamctl inbox`. Say in a word \
+         that you are there.",
+        facts.mode.unwrap_or(DEFAULT)
+    )
+}

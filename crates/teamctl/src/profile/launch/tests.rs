@@ -1,0 +1,402 @@
+//! What a profile comes to for one member.
+
+use super::super::parse::parse_profile;
+use super::super::registry::{built_in_names, built_in_profile};
+use super::*;
+use crate::turns::PLAN_PROMPT;
+use protocol::turn_program::SessionSource;
+
+struct SampleMember {
+    name: AgentName,
+    team: TeamName,
+    allow: Vec<String>,
+    deny: Vec<String>,
+}
+
+fn member() -> SampleMember {
+    SampleMember {
+        name: AgentName::parse("ann").unwrap(),
+        team: TeamName::parse("survey").unwrap(),
+        allow: Vec::new(),
+        deny: Vec::new(),
+    }
+}
+
+impl SampleMember {
+    fn facts(&self) -> LaunchFacts<'_> {
+        LaunchFacts {
+            name: &self.name,
+            team: &self.team,
+            cwd: "/w d",
+            root: "/root-of-teams",
+            teamctl_path: "/bin/teamctl",
+            prompt: "count {cwd}; $(rm)",
+            instructions: "You are ann.",
+            agent_type: None,
+            definition: None,
+            model: None,
+            mode: None,
+            lead_mode: None,
+            allow: &self.allow,
+            deny: &self.deny,
+            is_plan_approved: false,
+        }
+    }
+}
+
+fn profile(text: &str) -> Profile {
+    parse_profile("x", "x.toml", text).unwrap()
+}
+
+fn turns(ordered: Launch) -> PerTurnProgram {
+    match ordered.turns {
+        Some(TurnProgram::PerTurn(agent)) => agent,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_worker_is_joins_own_and_takes_no_tools() {
+    let mut member = member();
+    let worker = built_in_profile("worker").unwrap().unwrap();
+    let ordered = worker.build_launch(&member.facts()).unwrap();
+    assert_eq!((ordered.feed, ordered.program()), (protocol::delivery::Delivery::Turn, None));
+    assert_eq!(ordered.turns, Some(TurnProgram::Worker(Worker::default())));
+    assert!(ordered.argv.is_empty());
+    member.deny = vec!["Bash".to_owned()];
+    assert_eq!(worker.build_launch(&member.facts()).unwrap_err().kind, ErrorKind::Usage);
+}
+
+#[test]
+fn every_built_in_profile_is_whole() {
+    for name in built_in_names() {
+        let profile = built_in_profile(name).unwrap().unwrap();
+        assert!(!profile.description.is_empty(), "{name}");
+        profile.build_launch(&member().facts()).unwrap();
+    }
+    assert!(built_in_profile("nobody").is_none());
+}
+
+#[test]
+fn a_server_that_a_built_in_profile_hands_over_is_told_for_whom_it_speaks() {
+    for name in built_in_names() {
+        let ProfileKind::Program(program) = built_in_profile(name).unwrap().unwrap().runs else { continue };
+        let mcp = program.mcp.join(" ");
+        assert_eq!(mcp.contains("{self"), mcp.contains("--agent") && mcp.contains("{id_"), "{name}: {mcp}");
+    }
+}
+
+#[test]
+fn claude_keeps_a_session_of_ours_and_gets_its_text_on_standard_input() {
+    let mut member = member();
+    member.allow = vec!["Edit".to_owned(), "Bash(git log:*)".to_owned()];
+    let claude = built_in_profile("claude-turn").unwrap().unwrap();
+    let facts = LaunchFacts { model: Some("opus"), mode: Some("plan"), ..member.facts() };
+    let ordered = claude.build_launch(&facts).unwrap();
+    assert_eq!(ordered.program(), Some("claude"));
+    let agent = turns(ordered);
+    assert_eq!(
+        agent.first_argv.join(" "),
+        "claude -p --session-id {session} --allowedTools Bash(teamctl:*) --append-system-prompt You are ann. --model \
+         opus {mode} --allowedTools mcp__team,Bash(teamctl:*),Edit,Bash(git log:*)"
+    );
+    assert!(agent.later_argv.join(" ").starts_with("claude -p --resume {session} --allowedTools"));
+    assert_eq!(agent.session, SessionSource::Generated);
+}
+
+#[test]
+fn codex_gets_its_options_before_the_verb_that_resumes() {
+    let facts = member();
+    let facts = LaunchFacts { model: Some("m"), mode: Some("acceptEdits"), ..facts.facts() };
+    let agent = turns(built_in_profile("codex-turn").unwrap().unwrap().build_launch(&facts).unwrap());
+    assert_eq!(agent.first_argv.join(" "), "codex exec --json --skip-git-repo-check -m m {mode} -");
+    assert_eq!(
+        agent.later_argv.join(" "),
+        "codex exec --json --skip-git-repo-check -m m {mode} resume {session} -"
+    );
+    assert_eq!(agent.session, SessionSource::OutputKey { key: "thread_id".to_owned() });
+}
+
+#[test]
+fn blanks_are_filled_once_and_the_turns_own_are_left() {
+    let member = member();
+    let profile = profile(
+        "feed = \"turn\"\nprogram = \"{self}\"\nargs = [\"{id} {cwd}\", \"{team}{type}{model}\", \"{prompt}\"]\n\
+         env = { WHERE = \"{cwd}\" }",
+    );
+    let ordered = profile.build_launch(&member.facts()).unwrap();
+    assert_eq!(ordered.env["WHERE"], "/w d");
+    let agent = turns(ordered);
+    assert_eq!(agent.first_argv, ["/bin/teamctl", "ann@survey /w d", "surveygeneral-purpose", "{prompt}"]);
+    assert!(agent.later_argv.is_empty());
+}
+
+#[test]
+fn a_pulling_program_gets_its_prompt_as_it_stands() {
+    let member = member();
+    let profile = profile("feed = \"pull\"\nprogram = \"p\"\nargs = [\"{prompt}\", \"{name}\"]");
+    let ordered = profile.build_launch(&member.facts()).unwrap();
+    assert_eq!(ordered.argv, ["p", "count {cwd}; $(rm)", "ann"]);
+    assert_eq!((ordered.turns.is_none(), ordered.feed), (true, protocol::delivery::Delivery::Pull));
+}
+
+#[test]
+fn a_tool_stands_alone_or_with_the_others_and_options_come_last_by_default() {
+    let mut member = member();
+    (member.allow, member.deny) = (vec!["a".into(), "b".into()], vec!["c".into(), "d".into()]);
+    let text = "feed = \"pull\"\nprogram = \"p\"\nargs = [\"x\"]\nallow = [\"+\", \"{tool}\"]\ndeny = [\"-{tools}\"]";
+    let ordered = profile(text).build_launch(&member.facts()).unwrap();
+    assert_eq!(ordered.argv, ["p", "x", "+", "a", "+", "b", "-c,d"]);
+}
+
+#[test]
+fn what_the_program_has_no_argument_for_is_refused() {
+    let mut member = member();
+    let plain = profile("feed = \"turn\"\nprogram = \"p\"\nmodes = { plan = [] }");
+    let fault = plain.build_launch(&LaunchFacts { mode: Some("auto"), ..member.facts() }).unwrap_err();
+    assert_eq!((fault.kind, fault.help.as_deref()), (ErrorKind::Usage, Some("it has: plan")));
+    member.allow = vec!["Edit".to_owned()];
+    let fault = plain.build_launch(&member.facts()).unwrap_err();
+    assert!(fault.message.contains("--allow"), "{fault}");
+}
+
+#[test]
+fn what_looks_like_a_blank_arrives_as_it_stands() {
+    let mut member = member();
+    let text = "feed = \"turn\"\nprogram = \"p\"\nargs = [\"{cwd}\"]\nallow = [\"{tools}\"]";
+    member.allow = vec!["{session}".to_owned()];
+    let facts = LaunchFacts { cwd: "/{prompt}{color}", ..member.facts() };
+    let first = turns(profile(text).build_launch(&facts).unwrap()).first_argv;
+    let filled: Vec<String> =
+        first.iter().map(|text| protocol::deferred_variables::fill(text, |_| Some("x"))).collect();
+    assert_eq!(filled, ["p", "/{prompt}{color}", "{session}"]);
+}
+
+#[test]
+fn a_first_prompt_stands_where_its_blank_does_and_nowhere_without_one() {
+    let member = member();
+    let text = "feed = \"pull\"\nprogram = \"p\"\nargs = [\"{first_prompt}\", \"x\"]\nprompt = [\"-i\", \"{prompt}\"]";
+    let argv = |prompt| profile(text).build_launch(&LaunchFacts { prompt, ..member.facts() }).unwrap();
+    assert_eq!(argv("hi").argv, ["p", "-i", "hi", "x"]);
+    assert!(argv("hi").is_prompt_in_argv && !argv("").is_prompt_in_argv);
+    assert_eq!(argv("").argv, ["p", "x"]);
+    assert_eq!(argv("--yolo").argv, ["p", "-i", " --yolo", "x"], "a text is no option");
+    let dashes = text.replace("\"-i\"", "\"--\"");
+    assert_eq!(
+        profile(&dashes).build_launch(&LaunchFacts { prompt: "--yolo", ..member.facts() }).unwrap().argv[2],
+        "--yolo"
+    );
+    let long = "x".repeat(LONGEST_ARGUMENT + 1);
+    let fault = profile(text).build_launch(&LaunchFacts { prompt: &long, ..member.facts() }).unwrap_err();
+    assert!(fault.kind == ErrorKind::Usage && fault.message.contains("131072 bytes"), "{fault}");
+    let around = text.replace("{prompt}", "--prompt={prompt}");
+    let order =
+        |length| profile(&around).build_launch(&LaunchFacts { prompt: &long[..length], ..member.facts() });
+    assert_eq!(order(LONGEST_ARGUMENT - 9).unwrap().argv[2].len(), LONGEST_ARGUMENT);
+    assert!(
+        order(LONGEST_ARGUMENT - 8).unwrap_err().message.contains("131072 bytes"),
+        "with what is around it"
+    );
+}
+
+#[test]
+fn a_prompt_is_spelled_as_its_blank_says() {
+    let member = member();
+    let prompt = "it's {prompt_sh} {color}";
+    let order = |text: &str| profile(text).build_launch(&LaunchFacts { prompt, ..member.facts() }).unwrap();
+    let sh = "'it'\\''s {prompt_sh} {color}'";
+    let pull = order("feed = \"pull\"\nprogram = \"sh\"\nargs = [\"-c\", \"echo {prompt_sh}\"]");
+    assert_eq!((pull.argv[2].replace('\0', ""), pull.is_prompt_in_argv), (format!("echo {sh}"), true));
+    let prompted = order("feed = \"pull\"\nprogram = \"p\"\nprompt = [\"{\\\"a\\\":{prompt_json}}\"]");
+    assert_eq!(prompted.argv[1].replace('\0', ""), "{\"a\":\"it's {prompt_sh} {color}\"}");
+    let told = protocol::deferred_variables::fill(&pull.argv[2], |_| Some("x"));
+    assert_eq!(told, format!("echo {sh}"), "nobody fills what it says");
+}
+
+#[test]
+fn an_agent_with_a_hook_always_has_a_first_turn() {
+    let member = member();
+    let text =
+        "feed = \"hook\"\nprogram = \"p\"\nprompt = [\"{prompt}\"]\nresume = [\"-r\", \"{session}\"]\n";
+    let order = |more: &str, prompt| {
+        profile(&format!("{text}{more}")).build_launch(&LaunchFacts { prompt, ..member.facts() }).unwrap()
+    };
+    assert_eq!(order("", "hi").argv, ["p", "You are ann.\n\nhi"]);
+    assert_eq!(order("", "").argv, ["p", "You are ann."]);
+    let flagged = "instructions = [\"--system={instructions}\"]";
+    assert_eq!(order(flagged, "").argv, ["p", "--system=You are ann.", READY_PROMPT]);
+    assert!(!order(flagged, "").is_prompt_in_argv, "there is no such message");
+    assert_eq!(
+        order("", "hi").resume.unwrap().argv,
+        ["p", "-r", "{session}", &plan_mode::resume_prompt(&member.facts())]
+    );
+    assert_eq!(order("", "").env["TEAMD_PROFILE"], "x");
+}
+
+#[test]
+fn who_plans_is_asked_for_a_plan_and_started_again_in_any_mode_of_its_own() {
+    let member = member();
+    let modes = "modes = { plan = [\"--read\"], default = [], acceptEdits = [\"--edit\"] }";
+    let text = format!(
+        "feed = \"hook\"\nprogram = \"p\"\nprompt = [\"{{prompt}}\"]\nresume = [\"-r\", \"{{session}}\"]\n{modes}"
+    );
+    let facts = LaunchFacts { mode: Some("plan"), prompt: "count", ..member.facts() };
+    let ordered = profile(&text).build_launch(&facts).unwrap();
+    assert_eq!(ordered.argv[..2], ["p", "--read"]);
+    assert!(ordered.argv[2].contains(PLAN_PROMPT) && ordered.argv[2].ends_with("count"), "{ordered:#?}");
+    assert!(ordered.resume.unwrap().argv[4].contains(PLAN_PROMPT));
+    assert_eq!(ordered.approved.keys().collect::<Vec<_>>(), ["acceptEdits", "default"]);
+    let edits = &ordered.approved["acceptEdits"];
+    assert_eq!(edits.argv[..2], ["p", "--edit"]);
+    assert!(edits.argv[2].contains("it is approved") && !edits.argv[2].contains("count"), "{edits:#?}");
+    let resumed = &edits.resume_argv.as_ref().unwrap().argv;
+    assert_eq!(resumed[..4], ["p", "-r", "{session}", "--edit"]);
+    assert!(
+        resumed[4].starts_with("Your plan is approved.") && resumed[4].contains("acceptEdits"),
+        "{resumed:#?}"
+    );
+    assert!(profile(&text).build_launch(&member.facts()).unwrap().approved.is_empty());
+    let fault = profile(&text).build_launch(&LaunchFacts { prompt: "", ..facts }).unwrap_err();
+    assert!(fault.message.contains("without a prompt"), "{fault}");
+}
+
+#[test]
+fn who_could_not_leave_plan_mode_is_not_started_in_it() {
+    let member = member();
+    let acp = "feed = \"acp\"\nprogram = \"p\"\n";
+    for (text, missing) in [
+        ("feed = \"pull\"\nprogram = \"p\"\nmodes = { plan = [] }".to_owned(), "no default in `modes`"),
+        ("feed = \"hook\"\nprogram = \"p\"\nmodes = { default = [] }".to_owned(), "no plan in `modes`"),
+        ("feed = \"keys\"\nready = [\">\"]\nprogram = \"p\"".to_owned(), "no plan in `modes`"),
+        (format!("{acp}modes = {{ plan = [] }}"), "no plan in `session_modes`"),
+        (format!("{acp}session_modes = {{ plan = \"r\" }}"), "no default in `session_modes`"),
+    ] {
+        let fault =
+            profile(&text).build_launch(&LaunchFacts { mode: Some("plan"), ..member.facts() }).unwrap_err();
+        assert!(fault.kind == ErrorKind::Usage && fault.message.contains(missing), "{fault}");
+    }
+    let fault = built_in_profile("worker")
+        .unwrap()
+        .unwrap()
+        .build_launch(&LaunchFacts { mode: Some("plan"), ..member.facts() });
+    assert!(fault.unwrap_err().message.contains("makes no plans"));
+}
+
+#[test]
+fn a_type_that_only_reads_is_never_let_write() {
+    let member = member();
+    let text = "feed = \"turn\"\nprogram = \"p\"\nmodes = { default = [\"d\"], acceptEdits = [\"w\"] }\n\
+                types = { Explore = [\"r\"], tester = [\"t\"] }";
+    let order =
+        |agent_type, mode| profile(text).build_launch(&LaunchFacts { agent_type, mode, ..member.facts() });
+    let first = |agent_type, mode| turns(order(agent_type, mode).unwrap()).first_argv.join(" ");
+    assert_eq!(first(Some("Explore"), None), "p r");
+    assert_eq!(first(Some("Explore"), Some("default")), "p r");
+    assert_eq!(first(Some("tester"), Some("acceptEdits")), "p t {mode}");
+    assert_eq!(first(Some("whatever"), None), "p {mode}");
+    assert_eq!(turns(order(Some("tester"), None).unwrap()).mode_args["acceptEdits"], ["w"]);
+    assert!(turns(order(Some("Explore"), None).unwrap()).mode_args.is_empty(), "it stays so");
+    assert_eq!(order(Some("Explore"), Some("acceptEdits")).unwrap_err().kind, ErrorKind::Usage);
+    let plans = "feed = \"turn\"\nprogram = \"p\"\nmodes = { plan = [\"r\"], acceptEdits = [\"w\"] }\nmode = \"acceptEdits\"";
+    let explore = LaunchFacts { agent_type: Some("Explore"), ..member.facts() };
+    assert_eq!(turns(profile(plans).build_launch(&explore).unwrap()).first_argv, ["p", "r"], "as it plans");
+    let acp = "feed = \"acp\"\nprogram = \"p\"\nsession_modes = { plan = \"r\", default = \"w\" }";
+    let Some(TurnProgram::Driven(stands)) = profile(acp).build_launch(&explore).unwrap().turns else {
+        panic!()
+    };
+    assert_eq!(stands.initial_mode.as_deref(), Some("r"));
+    assert_eq!(stands.mode_ids.keys().collect::<Vec<_>>(), ["plan"], "no approval lets it write");
+    for name in built_in_names().filter(|name| *name != "claude") {
+        let profile = built_in_profile(name).unwrap().unwrap();
+        let reads = ["Explore", "Plan"].map(|of| {
+            profile.build_launch(&LaunchFacts { agent_type: Some(of), ..member.facts() }).map(drop)
+        });
+        match name {
+            "amp" | "goose" | "shell" | "worker" => {
+                assert!(
+                    reads.iter().all(|read| read.as_ref().is_err_and(|fault| fault.kind == ErrorKind::Usage)),
+                    "{name}"
+                );
+            }
+            _ => assert_eq!(reads, [Ok(()), Ok(())], "{name}"),
+        }
+    }
+}
+
+#[test]
+fn a_value_never_becomes_an_option() {
+    let mut member = member();
+    let text = "feed = \"turn\"\nprogram = \"p\"\nmodel = [\"-m\", \"{model}\"]\nallow = [\"{tool}\"]\ndeny = [\"-d={tool}\"]";
+    let fault =
+        profile(text).build_launch(&LaunchFacts { model: Some("--yolo"), ..member.facts() }).unwrap_err();
+    assert!(fault.kind == ErrorKind::Usage && fault.message.contains("--yolo"), "{fault}");
+    member.deny = vec!["--yolo".to_owned()];
+    assert_eq!(turns(profile(text).build_launch(&member.facts()).unwrap()).first_argv, ["p", "-d=--yolo"]);
+    member.allow = vec!["--yolo".to_owned()];
+    assert_eq!(profile(text).build_launch(&member.facts()).unwrap_err().kind, ErrorKind::Usage);
+}
+
+#[test]
+fn claude_asks_by_default_and_shares_its_leads_freedom_from_asking() {
+    let member = member();
+    let claude = built_in_profile("claude").unwrap().unwrap();
+    let argv = |mode, lead_mode| {
+        let ordered = claude.build_launch(&LaunchFacts { mode, lead_mode, ..member.facts() }).unwrap();
+        assert_eq!(
+            (ordered.feed, ordered.has_deferred_variables),
+            (protocol::delivery::Delivery::Native, true)
+        );
+        ordered.argv
+    };
+    let identity = ["claude", "--agent-id", "ann@survey", "--agent-name", "ann", "--team-name", "survey"];
+    assert_eq!(argv(None, None)[..7], identity);
+    let last = |mode, lead_mode| argv(mode, lead_mode)[17 - 2..].join(" ");
+    assert_eq!(last(None, None), "--permission-mode default");
+    assert_eq!(last(None, Some("acceptEdits")), "--permission-mode default");
+    assert_eq!(last(None, Some("bypassPermissions")), "--dangerously-skip-permissions");
+    assert_eq!(last(Some("plan"), Some("bypassPermissions")), "--plan-mode-required");
+    assert_eq!(last(Some("delegate"), None), "--permission-mode acceptEdits");
+    assert!(!argv(None, None).iter().any(|argument| argument.contains("lead-verify-key")));
+}
+
+#[test]
+fn a_usual_mode_that_is_no_mode_is_refused() {
+    let fault = parse_profile("x", "x.toml", "feed = \"pull\"\nprogram = \"x\"\nmode = \"y\"").unwrap_err();
+    assert!(fault.message.contains("`mode` must be one of `modes`"), "{fault:?}");
+}
+
+#[test]
+fn a_type_that_is_written_down_is_told_and_kept_to() {
+    let member = member();
+    let tools = vec!["Read".into(), "Bash(ls)".into()];
+    let definition = AgentType { model: None, tools, body: "Test it.".into() };
+    let asked = |text: &str, allow: &[String]| {
+        let facts = LaunchFacts {
+            definition: Some(&definition),
+            agent_type: Some("tester"),
+            allow,
+            ..member.facts()
+        };
+        profile(text).build_launch(&facts)
+    };
+    let order = |text: &str, allow: &[String]| asked(text, allow).unwrap();
+    let text = "feed = \"turn\"\nprogram = \"p\"\ninstructions = [\"{instructions}\"]\nallow = [\"+{tool}\"]\nteam_tools = [\"team\"]";
+    let fault = asked(text, &[]).unwrap_err();
+    assert!(
+        fault.kind == ErrorKind::Usage && fault.message.contains("only the tools Read, Bash(ls)"),
+        "{fault}"
+    );
+    assert_eq!(
+        turns(order(text, &["Edit".into()])).first_argv[2..],
+        ["+team", "+Edit"],
+        "as whoever spawns says"
+    );
+    let limited = format!("{text}\ntools = [\"--only={{tools}}\"]");
+    assert_eq!(turns(order(&limited, &[])).first_argv, ["p", "Test it.\n\nYou are ann.", "--only=Read,Bash"]);
+    let of_type = format!("{text}\ntypes = {{ tester = [\"t\"] }}");
+    assert_eq!(turns(order(&of_type, &[])).first_argv[2..], ["t"]);
+    let without = "feed = \"turn\"\nprogram = \"p\"\ninstructions = \"ahead\"\ntypes = { tester = [] }";
+    assert_eq!(turns(order(without, &[])).prompt_prefix, "Test it.\n\nYou are ann.");
+    let native = "feed = \"native\"\nprogram = \"p\"\nargs = [\"{type}\"]\nallow = [\"+{tool}\"]";
+    assert_eq!(order(native, &[]).argv, ["p", "tester"], "it looks it up itself");
+}

@@ -1,0 +1,209 @@
+//! A profile's file, read once and checked whole. Every fault names the file, the key and what may stand
+//! there: whoever reads it wrote that file.
+
+use super::delivery::{check_session, parse_delivery, variables_in_args};
+use super::settings_patch;
+use super::toml_table::TomlTable;
+use super::{DeliverySpec, InstructionDelivery, Profile, ProfileKind, ProgramSpec};
+use protocol::deferred_variables;
+use protocol::error::ErrorReport;
+use protocol::turn_program::SessionSource;
+use std::collections::BTreeMap;
+use toml::Value;
+
+/// The keys of a profile.
+pub(super) const PROFILE_KEYS: [&str; 33] = [
+    "about",
+    "tried",
+    "feed",
+    "program",
+    "args",
+    "prompt",
+    "resume",
+    "session",
+    "said",
+    "used",
+    "taken",
+    "answer",
+    "park",
+    "ready",
+    "dialog",
+    "instructions",
+    "mcp",
+    "model",
+    "mode",
+    "modes",
+    "session_modes",
+    "types",
+    "tools",
+    "allow",
+    "deny",
+    "team_tools",
+    "env",
+    "pass",
+    "unset",
+    "setup",
+    "version",
+    "help",
+    "hidden",
+];
+
+/// Reads the profile called `name`; `place` is where its text stands, for faults.
+pub(super) fn parse_profile(name: &str, place: &str, text: &str) -> Result<Profile, ErrorReport> {
+    let mut keys = TomlTable::parse(place, text, &PROFILE_KEYS)?;
+    let about = keys.take("about", "a text")?.unwrap_or_default();
+    let tried = keys.take("tried", "true or false")?.unwrap_or(true);
+    let program = parse_program(&mut keys)?;
+    Ok(Profile {
+        name: name.to_owned(),
+        description: about,
+        is_verified: tried,
+        runs: ProfileKind::Program(Box::new(program)),
+    })
+}
+
+fn parse_program(keys: &mut TomlTable<'_>) -> Result<ProgramSpec, ErrorReport> {
+    let program: Option<String> = keys.take("program", "a text")?;
+    let program = program.filter(|program| !program.is_empty());
+    let program = program.ok_or_else(|| keys.invalid_key("program", "must be there: what to start"))?;
+    keys.check_variables("program", std::slice::from_ref(&program), &[])?;
+    let feed = parse_delivery(keys)?;
+    let args = keys.take_templates("args", variables_in_args(&feed))?.unwrap_or_default();
+    check_session(keys, &args, &feed)?;
+    let modes = parse_argument_table(keys, "modes")?;
+    Ok(ProgramSpec {
+        program,
+        prompt_args: parse_prompt_args(keys, &args, &feed)?,
+        instructions: parse_instructions(keys, &feed)?,
+        args,
+        feed,
+        mcp: keys.take_templates("mcp", &[])?.unwrap_or_default(),
+        model: keys.take_templates("model", &[])?,
+        default_mode: parse_default_mode(keys, &modes)?,
+        modes,
+        agent_types: parse_argument_table(keys, "types")?,
+        only_tools: keys.take_templates("tools", &["tool", "tools"])?,
+        allow: keys.take_templates("allow", &["tool", "tools"])?,
+        deny: keys.take_templates("deny", &["tool", "tools"])?,
+        team_tools: keys.take_strings("team_tools")?,
+        env: parse_env(keys)?,
+        keep_env: keys.take_strings("pass")?,
+        remove_env: keys.take_strings("unset")?,
+        settings: settings_patch::parse_settings_patches(keys)?,
+        dialogs: keys.take_strings("dialog")?,
+        version_args: keys.take_strings("version")?,
+        help_args: keys.take_strings("help")?,
+        undocumented_options: keys.take_strings("hidden")?,
+    })
+}
+
+/// Arguments for a first prompt; a text that they do not hold would be lost without a word.
+fn parse_prompt_args(
+    keys: &mut TomlTable<'_>,
+    args: &[String],
+    feed: &DeliverySpec,
+) -> Result<Vec<String>, ErrorReport> {
+    let given = keys.take_templates("prompt", &["prompt"])?;
+    let placed = args.iter().chain(feed.resume_args()).any(|text| text == "{first_prompt}");
+    match given {
+        Some(_)
+            if !matches!(
+                feed,
+                DeliverySpec::Hook { .. } | DeliverySpec::Pull | DeliverySpec::Keys { .. }
+            ) =>
+        {
+            Err(keys.invalid_key(
+                "prompt",
+                "is for feed \"hook\", \"pull\", \"keys\": elsewhere it comes as a message",
+            ))
+        }
+        Some(prompt) if !prompt.iter().any(|text| deferred_variables::has_variable(text, "prompt")) => {
+            Err(keys.invalid_key("prompt", "must hold {prompt}"))
+        }
+        None if placed => {
+            Err(keys.invalid_key("args", "holds {first_prompt}, and there is no `prompt` to stand there"))
+        }
+        given => Ok(given.unwrap_or_default()),
+    }
+}
+
+fn parse_instructions(
+    keys: &mut TomlTable<'_>,
+    feed: &DeliverySpec,
+) -> Result<InstructionDelivery, ErrorReport> {
+    const WANTED: &str = "\"ahead\", \"none\" or a list of texts that hold {instructions}";
+    let given: Option<Value> = keys.take("instructions", WANTED)?;
+    match given {
+        None => Ok(default_instructions(feed)),
+        Some(Value::String(word)) if word == "none" => Ok(InstructionDelivery::Nothing),
+        Some(Value::String(word)) if word == "ahead" => match feed {
+            DeliverySpec::Native { .. } | DeliverySpec::Pull => {
+                Err(keys.invalid_key("instructions", "cannot be \"ahead\": this feed has no prompt of ours"))
+            }
+            _ => Ok(InstructionDelivery::Prepended),
+        },
+        Some(value @ Value::Array(_)) => {
+            let texts: Vec<String> = value
+                .try_into()
+                .map_err(|_| keys.invalid_key("instructions", &format!("must be {WANTED}")))?;
+            keys.check_variables("instructions", &texts, &["instructions"])?;
+            match texts.iter().any(|text| text.contains("{instructions")) {
+                true => Ok(InstructionDelivery::Arguments(texts)),
+                false => Err(keys.invalid_key("instructions", "must hold {instructions}")),
+            }
+        }
+        Some(_) => Err(keys.invalid_key("instructions", &format!("must be {WANTED}"))),
+    }
+}
+
+/// A program with a memory is an agent, and wants to know where it is; one without is a filter, and would take it for
+/// its input.
+fn default_instructions(feed: &DeliverySpec) -> InstructionDelivery {
+    match feed {
+        DeliverySpec::Hook { .. } | DeliverySpec::Acp { .. } | DeliverySpec::Keys { .. } => {
+            InstructionDelivery::Prepended
+        }
+        DeliverySpec::Turn { session, .. } if *session != SessionSource::NoSession => {
+            InstructionDelivery::Prepended
+        }
+        DeliverySpec::Turn { .. } | DeliverySpec::Native { .. } | DeliverySpec::Pull => {
+            InstructionDelivery::Nothing
+        }
+    }
+}
+
+fn parse_default_mode(
+    keys: &mut TomlTable<'_>,
+    modes: &BTreeMap<String, Vec<String>>,
+) -> Result<Option<String>, ErrorReport> {
+    let mode: Option<String> = keys.take("mode", "a text: one of `modes`")?;
+    match &mode {
+        Some(word) if !modes.contains_key(word) => Err(keys.invalid_key("mode", "must be one of `modes`")),
+        _ => Ok(mode),
+    }
+}
+
+fn parse_argument_table(
+    keys: &mut TomlTable<'_>,
+    key: &str,
+) -> Result<BTreeMap<String, Vec<String>>, ErrorReport> {
+    let lists: Option<BTreeMap<String, Vec<String>>> = keys.take(key, "a table of lists of texts")?;
+    let lists = lists.unwrap_or_default();
+    lists.values().try_for_each(|texts| keys.check_variables(key, texts, &[]))?;
+    Ok(lists)
+}
+
+fn parse_env(keys: &mut TomlTable<'_>) -> Result<BTreeMap<String, String>, ErrorReport> {
+    let env: Option<BTreeMap<String, String>> = keys.take("env", "a table of texts")?;
+    let env = env.unwrap_or_default();
+    keys.check_variables("env", &env.values().cloned().collect::<Vec<_>>(), &[])?;
+    match env.keys().find(|name| name.is_empty() || name.contains('=') || name.starts_with("TEAMD_")) {
+        Some(name) => {
+            Err(keys.invalid_key("env", &format!("cannot set {name}: it is no name, or teamd's own")))
+        }
+        None => Ok(env),
+    }
+}
+
+#[cfg(test)]
+mod tests;

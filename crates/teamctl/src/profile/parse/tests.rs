@@ -1,0 +1,240 @@
+//! Each fault of a profile's file, told with the file, the key and what may stand there.
+
+use super::*;
+use protocol::error::ErrorKind;
+
+fn fault(text: &str) -> String {
+    let fault = parse_profile("x", "the profile x.toml", text).unwrap_err();
+    assert_eq!(fault.kind, ErrorKind::Config, "{text}");
+    let told = format!("{}; {}", fault.message, fault.help.unwrap_or_default());
+    assert!(told.starts_with("cannot use the profile x.toml: "), "{told}");
+    told
+}
+
+fn turn(rest: &str) -> String {
+    format!("feed = \"turn\"\nprogram = \"p\"\n{rest}")
+}
+
+#[test]
+fn a_whole_file_is_read() {
+    let text = turn(
+        r#"
+        about = "a program"
+        args = ["-s", "{session}", "{options}", "{prompt}", "--id={id}"]
+        resume = ["-r", "{session}", "{prompt}"]
+        session = "ours"
+        model = ["-m", "{model}"]
+        allow = ["+{tool}"]
+        deny = ["--no", "{tools}"]
+        env = { A = "{cwd}" }
+        unset = ["B"]
+        [modes]
+        plan = ["--plan"]"#,
+    );
+    let profile = parse_profile("x", "x.toml", &text).unwrap();
+    assert_eq!((profile.name.as_str(), profile.description.as_str()), ("x", "a program"));
+    let ProfileKind::Program(program) = profile.runs else { panic!("it is a program") };
+    let resume = ["-r", "{session}", "{prompt}"].map(str::to_owned).to_vec();
+    assert_eq!(
+        program.feed,
+        DeliverySpec::Turn {
+            resume_args: resume,
+            session: SessionSource::Generated,
+            reply: None,
+            usage: None
+        }
+    );
+    assert_eq!(program.modes["plan"], ["--plan"]);
+    let pull = parse_profile("x", "x.toml", "feed = \"pull\"\nprogram = \"p\"").unwrap();
+    assert!(
+        matches!(pull.runs, ProfileKind::Program(program) if program.feed == DeliverySpec::Pull && program.args.is_empty())
+    );
+}
+
+#[test]
+fn the_example_of_the_page_is_a_profile() {
+    let page = include_str!("../../../../../docs/agents.md");
+    let (_, example) = page.split_once("```toml\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    parse_profile("ask", "docs/agents.md", example).unwrap();
+    for key in PROFILE_KEYS {
+        assert!(page.contains(&format!("`{key}`")), "{key} is not on the page");
+    }
+}
+
+#[test]
+fn what_is_no_toml_is_told_with_its_line() {
+    assert!(fault("feed = \"turn\"\nprogram = p").contains("line 2: "));
+    assert!(fault("a = 1\na = 2").contains("line 2: "));
+    assert!(fault("a = \"\u{1b}[2J\"").contains("line 1: "));
+}
+
+#[test]
+fn an_unknown_key_is_told_with_the_nearest_and_all_others() {
+    let told = fault(&turn("arg = []"));
+    assert!(told.contains("`arg` is unknown") && told.contains("did you mean args?"), "{told}");
+    assert!(told.contains("resume, session"), "{told}");
+}
+
+#[test]
+fn a_value_of_the_wrong_kind_is_told_with_the_right_one() {
+    for (key, value, wanted) in [
+        ("about", "1", "a text"),
+        ("args", "\"-p\"", "a list of texts"),
+        ("args", "[1]", "a list of texts"),
+        ("resume", "{}", "a list of texts"),
+        ("model", "\"m\"", "a list of texts"),
+        ("modes", "[]", "a table of lists of texts"),
+        ("modes", "{ plan = \"x\" }", "a table of lists of texts"),
+        ("allow", "true", "a list of texts"),
+        ("deny", "1.5", "a list of texts"),
+        ("env", "[\"A=1\"]", "a table of texts"),
+        ("unset", "\"A\"", "a list of texts"),
+        ("session", "\"theirs\"", "{ told = \"KEY\" }"),
+        ("session", "{ told = 1 }", "{ told = \"KEY\" }"),
+        ("session", "{ told = \"\" }", "{ told = \"KEY\" }"),
+        ("session", "{ tell = \"id\" }", "{ told = \"KEY\" }"),
+        ("used", "\"cost\"", "{ tokens = ["),
+        ("used", "{ per = \"turn\" }", "{ tokens = ["),
+        ("used", "{ tokens = [\"a..b\"] }", "{ tokens = ["),
+        ("used", "{ tokens = [\"a\"], file = \"f\" }", "{ tokens = ["),
+        ("used", "{ cost = \"a\", per = \"life\" }", "{ tokens = ["),
+    ] {
+        let told = fault(&turn(&format!("{key} = {value}")));
+        assert!(told.contains(&format!("`{key}` must be")) && told.contains(wanted), "{told}");
+    }
+    assert!(fault("feed = 1\nprogram = \"p\"").contains("`feed` must be a text"));
+    assert!(fault("feed = \"turn\"\nprogram = [\"p\"]").contains("`program` must be a text"));
+}
+
+#[test]
+fn where_what_is_used_up_stands_is_another_thing_for_each_feed() {
+    let of = |feed: &str, used: &str| {
+        parse_profile("x", "x.toml", &format!("feed = \"{feed}\"\nprogram = \"p\"\nused = {used}\n"))
+            .map_err(|fault| fault.message)
+    };
+    for (feed, used) in [
+        ("turn", "{ cost = \"a.*\" }"),
+        ("hook", "{ cost = \"a\", file = \"f\" }"),
+        ("acp", "{ per = \"process\" }"),
+    ] {
+        assert!(of(feed, used).is_ok(), "{feed} {used}");
+    }
+    assert!(of("hook", "{ cost = \"a\" }").unwrap_err().contains("must hold file = \"KEY\""));
+    assert!(of("acp", "{ cost = \"a\" }").unwrap_err().contains("{ per = \"process\" } with feed acp"));
+    assert!(of("acp", "{ per = \"session\" }").unwrap_err().contains("with feed acp"));
+    assert!(of("pull", "{ cost = \"a\" }").unwrap_err().contains("`used` is for feed \"turn\""));
+}
+
+#[test]
+fn program_and_feed_must_be_there() {
+    assert!(fault("feed = \"turn\"").contains("`program` must be there"));
+    assert!(fault("feed = \"turn\"\nprogram = \"\"").contains("`program` must be there"));
+    assert!(fault("program = \"p\"").contains("`feed` must be there: native, hook, acp, turn, pull or keys"));
+    assert!(fault("feed = \"push\"\nprogram = \"p\"").contains("pull or keys, not \"push\""));
+}
+
+#[test]
+fn every_feed_has_its_own_keys() {
+    for (feed, key, feeds) in [
+        ("pull", "resume = [\"{session}\"]", "`resume` is for feed \"turn\""),
+        ("acp", "resume = [\"{session}\"]", "`resume` is for feed \"turn\""),
+        ("pull", "session = \"none\"", "`session` is for feed \"turn\""),
+        ("pull", "said = { told = \"x\" }", "`said` is for feed \"turn\", \"hook\""),
+        ("hook", "said = { file = \"x\" }", "`said` must be { told"),
+        ("hook", "said = { told = \"\" }", "`said` must be { told"),
+        ("turn", "answer = { a = \"{text}\" }", "`answer` is for feed \"hook\""),
+        ("turn", "park = \"5s\"", "`park` is for feed \"hook\""),
+        ("hook", "ready = [\"> \"]", "`ready` is for feed \"keys\""),
+        ("turn", "prompt = [\"{prompt}\"]", "`prompt` is for feed \"hook\""),
+        ("native", "prompt = [\"{prompt}\"]", "`prompt` is for feed \"hook\""),
+        ("pull", "instructions = \"ahead\"", "cannot be \"ahead\""),
+        ("pull", "args = [\"{session}\"]", "holds {session}"),
+        ("acp", "args = [\"{prompt}\"]", "holds {prompt}"),
+        ("hook", "args = [\"{color}\"]", "holds {color}"),
+        ("keys", "args = []", "`ready` must be there"),
+        ("hook", "resume = [\"-c\"]", "`resume` must hold {session}"),
+        ("hook", "prompt = [\"-i\"]", "`prompt` must hold {prompt}"),
+        ("hook", "args = [\"{first_prompt}\"]", "there is no `prompt`"),
+        ("hook", "args = [\"-i={first_prompt}\"]", "one of its own"),
+        ("hook", "answer = \"text\"", "`answer` must be a table"),
+        ("hook", "answer = { decision = \"block\" }", "holds {text}"),
+        ("hook", "park = \"long\"", "`park` must be a duration"),
+        ("turn", "said = { told = \"\" }", "`said` must be { told"),
+        ("turn", "instructions = \"behind\"", "`instructions` must be"),
+        ("turn", "instructions = [\"-s\"]", "must hold {instructions}"),
+        ("turn", "tried = \"no\"", "`tried` must be true or false"),
+        ("turn", "dialog = \"x\"", "`dialog` must be a list"),
+        ("turn", "setup = [{ file = \"x\" }]", "`setup` must be a list of tables"),
+        ("turn", "setup = [{ file = \"~/../x\", format = \"json\", merge = {} }]", "must name its file"),
+        ("turn", "setup = [{ file = \"/etc/x\", format = \"json\", merge = {} }]", "must name its file"),
+        (
+            "turn",
+            "setup = [{ file = \"x\", format = \"yaml\", merge = {} }]",
+            "`setup` must be a list of tables",
+        ),
+        ("turn", "setup = [{ file = \"x\", format = \"json\", merge = { a = \"{cwd}\" } }]", "holds {cwd}"),
+    ] {
+        let told = fault(&format!("feed = \"{feed}\"\nprogram = \"p\"\n{key}"));
+        assert!(told.contains(feeds), "{key}: {told}");
+    }
+}
+
+#[test]
+fn what_a_feed_needs_has_its_usual_value() {
+    let program = |text: &str| match parse_profile("x", "x.toml", text).unwrap().runs {
+        ProfileKind::Program(program) => program,
+        ProfileKind::Worker => panic!("it is a program"),
+    };
+    let hook = program("feed = \"hook\"\nprogram = \"p\"\npark = \"550s\"");
+    let DeliverySpec::Hook { hook_response: answer, max_wait: park, .. } = &hook.feed else {
+        panic!("it is a hook")
+    };
+    assert_eq!((answer["decision"].as_str(), answer["reason"].as_str()), (Some("block"), Some("{text}")));
+    assert_eq!((*park, &hook.instructions), (Some(550_000), &InstructionDelivery::Prepended));
+    let filter = program("feed = \"turn\"\nprogram = \"tr\"");
+    assert_eq!(filter.instructions, InstructionDelivery::Nothing);
+    assert_eq!(
+        program(&turn("session = { told = \"id\" }\nresume = [\"{session}\"]")).instructions,
+        InstructionDelivery::Prepended
+    );
+    let spelled = program("feed = \"pull\"\nprogram = \"p\"\nargs = [\"{id_json}\", \"{self_sh}\"]");
+    assert_eq!(spelled.args, ["{id_json}", "{self_sh}"]);
+}
+
+#[test]
+fn a_blank_that_nothing_stands_for_is_told_with_the_nearest() {
+    let told = fault(&turn("args = [\"{promt}\"]"));
+    assert!(told.contains("holds {promt}") && told.contains("did you mean {prompt}?"), "{told}");
+    for rest in [
+        "args = [\"{tool}\"]",
+        "model = [\"{prompt}\"]",
+        "allow = [\"{session}\"]",
+        "modes = { plan = [\"{x}\"] }",
+        "env = { A = \"{prompt}\" }",
+    ] {
+        assert!(fault(&turn(rest)).contains("nothing stands for here"), "{rest}");
+    }
+    assert!(fault("feed = \"turn\"\nprogram = \"{prompt}\"").contains("`program` holds {prompt}"));
+    assert!(fault(&turn("args = [\"x{options}\"]")).contains("one of its own"));
+    assert!(fault(&turn("args = [\"a\\u0000\"]")).contains("zero byte"));
+}
+
+#[test]
+fn a_session_is_named_where_it_is_known_and_nowhere_else() {
+    let session = |session: &str, args: &str, resume: &str| {
+        fault(&turn(&format!("session = {session}\nargs = [\"{args}\"]\nresume = [\"{resume}\"]")))
+    };
+    assert!(session("\"none\"", "{session}", "x").contains("`args` holds {session}"));
+    assert!(session("\"none\"", "x", "{session}").contains("`resume` holds {session}"));
+    assert!(session("\"ours\"", "x", "{session}").contains("`args` must hold {session}"));
+    assert!(session("\"ours\"", "{session}", "x").contains("`resume` must hold {session}"));
+    assert!(session("{ told = \"id\" }", "{session}", "{session}").contains("before the first turn"));
+    assert!(session("{ told = \"id\" }", "x", "y").contains("`resume` must hold {session}"));
+}
+
+#[test]
+fn teamds_own_variables_are_not_for_a_profile() {
+    assert!(fault(&turn("env = { TEAMD_TOKEN = \"x\" }")).contains("cannot set TEAMD_TOKEN"));
+    assert!(fault(&turn("env = { \"A=B\" = \"x\" }")).contains("cannot set A=B"));
+}

@@ -1,0 +1,361 @@
+//! Where profiles are: the user's directory first, then the built-in ones.
+
+use super::parse::parse_profile;
+use super::template::{base_name, encode_value, fill, variables_in};
+use super::toml_table::{TomlTable, did_you_mean};
+use super::{Profile, ProfileKind};
+use crate::context::env_var;
+use protocol::duration;
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::name::{AgentName, nearest_names};
+use std::io;
+use std::path::{Path, PathBuf};
+use toml::Value;
+
+const WORKER: &str = "worker";
+/// What it is, in a line.
+const ABOUT_WORKER: &str = "the built-in worker: runs the commands of tasks";
+
+/// Name and text; the worker has no text, since no program is started for it.
+const BUILT_IN: [(&str, &str); 18] = [
+    ("aider", include_str!("../../profiles/aider.toml")),
+    ("amp", include_str!("../../profiles/amp.toml")),
+    ("claude", include_str!("../../profiles/claude.toml")),
+    ("claude-hook", include_str!("../../profiles/claude-hook.toml")),
+    ("claude-turn", include_str!("../../profiles/claude-turn.toml")),
+    ("codex", include_str!("../../profiles/codex.toml")),
+    ("codex-turn", include_str!("../../profiles/codex-turn.toml")),
+    ("copilot", include_str!("../../profiles/copilot.toml")),
+    ("copilot-acp", include_str!("../../profiles/copilot-acp.toml")),
+    ("cursor-agent", include_str!("../../profiles/cursor-agent.toml")),
+    ("gemini", include_str!("../../profiles/gemini.toml")),
+    ("gemini-acp", include_str!("../../profiles/gemini-acp.toml")),
+    ("gemini-turn", include_str!("../../profiles/gemini-turn.toml")),
+    ("goose", include_str!("../../profiles/goose.toml")),
+    ("opencode", include_str!("../../profiles/opencode.toml")),
+    ("qwen", include_str!("../../profiles/qwen.toml")),
+    ("qwen-hook", include_str!("../../profiles/qwen-hook.toml")),
+    ("shell", include_str!("../../profiles/shell.toml")),
+];
+
+/// Where a profile's text is from.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ProfileSource {
+    BuiltIn,
+    File(PathBuf),
+}
+
+/// All profiles of one user.
+#[derive(Debug)]
+pub(crate) struct ProfileRegistry {
+    /// `~/.config/teamd`; none where there is no home.
+    config_dir: Option<PathBuf>,
+}
+
+impl ProfileRegistry {
+    /// That of the caller: `$XDG_CONFIG_HOME/teamd`, else `~/.config/teamd`.
+    pub(crate) fn for_user() -> ProfileRegistry {
+        let absolute = |path: String| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
+        let config = env_var("XDG_CONFIG_HOME").and_then(absolute);
+        let home = || Some(PathBuf::from(env_var("HOME")?).join(".config"));
+        ProfileRegistry { config_dir: config.or_else(home).map(|config| config.join("teamd")) }
+    }
+
+    /// That of nobody: what is built in.
+    #[cfg(test)]
+    pub(crate) fn built_in_only() -> ProfileRegistry {
+        ProfileRegistry { config_dir: None }
+    }
+
+    /// The profile of that name: the user's, else the built-in one.
+    ///
+    /// [`Kind::Usage`] where there is none, [`Kind::Config`] where its file is at fault.
+    pub(crate) fn profile(&self, name: &str) -> Result<Profile, ErrorReport> {
+        match self.user_profile(name)? {
+            Some((path, text)) => parse_profile(name, &format!("the profile {}", path.display()), &text),
+            None => built_in_profile(name).unwrap_or_else(|| Err(self.unknown_profile(name))),
+        }
+    }
+
+    /// The text of the profile of that name, and where it is from; the worker has none.
+    pub(crate) fn source_text(&self, name: &str) -> Result<(ProfileSource, String), ErrorReport> {
+        if let Some((path, text)) = self.user_profile(name)? {
+            return Ok((ProfileSource::File(path), text));
+        }
+        let built_in = BUILT_IN.iter().find(|(built_in, _)| *built_in == name).map(|(_, text)| *text);
+        match built_in.or((name == WORKER).then_some("")) {
+            Some(text) => Ok((ProfileSource::BuiltIn, text.to_owned())),
+            None => Err(self.unknown_profile(name)),
+        }
+    }
+
+    fn user_profile(&self, name: &str) -> Result<Option<(PathBuf, String)>, ErrorReport> {
+        // A name is a file's name: it leads nowhere else.
+        let path =
+            AgentName::parse(name).ok().and_then(|name| self.config_path(&format!("agents/{name}.toml")));
+        let Some(path) = path else { return Ok(None) };
+        Ok(read_if_present(&path)?.map(|text| (path, text)))
+    }
+
+    /// Where nobody says which: the configured one, else `claude` if `is_there` finds that program.
+    pub(crate) fn default_profile(&self, is_there: impl Fn(&str) -> bool) -> Result<Profile, ErrorReport> {
+        if let Some(name) = self.configured_default()? {
+            return self.profile(&name);
+        }
+        if is_there("claude") {
+            return self.profile("claude");
+        }
+        Err(ErrorReport::new(
+            ErrorKind::Usage,
+            "cannot spawn without an agent: none is configured, and claude is not in the PATH",
+        )
+        .with_help(format!(
+            "say --agent PROFILE, or name a program: teamctl spawn NAME -- PROGRAM; {}",
+            self.profile_list()
+        )))
+    }
+
+    /// Whether there is one, or a fault that tells why it can't be found out.
+    pub(crate) fn has_default_profile(&self, is_there: impl Fn(&str) -> bool) -> bool {
+        !matches!(self.configured_default(), Ok(None)) || is_there("claude")
+    }
+
+    /// `agent` in `config.toml`.
+    fn configured_default(&self) -> Result<Option<String>, ErrorReport> {
+        self.read_user_config(|keys| keys.take("agent", "a text: the name of a profile"))
+    }
+
+    /// `notify` there: the program that tells a person that somebody waits, and its arguments, with `text` filled in.
+    pub(crate) fn notify_command(&self, text: &str) -> Result<Option<Vec<String>>, ErrorReport> {
+        self.read_user_config(|keys| parse_notify_command(keys, text))
+    }
+
+    /// `stuck` there: how long a turn may write nothing before people are told, as `teamd --stuck` takes it.
+    pub(crate) fn no_output_after(&self) -> Result<Option<String>, ErrorReport> {
+        self.read_user_config(|keys| {
+            let text: Option<String> = keys.take("stuck", "a text, as \"10m\"")?;
+            match text.as_deref().map(duration::parse) {
+                Some(Err(why)) => Err(keys.invalid_key("stuck", &format!("is no duration: {why}"))),
+                _ => Ok(text),
+            }
+        })
+    }
+
+    /// What `of` takes out of `config.toml`; nothing where there is no such file.
+    fn read_user_config<T>(
+        &self,
+        of: impl FnOnce(&mut TomlTable<'_>) -> Result<Option<T>, ErrorReport>,
+    ) -> Result<Option<T>, ErrorReport> {
+        let Some(path) = self.config_path("config.toml") else { return Ok(None) };
+        let Some(text) = read_if_present(&path)? else { return Ok(None) };
+        of(&mut TomlTable::parse(&path.display().to_string(), &text, &["agent", "notify", "stuck"])?)
+    }
+
+    /// Where the user has what is called so.
+    pub(crate) fn config_path(&self, name: &str) -> Option<PathBuf> {
+        self.config_dir.as_ref().map(|directory| directory.join(name))
+    }
+
+    fn unknown_profile(&self, name: &str) -> ErrorReport {
+        let message = format!("cannot find the profile {name}: there is none of that name");
+        let near = did_you_mean(nearest_names(name, self.all_names()).first());
+        ErrorReport::new(ErrorKind::Usage, message).with_help(format!(
+            "{near}{}; any other program goes behind --, as in: teamctl spawn NAME -- PROGRAM",
+            self.profile_list()
+        ))
+    }
+
+    fn profile_list(&self) -> String {
+        format!("there is: {}", self.all_names().join(", "))
+    }
+
+    /// Of all that there are, ours and the user's, in order.
+    pub(crate) fn all_names(&self) -> Vec<String> {
+        let entries = self.config_path("agents").and_then(|directory| std::fs::read_dir(directory).ok());
+        let files =
+            entries.into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let own = files.filter_map(|name| Some(name.strip_suffix(".toml")?.to_owned()));
+        let ours = built_in_names().map(str::to_owned);
+        let mut names: Vec<String> = ours.chain(own.filter(|name| AgentName::parse(name).is_ok())).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
+/// Name and first line of each built-in profile, for the help: that is put together with every call, so nothing is
+/// parsed for it.
+pub(crate) fn built_in_summaries() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let about =
+        |text: &'static str| text.strip_prefix("about = \"")?.split_once("\"\n").map(|(about, _)| about);
+    let all = BUILT_IN.iter().map(move |(name, text)| (*name, about(text).unwrap_or_default()));
+    all.chain([(WORKER, ABOUT_WORKER)])
+}
+
+/// The names of the built-in profiles.
+pub(super) fn built_in_names() -> impl Iterator<Item = &'static str> {
+    [WORKER].into_iter().chain(BUILT_IN.iter().map(|(name, _)| *name))
+}
+
+/// The built-in profile of that name.
+pub(super) fn built_in_profile(name: &str) -> Option<Result<Profile, ErrorReport>> {
+    if name == WORKER {
+        let about = ABOUT_WORKER.to_owned();
+        return Some(Ok(Profile {
+            name: WORKER.to_owned(),
+            description: about,
+            is_verified: true,
+            runs: ProfileKind::Worker,
+        }));
+    }
+    let (_, text) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name)?;
+    Some(parse_profile(name, &format!("the built-in profile {name}"), text))
+}
+
+/// A program alone, or with its arguments.
+fn parse_notify_command(keys: &mut TomlTable<'_>, text: &str) -> Result<Option<Vec<String>>, ErrorReport> {
+    const WANTED: &str = "must be a program, or a list of a program and its arguments";
+    let words = match keys.take::<Value>("notify", "a text or a list of texts")? {
+        None => return Ok(None),
+        Some(Value::String(program)) => vec![program],
+        Some(list) => list.try_into::<Vec<String>>().map_err(|_| keys.invalid_key("notify", WANTED))?,
+    };
+    if words.first().is_none_or(String::is_empty) || words.iter().any(|word| word.contains('\0')) {
+        return Err(keys.invalid_key("notify", WANTED));
+    }
+    if let Some(name) =
+        words.iter().flat_map(|word| variables_in(word)).find(|name| base_name(name) != "text")
+    {
+        let why = format!("holds {{{name}}}, which nothing stands for here");
+        return Err(keys.invalid_key("notify", &why).with_help("there is: {text}"));
+    }
+    let value = |name: &str| (base_name(name) == "text").then(|| encode_value(name, text.to_owned()));
+    Ok(Some(words.iter().map(|word| fill(word, value)).collect()))
+}
+
+fn read_if_present(path: &Path) -> Result<Option<String>, ErrorReport> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => {
+            Err(ErrorReport::new(ErrorKind::Config, format!("cannot read {}: {error}", path.display())))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn shelf(files: &[(&str, &str)]) -> (tempfile::TempDir, ProfileRegistry) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("agents")).unwrap();
+        for (name, text) in files {
+            std::fs::File::create(dir.path().join(name)).unwrap().write_all(text.as_bytes()).unwrap();
+        }
+        let shelf = ProfileRegistry { config_dir: Some(dir.path().to_owned()) };
+        (dir, shelf)
+    }
+
+    const OWN: &str = "about = \"mine\"\nfeed = \"pull\"\nprogram = \"p\"";
+
+    #[test]
+    fn the_users_profile_wins_and_a_built_in_one_needs_no_file() {
+        let (_dir, shelf) = shelf(&[("agents/claude.toml", OWN), ("agents/mine.toml", OWN)]);
+        assert_eq!(shelf.profile("claude").unwrap().description, "mine");
+        assert_eq!(shelf.profile("mine").unwrap().name, "mine");
+        assert!(shelf.profile("codex").unwrap().description.starts_with("Codex"));
+        assert_eq!(ProfileRegistry { config_dir: None }.profile("worker").unwrap().runs, ProfileKind::Worker);
+    }
+
+    #[test]
+    fn every_program_with_hooks_is_set_up_to_wait_and_to_be_kept_from_tools_by_its_profiles_name() {
+        let (_dir, shelf) = shelf(&[]);
+        let hooked = built_in_names().filter(|name| {
+            let profile = shelf.profile(name).unwrap();
+            profile.hook_delivery().is_some()
+        });
+        for name in hooked {
+            let text = BUILT_IN.iter().find(|(of, _)| *of == name).unwrap().1;
+            for event in ["turn-end", "prompt", "session-start", "tool"] {
+                assert!(
+                    text.contains(&format!("{{self_sh}} hook {event} --agent {name}\"")),
+                    "{name}: {event}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_one_is_told_with_all_there_are_and_leads_nowhere_else() {
+        let (_dir, shelf) =
+            shelf(&[("config.toml", OWN), ("agents/mine.toml", OWN), ("agents/no name.toml", OWN)]);
+        for name in ["mina", "../config", "", "/etc/passwd", "no name"] {
+            let fault = shelf.profile(name).unwrap_err();
+            assert_eq!(fault.kind, ErrorKind::Usage, "{name}");
+            assert!(fault.help.unwrap().contains("opencode, qwen, qwen-hook, shell, worker"), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_file_at_fault_is_named_and_nothing_stands_in_for_it() {
+        let (dir, shelf) = shelf(&[("agents/claude.toml", "feed = 1")]);
+        let fault = shelf.profile("claude").unwrap_err();
+        assert_eq!(fault.kind, ErrorKind::Config);
+        assert!(
+            fault.message.contains(&dir.path().join("agents/claude.toml").display().to_string()),
+            "{fault}"
+        );
+        std::fs::create_dir(dir.path().join("agents/codex.toml")).unwrap();
+        assert!(shelf.profile("codex").unwrap_err().message.contains("cannot read"));
+    }
+
+    #[test]
+    fn the_usual_one_is_the_configured_then_claude_then_nobody() {
+        let (_a, with_config) = shelf(&[("config.toml", "agent = \"worker\"")]);
+        assert_eq!(with_config.default_profile(|_| true).unwrap().name, "worker");
+        let (_b, without) = shelf(&[]);
+        assert_eq!(without.default_profile(|program| program == "claude").unwrap().name, "claude");
+        assert!(
+            with_config.has_default_profile(|_| false)
+                && without.has_default_profile(|program| program == "claude")
+        );
+        assert!(!without.has_default_profile(|_| false));
+        let fault = without.default_profile(|_| false).unwrap_err();
+        assert_eq!(fault.kind, ErrorKind::Usage);
+        assert!(fault.help.unwrap().contains("there is: aider, amp, claude"));
+    }
+
+    #[test]
+    fn who_tells_a_person_is_a_program_with_its_arguments() {
+        let of = |config: &str| shelf(&[("config.toml", config)]).1.notify_command("ann; asks").unwrap();
+        let words = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        assert_eq!(of("agent = 'worker'"), None);
+        assert_eq!(of("notify = 'beep'"), words(&["beep"]));
+        assert_eq!(
+            of("notify = ['tell', '-m={text}', '{text_sh}']"),
+            words(&["tell", "-m=ann; asks", "'ann; asks'"])
+        );
+        for wrong in
+            ["notify = 1", "notify = ''", "notify = []", "notify = ['x', 1]", "notify = ['x', '{txt}']"]
+        {
+            let fault = shelf(&[("config.toml", wrong)]).1.notify_command("x").unwrap_err();
+            assert!(fault.kind == ErrorKind::Config && fault.message.contains("`notify`"), "{fault}");
+        }
+    }
+
+    #[test]
+    fn a_config_at_fault_is_told() {
+        for (text, told) in
+            [("agent = 1", "`agent` must be"), ("agents = \"x\"", "did you mean agent?"), ("agent", "line 1")]
+        {
+            let (_dir, shelf) = shelf(&[("config.toml", text)]);
+            let fault = shelf.default_profile(|_| true).unwrap_err();
+            let said = format!("{} {}", fault.message, fault.help.unwrap_or_default());
+            assert!(fault.kind == ErrorKind::Config && said.contains(told), "{said}");
+        }
+        let (_dir, shelf) = shelf(&[("config.toml", "agent = \"nobody\"")]);
+        assert_eq!(shelf.default_profile(|_| true).unwrap_err().kind, ErrorKind::Usage);
+    }
+}

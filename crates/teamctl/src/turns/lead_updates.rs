@@ -1,0 +1,145 @@
+//! What a session that leads is told of its members, without noise: those that ended a turn and have nothing to say are
+//! named in one line, and what somebody has sent several times stands once. In the inbox everything stays as it is.
+
+use protocol::message::{InboxEntry, Message};
+use protocol::payload::{IdleNotification, IdleReason, Payload};
+
+/// One piece of news, with all entries that it stands for.
+#[derive(Debug, PartialEq)]
+pub(super) enum LeadUpdate {
+    Message {
+        message: Box<Message>,
+        times: usize,
+        entries: Vec<InboxEntry>,
+    },
+    /// These have ended turns; where the last of them was told.
+    Idle {
+        names: Vec<String>,
+        entries: Vec<InboxEntry>,
+    },
+}
+
+impl LeadUpdate {
+    pub(super) fn entries(&self) -> &[InboxEntry] {
+        match self {
+            LeadUpdate::Message { entries, .. } | LeadUpdate::Idle { entries, .. } => entries,
+        }
+    }
+}
+
+/// What is unread, oldest first; the line of those that are idle stands where the last of them has told it.
+pub(super) fn lead_updates(unread: &[InboxEntry]) -> Vec<LeadUpdate> {
+    let mut reports: Vec<LeadUpdate> = Vec::new();
+    let mut idle: Option<LeadUpdate> = None;
+    for entry in unread {
+        let Some(message) = entry.unread() else { continue };
+        if is_bare_idle(message) {
+            let (mut names, mut entries) = match idle.take() {
+                Some(LeadUpdate::Idle { names, entries }) => (names, entries),
+                _ => (Vec::new(), Vec::new()),
+            };
+            names.retain(|name| *name != message.from);
+            names.push(message.from.clone());
+            entries.push(entry.clone());
+            idle = Some(LeadUpdate::Idle { names, entries });
+            continue;
+        }
+        // Nobody is named as idle ahead of what he said before that.
+        match reports
+            .iter_mut()
+            .rev()
+            .find(|report| is_from_sender_of(report, message))
+            .and_then(|it| repeated_message(it, message))
+        {
+            Some((times, entries)) => {
+                *times += 1;
+                entries.push(entry.clone());
+            }
+            None => reports.push(LeadUpdate::Message {
+                message: Box::new(message.clone()),
+                times: 1,
+                entries: vec![entry.clone()],
+            }),
+        }
+    }
+    reports.extend(idle);
+    reports
+}
+
+fn is_from_sender_of(report: &LeadUpdate, message: &Message) -> bool {
+    matches!(report, LeadUpdate::Message { message: other, .. } if other.from == message.from)
+}
+
+/// What it has said last once more, which are no message of the protocol: each of those is for itself.
+fn repeated_message<'r>(
+    report: &'r mut LeadUpdate,
+    message: &Message,
+) -> Option<(&'r mut usize, &'r mut Vec<InboxEntry>)> {
+    match report {
+        LeadUpdate::Message { message: first, times, entries }
+            if (&first.from, &first.text) == (&message.from, &message.text)
+                && Payload::detect_type(&first.text).is_none() =>
+        {
+            Some((times, entries))
+        }
+        _ => None,
+    }
+}
+
+/// The end of a turn, and no more: no task, no failure, no words.
+pub(crate) fn is_bare_idle(message: &Message) -> bool {
+    matches!(
+        Payload::parse(&message.text),
+        Some(Payload::IdleNotification(IdleNotification {
+            idle_reason: IdleReason::Available,
+            summary: None,
+            completed_task_id: None,
+            completed_status: None,
+            failure_reason: None,
+            ..
+        }))
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(index: usize, from: &str, text: &str) -> InboxEntry {
+        let raw = serde_json::json!({"from": from, "text": text, "timestamp": "", "read": false});
+        InboxEntry::parse(index, &raw.to_string())
+    }
+
+    fn idle(more: &str) -> String {
+        format!(r#"{{"type":"idle_notification","from":"x","timestamp":"","idleReason":"available"{more}}}"#)
+    }
+
+    fn update_texts(unread: &[(&str, &str)]) -> Vec<String> {
+        let entries: Vec<InboxEntry> =
+            unread.iter().enumerate().map(|(index, (from, text))| entry(index, from, text)).collect();
+        let reports = lead_updates(&entries);
+        let stood_for: usize = reports.iter().map(|report| report.entries().len()).sum();
+        assert_eq!(stood_for, entries.len(), "each is marked read with what it is told in");
+        let word = |report: &LeadUpdate| match report {
+            LeadUpdate::Message { message, times, .. } => format!("{}:{times}", message.from),
+            LeadUpdate::Idle { names, .. } => names.join(","),
+        };
+        reports.iter().map(word).collect()
+    }
+
+    #[test]
+    fn who_has_nothing_to_say_is_named_once_with_all_others() {
+        let (bare, done) = (idle(""), idle(r#","completedTaskId":"3","completedStatus":"completed""#));
+        let unread = [("ann", &*bare), ("bob", "hello"), ("ann", &*bare), ("cat", &*done), ("bob", &*bare)];
+        assert_eq!(update_texts(&unread), ["bob:1", "cat:1", "ann,bob"]);
+    }
+
+    #[test]
+    fn words_that_were_sent_again_stand_once_and_requests_each() {
+        let asks = r#"{"type":"permission_request","request_id":"p"}"#;
+        let unread = [("ann", "done"), ("bob", "done"), ("ann", "done"), ("ann", asks), ("ann", asks)];
+        assert_eq!(update_texts(&unread), ["ann:2", "bob:1", "ann:1", "ann:1"]);
+        let changes = [("ann", "fail"), ("ann", "pass"), ("ann", "fail")];
+        assert_eq!(update_texts(&changes), ["ann:1", "ann:1", "ann:1"], "it would read as passed");
+    }
+}

@@ -1,0 +1,292 @@
+//! All that is due for an agent between two of its turns, as one text: for programs that run their turns themselves
+//! and are handed what came when one has ended. What became of the turn before is settled here too.
+
+use super::inbox_action::{self, InboxAction};
+use super::lead_updates::{LeadUpdate, lead_updates};
+use super::plan_mode_long_lived::plan_approval_in;
+use super::prompt_text::{TurnSubject, idle_text, lead_text, shutdown_request_text};
+use super::team_files::TeamFiles;
+use super::turn_outcome::{TurnOutcome, settle};
+use crate::context::now;
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::id::TaskId;
+use protocol::message::{InboxEntry, Message};
+use protocol::payload::{IdleNotification, IdleReason, PlanApprovalResponse};
+use protocol::policy::Policy;
+use protocol::timestamp::iso8601;
+use protocol::turn_program::{PerTurnProgram, TurnProgram};
+
+/// What one answer holds at most, bytes; what comes behind it waits for the next turn's end.
+const MAX_PROMPT_BYTES: usize = 128 << 10;
+
+/// What an agent is to be handed.
+#[derive(Debug)]
+pub(crate) struct NextPrompt {
+    /// As the agent reads it.
+    pub(crate) text: String,
+    /// For people, one line.
+    pub(crate) about: String,
+    /// Read, once it was taken.
+    pub(crate) entries: Vec<InboxEntry>,
+}
+
+impl TeamFiles {
+    /// All mail there is, in the order of docs/protocol.md section 4; with none of it, a task that is the agent's
+    /// from now on, unless its plan waits for approval. `asked` stands ahead of it while the agent plans.
+    pub(crate) fn next_prompt(&mut self, asked: &str) -> Result<Option<NextPrompt>, ErrorReport> {
+        let (plans, mut unread) = (self.is_planning(), self.unread_or_empty()?);
+        // A yes is for the next life.
+        unread.retain(|entry| !plans || plan_approval_in(entry).is_none());
+        // A life that follows an approval has begun in its mode, as far as its program has that.
+        let mode = self.team().member(self.member_name().as_str()).ok().and_then(|member| member.mode);
+        let mut due = prompt_from_messages(unread, mode.as_deref(), |answer| self.approved_plan_text(answer));
+        if due.is_none() && !(plans && self.is_awaiting_approval()?) {
+            let task = self.next_task()?.map(|task| TurnSubject::Task(Box::new(task)));
+            due = task.map(|task| NextPrompt { text: task.text(), about: task.title(), entries: Vec::new() });
+        }
+        let ahead = |due: NextPrompt| NextPrompt { text: format!("{asked}\n\n{}", due.text), ..due };
+        Ok(if plans { due.map(ahead) } else { due })
+    }
+
+    /// The same for a session that leads: what its members report, oldest first, and who is idle. It takes no tasks.
+    pub(crate) fn next_lead_prompt(&mut self, policy: &Policy) -> Result<Option<NextPrompt>, ErrorReport> {
+        let mut due = PromptBuilder::default();
+        for report in lead_updates(&self.unread_or_empty()?) {
+            if due.is_full() {
+                break;
+            }
+            let entries = report.entries().to_vec();
+            match report {
+                LeadUpdate::Message { message, times, .. } => {
+                    let about = format!("message from {}", message.from);
+                    due.add(lead_text(&message, times, policy), &about, entries);
+                }
+                LeadUpdate::Idle { names, .. } => due.add(idle_text(&names), "who is idle", entries),
+            }
+        }
+        Ok(due.finish())
+    }
+
+    /// An inbox that does not parse was set aside and reported; until it is mended there are the tasks.
+    fn unread_or_empty(&mut self) -> Result<Vec<InboxEntry>, ErrorReport> {
+        match self.unread() {
+            Err(fault) if fault.kind == ErrorKind::InvalidData => Ok(Vec::new()),
+            read => read,
+        }
+    }
+
+    /// The first message was given to the program on its command line.
+    pub(crate) fn mark_prompt_read(&mut self, text: &str) -> Result<(), ErrorReport> {
+        let entry = self.find_prompt_message(text)?;
+        self.mark_read(entry.into_iter().collect())
+    }
+
+    /// The program has taken what was handed to it, known by its digests.
+    pub(crate) fn mark_delivered_read(&mut self, handed: &[u64]) -> Result<(), ErrorReport> {
+        if handed.is_empty() {
+            return Ok(());
+        }
+        let taken = self.unread()?.into_iter().filter(|entry| handed.contains(&entry.message_id())).collect();
+        self.mark_read(taken)
+    }
+
+    /// A turn that the program ran itself has ended, which began at `since` (ms since the epoch): its task is done,
+    /// unless the agent has said something else, and the lead is told. `last` is what the agent said at last.
+    pub(crate) fn finish_turn(
+        &mut self,
+        task: Option<TaskId>,
+        since: u64,
+        last: Option<&str>,
+    ) -> Result<(), ErrorReport> {
+        let plans = self.is_planning();
+        let failed = if plans { self.finish_planning_turn(last)? } else { None };
+        // What is only planned is not done.
+        let task = task.filter(|_| !plans);
+        let settled = task.map(|id| Ok::<_, ErrorReport>((id, self.settle_task(id)?))).transpose()?;
+        let told = settled.as_ref().and_then(|(id, verdict)| Some((id, verdict.notification_fields()?)));
+        let idle = IdleNotification {
+            from: self.member_name().to_string(),
+            timestamp: iso8601(now()),
+            idle_reason: if failed.is_some() { IdleReason::Failed } else { IdleReason::Available },
+            summary: self.summarize_sent_to_peers(since).or_else(|| last.and_then(first_line_summary)),
+            completed_task_id: told.map(|(id, _)| id.to_string()),
+            completed_status: told.map(|(_, (status, _))| status.to_owned()),
+            failure_reason: told.and_then(|(_, (_, why))| why.map(str::to_owned)).or(failed),
+        };
+        self.send_idle_notification(&idle)
+    }
+
+    fn settle_task(&self, id: TaskId) -> Result<super::turn_outcome::TaskSettlement, ErrorReport> {
+        let well = TurnOutcome { reason: IdleReason::Available, short_failure: None, full_failure: None };
+        let verdict = settle(self.task(&id)?.as_ref(), self.member_name(), &well);
+        if verdict == super::turn_outcome::TaskSettlement::MarkCompleted {
+            self.complete(&id)?;
+        }
+        Ok(verdict)
+    }
+}
+
+/// Characters of an agent's last words that its lead is told.
+const SUMMARY_CHARS: usize = 200;
+
+fn first_line_summary(last: &str) -> Option<String> {
+    let line = last.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(SUMMARY_CHARS).collect())
+}
+
+fn prompt_from_messages(
+    mut unread: Vec<InboxEntry>,
+    mode: Option<&str>,
+    approved: impl Fn(&PlanApprovalResponse) -> Option<String>,
+) -> Option<NextPrompt> {
+    let mut due = PromptBuilder::default();
+    while !due.is_full()
+        && let Some(item) = inbox_action::next_action(&unread, &any_message_program())
+    {
+        let (text, about, entries) = match item {
+            InboxAction::MarkRead(entries) => (String::new(), String::new(), entries),
+            InboxAction::ApproveShutdown(request, asked) => {
+                (shutdown_request_text(&request), "a request to shut down".to_owned(), asked)
+            }
+            InboxAction::UserMessage(entry, message) => prompt_part(TurnSubject::UserMessage(message), entry),
+            InboxAction::Message(entry, message) => prompt_part(TurnSubject::Message(message), entry),
+            InboxAction::PlanAnswer(entry, message, answer) => {
+                let plan = approved(&answer).filter(|_| answer.approved);
+                let plan = plan.map_or_else(String::new, |plan| format!("\n\n{plan}"));
+                let message =
+                    Message { text: inbox_action::plan_answer_text(&answer, mode) + &plan, ..message };
+                prompt_part(TurnSubject::Message(message), entry)
+            }
+            // Its program keeps its own modes: a person changes them in its pane.
+            InboxAction::SetMode(entry, mode) => {
+                let text = format!("Your permission mode is to be {mode} from now on.");
+                match entry.unread().cloned() {
+                    Some(message) => prompt_part(TurnSubject::Message(Message { text, ..message }), entry),
+                    None => (String::new(), String::new(), vec![entry]),
+                }
+            }
+            // What has no words of its own is handed over as it stands.
+            InboxAction::Show(entry, _) => match entry.unread().cloned() {
+                Some(message) => prompt_part(TurnSubject::Message(message), entry),
+                None => (String::new(), String::new(), vec![entry]),
+            },
+        };
+        unread.retain(|entry| !entries.contains(entry));
+        due.add(text, &about, entries);
+    }
+    due.finish()
+}
+
+fn prompt_part(subject: TurnSubject, entry: InboxEntry) -> (String, String, Vec<InboxEntry>) {
+    (subject.text(), subject.title(), vec![entry])
+}
+
+/// A program that takes every message.
+fn any_message_program() -> TurnProgram {
+    TurnProgram::PerTurn(PerTurnProgram::default())
+}
+
+/// Pieces of one answer.
+#[derive(Default)]
+struct PromptBuilder {
+    texts: Vec<String>,
+    about: String,
+    entries: Vec<InboxEntry>,
+}
+
+impl PromptBuilder {
+    fn add(&mut self, text: String, about: &str, entries: Vec<InboxEntry>) {
+        self.entries.extend(entries);
+        if text.is_empty() {
+            return;
+        }
+        match self.texts.len() {
+            0 => self.about = about.to_owned(),
+            1 => self.about.push_str(" and more"),
+            _ => {}
+        }
+        self.texts.push(text);
+    }
+
+    fn is_full(&self) -> bool {
+        self.texts.iter().map(String::len).sum::<usize>() >= MAX_PROMPT_BYTES
+    }
+
+    /// Without a text nothing is due: what is seen elsewhere is read with the next that has one.
+    fn finish(self) -> Option<NextPrompt> {
+        let PromptBuilder { texts, about, entries } = self;
+        (!texts.is_empty()).then(|| NextPrompt { text: texts.join("\n\n"), about, entries })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(index: usize, from: &str, text: &str) -> InboxEntry {
+        let time = format!("2026-02-13T10:05:{index:02}.000Z");
+        let raw = serde_json::json!({"from": from, "text": text, "timestamp": time, "read": false});
+        InboxEntry::parse(index, &raw.to_string())
+    }
+
+    fn none(_: &PlanApprovalResponse) -> Option<String> {
+        None
+    }
+
+    #[test]
+    fn a_yes_to_a_plan_brings_the_plan_and_a_no_its_reason() {
+        let in_mode = |fields: &str, mode| {
+            let text =
+                format!(r#"{{"type":"plan_approval_response","requestId":"p","timestamp":"",{fields}}}"#);
+            prompt_from_messages(vec![entry(0, "team-lead", &text)], mode, |_| Some("1. read".to_owned()))
+                .unwrap()
+                .text
+        };
+        let answer = |fields: &str| in_mode(fields, None);
+        let other = in_mode(r#""approved":true,"permissionMode":"acceptEdits""#, Some("default"));
+        assert!(other.contains("your permission mode is default"), "it has no other: {other}");
+        let yes = answer(r#""approved":true,"permissionMode":"acceptEdits""#);
+        assert!(
+            yes.contains("approved. Carry it out") && yes.contains("acceptEdits") && yes.contains("1. read"),
+            "{yes}"
+        );
+        let no = answer(r#""approved":false,"feedback":"smaller""#);
+        assert!(no.contains("smaller") && !no.contains("1. read"), "{no}");
+    }
+
+    #[test]
+    fn mail_is_one_text_in_the_order_of_the_protocol() {
+        let request = r#"{"type":"shutdown_request","requestId":"x-1","from":"team-lead","reason":"<done>"}"#;
+        let due = prompt_from_messages(
+            vec![
+                entry(0, "bob", "from bob"),
+                entry(1, "team-lead", "from the lead"),
+                entry(2, "team-lead", request),
+                entry(3, "user", "typed"),
+            ],
+            None,
+            none,
+        )
+        .unwrap();
+        let places = ["typed", "teamctl respond x-1 --approve", "from the lead", "from bob"]
+            .map(|text| due.text.find(text).unwrap_or_else(|| panic!("{text} in {}", due.text)));
+        assert!(places.is_sorted(), "{}", due.text);
+        assert!(due.text.contains("&lt;done&gt;") && !due.text.contains("<done>"), "{}", due.text);
+        assert_eq!((due.about.as_str(), due.entries.len()), ("a person's words and more", 4));
+    }
+
+    #[test]
+    fn what_is_too_much_for_one_answer_waits_and_an_assignment_alone_is_none() {
+        let many: Vec<InboxEntry> = (0..9).map(|n| entry(n, "bob", &"x".repeat(40 << 10))).collect();
+        assert_eq!(prompt_from_messages(many, None, none).unwrap().entries.len(), 4);
+        let assignment = r#"{"type":"task_assignment","taskId":"3","subject":"s"}"#;
+        assert!(prompt_from_messages(vec![entry(0, "bob", assignment)], None, none).is_none());
+        assert!(prompt_from_messages(Vec::new(), None, none).is_none());
+    }
+
+    #[test]
+    fn last_words_are_one_line() {
+        assert_eq!(first_line_summary("\n  all done \nmore").as_deref(), Some("all done"));
+        assert_eq!(first_line_summary(" \n"), None);
+    }
+}

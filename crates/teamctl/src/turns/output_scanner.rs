@@ -1,0 +1,141 @@
+//! What a program tells in its output, in lines of JSON: its session, the string value of one key at any depth, and what
+//! it has used up.
+
+use super::usage_counter::UsageCounter;
+use protocol::usage::{UsagePaths, UsageReading};
+use serde_json::Value;
+
+/// A longer line is no such line, bytes.
+const MAX_LINE_BYTES: usize = 1 << 20;
+
+/// What there is to look for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct OutputFields {
+    /// The key of the session.
+    pub(crate) session: Option<String>,
+    pub(crate) used: Option<UsagePaths>,
+}
+
+/// Looks through an output as it comes.
+#[derive(Debug)]
+pub(crate) struct OutputScanner {
+    /// The key of the session, until that is there.
+    key: Option<String>,
+    session: Option<String>,
+    gauge: Option<UsageCounter>,
+    line: Vec<u8>,
+}
+
+impl OutputScanner {
+    pub(crate) fn new(tells: OutputFields) -> OutputScanner {
+        OutputScanner {
+            key: tells.session,
+            session: None,
+            gauge: tells.used.map(UsageCounter::new),
+            line: Vec::new(),
+        }
+    }
+
+    /// The output goes on.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        if self.key.is_none() && self.gauge.is_none() {
+            return;
+        }
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if self.line.len() <= MAX_LINE_BYTES {
+                self.line.extend_from_slice(piece);
+            }
+            if piece.ends_with(b"\n") {
+                self.end_line();
+            }
+        }
+    }
+
+    /// A line has ended, or the output, perhaps without a last newline.
+    pub(crate) fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        let line = line.trim_ascii();
+        if !line.starts_with(b"{") || line.len() > MAX_LINE_BYTES {
+            return;
+        }
+        let Ok(value) = serde_json::from_slice::<Value>(line) else { return };
+        if let Some(session) = self.key.as_ref().and_then(|key| first_string_for_key(&value, key)) {
+            self.session = Some(session);
+            self.key = None;
+        }
+        self.gauge.iter_mut().for_each(|gauge| gauge.add_line(&value));
+    }
+
+    /// The session, once.
+    pub(crate) fn take_session_id(&mut self) -> Option<String> {
+        self.session.take()
+    }
+
+    /// What the output has told so far.
+    pub(crate) fn usage(&self) -> Option<UsageReading> {
+        self.gauge.as_ref().and_then(UsageCounter::reading)
+    }
+}
+
+fn first_string_for_key(value: &Value, key: &str) -> Option<String> {
+    match value {
+        Value::Object(fields) => {
+            let here = fields.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+            here.map(str::to_owned)
+                .or_else(|| fields.values().find_map(|value| first_string_for_key(value, key)))
+        }
+        Value::Array(elements) => elements.iter().find_map(|value| first_string_for_key(value, key)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scanned_session(pieces: &[&str]) -> Option<String> {
+        let session = Some("thread_id".to_owned());
+        let mut told = OutputScanner::new(OutputFields { session, used: None });
+        pieces.iter().for_each(|piece| told.push(piece.as_bytes()));
+        told.end_line();
+        told.take_session_id()
+    }
+
+    #[test]
+    fn it_is_found_at_any_depth_and_over_several_reads() {
+        let line = r#"{"type":"x","msg":[{"deep":{"thread_id":"abc"}}]}"#;
+        assert_eq!(scanned_session(&["noise\n", line, "\r\n", "more"]).as_deref(), Some("abc"));
+        let (one, two) = line.split_at(20);
+        assert_eq!(scanned_session(&[one, two]).as_deref(), Some("abc"), "without a last newline");
+    }
+
+    #[test]
+    fn what_is_no_json_line_or_no_text_tells_nothing() {
+        assert_eq!(
+            scanned_session(&[
+                "thread_id: abc\n",
+                "{\"thread_id\": 7}\n",
+                "{\"thread_id\":\"\"}\n",
+                "{\"thread_id\n"
+            ]),
+            None
+        );
+        let long = format!("{{\"thread_id\":\"{}\"}}\n", "x".repeat(MAX_LINE_BYTES));
+        assert_eq!(scanned_session(&[&long, "{\"thread_id\":\"after\"}\n"]).as_deref(), Some("after"));
+    }
+
+    #[test]
+    fn what_it_has_used_up_is_counted_to_the_end_also_behind_the_session() {
+        let used = UsagePaths { tokens: vec!["usage.out".to_owned()], ..UsagePaths::default() };
+        let mut told =
+            OutputScanner::new(OutputFields { session: Some("thread_id".to_owned()), used: Some(used) });
+        assert_eq!(told.usage(), None);
+        told.push(b"{\"thread_id\":\"a\"}\n{\"usage\":{\"out\":3}}\nno line\n{\"usage\":");
+        told.push(b"{\"out\":7}}");
+        told.end_line();
+        assert_eq!(
+            (told.take_session_id().as_deref(), told.usage().map(|reading| reading.usage.tokens)),
+            (Some("a"), Some(7))
+        );
+    }
+}

@@ -1,0 +1,66 @@
+//! The last lines of an agent's output, for whoever has to say why a turn failed: without what steers a terminal.
+
+use view::terminal_text::printable_lines;
+
+/// How much of the output is remembered, bytes; colours and progress bars take their share of it.
+const BUFFER_BYTES: usize = 16 << 10;
+/// How much of it is told.
+const LINES: usize = 20;
+const BYTES: usize = 4 << 10;
+
+/// The end of an output.
+#[derive(Debug, Default)]
+pub(crate) struct OutputTail(Vec<u8>);
+
+impl OutputTail {
+    /// The output goes on.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+        if self.0.len() > 2 * BUFFER_BYTES {
+            let over = self.0.len() - BUFFER_BYTES;
+            self.0.drain(..over);
+        }
+    }
+
+    /// What there was to read, and from now on another output.
+    pub(crate) fn take_text(&mut self) -> String {
+        let mut lines = printable_lines(&std::mem::take(&mut self.0));
+        lines.retain(|line| !line.trim().is_empty());
+        let shown = lines[lines.len().saturating_sub(LINES)..].join("\n");
+        let from = (shown.len().saturating_sub(BYTES)..shown.len()).find(|at| shown.is_char_boundary(*at));
+        shown[from.unwrap_or(shown.len())..].trim_end().to_owned()
+    }
+}
+
+/// An output's text, safe to show, each line as it ended.
+pub(super) fn plain_text(output: &[u8]) -> String {
+    printable_lines(output).join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn last(bytes: &[u8]) -> String {
+        let mut last = OutputTail::default();
+        bytes.chunks(700).for_each(|chunk| last.push(chunk));
+        last.take_text()
+    }
+
+    #[test]
+    fn colours_titles_and_progress_are_left_out() {
+        let text = "\x1b[31merror\x1b[0m: no\r\n\x1b]0;title\x07 10 %\r 99 %\r100 %\r\n\n\x07done \x1b[2K";
+        assert_eq!(last(text.as_bytes()), "error: no\n100 %\ndone");
+    }
+
+    #[test]
+    fn it_is_twenty_lines_and_four_kibibytes_at_most() {
+        let many: String = (0..5000).map(|n| format!("line {n}\n")).collect();
+        let shown = last(many.as_bytes());
+        assert_eq!((shown.lines().count(), shown.lines().next()), (20, Some("line 4980")));
+        let wide = last("ä".repeat(50_000).as_bytes());
+        assert!(wide.len() <= 4096 && wide.chars().all(|c| c == 'ä' || c == '\u{fffd}'), "{}", wide.len());
+        assert_eq!(last(b""), "");
+        assert!(last(&[0xff, 0xfe, b'x']).ends_with('x'));
+    }
+}

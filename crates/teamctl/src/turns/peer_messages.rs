@@ -1,0 +1,97 @@
+//! What an agent wrote to its peers during a turn, for the lead: found in their inboxes, since an agent sends by
+//! programs of its own. Only inboxes that changed since the turn began are looked into.
+
+use crate::context::now;
+use protocol::message::Message;
+use protocol::name::AgentName;
+use protocol::payload::Payload;
+use protocol::timestamp::parse_iso8601;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+use store::{InboxCursor, Team};
+
+/// A file's time may lie behind the clock by two ticks of the kernel.
+const MTIME_SLACK: Duration = Duration::from_millis(20);
+/// The most letters that are told, and of one without a summary the most characters.
+const MAX_MESSAGES: usize = 20;
+const SUMMARY_CHARS: usize = 80;
+
+/// How far each peer's inbox was read.
+#[derive(Debug, Default)]
+pub(super) struct PeerMessages(BTreeMap<String, InboxCursor>);
+
+impl PeerMessages {
+    /// `[to NAME] SUMMARY` for each, from `since` (ms since the epoch) on; none if there is nothing to tell. An
+    /// inbox that can't be read tells nothing.
+    pub(super) fn summarize_sent(&mut self, team: &Team, me: &AgentName, since: u64) -> Option<String> {
+        let until = now();
+        let mut told = Vec::new();
+        for name in changed_inboxes(team.inbox(me).path().parent()?, since) {
+            let peer = AgentName::new_unchecked(&name);
+            if peer == *me || peer.is_lead() {
+                continue;
+            }
+            let Ok((entries, mark)) = team.inbox(&peer).read_since(self.0.get(&name)) else { continue };
+            let messages = entries.iter().filter_map(|entry| entry.message.as_ref().ok());
+            let mine = messages.filter(|message| is_sent_message(message, me, since, until));
+            told.extend(mine.map(|message| format!("[to {name}] {}", summary(message))));
+            self.0.insert(name, mark);
+        }
+        told.truncate(MAX_MESSAGES);
+        (!told.is_empty()).then(|| told.join("; "))
+    }
+}
+
+/// The names of the inboxes that were written since, in order.
+fn changed_inboxes(inboxes: &Path, since: u64) -> Vec<String> {
+    let since = (UNIX_EPOCH + Duration::from_millis(since)).checked_sub(MTIME_SLACK).unwrap_or(UNIX_EPOCH);
+    let files = std::fs::read_dir(inboxes).into_iter().flatten().flatten();
+    let names = files.filter_map(|file| {
+        let name = file.file_name().into_string().ok()?.strip_suffix(".json")?.to_owned();
+        (!name.starts_with('.') && file.metadata().ok()?.modified().ok()? >= since).then_some(name)
+    });
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+fn is_sent_message(message: &Message, me: &AgentName, since: u64, until: u64) -> bool {
+    let sent = parse_iso8601(&message.timestamp).unwrap_or(0);
+    AgentName::new_unchecked(&message.from) == *me
+        && (since..=until).contains(&sent)
+        && Payload::parse(&message.text).is_none()
+}
+
+fn summary(message: &Message) -> String {
+    let first = || message.text.lines().next().unwrap_or_default().chars().take(SUMMARY_CHARS).collect();
+    message.summary.clone().unwrap_or_else(first).replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_words_of_ours_sent_in_the_turn_are_letters() {
+        let me = AgentName::parse("ann").unwrap();
+        let is = |from: &str, at: u64, text: &str| {
+            is_sent_message(
+                &Message::new(&AgentName::new_unchecked(from), text.to_owned(), at),
+                &me,
+                1000,
+                2000,
+            )
+        };
+        assert!(is("ann", 1000, "x") && is("Ann", 2000, "x"));
+        assert!(!is("bob", 1500, "x") && !is("ann", 999, "x") && !is("ann", 2001, "x"));
+        assert!(!is("ann", 1500, r#"{"type":"task_assignment","taskId":"3","subject":"s"}"#));
+    }
+
+    #[test]
+    fn without_a_summary_the_first_line_stands_for_it() {
+        let message = Message::new(&AgentName::lead(), format!("{}\nmore", "ü".repeat(200)), 0);
+        assert_eq!(summary(&message), "ü".repeat(80));
+        assert_eq!(summary(&Message { summary: Some("a\nb".into()), ..message }), "a b");
+    }
+}

@@ -1,0 +1,56 @@
+//! What an agent said in a turn, of all that it printed: pure.
+
+use super::output_tail::plain_text;
+use serde_json::Value;
+
+/// The most of it that is kept, bytes; what came last counts.
+pub(super) const MAX_REPLY_BYTES: usize = 64 << 10;
+
+/// The output, safe to show; or, where the program prints lines of JSON, the last string value of `key` in them.
+pub(crate) fn extract_reply(output: &[u8], key: Option<&str>) -> String {
+    let text = match key {
+        None => plain_text(output),
+        Some(key) => {
+            let lines = output.split(|byte| *byte == b'\n').rev();
+            lines.filter_map(|line| last_string_in_line(line, key)).next().unwrap_or_default()
+        }
+    };
+    let from = (text.len().saturating_sub(MAX_REPLY_BYTES)..text.len()).find(|at| text.is_char_boundary(*at));
+    text[from.unwrap_or(text.len())..].trim().to_owned()
+}
+
+fn last_string_in_line(line: &[u8], key: &str) -> Option<String> {
+    let value = serde_json::from_slice(line.trim_ascii()).ok()?;
+    last_string_for_key(&value, key).filter(|text| !text.trim().is_empty())
+}
+
+/// The last one in it, at any depth.
+fn last_string_for_key(value: &Value, key: &str) -> Option<String> {
+    match value {
+        Value::Object(fields) => {
+            let deep = || fields.values().rev().find_map(|value| last_string_for_key(value, key));
+            fields.get(key).and_then(Value::as_str).map(str::to_owned).or_else(deep)
+        }
+        Value::Array(elements) => elements.iter().rev().find_map(|value| last_string_for_key(value, key)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_the_output_without_what_steers_a_terminal() {
+        assert_eq!(extract_reply(b"\x1b[31m1. read\x1b[0m\r\n2. write\n\n", None), "1. read\n2. write");
+        assert_eq!(extract_reply("ä".repeat(MAX_REPLY_BYTES).as_bytes(), None).len(), MAX_REPLY_BYTES);
+        assert_eq!(extract_reply(b" \n", None), "");
+    }
+
+    #[test]
+    fn of_lines_of_json_it_is_the_last_value_of_the_key() {
+        let output = b"noise\n{\"item\":{\"text\":\"thinking\"}}\n{\"item\":{\"text\":\"the plan\"}}\r\n{\"type\":\"end\"}\n";
+        assert_eq!(extract_reply(output, Some("text")), "the plan");
+        assert_eq!(extract_reply(output, Some("other")), "");
+    }
+}

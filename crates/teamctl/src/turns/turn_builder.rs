@@ -1,0 +1,455 @@
+//! From what a turn is about to the process that runs it, with the session that makes the turns of an agent one
+//! conversation.
+
+use super::executor::{TurnCommand, TurnInput};
+use super::output_scanner::OutputFields;
+use super::prompt_text::TurnSubject;
+use protocol::deferred_variables::{self, guard_leading_dash};
+use protocol::message::Message;
+use protocol::payload::IdleReason;
+use protocol::permission_mode::PermissionMode;
+use protocol::task::Task;
+use protocol::turn_program::{PerTurnProgram, SessionSource, TurnProgram, Worker};
+use protocol::usage::{UsageReading, UsageReport, UsageScope};
+use std::path::PathBuf;
+use store::StateDir;
+use uuid::Uuid;
+
+/// MAX_ARG_STRLEN: the kernel takes no single argument of this many bytes or more, its final NUL included.
+const LONGEST_ARGUMENT: usize = 128 << 10;
+
+/// What an agent's turns run.
+#[derive(Debug)]
+pub(crate) struct TurnBuilder {
+    kind: TurnProgram,
+    talk: SessionState,
+    /// Where a text goes that is too long for an argument, and under which name.
+    state: PathBuf,
+    file: String,
+    has_prompt_file: bool,
+    mode: Option<PermissionMode>,
+}
+
+/// The conversation over several processes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum SessionState {
+    /// No turn of it has begun.
+    New,
+    /// A turn has begun with this id, if the program has ids, and none has gone well yet: there may be no such
+    /// conversation.
+    Opened(Option<String>),
+    /// An earlier life opened it, with this id, and no turn of this one has gone well: it may never have been stored.
+    Inherited(String),
+    /// A turn of it has gone well.
+    Confirmed(Option<String>),
+}
+
+impl TurnBuilder {
+    /// Of `owner`, going on with the session of an earlier life if there is one. Texts that are too long for an
+    /// argument go below `state`.
+    pub(crate) fn new(
+        kind: TurnProgram,
+        session: Option<String>,
+        state: PathBuf,
+        owner: &str,
+    ) -> TurnBuilder {
+        let talk = session.map_or(SessionState::New, SessionState::Inherited);
+        TurnBuilder {
+            kind,
+            talk,
+            state,
+            file: format!("prompt-{owner}.txt"),
+            has_prompt_file: false,
+            mode: None,
+        }
+    }
+
+    pub(super) fn kind(&self) -> &TurnProgram {
+        &self.kind
+    }
+
+    pub(super) fn rejects_shutdown_while_busy(&self) -> bool {
+        matches!(&self.kind, TurnProgram::Worker(worker) if worker.busy_reject)
+    }
+
+    /// The session's id, once there is one.
+    pub(super) fn session(&self) -> Option<String> {
+        match &self.talk {
+            SessionState::Opened(id) | SessionState::Confirmed(id) => id.clone(),
+            SessionState::Inherited(id) => Some(id.clone()),
+            SessionState::New => None,
+        }
+    }
+
+    /// The output told it.
+    pub(super) fn set_session_id(&mut self, session: String) {
+        self.talk = SessionState::Opened(Some(session));
+    }
+
+    /// Whether a turn that has just failed may have done so because its conversation, an earlier life's, is not there.
+    pub(super) fn may_have_lost_session(&self) -> bool {
+        !self.is_driven() && matches!(self.talk, SessionState::Inherited(_))
+    }
+
+    /// A turn has ended. Where none has gone well before one that failed, the next opens another conversation: to go
+    /// on with one that the program has never stored would fail for ever.
+    /// Whoever stands knows its session itself.
+    pub(super) fn note_turn_end(&mut self, reason: IdleReason) {
+        if self.is_driven() {
+            return;
+        }
+        let talk = std::mem::replace(&mut self.talk, SessionState::New);
+        self.talk = match (talk, reason) {
+            (SessionState::Opened(id), IdleReason::Available) => SessionState::Confirmed(id),
+            (SessionState::Inherited(id), IdleReason::Available) => SessionState::Confirmed(Some(id)),
+            (SessionState::Opened(_) | SessionState::Inherited(_), IdleReason::Failed) => SessionState::New,
+            (talk, _) => talk,
+        };
+    }
+
+    /// What it has told to have used up, where a turn has told that; `before`: what that was before the turn.
+    pub(super) fn add_usage(&self, before: Option<UsageReport>, told: UsageReading) -> UsageReport {
+        let UsageReading { usage: used, scope: per } = told;
+        match per {
+            UsageScope::Session => UsageReport { session_id: self.session(), usage: used },
+            UsageScope::Turn => UsageReport {
+                session_id: None,
+                usage: before.map_or(used, |before| before.usage.saturating_add(used)),
+            },
+        }
+    }
+
+    /// What a turn is made of; else why it can't be.
+    pub(super) fn turn_input(
+        &mut self,
+        subject: &TurnSubject,
+        ahead: Option<&str>,
+    ) -> Result<TurnInput, String> {
+        let text = || match ahead {
+            Some(ahead) => format!("{ahead}\n\n{}", subject.text()),
+            None => subject.text(),
+        };
+        match &self.kind {
+            TurnProgram::Worker(worker) => worker_command(worker, subject).map(TurnInput::Command),
+            TurnProgram::PerTurn(agent) => {
+                let agent = agent.clone();
+                self.agent_command(&agent, &text()).map(TurnInput::Command)
+            }
+            TurnProgram::Driven(_) => Ok(TurnInput::Text(text())),
+        }
+    }
+
+    /// In that mode, from the next turn on; else why not.
+    pub(super) fn set_mode(&mut self, mode: PermissionMode) -> Result<(), String> {
+        let TurnProgram::PerTurn(agent) = &self.kind else { return Err("it has no modes".to_owned()) };
+        // Who is told to ask as usual, and has no argument for that, is given none.
+        if mode != PermissionMode::Default && !agent.mode_args.contains_key(mode.as_str()) {
+            return Err("its profile has no such mode".to_owned());
+        }
+        self.mode = Some(mode);
+        Ok(())
+    }
+
+    /// The key under which its output has what it says.
+    pub(super) fn reply_key(&self) -> Option<&str> {
+        match &self.kind {
+            TurnProgram::PerTurn(agent) => agent.reply_key.as_deref(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_driven(&self) -> bool {
+        matches!(self.kind, TurnProgram::Driven(_))
+    }
+
+    /// Takes away the file of a text that was too long, if there was one.
+    pub(super) fn remove_prompt_file(&mut self) {
+        if std::mem::take(&mut self.has_prompt_file) {
+            // A file that stays is overwritten by the next such text.
+            StateDir::open(&self.state).and_then(|state| state.remove(&self.file)).ok();
+        }
+    }
+
+    fn agent_command(&mut self, agent: &PerTurnProgram, text: &str) -> Result<TurnCommand, String> {
+        let later = self.talk != SessionState::New && !agent.later_argv.is_empty();
+        let template =
+            &with_mode_arguments(if later { &agent.later_argv } else { &agent.first_argv }, agent, self.mode);
+        let text = &with_prompt_prefix(agent, self.talk == SessionState::New, text);
+        self.open_session(&agent.session);
+        let session = self.session().unwrap_or_default();
+        let mut argv = fill_template(template, text, &session);
+        if argv.iter().any(|argument| argument.len() >= LONGEST_ARGUMENT) {
+            argv = fill_template(template, &self.write_prompt_file(text)?, &session);
+        }
+        let placed = template.iter().any(|argument| deferred_variables::has_variable(argument, "prompt"));
+        let session = match &agent.session {
+            SessionSource::OutputKey { key } if self.talk == SessionState::New => Some(key.clone()),
+            _ => None,
+        };
+        let tells = OutputFields { session, used: agent.usage_paths.clone() };
+        Ok(TurnCommand {
+            argv,
+            env: Vec::new(),
+            input: (!placed).then(|| text.to_owned()),
+            output_fields: tells,
+        })
+    }
+
+    /// What a turn that begins makes of the conversation. One whose id the program tells is new until it has.
+    fn open_session(&mut self, session: &SessionSource) {
+        if self.talk == SessionState::New {
+            match session {
+                SessionSource::NoSession => self.talk = SessionState::Opened(None),
+                SessionSource::Generated => {
+                    self.talk = SessionState::Opened(Some(Uuid::new_v4().to_string()))
+                }
+                SessionSource::OutputKey { .. } => {}
+            }
+        }
+    }
+
+    fn write_prompt_file(&mut self, text: &str) -> Result<String, String> {
+        let state = StateDir::open(&self.state).map_err(|error| error.to_string())?;
+        state.replace(&self.file, text.as_bytes()).map_err(|error| error.to_string())?;
+        self.has_prompt_file = true;
+        let path = state.path().join(&self.file);
+        Ok(format!("Read the file {} and do what it says: it is your message.", path.display()))
+    }
+}
+
+/// What the agent is to know of its team, ahead of the first text of each conversation.
+fn with_prompt_prefix(agent: &PerTurnProgram, is_new: bool, text: &str) -> String {
+    let forgets = agent.session == SessionSource::NoSession && agent.later_argv.is_empty();
+    match agent.prompt_prefix.as_str() {
+        ahead if !ahead.is_empty() && (is_new || forgets) => format!("{ahead}\n\n{text}"),
+        _ => text.to_owned(),
+    }
+}
+
+/// With the arguments of that mode where they go.
+fn with_mode_arguments(
+    template: &[String],
+    agent: &PerTurnProgram,
+    mode: Option<PermissionMode>,
+) -> Vec<String> {
+    let of_mode = agent.mode_args.get(mode.map_or("", PermissionMode::as_str)).map_or(&[][..], Vec::as_slice);
+    let argument = |argument: &String| match argument.as_str() {
+        "{mode}" => of_mode.to_vec(),
+        _ => vec![argument.clone()],
+    };
+    template.iter().flat_map(argument).collect()
+}
+
+/// In one pass, so that a text which holds a placeholder is not taken for one.
+fn fill_template(template: &[String], text: &str, session: &str) -> Vec<String> {
+    let text = &guard_leading_dash(template, text);
+    let value = |blank: &str| match blank {
+        "prompt" => Some(text.as_str()),
+        "session" => Some(session),
+        _ => None,
+    };
+    template.iter().map(|argument| deferred_variables::fill(argument, value)).collect()
+}
+
+/// A command finds a terminal, and nobody at its keys: a pager would wait for them for ever.
+const NO_PAGER: [(&str, &str); 2] = [("PAGER", "cat"), ("GIT_PAGER", "cat")];
+
+/// The worker's command for a turn.
+fn worker_command(worker: &Worker, subject: &TurnSubject) -> Result<TurnCommand, String> {
+    let (command, env) = match subject {
+        TurnSubject::Task(task) => (worker.run.as_deref().or(task.command()), task_env(task)),
+        TurnSubject::UserMessage(message) | TurnSubject::Message(message) => {
+            (worker.on_message.as_deref(), message_env(message))
+        }
+        TurnSubject::Prompt(_) => (None, Vec::new()),
+    };
+    let missing = "it has no command in its metadata, and the worker no --run";
+    let argv = ["sh", "-c", command.ok_or(missing)?].map(str::to_owned).to_vec();
+    let env = env.into_iter().chain(NO_PAGER.map(|(name, value)| (name, value.to_owned())));
+    let env = env.map(|(name, value)| (name.to_owned(), strip_nul(&value))).collect();
+    Ok(TurnCommand { argv, env, ..TurnCommand::default() })
+}
+
+fn task_env(task: &Task) -> Vec<(&'static str, String)> {
+    let id = task.id.to_string();
+    vec![
+        ("TASK_ID", id),
+        ("TASK_SUBJECT", task.subject.clone()),
+        ("TASK_DESCRIPTION", task.description.clone()),
+    ]
+}
+
+fn message_env(message: &Message) -> Vec<(&'static str, String)> {
+    let summary = message.summary.clone().unwrap_or_default();
+    vec![
+        ("MESSAGE_FROM", message.from.clone()),
+        ("MESSAGE_SUMMARY", summary),
+        ("MESSAGE_TEXT", message.text.clone()),
+    ]
+}
+
+/// Neither an environment nor an argument can hold it, and a turn must not fail for it.
+fn strip_nul(text: &str) -> String {
+    text.replace('\0', "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    fn program(first: &[&str], next: &[&str], session: SessionSource, before: Option<&str>) -> TurnBuilder {
+        let agent = PerTurnProgram {
+            first_argv: words(first),
+            later_argv: words(next),
+            session,
+            ..PerTurnProgram::default()
+        };
+        let state = tempfile::tempdir().unwrap().keep().join("state");
+        TurnBuilder::new(TurnProgram::PerTurn(agent), before.map(str::to_owned), state, "ann@t")
+    }
+
+    fn run(program: &mut TurnBuilder, text: &str) -> TurnCommand {
+        match program.turn_input(&TurnSubject::Prompt(text.to_owned()), None).unwrap() {
+            TurnInput::Command(process) => process,
+            TurnInput::Text(text) => panic!("{text}: it runs a turn at a time"),
+        }
+    }
+
+    #[test]
+    fn a_text_goes_into_the_argument_that_asks_for_it_else_to_standard_input() {
+        let mut placed = program(&["p", "-m={prompt};", "{cwd}"], &[], SessionSource::NoSession, None);
+        let process = run(&mut placed, "a {session} {prompt}\0b");
+        assert_eq!(process.argv, ["p", "-m=a {session} {prompt}b;", "{cwd}"]);
+        assert_eq!(process.input, None);
+        let mut piped = program(&["p"], &[], SessionSource::NoSession, None);
+        assert_eq!(run(&mut piped, "hi").input.as_deref(), Some("hi"));
+    }
+
+    #[test]
+    fn what_it_is_to_know_stands_ahead_of_each_conversation() {
+        let of = |first: &[&str], next: &[&str], session| {
+            let mut program = program(first, next, session, None);
+            if let TurnProgram::PerTurn(agent) = &mut program.kind {
+                agent.prompt_prefix = "You are ann.".to_owned();
+            }
+            program
+        };
+        let mut ours = of(&["p", "{session}"], &[], SessionSource::Generated);
+        assert_eq!(run(&mut ours, "hi").input.as_deref(), Some("You are ann.\n\nhi"));
+        ours.note_turn_end(IdleReason::Available);
+        assert_eq!(run(&mut ours, "hi").input.as_deref(), Some("hi"));
+        ours.note_turn_end(IdleReason::Available);
+        let mut none = of(&["p"], &[], SessionSource::NoSession);
+        for _ in 0..2 {
+            assert_eq!(
+                run(&mut none, "hi").input.as_deref(),
+                Some("You are ann.\n\nhi"),
+                "it remembers nothing"
+            );
+            none.note_turn_end(IdleReason::Available);
+        }
+    }
+
+    #[test]
+    fn text_and_session_are_spelled_as_their_blanks_say() {
+        let words = ["sh", "-c", "echo {prompt_sh} >{session_sh}; echo '{prompt_json}'"];
+        let process =
+            run(&mut program(&words, &[], SessionSource::Generated, Some("s 1")), "a 'b' {session}");
+        assert_eq!(process.argv[2], "echo 'a '\\''b'\\'' {session}' >'s 1'; echo '\"a 'b' {session}\"'");
+        assert_eq!(process.input, None, "it stands in an argument");
+    }
+
+    #[test]
+    fn a_text_is_never_taken_for_an_option() {
+        let argv =
+            |words: &[&str]| run(&mut program(words, &[], SessionSource::NoSession, None), "--yolo").argv;
+        assert_eq!(argv(&["p", "{prompt}"]), ["p", " --yolo"]);
+        assert_eq!(argv(&["p", "--", "{prompt}"]), ["p", "--", "--yolo"]);
+        assert_eq!(argv(&["p", "-m={prompt}"]), ["p", "-m=--yolo"]);
+        assert_eq!(argv(&["p", "{prompt}", "--"]), ["p", " --yolo", "--"]);
+        assert_eq!(argv(&["p", "{prompt_sh}"]), ["p", "' --yolo'"]);
+    }
+
+    #[test]
+    fn our_session_is_named_in_every_turn() {
+        let next = ["p", "--resume", "{session}"];
+        let mut ours = program(&["p", "--id", "{session}"], &next, SessionSource::Generated, None);
+        let first = run(&mut ours, "x");
+        let id = ours.session().unwrap();
+        assert_eq!(first.argv, ["p", "--id", &id]);
+        ours.note_turn_end(IdleReason::Available);
+        for reason in [IdleReason::Failed, IdleReason::Interrupted, IdleReason::Available] {
+            assert_eq!(run(&mut ours, "y").argv, ["p", "--resume", &id]);
+            ours.note_turn_end(reason);
+        }
+    }
+
+    #[test]
+    fn a_conversation_in_which_nothing_went_well_is_opened_anew() {
+        let mut ours = program(&["p", "{session}"], &["q", "{session}"], SessionSource::Generated, None);
+        let first = run(&mut ours, "x").argv;
+        ours.note_turn_end(IdleReason::Interrupted);
+        assert_eq!(run(&mut ours, "x").argv, ["q", &first[1]], "it may be there");
+        ours.note_turn_end(IdleReason::Failed);
+        let again = run(&mut ours, "x").argv;
+        assert_eq!(again[0], "p");
+        assert_ne!(again[1], first[1], "the id may be taken");
+    }
+
+    #[test]
+    fn a_session_that_is_told_is_used_once_it_is() {
+        let told = SessionSource::OutputKey { key: "id".into() };
+        let mut program = program(&["p"], &["q", "{session}"], told, None);
+        assert_eq!(run(&mut program, "x").output_fields.session.as_deref(), Some("id"));
+        program.note_turn_end(IdleReason::Available);
+        assert_eq!(run(&mut program, "x").argv, ["p"], "it was not told");
+        program.set_session_id("abc".into());
+        program.note_turn_end(IdleReason::Available);
+        let process = run(&mut program, "x");
+        assert_eq!((process.argv, process.output_fields.session), (words(&["q", "abc"]), None));
+    }
+
+    #[test]
+    fn the_session_of_an_earlier_life_is_resumed_at_once() {
+        let mut ours = program(&["p"], &["q", "{session}"], SessionSource::Generated, Some("old"));
+        assert_eq!(run(&mut ours, "x").argv, ["q", "old"]);
+        ours.note_turn_end(IdleReason::Failed);
+        assert_eq!(run(&mut ours, "x").argv, ["p"], "it was never stored");
+        let mut none = program(&["p"], &[], SessionSource::NoSession, None);
+        assert_eq!((run(&mut none, "x").argv, run(&mut none, "x").argv), (words(&["p"]), words(&["p"])));
+    }
+
+    #[test]
+    fn a_text_too_long_for_an_argument_lies_in_a_file_until_the_turn_is_over() {
+        let mut long = program(&["p", "{prompt}"], &[], SessionSource::NoSession, None);
+        let text = "x".repeat(LONGEST_ARGUMENT);
+        let process = run(&mut long, &text);
+        let path = process.argv[1].split(' ').find(|word| word.starts_with('/')).unwrap().to_owned();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        long.remove_prompt_file();
+        assert!(!std::path::Path::new(&path).exists());
+        let short = run(&mut long, &text[1..]);
+        assert_eq!(short.argv[1].len(), LONGEST_ARGUMENT - 1);
+    }
+
+    #[test]
+    fn a_worker_runs_the_tasks_command_unless_it_has_its_own() {
+        let task = r#"{"id":"3","subject":"s\u0000","status":"pending","metadata":{"command":"theirs"}}"#;
+        let subject = TurnSubject::Task(Box::new(Task::parse(task).unwrap()));
+        let of = |worker: &Worker| worker_command(worker, &subject).unwrap();
+        let process = of(&Worker::default());
+        assert_eq!(process.argv, ["sh", "-c", "theirs"]);
+        assert!(process.env.contains(&("TASK_ID".into(), "3".into())));
+        assert!(process.env.contains(&("TASK_SUBJECT".into(), "s".into())));
+        assert!(process.env.contains(&("GIT_PAGER".into(), "cat".into())));
+        assert_eq!(of(&Worker { run: Some("ours".into()), ..Worker::default() }).argv[2], "ours");
+        let bare = TurnSubject::Task(Box::new(
+            Task::parse(r#"{"id":"3","subject":"s","status":"pending"}"#).unwrap(),
+        ));
+        assert!(worker_command(&Worker::default(), &bare).unwrap_err().contains("no command"));
+    }
+}
