@@ -140,7 +140,7 @@ mod tests {
             assert_eq!(named(name), Err(ErrorKind::Usage), "{name}");
         }
         assert!(
-            named("ann").is_ok_and(|call| call.contains(r#"words: ["spawn", "ann", "-"], input: "--all""#))
+            named("ann").is_ok_and(|call| call.contains(r#"args: ["spawn", "ann", "-"], stdin: "--all""#))
         );
     }
 
