@@ -13,19 +13,19 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let is = |word: &str| words.iter().any(|own| own == word);
     if is("gone") {
-        say_aside("acp-agent: cannot find my head");
+        print_to_stderr("acp-agent: cannot find my head");
         std::process::exit(3);
     }
     if is("chatty") {
-        line("Loading model… \u{1b}[31mred\u{1b}[0m");
-        line("{\"not\": \"a message\"}");
+        write_line("Loading model… \u{1b}[31mred\u{1b}[0m");
+        write_line("{\"not\": \"a message\"}");
     }
-    let mut agent = Agent { words: words.clone(), ..Agent::default() };
+    let mut agent = ScriptedAcpAgent { options: words.clone(), ..ScriptedAcpAgent::default() };
     for text in std::io::stdin().lock().lines().map_while(Result::ok) {
         let message: Value = serde_json::from_str(&text).expect("our client speaks JSON");
         record(&text);
         if !is("mute") {
-            agent.hear(&message);
+            agent.handle_message(&message);
         }
     }
     record("end of input");
@@ -33,8 +33,8 @@ fn main() {
 
 /// What it knows.
 #[derive(Default)]
-struct Agent {
-    words: Vec<String>,
+struct ScriptedAcpAgent {
+    options: Vec<String>,
     turns: u64,
     /// The request that a turn is to answer.
     prompt: Option<Value>,
@@ -46,73 +46,73 @@ struct Agent {
     files: Vec<String>,
 }
 
-impl Agent {
-    fn hear(&mut self, message: &Value) {
+impl ScriptedAcpAgent {
+    fn handle_message(&mut self, message: &Value) {
         let (id, params) = (&message["id"], &message["params"]);
         match message["method"].as_str() {
             Some("initialize") => self.initialize(id),
-            Some("session/new") => self.open(id, "s-1"),
-            Some("session/load") => self.load(id, params),
-            Some("session/set_mode") if self.words.iter().any(|word| word == "free") => {
-                fail(id, -32602, "not now");
+            Some("session/new") => self.open_session(id, "s-1"),
+            Some("session/load") => self.load_session(id, params),
+            Some("session/set_mode") if self.options.iter().any(|word| word == "free") => {
+                send_error(id, -32602, "not now");
             }
             Some("session/set_mode") => {
                 self.changing = Some((id.clone(), params["modeId"].as_str().unwrap_or_default().to_owned()));
-                if self.words.iter().any(|word| word == "slow") {
-                    return self.file("fs/read_text_file", json!({"path": "."}));
+                if self.options.iter().any(|word| word == "slow") {
+                    return self.access_file("fs/read_text_file", json!({"path": "."}));
                 }
-                self.change();
+                self.change_mode();
             }
-            Some("session/prompt") => self.prompted(id, params),
-            Some("session/cancel") if self.words.iter().any(|word| word == "stubborn") => {}
-            Some("session/cancel") => self.end("cancelled"),
+            Some("session/prompt") => self.handle_prompt(id, params),
+            Some("session/cancel") if self.options.iter().any(|word| word == "stubborn") => {}
+            Some("session/cancel") => self.end_turn("cancelled"),
             Some(other) => panic!("{other}: a client of ours does not say that"),
-            None => self.answered(message),
+            None => self.handle_reply(message),
         }
     }
 
-    fn change(&mut self) -> bool {
+    fn change_mode(&mut self) -> bool {
         let Some((id, mode)) = self.changing.take() else { return false };
         self.mode = mode;
-        answer(&id, json!({}));
+        send_result(&id, json!({}));
         true
     }
 
     fn initialize(&self, id: &Value) {
-        let version = if self.words.iter().any(|word| word == "old") { 0 } else { 1 };
+        let version = if self.options.iter().any(|word| word == "old") { 0 } else { 1 };
         let methods = json!([{"id": "key", "name": "an API key"}]);
         let capabilities = json!({"loadSession": true});
-        answer(
+        send_result(
             id,
             json!({"protocolVersion": version, "agentCapabilities": capabilities, "authMethods": methods}),
         );
     }
 
-    fn open(&mut self, id: &Value, session: &str) {
-        if self.words.iter().any(|word| word == "locked") {
-            return fail(id, -32000, "Authentication required");
+    fn open_session(&mut self, id: &Value, session: &str) {
+        if self.options.iter().any(|word| word == "locked") {
+            return send_error(id, -32000, "Authentication required");
         }
-        if self.words.iter().any(|word| word == "held") {
+        if self.options.iter().any(|word| word == "held") {
             drop(std::fs::read("out/gate").expect("the test has made it"));
         }
         self.mode = "ask".to_owned();
         let modes = json!({"currentModeId": "ask", "availableModes": [
             {"id": "ask", "name": "Ask"}, {"id": "read", "name": "Read only"}, {"id": "code", "name": "Code"}]});
-        answer(id, json!({"sessionId": session, "modes": modes}));
+        send_result(id, json!({"sessionId": session, "modes": modes}));
     }
 
-    fn load(&mut self, id: &Value, params: &Value) {
+    fn load_session(&mut self, id: &Value, params: &Value) {
         match params["sessionId"].as_str() {
             Some("s-1") => {
-                chunk("agent_message_chunk", "from an earlier life");
-                self.open(id, "s-1");
+                send_chunk("agent_message_chunk", "from an earlier life");
+                self.open_session(id, "s-1");
             }
-            _ => fail(id, -32002, "no such session"),
+            _ => send_error(id, -32002, "no such session"),
         }
     }
 
     /// The last line of the prompt's last text that begins with `do `, in words.
-    fn prompted(&mut self, id: &Value, params: &Value) {
+    fn handle_prompt(&mut self, id: &Value, params: &Value) {
         self.turns += 1;
         self.prompt = Some(id.clone());
         let texts: Vec<&str> = params["prompt"]
@@ -126,53 +126,55 @@ impl Agent {
         let words: Vec<&str> = order.split(' ').collect();
         match words.as_slice() {
             ["talk"] => {
-                chunk("agent_thought_chunk", "hm");
-                chunk(
+                send_chunk("agent_thought_chunk", "hm");
+                send_chunk(
                     "agent_message_chunk",
                     &format!("turn {} in mode {}: \u{1b}]0;evil\u{7}", self.turns, self.mode),
                 );
-                chunk("agent_message_chunk", "done");
-                self.end("end_turn");
+                send_chunk("agent_message_chunk", "done");
+                self.end_turn("end_turn");
             }
-            ["wait"] => chunk("agent_message_chunk", "waiting"),
-            ["ask", title @ ..] => self.ask("execute", &title.join(" ")),
-            ["leave", plan @ ..] => self.ask("switch_mode", &plan.join(" ")),
+            ["wait"] => send_chunk("agent_message_chunk", "waiting"),
+            ["ask", title @ ..] => self.request_permission("execute", &title.join(" ")),
+            ["leave", plan @ ..] => self.request_permission("switch_mode", &plan.join(" ")),
             ["drift", mode] => {
                 self.mode = (*mode).to_owned();
-                update(json!({"sessionUpdate": "current_mode_update", "currentModeId": mode}));
-                chunk("agent_message_chunk", "drifted");
-                self.end("end_turn");
+                send_update(json!({"sessionUpdate": "current_mode_update", "currentModeId": mode}));
+                send_chunk("agent_message_chunk", "drifted");
+                self.end_turn("end_turn");
             }
-            ["stop", reason] => self.end(reason),
-            ["fail"] => fail(&self.prompt.take().expect("a turn"), -32603, "the model is on fire"),
+            ["stop", reason] => self.end_turn(reason),
+            ["fail"] => send_error(&self.prompt.take().expect("a turn"), -32603, "the model is on fire"),
             ["crash"] => {
-                say_aside("acp-agent: segmentation fault, nearly");
+                print_to_stderr("acp-agent: segmentation fault, nearly");
                 std::process::exit(9);
             }
             ["chatter"] => {
-                line("warning: \u{1b}[2Jnot a message");
-                line("[1, 2]");
-                self.end("end_turn");
+                write_line("warning: \u{1b}[2Jnot a message");
+                write_line("[1, 2]");
+                self.end_turn("end_turn");
             }
-            ["read", path] => self.file("fs/read_text_file", json!({"path": path})),
-            ["write", path] => self.file("fs/write_text_file", json!({"path": path, "content": "written\n"})),
+            ["read", path] => self.access_file("fs/read_text_file", json!({"path": path})),
+            ["write", path] => {
+                self.access_file("fs/write_text_file", json!({"path": path, "content": "written\n"}))
+            }
             ["tool"] => {
-                update(
+                send_update(
                     json!({"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "look", "kind": "read", "status": "in_progress"}),
                 );
-                update(
+                send_update(
                     json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "completed"}),
                 );
-                update(
+                send_update(
                     json!({"sessionUpdate": "plan", "entries": [{"content": "step one", "priority": "high", "status": "pending"}]}),
                 );
-                self.end("end_turn");
+                self.end_turn("end_turn");
             }
             other => panic!("{other:?}: the script does not know that"),
         }
     }
 
-    fn ask(&mut self, kind: &str, title: &str) {
+    fn request_permission(&mut self, kind: &str, title: &str) {
         self.asked += 1;
         let options = json!([
             {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
@@ -181,64 +183,64 @@ impl Agent {
         let what = if kind == "execute" { "command" } else { "plan" };
         let call = json!({"toolCallId": "t9", "title": title, "kind": kind, "rawInput": {what: title}});
         let params = json!({"sessionId": "s-1", "toolCall": call, "options": options});
-        say(
+        send_message(
             &json!({"jsonrpc": "2.0", "id": format!("ask-{}", self.asked), "method": "session/request_permission", "params": params}),
         );
     }
 
-    fn file(&mut self, method: &str, mut params: Value) {
+    fn access_file(&mut self, method: &str, mut params: Value) {
         params["sessionId"] = json!("s-1");
         self.files.push(method.to_owned());
-        say(
+        send_message(
             &json!({"jsonrpc": "2.0", "id": format!("file-{}", self.files.len()), "method": method, "params": params}),
         );
     }
 
-    fn answered(&mut self, message: &Value) {
+    fn handle_reply(&mut self, message: &Value) {
         let about =
             if message["id"].as_str().is_some_and(|id| id.starts_with("ask")) { "answer" } else { "file" };
         let what = if message["error"].is_object() { &message["error"] } else { &message["result"] };
-        if what["outcome"]["outcome"] == "cancelled" || self.change() {
+        if what["outcome"]["outcome"] == "cancelled" || self.change_mode() {
             return;
         }
-        chunk("agent_message_chunk", &format!("{about}: {what}"));
-        self.end("end_turn");
+        send_chunk("agent_message_chunk", &format!("{about}: {what}"));
+        self.end_turn("end_turn");
     }
 
-    fn end(&mut self, reason: &str) {
+    fn end_turn(&mut self, reason: &str) {
         if let Some(id) = self.prompt.take() {
-            answer(&id, json!({"stopReason": reason}));
+            send_result(&id, json!({"stopReason": reason}));
         }
     }
 }
 
-fn chunk(kind: &str, text: &str) {
-    update(json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}}));
+fn send_chunk(kind: &str, text: &str) {
+    send_update(json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}}));
 }
 
-fn update(update: Value) {
-    say(
+fn send_update(update: Value) {
+    send_message(
         &json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s-1", "update": update}}),
     );
 }
 
-fn answer(id: &Value, result: Value) {
-    say(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+fn send_result(id: &Value, result: Value) {
+    send_message(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
 }
 
-fn fail(id: &Value, code: i64, message: &str) {
-    say(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}));
+fn send_error(id: &Value, code: i64, message: &str) {
+    send_message(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}));
 }
 
-fn say(message: &Value) {
-    line(&message.to_string());
+fn send_message(message: &Value) {
+    write_line(&message.to_string());
 }
 
-fn line(text: &str) {
+fn write_line(text: &str) {
     writeln!(std::io::stdout(), "{text}").and_then(|()| std::io::stdout().flush()).expect("somebody listens");
 }
 
-fn say_aside(text: &str) {
+fn print_to_stderr(text: &str) {
     writeln!(std::io::stderr(), "{text}").ok();
 }
 

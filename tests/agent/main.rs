@@ -3,9 +3,9 @@
 //! Started by `sh -c 'exec agent MODE <&$TEAMD_WAKE_FD'` where it needs its wake line: then that is its
 //! standard input.
 
-mod ear;
-mod hooked;
-mod typed;
+mod hook_program;
+mod prompt_editor;
+mod wake_probe;
 
 use std::io::{IsTerminal, Read, Write};
 use std::path::PathBuf;
@@ -17,19 +17,19 @@ fn main() {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["exit", code] => std::process::exit(code.parse().unwrap_or(1)),
-        ["stay"] => stay(),
-        ["record", file] => record(&PathBuf::from(file)),
-        ["children"] => children(),
-        ["ask", name, text] => ask(name, text),
-        ["hooked", file, rest @ ..] => hooked::run(file, rest),
-        ["typed", file, rest @ ..] => typed::run(file, rest),
-        ["dump", file] => dump(&PathBuf::from(file)),
-        ["argv", file, rest @ ..] => argv(&PathBuf::from(file), rest),
-        ["words", socket, rest @ ..] => words_to(socket, rest),
-        ["ear", socket] => ear::at_its_line(socket),
-        ["ear", socket, directory] => ear::at_files(socket, directory),
-        ["reader", socket] => ear::reads(socket, &inbox()),
-        ["relay", directory] => ear::relays(directory),
+        ["stay"] => wait_for_signal(),
+        ["record", file] => record_wakes(&PathBuf::from(file)),
+        ["children"] => spawn_surviving_children(),
+        ["ask", name, text] => write_to_lead(name, text),
+        ["hooked", file, rest @ ..] => hook_program::run(file, rest),
+        ["typed", file, rest @ ..] => prompt_editor::run(file, rest),
+        ["dump", file] => dump_process_state(&PathBuf::from(file)),
+        ["argv", file, rest @ ..] => dump_args(&PathBuf::from(file), rest),
+        ["words", socket, rest @ ..] => send_args(socket, rest),
+        ["ear", socket] => wake_probe::report_pipe_wakes(socket),
+        ["ear", socket, directory] => wake_probe::report_inotify_wakes(socket, directory),
+        ["reader", socket] => wake_probe::report_inbox_reads(socket, &inbox()),
+        ["relay", directory] => wake_probe::relay_inotify_wakes(directory),
         _ => {
             writeln!(
                 std::io::stderr(),
@@ -49,14 +49,14 @@ fn options(rest: &[&str]) -> (Vec<String>, Option<String>) {
 }
 
 /// Until a signal.
-fn stay() {
+fn wait_for_signal() {
     loop {
         std::thread::park();
     }
 }
 
 /// Writes a line for each wake: nanoseconds since the epoch, and the inbox's size by then.
-fn record(file: &PathBuf) {
+fn record_wakes(file: &PathBuf) {
     let inbox = inbox();
     let mut out = std::fs::File::create(file).expect("the file can be made");
     writeln!(out, "ready").ok();
@@ -69,7 +69,7 @@ fn record(file: &PathBuf) {
 }
 
 /// Adds a line of JSON to the file: its further arguments, its standard input, its directory, its variable `VALUE`.
-fn argv(file: &PathBuf, rest: &[&str]) {
+fn dump_args(file: &PathBuf, rest: &[&str]) {
     let mut stdin = String::new();
     // A pane's terminal has no end.
     if !std::io::stdin().is_terminal() {
@@ -83,7 +83,7 @@ fn argv(file: &PathBuf, rest: &[&str]) {
 }
 
 /// Sends its further arguments, each with a NUL behind it.
-fn words_to(socket: &str, rest: &[&str]) {
+fn send_args(socket: &str, rest: &[&str]) {
     let words: Vec<u8> = rest.iter().flat_map(|word| [word.as_bytes(), b"\0"].concat()).collect();
     let sent = std::os::unix::net::UnixDatagram::unbound().and_then(|from| from.send_to(&words, socket));
     sent.expect("the socket takes it");
@@ -102,7 +102,7 @@ fn nanoseconds() -> u128 {
 /// Writes to the lead as an agent does that speaks the files' protocol itself: under the lock, and by rename. The team
 /// is `survey`, unless the environment names another.
 #[allow(clippy::disallowed_methods, reason = "it is that other program")]
-fn ask(name: &str, text: &str) {
+fn write_to_lead(name: &str, text: &str) {
     let team = std::env::var("TEAMD_TEAM").unwrap_or_else(|_| "survey".to_owned());
     let root = PathBuf::from(std::env::var("TEAMD_ROOT").expect("the house sets it"));
     let inbox = root.join("teams").join(team).join("inboxes/team-lead.json");
@@ -125,7 +125,7 @@ fn ask(name: &str, text: &str) {
 
 /// Every kind of child that survives the end of a terminal, then stays.
 #[allow(clippy::zombie_processes, reason = "children that nobody waits for are what this is for")]
-fn children() {
+fn spawn_surviving_children() {
     for script in [
         "sleep 3600",
         "trap '' HUP; sleep 3600",
@@ -137,11 +137,11 @@ fn children() {
         Command::new("sh").arg("-c").arg(script).spawn().expect("sh is there");
     }
     writeln!(std::io::stdout(), "children are out").ok();
-    stay();
+    wait_for_signal();
 }
 
 /// What it finds around itself: descriptors, signals, arguments, directory.
-fn dump(file: &PathBuf) {
+fn dump_process_state(file: &PathBuf) {
     let mut text = String::new();
     let descriptors = std::fs::read_dir("/proc/self/fd").expect("there is a /proc").flatten();
     for descriptor in descriptors {

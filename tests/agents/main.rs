@@ -10,17 +10,17 @@
     reason = "a test that cannot go on must stop, and shows a table"
 )]
 
-mod codex;
+mod codex_config;
 mod programs;
-mod story;
+mod scenario;
 
-use programs::{PROGRAMS, Program, tellers};
+use programs::{AgentProgram, PROGRAMS, programs_with_usage};
+use scenario::{ProgramScenario, STEPS};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use story::{STEPS, Story};
 
 /// Where the programs are, if somebody wants this.
-fn installed() -> Option<PathBuf> {
+fn install_directory() -> Option<PathBuf> {
     let place = std::env::var_os("TEAMD_TEST_AGENTS").map(PathBuf::from);
     if place.is_none() {
         println!("skipped: it needs the programs; make test-agents brings them");
@@ -29,20 +29,20 @@ fn installed() -> Option<PathBuf> {
 }
 
 /// Those that `TEAMD_TEST_ONLY` names, else all.
-fn chosen() -> impl Iterator<Item = &'static Program> {
+fn selected_programs() -> impl Iterator<Item = &'static AgentProgram> {
     let only = std::env::var("TEAMD_TEST_ONLY").unwrap_or_default();
     let only: Vec<String> = only.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
     PROGRAMS.iter().filter(move |program| only.is_empty() || only.iter().any(|name| name == program.profile))
 }
 
 #[test]
-fn each_program_takes_a_first_prompt_messages_while_idle_and_busy_and_a_shutdown() {
-    let Some(place) = installed() else { return };
-    let rows: Vec<(&Program, usize)> = chosen()
+fn programs_take_prompt_messages_and_shutdown() {
+    let Some(place) = install_directory() else { return };
+    let rows: Vec<(&AgentProgram, usize)> = selected_programs()
         .map(|program| {
             let mut done = 0;
             // What it panicked with is printed already; the others have their turn all the same.
-            catch_unwind(AssertUnwindSafe(|| Story::of(program, &place).run(&mut done))).ok();
+            catch_unwind(AssertUnwindSafe(|| ProgramScenario::new(program, &place).run(&mut done))).ok();
             (program, done)
         })
         .collect();
@@ -58,11 +58,12 @@ fn each_program_takes_a_first_prompt_messages_while_idle_and_busy_and_a_shutdown
 }
 
 #[test]
-fn each_program_leaves_plan_mode_by_the_approval_of_its_plan() {
-    let Some(place) = installed() else { return };
+fn programs_leave_plan_mode_by_approval() {
+    let Some(place) = install_directory() else { return };
     // Copilot's hook does not tell what it said, and its transcript is written down only later.
-    let failed = chosen().filter(|program| program.profile != "copilot").filter(|program| {
-        let done = catch_unwind(AssertUnwindSafe(|| Story::of(program, &place).plans())).is_ok();
+    let failed = selected_programs().filter(|program| program.profile != "copilot").filter(|program| {
+        let done =
+            catch_unwind(AssertUnwindSafe(|| ProgramScenario::new(program, &place).run_plan_mode())).is_ok();
         println!("{:14} {}", program.profile, if done { "plans" } else { "-" });
         !done
     });
@@ -70,10 +71,10 @@ fn each_program_leaves_plan_mode_by_the_approval_of_its_plan() {
 }
 
 #[test]
-fn idle_ones_are_woken() {
-    let Some(place) = installed() else { return };
-    for program in chosen().filter(|program| ["codex", "gemini"].contains(&program.profile)) {
-        let mut times = Story::of(program, &place).wakes(20);
+fn idle_programs_are_woken() {
+    let Some(place) = install_directory() else { return };
+    for program in selected_programs().filter(|program| ["codex", "gemini"].contains(&program.profile)) {
+        let mut times = ProgramScenario::new(program, &place).measure_wakes(20);
         times.sort_by(f64::total_cmp);
         let (median, worst) = (times[times.len() / 2], times[times.len() - 1]);
         println!(
@@ -85,10 +86,10 @@ fn idle_ones_are_woken() {
 }
 
 #[test]
-fn what_they_have_used_up_is_what_the_model_has_told() {
-    let Some(place) = installed() else { return };
-    let failed = tellers()
-        .into_iter()
-        .filter(|program| catch_unwind(AssertUnwindSafe(|| Story::of(program, &place).counts())).is_err());
+fn reported_usage_matches_the_model() {
+    let Some(place) = install_directory() else { return };
+    let failed = programs_with_usage().into_iter().filter(|program| {
+        catch_unwind(AssertUnwindSafe(|| ProgramScenario::new(program, &place).run_usage_check())).is_err()
+    });
     assert_eq!(failed.map(|program| program.profile).collect::<Vec<_>>(), [""; 0]);
 }

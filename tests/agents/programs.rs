@@ -1,11 +1,11 @@
 //! What each program is told before it starts, as its user would: whom to ask for a model, and to keep still.
 
-use crate::codex;
+use crate::codex_config;
 use serde_json::{Value, json};
 
 /// A program under test.
 #[derive(Clone, Copy)]
-pub(crate) struct Program {
+pub(crate) struct AgentProgram {
     /// Its profile's name.
     pub(crate) profile: &'static str,
     /// Its own settings: a path below the home, and what stands in it, for this address of the model and this
@@ -22,17 +22,17 @@ pub(crate) struct Program {
 }
 
 /// Other profiles of these that tell what was used up.
-pub(crate) fn tellers() -> [Program; 3] {
+pub(crate) fn programs_with_usage() -> [AgentProgram; 3] {
     let of = |profile: &str, other| {
         let program = PROGRAMS.into_iter().find(|program| program.profile == profile);
-        Program { profile: other, asks: None, ..program.expect("it is one of them") }
+        AgentProgram { profile: other, asks: None, ..program.expect("it is one of them") }
     };
     [of("codex", "codex-turn"), of("gemini", "gemini-acp"), of("copilot", "copilot-acp")]
 }
 
 /// All of them, the simple ones first.
-pub(crate) const PROGRAMS: [Program; 6] = [
-    Program {
+pub(crate) const PROGRAMS: [AgentProgram; 6] = [
+    AgentProgram {
         profile: "aider",
         settings: |_, _| Vec::new(),
         variables: &[
@@ -47,7 +47,7 @@ pub(crate) const PROGRAMS: [Program; 6] = [
         spawn: &["--model", "openai/mock"],
         acts: false,
     },
-    Program {
+    AgentProgram {
         profile: "opencode",
         settings: |model, _| vec![(".config/opencode/opencode.json", opencode(model).to_string())],
         variables: &[("OPENCODE_DISABLE_AUTOUPDATE", "1"), ("OPENCODE_DISABLE_MODELS_FETCH", "1")],
@@ -55,15 +55,15 @@ pub(crate) const PROGRAMS: [Program; 6] = [
         spawn: &[],
         acts: true,
     },
-    Program {
+    AgentProgram {
         profile: "codex",
-        settings: |model, cwd| vec![(".codex/config.toml", codex::settings(model, cwd))],
+        settings: |model, cwd| vec![(".codex/config.toml", codex_config::config_toml(model, cwd))],
         variables: &[("OPENAI_API_KEY", "dummy")],
         asks: Some(("Hooks need review", &["2", "Enter"])),
         spawn: &["--mode", "bypassPermissions"],
         acts: true,
     },
-    Program {
+    AgentProgram {
         profile: "gemini",
         settings: |_, _| vec![(".gemini/settings.json", gemini().to_string())],
         variables: &[("GEMINI_API_KEY", "dummy"), ("GOOGLE_GEMINI_BASE_URL", "MODEL")],
@@ -71,7 +71,7 @@ pub(crate) const PROGRAMS: [Program; 6] = [
         spawn: &["--mode", "bypassPermissions", "--model", "gemini-2.5-pro"],
         acts: true,
     },
-    Program {
+    AgentProgram {
         profile: "qwen",
         settings: |_, _| vec![(".qwen/settings.json", qwen().to_string())],
         variables: &[("OPENAI_API_KEY", "dummy"), ("OPENAI_BASE_URL", "MODEL/v1"), ("OPENAI_MODEL", "mock")],
@@ -79,7 +79,7 @@ pub(crate) const PROGRAMS: [Program; 6] = [
         spawn: &["--mode", "bypassPermissions"],
         acts: true,
     },
-    Program {
+    AgentProgram {
         profile: "copilot",
         settings: |_, cwd| vec![(".copilot/config.json", json!({"trustedFolders": [cwd]}).to_string())],
         variables: &[

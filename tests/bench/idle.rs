@@ -1,17 +1,17 @@
 //! A large team that does nothing, and what that takes: beside two programs that look again and again.
 
-use crate::{cpu_ticks, megabytes, resident, row, switches, team};
-use harness::{House, pause};
+use crate::{context_switches, cpu_ticks, env_with_team, megabytes, print_row, resident};
+use harness::{TestEnv, sleep};
 use std::process::{Child, Command};
 use std::time::Duration;
 
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// Without panes, all asked for at once.
-fn members(house: &House, count: usize) {
-    let agent = house.agent();
+fn members(house: &TestEnv, count: usize) {
+    let agent = house.scripted_agent_path();
     let spawn = |n: usize| {
-        house.teamctl_running(["spawn", &format!("a{n}"), "--backend", "in-process", "--", &agent, "stay"])
+        house.start_teamctl(["spawn", &format!("a{n}"), "--backend", "in-process", "--", &agent, "stay"])
     };
     let all: Vec<Child> = (0..count).map(spawn).collect();
     for child in all {
@@ -29,40 +29,40 @@ fn inbox(count: usize) -> String {
 }
 
 /// How much it used in the window: percent of a core, switches from one process to another.
-struct Used {
+struct ProcessUsage {
     pid: u32,
     before: (u64, u64),
 }
 
-impl Used {
-    fn of(pid: u32) -> Used {
-        Used { pid, before: (cpu_ticks(pid), switches(pid)) }
+impl ProcessUsage {
+    fn read(pid: u32) -> ProcessUsage {
+        ProcessUsage { pid, before: (cpu_ticks(pid), context_switches(pid)) }
     }
 
-    fn told(&self) -> String {
+    fn to_text(&self) -> String {
         let share = (cpu_ticks(self.pid) - self.before.0) as f64 / WINDOW.as_secs_f64();
-        format!("{share:.2} %, {}", switches(self.pid) - self.before.1)
+        format!("{share:.2} %, {}", context_switches(self.pid) - self.before.1)
     }
 }
 
-pub(crate) fn hundred_beside_a_poller() {
-    let house = team();
+pub(crate) fn measure_idle_hundred() {
+    let house = env_with_team();
     members(&house, 100);
     let text = inbox(100);
-    (0..50).for_each(|n| drop(house.put(&format!("root/teams/bench/inboxes/a{n}.json"), &text)));
-    (0..50).for_each(|n| drop(house.put(&format!("out/copies/a{n}.json"), &text)));
+    (0..50).for_each(|n| drop(house.write_file(&format!("root/teams/bench/inboxes/a{n}.json"), &text)));
+    (0..50).for_each(|n| drop(house.write_file(&format!("out/copies/a{n}.json"), &text)));
     let poller = |milliseconds: &str| {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/bench/poller.js");
         Command::new("node").arg(script).arg(house.path("out/copies")).arg(milliseconds).spawn().unwrap()
     };
     let mut pollers = ["500", "1000"].map(poller);
     // All has been looked at by then, and the pollers have begun.
-    pause(Duration::from_secs(5));
-    let used = [house.daemon(), pollers[0].id(), pollers[1].id()].map(Used::of);
+    sleep(Duration::from_secs(5));
+    let used = [house.daemon_pid(), pollers[0].id(), pollers[1].id()].map(ProcessUsage::read);
     // The one wait that nothing may wake: it is what is measured.
-    pause(WINDOW);
-    let [ours, half, whole] = used.map(|used| used.told());
-    row(
+    sleep(WINDOW);
+    let [ours, half, whole] = used.map(|used| used.to_text());
+    print_row(
         "100 idle agents, 50 inboxes of 100, 60 s: CPU and context switches of teamd; of a poller in Node each 500 ms; each second",
         &format!("{ours}; {half}; {whole}"),
         "0.05 %, the rescan alone",
@@ -71,30 +71,30 @@ pub(crate) fn hundred_beside_a_poller() {
         poller.kill().unwrap();
         poller.wait().unwrap();
     }
-    house.end();
+    house.shut_down();
 }
 
 /// The five were looked through when that is told.
-pub(crate) fn memory_of_two_hundred() {
-    let house = team();
+pub(crate) fn measure_memory_of_two_hundred() {
+    let house = env_with_team();
     members(&house, 200);
     let text = inbox(100_000);
     for n in 0..5 {
-        house.put(&format!("root/teams/bench/inboxes/a{n}.json"), &text);
+        house.write_file(&format!("root/teams/bench/inboxes/a{n}.json"), &text);
     }
     let mut before = u64::MAX;
-    house.until_within(Duration::from_secs(120), "all of it is looked at", || {
-        pause(Duration::from_secs(1));
-        let now = cpu_ticks(house.daemon());
+    house.wait_until_within(Duration::from_secs(120), "all of it is looked at", || {
+        sleep(Duration::from_secs(1));
+        let now = cpu_ticks(house.daemon_pid());
         (std::mem::replace(&mut before, now) == now).then_some(())
     });
-    let joins = harness::Processes::marked(&house.mark()).list();
+    let joins = harness::TaggedProcesses::with_tag(&house.process_tag()).list();
     let joins = joins.iter().filter(|line| line.contains("teamd-pane join"));
     let largest = joins.filter_map(|line| line.split(' ').next()?.parse().ok()).map(resident).max();
-    row(
+    print_row(
         "memory of teamd with 200 agents and five inboxes of 100,000; the largest join",
-        &format!("{:.1} MB; {:.1} MB", megabytes(resident(house.daemon())), megabytes(largest.unwrap())),
+        &format!("{:.1} MB; {:.1} MB", megabytes(resident(house.daemon_pid())), megabytes(largest.unwrap())),
         "30 MB; 3 MB",
     );
-    house.end();
+    house.shut_down();
 }

@@ -8,46 +8,46 @@
     reason = "a measurement that fails must stop, and prints"
 )]
 
-mod connection;
+mod cli_startup;
 mod idle;
-mod mcp;
+mod mcp_calls;
+mod message_throughput;
 mod panes;
-mod processes;
+mod task_latency;
 mod tasks;
+mod tmux_connection;
 mod top;
-mod traffic;
-mod turns;
-mod wake;
+mod wake_latency;
 
-use harness::{House, Recovery, quantile};
+use harness::{RecoveryTimer, TestEnv, quantile};
 use std::process::Child;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A group of rows, and what measures it.
-type Rows = (&'static str, fn());
+type Benchmark = (&'static str, fn());
 
-const ALL: [Rows; 21] = [
-    ("spawn", spawn_beside_a_bare_split),
-    ("thirty", thirty_at_once),
-    ("message", message_to_wake),
-    ("wake", wake::beside_the_bare_ways),
-    ("send", processes::send_beside_a_hello),
-    ("panes", panes::beside_bare_tmux),
-    ("mcp", mcp::round_trips),
-    ("idle", twenty_idle),
-    ("hundred", idle::hundred_beside_a_poller),
-    ("memory", idle::memory_of_two_hundred),
-    ("adoption", adoption),
-    ("in-flight", request_in_flight),
-    ("traffic", traffic::thousand_a_second),
-    ("leftovers", leftovers),
-    ("list", tasks::list_of_five_thousand),
-    ("claims", tasks::two_hundred_claimed_by_sixteen),
-    ("store", tasks::of_the_store),
-    ("unblocked", turns::unblocked),
-    ("headless", turns::fifty_headless_idle),
-    ("diamonds", turns::diamonds),
-    ("top", top::fifty_members),
+const BENCHMARKS: [Benchmark; 21] = [
+    ("spawn", measure_spawn),
+    ("thirty", measure_thirty_spawns),
+    ("message", measure_message_to_wake),
+    ("wake", wake_latency::measure_wake_methods),
+    ("send", cli_startup::measure_cli_startup),
+    ("panes", panes::measure_panes),
+    ("mcp", mcp_calls::measure_calls),
+    ("idle", measure_idle_twenty),
+    ("hundred", idle::measure_idle_hundred),
+    ("memory", idle::measure_memory_of_two_hundred),
+    ("adoption", measure_adoption),
+    ("in-flight", measure_daemon_kill),
+    ("traffic", message_throughput::measure_throughput),
+    ("leftovers", measure_descendant_cleanup),
+    ("list", tasks::measure_list),
+    ("claims", tasks::measure_claims),
+    ("store", tasks::measure_store),
+    ("unblocked", task_latency::measure_unblocking),
+    ("headless", task_latency::measure_headless_idle),
+    ("diamonds", task_latency::measure_task_graph),
+    ("top", top::measure_top),
 ];
 
 /// Those that are named, or all.
@@ -55,11 +55,11 @@ fn main() {
     let named: Vec<String> = std::env::args().skip(1).collect();
     println!("directory {}, {} cores\n", std::env::temp_dir().display(), cores());
     println!("| what | figure | aim |\n| --- | --- | --- |");
-    let wanted = |(name, _): &&Rows| named.is_empty() || named.iter().any(|word| word == name);
-    ALL.iter().filter(wanted).for_each(|(_, measure)| measure());
+    let wanted = |(name, _): &&Benchmark| named.is_empty() || named.iter().any(|word| word == name);
+    BENCHMARKS.iter().filter(wanted).for_each(|(_, measure)| measure());
 }
 
-fn row(what: &str, figure: &str, aim: &str) {
+fn print_row(what: &str, figure: &str, aim: &str) {
     println!("| {what} | {figure} | {aim} |");
 }
 
@@ -67,13 +67,13 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(0, usize::from)
 }
 
-fn team() -> House {
-    let house = House::start();
-    house.teamctl(["create", "bench"]).ok();
+fn env_with_team() -> TestEnv {
+    let house = TestEnv::with_daemon();
+    house.teamctl(["create", "bench"]).expect_success();
     house
 }
 
-fn timed(run: impl FnOnce()) -> Duration {
+fn time_call(run: impl FnOnce()) -> Duration {
     let start = Instant::now();
     run();
     start.elapsed()
@@ -85,14 +85,14 @@ fn median(mut times: Vec<Duration>) -> Duration {
 }
 
 /// In turn, so that a drift of the machine meets both.
-fn spawn_beside_a_bare_split() {
-    let house = team();
-    house.teamctl(["spawn", "first", "--", "sleep", "3600"]).ok();
+fn measure_spawn() {
+    let house = env_with_team();
+    house.teamctl(["spawn", "first", "--", "sleep", "3600"]).expect_success();
     let window =
         house.tmux(["new-window", "-d", "-P", "-F", "#{window_id}", "-t", "user:", "--", "sleep", "3600"]);
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..20 {
-        bare.push(timed(|| {
+        bare.push(time_call(|| {
             drop(house.tmux([
                 "split-window",
                 "-d",
@@ -109,29 +109,35 @@ fn spawn_beside_a_bare_split() {
         let pane =
             house.tmux(["list-panes", "-t", &window, "-F", "#{pane_id}"]).lines().last().unwrap().to_owned();
         house.tmux(["kill-pane", "-t", &pane]);
-        ours.push(timed(|| drop(house.teamctl(["spawn", "next", "--", "sleep", "3600"]).ok())));
-        house.teamctl(["kill", "next"]).ok();
+        ours.push(time_call(|| {
+            drop(house.teamctl(["spawn", "next", "--", "sleep", "3600"]).expect_success())
+        }));
+        house.teamctl(["kill", "next"]).expect_success();
     }
     let (ours, bare) = (median(ours), median(bare));
     let ratio = ours.as_secs_f64() / bare.as_secs_f64();
-    row(
+    print_row(
         "spawn, to the running agent; bare `tmux split-window`; median of 20",
         &format!("{ours:.1?}; {bare:.1?}; {ratio:.2} ×"),
         "3 ×",
     );
-    house.end();
+    house.shut_down();
 }
 
-fn thirty_at_once() {
-    let house = team();
+fn measure_thirty_spawns() {
+    let house = env_with_team();
     let start = Instant::now();
     let running: Vec<Child> =
-        (0..30).map(|n| house.teamctl_running(["spawn", &format!("a{n}"), "--", "sleep", "3600"])).collect();
+        (0..30).map(|n| house.start_teamctl(["spawn", &format!("a{n}"), "--", "sleep", "3600"])).collect();
     let registered =
         running.into_iter().filter_map(|child| child.wait_with_output().ok()).filter(|o| o.status.success());
     let count = registered.count();
-    row("30 agents spawned at once", &format!("{count} registered in {:.0?}", start.elapsed()), "30 in 2 s");
-    house.end();
+    print_row(
+        "30 agents spawned at once",
+        &format!("{count} registered in {:.0?}", start.elapsed()),
+        "30 in 2 s",
+    );
+    house.shut_down();
 }
 
 fn nanoseconds() -> u128 {
@@ -139,20 +145,20 @@ fn nanoseconds() -> u128 {
 }
 
 /// The agent writes down when it had read its inbox; a moment before the return of `send` counts as 0.
-fn message_to_wake() {
-    let house = team();
+fn measure_message_to_wake() {
+    let house = env_with_team();
     let cwd = house.path("").display().to_string();
-    let record = format!("exec '{}' record out/ann <&$TEAMD_WAKE_FD", house.agent());
-    house.teamctl(["spawn", "ann", "--cwd", &cwd, "--", "sh", "-c", &record]).ok();
-    house.until("it is ready", || house.read("out/ann").contains("ready").then_some(()));
+    let record = format!("exec '{}' record out/ann <&$TEAMD_WAKE_FD", house.scripted_agent_path());
+    house.teamctl(["spawn", "ann", "--cwd", &cwd, "--", "sh", "-c", &record]).expect_success();
+    house.wait_until("it is ready", || house.read("out/ann").contains("ready").then_some(()));
     let (mut after, mut whole) = (Vec::new(), Vec::new());
     for n in 0..100 {
         let began = nanoseconds();
-        house.teamctl(["send", "ann", &format!("message {n}")]).ok();
+        house.teamctl(["send", "ann", &format!("message {n}")]).expect_success();
         let returned = nanoseconds();
         let size =
             std::fs::metadata(house.root().join("teams/bench/inboxes/ann.json")).unwrap().len().to_string();
-        let seen = house.until("it was woken", || {
+        let seen = house.wait_until("it was woken", || {
             let text = house.read("out/ann");
             let line = text.lines().find(|line| line.split(' ').nth(1) == Some(&size))?.to_owned();
             line.split(' ').next()?.parse::<u128>().ok()
@@ -160,20 +166,20 @@ fn message_to_wake() {
         after.push(Duration::from_nanos(u64::try_from(seen.saturating_sub(returned)).unwrap()));
         whole.push(Duration::from_nanos(u64::try_from(seen - began).unwrap()));
     }
-    row(
+    print_row(
         "message, until the agent has read it: from the return of `send`; from its start; medians of 100",
         &format!("{:.1?}; {:.1?}", median(after), median(whole)),
         "2 ms from the return",
     );
-    house.end();
+    house.shut_down();
 }
 
-fn twenty() -> House {
-    let house = team();
+fn env_with_twenty() -> TestEnv {
+    let house = env_with_team();
     for n in 0..20 {
-        house.teamctl(["spawn", &format!("a{n}"), "--agent", "worker"]).ok();
+        house.teamctl(["spawn", &format!("a{n}"), "--agent", "worker"]).expect_success();
     }
-    house.until("all idle", || {
+    house.wait_until("all idle", || {
         let status = house.json(["status"]);
         let members = status["teams"][0]["members"].as_array()?.clone();
         (members.iter().filter(|member| member["activity"] == "idle").count() == 20).then_some(())
@@ -182,32 +188,40 @@ fn twenty() -> House {
 }
 
 /// The daemon, and all joins, as one process table shows them.
-fn processes(house: &House) -> (u32, Vec<u32>) {
+fn daemon_and_shims(house: &TestEnv) -> (u32, Vec<u32>) {
     let panes = house.tmux(["list-panes", "-a", "-F", "#{@teamd_name} #{pane_pid}"]);
     let joins = panes
         .lines()
         .filter(|line| !line.starts_with(' '))
         .filter_map(|line| line.split(' ').nth(1)?.parse().ok());
-    (house.daemon(), joins.collect())
+    (house.daemon_pid(), joins.collect())
 }
 
-fn twenty_idle() {
-    let house = twenty();
-    let (teamd, joins) = processes(&house);
+fn measure_idle_twenty() {
+    let house = env_with_twenty();
+    let (teamd, joins) = daemon_and_shims(&house);
     let of_all = |read: fn(u32) -> u64| read(teamd) + joins.iter().map(|pid| read(*pid)).sum::<u64>();
-    let before = (of_all(cpu_ticks), switches(teamd), joins.iter().map(|pid| switches(*pid)).sum::<u64>());
+    let before = (
+        of_all(cpu_ticks),
+        context_switches(teamd),
+        joins.iter().map(|pid| context_switches(*pid)).sum::<u64>(),
+    );
     let window = Duration::from_secs(30);
     // The one wait that nothing may wake: it is what is measured.
-    harness::pause(window);
-    let after = (of_all(cpu_ticks), switches(teamd), joins.iter().map(|pid| switches(*pid)).sum::<u64>());
+    harness::sleep(window);
+    let after = (
+        of_all(cpu_ticks),
+        context_switches(teamd),
+        joins.iter().map(|pid| context_switches(*pid)).sum::<u64>(),
+    );
     let share = (after.0 - before.0) as f64 / 100.0 / window.as_secs_f64() * 100.0;
-    row(
+    print_row(
         "20 idle workers, 30 s: CPU of teamd and all joins; context switches of teamd, of all joins",
         &format!("{share:.2} %; {}, {}", after.1 - before.1, after.2 - before.2),
         "0.1 %; the rescan alone",
     );
     let joins_rss: Vec<u64> = joins.iter().map(|pid| resident(*pid)).collect();
-    row(
+    print_row(
         "memory of teamd with 20 agents; the largest join",
         &format!(
             "{:.1} MB; {:.1} MB",
@@ -216,7 +230,7 @@ fn twenty_idle() {
         ),
         "20 MB; 4 MB",
     );
-    house.end();
+    house.shut_down();
 }
 
 fn megabytes(kilobytes: u64) -> f64 {
@@ -230,89 +244,97 @@ fn cpu_ticks(pid: u32) -> u64 {
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
 
-fn of_status(text: &str, key: &str) -> u64 {
+fn status_field(text: &str, key: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(key));
     line.and_then(|line| line.trim_start_matches(':').split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
 /// Voluntary and involuntary, of all threads.
-fn switches(pid: u32) -> u64 {
+fn context_switches(pid: u32) -> u64 {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let texts = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("status")).ok());
     texts
         .map(|text| {
-            of_status(&text, "voluntary_ctxt_switches") + of_status(&text, "nonvoluntary_ctxt_switches")
+            status_field(&text, "voluntary_ctxt_switches") + status_field(&text, "nonvoluntary_ctxt_switches")
         })
         .sum()
 }
 
 /// Resident, in kB, shared pages of the program file included.
 fn resident(pid: u32) -> u64 {
-    of_status(&std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap(), "VmRSS")
+    status_field(&std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap(), "VmRSS")
 }
 
 /// The agents were alone for up to half a second: by then they try again as seldom as they ever do.
-fn adoption() {
-    let house = twenty();
-    let mut recovery = Recovery::of(&house);
+fn measure_adoption() {
+    let house = env_with_twenty();
+    let mut recovery = RecoveryTimer::new(&house);
     let before = house.tmux(["list-panes", "-a", "-F", "#{@teamd_name} #{pane_pid}"]);
     let mut took: Vec<Duration> =
-        (0..100).map(|n| recovery.round(20, Duration::from_millis(n % 10 * 50))).collect();
+        (0..100).map(|n| recovery.measure(20, Duration::from_millis(n % 10 * 50))).collect();
     let after = house.tmux(["list-panes", "-a", "-F", "#{@teamd_name} #{pane_pid}"]);
     let same = before.lines().filter(|line| !line.starts_with(' ') && after.contains(*line)).count();
     let (half, most) = (quantile(&mut took, 50), quantile(&mut took, 99));
-    row(
+    print_row(
         "kill -9 teamd: from the start of the next until all 20 are adopted; p50, p99 of 100",
         &format!("{half:.0?}, {most:.0?}; {same} the same processes"),
         "20 in 1 s",
     );
-    let last = recovery.end();
-    house.end();
+    let last = recovery.finish();
+    house.shut_down();
     last.unwrap().wait().unwrap();
 }
 
-fn request_in_flight() {
-    let house = team();
-    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
-    let waiting = house.teamctl_running(["shutdown", "ann", "--grace", "1h"]);
-    house.until("it is asked", || (house.member("ann")?["phase"] == "stopping").then_some(()));
-    let daemon = house.daemon();
+fn measure_daemon_kill() {
+    let house = env_with_team();
+    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
+    let waiting = house.start_teamctl(["shutdown", "ann", "--grace", "1h"]);
+    house.wait_until("it is asked", || (house.member("ann")?["phase"] == "stopping").then_some(()));
+    let daemon = house.daemon_pid();
     let mut output = None;
-    let took = timed(|| {
-        house.kill_9(daemon);
+    let took = time_call(|| {
+        house.kill_process(daemon);
         output = waiting.wait_with_output().ok();
     });
     let code = output.and_then(|output| output.status.code());
-    row(
+    print_row(
         "a request in flight when teamd dies",
         &format!("exit {} after {took:.1?}", code.unwrap_or(-1)),
         "exit 69 at once",
     );
     house.start_daemon();
-    house.end();
+    house.shut_down();
 }
 
-fn leftovers() {
-    let house = team();
+fn measure_descendant_cleanup() {
+    let house = env_with_team();
     for n in 0..5 {
-        house.teamctl(["spawn", &format!("a{n}"), "--", &house.agent(), "children"]).ok();
+        house
+            .teamctl(["spawn", &format!("a{n}"), "--", &house.scripted_agent_path(), "children"])
+            .expect_success();
     }
     for n in 0..5 {
         let name = format!("a{n}");
-        house.until("its children run", || {
-            house.teamctl(["capture", &name]).ok().contains("children are out").then_some(())
+        house.wait_until("its children run", || {
+            house.teamctl(["capture", &name]).expect_success().contains("children are out").then_some(())
         });
     }
-    let before = sleepers(&house);
-    let took = timed(|| drop(house.teamctl(["shutdown", "--all", "--grace", "100ms", "--force"]).ok()));
-    row(
+    let before = count_sleepers(&house);
+    let took = time_call(|| {
+        drop(house.teamctl(["shutdown", "--all", "--grace", "100ms", "--force"]).expect_success())
+    });
+    print_row(
         "processes left after `shutdown --all` of 5 agents whose children ignore HUP and TERM, nohup, setsid, fork twice",
-        &format!("{} of {before}, after {took:.1?}", sleepers(&house)),
+        &format!("{} of {before}, after {took:.1?}", count_sleepers(&house)),
         "0",
     );
-    house.end();
+    house.shut_down();
 }
 
-fn sleepers(house: &House) -> usize {
-    harness::Processes::marked(&house.mark()).list().iter().filter(|line| line.contains("sleep 3600")).count()
+fn count_sleepers(house: &TestEnv) -> usize {
+    harness::TaggedProcesses::with_tag(&house.process_tag())
+        .list()
+        .iter()
+        .filter(|line| line.contains("sleep 3600"))
+        .count()
 }

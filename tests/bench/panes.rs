@@ -1,9 +1,9 @@
 //! Panes made, asked for and ended: by a process for each, beside a process of tmux for each; and by one program over the
 //! daemon's socket, beside the same commands of tmux on one control connection.
 
-use crate::connection::Connection;
-use crate::{row, team, timed};
-use harness::{House, programs};
+use crate::tmux_connection::TmuxConnection;
+use crate::{env_with_team, print_row, time_call};
+use harness::{TestEnv, programs};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -11,105 +11,115 @@ use std::process::Child;
 use std::time::Duration;
 
 /// What one way took to make so many, to ask for them, and to end them.
-type Took = [Duration; 3];
-type Way = fn(usize) -> Took;
+type StepTimes = [Duration; 3];
+type Measure = fn(usize) -> StepTimes;
 
-const WHAT: [&str; 3] = ["spawn", "status", "kill"];
+const STEPS: [&str; 3] = ["spawn", "status", "kill"];
 
-pub(crate) fn beside_bare_tmux() {
+pub(crate) fn measure_panes() {
     for count in [1, 10, 50, 200] {
-        beside(
+        print_ratio(
             count,
             "a process of teamctl each; of tmux each",
             "-",
-            [by_processes_of_ours, by_processes_of_tmux],
+            [measure_teamctl_processes, measure_tmux_processes],
         );
         let what = "one program over the socket; the same on a control connection, until join has begun";
-        beside(count, what, "1.3 ×", [over_the_socket, on_a_connection]);
-        spawn_beside_agents(count);
+        print_ratio(count, what, "1.3 ×", [measure_control_socket, measure_connection]);
+        measure_spawn_beside_agents(count);
     }
 }
 
 /// Whoever spawns is answered once the agent runs; so are those who have waited here.
-fn spawn_beside_agents(count: usize) {
-    let pairs: Vec<[Duration; 2]> =
-        (0..rounds(count)).map(|_| [over_the_socket(count)[0], agents_on_a_connection(count)]).collect();
-    let [ours, theirs] = [0, 1].map(|way| middle(pairs.iter().map(|pair| pair[way]).collect()));
-    let ratio = middle(pairs.iter().map(|[o, t]| o.as_secs_f64() / t.as_secs_f64()).collect());
+fn measure_spawn_beside_agents(count: usize) {
+    let pairs: Vec<[Duration; 2]> = (0..scaled_rounds(count))
+        .map(|_| [measure_control_socket(count)[0], measure_agents_on_connection(count)])
+        .collect();
+    let [ours, theirs] = [0, 1].map(|way| median(pairs.iter().map(|pair| pair[way]).collect()));
+    let ratio = median(pairs.iter().map(|[o, t]| o.as_secs_f64() / t.as_secs_f64()).collect());
     let what = "one program over the socket; the same on a control connection, until the agent of each runs";
-    row(&format!("spawn of {count}: {what}"), &format!("{ours:.1?}; {theirs:.1?}; {ratio:.2} ×"), "1.3 ×");
+    print_row(
+        &format!("spawn of {count}: {what}"),
+        &format!("{ours:.1?}; {theirs:.1?}; {ratio:.2} ×"),
+        "1.3 ×",
+    );
 }
 
 /// More of what is quick.
-fn rounds(count: usize) -> usize {
+fn scaled_rounds(count: usize) -> usize {
     if count > 50 { 3 } else { 5 }
 }
 
 /// Medians of pairs.
-fn beside(count: usize, ways: &str, aim: &str, [ours, theirs]: [Way; 2]) {
-    let pairs: Vec<[Took; 2]> = (0..rounds(count)).map(|_| [ours(count), theirs(count)]).collect();
-    for (at, what) in WHAT.into_iter().enumerate() {
-        let [ours, theirs] = [0, 1].map(|way| middle(pairs.iter().map(|pair| pair[way][at]).collect()));
-        let ratio = middle(pairs.iter().map(|[o, t]| o[at].as_secs_f64() / t[at].as_secs_f64()).collect());
-        row(&format!("{what} of {count}: {ways}"), &format!("{ours:.1?}; {theirs:.1?}; {ratio:.2} ×"), aim);
+fn print_ratio(count: usize, ways: &str, aim: &str, [ours, theirs]: [Measure; 2]) {
+    let pairs: Vec<[StepTimes; 2]> =
+        (0..scaled_rounds(count)).map(|_| [ours(count), theirs(count)]).collect();
+    for (at, what) in STEPS.into_iter().enumerate() {
+        let [ours, theirs] = [0, 1].map(|way| median(pairs.iter().map(|pair| pair[way][at]).collect()));
+        let ratio = median(pairs.iter().map(|[o, t]| o[at].as_secs_f64() / t[at].as_secs_f64()).collect());
+        print_row(
+            &format!("{what} of {count}: {ways}"),
+            &format!("{ours:.1?}; {theirs:.1?}; {ratio:.2} ×"),
+            aim,
+        );
     }
 }
 
-fn middle<T: PartialOrd + Copy>(mut of: Vec<T>) -> T {
+fn median<T: PartialOrd + Copy>(mut of: Vec<T>) -> T {
     of.sort_by(|one, other| one.partial_cmp(other).expect("times can be compared"));
     of[of.len() / 2]
 }
 
 /// All at once, as a lead does who starts a team.
-fn by_processes_of_ours(count: usize) -> Took {
-    let house = team();
-    let spawn = timed(|| {
+fn measure_teamctl_processes(count: usize) -> StepTimes {
+    let house = env_with_team();
+    let spawn = time_call(|| {
         let all: Vec<Child> = (0..count)
-            .map(|n| house.teamctl_running(["spawn", &format!("a{n}"), "--", "sleep", "3600"]))
+            .map(|n| house.start_teamctl(["spawn", &format!("a{n}"), "--", "sleep", "3600"]))
             .collect();
         for child in all {
             let ran = child.wait_with_output().unwrap();
             assert!(ran.status.success(), "{ran:?}");
         }
     });
-    let status = timed(|| drop(house.teamctl(["status"]).ok()));
+    let status = time_call(|| drop(house.teamctl(["status"]).expect_success()));
     let names: Vec<String> = (0..count).map(|n| format!("a{n}")).collect();
     let words: Vec<&str> = ["kill"].into_iter().chain(names.iter().map(String::as_str)).collect();
-    let kill = timed(|| drop(house.teamctl_with(&words, &[]).ok()));
-    house.end();
+    let kill = time_call(|| drop(house.teamctl_with(&words, &[]).expect_success()));
+    house.shut_down();
     [spawn, status, kill]
 }
 
-fn by_processes_of_tmux(count: usize) -> Took {
-    let house = House::empty();
+fn measure_tmux_processes(count: usize) -> StepTimes {
+    let house = TestEnv::new();
     let make = ["new-window", "-d", "-P", "-F", "#{pane_id}", "--", "sleep", "3600"];
     let mut panes = Vec::new();
-    let spawn = timed(|| panes = (0..count).map(|_| house.tmux(make)).collect());
-    let status = timed(|| drop(house.tmux(["list-panes", "-a", "-F", "#{pane_id} #{pane_pid}"])));
-    let kill = timed(|| panes.iter().for_each(|pane| drop(house.tmux(["kill-pane", "-t", pane]))));
-    house.end();
+    let spawn = time_call(|| panes = (0..count).map(|_| house.tmux(make)).collect());
+    let status = time_call(|| drop(house.tmux(["list-panes", "-a", "-F", "#{pane_id} #{pane_pid}"])));
+    let kill = time_call(|| panes.iter().for_each(|pane| drop(house.tmux(["kill-pane", "-t", pane]))));
+    house.shut_down();
     [spawn, status, kill]
 }
 
 /// A connection for each question, and all of a kind at once.
-fn over_the_socket(count: usize) -> Took {
-    let house = team();
+fn measure_control_socket(count: usize) -> StepTimes {
+    let house = env_with_team();
     let spawn = |n: usize| {
         json!({"spawn": {"team": "bench", "name": format!("a{n}"), "unique": false, "argv": ["sleep", "3600"],
             "cwd": "/", "env": {"PATH": "/usr/bin:/bin"}, "prompt": "", "feed": "pull"}})
     };
     let orders: Vec<Value> = (0..count).map(spawn).collect();
-    let spawn = timed(|| asked(&house, &orders));
-    let status = timed(|| asked(&house, &[json!("status")]));
+    let spawn = time_call(|| call_daemon(&house, &orders));
+    let status = time_call(|| call_daemon(&house, &[json!("status")]));
     // Its windows are laid out behind the last spawn, and that is none of what a kill takes.
-    asked(&house, &[json!({"capture": {"team": "bench", "name": "a0", "lines": null}})]);
+    call_daemon(&house, &[json!({"capture": {"team": "bench", "name": "a0", "lines": null}})]);
     let names: Vec<String> = (0..count).map(|n| format!("a{n}")).collect();
-    let kill = timed(|| asked(&house, &[json!({"kill": {"team": "bench", "names": names}})]));
-    house.end();
+    let kill = time_call(|| call_daemon(&house, &[json!({"kill": {"team": "bench", "names": names}})]));
+    house.shut_down();
     [spawn, status, kill]
 }
 
-fn asked(house: &House, requests: &[Value]) {
+fn call_daemon(house: &TestEnv, requests: &[Value]) {
     let place = std::fs::read_dir(house.path("run/teamd")).unwrap().flatten().next().unwrap().path();
     let asking: Vec<UnixStream> = requests
         .iter()
@@ -127,26 +137,28 @@ fn asked(house: &House, requests: &[Value]) {
 }
 
 /// It waits for join to speak up, and so does this.
-fn on_a_connection(count: usize) -> Took {
-    let (house, mut connection) = connected();
+fn measure_connection(count: usize) -> StepTimes {
+    let (house, mut connection) = env_with_connection();
     let listener = UnixListener::bind(house.path("socket")).unwrap();
     let (mut panes, mut joins): (Vec<String>, Vec<UnixStream>) = Default::default();
-    let spawn = timed(|| {
-        panes = panes_with_joins(&house, &mut connection, count);
+    let spawn = time_call(|| {
+        panes = create_panes_with_shims(&house, &mut connection, count);
         // None is hung up on, or it would come again.
         joins.extend((0..count).map(|_| listener.accept().unwrap().0));
     });
-    let status = timed(|| drop(connection.ask(&["list-panes -a -F '#{pane_id} #{pane_pid}'".to_owned()])));
-    let kill = timed(|| drop(connection.ask(&kills(&panes))));
+    let status = time_call(|| {
+        drop(connection.run_commands(&["list-panes -a -F '#{pane_id} #{pane_pid}'".to_owned()]))
+    });
+    let kill = time_call(|| drop(connection.run_commands(&kill_commands(&panes))));
     drop(joins);
-    connection.end();
-    house.end();
+    connection.close();
+    house.shut_down();
     [spawn, status, kill]
 }
 
 /// The same with an agent in each: join is told at once to start it, and says that it runs.
-fn agents_on_a_connection(count: usize) -> Duration {
-    let (house, mut connection) = connected();
+fn measure_agents_on_connection(count: usize) -> Duration {
+    let (house, mut connection) = env_with_connection();
     let listener = UnixListener::bind(house.path("socket")).unwrap();
     let agent = json!({"argv": ["sleep", "3600"], "cwd": "/", "env": {"PATH": "/usr/bin:/bin"}, "state": house.path("")});
     let go = format!("{}\n", json!({"go": agent}));
@@ -157,26 +169,26 @@ fn agents_on_a_connection(count: usize) -> Duration {
             BufReader::new(join)
         };
         let mut joins: Vec<_> = (0..count).map(begun).collect();
-        joins.iter_mut().for_each(|join| hear(join, "started"));
+        joins.iter_mut().for_each(|join| receive_line(join, "started"));
         joins
     });
     let (mut panes, mut running) = (Vec::new(), Vec::new());
-    let spawn = timed(|| {
-        panes = panes_with_joins(&house, &mut connection, count);
+    let spawn = time_call(|| {
+        panes = create_panes_with_shims(&house, &mut connection, count);
         running = joins.join().unwrap();
     });
-    connection.ask(&kills(&panes));
+    connection.run_commands(&kill_commands(&panes));
     for join in &mut running {
-        hear(join, "ended");
+        receive_line(join, "ended");
         // It does not wait for long.
         join.get_mut().write_all(b"\"noted\"\n").ok();
     }
-    connection.end();
-    house.end();
+    connection.close();
+    house.shut_down();
     spawn
 }
 
-fn hear(join: &mut BufReader<UnixStream>, word: &str) {
+fn receive_line(join: &mut BufReader<UnixStream>, word: &str) {
     let mut said = String::new();
     while !said.contains(word) {
         said.clear();
@@ -184,46 +196,48 @@ fn hear(join: &mut BufReader<UnixStream>, word: &str) {
     }
 }
 
-fn kills(panes: &[String]) -> Vec<String> {
+fn kill_commands(panes: &[String]) -> Vec<String> {
     panes.iter().map(|pane| format!("kill-pane -t {pane}")).collect()
 }
 
-fn connected() -> (House, Connection) {
-    let house = House::empty();
-    let connection = Connection::open(&house);
+fn env_with_connection() -> (TestEnv, TmuxConnection) {
+    let house = TestEnv::new();
+    let connection = TmuxConnection::open(&house);
     (house, connection)
 }
 
 /// What the daemon says to tmux for an agent, without the questions that it asks before: a pane with join in it, in a window for
 /// nine, whose it is, what its border says, and a recorder for what it prints.
-fn panes_with_joins(house: &House, connection: &mut Connection, count: usize) -> Vec<String> {
+fn create_panes_with_shims(house: &TestEnv, connection: &mut TmuxConnection, count: usize) -> Vec<String> {
     let (socket, log, pane) = (house.path("socket"), house.path("log"), programs().join("teamd-pane"));
     let mut window = String::new();
     let one = |n| {
         let join = format!("{} join bench-{n} --socket {}", pane.display(), socket.display());
         let join = format!("-d -P -F '#{{pane_id}} #{{window_id}}' -c / -- {join}");
-        let window_is_new = n % IN_A_WINDOW == 0;
+        let window_is_new = n % PANES_PER_WINDOW == 0;
         let made = match window_is_new {
-            true => connection.ask(&[format!("new-window -a -n bench -t '{{end}}' {join}")]).remove(0),
+            true => {
+                connection.run_commands(&[format!("new-window -a -n bench -t '{{end}}' {join}")]).remove(0)
+            }
             false => split(connection, &window, &join),
         };
         let (made, its_window) = made.split_once(' ').unwrap();
         its_window.clone_into(&mut window);
-        let options = OF_A_WINDOW.map(|option| format!("set-option -w -t {window} {option}"));
-        let marks = MARKS.map(|mark| format!("set-option -p -t {made} {mark} bench-{n}"));
+        let options = WINDOW_COMMANDS.map(|option| format!("set-option -w -t {window} {option}"));
+        let marks = TAG_COMMANDS.map(|mark| format!("set-option -p -t {made} {mark} bench-{n}"));
         let record = format!("exec {} record {}-{n}", pane.display(), log.display());
         let record =
             [format!("set-option -p -t {made} remain-on-exit on"), format!("pipe-pane -t {made} '{record}'")];
-        connection.ask(&[if window_is_new { &options[..] } else { &[] }, &marks, &record].concat());
+        connection.run_commands(&[if window_is_new { &options[..] } else { &[] }, &marks, &record].concat());
         made.to_owned()
     };
     (0..count).map(one).collect()
 }
 
 /// As the daemon fills a terminal of 200 by 50.
-const IN_A_WINDOW: usize = 9;
+const PANES_PER_WINDOW: usize = 9;
 
-const OF_A_WINDOW: [&str; 7] = [
+const WINDOW_COMMANDS: [&str; 7] = [
     "pane-border-status top",
     "pane-border-format '#{?#{@teamd}, #[fg=#{@teamd_color}]#{@teamd_name} #{@teamd_state} #{@teamd_task},#{pane_index}}'",
     "remain-on-exit off",
@@ -233,13 +247,13 @@ const OF_A_WINDOW: [&str; 7] = [
     "@teamd_window 1",
 ];
 
-const MARKS: [&str; 6] =
+const TAG_COMMANDS: [&str; 6] =
     ["@teamd", "@teamd_pid", "@teamd_name", "@teamd_color", "@teamd_state", "@teamd_task"];
 
 /// Where there is no space the panes are laid out before.
-fn split(connection: &mut Connection, window: &str, join: &str) -> String {
+fn split(connection: &mut TmuxConnection, window: &str, join: &str) -> String {
     let split = format!("split-window -t {window} {join}");
-    connection
-        .try_one(&split)
-        .unwrap_or_else(|_| connection.ask(&[format!("select-layout -t {window} tiled"), split]).remove(1))
+    connection.run_command(&split).unwrap_or_else(|_| {
+        connection.run_commands(&[format!("select-layout -t {window} tiled"), split]).remove(1)
+    })
 }

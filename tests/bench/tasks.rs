@@ -1,18 +1,18 @@
 //! The task list: looked at, fought over, and what its steps take inside one process.
 
-use crate::{median, row, team, timed};
-use harness::House;
+use crate::{env_with_team, median, print_row, time_call};
+use harness::TestEnv;
 use std::fs::File;
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
 
 /// Puts `count` pending tasks into the list, each waiting for the one before where `chained` says so.
-fn fill(house: &House, count: usize, chained: Chained) {
+fn create_tasks(house: &TestEnv, count: usize, chained: TaskShape) {
     for id in 1..=count {
         let link = |there: bool, id: usize| if there { format!("\"{id}\"") } else { String::new() };
         let (blocks, blocked_by) = match chained {
-            Chained::Yes => (link(id < count, id + 1), link(id > 1, id - 1)),
-            Chained::No => Default::default(),
+            TaskShape::Chain => (link(id < count, id + 1), link(id > 1, id - 1)),
+            TaskShape::Independent => Default::default(),
         };
         let text = format!(
             "{{\n  \"id\": \"{id}\",\n  \"subject\": \"work on part {id} of the whole\",\n  \
@@ -25,28 +25,33 @@ fn fill(house: &House, count: usize, chained: Chained) {
 }
 
 #[derive(Clone, Copy)]
-enum Chained {
-    Yes,
-    No,
+enum TaskShape {
+    Chain,
+    Independent,
 }
 
 /// The whole process, its output into a pipe.
-pub(crate) fn list_of_five_thousand() {
-    let house = team();
-    fill(&house, 5000, Chained::Yes);
-    let list = || timed(|| assert_eq!(house.teamctl(["task", "list"]).ok().lines().count(), 5001));
+pub(crate) fn measure_list() {
+    let house = env_with_team();
+    create_tasks(&house, 5000, TaskShape::Chain);
+    let list =
+        || time_call(|| assert_eq!(house.teamctl(["task", "list"]).expect_success().lines().count(), 5001));
     let took = median((0..20).map(|_| list()).collect());
-    row("`task list` of 5,000 in a chain, whole process, median of 20", &format!("{took:.1?}"), "50 ms");
-    house.end();
+    print_row(
+        "`task list` of 5,000 in a chain, whole process, median of 20",
+        &format!("{took:.1?}"),
+        "50 ms",
+    );
+    house.shut_down();
 }
 
 /// Each claim is a process of its own, started by one of sixteen loops.
-pub(crate) fn two_hundred_claimed_by_sixteen() {
-    let house = team();
-    fill(&house, 200, Chained::No);
+pub(crate) fn measure_claims() {
+    let house = env_with_team();
+    create_tasks(&house, 200, TaskShape::Independent);
     let script = "while teamctl --json task claim; do :; done";
     let mut claimed: Vec<String> = Vec::new();
-    let took = timed(|| {
+    let took = time_call(|| {
         let start = || {
             let mut command = house.command("sh");
             command.args(["-c", script]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
@@ -62,16 +67,16 @@ pub(crate) fn two_hundred_claimed_by_sixteen() {
     let count = claimed.len();
     claimed.sort();
     claimed.dedup();
-    row(
+    print_row(
         "200 tasks claimed by 16 processes at once, each claim a process of its own",
         &format!("{count} claims of {} tasks in {took:.0?}", claimed.len()),
         "200 of 200",
     );
-    house.end();
+    house.shut_down();
 }
 
 /// The rows that need the store itself, which this package must not know.
-pub(crate) fn of_the_store() {
+pub(crate) fn measure_store() {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["run", "--quiet", "--release", "-p", "teamd-store", "--example", "figures"]);
     let ran = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap();

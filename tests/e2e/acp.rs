@@ -1,73 +1,75 @@
 //! Agents that speak the Agent Client Protocol, against a scripted one that is written over plain lines of JSON.
 
-mod lives;
 mod modes;
-mod questions;
-mod work;
+mod permissions;
+mod start_and_respawn;
+mod turns;
 
-use harness::House;
+use harness::TestEnv;
 use serde_json::{Value, json};
 
 pub(crate) const BACKENDS: [&str; 2] = ["tmux", "in-process"];
 
 /// A house with a team and a profile `scripted`, whose program is begun with these words.
-pub(crate) fn house(words: &[&str]) -> House {
-    let mut house = House::empty();
+pub(crate) fn env_with_acp_profile(words: &[&str]) -> TestEnv {
+    let mut house = TestEnv::new();
     let heard = house.path("out/heard").display().to_string();
     house.variables.push(("ACP_HEARD".to_owned(), heard));
     house.start_daemon();
-    house.teamctl(["create", "survey"]).ok();
+    house.teamctl(["create", "survey"]).expect_success();
     let profile = format!(
         "feed = \"acp\"\nprogram = \"{}\"\nargs = {}\ninstructions = \"none\"\n[modes]\ndefault = []\nplan = []\n\
          acceptEdits = []\n[session_modes]\nplan = \"read\"\nacceptEdits = \"code\"\ndefault = \"ask\"\n",
         harness::programs().join("acp-agent").display(),
         json!(words)
     );
-    house.put("home/.config/teamd/agents/scripted.toml", profile);
+    house.write_file("home/.config/teamd/agents/scripted.toml", profile);
     house
 }
 
-pub(crate) fn spawn(house: &House, more: &[&str]) {
+pub(crate) fn spawn(house: &TestEnv, more: &[&str]) {
     let ran = house.teamctl_with(&[&["spawn", "ann", "--agent", "scripted"], more].concat(), &[]);
-    assert_eq!(ran.code, 0, "{ran:#?}\n{}", house.portrait());
+    assert_eq!(ran.code, 0, "{ran:#?}\n{}", house.dump_state());
 }
 
-pub(crate) fn send(house: &House, text: &str) {
-    house.teamctl(["send", "ann", text, "--summary", "to do"]).ok();
+pub(crate) fn send(house: &TestEnv, text: &str) {
+    house.teamctl(["send", "ann", text, "--summary", "to do"]).expect_success();
 }
 
-fn log(house: &House) -> String {
+fn read_log(house: &TestEnv) -> String {
     house.teamctl(["logs", "ann"]).stdout
 }
 
-pub(crate) fn shows(house: &House, text: &str) {
-    house.until(&format!("ann shows {text}"), || log(house).contains(text).then_some(()));
+pub(crate) fn wait_for_output(house: &TestEnv, text: &str) {
+    house.wait_until(&format!("ann shows {text}"), || read_log(house).contains(text).then_some(()));
 }
 
 /// The messages of this method that the agent has heard.
-pub(crate) fn heard(house: &House, method: &str) -> Vec<Value> {
+pub(crate) fn received_calls(house: &TestEnv, method: &str) -> Vec<Value> {
     let all = house.read("out/heard");
     let messages = all.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     messages.filter(|message| message["method"] == method).collect()
 }
 
 /// The payloads of this type that ann sent to the lead.
-pub(crate) fn said(house: &House, kind: &str) -> Vec<Value> {
-    house.told("ann", kind)
+pub(crate) fn payloads_to_lead(house: &TestEnv, kind: &str) -> Vec<Value> {
+    house.payloads_to_lead("ann", kind)
 }
 
 /// The notification of the turn with that number, from 1.
-pub(crate) fn turn(house: &House, number: usize) -> Value {
-    house.until(&format!("turn {number} ends"), || said(house, "idle_notification").get(number - 1).cloned())
+pub(crate) fn turn_notification(house: &TestEnv, number: usize) -> Value {
+    house.wait_until(&format!("turn {number} ends"), || {
+        payloads_to_lead(house, "idle_notification").get(number - 1).cloned()
+    })
 }
 
-pub(crate) fn ends(house: House) {
+pub(crate) fn shut_down_member(house: TestEnv) {
     let ended = house.json(["shutdown", "ann"]);
     assert_eq!(ended["ended"][0]["how"], "approved", "{ended:#}");
-    house.end();
+    house.shut_down();
 }
 
 /// Its question, once the lead has it.
-pub(crate) fn question(house: &House, number: usize) -> Value {
-    house.until("it asks", || said(house, "permission_request").get(number - 1).cloned())
+pub(crate) fn permission_request(house: &TestEnv, number: usize) -> Value {
+    house.wait_until("it asks", || payloads_to_lead(house, "permission_request").get(number - 1).cloned())
 }

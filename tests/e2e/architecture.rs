@@ -4,7 +4,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 use std::collections::BTreeSet;
 
 /// Who may import whom, beyond the libraries of others.
-const ARROWS: [(&str, &[&str]); 14] = [
+const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 14] = [
     ("acp", &["protocol"]),
     ("failpoint", &[]),
     ("protocol", &[]),
@@ -22,7 +22,7 @@ const ARROWS: [(&str, &[&str]); 14] = [
 ];
 
 /// Libraries that stay out of a room.
-const STRANGERS: [(&str, &[&str]); 6] = [
+const FORBIDDEN_LIBRARIES: [(&str, &[&str]); 6] = [
     ("protocol", &["nix", "rustix", "tokio", "notify", "tempfile"]),
     ("store", &["tokio", "notify", "tmux_interface"]),
     ("tmux", &["tokio", "notify"]),
@@ -38,37 +38,38 @@ fn packages() -> Vec<Package> {
 }
 
 /// The directory's name: that of the library, whatever its package is called on crates.io.
-fn room(package: &Package) -> String {
+fn crate_name(package: &Package) -> String {
     let directory = package.manifest_path.parent().expect("a manifest lies in a directory");
     directory.file_name().expect("it has a name").to_owned()
 }
 
 /// As they are called here.
-fn needs(package: &Package) -> Vec<String> {
+fn dependencies(package: &Package) -> Vec<String> {
     let normal = package.dependencies.iter().filter(|needed| needed.kind == DependencyKind::Normal);
     normal.map(|needed| needed.rename.clone().unwrap_or_else(|| needed.name.clone())).collect()
 }
 
 #[test]
-fn every_arrow_is_one_of_the_house() {
+fn crate_dependencies_are_allowed() {
     let packages = packages();
-    let rooms: Vec<String> = packages.iter().map(room).collect();
-    assert_eq!(rooms.len(), ARROWS.len(), "{rooms:?}: name the new room's arrows");
+    let rooms: Vec<String> = packages.iter().map(crate_name).collect();
+    assert_eq!(rooms.len(), ALLOWED_DEPENDENCIES.len(), "{rooms:?}: name the new room's arrows");
     for package in &packages {
-        let name = room(package);
-        let (_, allowed) = ARROWS.iter().find(|(room, _)| *room == name).expect("it is one of the list");
-        for needed in needs(package).iter().filter(|needed| rooms.contains(needed)) {
+        let name = crate_name(package);
+        let (_, allowed) =
+            ALLOWED_DEPENDENCIES.iter().find(|(room, _)| *room == name).expect("it is one of the list");
+        for needed in dependencies(package).iter().filter(|needed| rooms.contains(needed)) {
             assert!(allowed.contains(&needed.as_str()), "{name} → {needed} is no arrow of the house");
         }
     }
 }
 
 #[test]
-fn no_room_lets_in_a_library_that_it_must_not_know() {
+fn crates_do_not_use_forbidden_libraries() {
     for package in packages() {
-        let name = room(&package);
-        let strangers = STRANGERS.iter().find(|(room, _)| *room == name);
-        for needed in needs(&package) {
+        let name = crate_name(&package);
+        let strangers = FORBIDDEN_LIBRARIES.iter().find(|(room, _)| *room == name);
+        for needed in dependencies(&package) {
             assert!(
                 !strangers.is_some_and(|(_, strangers)| strangers.contains(&needed.as_str())),
                 "{name} must not know {needed}"
@@ -76,9 +77,10 @@ fn no_room_lets_in_a_library_that_it_must_not_know() {
         }
     }
     let importers = |library: &str| -> Vec<String> {
-        let all =
-            packages().into_iter().filter(|package| needs(package).iter().any(|needed| needed == library));
-        all.map(|package| room(&package)).collect()
+        let all = packages()
+            .into_iter()
+            .filter(|package| dependencies(package).iter().any(|needed| needed == library));
+        all.map(|package| crate_name(&package)).collect()
     };
     assert_eq!(importers("tmux_interface"), ["tmux"]);
     assert_eq!(importers("rmcp"), ["mcp"]);
@@ -89,11 +91,11 @@ fn no_room_lets_in_a_library_that_it_must_not_know() {
 
 /// The text of every source file of the programs and their libraries.
 fn sources() -> Vec<(String, String)> {
-    below(concat!(env!("CARGO_MANIFEST_DIR"), "/../crates"))
+    sources_below(concat!(env!("CARGO_MANIFEST_DIR"), "/../crates"))
 }
 
 /// Every source file in a directory, by its path from there.
-fn below(top: &str) -> Vec<(String, String)> {
+fn sources_below(top: &str) -> Vec<(String, String)> {
     let (mut found, mut left) = (Vec::new(), vec![std::path::PathBuf::from(top)]);
     while let Some(directory) = left.pop() {
         for entry in std::fs::read_dir(directory).unwrap() {
@@ -111,9 +113,9 @@ fn below(top: &str) -> Vec<(String, String)> {
 
 /// A sentence of a test's name, with the modules ahead of it that the page gives.
 #[test]
-fn every_test_that_a_page_of_invariants_names_is_there() {
+fn tests_named_in_docs_exist() {
     let [stories, trials] =
-        ["e2e", "trials"].map(|tests| below(&format!("{}/{tests}", env!("CARGO_MANIFEST_DIR"))));
+        ["e2e", "trials"].map(|tests| sources_below(&format!("{}/{tests}", env!("CARGO_MANIFEST_DIR"))));
     let all: Vec<(String, String)> = sources().into_iter().chain(stories).chain(trials).collect();
     let pages = ["ARCHITECTURE", "incidents", "hazards"].map(|page| {
         std::fs::read_to_string(format!("{}/../docs/{page}.md", env!("CARGO_MANIFEST_DIR"))).unwrap()
@@ -134,7 +136,7 @@ fn every_test_that_a_page_of_invariants_names_is_there() {
 
 /// A release never looks whether it is to crash.
 #[test]
-fn crash_points_are_of_debug_builds_alone() {
+fn failpoints_exist_only_in_debug_builds() {
     let sources = sources();
     let asking: Vec<&str> = sources
         .iter()
@@ -147,7 +149,7 @@ fn crash_points_are_of_debug_builds_alone() {
 }
 
 #[test]
-fn unsafe_stands_in_two_modules_with_a_reason_for_each() {
+fn unsafe_code_is_limited_to_two_modules_and_explained() {
     let unsafe_ones =
         sources().into_iter().filter(|(_, text)| text.contains("unsafe {") || text.contains("unsafe_code)"));
     let unsafe_ones: Vec<(String, String)> = unsafe_ones.collect();
@@ -159,7 +161,7 @@ fn unsafe_stands_in_two_modules_with_a_reason_for_each() {
 }
 
 /// The same without tests.
-pub(crate) fn product() -> Vec<(String, String)> {
+pub(crate) fn non_test_sources() -> Vec<(String, String)> {
     let sources = sources().into_iter().filter(|(name, _)| !name.contains("tests"));
     sources
         .map(|(name, text)| (name, text.split("#[cfg(test)]\nmod tests {").next().unwrap().to_owned()))
@@ -167,34 +169,39 @@ pub(crate) fn product() -> Vec<(String, String)> {
 }
 
 /// Files that name one of these tmux commands, or the library's type for it.
-fn naming(commands: &[&str]) -> Vec<String> {
-    let names = |text: &str| commands.iter().any(|word| text.contains(word) || text.contains(&camel(word)));
+fn files_using_commands(commands: &[&str]) -> Vec<String> {
+    let names =
+        |text: &str| commands.iter().any(|word| text.contains(word) || text.contains(&camel_case(word)));
     let naming: BTreeSet<String> =
-        product().into_iter().filter(|(_, text)| names(text)).map(|(name, _)| name).collect();
+        non_test_sources().into_iter().filter(|(_, text)| names(text)).map(|(name, _)| name).collect();
     naming.into_iter().collect()
 }
 
 /// `kill-pane`: `KillPane`.
-fn camel(word: &str) -> String {
+fn camel_case(word: &str) -> String {
     word.split('-').map(|part| part[..1].to_uppercase() + &part[1..]).collect()
 }
 
 /// A pane's first process closes its own where no daemon is there to do it; both ask tmux first whose it is. `doctor`
 /// spells the command, with that question, and runs none but a list.
 #[test]
-fn one_module_alone_closes_panes() {
+fn only_one_module_closes_panes() {
     let doctor = "teamctl/src/verbs/doctor/panes.rs";
-    assert_eq!(naming(&["kill-pane"]), ["teamctl/src/join/mod.rs", doctor, "tmux/src/kill.rs"]);
-    let others = naming(&["kill-server", "kill-window"]);
+    assert_eq!(files_using_commands(&["kill-pane"]), ["teamctl/src/join/mod.rs", doctor, "tmux/src/kill.rs"]);
+    let others = files_using_commands(&["kill-server", "kill-window"]);
     assert!(others.is_empty(), "{others:?}: panes are closed one by one, and only ours");
 }
 
 #[test]
-fn one_module_alone_types_into_panes_and_is_called_from_one_place() {
-    assert_eq!(naming(&["send-keys", "paste-buffer", "load-buffer", "set-buffer"]), ["tmux/src/keys.rs"]);
+fn only_one_module_types_into_panes() {
+    assert_eq!(
+        files_using_commands(&["send-keys", "paste-buffer", "load-buffer", "set-buffer"]),
+        ["tmux/src/keys.rs"]
+    );
     for call in [".paste(", ".enter("] {
-        let callers =
-            product().into_iter().filter(|(name, text)| name.starts_with("teamd/") && text.contains(call));
+        let callers = non_test_sources()
+            .into_iter()
+            .filter(|(name, text)| name.starts_with("teamd/") && text.contains(call));
         let callers: Vec<(String, usize)> =
             callers.map(|(name, text)| (name, text.matches(call).count())).collect();
         assert_eq!(callers, [("teamd/src/panes.rs".to_owned(), 1)], "{call}");
@@ -203,9 +210,9 @@ fn one_module_alone_types_into_panes_and_is_called_from_one_place() {
 
 /// The environment of a house and of a bench leads to no other server either, should one be asked without an address.
 #[test]
-fn every_tmux_that_a_test_starts_is_told_a_server_of_its_own() {
+fn tests_use_their_own_tmux_server() {
     let all = sources().into_iter().filter(|(name, _)| name.contains("/tests/"));
-    let all = all.chain(below(env!("CARGO_MANIFEST_DIR")));
+    let all = all.chain(sources_below(env!("CARGO_MANIFEST_DIR")));
     let mut started = BTreeSet::new();
     for (name, text) in all {
         for (at, _) in text.match_indices("(\"tmux\")") {
@@ -218,11 +225,13 @@ fn every_tmux_that_a_test_starts_is_told_a_server_of_its_own() {
         }
     }
     assert!(
-        started.contains("harness/house.rs") && started.contains("tmux/tests/panes/bench.rs"),
+        started.contains("harness/test_env.rs") && started.contains("tmux/tests/panes/test_server.rs"),
         "{started:?}"
     );
     let bare = |text: &str| text.contains("env_clear()") && text.contains("\"TMUX_TMPDIR\", self.path(");
     assert!(
-        below(env!("CARGO_MANIFEST_DIR")).iter().any(|(name, text)| name == "harness/house.rs" && bare(text))
+        sources_below(env!("CARGO_MANIFEST_DIR"))
+            .iter()
+            .any(|(name, text)| name == "harness/test_env.rs" && bare(text))
     );
 }

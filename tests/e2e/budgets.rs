@@ -1,32 +1,35 @@
 //! A team with a budget, from its first turn to the day after.
 
-use harness::House;
+use harness::TestEnv;
 
-fn policy(house: &House, keys: &str) -> String {
-    house.put("out/policy.toml", format!("[policy]\npermissions = \"lead\"\nplans = \"lead\"\n{keys}\n"))
+fn write_policy(house: &TestEnv, keys: &str) -> String {
+    house.write_file(
+        "out/policy.toml",
+        format!("[policy]\npermissions = \"lead\"\nplans = \"lead\"\n{keys}\n"),
+    )
 }
 
-fn task(house: &House, command: &str) {
+fn create_task(house: &TestEnv, command: &str) {
     let metadata = serde_json::json!({ "command": command }).to_string();
-    house.teamctl(["task", "create", "count", "--metadata", &metadata]).ok();
+    house.teamctl(["task", "create", "count", "--metadata", &metadata]).expect_success();
 }
 
 #[test]
-fn a_team_stops_with_its_last_turn_and_goes_on_with_more() {
-    let house = House::empty();
+fn turn_budget_stops_the_team_until_it_is_raised() {
+    let house = TestEnv::new();
     house.start_daemon();
-    let path = policy(&house, "turns = 2");
-    house.teamctl(["create", "survey", "--policy", &path]).ok();
-    house.teamctl(["spawn", "ann", "--agent", "worker"]).ok();
-    let gate = house.gate("out/go");
+    let path = write_policy(&house, "turns = 2");
+    house.teamctl(["create", "survey", "--policy", &path]).expect_success();
+    house.teamctl(["spawn", "ann", "--agent", "worker"]).expect_success();
+    let gate = house.create_gate("out/go");
     for command in ["true", &format!("read line <{gate}"), "true", "true"] {
-        task(&house, command);
+        create_task(&house, command);
     }
-    house.until("it is told", || {
+    house.wait_until("it is told", || {
         house.events().iter().any(|event| event["event"] == "budget_spent").then_some(())
     });
     // Its last turn comes to its end.
-    house.until("ann is asked to end", || {
+    house.wait_until("ann is asked to end", || {
         house
             .inbox("survey", "ann")
             .iter()
@@ -34,49 +37,49 @@ fn a_team_stops_with_its_last_turn_and_goes_on_with_more() {
             .then_some(())
     });
     house.open_gate("out/go");
-    house.until("ann has ended", || house.member("ann").is_none().then_some(()));
-    let status = house.teamctl(["status"]).ok();
+    house.wait_until("ann has ended", || house.member("ann").is_none().then_some(()));
+    let status = house.teamctl(["status"]).expect_success();
     assert!(status.contains("stopped: its budget of 2 turns is used up, 2 of 2 turns"), "{status}");
-    house.teamctl(["spawn", "bob", "--agent", "worker"]).fails(76);
+    house.teamctl(["spawn", "bob", "--agent", "worker"]).expect_failure(76);
     let open = || {
         let tasks = house.json(["task", "list"])["tasks"].as_array().unwrap().clone();
         tasks.iter().filter(|task| task["status"] != "completed").count()
     };
     assert_eq!(open(), 2, "each turn is a task");
-    house.teamctl(["up", "--resume", "-t", "survey"]).fails(76);
-    let ran = house.teamctl(["up", "--resume"]).ok();
+    house.teamctl(["up", "--resume", "-t", "survey"]).expect_failure(76);
+    let ran = house.teamctl(["up", "--resume"]).expect_success();
     let hint = "Of survey nobody is started: its budget of 2 turns is used up.\n  give it more with: teamctl policy FILE -t survey";
     assert!(ran.contains(hint) && !ran.contains("Nobody rests"), "{ran}");
-    let ran = house.teamctl(["up"]).ok();
+    let ran = house.teamctl(["up"]).expect_success();
     assert!(ran.contains(hint) && !ran.contains("bring it back with"), "{ran}");
-    let status = house.teamctl(["status"]).ok();
+    let status = house.teamctl(["status"]).expect_success();
     assert!(!status.contains("One member rests"), "{status}");
     let line = "used up; give it more with: teamctl policy FILE; then bring back who rests with: teamctl up --resume";
     assert!(status.contains(line), "{status}");
-    let path = policy(&house, "turns = 100");
-    let ran = house.teamctl(["policy", &path]).ok();
+    let path = write_policy(&house, "turns = 100");
+    let ran = house.teamctl(["policy", &path]).expect_success();
     assert!(ran.contains("at most 100 turns"), "{ran}");
-    house.teamctl(["up", "--resume"]).ok();
-    house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).ok();
-    assert!(house.teamctl(["policy"]).ok().contains("at most 100 turns"));
-    house.end();
+    house.teamctl(["up", "--resume"]).expect_success();
+    house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
+    assert!(house.teamctl(["policy"]).expect_success().contains("at most 100 turns"));
+    house.shut_down();
 }
 
 #[test]
-fn a_team_stops_when_its_time_is_over() {
-    let house = House::empty();
+fn time_budget_stops_the_team() {
+    let house = TestEnv::new();
     house.start_daemon();
-    let path = policy(&house, "time = \"1s\"");
-    house.teamctl(["create", "survey", "--policy", &path]).ok();
+    let path = write_policy(&house, "time = \"1s\"");
+    house.teamctl(["create", "survey", "--policy", &path]).expect_success();
     let status = house.json(["status"]);
     assert_eq!(status["teams"][0]["budget"]["of_ms"], 1_000, "{status}");
-    house.until("its time is over", || {
+    house.wait_until("its time is over", || {
         house.json(["status"])["teams"][0]["budget"]["spent"].is_string().then_some(())
     });
-    house.teamctl(["spawn", "ann", "--agent", "worker"]).fails(76);
-    house.put("out/policy.toml", "[policy]\nturns = \"many\"\n");
-    house.teamctl(["policy", &path]).fails(65);
-    house.end();
+    house.teamctl(["spawn", "ann", "--agent", "worker"]).expect_failure(76);
+    house.write_file("out/policy.toml", "[policy]\nturns = \"many\"\n");
+    house.teamctl(["policy", &path]).expect_failure(65);
+    house.shut_down();
 }
 
 /// It tells all that its session has used up so far, as Codex does.
@@ -91,15 +94,15 @@ used = { tokens = ["usage.in", "usage.out"], cost = "cost", per = "session" }
 "#;
 
 #[test]
-fn what_programs_tell_is_shown_and_ends_the_budget_across_lives_and_daemons() {
-    let house = House::empty();
+fn reported_usage_counts_across_spawns_and_daemons() {
+    let house = TestEnv::new();
     house.start_daemon();
-    house.profile("counter", TELLS);
-    let path = policy(&house, "tokens = 1_300\ncost = 100");
-    house.teamctl(["create", "survey", "--policy", &path]).ok();
-    house.teamctl(["spawn", "ann", "--agent", "counter", "--prompt", "go"]).ok();
+    house.write_profile("counter", TELLS);
+    let path = write_policy(&house, "tokens = 1_300\ncost = 100");
+    house.teamctl(["create", "survey", "--policy", &path]).expect_success();
+    house.teamctl(["spawn", "ann", "--agent", "counter", "--prompt", "go"]).expect_success();
     let used = |tokens: u64| {
-        house.until("it is counted", || {
+        house.wait_until("it is counted", || {
             let status = house.json(["status"]);
             (status["teams"][0]["budget"]["used"]["tokens"] == tokens).then_some(status)
         })
@@ -107,20 +110,20 @@ fn what_programs_tell_is_shown_and_ends_the_budget_across_lives_and_daemons() {
     let status = used(500);
     let ann = status["teams"][0]["members"].as_array().unwrap().iter().find(|it| it["name"] == "ann");
     assert_eq!(ann.unwrap()["used"]["tokens"], 500, "{status}");
-    let shown = house.teamctl(["status"]).ok();
+    let shown = house.teamctl(["status"]).expect_success();
     assert!(shown.contains("500 of 1.3k tokens, $0.50 of $100.00") && shown.contains("500 $0.50"), "{shown}");
-    house.kill_9(house.daemon());
+    house.kill_process(house.daemon_pid());
     house.start_daemon();
-    house.teamctl(["send", "ann", "more"]).ok();
+    house.teamctl(["send", "ann", "more"]).expect_success();
     used(900);
-    house.teamctl(["shutdown", "ann"]).ok();
-    house.until("ann has ended", || house.member("ann").is_none().then_some(()));
-    let shown = house.teamctl(["status"]).ok();
+    house.teamctl(["shutdown", "ann"]).expect_success();
+    house.wait_until("ann has ended", || house.member("ann").is_none().then_some(()));
+    let shown = house.teamctl(["status"]).expect_success();
     assert!(shown.contains("900 $0.50"), "of who has ended too: {shown}");
-    house.teamctl(["spawn", "bob", "--agent", "counter", "--prompt", "go"]).ok();
-    house.until("it is told", || {
+    house.teamctl(["spawn", "bob", "--agent", "counter", "--prompt", "go"]).expect_success();
+    house.wait_until("it is told", || {
         let spent = house.json(["status"])["teams"][0]["budget"]["spent"].clone();
         (spent == "its budget of 1.3k tokens is used up").then_some(())
     });
-    house.end();
+    house.shut_down();
 }

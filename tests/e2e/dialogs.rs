@@ -1,6 +1,6 @@
 //! Dialogs on the screens of agents: shown by `status` while they are there, whatever feeds the agent.
 
-use harness::House;
+use harness::TestEnv;
 use serde_json::{Value, json};
 
 /// What an agent that reads words on its terminal shows for each; before, an ordinary text that speaks of the dialog.
@@ -14,82 +14,84 @@ done"#;
 
 const DIALOG: &str = "dialog = ['''Do you trust it?\n1. Yes''']\n";
 
-pub(crate) fn profile(house: &House, name: &str, feed: &str, script: &str) {
+pub(crate) fn write_profile(house: &TestEnv, name: &str, feed: &str, script: &str) {
     std::fs::create_dir_all(house.path("home/.config/teamd/agents")).unwrap();
-    let path = house.script(&format!("{name}.sh"), &format!("#!/bin/sh\n{script}\n"));
+    let path = house.write_script(&format!("{name}.sh"), &format!("#!/bin/sh\n{script}\n"));
     let text = format!("feed = '{feed}'\nprogram = '{}'\n{DIALOG}", path.display());
-    drop(house.script(&format!("home/.config/teamd/agents/{name}.toml"), &text));
+    drop(house.write_script(&format!("home/.config/teamd/agents/{name}.toml"), &text));
 }
 
-pub(crate) fn says(house: &House, name: &str, word: &str) {
+pub(crate) fn type_answer(house: &TestEnv, name: &str, word: &str) {
     let pane = house.member(name).unwrap()["pane"].as_str().unwrap().to_owned();
     house.tmux(["send-keys", "-t", &pane, word, "Enter"]);
 }
 
-fn until_flags(house: &House, name: &str, wanted: &Value) {
-    house.until(&format!("{name} has {wanted}"), || (house.flags(name) == *wanted).then_some(()));
+fn wait_for_flags(house: &TestEnv, name: &str, wanted: &Value) {
+    house.wait_until(&format!("{name} has {wanted}"), || (house.flags(name) == *wanted).then_some(()));
 }
 
-pub(crate) fn until_shown(house: &House, name: &str, text: &str) {
+pub(crate) fn wait_for_screen(house: &TestEnv, name: &str, text: &str) {
     let shown = || house.teamctl(["capture", name]).stdout.contains(text).then_some(());
-    house.until(&format!("{name} shows {text}"), shown);
+    house.wait_until(&format!("{name} shows {text}"), shown);
 }
 
 #[test]
-fn a_dialog_is_told_while_it_is_on_the_screen_in_sight_or_not() {
-    let house = House::with_team();
-    profile(&house, "asker", "pull", ASKER);
-    house.teamctl(["spawn", "ann", "--agent", "asker"]).ok();
-    until_shown(&house, "ann", "It asks");
+fn visible_dialog_is_shown_in_status() {
+    let house = TestEnv::with_team();
+    write_profile(&house, "asker", "pull", ASKER);
+    house.teamctl(["spawn", "ann", "--agent", "asker"]).expect_success();
+    wait_for_screen(&house, "ann", "It asks");
     assert_eq!(house.flags("ann"), json!([]), "a text that speaks of it is none");
-    says(&house, "ann", "ask");
-    until_flags(&house, "ann", &json!(["at_dialog"]));
-    assert!(house.teamctl(["status"]).ok().contains("running!dialog"));
-    assert!(house.teamctl(["status", "ann"]).ok().contains("waits at a dialog"));
-    house.teamctl(["hide", "ann"]).ok();
+    type_answer(&house, "ann", "ask");
+    wait_for_flags(&house, "ann", &json!(["at_dialog"]));
+    assert!(house.teamctl(["status"]).expect_success().contains("running!dialog"));
+    assert!(house.teamctl(["status", "ann"]).expect_success().contains("waits at a dialog"));
+    house.teamctl(["hide", "ann"]).expect_success();
     assert_eq!(house.flags("ann"), json!(["at_dialog"]));
-    says(&house, "ann", "go");
-    until_flags(&house, "ann", &json!([]));
-    house.end();
+    type_answer(&house, "ann", "go");
+    wait_for_flags(&house, "ann", &json!([]));
+    house.shut_down();
 }
 
 #[test]
-fn so_it_is_for_one_that_is_run_a_turn_at_a_time() {
-    let house = House::with_team();
-    let gate = house.gate("gate");
+fn dialog_of_a_turn_program_is_shown_in_status() {
+    let house = TestEnv::with_team();
+    let gate = house.create_gate("gate");
     let script = format!(
         "printf 'Do you trust it?\\n1. Yes\\n'; read -r _ <{gate}; printf '\\033[2J\\033[Hgoes on\\n'"
     );
-    profile(&house, "turner", "turn", &script);
-    house.teamctl(["spawn", "ann", "--agent", "turner", "--prompt", "begin"]).ok();
-    until_flags(&house, "ann", &json!(["at_dialog"]));
+    write_profile(&house, "turner", "turn", &script);
+    house.teamctl(["spawn", "ann", "--agent", "turner", "--prompt", "begin"]).expect_success();
+    wait_for_flags(&house, "ann", &json!(["at_dialog"]));
     house.open_gate("gate");
-    until_flags(&house, "ann", &json!([]));
-    house.end();
+    wait_for_flags(&house, "ann", &json!([]));
+    house.shut_down();
 }
 
 #[test]
-fn who_has_no_pane_has_no_screen() {
-    let house = House::with_team();
-    profile(&house, "asker", "pull", "printf 'Do you trust it?\n1. Yes\n'; exec sleep 1000");
-    house.teamctl(["spawn", "ann", "--agent", "asker", "--backend", "in-process"]).ok();
-    house.until("it is written", || house.teamctl(["logs", "ann"]).stdout.contains("1. Yes").then_some(()));
+fn member_without_pane_has_no_dialog_flag() {
+    let house = TestEnv::with_team();
+    write_profile(&house, "asker", "pull", "printf 'Do you trust it?\n1. Yes\n'; exec sleep 1000");
+    house.teamctl(["spawn", "ann", "--agent", "asker", "--backend", "in-process"]).expect_success();
+    house.wait_until("it is written", || {
+        house.teamctl(["logs", "ann"]).stdout.contains("1. Yes").then_some(())
+    });
     assert_eq!(house.flags("ann"), json!([]));
-    house.end();
+    house.shut_down();
 }
 
 /// A tmux server that does not run; it goes on when this is dropped, so that a failed test can look at it.
-struct Stopped(u32);
+struct PausedTmuxServer(u32);
 
-impl Stopped {
-    fn new(house: &House) -> Stopped {
+impl PausedTmuxServer {
+    fn new(house: &TestEnv) -> PausedTmuxServer {
         let pid = house.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap();
         signal(pid, rustix::process::Signal::STOP);
-        Stopped(pid)
+        PausedTmuxServer(pid)
     }
 }
 
-impl Drop for Stopped {
+impl Drop for PausedTmuxServer {
     fn drop(&mut self) {
         signal(self.0, rustix::process::Signal::CONT);
     }
@@ -101,17 +103,17 @@ pub(crate) fn signal(pid: u32, signal: rustix::process::Signal) {
 }
 
 #[test]
-fn a_tmux_that_hangs_is_no_error_and_what_it_would_show_is_not_known() {
-    let house = House::with_team();
-    profile(&house, "asker", "pull", ASKER);
-    house.teamctl(["spawn", "ann", "--agent", "asker"]).ok();
-    until_shown(&house, "ann", "It asks");
-    let stopped = Stopped::new(&house);
+fn unresponsive_tmux_makes_dialogs_unknown() {
+    let house = TestEnv::with_team();
+    write_profile(&house, "asker", "pull", ASKER);
+    house.teamctl(["spawn", "ann", "--agent", "asker"]).expect_success();
+    wait_for_screen(&house, "ann", "It asks");
+    let stopped = PausedTmuxServer::new(&house);
     let status = house.teamctl(["status"]);
     assert!(status.code == 0 && status.stdout.contains("running?dialog"), "{status:?}");
     assert_eq!(house.flags("ann"), json!(["dialog_unknown"]));
     drop(stopped);
-    says(&house, "ann", "ask");
-    until_flags(&house, "ann", &json!(["at_dialog"]));
-    house.end();
+    type_answer(&house, "ann", "ask");
+    wait_for_flags(&house, "ann", &json!(["at_dialog"]));
+    house.shut_down();
 }

@@ -1,18 +1,18 @@
 //! What the documents promise, typed as they print it: every command of README.md and docs/, page by page, each page in
 //! a terminal, a repository and a house of its own.
 
-mod book;
-mod clone;
-mod inline;
-mod masks;
-mod page;
-mod session;
-mod stand_ins;
+mod fake_programs;
+mod inline_commands;
+mod links;
+mod output_match;
+mod page_parser;
+mod quickstart;
+mod shell_session;
 
-use crate::mcp::there;
+use crate::mcp::is_installed;
 
-use page::{Page, Step};
-use session::Session;
+use page_parser::{DocPage, DocStep};
+use shell_session::ShellSession;
 
 /// A test for each page that has something to type, and the list of them.
 macro_rules! pages {
@@ -20,7 +20,7 @@ macro_rules! pages {
         const PAGES: &[&str] = &[$($path),*];
         $(#[test]
         fn $name() {
-            type_page($path);
+            run_page($path);
         })*
     };
 }
@@ -43,13 +43,13 @@ pages! {
 }
 
 /// The text of a file of the repository.
-fn document(path: &str) -> String {
+fn read_document(path: &str) -> String {
     let path = format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// README.md and every page of docs/.
-fn documents() -> Vec<String> {
+fn document_paths() -> Vec<String> {
     let docs = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs")).unwrap();
     let names = docs.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut all: Vec<String> =
@@ -60,37 +60,38 @@ fn documents() -> Vec<String> {
 }
 
 #[allow(clippy::print_stdout, reason = "what is not run is told")]
-fn type_page(path: &str) {
-    let page = Page::read(&document(path)).unwrap_or_else(|fault| panic!("{path}:{fault}"));
-    for (line, why) in page.not_run() {
+fn run_page(path: &str) {
+    let page = DocPage::read(&read_document(path)).unwrap_or_else(|fault| panic!("{path}:{fault}"));
+    for (line, why) in page.skipped_blocks() {
         println!("{path}:{line}: not run: {why}");
     }
-    let session = Session::open();
-    if let Err(fault) = session.walk(&page) {
-        panic!("{path}:{fault}\n{}", session.house.portrait());
+    let session = ShellSession::open();
+    if let Err(fault) = session.run_page(&page) {
+        panic!("{path}:{fault}\n{}", session.house.dump_state());
     }
-    session.end();
+    session.close();
 }
 
 #[test]
-fn no_page_with_commands_is_forgotten_and_what_is_not_run_is_counted() {
+fn every_page_with_commands_is_tested() {
     let (mut typed, mut marked) = (0, 0);
-    for path in documents() {
-        let page = Page::read(&document(&path)).unwrap_or_else(|fault| panic!("{path}:{fault}"));
-        let types = page.steps.iter().map(|step| u64::from(matches!(step, Step::Type { .. }))).sum::<u64>();
+    for path in document_paths() {
+        let page = DocPage::read(&read_document(&path)).unwrap_or_else(|fault| panic!("{path}:{fault}"));
+        let types =
+            page.steps.iter().map(|step| u64::from(matches!(step, DocStep::Type { .. }))).sum::<u64>();
         assert_eq!(types > 0, PAGES.contains(&path.as_str()), "{path} has {types} commands");
         typed += types;
-        marked += page.not_run().map(|_| 1).sum::<u64>();
+        marked += page.skipped_blocks().map(|_| 1).sum::<u64>();
     }
-    harness::figure("commands_of_documents", typed);
-    harness::figure("not_run_of_documents", marked);
+    harness::record_result("commands_of_documents", typed);
+    harness::record_result("not_run_of_documents", marked);
 }
 
 #[test]
-fn a_command_that_fails_and_one_that_prints_something_else_are_found() {
-    let mut session = Session::open();
+fn failing_command_and_wrong_output_are_detected() {
+    let mut session = ShellSession::open();
     session.patience = std::time::Duration::from_millis(50);
-    let walk = |text: &str| session.walk(&Page::read(text)?);
+    let walk = |text: &str| session.run_page(&DocPage::read(text)?);
     let console = |text: &str| walk(&format!("```console\n{text}\n```\n"));
     assert_eq!(console("$ echo one 2 pid 3\none 2 pid 4"), Ok(()), "a pid is another each time");
     assert_eq!(console("$ cd /\n$ export WORD=kept\n$ echo $PWD $WORD\n/ kept"), Ok(()), "it is one session");
@@ -109,13 +110,13 @@ fn a_command_that_fails_and_one_that_prints_something_else_are_found() {
         assert!(fault.starts_with(told), "{fault}");
     }
     assert!(walk("```sh\nfalse\n```\n").unwrap_err().starts_with("2: `false` ends with 1"));
-    session.end();
+    session.close();
 }
 
 #[test]
-fn a_validator_that_is_not_ours_judges_the_samples_as_the_schemas_say() {
+fn samples_validate_with_a_foreign_validator() {
     let target = harness::programs().parent().unwrap();
-    let Some(python) = there(target.join("python/bin/python")) else { return };
+    let Some(python) = is_installed(target.join("python/bin/python")) else { return };
     let here = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     let mut command = std::process::Command::new(python);
     command.current_dir(here).arg("tests/foreign/schemas.py");

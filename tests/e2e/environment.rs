@@ -1,6 +1,6 @@
 //! Whose environment an agent has, where it is kept meanwhile, and who sees what of it.
 
-use harness::House;
+use harness::TestEnv;
 use std::os::unix::fs::PermissionsExt;
 
 /// What the caller of `spawn` has, beside what the house has.
@@ -19,11 +19,13 @@ const CALLER: [(&str, &str); 12] = [
     ("RUBYOPT", "-rnowhere"),
 ];
 
-fn dump(house: &House) -> String {
-    house.until("the dump", || Some(house.read("out/dump")).filter(|text| text.contains("env TEAMD_TOKEN")))
+fn read_dump(house: &TestEnv) -> String {
+    house.wait_until("the dump", || {
+        Some(house.read("out/dump")).filter(|text| text.contains("env TEAMD_TOKEN"))
+    })
 }
 
-fn kept(house: &House) -> Vec<std::path::PathBuf> {
+fn environment_files(house: &TestEnv) -> Vec<std::path::PathBuf> {
     let of = |path: &std::path::Path| {
         std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path()).collect::<Vec<_>>()
     };
@@ -38,13 +40,15 @@ fn kept(house: &House) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
-fn an_agent_has_its_callers_environment_without_what_is_the_callers_alone() {
-    let house = House::with_team();
+fn agent_gets_the_callers_filtered_environment() {
+    let house = TestEnv::with_team();
     let file = house.path("out/dump").display().to_string();
-    let agent = house.agent();
+    let agent = house.scripted_agent_path();
     let script = format!("'{agent}' dump '{file}'; exec sleep 3600");
-    house.teamctl_with(&["spawn", "ann", "--env=GIT_DIR=/mine", "--", "sh", "-c", &script], &CALLER).ok();
-    let dump = dump(&house);
+    house
+        .teamctl_with(&["spawn", "ann", "--env=GIT_DIR=/mine", "--", "sh", "-c", &script], &CALLER)
+        .expect_success();
+    let dump = read_dump(&house);
     for there in ["CALLERS_OWN=yes", "SOME_TOKEN=do-not-show", "GIT_DIR=/mine"] {
         assert!(dump.contains(&format!("env {there}\n")), "{there}: {dump}");
     }
@@ -61,10 +65,10 @@ fn an_agent_has_its_callers_environment_without_what_is_the_callers_alone() {
     for gone in gone {
         assert!(!dump.contains(&format!("env {gone}")), "{gone}: {dump}");
     }
-    let files = kept(&house);
+    let files = environment_files(&house);
     assert_eq!(files.len(), 1, "{files:?}");
     assert_eq!(files[0].metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    let shown = house.teamctl(["status", "ann"]).ok();
+    let shown = house.teamctl(["status", "ann"]).expect_success();
     assert!(
         shown.contains("    CALLERS_OWN=yes\n") && shown.contains("    SOME_TOKEN=(hidden)\n"),
         "{shown}"
@@ -76,53 +80,53 @@ fn an_agent_has_its_callers_environment_without_what_is_the_callers_alone() {
         (Some("(hidden)"), Some("/mine"))
     );
     assert!(house.json(["status"])["teams"][0]["members"][0]["environment"].is_null());
-    house.teamctl(["kill", "ann"]).ok();
-    house.until("its environment is removed", || kept(&house).is_empty().then_some(()));
-    house.end();
+    house.teamctl(["kill", "ann"]).expect_success();
+    house.wait_until("its environment is removed", || environment_files(&house).is_empty().then_some(()));
+    house.shut_down();
 }
 
 #[test]
-fn a_profile_may_ask_for_what_is_taken_out() {
-    let house = House::with_team();
+fn profile_can_keep_filtered_variables() {
+    let house = TestEnv::with_team();
     let file = house.path("out/dump").display().to_string();
     let agents = house.path("home/.config/teamd/agents");
     std::fs::create_dir_all(&agents).unwrap();
-    house.script(
+    house.write_script(
         "home/.config/teamd/agents/own.toml",
         &format!("feed = \"pull\"\nprogram = \"agent\"\nargs = [\"dump\", \"{file}\"]\npass = [\"LD_LIBRARY_PATH\"]\n"),
     );
-    house.teamctl_with(&["spawn", "ann", "--agent", "own"], &CALLER).ok();
-    let dump = dump(&house);
+    house.teamctl_with(&["spawn", "ann", "--agent", "own"], &CALLER).expect_success();
+    let dump = read_dump(&house);
     assert!(
         dump.contains("env LD_LIBRARY_PATH=/nowhere\n") && dump.contains("env TEAMD_PROFILE=own\n"),
         "{dump}"
     );
-    house.end();
+    house.shut_down();
 }
 
 #[test]
-fn a_further_life_has_it_too_after_the_daemons_end_and_the_roster_never_has() {
-    let house = House::with_team();
+fn respawn_keeps_the_environment_and_the_roster_has_none() {
+    let house = TestEnv::with_team();
     let file = house.path("out/dump").display().to_string();
-    let script = format!("rm -f '{file}'; '{}' dump '{file}'; exec sleep 3600", house.agent());
+    let script = format!("rm -f '{file}'; '{}' dump '{file}'; exec sleep 3600", house.scripted_agent_path());
     let spawn = ["spawn", "ann", "--restart", "on-failure", "--", "sh", "-c", &script];
-    house.teamctl_with(&spawn, &CALLER).ok();
-    dump(&house);
-    house.kill_9(house.daemon());
+    house.teamctl_with(&spawn, &CALLER).expect_success();
+    read_dump(&house);
+    house.kill_process(house.daemon_pid());
     house.start_daemon();
-    let pid = house.until("ann is adopted", || {
+    let pid = house.wait_until("ann is adopted", || {
         house.member("ann").filter(|ann| ann["phase"] == "running").and_then(|ann| ann["pid"].as_u64())
     });
     std::fs::remove_file(house.path("out/dump")).unwrap();
-    house.kill_9(u32::try_from(pid).unwrap());
-    assert!(dump(&house).contains("env SOME_TOKEN=do-not-show\n"));
-    let roster = kept(&house)[0].parent().unwrap().parent().unwrap().join("roster.json");
+    house.kill_process(u32::try_from(pid).unwrap());
+    assert!(read_dump(&house).contains("env SOME_TOKEN=do-not-show\n"));
+    let roster = environment_files(&house)[0].parent().unwrap().parent().unwrap().join("roster.json");
     assert!(!std::fs::read_to_string(roster).unwrap().contains("do-not-show"));
-    house.end();
+    house.shut_down();
 }
 
 #[test]
-fn no_locale_and_no_time_zone_changes_anything() {
+fn locale_and_time_zone_have_no_effect() {
     let greeting = "grüße ✓ 日本";
     for (name, value) in [
         ("LC_ALL", "C"),
@@ -132,27 +136,27 @@ fn no_locale_and_no_time_zone_changes_anything() {
         ("TZ", "Pacific/Kiritimati"),
         ("TZ", ":/nowhere"),
     ] {
-        let mut house = House::empty();
+        let mut house = TestEnv::new();
         house.variables.push((name.to_owned(), value.to_owned()));
         house.start_daemon();
-        house.teamctl(["create", "survey"]).ok();
-        house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
-        house.teamctl(["send", "ann", greeting]).ok();
+        house.teamctl(["create", "survey"]).expect_success();
+        house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
+        house.teamctl(["send", "ann", greeting]).expect_success();
         assert_eq!(house.inbox("survey", "ann")[0]["text"], greeting, "{name}={value}");
         // Who has asked is answered before it is in the log.
-        house.until(&format!("{name}={value}: it is in the log"), || {
-            let events = house.teamctl(["--json", "events", "--since", "5m"]).ok();
+        house.wait_until(&format!("{name}={value}: it is in the log"), || {
+            let events = house.teamctl(["--json", "events", "--since", "5m"]).expect_success();
             events.contains("member_spawned").then_some(())
         });
-        house.end();
+        house.shut_down();
     }
 }
 
 #[test]
-fn words_that_are_no_text_are_refused() {
+fn non_utf8_arguments_are_rejected() {
     use std::os::unix::ffi::OsStrExt;
-    let house = House::with_team();
-    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
+    let house = TestEnv::with_team();
+    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
     for words in
         [&["send", "ann"][..], &["spawn", "bob", "--agent"], &["spawn", "bob", "--"], &["task", "create"]]
     {
@@ -161,12 +165,12 @@ fn words_that_are_no_text_are_refused() {
         assert_eq!(ran.status.code(), Some(64), "{words:?}: {ran:?}");
     }
     assert!(house.inbox("survey", "ann").is_empty());
-    house.end();
+    house.shut_down();
 }
 
 #[test]
-fn a_tmux_server_that_is_started_for_teamd_has_nothing_of_the_agent_that_called() {
-    let house = House::empty();
+fn new_tmux_server_has_no_agent_variables() {
+    let house = TestEnv::new();
     let tmux = format!("{},0,0", house.tmux_socket().display());
     let own = ["TEAMD_TEAM", "TEAMD_AGENT", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE_FD"];
     let mut variables = own.map(|name| (name, "ann")).to_vec();
@@ -182,30 +186,32 @@ fn a_tmux_server_that_is_started_for_teamd_has_nothing_of_the_agent_that_called(
     for name in own {
         assert!(!everybodys.contains(name), "{everybodys}");
     }
-    house.end();
+    house.shut_down();
 }
 
 /// What a daemon runs in is everybody's by then, whoever has started it.
 #[test]
-fn a_daemon_that_an_agent_without_a_pane_has_started_outlives_it() {
-    let house = House::empty();
+fn daemon_started_by_a_headless_agent_survives_it() {
+    let house = TestEnv::new();
     let mut first = house.command(harness::programs().join("teamd"));
     let mut first =
         first.arg("-S").arg(house.tmux_socket()).stdout(std::process::Stdio::null()).spawn().unwrap();
-    house.until("the daemon answers", || (house.teamctl(["status"]).code == 0).then_some(()));
-    house.teamctl(["create", "survey"]).ok();
+    house.wait_until("the daemon answers", || (house.teamctl(["status"]).code == 0).then_some(()));
+    house.teamctl(["create", "survey"]).expect_success();
     let gate = house.path("out/gate");
     assert!(std::process::Command::new("mkfifo").arg(&gate).status().unwrap().success());
     // A child in the background that would stay, and is no daemon.
     let script =
         format!("read go < {}; teamctl up > {}/up; sleep 778 &", gate.display(), house.path("out").display());
-    house.teamctl(["spawn", "ann", "--backend", "in-process", "--", "sh", "-c", &script]).ok();
+    house.teamctl(["spawn", "ann", "--backend", "in-process", "--", "sh", "-c", &script]).expect_success();
     first.kill().unwrap();
     first.wait().unwrap();
     drop(std::fs::File::options().write(true).open(&gate).unwrap());
-    house.until("it has started the next one", || house.read("out/up").contains("is ready").then_some(()));
-    house.until("it has ended", || house.member("ann").is_none().then_some(()));
-    house.teamctl(["create", "next"]).ok();
+    house.wait_until("it has started the next one", || {
+        house.read("out/up").contains("is ready").then_some(())
+    });
+    house.wait_until("it has ended", || house.member("ann").is_none().then_some(()));
+    house.teamctl(["create", "next"]).expect_success();
     // That its own child is not left behind is seen at the end.
-    house.end();
+    house.shut_down();
 }

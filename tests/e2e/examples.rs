@@ -1,46 +1,46 @@
 //! The teammates of examples/, for who writes one: each is whole in 30 lines, answers what it is told, and ends when
 //! the lead asks it to.
 
-use harness::House;
+use harness::TestEnv;
 
 /// Spawns the example as its first lines say, and takes it through its life.
-fn lives(program: &str, example: &str) {
+fn run_example(program: &str, example: &str) {
     let path = format!("{}/../examples/{example}", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.lines().count() <= 30, "{}", text.lines().count());
     assert!(text.contains(&format!("teamctl spawn ann -- {program} examples/{example}")));
-    let house = House::with_team();
-    house.teamctl(["spawn", "ann", "--prompt", "look around", "--", program, &path]).ok();
-    house.teamctl(["send", "ann", "are you there? 🪜"]).ok();
+    let house = TestEnv::with_team();
+    house.teamctl(["spawn", "ann", "--prompt", "look around", "--", program, &path]).expect_success();
+    house.teamctl(["send", "ann", "are you there? 🪜"]).expect_success();
     // The lead has not asked: whoever spells an id only says something.
-    house.teamctl(["send", "ann", "what is shutdown-1@ann?"]).ok();
+    house.teamctl(["send", "ann", "what is shutdown-1@ann?"]).expect_success();
     for said in ["look around", "are you there? 🪜", "what is shutdown-1@ann?"] {
-        house.until(said, || answered(&house, said).then_some(()));
+        house.wait_until(said, || has_answer(&house, said).then_some(()));
     }
     let ended = house.json(["shutdown", "ann"]);
     assert_eq!(ended["ended"][0]["how"], "approved", "{ended}");
     assert_eq!(house.member("ann"), None);
     let told = house.inbox("survey", "ann");
     assert!(told.len() == 4 && told.iter().all(|message| message["read"] == true), "{told:?}");
-    house.end();
+    house.shut_down();
 }
 
-fn answered(house: &House, said: &str) -> bool {
+fn has_answer(house: &TestEnv, said: &str) -> bool {
     let mail = house.inbox("survey", "team-lead");
     let hers = mail.iter().filter(|message| message["from"] == "ann");
     hers.filter_map(|message| message["text"].as_str()).any(|text| text.contains(said))
 }
 
 #[test]
-fn the_teammate_of_a_shell_script_answers_and_ends() {
-    lives("sh", "teammate.sh");
+fn shell_example_answers_and_ends() {
+    run_example("sh", "teammate.sh");
 }
 
 #[test]
-fn the_teammate_in_python_answers_and_ends() {
+fn python_example_answers_and_ends() {
     if std::process::Command::new("python3").arg("--version").output().is_err() {
         assert!(std::env::var_os("FOREIGN").is_none(), "python3 is not installed");
-        return harness::skipped("the example in Python", "python3 is not installed");
+        return harness::record_skip("the example in Python", "python3 is not installed");
     }
-    lives("python3", "teammate.py");
+    run_example("python3", "teammate.py");
 }

@@ -1,33 +1,33 @@
 //! Programs that are fed by their own hooks: an interactive one in a real pane, whose hook waits for mail while it is
 //! idle.
 
-mod whose;
+mod hook_owner;
 
-use harness::{House, Processes};
+use harness::{TaggedProcesses, TestEnv};
 use serde_json::Value;
 
 /// A team, and a profile called `hooked` for the scripted program.
-fn house() -> House {
-    let house = House::with_team();
-    profile(&house, "hooked", "hook", "taken = \"stop_hook_active\"\n");
+fn env_with_hook_profile() -> TestEnv {
+    let house = TestEnv::with_team();
+    write_profile(&house, "hooked", "hook", "taken = \"stop_hook_active\"\n");
     house
 }
 
-pub(crate) fn profile(house: &House, name: &str, feed: &str, more: &str) {
-    let (agent, out) = (house.agent(), house.path("out/{name}").display().to_string());
+pub(crate) fn write_profile(house: &TestEnv, name: &str, feed: &str, more: &str) {
+    let (agent, out) = (house.scripted_agent_path(), house.path("out/{name}").display().to_string());
     let text = format!(
         "feed = \"{feed}\"\nprogram = \"{agent}\"\nargs = [\"{name}\", \"{out}\"]\nprompt = [\"{{prompt}}\"]\n{more}"
     );
-    house.put(&format!("home/.config/teamd/agents/{name}.toml"), text);
+    house.write_file(&format!("home/.config/teamd/agents/{name}.toml"), text);
 }
 
 /// The texts of its turns so far.
-fn turns(house: &House, name: &str) -> Vec<String> {
-    noted(house, name, "text")
+fn turn_texts(house: &TestEnv, name: &str) -> Vec<String> {
+    recorded_events(house, name, "text")
 }
 
 /// What it wrote down of that kind.
-fn noted(house: &House, name: &str, kind: &str) -> Vec<String> {
+fn recorded_events(house: &TestEnv, name: &str, kind: &str) -> Vec<String> {
     let text = house.read(&format!("out/{name}"));
     let line = |line: &str| {
         let turn: Value = serde_json::from_str(line).ok()?;
@@ -37,228 +37,228 @@ fn noted(house: &House, name: &str, kind: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_program_with_hooks_that_takes_no_prompt_is_warned_of_and_not_told_as_active() {
-    let house = House::with_team();
-    house.profile("deaf", "feed = \"hook\"\nprogram = \"sleep\"\nargs = [\"3600\"]\n");
+fn program_without_prompt_is_reported_and_not_active() {
+    let house = TestEnv::with_team();
+    house.write_profile("deaf", "feed = \"hook\"\nprogram = \"sleep\"\nargs = [\"3600\"]\n");
     let spawned = house.teamctl(["spawn", "ann", "--agent", "deaf", "--prompt", "begin"]);
     assert!(spawned.stderr.contains("it hears nothing until somebody begins a turn"), "{spawned:#?}");
-    spawned.ok();
+    spawned.expect_success();
     assert_eq!(house.member("ann").unwrap()["activity"], Value::Null);
-    let told = house.teamctl(["status", "ann"]).ok();
+    let told = house.teamctl(["status", "ann"]).expect_success();
     assert!(told.contains("no hook of it has said anything"), "{told}");
     let environment = told.split_once("  environment:\n").unwrap().1;
     assert!(environment.lines().all(|line| line.starts_with("    ")), "it is last: {told}");
-    house.end();
+    house.shut_down();
 }
 
-fn spawn(house: &House, name: &str) {
-    house.teamctl(["spawn", name, "--agent", "hooked", "--prompt", "begin"]).ok();
-    waits(house, name);
+fn spawn(house: &TestEnv, name: &str) {
+    house.teamctl(["spawn", name, "--agent", "hooked", "--prompt", "begin"]).expect_success();
+    wait_until_idle(house, name);
 }
 
 /// Idle, and mail would reach it.
-pub(crate) fn waits(house: &House, name: &str) {
-    house.until("its hook waits", || is(house, name, "idle", "turn-end").then_some(()));
+pub(crate) fn wait_until_idle(house: &TestEnv, name: &str) {
+    house.wait_until("its hook waits", || wait_for_activity(house, name, "idle", "turn-end").then_some(()));
 }
 
-fn is(house: &House, name: &str, activity: &str, reaches: &str) -> bool {
+fn wait_for_activity(house: &TestEnv, name: &str, activity: &str, reaches: &str) -> bool {
     house.member(name).is_some_and(|member| member["activity"] == activity && member["reaches"] == reaches)
 }
 
-fn until_turn(house: &House, name: &str, text: &str) -> String {
-    let found = || turns(house, name).into_iter().find(|turn| turn.contains(text));
-    house.until(&format!("a turn on {text}"), found)
+fn wait_for_turn(house: &TestEnv, name: &str, text: &str) -> String {
+    let found = || turn_texts(house, name).into_iter().find(|turn| turn.contains(text));
+    house.wait_until(&format!("a turn on {text}"), found)
 }
 
-pub(crate) fn unread(house: &House, name: &str) -> Vec<String> {
+pub(crate) fn unread_messages(house: &TestEnv, name: &str) -> Vec<String> {
     let inbox = house.inbox("survey", name).into_iter();
     inbox.filter(|m| m["read"] != true).map(|m| m["text"].as_str().unwrap().to_owned()).collect()
 }
 
-fn idle_told(house: &House, name: &str) -> Vec<Value> {
-    house.told(name, "idle_notification")
+fn idle_notifications(house: &TestEnv, name: &str) -> Vec<Value> {
+    house.payloads_to_lead(name, "idle_notification")
 }
 
-fn pid_of_hook(house: &House) -> u32 {
+fn hook_pid(house: &TestEnv) -> u32 {
     let hook = |line: &String| line.contains("teamctl hook turn-end");
-    let found = || Processes::marked(&house.mark()).list().into_iter().find(hook);
-    house.until("a hook waits", found).split(' ').next().unwrap().parse().unwrap()
+    let found = || TaggedProcesses::with_tag(&house.process_tag()).list().into_iter().find(hook);
+    house.wait_until("a hook waits", found).split(' ').next().unwrap().parse().unwrap()
 }
 
-fn type_into(house: &House, name: &str, keys: &str) {
+fn type_into(house: &TestEnv, name: &str, keys: &str) {
     let pane = house.member(name).unwrap()["pane"].as_str().unwrap().to_owned();
     house.tmux(["send-keys", "-t", &pane, "-l", keys]);
     house.tmux(["send-keys", "-t", &pane, "Enter"]);
 }
 
 #[test]
-fn mail_wakes_an_idle_program_through_its_hook_and_is_read_then() {
-    let house = house();
+fn message_wakes_an_idle_program_and_is_marked_read() {
+    let house = env_with_hook_profile();
     spawn(&house, "ann");
-    assert_eq!(unread(&house, "ann"), [""; 0], "the prompt went with the command line");
-    assert!(turns(&house, "ann")[0].ends_with("begin"));
-    house.teamctl(["send", "ann", "are <you> there?", "--summary", "hello"]).ok();
-    let turn = until_turn(&house, "ann", "there?");
+    assert_eq!(unread_messages(&house, "ann"), [""; 0], "the prompt went with the command line");
+    assert!(turn_texts(&house, "ann")[0].ends_with("begin"));
+    house.teamctl(["send", "ann", "are <you> there?", "--summary", "hello"]).expect_success();
+    let turn = wait_for_turn(&house, "ann", "there?");
     let element = "<teammate-message teammate_id=\"team-lead\" summary=\"hello\">\nare &lt;you&gt; there?\n</teammate-message>";
     assert_eq!(turn, element);
-    waits(&house, "ann");
-    assert_eq!(unread(&house, "ann"), [""; 0]);
-    house.until("two turns are told", || (idle_told(&house, "ann").len() == 2).then_some(()));
-    assert_eq!(idle_told(&house, "ann")[1]["summary"], "turn 2 is done");
-    house.end();
+    wait_until_idle(&house, "ann");
+    assert_eq!(unread_messages(&house, "ann"), [""; 0]);
+    house.wait_until("two turns are told", || (idle_notifications(&house, "ann").len() == 2).then_some(()));
+    assert_eq!(idle_notifications(&house, "ann")[1]["summary"], "turn 2 is done");
+    house.shut_down();
 }
 
 #[test]
-fn mail_in_a_turn_waits_for_its_end_and_comes_all_at_once_in_order() {
-    let house = house();
-    house.teamctl(["spawn", "bob", "--", "sleep", "1000"]).ok();
-    let gate = house.gate("gate");
+fn messages_during_a_turn_are_delivered_in_order_at_its_end() {
+    let house = env_with_hook_profile();
+    house.teamctl(["spawn", "bob", "--", "sleep", "1000"]).expect_success();
+    let gate = house.create_gate("gate");
     spawn(&house, "ann");
-    house.teamctl(["send", "ann", &format!("work hold:{gate} on")]).ok();
-    until_turn(&house, "ann", "hold:");
-    house.until("it is active", || is(&house, "ann", "active", "turn-end").then_some(()));
+    house.teamctl(["send", "ann", &format!("work hold:{gate} on")]).expect_success();
+    wait_for_turn(&house, "ann", "hold:");
+    house.wait_until("it is active", || wait_for_activity(&house, "ann", "active", "turn-end").then_some(()));
     let bob = [("TEAMD_AGENT", "bob")];
-    house.teamctl_with(&["send", "ann", "third"], &bob).ok();
-    house.teamctl(["send", "ann", "second"]).ok();
-    house.teamctl(["send", "ann", "first", "--as-user"]).ok();
-    assert_eq!(unread(&house, "ann").len(), 4, "with that which it works on");
+    house.teamctl_with(&["send", "ann", "third"], &bob).expect_success();
+    house.teamctl(["send", "ann", "second"]).expect_success();
+    house.teamctl(["send", "ann", "first", "--as-user"]).expect_success();
+    assert_eq!(unread_messages(&house, "ann").len(), 4, "with that which it works on");
     house.open_gate("gate");
-    let turn = until_turn(&house, "ann", "third");
+    let turn = wait_for_turn(&house, "ann", "third");
     let places = ["first", "second", "third"].map(|word| turn.find(word).expect("all of them"));
     assert!(places.is_sorted(), "{turn}");
-    waits(&house, "ann");
-    assert_eq!(unread(&house, "ann"), [""; 0]);
-    house.end();
+    wait_until_idle(&house, "ann");
+    assert_eq!(unread_messages(&house, "ann"), [""; 0]);
+    house.shut_down();
 }
 
 #[test]
-fn a_person_who_types_releases_the_program_and_status_says_so_until_its_next_turn_ends() {
-    let house = house();
+fn typing_ends_the_long_poll_until_the_next_turn_end() {
+    let house = env_with_hook_profile();
     spawn(&house, "ann");
     // What a terminal answers right after the wait began is not a person's: so again until it counts.
-    house.until("the typed line is a turn", || {
+    house.wait_until("the typed line is a turn", || {
         type_into(&house, "ann", "hello");
-        turns(&house, "ann").contains(&"hello".to_owned()).then_some(())
+        turn_texts(&house, "ann").contains(&"hello".to_owned()).then_some(())
     });
-    waits(&house, "ann");
-    house.end();
+    wait_until_idle(&house, "ann");
+    house.shut_down();
 }
 
 #[test]
-fn a_hook_that_is_killed_reads_nothing_and_status_says_that_mail_waits() {
-    let house = house();
+fn killed_hook_marks_nothing_read() {
+    let house = env_with_hook_profile();
     spawn(&house, "ann");
-    house.kill_9(pid_of_hook(&house));
-    house.until("nobody waits", || is(&house, "ann", "idle", "when-asked").then_some(()));
-    house.teamctl(["send", "ann", "hello?"]).ok();
-    assert_eq!(unread(&house, "ann"), ["hello?"]);
+    house.kill_process(hook_pid(&house));
+    house.wait_until("nobody waits", || wait_for_activity(&house, "ann", "idle", "when-asked").then_some(()));
+    house.teamctl(["send", "ann", "hello?"]).expect_success();
+    assert_eq!(unread_messages(&house, "ann"), ["hello?"]);
     type_into(&house, "ann", "go on");
-    until_turn(&house, "ann", "hello?");
-    waits(&house, "ann");
-    assert_eq!(unread(&house, "ann"), [""; 0]);
-    house.end();
+    wait_for_turn(&house, "ann", "hello?");
+    wait_until_idle(&house, "ann");
+    assert_eq!(unread_messages(&house, "ann"), [""; 0]);
+    house.shut_down();
 }
 
 #[test]
-fn nothing_is_read_where_the_program_has_given_up_on_its_hook() {
-    let house = house();
+fn abandoned_hook_marks_nothing_read() {
+    let house = env_with_hook_profile();
     spawn(&house, "ann");
-    house.teamctl(["send", "ann", "give-up"]).ok();
-    until_turn(&house, "ann", "give-up");
-    house.until("it is taken", || unread(&house, "ann").is_empty().then_some(()));
-    house.until("nobody waits", || is(&house, "ann", "idle", "when-asked").then_some(()));
-    house.teamctl(["send", "ann", "hello?"]).ok();
-    assert_eq!(unread(&house, "ann"), ["hello?"]);
+    house.teamctl(["send", "ann", "give-up"]).expect_success();
+    wait_for_turn(&house, "ann", "give-up");
+    house.wait_until("it is taken", || unread_messages(&house, "ann").is_empty().then_some(()));
+    house.wait_until("nobody waits", || wait_for_activity(&house, "ann", "idle", "when-asked").then_some(()));
+    house.teamctl(["send", "ann", "hello?"]).expect_success();
+    assert_eq!(unread_messages(&house, "ann"), ["hello?"]);
     type_into(&house, "ann", "go on");
-    until_turn(&house, "ann", "hello?");
-    house.end();
+    wait_for_turn(&house, "ann", "hello?");
+    house.shut_down();
 }
 
 #[test]
-fn mail_that_the_program_does_not_take_any_more_stays_unread_and_comes_again() {
-    let house = house();
+fn undelivered_messages_stay_unread_and_are_redelivered() {
+    let house = env_with_hook_profile();
     spawn(&house, "ann");
-    house.teamctl(["task", "create", "not-now count"]).ok();
-    let refused = || noted(&house, "ann", "refused").pop();
-    house.until("it is not taken", refused);
-    house.teamctl(["send", "ann", "a letter"]).ok();
-    assert_eq!(unread(&house, "ann").last().unwrap(), "a letter");
+    house.teamctl(["task", "create", "not-now count"]).expect_success();
+    let refused = || recorded_events(&house, "ann", "refused").pop();
+    house.wait_until("it is not taken", refused);
+    house.teamctl(["send", "ann", "a letter"]).expect_success();
+    assert_eq!(unread_messages(&house, "ann").last().unwrap(), "a letter");
     type_into(&house, "ann", "go on");
-    until_turn(&house, "ann", "a letter");
-    until_turn(&house, "ann", "not-now count");
-    waits(&house, "ann");
-    assert_eq!(unread(&house, "ann"), [""; 0]);
-    house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).ok();
-    house.end();
+    wait_for_turn(&house, "ann", "a letter");
+    wait_for_turn(&house, "ann", "not-now count");
+    wait_until_idle(&house, "ann");
+    assert_eq!(unread_messages(&house, "ann"), [""; 0]);
+    house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
+    house.shut_down();
 }
 
 /// Gemini has the field, and it is false whatever the hook has said.
 #[test]
-fn a_program_that_never_says_that_it_went_on_is_believed() {
-    let house = House::with_team();
-    let (agent, out) = (house.agent(), house.path("out/{name}").display().to_string());
+fn program_without_continue_report_is_trusted() {
+    let house = TestEnv::with_team();
+    let (agent, out) = (house.scripted_agent_path(), house.path("out/{name}").display().to_string());
     let args = format!("args = [\"hooked\", \"{out}\", \"--never-says\"]\nprompt = [\"{{prompt}}\"]\n");
-    house.profile("hooked", &format!("feed = \"hook\"\nprogram = \"{agent}\"\n{args}"));
+    house.write_profile("hooked", &format!("feed = \"hook\"\nprogram = \"{agent}\"\n{args}"));
     spawn(&house, "ann");
     for text in ["letter 1", "letter 2"] {
-        house.teamctl(["send", "ann", text]).ok();
-        until_turn(&house, "ann", text);
-        waits(&house, "ann");
-        assert_eq!(unread(&house, "ann"), [""; 0]);
+        house.teamctl(["send", "ann", text]).expect_success();
+        wait_for_turn(&house, "ann", text);
+        wait_until_idle(&house, "ann");
+        assert_eq!(unread_messages(&house, "ann"), [""; 0]);
     }
-    let taken = turns(&house, "ann").into_iter().filter(|turn| turn.contains("letter 1"));
-    assert_eq!(taken.count(), 1, "{:?}", turns(&house, "ann"));
-    house.end();
+    let taken = turn_texts(&house, "ann").into_iter().filter(|turn| turn.contains("letter 1"));
+    assert_eq!(taken.count(), 1, "{:?}", turn_texts(&house, "ann"));
+    house.shut_down();
 }
 
 #[test]
-fn a_letter_that_is_not_taken_is_not_read() {
-    let house = house();
+fn message_that_was_not_taken_stays_unread() {
+    let house = env_with_hook_profile();
     spawn(&house, "ann");
-    house.teamctl(["send", "ann", "not-now, later"]).ok();
-    house.until("it is not taken", || noted(&house, "ann", "refused").pop());
-    assert_eq!(unread(&house, "ann"), ["not-now, later"]);
+    house.teamctl(["send", "ann", "not-now, later"]).expect_success();
+    house.wait_until("it is not taken", || recorded_events(&house, "ann", "refused").pop());
+    assert_eq!(unread_messages(&house, "ann"), ["not-now, later"]);
     type_into(&house, "ann", "go on");
-    until_turn(&house, "ann", "not-now, later");
-    waits(&house, "ann");
-    assert_eq!(unread(&house, "ann"), [""; 0]);
-    house.end();
+    wait_for_turn(&house, "ann", "not-now, later");
+    wait_until_idle(&house, "ann");
+    assert_eq!(unread_messages(&house, "ann"), [""; 0]);
+    house.shut_down();
 }
 
 #[test]
-fn the_hook_ends_with_its_program() {
-    let house = house();
+fn hook_ends_with_its_program() {
+    let house = env_with_hook_profile();
     spawn(&house, "ann");
-    let hook = pid_of_hook(&house);
+    let hook = hook_pid(&house);
     let pid = house.member("ann").unwrap()["pid"].as_u64().unwrap();
-    house.kill_9(u32::try_from(pid).unwrap());
-    house.until("the hook is gone", || {
+    house.kill_process(u32::try_from(pid).unwrap());
+    house.wait_until("the hook is gone", || {
         let status = house.json(["status"]);
         let gone = status["teams"][0]["past"].as_array().is_some_and(|past| past.len() == 1);
         (gone && harness::start_time(hook).is_none()).then_some(())
     });
-    house.end();
+    house.shut_down();
 }
 
 #[test]
-fn a_daemon_that_was_killed_and_started_again_wakes_it_all_the_same() {
-    let house = house();
+fn restarted_daemon_wakes_a_waiting_hook() {
+    let house = env_with_hook_profile();
     spawn(&house, "ann");
-    house.kill_9(house.daemon());
-    house.teamctl(["send", "ann", "sent without a daemon"]).ok();
+    house.kill_process(house.daemon_pid());
+    house.teamctl(["send", "ann", "sent without a daemon"]).expect_success();
     house.start_daemon();
-    until_turn(&house, "ann", "without a daemon");
-    waits(&house, "ann");
-    house.teamctl(["send", "ann", "and with one"]).ok();
-    until_turn(&house, "ann", "and with one");
-    house.end();
+    wait_for_turn(&house, "ann", "without a daemon");
+    wait_until_idle(&house, "ann");
+    house.teamctl(["send", "ann", "and with one"]).expect_success();
+    wait_for_turn(&house, "ann", "and with one");
+    house.shut_down();
 }
 
 #[test]
-fn of_two_hooks_at_once_the_newer_waits_and_one_of_them_hands_it_over() {
-    let house = house();
+fn newer_of_two_hooks_waits() {
+    let house = env_with_hook_profile();
     spawn(&house, "ann");
-    let first = pid_of_hook(&house);
+    let first = hook_pid(&house);
     let env = std::fs::read(format!("/proc/{first}/environ")).unwrap();
     let mut second = house.command(harness::programs().join("teamctl"));
     second.args(["hook", "turn-end"]).stdout(std::process::Stdio::piped());
@@ -266,51 +266,51 @@ fn of_two_hooks_at_once_the_newer_waits_and_one_of_them_hands_it_over() {
         second.env(pair.0, pair.1);
     }
     let second = second.spawn().unwrap();
-    house.until("the first is gone", || harness::start_time(first).is_none().then_some(()));
-    waits(&house, "ann");
-    house.teamctl(["send", "ann", "once"]).ok();
+    house.wait_until("the first is gone", || harness::start_time(first).is_none().then_some(()));
+    wait_until_idle(&house, "ann");
+    house.teamctl(["send", "ann", "once"]).expect_success();
     let said = second.wait_with_output().unwrap();
     assert_eq!(String::from_utf8_lossy(&said.stdout).matches("once").count(), 1);
-    assert_eq!(idle_told(&house, "ann").len(), 1, "one turn has ended");
-    house.end();
+    assert_eq!(idle_notifications(&house, "ann").len(), 1, "one turn has ended");
+    house.shut_down();
 }
 
 #[test]
-fn a_task_is_handed_over_and_done_when_the_turn_on_it_ends() {
-    let house = house();
+fn task_is_delivered_and_completed_by_its_turn() {
+    let house = env_with_hook_profile();
     spawn(&house, "ann");
-    house.teamctl(["task", "create", "count the lines"]).ok();
-    let turn = until_turn(&house, "ann", "count the lines");
+    house.teamctl(["task", "create", "count the lines"]).expect_success();
+    let turn = wait_for_turn(&house, "ann", "count the lines");
     assert!(turn.contains("teamctl task done"), "{turn}");
-    house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).ok();
-    waits(&house, "ann");
-    let told = idle_told(&house, "ann");
+    house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
+    wait_until_idle(&house, "ann");
+    let told = idle_notifications(&house, "ann");
     assert_eq!(told.last().unwrap()["completedStatus"], "completed", "{told:?}");
-    house.end();
+    house.shut_down();
 }
 
 #[test]
-fn a_request_to_shut_down_is_handed_over_with_how_to_answer_it() {
-    let house = house();
+fn shutdown_request_is_delivered_with_instructions() {
+    let house = env_with_hook_profile();
     spawn(&house, "ann");
-    let asked = house.teamctl_running(["shutdown", "ann", "--reason", "that was all"]);
-    let turn = until_turn(&house, "ann", "that was all");
+    let asked = house.start_teamctl(["shutdown", "ann", "--reason", "that was all"]);
+    let turn = wait_for_turn(&house, "ann", "that was all");
     let id = turn.split("teamctl respond ").nth(1).unwrap().split(' ').next().unwrap();
-    house.teamctl_with(&["respond", id, "--approve"], &[("TEAMD_AGENT", "ann")]).ok();
+    house.teamctl_with(&["respond", id, "--approve"], &[("TEAMD_AGENT", "ann")]).expect_success();
     assert!(asked.wait_with_output().unwrap().status.success());
-    house.end();
+    house.shut_down();
 }
 
 #[test]
-fn a_dialog_is_shown_until_the_program_goes_on() {
-    let house = house();
-    let gate = house.gate("gate");
+fn dialog_is_shown_until_the_program_continues() {
+    let house = env_with_hook_profile();
+    let gate = house.create_gate("gate");
     spawn(&house, "ann");
-    house.teamctl(["send", "ann", &format!("notify hold:{gate}")]).ok();
+    house.teamctl(["send", "ann", &format!("notify hold:{gate}")]).expect_success();
     let flags = || house.member("ann").unwrap()["flags"].clone();
-    house.until("it is at a dialog", || (flags() == serde_json::json!(["at_dialog"])).then_some(()));
+    house.wait_until("it is at a dialog", || (flags() == serde_json::json!(["at_dialog"])).then_some(()));
     house.open_gate("gate");
-    waits(&house, "ann");
+    wait_until_idle(&house, "ann");
     assert_eq!(flags(), serde_json::json!([]));
-    house.end();
+    house.shut_down();
 }

@@ -1,7 +1,7 @@
 //! A hundred hostile texts at every place where a profile, a prompt, a name, a path or a message puts one: nothing runs,
 //! and every argument arrives as it was given.
 
-use harness::House;
+use harness::TestEnv;
 use serde_json::Value;
 
 /// Texts that some shell, tmux, terminal, parser or template would do something with. `EVIL` is a command that leaves
@@ -72,7 +72,7 @@ const HOSTILE: [&str; 62] = [
 ];
 
 /// A hundred, none like another: those above, and more that hold two of them or a very long one.
-fn texts(evil: &str) -> Vec<String> {
+fn hostile_texts(evil: &str) -> Vec<String> {
     let plain = HOSTILE.iter().map(|text| (*text).to_owned());
     let pairs =
         HOSTILE.iter().zip(HOSTILE.iter().skip(7)).step_by(2).map(|(one, other)| format!("{one}\"'{other}"));
@@ -86,31 +86,31 @@ fn texts(evil: &str) -> Vec<String> {
 }
 
 /// The lines that the agents wrote into that file, once there are so many.
-fn lines(house: &House, file: &str, count: usize) -> Vec<Value> {
-    house.until(&format!("{count} lines in {file}"), || {
+fn wait_for_lines(house: &TestEnv, file: &str, count: usize) -> Vec<Value> {
+    house.wait_until(&format!("{count} lines in {file}"), || {
         let text = house.read(file);
         let lines: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         (lines.len() >= count).then_some(lines)
     })
 }
 
-fn house() -> (House, String) {
-    let house = House::with_team();
+fn env_with_script() -> (TestEnv, String) {
+    let house = TestEnv::with_team();
     let evil = house.path("out/evil").display().to_string();
     (house, evil)
 }
 
-fn nothing_ran(house: &House) {
+fn assert_nothing_ran(house: &TestEnv) {
     let left: Vec<_> =
         std::fs::read_dir(house.path("out")).unwrap().flatten().map(|entry| entry.file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().starts_with("evil")), "{left:?}");
 }
 
 #[test]
-fn what_is_given_to_spawn_arrives_as_it_is_and_runs_nothing() {
-    let (house, evil) = house();
+fn spawn_arguments_are_never_executed() {
+    let (house, evil) = env_with_script();
     let out = house.path("out").display().to_string();
-    house.profile(
+    house.write_profile(
         "whole",
         &format!(
             "feed = \"pull\"\nprogram = \"agent\"\nargs = [\"argv\", \"{out}/whole\", \"M={{model}}\", \"T={{type}}\", \"N={{name}}\", \
@@ -118,7 +118,7 @@ fn what_is_given_to_spawn_arrives_as_it_is_and_runs_nothing() {
              allow = [\"+{{tool}}\"]\ndeny = [\"!{{tools}}\"]\nenv = {{ VALUE = \"{{model}}\" }}\n"
         ),
     );
-    let texts = texts(&evil);
+    let texts = hostile_texts(&evil);
     assert_eq!(texts.len(), 100);
     for (number, text) in texts.iter().enumerate() {
         // A directory's name has no slash, and its length an end.
@@ -126,7 +126,7 @@ fn what_is_given_to_spawn_arrives_as_it_is_and_runs_nothing() {
         let cwd = house.path("out").join(format!("d{number}{directory}"));
         std::fs::create_dir(&cwd).unwrap();
         let cwd = cwd.display().to_string();
-        let before = if number == 0 { 0 } else { lines(&house, "out/whole", number).len() };
+        let before = if number == 0 { 0 } else { wait_for_lines(&house, "out/whole", number).len() };
         assert_eq!(before, number);
         let asked =
             [("--prompt", text), ("--model", text), ("--type", text), ("--allow", text), ("--deny", text)];
@@ -139,8 +139,8 @@ fn what_is_given_to_spawn_arrives_as_it_is_and_runs_nothing() {
         all.extend(words.iter().map(String::as_str));
         // Its name is filled in by the daemon then.
         all.extend((number % 3 == 0).then_some("--unique"));
-        house.teamctl_with(&all, &[]).ok();
-        let got = lines(&house, "out/whole", number + 1)[number].clone();
+        house.teamctl_with(&all, &[]).expect_success();
+        let got = wait_for_lines(&house, "out/whole", number + 1)[number].clone();
         let json = serde_json::to_string(text).unwrap();
         let wanted = serde_json::json!([
             format!("M={text}"),
@@ -160,18 +160,18 @@ fn what_is_given_to_spawn_arrives_as_it_is_and_runs_nothing() {
             "{text:?}"
         );
     }
-    nothing_ran(&house);
-    house.end();
-    harness::figure("injections", texts.len() as u64);
+    assert_nothing_ran(&house);
+    house.shut_down();
+    harness::record_result("injections", texts.len() as u64);
 }
 
 #[test]
-fn a_turns_text_arrives_as_it_is_on_either_way_and_is_never_an_option() {
-    let (house, evil) = house();
+fn turn_text_is_never_executed_or_an_option() {
+    let (house, evil) = env_with_script();
     let out = house.path("out").display().to_string();
     let turn = |name: &str, last: &str| {
         let args = format!("[\"argv\", \"{out}/{name}\", \"{{session}}\"{last}]");
-        house.profile(
+        house.write_profile(
             name,
             &format!(
                 "feed = \"turn\"\nprogram = \"agent\"\nargs = {args}\nresume = {args}\nsession = \"ours\"\n\
@@ -184,18 +184,18 @@ fn a_turns_text_arrives_as_it_is_on_either_way_and_is_never_an_option() {
     turn("piped", "");
     let names = ["bare", "dashes", "piped"];
     for name in names {
-        house.teamctl(["spawn", name, "--agent", name, "--backend", "in-process"]).ok();
+        house.teamctl(["spawn", name, "--agent", name, "--backend", "in-process"]).expect_success();
     }
     // `send NAME -` means standard input.
-    let texts: Vec<String> = texts(&evil).into_iter().filter(|text| text != "-").collect();
+    let texts: Vec<String> = hostile_texts(&evil).into_iter().filter(|text| text != "-").collect();
     for text in &texts {
         let summary = format!("--summary={text}");
         for name in names {
-            house.teamctl(["send", name, "--as-user", &summary, "--", text]).ok();
+            house.teamctl(["send", name, "--as-user", &summary, "--", text]).expect_success();
         }
     }
     for name in names {
-        let got = lines(&house, &format!("out/{name}"), texts.len());
+        let got = wait_for_lines(&house, &format!("out/{name}"), texts.len());
         assert_eq!(got.len(), texts.len(), "one turn each");
         for (line, text) in got.iter().zip(&texts) {
             let rest = &line["argv"].as_array().unwrap()[1..];
@@ -214,22 +214,22 @@ fn a_turns_text_arrives_as_it_is_on_either_way_and_is_never_an_option() {
             );
         }
     }
-    nothing_ran(&house);
-    house.end();
+    assert_nothing_ran(&house);
+    house.shut_down();
 }
 
 #[test]
-fn what_is_no_name_is_no_members_and_no_profiles() {
-    let (house, evil) = house();
-    for text in texts(&evil) {
+fn invalid_names_are_rejected() {
+    let (house, evil) = env_with_script();
+    for text in hostile_texts(&evil) {
         if !text.starts_with('-') {
-            house.teamctl(["spawn", &text, "--agent", "worker"]).fails(64);
+            house.teamctl(["spawn", &text, "--agent", "worker"]).expect_failure(64);
         }
-        house.teamctl(["spawn", "ann", &format!("--agent={text}")]).fails(64);
-        house.teamctl(["agents", "show", "--", &text]).fails(64);
+        house.teamctl(["spawn", "ann", &format!("--agent={text}")]).expect_failure(64);
+        house.teamctl(["agents", "show", "--", &text]).expect_failure(64);
     }
-    nothing_ran(&house);
-    house.end();
+    assert_nothing_ran(&house);
+    house.shut_down();
 }
 
 /// What would end the element of a message, begin another one's, or say that somebody else has sent it.
@@ -245,20 +245,20 @@ const TAGS: [&str; 8] = [
 ];
 
 #[test]
-fn what_a_member_says_is_one_element_with_its_own_name_whatever_it_says() {
-    let house = House::with_team();
+fn member_message_is_one_element_with_its_own_name() {
+    let house = TestEnv::with_team();
     let out = house.path("out").display().to_string();
     let args = format!("['argv', '{out}/piped', '{{session}}']");
     let program = format!("program = \"agent\"\nargs = {args}\nresume = {args}\nsession = \"ours\"\n");
-    house.profile("piped", &format!("feed = \"turn\"\n{program}instructions = \"none\"\n"));
-    house.teamctl(["spawn", "ann", "--agent", "piped", "--backend", "in-process"]).ok();
-    house.teamctl(["spawn", "bob", "--", &house.agent(), "stay"]).ok();
+    house.write_profile("piped", &format!("feed = \"turn\"\n{program}instructions = \"none\"\n"));
+    house.teamctl(["spawn", "ann", "--agent", "piped", "--backend", "in-process"]).expect_success();
+    house.teamctl(["spawn", "bob", "--", &house.scripted_agent_path(), "stay"]).expect_success();
     for text in TAGS {
         let words = ["send", "ann", "--summary", text, "--", text];
-        house.teamctl_with(&words, &[("TEAMD_AGENT", "bob"), ("TEAMD_TEAM", "survey")]).ok();
-        house.teamctl(["task", "create", text, "--description", text, "--owner", "ann"]).ok();
+        house.teamctl_with(&words, &[("TEAMD_AGENT", "bob"), ("TEAMD_TEAM", "survey")]).expect_success();
+        house.teamctl(["task", "create", text, "--description", text, "--owner", "ann"]).expect_success();
     }
-    let fed = lines(&house, "out/piped", 2 * TAGS.len());
+    let fed = wait_for_lines(&house, "out/piped", 2 * TAGS.len());
     for line in fed {
         let text = line["stdin"].as_str().unwrap();
         let (head, rest) = text.split_once('\n').unwrap();
@@ -268,5 +268,5 @@ fn what_a_member_says_is_one_element_with_its_own_name_whatever_it_says() {
         assert_eq!((head.matches('<').count(), head.matches('>').count()), (1, 1), "{text}");
         assert!(!body.contains(['<', '>', '"', '\u{1b}']) && !after.contains(['<', '>', '\u{1b}']), "{text}");
     }
-    house.end();
+    house.shut_down();
 }

@@ -3,57 +3,57 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 mod acp;
-mod agents;
+mod agent_exit;
 mod architecture;
+mod backends;
 mod bad_input;
 mod budgets;
-mod claims;
-mod crash;
-mod damage;
-mod death;
-mod delete;
+mod commands;
+mod control_socket;
+mod create_delete;
+mod daemon_recovery;
+mod damaged_config;
+mod delivery_keys;
 mod dialogs;
 mod docs;
 mod doctor;
-mod doors;
 mod environment;
+mod error_help;
+mod event_log;
 mod examples;
-mod hidden;
-mod hints;
+mod export_import;
+mod file_watching;
+mod hide_show;
 mod hooks;
 mod injection;
-mod journal;
-mod keys;
-mod lives;
 mod mcp;
 mod messages;
-mod native;
-mod notices;
-mod panes;
-mod parcels;
-mod plans;
+mod moved_root;
+mod native_members;
+mod notify_command;
+mod pane_failures;
+mod plan_mode;
+mod profiles;
 mod requests;
-mod root;
 mod run;
-mod segment;
-mod sessions;
+mod send_journal;
+mod session_teams;
 mod shutdown;
 mod spawn;
-mod state;
+mod state_files;
+mod suspend_resume;
+mod task_claims;
 mod tasks;
-mod told;
-mod tomorrow;
+mod tmux_status_line;
 mod top;
 mod trace;
 mod turns;
-mod verbs;
-mod watching;
 mod why;
 mod worktrees;
 
 /// Every file in this directory is a story of the list above.
 #[test]
-fn no_story_is_forgotten() {
+fn every_test_file_is_listed() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/e2e");
     let told = include_str!("main.rs");
     for entry in std::fs::read_dir(directory).unwrap() {

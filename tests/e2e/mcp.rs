@@ -1,8 +1,8 @@
 //! The MCP server: through clients that are not ours, and on its bare lines.
 
-mod strict;
+mod edge_cases;
 
-use harness::{House, Ran};
+use harness::{CommandOutput, TestEnv};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// `make test` brings them, and says so: then one that is missing is a failure.
 #[allow(clippy::print_stderr, reason = "a test that did not run says so")]
-pub(crate) fn there(program: PathBuf) -> Option<PathBuf> {
+pub(crate) fn is_installed(program: PathBuf) -> Option<PathBuf> {
     if program.exists() {
         return Some(program);
     }
@@ -21,25 +21,25 @@ pub(crate) fn there(program: PathBuf) -> Option<PathBuf> {
 }
 
 /// The official Python SDK leads a team from its making to its end, in that mode of its client.
-fn python(mode: &str, version: &str) {
+fn run_python_client(mode: &str, version: &str) {
     let target = harness::programs().parent().unwrap().to_owned();
-    let Some(python) = there(target.join("python/bin/python")) else { return };
-    let house = House::start();
+    let Some(python) = is_installed(target.join("python/bin/python")) else { return };
+    let house = TestEnv::with_daemon();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/foreign/mcp_client.py");
     let mut command = house.command(python);
     command.args([script, mode, "500"]).env("TEAMCTL", harness::programs().join("teamctl"));
-    let ran = ran(command);
+    let ran = run_command(command);
     assert_eq!(ran.code, 0, "{ran:#?}");
     let told = ran.json();
     assert_eq!(told["failures"], json!([]));
     assert_eq!(told["version"], version);
     assert!(told["calls"].as_u64().unwrap() > 500, "{told}");
-    house.end();
+    house.shut_down();
 }
 
-fn ran(mut command: Command) -> Ran {
+fn run_command(mut command: Command) -> CommandOutput {
     let output = command.output().unwrap();
-    Ran {
+    CommandOutput {
         command: format!("{command:?}"),
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -48,27 +48,28 @@ fn ran(mut command: Command) -> Ran {
 }
 
 #[test]
-fn the_official_python_client_leads_a_team_with_the_handshake() {
-    python("legacy", "2025-11-25");
+fn python_client_leads_a_team_with_handshake() {
+    run_python_client("legacy", "2025-11-25");
 }
 
 #[test]
-fn the_official_python_client_leads_a_team_with_stateless_requests() {
-    python("auto", "2026-07-28");
+fn python_client_leads_a_team_stateless() {
+    run_python_client("auto", "2026-07-28");
 }
 
 #[test]
-fn the_official_inspector_lists_the_tools_and_calls_one() {
+fn inspector_lists_and_calls_tools() {
     let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("foreign/node_modules");
-    let Some(inspector) = there(modules.join("@modelcontextprotocol/inspector-cli/build/cli.js")) else {
+    let Some(inspector) = is_installed(modules.join("@modelcontextprotocol/inspector-cli/build/cli.js"))
+    else {
         return;
     };
-    let house = House::with_team();
+    let house = TestEnv::with_team();
     let inspect = |method: &[&str]| -> Value {
         let mut command = house.command("node");
         let server = harness::programs().join("teamctl");
         command.arg(&inspector).arg("--cli").arg(server).args(["mcp", "--team", "survey"]).args(method);
-        let ran = ran(command);
+        let ran = run_command(command);
         assert_eq!(ran.code, 0, "{ran:#?}");
         ran.json()
     };
@@ -77,43 +78,43 @@ fn the_official_inspector_lists_the_tools_and_calls_one() {
     let call = ["--method", "tools/call", "--tool-name", "TaskCreate", "--tool-arg", "subject=look"];
     let made = inspect(&call);
     assert_eq!(made["structuredContent"]["task"]["subject"], "look");
-    house.end();
+    house.shut_down();
 }
 
 /// The server's bare lines.
-struct Lines {
+struct RawMcpClient {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
-impl Lines {
-    fn of(house: &House, arguments: &[&str], variables: &[(&str, &str)]) -> Lines {
+impl RawMcpClient {
+    fn start(house: &TestEnv, arguments: &[&str], variables: &[(&str, &str)]) -> RawMcpClient {
         let mut command = house.command(harness::programs().join("teamctl"));
         command.arg("mcp").args(arguments).envs(variables.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
-        let mut lines = Lines { child, input, output };
+        let mut lines = RawMcpClient { child, input, output };
         let us = json!({"name": "bare", "version": "1"});
         let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": us});
-        let welcome = lines.ask(0, "initialize", &hello);
+        let welcome = lines.send_request(0, "initialize", &hello);
         assert_eq!(welcome["result"]["protocolVersion"], "2025-06-18");
         assert!(welcome["result"]["instructions"].as_str().unwrap().contains("SendMessage"));
-        lines.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        lines.send_line(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         lines
     }
 
-    fn say(&mut self, line: &Value) {
+    fn send_line(&mut self, line: &Value) {
         writeln!(self.input, "{line}").unwrap();
     }
 
-    fn ask(&mut self, id: u64, method: &str, params: &Value) -> Value {
-        self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
-        self.heard()
+    fn send_request(&mut self, id: u64, method: &str, params: &Value) -> Value {
+        self.send_line(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        self.receive_line()
     }
 
-    fn heard(&mut self) -> Value {
+    fn receive_line(&mut self) -> Value {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap()
@@ -121,7 +122,7 @@ impl Lines {
 
     /// The result of a tool, or the text of its refusal.
     fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value, String> {
-        let answer = self.ask(1, "tools/call", &json!({"name": tool, "arguments": arguments}));
+        let answer = self.send_request(1, "tools/call", &json!({"name": tool, "arguments": arguments}));
         let result = &answer["result"];
         match result["isError"].as_bool() {
             Some(true) => Err(result["content"][0]["text"].as_str().unwrap().to_owned()),
@@ -130,17 +131,17 @@ impl Lines {
     }
 
     /// The program goes away.
-    fn end(mut self) -> i32 {
+    fn close(mut self) -> i32 {
         drop(self.input);
         self.child.wait().unwrap().code().unwrap_or(-1)
     }
 }
 
 #[test]
-fn messages_and_tasks_need_no_daemon_and_what_does_says_so() {
-    let house = House::with_team();
-    house.kill_9(house.daemon());
-    let mut lead = Lines::of(&house, &["--team", "survey"], &[]);
+fn messages_and_tasks_work_without_a_daemon() {
+    let house = TestEnv::with_team();
+    house.kill_process(house.daemon_pid());
+    let mut lead = RawMcpClient::start(&house, &["--team", "survey"], &[]);
     let sent = lead.call("SendMessage", &json!({"recipient": "team-lead", "content": "to myself"})).unwrap();
     assert_eq!(sent["message"], "Message sent to team-lead's inbox");
     assert_eq!(lead.call("TaskCreate", &json!({"subject": "x"})).unwrap()["task"]["status"], "pending");
@@ -151,63 +152,63 @@ fn messages_and_tasks_need_no_daemon_and_what_does_says_so() {
         refused.contains("cannot reach teamd") && refused.contains("Next: start it with: teamctl up"),
         "{refused}"
     );
-    assert_eq!(lead.end(), 0);
+    assert_eq!(lead.close(), 0);
     house.start_daemon();
-    house.end();
+    house.shut_down();
 }
 
 #[test]
-fn a_teammate_is_itself_and_a_second_team_is_refused() {
-    let house = House::with_team();
+fn server_acts_for_its_member_and_one_team() {
+    let house = TestEnv::with_team();
     let ann = [("TEAMD_AGENT", "ann"), ("TEAMD_TEAM", "survey")];
-    let refused = house.teamctl_with(&["mcp", "--agent", "bob@survey"], &ann).fails(77);
+    let refused = house.teamctl_with(&["mcp", "--agent", "bob@survey"], &ann).expect_failure(77);
     assert!(refused.contains("cannot speak for bob: this is the environment of ann"), "{refused}");
-    house.teamctl_with(&["mcp", "--agent", "team-lead"], &ann).fails(77);
-    house.teamctl(["mcp", "--agent", "ann"]).fails(64);
-    let mut lead = Lines::of(&house, &[], &[("TEAMD_TEAM", "survey")]);
+    house.teamctl_with(&["mcp", "--agent", "team-lead"], &ann).expect_failure(77);
+    house.teamctl(["mcp", "--agent", "ann"]).expect_failure(64);
+    let mut lead = RawMcpClient::start(&house, &[], &[("TEAMD_TEAM", "survey")]);
     let refused = lead.call("TeamCreate", &json!({"team_name": "other"})).unwrap_err();
     assert!(refused.contains("you lead survey already"), "{refused}");
-    assert_eq!(lead.end(), 0);
-    let mut free = Lines::of(&house, &[], &[]);
+    assert_eq!(lead.close(), 0);
+    let mut free = RawMcpClient::start(&house, &[], &[]);
     let refused = free.call("TaskList", &json!({})).unwrap_err();
     assert!(refused.contains("TeamCreate"), "a team that others made is not taken: {refused}");
     let made = free.call("TeamCreate", &json!({"team_name": "survey"})).unwrap();
     assert_eq!(made["team_name"], "survey-2");
     assert_eq!(free.call("TeamDelete", &json!({})).unwrap()["team_name"], "survey-2");
-    assert_eq!(free.end(), 0);
-    house.end();
+    assert_eq!(free.close(), 0);
+    house.shut_down();
 }
 
 #[test]
-fn who_is_no_member_is_not_served() {
-    let house = House::with_team();
-    let refused = house.teamctl(["mcp", "--agent", "nobody@survey"]).fails(67);
+fn non_member_is_rejected() {
+    let house = TestEnv::with_team();
+    let refused = house.teamctl(["mcp", "--agent", "nobody@survey"]).expect_failure(67);
     assert!(refused.contains("nobody"), "{refused}");
-    house.teamctl(["mcp", "--agent", "ann@elsewhere"]).fails(67);
-    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
-    let mut ann = Lines::of(&house, &["--agent", "Ann@survey"], &[]);
+    house.teamctl(["mcp", "--agent", "ann@elsewhere"]).expect_failure(67);
+    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
+    let mut ann = RawMcpClient::start(&house, &["--agent", "Ann@survey"], &[]);
     ann.call("SendMessage", &json!({"recipient": "team-lead", "content": "hello"})).unwrap();
     assert_eq!(house.inbox("survey", "team-lead")[0]["from"], "ann");
-    assert_eq!(ann.end(), 0);
-    house.end();
+    assert_eq!(ann.close(), 0);
+    house.shut_down();
 }
 
 #[test]
-fn in_the_terminal_of_a_session_that_leads_the_server_is_at_its_team() {
-    let house = House::with_team();
-    house.teamctl(["create", "other"]).ok();
-    house.teamctl(["lead", "survey"]).ok();
-    let mut lead = Lines::of(&house, &[], &[]);
+fn server_in_a_lead_session_uses_its_team() {
+    let house = TestEnv::with_team();
+    house.teamctl(["create", "other"]).expect_success();
+    house.teamctl(["lead", "survey"]).expect_success();
+    let mut lead = RawMcpClient::start(&house, &[], &[]);
     let refused = lead.call("TeamCreate", &json!({"team_name": "third"})).unwrap_err();
     assert!(refused.contains("you lead survey already"), "{refused}");
     assert_eq!(lead.call("TaskCreate", &json!({"subject": "x"})).unwrap()["task"]["status"], "pending");
-    assert_eq!(lead.end(), 0);
-    house.end();
+    assert_eq!(lead.close(), 0);
+    house.shut_down();
 }
 
 #[test]
-fn a_server_that_a_teammate_starts_with_a_bare_environment_is_not_the_leads() {
-    let house = House::with_team();
+fn server_of_a_teammate_without_environment_is_not_the_lead() {
+    let house = TestEnv::with_team();
     let initialize = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
     let lines = [
         json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize}),
@@ -216,41 +217,43 @@ fn a_server_that_a_teammate_starts_with_a_bare_environment_is_not_the_leads() {
         call(2, "SendMessage", &json!({"recipient": "team-lead", "content": "hello"})),
     ];
     let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
-    house.script("out/asked", &format!("{}\n", lines.join("\n")));
+    house.write_script("out/asked", &format!("{}\n", lines.join("\n")));
     let (out, teamctl) = (house.path("out"), harness::programs().join("teamctl"));
     let (out, teamctl) = (out.display(), teamctl.display());
     // Its input stays open for as long as the agent lives.
     let bare = format!("(cat {out}/asked; exec sleep 3600) | env -i {teamctl} mcp >{out}/said 2>&1");
-    house.teamctl(["spawn", "ann", "--", "sh", "-c", &bare]).ok();
+    house.teamctl(["spawn", "ann", "--", "sh", "-c", &bare]).expect_success();
     let said = || house.read("out/said");
-    house.until("all is answered", || said().contains("\"id\":2").then_some(()));
+    house.wait_until("all is answered", || said().contains("\"id\":2").then_some(()));
     assert!(said().contains("You are `ann`, a teammate on the team `survey`"), "{}", said());
     assert!(said().contains("as ann: that is for the lead or a person"), "{}", said());
     assert_eq!(house.inbox("survey", "team-lead")[0]["from"], "ann");
     let other = format!("env -i {teamctl} mcp --agent bob@survey 2>{out}/other </dev/null; exec sleep 3600");
-    house.teamctl(["spawn", "cat", "--", "sh", "-c", &other]).ok();
-    house.until("it is refused", || house.read("out/other").contains("cannot speak for bob").then_some(()));
+    house.teamctl(["spawn", "cat", "--", "sh", "-c", &other]).expect_success();
+    house.wait_until("it is refused", || {
+        house.read("out/other").contains("cannot speak for bob").then_some(())
+    });
     house
         .teamctl_with(&["mcp", "--team", "other"], &[("TEAMD_AGENT", "ann"), ("TEAMD_TEAM", "survey")])
-        .fails(77);
-    house.end();
+        .expect_failure(77);
+    house.shut_down();
 }
 
 #[test]
-fn a_teammate_that_a_tool_starts_can_have_a_worktree() {
-    let mut house = House::empty();
+fn spawned_teammate_can_have_a_worktree() {
+    let mut house = TestEnv::new();
     let name = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     let who = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
     house.variables = who.map(|key| name(key, "t")).to_vec();
     house.variables.push(name("GIT_CONFIG_GLOBAL", "/dev/null"));
     house.start_daemon();
-    house.teamctl(["create", "survey"]).ok();
+    house.teamctl(["create", "survey"]).expect_success();
     let repository = house.path("repo");
     let repository = repository.display();
     let script =
         format!("git init -q -b main {repository} && git -C {repository} commit -q --allow-empty -m first");
     assert!(house.command("sh").args(["-c", &script]).status().unwrap().success());
-    let mut lead = Lines::of(&house, &["--team", "survey"], &[]);
+    let mut lead = RawMcpClient::start(&house, &["--team", "survey"], &[]);
     let spawn = |name: &str| json!({"name": name, "prompt": "", "agent": "worker", "cwd": repository.to_string(), "worktree": true});
     let mut ann = spawn("ann");
     ann["branch"] = json!("side");
@@ -260,8 +263,8 @@ fn a_teammate_that_a_tool_starts_can_have_a_worktree() {
     let branches: Vec<&Value> =
         status["teams"][0]["worktrees"].as_array().unwrap().iter().map(|one| &one["branch"]).collect();
     assert_eq!(branches, ["side", "teamd/survey/bob"], "{status:#}");
-    assert_eq!(lead.end(), 0);
-    house.end();
+    assert_eq!(lead.close(), 0);
+    house.shut_down();
 }
 
 fn call(id: u64, tool: &str, arguments: &Value) -> Value {
@@ -269,41 +272,41 @@ fn call(id: u64, tool: &str, arguments: &Value) -> Value {
 }
 
 #[test]
-fn what_is_left_to_a_person_is_not_answered_by_a_tool() {
-    let house = House::start();
+fn tool_cannot_answer_requests_left_to_a_person() {
+    let house = TestEnv::with_daemon();
     std::fs::File::create(house.path("policy.toml"))
         .unwrap()
         .write_all(b"[policy]\nplans = \"person\"\n")
         .unwrap();
     let policy = house.path("policy.toml").display().to_string();
-    house.teamctl(["create", "survey", "--policy", &policy]).ok();
-    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
+    house.teamctl(["create", "survey", "--policy", &policy]).expect_success();
+    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
     let plan = r#"{"type":"plan_approval_request","from":"ann","timestamp":"2099-01-01T00:00:00.000Z","planFilePath":"","planContent":"x","requestId":"plan_approval-1@ann@survey"}"#;
     let letter =
         json!([{"from": "ann", "text": plan, "timestamp": "2099-01-01T00:00:00.000Z", "read": false}]);
     let inbox = house.root().join("teams/survey/inboxes/team-lead.json");
     std::fs::File::create(inbox).unwrap().write_all(letter.to_string().as_bytes()).unwrap();
-    let mut lead = Lines::of(&house, &["--team", "survey"], &[]);
+    let mut lead = RawMcpClient::start(&house, &["--team", "survey"], &[]);
     let listed = lead.call("Requests", &json!({})).unwrap();
     assert_eq!(listed["requests"][0]["id"], "plan_approval-1@ann@survey");
     let yes = json!({"id": "plan_approval-1@ann@survey"});
     let refused = lead.call("Approve", &yes).unwrap_err();
     assert!(refused.contains("leaves that to a person"), "{refused}");
     assert!(lead.call("Deny", &json!({"id": "plan_approval-1@ann@survey", "reason": "x"})).is_err());
-    house.teamctl(["approve", "plan_approval-1@ann@survey"]).ok();
+    house.teamctl(["approve", "plan_approval-1@ann@survey"]).expect_success();
     let refused = lead.call("Approve", &yes).unwrap_err();
     assert!(refused.contains("answered"), "{refused}");
-    assert_eq!(lead.end(), 0);
-    house.end();
+    assert_eq!(lead.close(), 0);
+    house.shut_down();
 }
 
 #[test]
-fn a_wait_ends_with_its_message_and_one_that_is_given_up_leaves_no_process() {
-    let house = House::with_team();
-    let mut lead = Lines::of(&house, &["--team", "survey"], &[]);
+fn cancelled_wait_leaves_no_process() {
+    let house = TestEnv::with_team();
+    let mut lead = RawMcpClient::start(&house, &["--team", "survey"], &[]);
     let wait = json!({"name": "Wait", "arguments": {"timeout_seconds": 600}});
-    lead.say(&json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": wait}));
-    house.teamctl(["send", "team-lead", "wake"]).ok();
+    lead.send_line(&json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": wait}));
+    house.teamctl(["send", "team-lead", "wake"]).expect_success();
     let mut line = String::new();
     lead.output.read_line(&mut line).unwrap();
     let answer: Value = serde_json::from_str(&line).unwrap();
@@ -313,21 +316,21 @@ fn a_wait_ends_with_its_message_and_one_that_is_given_up_leaves_no_process() {
     );
     let wait = json!({"name": "Wait", "arguments": {"for": "tasks-done", "timeout_seconds": 600}});
     assert!(lead.call("TaskCreate", &json!({"subject": "open"})).is_ok());
-    lead.say(&json!({"jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": wait}));
+    lead.send_line(&json!({"jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": wait}));
     assert!(lead.call("TaskList", &json!({})).is_ok(), "other calls go on meanwhile");
-    assert_eq!(lead.end(), 0);
-    house.end();
+    assert_eq!(lead.close(), 0);
+    house.shut_down();
 }
 
 #[test]
-fn without_its_program_the_server_says_what_is_missing() {
-    let house = House::empty();
+fn missing_teamctl_is_reported() {
+    let house = TestEnv::new();
     let alone = house.path("out/teamctl");
     let copied = Command::new("cp").arg(harness::programs().join("teamctl")).arg(&alone).status();
     assert!(copied.unwrap().success());
     let mut command = house.command(&alone);
     command.arg("mcp");
-    let refused = ran(command).fails(72);
+    let refused = run_command(command).expect_failure(72);
     assert!(refused.contains("teamd-mcp") && refused.contains("make install"), "{refused}");
-    house.end();
+    house.shut_down();
 }

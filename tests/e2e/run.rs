@@ -3,30 +3,30 @@
 mod budgets;
 mod crashes;
 mod examples;
-mod faults;
-mod kept;
-mod stopping;
-mod tasks;
+mod interrupt;
+mod invalid_file;
+mod keep_team;
+mod outcomes;
 
-use harness::{House, Ran};
+use harness::{CommandOutput, TestEnv};
 use serde_json::Value;
 use std::io::Read;
 use std::process::Child;
 
 /// A team of workers on tasks that each add their key to `out/log`.
-struct Team {
+struct RunFileBuilder {
     workers: Vec<&'static str>,
     policy: &'static str,
     tasks: String,
 }
 
-fn team<const N: usize>(workers: [&'static str; N]) -> Team {
-    Team { workers: workers.to_vec(), policy: "", tasks: String::new() }
+fn run_file<const N: usize>(workers: [&'static str; N]) -> RunFileBuilder {
+    RunFileBuilder { workers: workers.to_vec(), policy: "", tasks: String::new() }
 }
 
-impl Team {
+impl RunFileBuilder {
     /// A task that notes its key, then does `then`; `more` are further lines of it.
-    fn task(mut self, key: &str, then: &str, more: &str) -> Team {
+    fn task(mut self, key: &str, then: &str, more: &str) -> RunFileBuilder {
         let command = format!("echo {key} >> out/log; {then}");
         self.tasks.push_str(&format!(
             "[[task]]\nkey = {key:?}\nsubject = \"do {key}\"\ncommand = '''{command}'''\n{more}\n"
@@ -34,16 +34,16 @@ impl Team {
         self
     }
 
-    fn policy(mut self, policy: &'static str) -> Team {
+    fn policy(mut self, policy: &'static str) -> RunFileBuilder {
         self.policy = policy;
         self
     }
 
     /// Writes it into the house; the file's name is a word for the command line.
-    fn in_house(&self, house: &House) -> String {
+    fn write_run_file(&self, house: &TestEnv) -> String {
         let member = |name: &&str| format!("[[member]]\nname = {name:?}\nagent = \"worker\"\n");
         let members: String = self.workers.iter().map(member).collect();
-        house.put(
+        house.write_file(
             "team.toml",
             format!("name = \"survey\"\n[policy]\n{}\n{members}{}", self.policy, self.tasks),
         )
@@ -51,12 +51,12 @@ impl Team {
 }
 
 /// Keys in the order in which their commands began.
-fn log(house: &House) -> Vec<String> {
+fn started_tasks(house: &TestEnv) -> Vec<String> {
     house.read("out/log").lines().map(str::to_owned).collect()
 }
 
-fn sorted(house: &House) -> Vec<String> {
-    let mut all = log(house);
+fn sorted_started_tasks(house: &TestEnv) -> Vec<String> {
+    let mut all = started_tasks(house);
     all.sort();
     all
 }
@@ -71,7 +71,7 @@ fn outcomes(result: &Value) -> Vec<String> {
 }
 
 /// `teamctl run …` in the middle.
-fn running(house: &House, file: &str, more: &[&str]) -> Child {
+fn start_run(house: &TestEnv, file: &str, more: &[&str]) -> Child {
     let mut command = house.command(harness::programs().join("teamctl"));
     command.args(["run", file]).args(more);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
@@ -79,41 +79,41 @@ fn running(house: &House, file: &str, more: &[&str]) -> Child {
 }
 
 /// How it ended and what it said.
-fn ended(mut child: Child) -> Ran {
+fn finish_run(mut child: Child) -> CommandOutput {
     let (mut stdout, mut stderr) = (String::new(), String::new());
     child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
     child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
     let code = child.wait().unwrap().code().unwrap_or(-1);
-    Ran { command: "run".to_owned(), code, stdout, stderr }
+    CommandOutput { command: "run".to_owned(), code, stdout, stderr }
 }
 
 /// For a run that starts a daemon: on the house's server, as in a pane of it.
-fn tmux(house: &House) -> String {
+fn tmux_variable(house: &TestEnv) -> String {
     format!("{},0,0", house.tmux_socket().display())
 }
 
-fn gone(house: &House) {
-    assert!(!house.path("root/teams/survey").exists(), "{}", house.portrait());
-    assert!(!house.path("root/tasks/survey").exists(), "{}", house.portrait());
+fn assert_team_deleted(house: &TestEnv) {
+    assert!(!house.path("root/teams/survey").exists(), "{}", house.dump_state());
+    assert!(!house.path("root/tasks/survey").exists(), "{}", house.dump_state());
 }
 
 /// A command that says that it has begun, and goes on when the test says so; once it has, it is never held again.
 const HELD: &str = "[ -e out/go ] || { echo $$ > out/held; read _ < out/gate; }";
 
 /// A run in the middle: a command of its is held.
-fn run_until_held(house: &House, file: &str, more: &[&str]) -> Child {
-    house.gate("out/gate");
-    let run = running(house, file, more);
-    held(house);
+fn run_until_blocked(house: &TestEnv, file: &str, more: &[&str]) -> Child {
+    house.create_gate("out/gate");
+    let run = start_run(house, file, more);
+    wait_until_blocked(house);
     run
 }
 
-fn held(house: &House) {
-    house.until("the command has begun", || house.read("out/held").ends_with('\n').then_some(()));
+fn wait_until_blocked(house: &TestEnv) {
+    house.wait_until("the command has begun", || house.read("out/held").ends_with('\n').then_some(()));
 }
 
 /// Lets the command that is held go on.
-fn let_go(house: &House) {
-    house.put("out/go", "");
+fn unblock(house: &TestEnv) {
+    house.write_file("out/go", "");
     house.open_gate("out/gate");
 }

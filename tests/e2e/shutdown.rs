@@ -1,11 +1,11 @@
 //! Members are asked to end: yes, no, silence, force; and nothing of theirs is left.
 
-use harness::{House, Processes};
+use harness::{TaggedProcesses, TestEnv};
 
 #[test]
-fn a_worker_approves_and_goes() {
-    let house = House::with_team();
-    house.teamctl(["spawn", "ann", "--agent", "worker"]).ok();
+fn worker_approves_shutdown() {
+    let house = TestEnv::with_team();
+    house.teamctl(["spawn", "ann", "--agent", "worker"]).expect_success();
     let ended = house.json(["shutdown", "ann", "--reason", "thank you"]);
     assert_eq!(ended["ended"][0]["how"], "approved", "{ended}");
     let id = ended["request_id"].as_str().unwrap();
@@ -19,31 +19,31 @@ fn a_worker_approves_and_goes() {
     assert!(asked.iter().all(|message| message["read"] == true), "{asked:?}");
     let tracking: serde_json::Value = serde_json::from_str(&house.read("root/tasks/survey/1.json")).unwrap();
     assert_eq!(tracking["status"], "completed");
-    house.end();
+    house.shut_down();
 }
 
 #[test]
-fn a_busy_worker_may_say_no_and_works_on() {
-    let house = House::with_team();
+fn busy_worker_can_reject_shutdown() {
+    let house = TestEnv::with_team();
     let worker = "exec teamctl work --busy reject --run 'touch out/started; read line <out/go'";
-    house.teamctl(["spawn", "ann", "--", "sh", "-c", worker]).ok();
-    house.gate("out/go");
-    house.teamctl(["task", "create", "long"]).ok();
-    house.until("the task runs", || house.path("out/started").exists().then_some(()));
+    house.teamctl(["spawn", "ann", "--", "sh", "-c", worker]).expect_success();
+    house.create_gate("out/go");
+    house.teamctl(["task", "create", "long"]).expect_success();
+    house.wait_until("the task runs", || house.path("out/started").exists().then_some(()));
     let ran = house.teamctl(["shutdown", "ann", "--json"]);
     assert_eq!(ran.code, 1, "{ran:?}");
     let how = ran.json()["ended"][0]["how"].as_str().unwrap().to_owned();
     assert!(how.starts_with("rejected: task ") && how.ends_with("runs"), "{how}");
     assert_eq!(house.member("ann").unwrap()["phase"], "running");
     house.open_gate("out/go");
-    house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).ok();
-    house.teamctl(["shutdown", "ann"]).ok();
-    house.end();
+    house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
+    house.teamctl(["shutdown", "ann"]).expect_success();
+    house.shut_down();
 }
 
 #[test]
-fn silence_is_no_consent() {
-    let house = House::with_team();
+fn missing_answer_is_not_an_approval() {
+    let house = TestEnv::with_team();
     let pid = house.json(["spawn", "ann", "--", "sleep", "3600"])["pid"].to_string();
     // As silent as can be: it does nothing at all.
     assert!(std::process::Command::new("kill").args(["-s", "STOP", &pid]).status().unwrap().success());
@@ -52,58 +52,58 @@ fn silence_is_no_consent() {
     assert_eq!(house.member("ann").unwrap()["phase"], "running");
     let ended = house.json(["shutdown", "ann", "--grace", "200ms", "--force"]);
     assert_eq!(ended["ended"][0]["gone"], true, "{ended}");
-    house.end();
+    house.shut_down();
 }
 
 #[test]
-fn an_agent_answers_with_respond() {
-    let house = House::with_team();
+fn agent_answers_with_answer_shutdown() {
+    let house = TestEnv::with_team();
     // A shell script as a teammate: woken by its line, it finds the request and answers.
     let script = "while read _ <&$TEAMD_WAKE_FD; do
         id=$(teamctl inbox --unread --json | grep -o 'shutdown-[0-9]*@ann' | head -1)
         [ -n \"$id\" ] && teamctl respond $id --approve && exit 0
     done";
-    house.teamctl(["spawn", "ann", "--", "sh", "-c", script]).ok();
+    house.teamctl(["spawn", "ann", "--", "sh", "-c", script]).expect_success();
     let ended = house.json(["shutdown", "ann"]);
     assert_eq!(ended["ended"][0]["how"], "approved", "{ended}");
-    house.end();
+    house.shut_down();
 }
 
 #[test]
-fn nothing_of_any_agent_is_left() {
-    let house = House::with_team();
+fn shutdown_leaves_nothing_behind() {
+    let house = TestEnv::with_team();
     for name in ["ann", "bob", "cat"] {
-        house.teamctl(["spawn", name, "--", &house.agent(), "children"]).ok();
+        house.teamctl(["spawn", name, "--", &house.scripted_agent_path(), "children"]).expect_success();
     }
     for name in ["ann", "bob", "cat"] {
-        house.until("its children run", || {
-            house.teamctl(["capture", name]).ok().contains("children are out").then_some(())
+        house.wait_until("its children run", || {
+            house.teamctl(["capture", name]).expect_success().contains("children are out").then_some(())
         });
     }
-    let tokens: Vec<String> = Processes::marked(&house.mark()).list();
+    let tokens: Vec<String> = TaggedProcesses::with_tag(&house.process_tag()).list();
     assert!(tokens.iter().filter(|line| line.contains("sleep 3600")).count() >= 18, "{tokens:#?}");
-    house.teamctl(["shutdown", "--all", "--grace", "100ms", "--force"]).ok();
-    let left: Vec<String> = Processes::marked(&house.mark()).list();
+    house.teamctl(["shutdown", "--all", "--grace", "100ms", "--force"]).expect_success();
+    let left: Vec<String> = TaggedProcesses::with_tag(&house.process_tag()).list();
     let left: Vec<&String> = left.iter().filter(|line| line.contains("sleep 3600")).collect();
     assert!(left.is_empty(), "{left:#?}");
-    house.end();
+    house.shut_down();
 }
 
 #[test]
-fn an_old_request_does_not_end_a_namesake() {
-    let house = House::with_team();
-    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
+fn old_request_does_not_end_a_new_member() {
+    let house = TestEnv::with_team();
+    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
     assert_eq!(house.teamctl(["shutdown", "ann", "--grace", "100ms"]).code, 75);
-    house.teamctl(["kill", "ann"]).ok();
-    house.teamctl(["spawn", "ann", "--agent", "worker"]).ok();
-    house.until("it idles", || (house.member("ann")?["activity"] == "idle").then_some(()));
+    house.teamctl(["kill", "ann"]).expect_success();
+    house.teamctl(["spawn", "ann", "--agent", "worker"]).expect_success();
+    house.wait_until("it idles", || (house.member("ann")?["activity"] == "idle").then_some(()));
     assert_eq!(house.member("ann").unwrap()["phase"], "running");
-    house.end();
+    house.shut_down();
 }
 
 #[test]
-fn nobody_there_is_no_error() {
-    let house = House::with_team();
-    house.teamctl(["shutdown", "--all"]).ok();
-    house.end();
+fn shutdown_of_an_empty_team_succeeds() {
+    let house = TestEnv::with_team();
+    house.teamctl(["shutdown", "--all"]).expect_success();
+    house.shut_down();
 }

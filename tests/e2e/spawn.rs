@@ -1,10 +1,10 @@
 //! Agents start: registered first, in panes of the team's own, seeing what they should see.
 
-use harness::House;
+use harness::TestEnv;
 
 #[test]
-fn a_worker_runs_in_a_pane_of_its_own_and_is_a_member() {
-    let house = House::with_team();
+fn worker_runs_in_its_pane_and_is_a_member() {
+    let house = TestEnv::with_team();
     let spawned = house.json(["spawn", "ann", "--agent", "worker", "--prompt", "hello"]);
     assert_eq!(spawned["agent_id"], "ann@survey");
     assert_eq!(spawned["color"], "blue");
@@ -22,19 +22,19 @@ fn a_worker_runs_in_a_pane_of_its_own_and_is_a_member() {
     assert_eq!(tracking["metadata"]["_internal"], true);
     assert_eq!(tracking["status"], "in_progress");
     assert_eq!(tracking["subject"], "ann");
-    house.end();
+    house.shut_down();
 }
 
 /// What the agent that writes down its arguments has written.
-fn dumped(house: &House, file: &str) -> serde_json::Value {
-    house.until(file, || serde_json::from_str(house.read(file).lines().next()?).ok())
+fn read_dump(house: &TestEnv, file: &str) -> serde_json::Value {
+    house.wait_until(file, || serde_json::from_str(house.read(file).lines().next()?).ok())
 }
 
 #[test]
-fn with_unique_all_that_is_started_goes_by_the_name_that_was_chosen() {
-    let house = House::with_team();
+fn unique_name_is_used_everywhere() {
+    let house = TestEnv::with_team();
     let out = house.path("out").display().to_string();
-    house.profile(
+    house.write_profile(
         "whole",
         &format!(
             "feed = 'pull'\nprogram = 'agent'\nargs = ['argv', '{out}/whole', '{{name}}', '{{options}}', '{{prompt}}']\n\
@@ -42,50 +42,50 @@ fn with_unique_all_that_is_started_goes_by_the_name_that_was_chosen() {
         ),
     );
     let turn = "feed = 'turn'\nprogram = 'agent'\ninstructions = 'ahead'\n";
-    house.profile("turn", &format!("{turn}args = ['argv', '{out}/turn', '{{name_sh}}']\n"));
+    house.write_profile("turn", &format!("{turn}args = ['argv', '{out}/turn', '{{name_sh}}']\n"));
     for name in ["ann", "bob"] {
-        house.teamctl(["spawn", name, "--", "sleep", "3600"]).ok();
+        house.teamctl(["spawn", name, "--", "sleep", "3600"]).expect_success();
     }
     let prompt = "{name} and {id} as they stand";
     let spawned = house.json(["spawn", "ann", "--unique", "--agent", "whole", "--prompt", prompt]);
     assert_eq!(spawned["name"], "ann-2");
-    let whole = dumped(&house, "out/whole");
+    let whole = read_dump(&house, "out/whole");
     assert_eq!((&whole["argv"][0], &whole["argv"][1]), (&"ann-2".into(), &"m=\"ann-2@survey\"".into()));
     assert!(whole["argv"][2].as_str().unwrap().contains("You are `ann-2`, a teammate"), "{whole}");
     assert_eq!((&whole["argv"][3], &whole["value"]), (&prompt.into(), &"ann-2@survey".into()));
-    house.teamctl(["spawn", "bob", "--unique", "--agent", "turn", "--prompt", prompt]).ok();
-    let turn = dumped(&house, "out/turn");
+    house.teamctl(["spawn", "bob", "--unique", "--agent", "turn", "--prompt", prompt]).expect_success();
+    let turn = read_dump(&house, "out/turn");
     assert_eq!(turn["argv"][0], "bob-2");
     let text = turn["stdin"].as_str().unwrap();
     assert!(text.contains("You are `bob-2`, a teammate") && text.ends_with(prompt), "{text}");
-    house.end();
+    house.shut_down();
 }
 
 #[test]
-fn of_a_profile_that_nobody_has_tried_it_is_said() {
-    let house = House::with_team();
+fn unverified_profile_is_reported() {
+    let house = TestEnv::with_team();
     let sleeps = "feed = 'pull'\nprogram = 'sleep'\nargs = ['3600']\n";
-    house.profile("written", &format!("{sleeps}tried = false\n"));
-    house.profile("tried", sleeps);
+    house.write_profile("written", &format!("{sleeps}tried = false\n"));
+    house.write_profile("tried", sleeps);
     let said = |words: [&str; 5]| house.teamctl(words).stderr;
     let warning = said(["spawn", "ann", "--agent", "written", "--json"]);
     assert!(warning.contains("warning: the profile written is written from documentation"), "{warning}");
     assert_eq!(said(["spawn", "bob", "--agent", "written", "-q"]), "");
     assert_eq!(said(["spawn", "cat", "--agent", "tried", "--json"]), "");
-    house.end();
+    house.shut_down();
 }
 
 #[test]
-fn fifty_at_once_are_all_there_have_another_daemon_and_go_at_once() {
-    let house = House::with_team();
+fn fifty_agents_spawn_survive_the_daemon_and_end() {
+    let house = TestEnv::with_team();
     let coming: Vec<_> = (0..50)
-        .map(|n| house.teamctl_running(["spawn", &format!("a{n}"), "--json", "--", "sleep", "3600"]))
+        .map(|n| house.start_teamctl(["spawn", &format!("a{n}"), "--json", "--", "sleep", "3600"]))
         .collect();
     for child in coming {
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "{output:?}");
     }
-    assert_eq!(running(&house), 50);
+    assert_eq!(count_running(&house), 50);
     let config: serde_json::Value =
         serde_json::from_str(&house.read("root/teams/survey/config.json")).unwrap();
     assert_eq!(config["members"].as_array().unwrap().len(), 51);
@@ -93,7 +93,7 @@ fn fifty_at_once_are_all_there_have_another_daemon_and_go_at_once() {
         config["members"].as_array().unwrap()[1..].iter().map(|m| m["color"].as_str().unwrap()).collect();
     assert_eq!(&colors[..9], ["blue", "green", "yellow", "purple", "orange", "pink", "cyan", "red", "blue"]);
     // Their windows are laid out behind the last of them.
-    house.until("all can be read", || {
+    house.wait_until("all can be read", || {
         let panes = house.tmux(["list-panes", "-a", "-F", "#{@teamd} #{pane_width} #{pane_height}"]);
         let sizes = panes.lines().filter(|line| !line.starts_with(' ')).map(|line| {
             let size: Vec<u32> = line.split(' ').skip(1).map(|number| number.parse().unwrap()).collect();
@@ -101,31 +101,31 @@ fn fifty_at_once_are_all_there_have_another_daemon_and_go_at_once() {
         });
         sizes.into_iter().all(|(width, height)| width >= 60 && height >= 11).then_some(())
     });
-    house.kill_9(house.daemon());
+    house.kill_process(house.daemon_pid());
     house.start_daemon();
-    house.until("all are adopted", || (running(&house) == 50).then_some(()));
-    house.teamctl(["shutdown", "--all", "--force", "--grace", "0s"]).ok();
-    assert_eq!(running(&house), 0);
-    house.end();
+    house.wait_until("all are adopted", || (count_running(&house) == 50).then_some(()));
+    house.teamctl(["shutdown", "--all", "--force", "--grace", "0s"]).expect_success();
+    assert_eq!(count_running(&house), 0);
+    house.shut_down();
 }
 
 /// Members that run.
-fn running(house: &House) -> usize {
+fn count_running(house: &TestEnv) -> usize {
     let status = house.json(["status"]);
     let members = status["teams"][0]["members"].as_array().unwrap();
     members.iter().filter(|member| member["phase"] == "running").count()
 }
 
 #[test]
-fn in_80_by_24_every_agent_gets_a_window() {
-    let house = House::empty();
+fn each_agent_gets_a_window_at_80_by_24() {
+    let house = TestEnv::new();
     let teamd = harness::programs().join("teamd").display().to_string();
     let root = house.root().display().to_string();
     house.tmux(["new-session", "-d", "-s", "small", "-x", "80", "-y", "24", "--", &teamd, "--root", &root]);
-    house.until_answered();
-    house.teamctl(["create", "survey"]).ok();
+    house.wait_for_daemon();
+    house.teamctl(["create", "survey"]).expect_success();
     for name in ["ann", "bob", "cat"] {
-        house.teamctl(["spawn", name, "--", "sleep", "3600"]).ok();
+        house.teamctl(["spawn", name, "--", "sleep", "3600"]).expect_success();
     }
     let panes = house.tmux(["list-panes", "-a", "-F", "#{window_id} #{@teamd_name}"]);
     let windows: Vec<&str> = panes
@@ -135,19 +135,22 @@ fn in_80_by_24_every_agent_gets_a_window() {
         .collect();
     assert_eq!(windows.len(), 3, "{panes}");
     assert_ne!(windows[0], windows[1], "{panes}");
-    house.end();
+    house.shut_down();
 }
 
 #[test]
-fn an_agent_finds_a_clean_world() {
-    let house = House::with_team();
+fn agent_has_a_clean_process_state() {
+    let house = TestEnv::with_team();
     let file = house.path("out/dump").display().to_string();
     std::fs::create_dir(house.path("out/work place")).unwrap();
     let cwd = house.path("out/work place").display().to_string();
     let secret = "--env=SECRET=a b;c$(touch x)#{y}";
-    house.teamctl(["spawn", "ann", "--cwd", &cwd, secret, "--", &house.agent(), "dump", &file]).ok();
-    let dump = house
-        .until("the dump", || Some(house.read("out/dump")).filter(|text| text.contains("env TEAMD_TOKEN")));
+    house
+        .teamctl(["spawn", "ann", "--cwd", &cwd, secret, "--", &house.scripted_agent_path(), "dump", &file])
+        .expect_success();
+    let dump = house.wait_until("the dump", || {
+        Some(house.read("out/dump")).filter(|text| text.contains("env TEAMD_TOKEN"))
+    });
     assert!(dump.contains(&format!("cwd {cwd}\n")), "{dump}");
     assert!(dump.contains("env SECRET=a b;c$(touch x)#{y}\n"), "{dump}");
     assert!(dump.contains("env TEAMD_AGENT=ann\n") && dump.contains("env TEAMD_TEAM=survey\n"), "{dump}");
@@ -160,48 +163,48 @@ fn an_agent_finds_a_clean_world() {
     assert!(dump.contains("env TEAMD_WAKE_FD=3\n"), "a shell can read from one digit only: {dump}");
     // By a program that sets no signal of its own.
     let signals = house.path("out/signals").display().to_string();
-    house.teamctl(["spawn", "bob", "--", "cp", "/proc/self/status", &signals]).ok();
-    let status =
-        house.until("its signals", || Some(house.read("out/signals")).filter(|text| text.contains("SigCgt")));
+    house.teamctl(["spawn", "bob", "--", "cp", "/proc/self/status", &signals]).expect_success();
+    let status = house
+        .wait_until("its signals", || Some(house.read("out/signals")).filter(|text| text.contains("SigCgt")));
     for set in ["SigBlk:", "SigIgn:", "SigCgt:"] {
         let line = status.lines().find_map(|line| line.strip_prefix(set)).unwrap();
         let set_bits = u64::from_str_radix(line.trim(), 16).unwrap();
         // 32 and 33 are the C library's own.
         assert_eq!(set_bits & 0x7fff_ffff, 0, "{set} {line}");
     }
-    house.end();
+    house.shut_down();
 }
 
 #[test]
-fn what_cannot_start_leaves_nothing() {
-    let house = House::with_team();
+fn failed_spawn_leaves_nothing() {
+    let house = TestEnv::with_team();
     let plain = house.path("out/plain").display().to_string();
     std::fs::File::create(house.path("out/plain")).unwrap();
     for command in ["/no/such/program", "no-such-program", plain.as_str()] {
-        let said = house.teamctl(["spawn", "ann", "--", command]).fails(72);
+        let said = house.teamctl(["spawn", "ann", "--", command]).expect_failure(72);
         assert!(said.contains(command), "{said}");
     }
-    let said = house.teamctl(["spawn", "ann", "--cwd", "/no/such/place", "--", "true"]).fails(72);
+    let said = house.teamctl(["spawn", "ann", "--cwd", "/no/such/place", "--", "true"]).expect_failure(72);
     assert!(said.contains("/no/such/place"), "{said}");
     // Executable, but its interpreter is missing: seen only when join tries.
-    let plain = house.script("out/broken", "#!/no/such/interpreter\n").display().to_string();
-    let said = house.teamctl(["spawn", "ann", "--", &plain, "x"]).fails(72);
+    let plain = house.write_script("out/broken", "#!/no/such/interpreter\n").display().to_string();
+    let said = house.teamctl(["spawn", "ann", "--", &plain, "x"]).expect_failure(72);
     assert!(said.contains(&plain), "{said}");
-    house.until("nobody is left", || {
+    house.wait_until("nobody is left", || {
         let config = house.read("root/teams/survey/config.json");
         (!config.contains("ann")).then_some(())
     });
     assert_eq!(house.member("ann"), None);
-    house.end();
+    house.shut_down();
 }
 
 #[test]
-fn of_sixteen_at_once_those_that_fail_leave_nothing_and_the_others_are_all_there() {
-    let house = House::with_team();
-    let broken = house.script("out/broken", "#!/no/such/interpreter\n").display().to_string();
+fn failed_spawns_do_not_affect_concurrent_ones() {
+    let house = TestEnv::with_team();
+    let broken = house.write_script("out/broken", "#!/no/such/interpreter\n").display().to_string();
     let spawn = |n: usize| {
         let (name, program) = (format!("a{n}"), if n.is_multiple_of(2) { "sleep" } else { &broken });
-        house.teamctl_running(["spawn", &name, "--", program, "3600"])
+        house.start_teamctl(["spawn", &name, "--", program, "3600"])
     };
     let all: Vec<_> = (0..16).map(spawn).collect();
     for (n, child) in all.into_iter().enumerate() {
@@ -210,17 +213,17 @@ fn of_sixteen_at_once_those_that_fail_leave_nothing_and_the_others_are_all_there
     }
     let living = ["team-lead", "a0", "a2", "a4", "a6", "a8", "a10", "a12", "a14"].map(str::to_owned);
     let living = std::collections::BTreeSet::from(living);
-    house.until("nobody else is on the team", || {
-        let members = house.config()["members"].as_array()?.clone();
+    house.wait_until("nobody else is on the team", || {
+        let members = house.read_config()["members"].as_array()?.clone();
         let names = members.iter().filter_map(|member| member["name"].as_str().map(str::to_owned));
         (names.collect::<std::collections::BTreeSet<_>>() == living).then_some(())
     });
-    house.end();
+    house.shut_down();
 }
 
 #[test]
-fn after_their_window_was_closed_the_next_one_gets_another() {
-    let house = House::with_team();
+fn new_window_is_created_after_one_was_closed() {
+    let house = TestEnv::with_team();
     for backend in ["tmux", "window"] {
         let spawn = |name: &str| {
             let spawned = house.json(["spawn", name, "--backend", backend, "--", "sleep", "3600"]);
@@ -229,19 +232,19 @@ fn after_their_window_was_closed_the_next_one_gets_another() {
         let window = |pane: &str| house.tmux(["display-message", "-p", "-t", pane, "#{window_id}"]);
         let closed = window(&spawn("ann"));
         house.tmux(["kill-window", "-t", &closed]);
-        house.until("she has ended", || house.member("ann").is_none().then_some(()));
+        house.wait_until("she has ended", || house.member("ann").is_none().then_some(()));
         let next = spawn("bob");
         assert_ne!(window(&next), closed);
-        house.teamctl(["kill", "bob"]).ok();
+        house.teamctl(["kill", "bob"]).expect_success();
     }
-    house.end();
+    house.shut_down();
 }
 
 #[test]
-fn names_follow_the_rules() {
-    let house = House::with_team();
-    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
-    house.teamctl(["spawn", "Ann", "--", "sleep", "3600"]).fails(73);
+fn invalid_names_are_rejected() {
+    let house = TestEnv::with_team();
+    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
+    house.teamctl(["spawn", "Ann", "--", "sleep", "3600"]).expect_failure(73);
     assert_eq!(house.json(["spawn", "ann", "--unique", "--", "sleep", "3600"])["name"], "ann-2");
     assert_eq!(house.json(["spawn", "ann", "--unique", "--", "sleep", "3600"])["name"], "ann-3");
     for name in ["team-lead", "user", "system", "task-list", "a b", "-x", "é", ""] {
@@ -250,14 +253,14 @@ fn names_follow_the_rules() {
         let ran = house.teamctl(["spawn", name, "--", "sleep", "3600"]);
         assert_eq!(ran.code, 64, "{ran:?}");
     }
-    house.teamctl(["kill", "ann"]).ok();
-    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).ok();
-    house.end();
+    house.teamctl(["kill", "ann"]).expect_success();
+    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
+    house.shut_down();
 }
 
 #[test]
-fn the_users_tmux_is_left_alone_under_a_hostile_configuration() {
-    let house = House::with_conf(
+fn users_tmux_is_unchanged_under_hostile_configuration() {
+    let house = TestEnv::with_tmux_conf(
         "set -g base-index 1\nset -g pane-base-index 1\nset -g remain-on-exit on\nset -g default-command 'echo no'\n\
          set -g destroy-unattached off\nset -g set-titles on\nset -g mouse on\nset -g status off\n\
          set-hook -g after-new-window 'display-message -p hooked'\nset -g automatic-rename on\n",
@@ -274,12 +277,12 @@ fn the_users_tmux_is_left_alone_under_a_hostile_configuration() {
     };
     let before = (options(), focus());
     house.start_daemon();
-    house.teamctl(["create", "survey"]).ok();
+    house.teamctl(["create", "survey"]).expect_success();
     for name in ["ann", "bob"] {
-        house.teamctl(["spawn", name, "--agent", "worker"]).ok();
+        house.teamctl(["spawn", name, "--agent", "worker"]).expect_success();
     }
-    house.teamctl(["shutdown", "ann"]).ok();
-    house.teamctl(["kill", "bob"]).ok();
+    house.teamctl(["shutdown", "ann"]).expect_success();
+    house.teamctl(["kill", "bob"]).expect_success();
     assert_eq!(before, (options(), focus()));
-    house.end();
+    house.shut_down();
 }

@@ -1,37 +1,37 @@
 //! `trace`: where a message is, from the one who sent it to what was said to it.
 
-use crate::why::Stopped;
-use harness::House;
+use crate::why::PausedProcess;
+use harness::TestEnv;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-fn stays(house: &House, name: &str) {
-    house.teamctl(["spawn", name, "--", &house.agent(), "stay"]).ok();
+fn spawn_idle_agent(house: &TestEnv, name: &str) {
+    house.teamctl(["spawn", name, "--", &house.scripted_agent_path(), "stay"]).expect_success();
 }
 
-fn send(house: &House, text: &str) -> String {
+fn send(house: &TestEnv, text: &str) -> String {
     let sent = house.json(["send", "ann", text, "--summary", "to do"]);
     sent["message_id"].as_str().unwrap().to_owned()
 }
 
 /// The only copy of that message.
-fn copy(house: &House, message: &str) -> Value {
+fn single_copy(house: &TestEnv, message: &str) -> Value {
     let traced = house.json(["trace", message]);
     assert_eq!(traced["copies"].as_array().unwrap().len(), 1, "{traced}");
     traced["copies"][0].clone()
 }
 
 #[test]
-fn a_message_is_followed_from_its_sender_to_the_answer() {
-    let house = House::with_team();
-    house.profile("reads", "feed = 'turn'\nprogram = 'cat'\n");
-    house.teamctl(["spawn", "ann", "--agent", "reads"]).ok();
-    house.until("ann is idle", || (house.member("ann")?["activity"] == "idle").then_some(()));
+fn message_is_traced_to_its_reply() {
+    let house = TestEnv::with_team();
+    house.write_profile("reads", "feed = 'turn'\nprogram = 'cat'\n");
+    house.teamctl(["spawn", "ann", "--agent", "reads"]).expect_success();
+    house.wait_until("ann is idle", || (house.member("ann")?["activity"] == "idle").then_some(()));
     let id = send(&house, "hello");
     let done = house
         // The log tells of its turn, and of the look that found it read, a moment after the answer is in the file.
-        .until("it was answered", || {
-            Some(copy(&house, "last")).filter(|copy| {
+        .wait_until("it was answered", || {
+            Some(single_copy(&house, "last")).filter(|copy| {
                 copy["answered"].is_object() && copy["fed"].is_u64() && copy["read_at"].is_u64()
             })
         });
@@ -45,94 +45,94 @@ fn a_message_is_followed_from_its_sender_to_the_answer() {
     assert_eq!(done["answered"]["kind"], "idle_notification");
     let listed = house.json(["inbox", "ann"]);
     assert_eq!(listed["messages"][0]["message_id"], id.as_str());
-    let told = house.teamctl(["trace", &id[..12]]).ok();
+    let told = house.teamctl(["trace", &id[..12]]).expect_success();
     assert!(told.contains("with the turn on message from team-lead") && told.contains(": to do"), "{told}");
     assert_eq!(house.json(["trace", &id[..6]])["message_id"], id.as_str());
-    house.end();
+    house.shut_down();
 }
 
 #[test]
-fn what_is_missing_is_told_with_its_cause() {
-    let house = House::with_team();
-    stays(&house, "ann");
+fn undelivered_message_names_its_cause() {
+    let house = TestEnv::with_team();
+    spawn_idle_agent(&house, "ann");
     send(&house, "hello");
-    let waits = house.until("its cause is told", || {
-        Some(copy(&house, "last")).filter(|copy| copy["waits"]["cause"] == "unfed")
+    let waits = house.wait_until("its cause is told", || {
+        Some(single_copy(&house, "last")).filter(|copy| copy["waits"]["cause"] == "unfed")
     });
     assert_eq!((&waits["read"], &waits["fed"], &waits["index"]), (&json!(false), &Value::Null, &json!(0)));
-    let told = house.teamctl(["trace", "last"]).ok();
+    let told = house.teamctl(["trace", "last"]).expect_success();
     assert!(told.contains("read      not yet") && told.contains("nothing has given it to it"), "{told}");
-    house.end();
+    house.shut_down();
 }
 
 #[test]
-fn a_message_to_all_is_followed_in_every_inbox() {
-    let house = House::with_team();
-    stays(&house, "ann");
-    stays(&house, "bob");
+fn broadcast_is_traced_in_every_inbox() {
+    let house = TestEnv::with_team();
+    spawn_idle_agent(&house, "ann");
+    spawn_idle_agent(&house, "bob");
     let sent = house.json(["broadcast", "frozen"]);
     let traced = house.json(["trace", "last"]);
     assert_eq!(traced["message_id"], sent["message_id"]);
     let to: Vec<&str> =
         traced["copies"].as_array().unwrap().iter().map(|copy| copy["to"].as_str().unwrap()).collect();
     assert_eq!(to, ["ann", "bob"]);
-    house.end();
+    house.shut_down();
 }
 
 /// A silent daemon is waited for five seconds.
 #[test]
-fn whatever_keeps_a_message_to_all_is_looked_for_once() {
-    let house = House::empty();
-    let mut teamd = house.start_teamd();
-    house.teamctl(["create", "survey"]).ok();
-    ["ann", "bob", "cat", "dan", "eve"].iter().for_each(|name| stays(&house, name));
-    house.teamctl(["broadcast", "frozen"]).ok();
-    let stopped = Stopped::new(teamd.id());
+fn cause_of_an_undelivered_broadcast_is_diagnosed_once() {
+    let house = TestEnv::new();
+    let mut teamd = house.start_daemon_without_pane();
+    house.teamctl(["create", "survey"]).expect_success();
+    ["ann", "bob", "cat", "dan", "eve"].iter().for_each(|name| spawn_idle_agent(&house, name));
+    house.teamctl(["broadcast", "frozen"]).expect_success();
+    let stopped = PausedProcess::new(teamd.id());
     let began = Instant::now();
     let traced = house.json(["trace", "last"]);
     assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
     let causes = traced["copies"].as_array().unwrap().iter().map(|copy| &copy["waits"]["cause"]);
     assert_eq!(causes.collect::<Vec<_>>(), [&json!("daemon_silent"); 5], "{traced}");
     drop(stopped);
-    house.teamctl(["down"]).ok();
+    house.teamctl(["down"]).expect_success();
     assert!(teamd.wait().unwrap().success());
-    house.end();
+    house.shut_down();
 }
 
 #[test]
-fn what_another_program_took_out_is_told_as_gone() {
-    let house = House::with_team();
-    stays(&house, "ann");
-    house.kill_9(house.daemon());
+fn removed_message_is_reported() {
+    let house = TestEnv::with_team();
+    spawn_idle_agent(&house, "ann");
+    house.kill_process(house.daemon_pid());
     let id = send(&house, "hello");
-    house.put("root/teams/survey/inboxes/ann.json", "[]");
-    let gone = copy(&house, &id);
+    house.write_file("root/teams/survey/inboxes/ann.json", "[]");
+    let gone = single_copy(&house, &id);
     assert_eq!((&gone["index"], &gone["waits"]), (&Value::Null, &Value::Null));
     assert_eq!((&gone["read"], &gone["read_at"]), (&json!(false), &Value::Null));
-    let told = house.teamctl(["trace", &id]).ok();
+    let told = house.teamctl(["trace", &id]).expect_success();
     assert!(
         told.contains("another program took it out") && told.contains("read      not as far as"),
         "{told}"
     );
     house.start_daemon();
-    house.until("it is back", || (copy(&house, &id)["index"] == 0).then_some(()));
-    house.end();
+    house.wait_until("it is back", || (single_copy(&house, &id)["index"] == 0).then_some(()));
+    house.shut_down();
 }
 
 #[test]
-fn who_asks_for_none_or_for_several_is_told() {
-    let house = House::with_team();
-    stays(&house, "ann");
-    assert!(house.teamctl(["trace", "last"]).fails(67).contains("you have sent none"));
+fn missing_or_ambiguous_message_is_an_error() {
+    let house = TestEnv::with_team();
+    spawn_idle_agent(&house, "ann");
+    assert!(house.teamctl(["trace", "last"]).expect_failure(67).contains("you have sent none"));
     for n in 0..20 {
         send(&house, &n.to_string());
     }
-    house.teamctl(["trace", "zz"]).fails(67);
-    house.teamctl(["trace", ""]).fails(67);
+    house.teamctl(["trace", "zz"]).expect_failure(67);
+    house.teamctl(["trace", ""]).expect_failure(67);
     let digits = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "a", "b", "c", "d", "e", "f"];
     let several = digits.map(|digit| house.teamctl(["trace", digit])).into_iter().find(|ran| ran.code == 64);
     assert!(several.unwrap().stderr.contains("begin with"), "of twenty some begin alike");
     let teammate = house.teamctl_with(&["trace", "last"], &[("TEAMD_AGENT", "ann")]);
-    teammate.fails(77);
-    house.end();
+    teammate.expect_failure(77);
+    house.shut_down();
 }

@@ -5,28 +5,28 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
-mod arguments;
-mod claims;
-mod clients;
-mod crash;
-mod crew;
-mod hostile;
-mod kills;
-mod mailbox;
-mod orphans;
-mod others;
-mod recovery;
-mod servers;
+mod cli_syscalls;
+mod concurrent_claims;
+mod concurrent_messages;
+mod concurrent_starts;
+mod control_client_leaks;
+mod failpoints;
+mod foreign_panes;
+mod foreign_writers;
+mod hostile_input;
+mod message_traffic;
+mod orphan_processes;
+mod random_kills;
+mod recovery_time;
 mod soak;
-mod starts;
-mod stopped;
-mod strangers;
-mod sweep;
-mod traffic;
+mod stopped_lock_holder;
+mod tmux_arguments;
+mod tmux_server_kills;
+mod workers;
 
 /// Every file in this directory is a trial of the list above.
 #[test]
-fn no_trial_is_forgotten() {
+fn every_test_file_is_listed() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/trials");
     let listed = include_str!("main.rs");
     for entry in std::fs::read_dir(directory).unwrap() {

@@ -4,14 +4,16 @@
 //! (`soak/strikes.rs`). What the daemon holds is watched each second. In the last third it is left alive, and what it
 //! holds must not grow; and in the end it has no more open than one that has just begun.
 
-mod strikes;
+mod fault_schedule;
 
-use crate::crew::{Member, Runs, complete, names};
-use crate::others::{Others, PACED};
-use crate::traffic::{Post, stored};
-use harness::history::Look;
+use crate::foreign_writers::{ForeignWriters, PACED_PLAN};
+use crate::message_traffic::{MessageTraffic, count_stored};
+use crate::workers::{WorkerProgram, WorkerSpec, names, respawn_missing};
+use fault_schedule::{FaultSchedule, SoakFault};
+use harness::history::InboxSnapshot;
 use harness::{
-    Disk, House, Nemesis, Vitals, Whom, can_limit_watches, checker, figure, pause, rounds, skipped,
+    FaultInjector, FaultTarget, ProcessStats, SmallDisk, TestEnv, can_limit_watches, checker, iterations,
+    record_result, record_skip, sleep,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
@@ -19,19 +21,18 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
-use strikes::{Kind, Strikes};
 
-const CREW: [Member; 10] = [
-    Member("r0", "in-process", Runs::Stays),
-    Member("r1", "tmux", Runs::Stays),
-    Member("r2", "in-process", Runs::Stays),
-    Member("r3", "tmux", Runs::Stays),
-    Member("k0", "tmux", Runs::Stays),
-    Member("k1", "tmux", Runs::Stays),
-    Member("k2", "window", Runs::Stays),
-    Member("w0", "tmux", Runs::Worker),
-    Member("w1", "in-process", Runs::Worker),
-    Member("w2", "in-process", Runs::Worker),
+const WORKERS: [WorkerSpec; 10] = [
+    WorkerSpec("r0", "in-process", WorkerProgram::Idle),
+    WorkerSpec("r1", "tmux", WorkerProgram::Idle),
+    WorkerSpec("r2", "in-process", WorkerProgram::Idle),
+    WorkerSpec("r3", "tmux", WorkerProgram::Idle),
+    WorkerSpec("k0", "tmux", WorkerProgram::Idle),
+    WorkerSpec("k1", "tmux", WorkerProgram::Idle),
+    WorkerSpec("k2", "window", WorkerProgram::Idle),
+    WorkerSpec("w0", "tmux", WorkerProgram::Worker),
+    WorkerSpec("w1", "in-process", WorkerProgram::Worker),
+    WorkerSpec("w2", "in-process", WorkerProgram::Worker),
 ];
 const READERS: [&str; 4] = ["r0", "r1", "r2", "r3"];
 const SENDERS: usize = 8;
@@ -39,19 +40,19 @@ const SENDERS: usize = 8;
 const DISK: u32 = 256;
 
 /// How long it lasts: two thirds, or until each kind has hit; then the calm, in which the daemon lives.
-struct Times {
-    began: Instant,
-    whole: Duration,
+struct SoakPhases {
+    started: Instant,
+    total: Duration,
     calm_from: OnceLock<Instant>,
 }
 
-impl Times {
+impl SoakPhases {
     /// # Panics
     /// Where some kind has not hit in so long.
-    fn look(&self, strikes: &Strikes<'_>) {
-        let long = self.began.elapsed() > self.whole * 2 + Duration::from_secs(120);
-        assert!(strikes.had_each() || !long, "not each kind has hit: {:?}", strikes.told());
-        if strikes.had_each() && self.began.elapsed() > self.whole * 2 / 3 {
+    fn update(&self, strikes: &FaultSchedule<'_>) {
+        let long = self.started.elapsed() > self.total * 2 + Duration::from_secs(120);
+        assert!(strikes.all_kinds_hit() || !long, "not each kind has hit: {:?}", strikes.counts());
+        if strikes.all_kinds_hit() && self.started.elapsed() > self.total * 2 / 3 {
             self.calm_from.get_or_init(Instant::now);
         }
     }
@@ -61,27 +62,27 @@ impl Times {
     }
 
     fn is_over(&self) -> bool {
-        self.calm_from.get().is_some_and(|from| from.elapsed() > self.whole / 3)
+        self.calm_from.get().is_some_and(|from| from.elapsed() > self.total / 3)
     }
 }
 
 /// What was seen of the daemon, each second.
 #[derive(Default)]
-struct Watched {
-    most: Vitals,
+struct DaemonObservations {
+    max_stats: ProcessStats,
     /// In the calm, of the one daemon that lives in it: at each second.
-    calm: Vec<Vitals>,
+    calm: Vec<ProcessStats>,
     daemon: u32,
     locks: BTreeMap<(PathBuf, u64), Instant>,
-    wrong: Vec<String>,
+    violations: Vec<String>,
 }
 
-impl Watched {
-    fn look(&mut self, house: &House, daemon: Option<u32>, calm: bool) {
-        if let Some((pid, vitals)) = daemon.and_then(|pid| Some((pid, Vitals::of(pid)?))) {
-            self.most = self.most.most(vitals);
+impl DaemonObservations {
+    fn observe(&mut self, house: &TestEnv, daemon: Option<u32>, calm: bool) {
+        if let Some((pid, vitals)) = daemon.and_then(|pid| Some((pid, ProcessStats::read(pid)?))) {
+            self.max_stats = self.max_stats.fieldwise_max(vitals);
             if calm {
-                self.look_at_calm(pid, vitals);
+                self.observe_idle_memory(pid, vitals);
             }
             let bounds = [
                 ("descriptors", vitals.descriptors, 150),
@@ -90,24 +91,24 @@ impl Watched {
                 ("zombies", vitals.zombies, 12),
             ];
             let beyond = bounds.into_iter().filter(|(_, is, bound)| is > bound);
-            self.wrong.extend(beyond.map(|(what, is, bound)| format!("{is} {what}, more than {bound}")));
+            self.violations.extend(beyond.map(|(what, is, bound)| format!("{is} {what}, more than {bound}")));
         }
-        self.look_at_locks(house);
-        self.look_at_logs(&house.path("state"));
+        self.observe_locks(house);
+        self.observe_logs(&house.path("state"));
     }
 
-    fn look_at_calm(&mut self, pid: u32, vitals: Vitals) {
+    fn observe_idle_memory(&mut self, pid: u32, vitals: ProcessStats) {
         if self.calm.is_empty() {
             self.daemon = pid;
         } else if pid != self.daemon {
-            self.wrong.push(format!("the daemon {} did not live through the calm", self.daemon));
+            self.violations.push(format!("the daemon {} did not live through the calm", self.daemon));
         }
         self.calm.push(vitals);
     }
 
     /// A lock is somebody's for a moment; what the dead leave is taken over within twelve seconds by whoever comes.
-    fn look_at_locks(&mut self, house: &House) {
-        let found: Vec<(PathBuf, u64)> = below(&house.root())
+    fn observe_locks(&mut self, house: &TestEnv) {
+        let found: Vec<(PathBuf, u64)> = files_below(&house.root())
             .into_iter()
             .filter(|(path, meta)| meta.is_dir() && path.to_string_lossy().ends_with(".lock"))
             .map(|(path, meta)| (path, meta.ino()))
@@ -117,29 +118,30 @@ impl Watched {
             self.locks.entry(lock).or_insert_with(Instant::now);
         }
         let old = self.locks.iter().filter(|(_, since)| since.elapsed() > Duration::from_secs(40));
-        self.wrong.extend(old.map(|(lock, since)| format!("{lock:?} for {:.0?}", since.elapsed())));
+        self.violations.extend(old.map(|(lock, since)| format!("{lock:?} for {:.0?}", since.elapsed())));
     }
 
     /// Ten logs of ten MiB each, and two parts of the event log of seven.
-    fn look_at_logs(&mut self, state: &Path) {
+    fn observe_logs(&mut self, state: &Path) {
         let is_log =
             |path: &Path| [".log", "events.jsonl"].iter().any(|of| path.to_string_lossy().contains(of));
         let logs: Vec<_> =
-            below(state).into_iter().filter(|(path, meta)| meta.is_file() && is_log(path)).collect();
+            files_below(state).into_iter().filter(|(path, meta)| meta.is_file() && is_log(path)).collect();
         let own = logs
             .iter()
             .filter(|(path, _)| path.parent().is_some_and(|of| of.ends_with("logs/teamd")))
             .count();
         if own > 11 {
-            self.wrong.push(format!("{own} logs of the daemon"));
+            self.violations.push(format!("{own} logs of the daemon"));
         }
         let large = logs.iter().filter(|(_, meta)| meta.len() > 11 << 20);
-        self.wrong.extend(large.map(|(path, meta)| format!("{} has {} bytes", path.display(), meta.len())));
+        self.violations
+            .extend(large.map(|(path, meta)| format!("{} has {} bytes", path.display(), meta.len())));
     }
 
     /// What was resident in the last third of the calm beyond what was in its first, kB: the least of that, since calls
     /// come and go, than the middle of this, since a daemon that has just begun has nobody yet.
-    fn growth(&self) -> i64 {
+    fn memory_growth(&self) -> i64 {
         let third = self.calm.len() / 3;
         let mut first: Vec<i64> = self.calm[..third].iter().map(|vitals| vitals.resident as i64).collect();
         first.sort_unstable();
@@ -149,28 +151,28 @@ impl Watched {
 }
 
 /// What the daemon has open where everybody is there, and nobody does anything.
-fn at_rest(house: &House) -> Vec<String> {
-    house.until("everybody is connected", || {
+fn descriptors_when_idle(house: &TestEnv) -> Vec<String> {
+    house.wait_until("everybody is connected", || {
         let status = house.json(["status"]);
         let members = status["teams"][0]["members"].as_array()?.clone();
         let there = members.iter().filter(|member| member["phase"] == "running").count();
-        (there == CREW.len()).then_some(())
+        (there == WORKERS.len()).then_some(())
     });
-    house.quiet(Duration::from_millis(300));
-    open(house.daemon())
+    house.wait_until_quiet(Duration::from_millis(300));
+    open_descriptors(house.daemon_pid())
 }
 
 /// The same of a daemon that has just begun. Every other one has a pane: the second is as the one before the first.
-fn fresh(house: &House, nemesis: &mut Nemesis<'_>) -> Vec<String> {
+fn descriptors_of_new_daemon(house: &TestEnv, nemesis: &mut FaultInjector<'_>) -> Vec<String> {
     for _ in 0..2 {
-        nemesis.kill(Whom::Daemon);
-        nemesis.revive();
-        nemesis.whole();
+        nemesis.kill(FaultTarget::Daemon);
+        nemesis.ensure_daemon();
+        nemesis.wait_until_consistent();
     }
-    at_rest(house)
+    descriptors_when_idle(house)
 }
 
-fn open(pid: u32) -> Vec<String> {
+fn open_descriptors(pid: u32) -> Vec<String> {
     let all = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let mut all: Vec<String> =
         all.filter_map(|fd| Some(std::fs::read_link(fd.path()).ok()?.display().to_string())).collect();
@@ -178,39 +180,40 @@ fn open(pid: u32) -> Vec<String> {
     all
 }
 
-fn below(directory: &Path) -> Vec<(PathBuf, std::fs::Metadata)> {
+fn files_below(directory: &Path) -> Vec<(PathBuf, std::fs::Metadata)> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let found = entries.filter_map(|entry| Some((entry.path(), entry.path().symlink_metadata().ok()?)));
     found
         .flat_map(|(path, meta)| {
-            let inside = if meta.is_dir() { below(&path) } else { Vec::new() };
+            let inside = if meta.is_dir() { files_below(&path) } else { Vec::new() };
             inside.into_iter().chain([(path, meta)])
         })
         .collect()
 }
 
 /// Where the house may lie, and where a small disk can be had.
-fn house(disk: Option<&Disk>) -> House {
-    let house = disk.map_or_else(House::empty, |disk| House::on(disk.path()));
+fn new_env(disk: Option<&SmallDisk>) -> TestEnv {
+    let house = disk.map_or_else(TestEnv::new, |disk| TestEnv::in_directory(disk.path()));
     house.start_daemon();
-    house.teamctl(["create", "survey"]).ok();
-    complete(&house, &CREW, &BTreeSet::new());
+    house.teamctl(["create", "survey"]).expect_success();
+    respawn_missing(&house, &WORKERS, &BTreeSet::new());
     house
 }
 
 /// All of it, until the time is over; what was seen of the daemon meanwhile, and of the inboxes.
-fn storm(
-    post: &Post<'_>,
-    nemesis: &mut Nemesis<'_>,
-    strikes: &mut Strikes<'_>,
+fn run_load(
+    post: &MessageTraffic<'_>,
+    nemesis: &mut FaultInjector<'_>,
+    strikes: &mut FaultSchedule<'_>,
     whole: Duration,
-) -> (Watched, Vec<Look>) {
+) -> (DaemonObservations, Vec<InboxSnapshot>) {
     let house = post.house;
-    let times = &Times { began: Instant::now(), whole, calm_from: OnceLock::new() };
-    let mut others = Others::of(house, "survey", PACED);
+    let times = &SoakPhases { started: Instant::now(), total: whole, calm_from: OnceLock::new() };
+    let mut others = ForeignWriters::new(house, "survey", PACED_PLAN);
     let (rings, bells): (Vec<_>, Vec<_>) = READERS.map(|_| channel()).into_iter().unzip();
     let (seen, looks) = std::thread::scope(|scope| {
-        let reading = |(me, bell): (&'static str, Receiver<()>)| scope.spawn(move || post.reads(me, &bell));
+        let reading =
+            |(me, bell): (&'static str, Receiver<()>)| scope.spawn(move || post.run_reader(me, &bell));
         let readers: Vec<_> = READERS.into_iter().zip(bells).map(reading).collect();
         let (goes, bells): (Vec<_>, Vec<_>) = (0..SENDERS).map(|_| sync_channel(1)).unzip();
         let senders: Vec<_> = bells
@@ -218,29 +221,31 @@ fn storm(
             .enumerate()
             .map(|(n, bell)| {
                 let (rings, rng) = (rings.clone(), nemesis.rng.fork());
-                scope.spawn(move || post.sends(&format!("s{n}"), 1, rng, &bell, &rings))
+                scope.spawn(move || post.run_sender(&format!("s{n}"), 1, rng, &bell, &rings))
             })
             .collect();
         let (stop_ticks, ticked) = channel::<()>();
-        let ticker = scope.spawn(move || ticks(&goes, &ticked));
+        let ticker = scope.spawn(move || signal_senders(&goes, &ticked));
         let (stop_watch, watched) = channel::<()>();
-        let watcher = scope.spawn(move || watch(house, times, &watched));
-        others.come();
+        let watcher = scope.spawn(move || observe_daemon(house, times, &watched));
+        others.start_all();
         while !times.is_over() {
-            times.look(strikes);
-            pause(Duration::from_millis(nemesis.rng.u64(500..2_500)));
+            times.update(strikes);
+            sleep(Duration::from_millis(nemesis.rng.u64(500..2_500)));
             let kind = strikes.next(&mut nemesis.rng, times.is_calm());
-            if kind == Kind::DiskFull {
-                others.go();
+            if kind == SoakFault::DiskFull {
+                others.stop_all();
             }
-            strikes.strike(kind, nemesis);
-            if others.are_away() {
-                others.come();
+            strikes.inject(kind, nemesis);
+            if others.are_stopped() {
+                others.start_all();
             }
-            nemesis.revive();
-            complete(house, &CREW, &nemesis.whole()).into_iter().for_each(|who| post.retired(who));
+            nemesis.ensure_daemon();
+            respawn_missing(house, &WORKERS, &nemesis.wait_until_consistent())
+                .into_iter()
+                .for_each(|who| post.record_name_reuse(who));
         }
-        others.go();
+        others.stop_all();
         drop((stop_ticks, stop_watch));
         ticker.join().unwrap();
         senders.into_iter().for_each(|sender| sender.join().unwrap());
@@ -253,7 +258,7 @@ fn storm(
 }
 
 /// Rings all senders four times a second; one that is still busy is not rung twice.
-fn ticks(goes: &[SyncSender<()>], stop: &Receiver<()>) {
+fn signal_senders(goes: &[SyncSender<()>], stop: &Receiver<()>) {
     while stop.recv_timeout(Duration::from_millis(250)) == Err(RecvTimeoutError::Timeout) {
         for go in goes {
             go.try_send(()).ok();
@@ -261,60 +266,62 @@ fn ticks(goes: &[SyncSender<()>], stop: &Receiver<()>) {
     }
 }
 
-fn watch(house: &House, times: &Times, stop: &Receiver<()>) -> Watched {
-    let mut watched = Watched::default();
+fn observe_daemon(house: &TestEnv, times: &SoakPhases, stop: &Receiver<()>) -> DaemonObservations {
+    let mut watched = DaemonObservations::default();
     while stop.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
         // Asked first: who lives when the calm has begun is who lives in it.
         let calm = times.is_calm();
-        watched.look(house, house.daemon_process(), calm);
+        watched.observe(house, house.daemon_process(), calm);
     }
     watched
 }
 
 #[test]
 #[allow(clippy::print_stderr, reason = "a summary for whoever reads it")]
-fn everything_at_once_and_in_the_end_nothing_is_lost_and_nothing_has_grown() {
-    let whole = Duration::from_secs(rounds("MIN", 0) * 60).max(Duration::from_secs(20));
-    let disk = Disk::mount(DISK);
+fn soak_loses_nothing_and_does_not_grow() {
+    let whole = Duration::from_secs(iterations("MIN", 0) * 60).max(Duration::from_secs(20));
+    let disk = SmallDisk::mount(DISK);
     if disk.is_none() {
-        skipped("full-disks", "no right to mount a small file system");
+        record_skip("full-disks", "no right to mount a small file system");
     }
     let diaries = tempfile::tempdir().unwrap();
-    let house = house(disk.as_ref());
-    let mut nemesis = Nemesis::of(&house, rounds("SEED", 1));
-    let clock = nemesis.take_clock();
+    let house = new_env(disk.as_ref());
+    let mut nemesis = FaultInjector::new(&house, iterations("SEED", 1));
+    let clock = nemesis.enable_clock_control();
     if !clock {
-        skipped("clock-jumps", "libfaketime is not installed");
+        record_skip("clock-jumps", "libfaketime is not installed");
     }
     if !can_limit_watches() {
-        skipped("few-watches", "no user namespaces for us");
+        record_skip("few-watches", "no user namespaces for us");
     }
-    let mut strikes = Strikes::new(disk.as_ref(), clock);
-    let post = Post { house: &house, diaries: diaries.path().to_owned(), readers: &READERS };
-    let (watched, looks) = storm(&post, &mut nemesis, &mut strikes, whole);
-    nemesis.revive();
-    complete(&house, &CREW, &nemesis.whole()).into_iter().for_each(|who| post.retired(who));
-    let history = post.history(looks, names(&CREW), nemesis.whole());
-    let (sent, memory) = (stored(&history), watched.growth());
-    let (old, fresh) = (at_rest(&house), fresh(&house, &mut nemesis));
+    let mut strikes = FaultSchedule::new(disk.as_ref(), clock);
+    let post = MessageTraffic { house: &house, history_dir: diaries.path().to_owned(), readers: &READERS };
+    let (watched, looks) = run_load(&post, &mut nemesis, &mut strikes, whole);
+    nemesis.ensure_daemon();
+    respawn_missing(&house, &WORKERS, &nemesis.wait_until_consistent())
+        .into_iter()
+        .for_each(|who| post.record_name_reuse(who));
+    let history = post.collect_history(looks, names(&WORKERS), nemesis.wait_until_consistent());
+    let (sent, memory) = (count_stored(&history), watched.memory_growth());
+    let (old, fresh) = (descriptors_when_idle(&house), descriptors_of_new_daemon(&house, &mut nemesis));
     eprintln!(
         "{sent} messages stored; at most {:?}; in a calm of {} s {memory:+} kB; {} descriptors at rest, of {} at first",
-        watched.most,
+        watched.max_stats,
         watched.calm.len(),
         old.len(),
         fresh.len()
     );
-    eprintln!("what went wrong, and how often: {:?}", strikes.told());
-    assert_eq!(watched.wrong, [""; 0]);
+    eprintln!("what went wrong, and how often: {:?}", strikes.counts());
+    assert_eq!(watched.violations, [""; 0]);
     assert!(watched.calm.len() >= 3, "nobody saw the calm: {:?}", watched.calm);
     assert_eq!(checker::check(&history), []);
     assert!(old.len() <= fresh.len(), "it has more open than one that has just begun: {old:#?}, {fresh:#?}");
     let allowed = 1_024 + 1_024 * sent as i64 / 100_000;
     assert!(memory <= allowed, "{memory} kB more than in the beginning: {:?}", watched.calm);
-    let daemons = nemesis.end();
-    house.end_after_kills();
+    let daemons = nemesis.into_daemons();
+    house.shut_down_after_kills();
     for mut daemon in daemons {
         daemon.wait().unwrap();
     }
-    figure("soaked-seconds", whole.as_secs());
+    record_result("soaked-seconds", whole.as_secs());
 }

@@ -166,7 +166,7 @@ mod tests {
             std::thread::spawn(|| panic!("a fault of ours")).join().ok();
             return;
         }
-        let name = "screen::tests::a_panic_of_any_thread_ends_it_with_its_words";
+        let name = "terminal::tests::panic_in_any_thread_exits_with_its_message";
         let mut again = Command::new(std::env::current_exe().unwrap());
         let output = again.args(["--exact", name, "--nocapture"]).env("PANICS", "1").output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);

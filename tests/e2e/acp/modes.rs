@@ -1,28 +1,28 @@
 //! The mode of its session.
 
-use super::{ends, house, send, shows, spawn};
-use harness::House;
+use super::{env_with_acp_profile, send, shut_down_member, spawn, wait_for_output};
+use harness::TestEnv;
 use serde_json::{Value, json};
 
 #[test]
-fn a_mode_is_the_sessions_from_the_start_and_while_it_runs() {
-    let house = house(&[]);
+fn mode_is_set_at_start_and_later() {
+    let house = env_with_acp_profile(&[]);
     spawn(&house, &["--mode", "default", "--prompt", "do talk"]);
-    shows(&house, "turn 1 in mode ask");
+    wait_for_output(&house, "turn 1 in mode ask");
     let mode = json!({"type": "mode_set_request", "mode": "acceptEdits", "from": "team-lead"});
-    house.teamctl(["send", "ann", &mode.to_string(), "--summary", "mode"]).ok();
+    house.teamctl(["send", "ann", &mode.to_string(), "--summary", "mode"]).expect_success();
     send(&house, "do talk");
-    shows(&house, "turn 2 in mode code");
+    wait_for_output(&house, "turn 2 in mode code");
     let refused = house.teamctl(["mode", "ann", "dontAsk"]);
     assert!(refused.code == 76 && refused.stderr.contains("acceptEdits"), "{refused:#?}");
-    ends(house);
+    shut_down_member(house);
 }
 
 /// What the driver says, given all of these words at once, until the end of a turn; and what its agent has heard.
-fn driven(kind: &str, words: &[Value]) -> (Vec<Value>, String) {
+fn run_driver(kind: &str, words: &[Value]) -> (Vec<Value>, String) {
     use std::io::{BufRead, BufReader, Write};
     use std::os::unix::net::UnixStream;
-    let house = House::empty();
+    let house = TestEnv::new();
     let (mut near, far) = UnixStream::pair().unwrap();
     near.set_read_timeout(Some(std::time::Duration::from_secs(30))).unwrap();
     let mut command = house.command(harness::programs().join("teamd-acp"));
@@ -45,14 +45,14 @@ fn driven(kind: &str, words: &[Value]) -> (Vec<Value>, String) {
     drop(near);
     driver.wait().unwrap();
     let heard = house.read("out/heard");
-    house.end();
+    house.shut_down();
     (all, heard)
 }
 
 #[test]
-fn no_turn_begins_before_the_mode_that_was_asked_for_ahead_of_it() {
+fn turn_waits_for_a_pending_mode_change() {
     let (mode, prompt) = (json!({"mode": {"id": "code"}}), json!({"prompt": {"text": "do talk"}}));
-    let (said, heard) = driven("slow", &[json!({"mode": {"id": "read"}}), mode, prompt]);
+    let (said, heard) = run_driver("slow", &[json!({"mode": {"id": "read"}}), mode, prompt]);
     let modes: Vec<&str> = said.iter().filter_map(|word| word["mode"]["id"].as_str()).collect();
     assert_eq!((modes, said.last().unwrap()["ended"]["how"].as_str()), (vec!["read", "code"], Some("done")));
     let (answer, prompt) = (heard.rfind("\"id\":\"file-2\""), heard.find("session/prompt"));
@@ -60,22 +60,22 @@ fn no_turn_begins_before_the_mode_that_was_asked_for_ahead_of_it() {
 }
 
 #[test]
-fn a_turn_that_waits_for_its_mode_can_be_cancelled() {
+fn turn_waiting_for_a_mode_can_be_cancelled() {
     let (mode, prompt) = (json!({"mode": {"id": "code"}}), json!({"prompt": {"text": "do talk"}}));
-    let (said, heard) = driven("slow", &[mode, prompt, json!("cancel")]);
+    let (said, heard) = run_driver("slow", &[mode, prompt, json!("cancel")]);
     assert_eq!(said.last().unwrap()["ended"]["how"], "cancelled");
     assert!(!heard.contains("session/prompt"), "{heard}");
 }
 
 #[test]
-fn who_does_not_go_into_its_reading_mode_is_given_no_turn_until_it_does() {
+fn no_turn_runs_before_plan_mode_is_set() {
     let prompt = || json!({"prompt": {"text": "do talk"}});
-    let (said, heard) = driven("free", &[json!({"mode": {"id": "read"}}), prompt()]);
+    let (said, heard) = run_driver("free", &[json!({"mode": {"id": "read"}}), prompt()]);
     let why = said.last().unwrap()["ended"]["how"]["failed"].as_str().unwrap();
     assert!(why.contains("only reads") && why.contains("not now"), "{why}");
     assert!(!heard.contains("session/prompt"), "{heard}");
     // In any other it goes on as it was.
-    let (said, heard) = driven("free", &[json!({"mode": {"id": "code"}}), prompt()]);
+    let (said, heard) = run_driver("free", &[json!({"mode": {"id": "code"}}), prompt()]);
     assert_eq!(said.last().unwrap()["ended"]["how"], "done");
     assert!(heard.contains("session/prompt"), "{heard}");
 }

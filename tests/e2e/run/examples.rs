@@ -1,10 +1,10 @@
 //! The examples of the repository run as they are.
 
-use harness::House;
+use harness::TestEnv;
 
 /// A repository with an example in it, and programs of its own in front of the PATH.
-fn project(example: &str) -> House {
-    let mut house = House::start();
+fn env_with_example(example: &str) -> TestEnv {
+    let mut house = TestEnv::with_daemon();
     let path = format!(
         "{}:{}:{}",
         house.path("bin").display(),
@@ -16,8 +16,8 @@ fn project(example: &str) -> House {
     }
     let example = format!("{}/../examples/{example}", env!("CARGO_MANIFEST_DIR"));
     std::fs::copy(example, house.path("project/examples/team.toml")).unwrap();
-    house.put("project/src/lib.rs", "//! Nothing.\npub fn nothing() {}\n");
-    house.script("bin/cargo", "#!/bin/sh\necho \"$*\" >> \"$HOUSE/out/cargo\"\necho Finished >&2\n");
+    house.write_file("project/src/lib.rs", "//! Nothing.\npub fn nothing() {}\n");
+    house.write_script("bin/cargo", "#!/bin/sh\necho \"$*\" >> \"$HOUSE/out/cargo\"\necho Finished >&2\n");
     let git = |arguments: &[&str]| {
         let status = house.command("git").arg("-C").arg(house.path("project")).args(arguments).status();
         assert!(status.unwrap().success());
@@ -29,18 +29,18 @@ fn project(example: &str) -> House {
 }
 
 #[test]
-fn the_example_of_a_survey_runs() {
-    let house = project("survey.toml");
+fn survey_example_runs() {
+    let house = env_with_example("survey.toml");
     let ran = house.teamctl(["run", "project/examples/team.toml", "--json"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     let report = house.read("project/target/survey/report");
     assert!(report.contains("2 src/lib.rs") && report.contains("Finished"), "{report}");
-    house.end();
+    house.shut_down();
 }
 
 #[test]
-fn the_example_of_a_pipeline_runs_in_order() {
-    let house = project("cargo-pipeline.toml");
+fn pipeline_example_runs_in_order() {
+    let house = env_with_example("cargo-pipeline.toml");
     let ran = house.teamctl(["run", "project/examples/team.toml", "--json"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     let called: Vec<String> =
@@ -52,5 +52,5 @@ fn the_example_of_a_pipeline_runs_in_order() {
         place("clippy") < place("test") && place("fmt") < place("test") && place("test") < place("bench"),
         "{called:?}"
     );
-    house.end();
+    house.shut_down();
 }

@@ -1,15 +1,15 @@
 //! What a turn finds around it in a pane, and what the pane shows of it.
 
-use super::{Play, house, task, worker};
-use harness::House;
+use super::{FakeDaemon, create_task, env_without_daemon, worker_turns};
+use harness::TestEnv;
 
 #[test]
-fn a_turns_process_finds_a_clean_world() {
-    let house = house();
-    let dump = format!("{} dump out/dump; cp /proc/self/status out/signals", house.agent());
-    task(&house, "look", &dump);
-    let mut play = Play::in_a_pane(house, &worker());
-    play.idle(1);
+fn turn_has_a_clean_process_state() {
+    let house = env_without_daemon();
+    let dump = format!("{} dump out/dump; cp /proc/self/status out/signals", house.scripted_agent_path());
+    create_task(&house, "look", &dump);
+    let mut play = FakeDaemon::start_in_pane(house, &worker_turns());
+    play.receive_idle(1);
     let dump = play.house.read("out/dump");
     let descriptors: Vec<&str> = dump.lines().filter(|line| line.starts_with("fd ")).collect();
     let others = descriptors.iter().filter(|line| {
@@ -23,41 +23,43 @@ fn a_turns_process_finds_a_clean_world() {
         let line = status.lines().find_map(|line| line.strip_prefix(set)).unwrap();
         assert_eq!(u64::from_str_radix(line.trim(), 16).unwrap() & 0x7fff_ffff, 0, "{set} {line}");
     }
-    play.end().end();
+    play.stop().shut_down();
 }
 
 #[test]
-fn a_turn_has_the_size_of_its_pane_and_what_it_prints_is_shown_there() {
-    let house = house();
-    task(&house, "size", "stty size <&2; printf '\\033[31mred'");
-    let mut play = Play::in_a_pane(house, &worker());
-    play.idle(1);
-    let size = |play: &Play| play.house.tmux(["display", "-p", "-t", "ann", "#{pane_height} #{pane_width}"]);
+fn turn_has_the_panes_size_and_its_output_is_shown() {
+    let house = env_without_daemon();
+    create_task(&house, "size", "stty size <&2; printf '\\033[31mred'");
+    let mut play = FakeDaemon::start_in_pane(house, &worker_turns());
+    play.receive_idle(1);
+    let size =
+        |play: &FakeDaemon| play.house.tmux(["display", "-p", "-t", "ann", "#{pane_height} #{pane_width}"]);
     let expected = format!("{}\r\n\u{1b}[31mred\u{1b}[0m\r\nTask 1 is done: size\r\nidle\r\n", size(&play));
-    play.house.until("it is shown", || play.pane().contains(&expected).then_some(()));
+    play.house.wait_until("it is shown", || play.pane_output().contains(&expected).then_some(()));
     play.house.tmux(["resize-window", "-t", "ann", "-x", "90", "-y", "20"]);
-    task(&play.house, "size", "until [ \"$(stty size <&2)\" = '20 90' ]; do sleep 0.05; done");
+    create_task(&play.house, "size", "until [ \"$(stty size <&2)\" = '20 90' ]; do sleep 0.05; done");
     play.wake();
-    play.idle(2);
+    play.receive_idle(2);
     assert_eq!(size(&play), "20 90");
-    play.end().end();
+    play.stop().shut_down();
 }
 
 #[test]
-fn what_a_turn_leaves_in_the_background_goes_on_writing_between_the_turns() {
-    let house = house();
-    house.gate("out/go");
-    task(&house, "serve", "(read line <out/go; echo the server says $line; touch out/said) &");
-    let mut play = Play::start(house, &worker(), None);
-    play.idle(1);
+fn background_output_is_shown_between_turns() {
+    let house = env_without_daemon();
+    house.create_gate("out/go");
+    create_task(&house, "serve", "(read line <out/go; echo the server says $line; touch out/said) &");
+    let mut play = FakeDaemon::start(house, &worker_turns(), None);
+    play.receive_idle(1);
     play.house.open_gate("out/go");
-    play.house.until("it is shown", || play.pane().contains("the server says go\n").then_some(()));
-    play.end().end();
+    play.house
+        .wait_until("it is shown", || play.pane_output().contains("the server says go\n").then_some(()));
+    play.stop().shut_down();
 }
 
 #[test]
-fn what_a_pane_shows_is_recorded_in_a_file_of_bounded_size() {
-    let house = House::empty();
+fn pane_output_is_logged_with_a_size_limit() {
+    let house = TestEnv::new();
     let path = house.path("state/logs/ann.log");
     let script = format!("yes 0123456789abcde | head -c 23000000 | teamctl record {}", path.display());
     let status = house.command("sh").args(["-c", &script]).status().unwrap();
@@ -66,5 +68,5 @@ fn what_a_pane_shows_is_recorded_in_a_file_of_bounded_size() {
     assert!(size("state/logs/ann.log") <= 10 << 20 && size("state/logs/ann.log.1") <= 10 << 20);
     assert!(house.read("state/logs/ann.log").ends_with("0123456789abcde\n"));
     assert_eq!(std::fs::read_dir(house.path("state/logs")).unwrap().count(), 2);
-    house.end();
+    house.shut_down();
 }

@@ -1,63 +1,64 @@
 //! Whatever happens to agent, team and daemon, unsaved work is there afterwards.
 
-use super::dirty::{Dirty, is_refused, let_go};
-use super::{files, git, house, path, text};
-use harness::House;
+use super::unsaved_kinds::{UnsavedWorktree, assert_delete_rejected, end_processes};
+use super::{env_with_repository, files_below, git, path_from_json, path_text};
+use harness::TestEnv;
 use std::path::{Path, PathBuf};
 
 #[test]
-fn of_twelve_kinds_none_is_lost_by_a_delete() {
-    let house = house();
-    let mut all = Dirty::all(&house);
-    is_refused(&house, &all);
-    is_refused(&house, &all);
-    let_go(&mut all);
-    house.end();
+fn delete_keeps_all_kinds_of_unsaved_work() {
+    let house = env_with_repository();
+    let mut all = UnsavedWorktree::create_all(&house);
+    assert_delete_rejected(&house, &all);
+    assert_delete_rejected(&house, &all);
+    end_processes(&mut all);
+    house.shut_down();
 }
 
 #[test]
-fn of_twelve_kinds_none_is_lost_by_a_kill() {
-    let house = house();
-    let mut all = Dirty::all(&house);
+fn kill_keeps_all_kinds_of_unsaved_work() {
+    let house = env_with_repository();
+    let mut all = UnsavedWorktree::create_all(&house);
     for dirty in &all {
-        house.teamctl(["kill", &dirty.member]).ok();
-        dirty.is_untouched(&house);
+        house.teamctl(["kill", &dirty.member]).expect_success();
+        dirty.assert_unchanged(&house);
     }
-    is_refused(&house, &all);
-    let_go(&mut all);
-    house.end();
+    assert_delete_rejected(&house, &all);
+    end_processes(&mut all);
+    house.shut_down();
 }
 
 #[test]
-fn of_twelve_kinds_none_is_lost_by_crashes() {
-    let house = house();
-    let mut all = Dirty::all(&house);
+fn crashes_keep_all_kinds_of_unsaved_work() {
+    let house = env_with_repository();
+    let mut all = UnsavedWorktree::create_all(&house);
     for dirty in &all {
         let pid = house.member(&dirty.member).expect("it lives")["pid"].as_u64().unwrap();
-        house.kill_9(u32::try_from(pid).unwrap());
+        house.kill_process(u32::try_from(pid).unwrap());
     }
-    house.until("all have ended", || {
+    house.wait_until("all have ended", || {
         all.iter().all(|dirty| house.member(&dirty.member).is_none_or(|it| it["pid"].is_null())).then_some(())
     });
-    all.iter().for_each(|dirty| dirty.is_untouched(&house));
+    all.iter().for_each(|dirty| dirty.assert_unchanged(&house));
     // A daemon that is killed while it deletes, at whatever point.
-    let mut deleting = house.teamctl_running(["delete", "survey", "--force"]);
-    house.kill_9(house.daemon());
+    let mut deleting = house.start_teamctl(["delete", "survey", "--force"]);
+    house.kill_process(house.daemon_pid());
     deleting.wait().unwrap();
-    all.iter().for_each(|dirty| dirty.is_untouched(&house));
+    all.iter().for_each(|dirty| dirty.assert_unchanged(&house));
     house.start_daemon();
-    is_refused(&house, &all);
-    harness::figure("unsaved-kinds", all.len() as u64);
-    let_go(&mut all);
-    house.end();
+    assert_delete_rejected(&house, &all);
+    harness::record_result("unsaved-kinds", all.len() as u64);
+    end_processes(&mut all);
+    house.shut_down();
 }
 
 #[test]
-fn of_twelve_kinds_each_that_is_discarded_can_be_had_back() {
-    let house = house();
-    let mut all = Dirty::all(&house);
+fn discarded_work_can_be_restored() {
+    let house = env_with_repository();
+    let mut all = UnsavedWorktree::create_all(&house);
     let mut words = vec!["--json".to_owned(), "delete".into(), "survey".into(), "--force".into()];
-    words.extend(all.iter().flat_map(|dirty| ["--discard".to_owned(), text(&dirty.tree).to_owned()]));
+    words
+        .extend(all.iter().flat_map(|dirty| ["--discard".to_owned(), path_text(&dirty.worktree).to_owned()]));
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let ran = house.teamctl_with(&words, &[]);
     assert_eq!(ran.code, 0, "{ran:#?}");
@@ -65,27 +66,27 @@ fn of_twelve_kinds_each_that_is_discarded_can_be_had_back() {
     let trashed = told["trashed"].as_array().expect("what was saved");
     assert_eq!(trashed.len(), 12, "{told}");
     for dirty in &all {
-        let it = trashed.iter().find(|it| path(&it["path"]) == dirty.tree).expect(dirty.kind);
-        assert!(!dirty.tree.exists(), "{}", dirty.kind);
-        is_restored(&house, dirty, &path(&it["trash"]));
+        let it = trashed.iter().find(|it| path_from_json(&it["path"]) == dirty.worktree).expect(dirty.kind);
+        assert!(!dirty.worktree.exists(), "{}", dirty.kind);
+        assert_restored(&house, dirty, &path_from_json(&it["trash"]));
     }
     assert!(!house.path("root/teams/survey").exists());
-    let_go(&mut all);
-    house.end();
+    end_processes(&mut all);
+    house.shut_down();
 }
 
 /// Follows the words in the trash, in a fresh clone.
-fn is_restored(house: &House, dirty: &Dirty, trash: &Path) {
+fn assert_restored(house: &TestEnv, dirty: &UnsavedWorktree, trash: &Path) {
     let clone = house.path(&format!("clone-{}", dirty.kind));
-    git(house, &house.path(""), &["clone", "--quiet", text(&dirty.repository), text(&clone)]);
+    git(house, &house.path(""), &["clone", "--quiet", path_text(&dirty.repository), path_text(&clone)]);
     let readme = std::fs::read_to_string(trash.join("README")).unwrap();
     let is_order = |line: &&str| ["git ", "cd ", "tar "].iter().any(|word| line.starts_with(word));
     let orders: Vec<&str> = readme.lines().filter(is_order).collect();
     let mut shell = house.command("sh");
     let done = shell.current_dir(&clone).args(["-ec", &orders.join("\n")]).output().unwrap();
     assert!(done.status.success(), "{}: {readme}\n{}", dirty.kind, String::from_utf8_lossy(&done.stderr));
-    let restored = PathBuf::from(format!("{}.restored", text(&dirty.tree)));
-    assert_eq!(files(&restored), dirty.before.0, "{}", dirty.kind);
+    let restored = PathBuf::from(format!("{}.restored", path_text(&dirty.worktree)));
+    assert_eq!(files_below(&restored), dirty.before.0, "{}", dirty.kind);
     let head = dirty.before.1.lines().next().unwrap();
     assert_eq!(git(house, &restored, &["rev-parse", "HEAD"]), head, "{}", dirty.kind);
     match dirty.kind {
@@ -94,7 +95,7 @@ fn is_restored(house: &House, dirty: &Dirty, trash: &Path) {
         "submodule" => {
             let bundle = trash.join("submodules/0/commits.bundle");
             let part = house.path("repo");
-            git(house, &part, &["fetch", "--quiet", text(&bundle), "refs/heads/kept:refs/heads/kept"]);
+            git(house, &part, &["fetch", "--quiet", path_text(&bundle), "refs/heads/kept:refs/heads/kept"]);
             assert_eq!(git(house, &part, &["show", "kept:a"]), "in the part");
         }
         _ => {}

@@ -6,29 +6,29 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a step that cannot go on must stop")]
 
-mod home;
+mod claude_env;
+mod claude_home;
 mod steps;
-mod world;
 
+use claude_env::ClaudeEnv;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
-use world::World;
 
 /// What became of a step.
-enum Cell {
+enum StepResult {
     /// So many milliseconds.
     Passed(u128),
     Failed,
     /// One before it failed.
-    Left,
+    Skipped,
 }
 
 fn main() -> ExitCode {
     let Some(directory) = std::env::var_os("TEAMD_TEST_CLAUDE").map(PathBuf::from) else {
-        say("claude: skipped; make test-claude runs it");
+        print_line("claude: skipped; make test-claude runs it");
         return ExitCode::SUCCESS;
     };
     // A failure is written into a file, with all that can be seen.
@@ -37,37 +37,37 @@ fn main() -> ExitCode {
     let runs = std::env::var("RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(1);
     let mut good = true;
     for run in 1..=runs {
-        say(&format!(
+        print_line(&format!(
             "run {run} of {runs}\n{}",
-            line("version", steps::ALL.iter().map(|(name, _)| (*name).to_owned()))
+            table_row("version", steps::ALL.iter().map(|(name, _)| (*name).to_owned()))
         ));
         for version in versions.lines() {
-            let cells = taken_through(version, &directory);
-            good &= cells.iter().all(|cell| matches!(cell, Cell::Passed(_)));
-            say(&line(version, cells.iter().map(Cell::text)));
+            let cells = run_steps(version, &directory);
+            good &= cells.iter().all(|cell| matches!(cell, StepResult::Passed(_)));
+            print_line(&table_row(version, cells.iter().map(StepResult::to_text)));
         }
     }
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// All steps in order; after one that failed the others have nothing to stand on.
-fn taken_through(version: &str, directory: &Path) -> Vec<Cell> {
+fn run_steps(version: &str, directory: &Path) -> Vec<StepResult> {
     let mut world = None;
     let mut failed = false;
     let cells = steps::ALL.iter().map(|(name, step)| {
         if failed {
-            return Cell::Left;
+            return StepResult::Skipped;
         }
         let begun = Instant::now();
         let done = catch_unwind(AssertUnwindSafe(|| {
-            step(world.get_or_insert_with(|| World::new(version, directory)));
+            step(world.get_or_insert_with(|| ClaudeEnv::start(version, directory)));
         }));
         match done {
-            Ok(()) => Cell::Passed(begun.elapsed().as_millis()),
+            Ok(()) => StepResult::Passed(begun.elapsed().as_millis()),
             Err(why) => {
                 failed = true;
-                told(version, name, directory, &*why);
-                Cell::Failed
+                report_failure(version, name, directory, &*why);
+                StepResult::Failed
             }
         }
     });
@@ -75,29 +75,29 @@ fn taken_through(version: &str, directory: &Path) -> Vec<Cell> {
 }
 
 #[allow(clippy::disallowed_methods, reason = "the test's own report")]
-fn told(version: &str, step: &str, directory: &Path, why: &(dyn std::any::Any + Send)) {
+fn report_failure(version: &str, step: &str, directory: &Path, why: &(dyn std::any::Any + Send)) {
     let text = why.downcast_ref::<String>().cloned();
     let text = text.or_else(|| why.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default();
     let path = directory.join(format!("failed-{version}-{step}.txt"));
     std::fs::write(&path, &text).expect("the report can be written");
     let first = text.lines().next().unwrap_or_default();
-    say(&format!("{version}, {step}: {first}\n  the whole of it: {}", path.display()));
+    print_line(&format!("{version}, {step}: {first}\n  the whole of it: {}", path.display()));
 }
 
-impl Cell {
-    fn text(&self) -> String {
+impl StepResult {
+    fn to_text(&self) -> String {
         match self {
-            Cell::Passed(ms) => format!("{}.{}s", ms / 1000, ms % 1000 / 100),
-            Cell::Failed => "FAILED".to_owned(),
-            Cell::Left => "-".to_owned(),
+            StepResult::Passed(ms) => format!("{}.{}s", ms / 1000, ms % 1000 / 100),
+            StepResult::Failed => "FAILED".to_owned(),
+            StepResult::Skipped => "-".to_owned(),
         }
     }
 }
 
-fn line(version: &str, cells: impl Iterator<Item = String>) -> String {
+fn table_row(version: &str, cells: impl Iterator<Item = String>) -> String {
     cells.fold(format!("{version:<10}"), |line, cell| format!("{line}{cell:>10}"))
 }
 
-fn say(text: &str) {
+fn print_line(text: &str) {
     writeln!(std::io::stdout(), "{text}").ok();
 }

@@ -10,12 +10,12 @@
     reason = "a test that cannot go on must stop, and says so where it is skipped"
 )]
 
-#[path = "../../agents/codex.rs"]
-mod codex;
-#[path = "../claude/home.rs"]
-mod home;
+#[path = "../claude/claude_home.rs"]
+mod claude_home;
+#[path = "../../agents/codex_config.rs"]
+mod codex_config;
 
-use harness::{House, Model, Processes};
+use harness::{ScriptedModel, TaggedProcesses, TestEnv};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -28,39 +28,39 @@ const PATIENCE: Duration = Duration::from_secs(180);
 const TRUST: [&str; 2] = ["2", "Enter"];
 
 /// A house in which all three can work, with the models that they ask.
-struct World {
-    house: House,
-    _models: [Model; 2],
+struct MixedEnv {
+    house: TestEnv,
+    _models: [ScriptedModel; 2],
 }
 
-impl World {
-    fn new(place: &Path) -> World {
-        let mut house = House::empty();
+impl MixedEnv {
+    fn new(place: &Path) -> MixedEnv {
+        let mut house = TestEnv::new();
         let work = house.path("work");
         std::fs::create_dir_all(house.path("home/.codex")).unwrap();
         std::fs::create_dir(&work).unwrap();
-        home::put(&work.join("team.toml"), include_str!("team.toml"));
-        let claude = Model::start(&house, "claude/model.mjs", &house.path("out/anthropic"));
-        let codex = Model::start(&house, "model.js", &house.path("out/openai"));
-        let version = newest(place);
-        home::settle_in(&house, &version, &work);
-        let settings = codex::settings(codex.address(), &work.display().to_string());
-        home::put(&house.path("home/.codex/config.toml"), &settings);
-        house.variables = home::variables(claude.address());
+        claude_home::put(&work.join("team.toml"), include_str!("team.toml"));
+        let claude = ScriptedModel::start(&house, "claude/model.mjs", &house.path("out/anthropic"));
+        let codex = ScriptedModel::start(&house, "model.js", &house.path("out/openai"));
+        let version = newest_claude_version(place);
+        claude_home::install_claude_home(&house, &version, &work);
+        let settings = codex_config::config_toml(codex.address(), &work.display().to_string());
+        claude_home::put(&house.path("home/.codex/config.toml"), &settings);
+        house.variables = claude_home::variables(claude.address());
         house.variables.push(("OPENAI_API_KEY".to_owned(), "dummy".to_owned()));
         let path = path(place, &version);
         // A login shell, in which Codex runs commands, has a PATH of its own.
-        home::put(&house.path("home/.profile"), &format!("PATH='{path}'\n"));
+        claude_home::put(&house.path("home/.profile"), &format!("PATH='{path}'\n"));
         house.variables.push(("PATH".to_owned(), path));
         house.start_daemon();
-        World { house, _models: [claude, codex] }
+        MixedEnv { house, _models: [claude, codex] }
     }
 
     /// Sees in `status` that Codex waits at its dialog, and answers as its person.
     fn trust_hooks(&self, run: &mut Child) {
         let at_dialog = |dex: &Value| dex["flags"] == json!(["at_dialog"]);
-        let dex = self.house.until_within(PATIENCE, "Codex asks its person", || {
-            assert!(run.try_wait().unwrap().is_none(), "the run has ended\n{}", self.house.portrait());
+        let dex = self.house.wait_until_within(PATIENCE, "Codex asks its person", || {
+            assert!(run.try_wait().unwrap().is_none(), "the run has ended\n{}", self.house.dump_state());
             self.house.member("dex").filter(at_dialog)
         });
         let pane = dex["pane"].as_str().unwrap();
@@ -68,7 +68,7 @@ impl World {
     }
 
     fn has_message(&self, from: &str, to: &str) -> bool {
-        let events = self.house.teamctl(["events", "--json"]).ok();
+        let events = self.house.teamctl(["events", "--json"]).expect_success();
         let events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         events
             .into_iter()
@@ -76,21 +76,21 @@ impl World {
     }
 
     /// The newest clients leave files of their own behind, so this is not the house's own audit.
-    fn nothing_is_left(&self) {
+    fn assert_no_processes(&self) {
         let panes = self.house.tmux(["list-panes", "-a", "-F", "#{@teamd_name}"]);
         assert!(panes.lines().all(str::is_empty), "panes are left: {panes}");
         assert_eq!(self.house.json(["status", "--all"])["teams"], json!([]));
         let of_agents = ["--agent-id", "codex", "teamd-pane", "teamctl"];
         let is_left = |line: &String| of_agents.iter().any(|word| line.contains(word));
-        self.house.until("every process of theirs has ended", || {
-            let left = Processes::marked(&self.house.mark()).list();
+        self.house.wait_until("every process of theirs has ended", || {
+            let left = TaggedProcesses::with_tag(&self.house.process_tag()).list();
             (!left.iter().any(is_left)).then_some(())
         });
     }
 }
 
 /// The version of Claude Code that was installed last.
-fn newest(place: &Path) -> String {
+fn newest_claude_version(place: &Path) -> String {
     let versions = std::fs::read_to_string(place.join("claude/versions")).unwrap();
     versions.lines().last().unwrap().to_owned()
 }
@@ -104,14 +104,14 @@ fn path(place: &Path, version: &str) -> String {
 }
 
 #[test]
-fn a_worker_claude_and_codex_carry_out_one_file_together() {
+fn mixed_team_completes_one_run_file() {
     let Some(place) = std::env::var_os("TEAMD_TEST_MIXED").map(PathBuf::from) else {
         return println!("skipped: it needs the programs; make test-mixed brings them");
     };
-    let world = World::new(&place);
-    world.house.teamctl(["setup", "codex", "--write"]).ok();
+    let world = MixedEnv::new(&place);
+    world.house.teamctl(["setup", "codex", "--write"]).expect_success();
     let file = world.house.path("work/team.toml").display().to_string();
-    let mut run = world.house.teamctl_running(["run", &file, "--json", "--timeout", "8m"]);
+    let mut run = world.house.start_teamctl(["run", &file, "--json", "--timeout", "8m"]);
     world.trust_hooks(&mut run);
     let ran = run.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&ran.stdout).into_owned();
@@ -119,36 +119,36 @@ fn a_worker_claude_and_codex_carry_out_one_file_together() {
         ran.status.success(),
         "{said}{}\n{}",
         String::from_utf8_lossy(&ran.stderr),
-        world.house.portrait()
+        world.house.dump_state()
     );
     let result: Value = serde_json::from_str(&said).unwrap();
-    let fates: Vec<String> = result["tasks"].as_array().unwrap().iter().map(fate).collect();
+    let fates: Vec<String> = result["tasks"].as_array().unwrap().iter().map(task_outcome).collect();
     assert_eq!(
         fates,
         ["count wes completed", "draft cloe completed", "check dex completed", "report wes completed"]
     );
     assert!(world.house.read("work/report.txt").ends_with("the draft\n"));
     assert!(world.has_message("cloe", "dex"), "Claude Code has told Codex");
-    world.nothing_is_left();
-    world.house.teamctl(["down"]).ok();
+    world.assert_no_processes();
+    world.house.teamctl(["down"]).expect_success();
 }
 
-fn fate(task: &Value) -> String {
+fn task_outcome(task: &Value) -> String {
     let word = |key: &str| task[key].as_str().unwrap_or("-").to_owned();
     [word("key"), word("owner"), word("outcome")].join(" ")
 }
 
 /// Through its hooks: its transcript tells what each answer of the model has used up, here 20.
 #[test]
-fn what_claude_code_has_used_up_is_read_off_its_transcript() {
+fn claude_usage_is_read_from_its_transcript() {
     let Some(place) = std::env::var_os("TEAMD_TEST_MIXED").map(PathBuf::from) else {
         return println!("skipped: it needs the programs; make test-mixed brings them");
     };
-    let mut world = World::new(&place);
+    let mut world = MixedEnv::new(&place);
     let home = world.house.root().display().to_string();
     world.house.variables.push(("CLAUDE_CONFIG_DIR".to_owned(), home));
-    world.house.teamctl(["setup", "claude-hook", "--write"]).ok();
-    world.house.teamctl(["create", "survey"]).ok();
+    world.house.teamctl(["setup", "claude-hook", "--write"]).expect_success();
+    world.house.teamctl(["create", "survey"]).expect_success();
     let work = world.house.path("work").display().to_string();
     let prompt = "CALL Bash {\"command\": \"true\", \"description\": \"look\"}\nSAY first";
     world
@@ -167,9 +167,9 @@ fn what_claude_code_has_used_up_is_read_off_its_transcript() {
             "--prompt",
             prompt,
         ])
-        .ok();
+        .expect_success();
     let counted = |at_least: u64| {
-        world.house.until_within(PATIENCE, &format!("{at_least} answers are counted"), || {
+        world.house.wait_until_within(PATIENCE, &format!("{at_least} answers are counted"), || {
             let team = world.house.json(["status"])["teams"][0].clone();
             let rows =
                 [&team["members"], &team["past"]].into_iter().flat_map(|rows| rows.as_array().unwrap());
@@ -179,26 +179,26 @@ fn what_claude_code_has_used_up_is_read_off_its_transcript() {
         })
     };
     let answered = |word: &str| {
-        world.house.until_within(PATIENCE, &format!("{word} is said"), || {
+        world.house.wait_until_within(PATIENCE, &format!("{word} is said"), || {
             world.house.read("out/anthropic").contains(word).then_some(())
         });
-        world.house.until_within(PATIENCE, "it is idle", || {
+        world.house.wait_until_within(PATIENCE, "it is idle", || {
             (world.house.member("cloe")?["reaches"] != "when_asked").then_some(())
         });
     };
     answered("first");
-    world.house.teamctl(["send", "cloe", "SAY second"]).ok();
+    world.house.teamctl(["send", "cloe", "SAY second"]).expect_success();
     answered("second");
-    world.house.teamctl(["down", "--keep"]).ok();
-    world.house.teamctl(["up", "--resume"]).ok();
+    world.house.teamctl(["down", "--keep"]).expect_success();
+    world.house.teamctl(["up", "--resume"]).expect_success();
     counted(3);
-    world.house.teamctl(["send", "cloe", "SAY third"]).ok();
+    world.house.teamctl(["send", "cloe", "SAY third"]).expect_success();
     answered("third");
-    world.house.teamctl(["kill", "cloe"]).ok();
+    world.house.teamctl(["kill", "cloe"]).expect_success();
     // It writes down the last answer of a turn after that turn's end: so that counts with what its hooks tell next.
     let answers =
         world.house.read("out/anthropic").lines().filter(|line| line.contains("doing")).count() as u64;
     let count = counted(answers - 1).as_u64().unwrap();
     assert!(count <= 20 * answers && count % 20 == 0, "{count} of {answers} answers");
-    world.house.teamctl(["down"]).ok();
+    world.house.teamctl(["down"]).expect_success();
 }

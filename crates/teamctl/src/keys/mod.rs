@@ -186,7 +186,7 @@ impl Typist<'_> {
         loop {
             match self.send_keys_request(Order::Enter { cursor }) {
                 Err(fault) if fault.kind == ErrorKind::NoDaemon => {
-                    drop(self.output.wait_for_output(RETRY_DELAY))
+                    self.output.wait_for_output(RETRY_DELAY);
                 }
                 entered => return entered.is_ok(),
             }

@@ -1,0 +1,245 @@
+//! What the verbs promise beside the great stories: profiles, policies, what status tells.
+
+use harness::TestEnv;
+use std::io::Write;
+
+/// A house with a team and one profile of the user's own, `own`, whose program leaves word in `out/said`.
+fn env_with_profile() -> TestEnv {
+    let house = TestEnv::with_team();
+    let said = house.path("out/said").display().to_string();
+    let script = format!(
+        "#!/bin/sh\nprintf '%s|' \"$@\" >{said}.new\necho \"$WHERE $GONE\" >>{said}.new\nmv {said}.new {said}\nexec sleep 3600\n"
+    );
+    house.write_script("out/own", &script);
+    house.write_profile(
+        "own",
+        "feed = \"pull\"\nprogram = \"{cwd}/own\"\nargs = [\"{id}\", \"{options}\", \"{prompt}\"]\n\
+         model = [\"-m\", \"{model}\"]\nallow = [\"+{tool}\"]\ndeny = [\"-{tools}\"]\n\
+         env = { WHERE = \"{team}\" }\nunset = [\"GONE\"]\n[modes]\nacceptEdits = [\"--edits\"]\n",
+    );
+    house
+}
+
+#[test]
+fn help_contains_the_callers_options() {
+    let house = TestEnv::with_team();
+    house.teamctl(["create", "other"]).expect_success();
+    house
+        .teamctl([
+            "spawn",
+            "ann",
+            "-t",
+            "survey",
+            "--backend",
+            "in-process",
+            "--",
+            "sh",
+            "-c",
+            "echo hello; sleep 3600",
+        ])
+        .expect_success();
+    let nowhere = house.path("second root").display().to_string();
+    let hint = |words: &[&str]| {
+        let ran = house.teamctl_with(&[words, &["--json"]].concat(), &[]);
+        let (told, error) = (ran.stderr.clone(), ran.json()["error"].clone());
+        let hint = error["hint"].as_str().unwrap().to_owned();
+        assert!(told.contains(&hint), "{told}");
+        hint
+    };
+    // The daemon does not know what was typed, and nor do those that read the files.
+    assert_eq!(hint(&["capture", "ann", "-t", "survey"]), "its output: teamctl logs ann -t survey");
+    house.teamctl(["logs", "ann", "-t", "survey"]).expect_success();
+    let gone = "who has printed nothing has none; whether it lives: teamctl status -t survey";
+    assert_eq!(hint(&["logs", "bob", "-t", "survey"]), gone);
+    let none = format!("make it with: teamctl create --root '{nowhere}' none");
+    assert_eq!(hint(&["--root", &nowhere, "-t", "none", "task", "list"]), none);
+    let down = house.teamctl(["status", "--root", &nowhere]);
+    assert!(
+        down.stdout.contains(&format!("Make one with: teamctl create --root '{nowhere}' NAME")),
+        "{down:#?}"
+    );
+    assert!(down.stderr.contains(&format!("start it with: teamctl up --root '{nowhere}'")), "{down:#?}");
+    house.shut_down();
+}
+
+fn write_config(house: &TestEnv, name: &str, text: &str) {
+    house.write_file(&format!("home/.config/teamd/{name}"), text);
+}
+
+fn output_path(house: &TestEnv) -> String {
+    house.path("out").display().to_string()
+}
+
+fn program_output(house: &TestEnv) -> String {
+    house.wait_until("the program leaves word", || {
+        Some(house.read("out/said")).filter(|said| !said.is_empty())
+    })
+}
+
+#[test]
+fn user_profile_starts_without_a_shell() {
+    let mut house = env_with_profile();
+    house.variables.push(("GONE".to_owned(), "still here".to_owned()));
+    let prompt = "$(touch evil) {cwd}\n`x`";
+    let spawned = house.json([
+        "spawn",
+        "ann",
+        "--agent",
+        "own",
+        "--cwd",
+        &output_path(&house),
+        "--prompt",
+        prompt,
+        "--model",
+        "m 1",
+        "--mode",
+        "acceptEdits",
+        "--allow",
+        "Edit",
+        "--allow",
+        "Bash(git log:*)",
+        "--deny",
+        "x",
+        "--deny",
+        "y",
+    ]);
+    assert_eq!(spawned["model"], "m 1");
+    assert_eq!(
+        program_output(&house),
+        format!("ann@survey|-m|m 1|--edits|+Edit|+Bash(git log:*)|-x,y|{prompt}|survey \n")
+    );
+    assert_eq!(house.member("ann").unwrap()["feed"], "pull");
+    house.shut_down();
+}
+
+#[test]
+fn default_profile_is_used() {
+    let house = env_with_profile();
+    let said_no = house.teamctl(["spawn", "ann", "--env", "PATH=/nonexistent"]).expect_failure(64);
+    assert!(said_no.contains("opencode, own, qwen"), "{said_no}");
+    write_config(&house, "config.toml", "agent = \"own\"\n");
+    house.teamctl(["spawn", "ann", "--cwd", &output_path(&house), "--env", "WHERE=there"]).expect_success();
+    assert_eq!(program_output(&house), "ann@survey||there \n");
+    house.shut_down();
+}
+
+#[test]
+fn invalid_profile_starts_nothing() {
+    let house = env_with_profile();
+    house.write_profile("polled", "feed = \"poll\"\nprogram = \"p\"\n");
+    house.write_profile("broken", "feed = \"turn\"\nprogramm = \"p\"\n");
+    house.write_profile("gone", "feed = \"turn\"\nprogram = \"no-such-program\"\n");
+    for (arguments, code, told) in [
+        (&["--agent", "owm"][..], 64, "did you mean own?"),
+        (&["--agent", "polled"], 78, "`feed` must be"),
+        (&["--agent", "own", "--mode", "plan"], 64, "its profile has no"),
+        (&["--agent", "broken"], 78, "agents/broken.toml: `programm` is unknown"),
+        (&["--agent", "gone"], 72, "no-such-program"),
+        (&["--agent", "own", "--mode", "auto"], 64, "it has: acceptEdits"),
+        (&["--agent", "worker", "--allow", "Edit"], 64, "--allow"),
+        (&["--deny", "Edit", "--", "true"], 64, "--deny"),
+        (&["--mode", "acceptEdits", "--", "true"], 64, "--mode"),
+        (&["--type", "Explore", "--", "true"], 64, "nothing keeps it from writing"),
+        (&["--type", "Plan", "--agent", "worker"], 64, "nothing keeps it from writing"),
+        (&["--backend", "iterm2", "--", "true"], 72, "not on this system"),
+        (&["--backend", "screen", "--", "true"], 64, "in-process"),
+        (&["--restart", "always", "--", "true"], 64, "on-failure"),
+    ] {
+        let ran = house.teamctl_with(&[&["spawn", "ann"], arguments].concat(), &[]);
+        assert_eq!(ran.code, code, "{ran:#?}");
+        assert!(ran.stderr.contains(told), "{told}: {ran:#?}");
+    }
+    assert_eq!(house.member("ann"), None);
+    house.shut_down();
+}
+
+#[test]
+fn policy_allows_commands_of_teammates() {
+    let house = TestEnv::with_team();
+    let state = std::fs::read_dir(house.path("state/teamd")).unwrap().next().unwrap().unwrap().path();
+    let policy = state.join("policy-survey.json");
+    std::fs::File::create(policy).unwrap().write_all(br#"{"commands":"any"}"#).unwrap();
+    let script = "teamctl task create more --metadata '{\"command\": \"true\"}'; echo $? >out/code";
+    house
+        .teamctl(["spawn", "ann", "--cwd", &house.path("").display().to_string(), "--", "sh", "-c", script])
+        .expect_success();
+    let code =
+        house.wait_until("it tried", || Some(house.read("out/code")).filter(|code| code.ends_with('\n')));
+    assert_eq!(code, "0\n");
+    house.shut_down();
+}
+
+#[test]
+fn teammate_cannot_interrupt_and_unknown_team_suggests_the_nearest() {
+    let house = TestEnv::with_team();
+    let script = "teamctl interrupt bob; echo $? >out/code";
+    house
+        .teamctl(["spawn", "ann", "--cwd", &house.path("").display().to_string(), "--", "sh", "-c", script])
+        .expect_success();
+    let code =
+        house.wait_until("it tried", || Some(house.read("out/code")).filter(|code| code.ends_with('\n')));
+    assert_eq!(code, "77\n");
+    let said = house.teamctl(["interrupt", "bob", "-t", "survye"]).expect_failure(67);
+    assert!(said.contains("survey"), "{said}");
+    house.shut_down();
+}
+
+#[test]
+fn status_shows_abandoned_and_failed_tasks() {
+    let house = TestEnv::with_team();
+    for name in ["ann", "bob"] {
+        house.teamctl(["spawn", name, "--", "sleep", "3600"]).expect_success();
+    }
+    let mut ids = Vec::new();
+    for (subject, owner) in [("hers", "ann"), ("his", "bob"), ("failed", "bob")] {
+        let task = house.json(["task", "create", subject, "--owner", owner]);
+        let id = task["task"]["id"].as_str().unwrap().to_owned();
+        house.teamctl(["task", "update", &id, "--status", "in_progress"]).expect_success();
+        ids.push(id);
+    }
+    house
+        .teamctl(["task", "update", &ids[2], "--metadata", r#"{"failure": "exit 1\nlast words"}"#])
+        .expect_success();
+    let team = house.json(["status"])["teams"][0].clone();
+    assert_eq!((&team["left"], team["past"].is_array()), (&serde_json::json!([]), true), "{team:#}");
+    house.teamctl(["kill", "ann"]).expect_success();
+    let team = house.json(["status"])["teams"][0].clone();
+    assert_eq!(team["left"], serde_json::json!([{"id": ids[0], "subject": "hers", "owner": "ann"}]));
+    assert_eq!(team["failed"][0]["failure"], "exit 1\nlast words");
+    let shown = house.teamctl(["status"]).expect_success();
+    assert!(
+        shown.contains(&format!("task {0} was left by ann: teamctl task release {0}", ids[0])),
+        "{shown}"
+    );
+    assert!(shown.contains(&format!("task {} failed (exit 1)\n", ids[2])), "{shown}");
+    assert!(shown.lines().skip(1).all(|line| line.chars().count() <= 80), "{shown}");
+    let one = house.teamctl(["status", "bob"]).expect_success();
+    assert!(one.contains("  pid ") && one.contains("backend tmux") && !one.contains("left by"), "{one}");
+    house.teamctl(["create", "other"]).expect_success();
+    let release = format!("teamctl task -t survey release {}", ids[0]);
+    let shown = house.teamctl(["status", "-t", "survey"]).expect_success();
+    assert!(shown.contains(&format!("task {} was left by ann: {release}\n", ids[0])), "{shown}");
+    assert!(house.command("sh").args(["-c", &release]).status().unwrap().success(), "{release}");
+    assert_eq!(house.json(["status", "-t", "survey"])["teams"][0]["left"], serde_json::json!([]));
+    house.shut_down();
+}
+
+#[test]
+fn instructions_differ_for_lead_and_teammate() {
+    let house = TestEnv::new();
+    assert!(house.teamctl(["prompt"]).expect_success().contains("You can lead a team of agents"));
+    assert!(!house.root().join("teams").exists() && !house.root().join("tasks").exists());
+    house.start_daemon();
+    for team in ["one", "two"] {
+        house.teamctl(["create", team]).expect_success();
+    }
+    let text = house.teamctl(["prompt", "--for", "teammate"]).expect_success();
+    assert!(
+        text.starts_with("You are `a-teammate`, a teammate on a team; its lead is `team-lead`."),
+        "{text}"
+    );
+    let ran = house.teamctl(["lead", "My Team"]);
+    assert!(ran.stderr.contains("the team is called my-team"), "{ran:#?}");
+    house.teamctl(["lead", "--release"]).expect_success();
+    house.shut_down();
+}

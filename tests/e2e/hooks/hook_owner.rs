@@ -1,0 +1,120 @@
+//! Whose hook it is: of the agent's own program, of one that it runs, of one that is fed in another way, of nobody, of a
+//! session that leads.
+
+use super::{
+    env_with_hook_profile, idle_notifications, recorded_events, spawn, unread_messages, wait_for_turn,
+    wait_until_idle,
+};
+use harness::{TaggedProcesses, TestEnv};
+use serde_json::Value;
+
+#[test]
+fn nested_program_gets_no_messages_or_turns() {
+    let house = env_with_hook_profile();
+    let gate = house.create_gate("gate");
+    spawn(&house, "ann");
+    house.teamctl(["send", "ann", &format!("work nested hold:{gate} on")]).expect_success();
+    wait_for_turn(&house, "ann", "nested");
+    house.teamctl(["send", "ann", "for ann alone"]).expect_success();
+    let told = idle_notifications(&house, "ann").len();
+    house.open_gate("gate");
+    let said = house.wait_until("the other is over", || recorded_events(&house, "ann", "nested").pop());
+    assert_eq!(said, "over\n");
+    wait_for_turn(&house, "ann", "for ann alone");
+    wait_until_idle(&house, "ann");
+    assert_eq!(idle_notifications(&house, "ann").len(), told + 2, "a turn each");
+    house.shut_down();
+}
+
+#[test]
+fn hook_of_another_delivery_delivers_nothing_without_a_daemon() {
+    let house = TestEnv::with_team();
+    let gate = house.create_gate("gate");
+    let text = format!(
+        "#!/bin/sh\nread _ <{gate}\nteamctl hook turn-end >out/said </dev/null\necho over >>out/said\n"
+    );
+    let script = house.write_script("asks.sh", &text).display().to_string();
+    let profile = format!("feed = \"turn\"\nprogram = \"{script}\"\n");
+    house.write_file("home/.config/teamd/agents/asks.toml", profile);
+    house.teamctl(["spawn", "ann", "--agent", "asks", "--prompt", "begin"]).expect_success();
+    house.kill_process(house.daemon_pid());
+    house.teamctl(["send", "ann", "for its next turn"]).expect_success();
+    house.open_gate("gate");
+    house.wait_until("it went on", || house.read("out/said").ends_with("over\n").then_some(()));
+    assert_eq!(house.read("out/said"), "over\n");
+    house.start_daemon();
+    house.shut_down();
+}
+
+#[test]
+fn hook_outside_a_team_does_nothing() {
+    let house = TestEnv::new();
+    for event in ["turn-end", "prompt", "session-start", "session-end", "notification", "tool", "what"] {
+        let ran = house.teamctl(["hook", event]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{event}");
+    }
+    let nobody = [("TEAMD_AGENT", "ann"), ("TEAMD_TEAM", "survey"), ("TEAMD_TOKEN", "x")];
+    for event in ["prompt", "tool", "what"] {
+        let ran = house.teamctl_with(&["hook", event], &nobody);
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{event}: {}", ran.stderr);
+    }
+    house.shut_down();
+}
+
+#[test]
+fn hook_of_another_delivery_does_not_block() {
+    let house = TestEnv::with_team();
+    let script = house.write_script(
+        "asks.sh",
+        "#!/bin/sh\nteamctl hook turn-end >out/said\necho done >>out/said\nsleep 1000\n",
+    );
+    house.teamctl(["spawn", "ann", "--", &script.display().to_string()]).expect_success();
+    house.wait_until("it went on", || (house.read("out/said") == "done\n").then_some(()));
+    house.shut_down();
+}
+
+/// What the session in the user's own pane does; `read _` keeps it there.
+const LEADING: &str = r#"
+tool() { printf '{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"%s"}}' "$1" | teamctl hook tool; }
+teamctl lead survey >out/led
+tool "rm -rf x" >out/free
+teamctl mode team-lead delegate >out/mode
+tool "rm -rf x" >out/refused
+tool "teamctl mode team-lead default" >out/kept
+tool "teamctl status" >out/allowed
+echo '{"hook_event_name":"Stop"}' | teamctl hook turn-end >out/mail.new
+mv out/mail.new out/mail
+echo '{"hook_event_name":"Stop","stop_hook_active":true}' | teamctl hook turn-end
+read _
+"#;
+
+#[test]
+fn lead_session_is_delivered_to_and_restricted_in_delegate_mode() {
+    let house = TestEnv::new();
+    house.start_daemon();
+    house.tmux(["new-session", "-d", "-x", "80", "-y", "24", "--", "sh", "-c", LEADING]);
+    house.wait_until("its hook waits", || {
+        let hook = |line: &String| line.ends_with("teamctl hook turn-end");
+        TaggedProcesses::with_tag(&house.process_tag()).list().into_iter().find(hook)
+    });
+    assert_eq!(house.read("out/led"), "This session leads survey, which is new.\n");
+    assert_eq!((house.read("out/free").as_str(), house.read("out/allowed").as_str()), ("", ""));
+    for refused in ["out/refused", "out/kept"] {
+        let answer: Value = serde_json::from_str(&house.read(refused)).unwrap();
+        assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{refused}: {answer}");
+    }
+    house.teamctl(["lead", "survey"]).expect_failure(73);
+    let lead = house.json(["status", "team-lead"])["teams"][0]["members"][0].clone();
+    assert!(lead["pane"].as_str().is_some_and(|pane| pane.starts_with('%')), "{lead}");
+    assert_eq!(lead["mode"], "delegate");
+    house
+        .teamctl(["spawn", "ann", "--", "sh", "-c", "teamctl send team-lead 'hello <you>'; sleep 1000"])
+        .expect_success();
+    let mail =
+        house.wait_until("the mail comes", || Some(house.read("out/mail")).filter(|mail| !mail.is_empty()));
+    assert!(mail.contains("teammate_id=\\\"ann\\\"") && mail.contains("hello &lt;you&gt;"), "{mail}");
+    house.wait_until("it is read once its turn has ended", || {
+        unread_messages(&house, "team-lead").is_empty().then_some(())
+    });
+    house.shut_down();
+}

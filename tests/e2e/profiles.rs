@@ -1,0 +1,128 @@
+//! `agents` and `setup`: what there is, whether it fits, and what its settings need.
+
+use harness::TestEnv;
+
+const PROFILE: &str = "about = \"mine\"\nfeed = \"hook\"\nprogram = \"own\"\nargs = [\"{options}\"]\n\
+                       prompt = [\"--ask={prompt}\"]\nmodel = [\"--model\", \"{model}\"]\ntypes = { Explore = [\"-r\"] }\n\
+                       version = [\"--version\"]\nhelp = [\"--help\"]\n[[setup]]\nfile = \"~/.own/settings.json\"\nformat = \"json\"\n\
+                       [setup.merge.hooks]\nstop = [\"{self_sh} hook turn-end\"]\n";
+
+fn env_with_program(help: &str) -> TestEnv {
+    let mut house = TestEnv::new();
+    house.write_file("home/.config/teamd/agents/own.toml", PROFILE);
+    std::fs::create_dir_all(house.path("out/bin")).unwrap();
+    house.write_script(
+        "out/bin/own",
+        &format!("#!/bin/sh\ncase $1 in --version) echo 'own 1.2.3' ;; --help) echo '{help}' ;; esac\n"),
+    );
+    let path = format!(
+        "{}:{}:{}",
+        house.path("out/bin").display(),
+        harness::programs().display(),
+        std::env::var("PATH").unwrap()
+    );
+    house.variables.push(("PATH".to_owned(), path));
+    house
+}
+
+#[test]
+fn profile_check_passes_when_options_are_known_and_settings_written() {
+    let house = env_with_program("--ask TEXT, --model M, -r");
+    let agents = house.json(["agents"])["agents"].clone();
+    let own = agents.as_array().unwrap().iter().find(|agent| agent["name"] == "own").unwrap();
+    assert_eq!((own["feed"].as_str(), own["reaches"].as_str()), (Some("hook"), Some("turn-end")));
+    assert_eq!(own["path"], house.path("out/bin/own").display().to_string());
+    let shown = house.teamctl(["agents", "show", "own"]).expect_success();
+    assert!(shown.contains("starts: own {options}") && shown.contains(PROFILE.trim_end()), "{shown}");
+    let lacks = house.teamctl(["agents", "check", "own"]);
+    assert!(lacks.stdout.contains("own 1.2.3") && lacks.stdout.contains("teamctl setup own"), "{lacks:#?}");
+    lacks.expect_failure(78);
+    assert!(house.teamctl(["setup", "own"]).expect_success().contains("hook turn-end"));
+    assert!(!house.path("home/.own/settings.json").exists(), "nothing is written unasked");
+    house.teamctl(["setup", "own", "--write"]).expect_success();
+    house.teamctl(["agents", "check", "own"]).expect_success();
+    assert_eq!(house.json(["setup", "own", "--write"])["files"][0]["ready"], true);
+    house.assert_no_files();
+}
+
+#[test]
+fn missing_options_and_missing_program_are_reported() {
+    let house = env_with_program("--ask, --models M, -rf");
+    let found = house.teamctl_with(&["agents", "check", "own", "--json"], &[]);
+    assert_eq!(found.code, 78);
+    assert_eq!(found.json()["agents"][0]["unknown_options"], serde_json::json!(["--model", "-r"]));
+    std::fs::remove_file(house.path("out/bin/own")).unwrap();
+    house.teamctl(["agents", "check", "own"]).expect_failure(72);
+    let unknown = house.teamctl(["agents", "check", "nobody"]).expect_failure(64);
+    assert!(unknown.contains("cannot find the profile nobody"), "{unknown}");
+    house.assert_no_files();
+}
+
+#[test]
+fn setup_keeps_other_settings_and_writes_a_backup() {
+    let house = env_with_program("--ask --model -r");
+    let held = "{\n  \"n\": 1e5,\n  \"hooks\": { \"stop\": [\"mine\"] }\n}\n";
+    house.write_file("home/.own/settings.json", held);
+    house.teamctl(["setup", "own", "--write"]).expect_success();
+    let written = house.read("home/.own/settings.json");
+    assert!(
+        written.contains("\"n\": 1e5") && written.contains("\"mine\"") && written.contains("turn-end"),
+        "{written}"
+    );
+    let names = std::fs::read_dir(house.path("home/.own")).unwrap().flatten();
+    let copy = names
+        .map(|entry| entry.path())
+        .find(|path| path.to_string_lossy().contains(".before-teamd-"))
+        .unwrap();
+    assert_eq!(std::fs::read_to_string(copy).unwrap(), held);
+    house.write_file("home/.own/settings.json", "{ // a comment\n}");
+    house.teamctl(["setup", "own", "--write"]).expect_failure(65);
+    assert_eq!(house.read("home/.own/settings.json"), "{ // a comment\n}");
+    house.assert_no_files();
+}
+
+#[test]
+fn failing_version_command_fails_the_check() {
+    let house = env_with_program("--ask, --model M, -r");
+    house.teamctl(["setup", "own", "--write"]).expect_success();
+    house.write_script(
+        "out/bin/own",
+        "#!/bin/sh\necho 'own 1.2.3 --ask --model -r'; echo fatal >&2; exit 127\n",
+    );
+    let ran = house.teamctl(["agents", "check", "own"]);
+    assert!(ran.stdout.contains("failed (exit status: 127): fatal"), "{ran:#?}");
+    ran.expect_failure(78);
+    let ran = house.teamctl(["agents", "check", "own", "--json"]);
+    assert_eq!((ran.code, ran.json()["error"]["kind"].as_str()), (78, Some("config")));
+    house.assert_no_files();
+}
+
+#[test]
+fn invalid_profile_is_reported_and_others_are_still_checked() {
+    let house = env_with_program("--ask, --model M, -r");
+    house.teamctl(["setup", "own", "--write"]).expect_success();
+    house.write_profile("broken", "feed = 1\n");
+    let ran = house.teamctl(["agents", "check"]);
+    assert!(
+        ran.stdout.contains("own 1.2.3") && ran.stdout.contains("broken: cannot use the profile"),
+        "{ran:#?}"
+    );
+    ran.expect_failure(78);
+    house.assert_no_files();
+}
+
+#[test]
+fn setup_follows_relocated_settings_and_keeps_other_servers() {
+    let mut house = env_with_program("--ask");
+    let theirs = "{\"mcp\": {\"team\": {\"type\": \"local\", \"command\": [\"npx\", \"team-mcp\"]}}}";
+    house.write_file("out/config/opencode/opencode.json", theirs);
+    let config = house.path("out/config").display().to_string();
+    house.variables.push(("XDG_CONFIG_HOME".to_owned(), config));
+    let refused = house.teamctl(["setup", "opencode", "--write"]).expect_failure(65);
+    assert!(refused.contains("`team` is there already, and starts another program"), "{refused}");
+    assert_eq!(house.read("out/config/opencode/opencode.json"), theirs);
+    house.write_file("out/config/opencode/opencode.json", "{}");
+    house.teamctl(["setup", "opencode", "--write"]).expect_success();
+    assert!(house.read("out/config/opencode/opencode.json").contains("\"mcp\""));
+    house.assert_no_files();
+}

@@ -1,0 +1,49 @@
+//! Nothing begins where the file or a member of it is wrong.
+
+use super::{assert_team_deleted, run_file, started_tasks};
+use harness::TestEnv;
+
+#[test]
+fn all_validation_errors_are_reported_and_nothing_starts() {
+    let house = TestEnv::new();
+    let file = house.write_file("team.toml", "name = \"My \\u001b\"\n[[member]]\nname = 'ann'\ncommand = ['no-such-program']\n[[task]]\nkey = 'a'\nsubject = 's'\nowner = 'amn'\n",
+    );
+    let ran = house.teamctl(["run", &file, "--json"]);
+    assert_eq!(ran.code, 65, "{ran:#?}");
+    let lines: Vec<&str> = ran.stderr.lines().skip(1).collect();
+    let places: Vec<String> = lines.iter().map(|line| line.replace(&file, "F")).collect();
+    let starts = ["F:1:", "F:4:1: cannot start no-such-program", "F:8:9: the owner \"amn\" is no member"];
+    assert!(
+        places.len() == 3 && places.iter().zip(starts).all(|(at, start)| at.starts_with(start)),
+        "{places:#?}"
+    );
+    assert!(!ran.stderr.contains('\u{1b}'), "what steers a terminal is made visible");
+    let error = ran.json()["error"].clone();
+    assert_eq!(
+        (&error["kind"], &error["faults"][2]["line"], &error["faults"][2]["column"]),
+        (&"data".into(), &8.into(), &9.into())
+    );
+    let good = run_file(["ann"]).task("a", "", "").write_run_file(&house);
+    let said = house.teamctl(["run", &good, "-t", "other"]).expect_failure(64);
+    assert!(said.contains("it names its team survey"), "{said}");
+    assert_eq!(house.teamctl(["status"]).code, 69, "no daemon was started");
+    assert!(!house.path("root/teams/my").exists());
+    house.teamctl(["run", "no-such-file.toml"]).expect_failure(72);
+    house.shut_down();
+}
+
+#[test]
+fn failed_member_start_removes_the_team() {
+    let house = TestEnv::with_daemon();
+    // A program that is there, and can't be started.
+    house.write_script("out/broken", "#!/no/such/interpreter\n");
+    let file = run_file(["ann"]).task("a", "", "").write_run_file(&house);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let eve = "[[member]]\nname = 'eve'\ncommand = ['out/broken']\n[[task]]";
+    let file = house.write_file("team.toml", text.replacen("[[task]]", eve, 1));
+    let said = house.teamctl(["run", &file]).expect_failure(72);
+    assert!(said.contains("out/broken"), "{said}");
+    assert!(started_tasks(&house).is_empty());
+    assert_team_deleted(&house);
+    house.shut_down();
+}

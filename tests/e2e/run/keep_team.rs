@@ -1,0 +1,154 @@
+//! A team that stays after its run, or was there before.
+
+use super::{
+    HELD, assert_team_deleted, finish_run, outcomes, run_file, run_until_blocked, started_tasks, unblock,
+};
+use harness::TestEnv;
+
+#[test]
+fn kept_team_can_be_inspected_and_resumed() {
+    let house = TestEnv::with_daemon();
+    let file = run_file(["ann"]).task("a", "", "").write_run_file(&house);
+    house.teamctl(["run", &file, "--keep"]).expect_success();
+    assert!(house.member("ann").is_none(), "its members have ended");
+    let tasks = house.json(["task", "list"]);
+    assert_eq!(
+        (&tasks["tasks"][0]["status"], &tasks["tasks"][0]["metadata"]["key"]),
+        (&"completed".into(), &"a".into())
+    );
+    let said = house.teamctl(["run", &file]).expect_failure(73);
+    assert!(said.contains("nothing is left to do in it") && said.contains("teamctl delete survey"), "{said}");
+    let ran = house.teamctl(["run", &file, "--resume"]);
+    assert!(ran.code == 0 && ran.stderr.contains("nothing is left to do, and team survey stays"), "{ran:#?}");
+    assert!(!ran.stderr.contains("failed"), "{ran:#?}");
+    assert_eq!(started_tasks(&house), ["a"], "what is completed never runs again");
+    assert!(house.path("root/teams/survey/config.json").exists());
+    house.teamctl(["delete", "survey"]).expect_success();
+    house.teamctl(["run", &file, "--resume"]).expect_success();
+    assert_eq!(started_tasks(&house), ["a", "a"], "where nothing is, it begins");
+    house.shut_down();
+}
+
+/// What the file beside the state says of a run that was killed.
+fn write_run_state(house: &TestEnv, text: &str) {
+    let place = std::fs::read_dir(house.path("state/teamd")).unwrap().next().unwrap().unwrap().file_name();
+    house.write_file(&format!("state/teamd/{}/run-survey.lock", place.to_str().unwrap()), text);
+}
+
+/// One that was killed between the end of its members and the deletion of its team.
+#[test]
+fn team_to_be_deleted_is_deleted_by_the_next_run() {
+    let house = TestEnv::with_daemon();
+    let file = run_file(["ann"]).task("a", "", "").write_run_file(&house);
+    house.teamctl(["run", &file, "--keep"]).expect_success();
+    write_run_state(&house, "its team goes with it\n");
+    let ran = house.teamctl(["run", &file, "--resume"]).expect_success();
+    assert!(ran.contains("1 of 1 tasks are completed"), "{ran}");
+    assert_eq!(started_tasks(&house), ["a"], "what is completed never runs again");
+    let spawned = house.events().iter().filter(|event| event["event"] == "member_spawned").count();
+    assert_eq!(spawned, 1, "nobody is started for that: {:?}", house.events());
+    assert_team_deleted(&house);
+    house.shut_down();
+}
+
+const ENDED: &str = "it has ended, and its team is being deleted; exit code 1\n";
+
+/// One that was killed while its team was being deleted: nothing of that is done yet, a task is gone, all of it is.
+#[test]
+fn run_interrupted_during_deletion_only_deletes() {
+    let house = TestEnv::with_daemon();
+    let file = run_file(["ann"]).task("a", "", "").task("b", "", "blocked_by = ['a']").write_run_file(&house);
+    for (gone_by_then, told) in [("nothing", true), ("a task", false), ("all", false)] {
+        house.write_file("out/log", "");
+        house.teamctl(["run", &file, "--keep"]).expect_success();
+        write_run_state(&house, ENDED);
+        match gone_by_then {
+            "a task" => {
+                let tasks = house.tasks("survey");
+                let task = tasks.iter().find(|task| task["subject"] == "do a").unwrap();
+                let file = format!("tasks/survey/{}.json", task["id"].as_str().unwrap());
+                std::fs::remove_file(house.root().join(file)).unwrap();
+            }
+            "all" => drop(house.teamctl(["delete", "survey"]).expect_success()),
+            _ => {}
+        }
+        let ran = house.teamctl(["run", &file, "--resume"]);
+        assert!(ran.code == 1 && ran.stderr.contains("the run had ended with 1"), "{ran:#?}");
+        assert_eq!(ran.stdout.contains("2 of 2 tasks are completed"), told, "{gone_by_then}: {ran:#?}");
+        assert_eq!(started_tasks(&house), ["a", "b"], "what is over never runs again");
+        assert_team_deleted(&house);
+    }
+    house.teamctl(["run", &file, "--resume"]).expect_success();
+    assert_eq!(started_tasks(&house), ["a", "b", "a", "b"], "that is said once");
+    house.shut_down();
+}
+
+#[test]
+fn keep_team_on_resume_keeps_it() {
+    let house = TestEnv::with_daemon();
+    let file = run_file(["ann"]).task("a", "", "").write_run_file(&house);
+    house.teamctl(["run", &file, "--keep"]).expect_success();
+    write_run_state(&house, ENDED);
+    for words in [&["run", &file, "--resume", "--keep"][..], &["run", &file, "--resume"]] {
+        let ran = house.teamctl_with(words, &[]);
+        assert!(ran.stderr.contains("nothing is left to do, and team survey stays"), "{ran:#?}");
+    }
+    assert!(house.path("root/teams/survey/config.json").exists());
+    house.teamctl(["delete", "survey"]).expect_success();
+    house.shut_down();
+}
+
+#[test]
+fn failed_task_of_a_kept_team_is_retried_after_release() {
+    let house = TestEnv::with_daemon();
+    let file = run_file(["ann"])
+        .task("bad", "[ -e out/mended ]", "")
+        .task("next", "", "blocked_by = ['bad']")
+        .write_run_file(&house);
+    assert_eq!(house.teamctl(["run", &file, "--keep"]).code, 1);
+    let ran = house.teamctl(["run", &file, "--resume", "--json"]);
+    assert!(ran.code == 1 && ran.stderr.contains("teamctl task release ID -t survey"), "{ran:#?}");
+    let said = ran.stderr.clone();
+    let bad = ran.json()["tasks"][0].clone();
+    let id = bad["id"].as_str().unwrap();
+    assert!(bad["outcome"] == "failed" && said.contains(&format!("its failed tasks ({id}):")), "{said}");
+    assert_eq!(started_tasks(&house), ["bad"]);
+    house.write_file("out/mended", "");
+    house.teamctl(["task", "release", id, "-t", "survey"]).expect_success();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let file = house.write_file("team.toml", text.replace("do next", "do it otherwise"));
+    let ran = house.teamctl(["run", &file, "--resume", "--json"]);
+    assert!(ran.stderr.contains("task next differs from the file (subject): the team's stays"), "{ran:#?}");
+    assert_eq!(outcomes(&ran.json()), ["bad completed", "next completed"]);
+    assert_eq!(started_tasks(&house), ["bad", "bad", "next"]);
+    assert_team_deleted(&house);
+    house.shut_down();
+}
+
+#[test]
+fn foreign_team_is_not_resumed() {
+    let house = TestEnv::with_team();
+    house.teamctl(["task", "create", "somebody's"]).expect_success();
+    let file = run_file(["ann"]).task("a", "", "").write_run_file(&house);
+    house.teamctl(["run", &file]).expect_failure(73);
+    let said = house.teamctl(["run", &file, "--resume"]).expect_failure(76);
+    assert!(said.contains("none of its tasks"), "{said}");
+    house.teamctl(["spawn", "eve", "--", "sleep", "3600"]).expect_success();
+    let said = house.teamctl(["run", &file, "--resume"]).expect_failure(76);
+    assert!(said.contains("eve is on it, and the file has no such member (any more)"), "{said}");
+    assert_eq!(house.json(["task", "list"])["tasks"].as_array().unwrap().len(), 1);
+    assert!(house.member("eve").is_some());
+    house.shut_down();
+}
+
+#[test]
+fn concurrent_runs_of_one_team_are_rejected() {
+    let house = TestEnv::with_daemon();
+    let file = run_file(["ann"]).task("slow", HELD, "").write_run_file(&house);
+    let run = run_until_blocked(&house, &file, &[]);
+    let said = house.teamctl(["run", &file, "--resume"]).expect_failure(73);
+    assert!(said.contains("another teamctl run"), "{said}");
+    unblock(&house);
+    assert_eq!(finish_run(run).code, 0);
+    house.shut_down();
+}

@@ -1,0 +1,61 @@
+//! The example of a tmux.conf, in a real tmux: its status line and its key.
+
+use crate::top::OuterTerminal;
+use harness::TestEnv;
+
+/// The example as a person would have it, with our programs.
+fn load_tmux_conf(house: &TestEnv) {
+    let text = include_str!("../../examples/tmux.conf");
+    let teamctl = harness::programs().join("teamctl").display().to_string();
+    let root = house.root().display().to_string();
+    let ours = |text: String, verb: &str| {
+        text.replace(&format!("teamctl {verb}"), &format!("{teamctl} --root {root} {verb}"))
+    };
+    let text = ours(ours(text.to_owned(), "status"), "top");
+    let path = house.write_file("out/tmux.conf", text);
+    // An older tmux has no such option.
+    let known = house.tmux(["show-options", "-gw"]).contains("allow-passthrough");
+    if !known {
+        let kept: String = text_without(&house.read("out/tmux.conf"), "allow-passthrough");
+        house.write_file("out/tmux.conf", kept);
+    }
+    house.tmux(["source-file", &path]);
+}
+
+fn text_without(text: &str, word: &str) -> String {
+    text.lines().filter(|line| !line.contains(word)).map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn status_line_shows_working_failed_and_daemon_down() {
+    let house = TestEnv::with_team();
+    load_tmux_conf(&house);
+    let terminal = OuterTerminal::open(&house, "user");
+    house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
+    house.teamctl(["spawn", "bob", "--agent", "worker"]).expect_success();
+    house.wait_until("bob is idle", || (house.member("bob")?["activity"] == "idle").then_some(()));
+    assert_eq!(house.teamctl(["status", "--format", "tmux"]).expect_success().trim(), "survey 1/2");
+    terminal.wait_for_text("survey 1/2");
+    house.teamctl(["spawn", "cat", "--", "false"]).expect_success();
+    house.wait_until("cat has failed", || house.member("cat").is_none().then_some(()));
+    terminal.wait_for_text("survey 1/2 x1");
+    house.kill_process(house.daemon_pid());
+    let ran = house.teamctl(["status", "--format", "tmux"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (69, ""));
+    terminal.wait_for_text("teamd down");
+    drop(terminal);
+    house.start_daemon();
+    house.shut_down();
+}
+
+#[test]
+fn popup_key_explains_an_empty_screen() {
+    let house = TestEnv::with_daemon();
+    load_tmux_conf(&house);
+    let terminal = OuterTerminal::open(&house, "user");
+    terminal.press("C-b");
+    terminal.press("t");
+    terminal.wait_for_text("cannot find a team: there is none");
+    drop(terminal);
+    house.shut_down();
+}

@@ -1,0 +1,66 @@
+//! What it could do waits, or is not its own.
+
+use super::{assert_first_cause, run_suggested_command, spawn_idle_agent, spawn_worker};
+use harness::TestEnv;
+
+fn spawn_bob(house: &TestEnv) {
+    house.teamctl(["spawn", "bob", "--", &house.scripted_agent_path(), "stay"]).expect_success();
+}
+
+fn create_task(house: &TestEnv, words: &[&str]) -> String {
+    let ran = house.teamctl_with(&[&["--json", "task", "create", "think"], words].concat(), &[]);
+    ran.json()["task"]["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn blocked_by_anothers_task() {
+    let house = TestEnv::with_team();
+    spawn_worker(&house);
+    spawn_bob(&house);
+    let first = create_task(&house, &["--owner", "bob"]);
+    create_task(&house, &["--owner", "ann", "--blocked-by", &first]);
+    let told = assert_first_cause(&house, "blocked");
+    assert!(told["evidence"][0].as_str().unwrap().contains("bob's, not begun"), "{told}");
+    assert!(run_suggested_command(&house, &told).contains("bob"));
+    house.shut_down();
+}
+
+#[test]
+fn blocked_by_an_unowned_task() {
+    let house = TestEnv::with_team();
+    spawn_idle_agent(&house);
+    let first = create_task(&house, &[]);
+    create_task(&house, &["--owner", "ann", "--blocked-by", &first]);
+    let told = assert_first_cause(&house, "blockers_unowned");
+    run_suggested_command(&house, &told);
+    assert_eq!(house.json(["task", "get", &first])["task"]["owner"], "ann");
+    house.shut_down();
+}
+
+#[test]
+fn chain_reports_its_last_blocker() {
+    let house = TestEnv::with_team();
+    spawn_worker(&house);
+    spawn_bob(&house);
+    let first = create_task(&house, &["--owner", "bob"]);
+    let second = create_task(&house, &["--blocked-by", &first]);
+    let third = create_task(&house, &["--owner", "ann", "--blocked-by", &second]);
+    let told = assert_first_cause(&house, "blocked");
+    let line = format!("task {third} waits for task {first} (think), which is bob's, not begun");
+    assert_eq!(told["evidence"], serde_json::json!([line]));
+    assert!(run_suggested_command(&house, &told).contains("bob"));
+    house.shut_down();
+}
+
+#[test]
+fn all_tasks_owned_by_others() {
+    let house = TestEnv::with_team();
+    spawn_worker(&house);
+    spawn_bob(&house);
+    create_task(&house, &["--owner", "bob"]);
+    let told = assert_first_cause(&house, "others_tasks");
+    run_suggested_command(&house, &told);
+    let id = told["next"][0].as_str().unwrap().split(' ').nth(3).unwrap();
+    assert_eq!(house.json(["task", "get", id])["task"]["owner"], "ann");
+    house.shut_down();
+}

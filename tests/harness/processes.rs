@@ -1,0 +1,71 @@
+//! The leak audit: processes of the house, known by a mark in their environment.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+/// Field 22 of /proc/PID/stat; none for a process that is gone or a zombie.
+pub fn start_time(pid: u32) -> Option<u64> {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    (fields.next()? != "Z").then(|| fields.nth(18)?.parse().ok())?
+}
+
+/// Processes that carry a mark, each held by its pidfd.
+#[derive(Debug)]
+pub struct TaggedProcesses {
+    processes: Vec<(u32, String, OwnedFd)>,
+}
+
+impl TaggedProcesses {
+    /// Every living process whose environment has `mark` as an entry, but for this one.
+    pub fn with_tag(mark: &str) -> TaggedProcesses {
+        let pids = std::fs::read_dir("/proc").expect("there is a /proc").flatten();
+        let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        let found = pids.filter(|pid| *pid != std::process::id()).filter_map(|pid| {
+            let pidfd = pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()?;
+            let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+            let marked = environ.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes());
+            (marked && start_time(pid).is_some()).then(|| (pid, command_line(pid), pidfd))
+        });
+        TaggedProcesses { processes: found.collect() }
+    }
+
+    /// That one, if it lives.
+    pub fn single(pid: u32) -> TaggedProcesses {
+        let pidfd = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let pidfd = pidfd.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        TaggedProcesses {
+            processes: pidfd.into_iter().map(|pidfd| (pid, command_line(pid), pidfd)).collect(),
+        }
+    }
+
+    /// Pid and command line of each.
+    pub fn list(&self) -> Vec<String> {
+        self.processes.iter().map(|(pid, command, _)| format!("{pid} {command}")).collect()
+    }
+
+    /// Waits until all have ended; false if the time is over before.
+    pub fn exit_within(&self, wait: Duration) -> bool {
+        let until = Instant::now() + wait;
+        self.processes.iter().all(|(_, _, pidfd)| {
+            let left = Timespec::try_from(until.saturating_duration_since(Instant::now())).ok();
+            let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
+            matches!(poll(&mut fds, left.as_ref()), Ok(ready) if ready > 0)
+        })
+    }
+
+    /// Ends them.
+    pub fn kill(&self) {
+        for (_, _, pidfd) in &self.processes {
+            pidfd_send_signal(pidfd, Signal::KILL).ok();
+        }
+    }
+}
+
+fn command_line(pid: u32) -> String {
+    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).replace('\0', " ").trim().to_owned()
+}

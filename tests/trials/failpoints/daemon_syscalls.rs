@@ -1,0 +1,206 @@
+//! The daemon's own system calls, broken one at a time by strace while it does what it is asked, or comes after one that
+//! was killed: no crash point has to stand there. Who it starts itself is under strace with it.
+
+use super::case_counter::CaseCounter;
+use super::failpoint_directory;
+use super::operations::{OPERATIONS, SweepOperation};
+use super::sweep_env::SweepEnv;
+use harness::{TestEnv, iterations, record_result, record_skip};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::{Child, Stdio};
+
+/// Calls that change something, or that a change stands on.
+const SYSCALLS: [&str; 16] = [
+    "openat",
+    "write",
+    "mkdirat",
+    "mkdir",
+    "renameat",
+    "renameat2",
+    "unlinkat",
+    "unlink",
+    "fchmod",
+    "ftruncate",
+    "fsync",
+    "fdatasync",
+    "flock",
+    "sendto",
+    "connect",
+    "clone3",
+];
+
+/// What becomes of the call: the daemon is killed at it, it fails, it takes long.
+const INJECTIONS: [&str; 4] = ["signal=KILL", "error=ENOSPC", "error=EIO", "delay_enter=60000"];
+
+/// strace at the daemon; none where it may not.
+struct StraceProcess(Child);
+
+impl StraceProcess {
+    fn attach(house: &TestEnv, words: &[String]) -> Option<StraceProcess> {
+        house.write_file("out/strace", "");
+        let said = std::fs::File::options().append(true).open(house.path("out/strace")).unwrap();
+        let mut strace = house.command("strace");
+        strace
+            .args(["-f", "-p", &house.daemon_pid().to_string(), "-o"])
+            .arg(house.path("out/trace"))
+            .args(words);
+        let strace = strace.stderr(Stdio::from(said)).spawn().ok()?;
+        let attached = house.wait_until("strace is there", || {
+            let said = house.read("out/strace");
+            (said.contains("attach")).then(|| said.contains("attached") && !said.contains("not permitted"))
+        });
+        let tracer = StraceProcess(strace);
+        if attached {
+            Some(tracer)
+        } else {
+            tracer.detach(house);
+            None
+        }
+    }
+
+    /// Told to go, strace waits until each thread has stopped; one that has just forked can't before its child has gone on, and
+    /// that is strace's to let go. Killed, it leaves all of them to themselves.
+    fn detach(mut self, house: &TestEnv) -> String {
+        let strace = Pid::from_child(&self.0);
+        kill_process(strace, Signal::INT).unwrap_or_default();
+        let pidfd = pidfd_open(strace, PidfdFlags::empty()).unwrap();
+        let gone = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&Timespec { tv_sec: 5, tv_nsec: 0 }));
+        if gone != Ok(1) {
+            kill_process(strace, Signal::KILL).unwrap_or_default();
+        }
+        self.0.wait().unwrap();
+        house.read("out/trace")
+    }
+}
+
+/// What is broken; none: the start of a daemon after a kill.
+type OperationIndex = Option<usize>;
+
+/// How often at most one thread makes each call in it.
+fn count_syscalls(scene: &mut SweepEnv, which: OperationIndex) -> Option<BTreeMap<&'static str, u64>> {
+    let trace = trace(scene, which, &[format!("-etrace={}", SYSCALLS.join(","))])?;
+    let mut times: BTreeMap<(&str, &'static str), u64> = BTreeMap::new();
+    for line in trace.lines() {
+        let thread = line.split(' ').next().unwrap_or_default();
+        for call in SYSCALLS.into_iter().filter(|call| line.contains(&format!(" {call}("))) {
+            *times.entry((thread, call)).or_default() += 1;
+        }
+    }
+    let mut most = BTreeMap::new();
+    times.into_iter().for_each(|((_, call), times)| {
+        most.entry(call).and_modify(|most: &mut u64| *most = times.max(*most)).or_insert(times);
+    });
+    Some(most)
+}
+
+fn trace(scene: &mut SweepEnv, which: OperationIndex, words: &[String]) -> Option<String> {
+    scene.assert_tmux_runs();
+    match which {
+        Some(which) => run_traced(scene, &OPERATIONS[which], words),
+        None => Some(recover_traced(scene, words)),
+    }
+}
+
+/// One operation with strace at the daemon, and all made good again; what strace wrote.
+fn run_traced(scene: &mut SweepEnv, operation: &SweepOperation, words: &[String]) -> Option<String> {
+    scene.case_number += 1;
+    let typed = (operation.prepare)(&scene.house, scene.case_number);
+    let tracer = StraceProcess::attach(&scene.house, words)?;
+    scene.run_typed_command(&typed);
+    let case = format!("{typed:?} under {words:?}");
+    scene.wait_until(&format!("{case} ends"), || scene.exit_code());
+    scene.house.wait_until_quiet(failpoint_directory::SETTLE_TIME);
+    let trace = tracer.detach(&scene.house);
+    scene.house.age_locks_and_temp_files();
+    scene.reap_daemon();
+    scene.ensure_daemon();
+    scene.check_partial(operation, &case, false);
+    scene.retry_until_complete(operation, &case);
+    Some(trace)
+}
+
+/// A daemon that comes after a killed one, under strace from its first call; then one that is under none. All is as before
+/// with both; what strace wrote.
+fn recover_traced(scene: &mut SweepEnv, words: &[String]) -> String {
+    let words = [&["-f".to_owned(), "-o".to_owned(), "out/trace".to_owned()], words].concat();
+    scene.restart_daemon_under("strace", &words);
+    let trace = scene.house.read("out/trace");
+    let case = format!("recovery under {words:?}");
+    scene.house.age_locks_and_temp_files();
+    scene.ensure_daemon();
+    scene.assert_baseline(&case);
+    scene.kill_daemon();
+    scene.ensure_daemon();
+    scene.assert_baseline(&case);
+    trace
+}
+
+/// Each call of each of them with each break, in an order by chance in which the breaks take turns.
+fn all_cases(
+    scene: &mut SweepEnv,
+    rng: &mut fastrand::Rng,
+) -> Option<Vec<(OperationIndex, &'static str, u64, &'static str)>> {
+    let daemons = (0..OPERATIONS.len()).filter(|which| OPERATIONS[*which].runs_in_daemon());
+    let mut all = Vec::new();
+    for which in daemons.map(Some).chain([None]) {
+        let calls = count_syscalls(scene, which)?;
+        let each = calls.into_iter().flat_map(|(call, times)| (1..=times).map(move |nth| (which, call, nth)));
+        all.extend(each);
+    }
+    rng.shuffle(&mut all);
+    let with = |turn: usize| {
+        move |(n, (which, call, nth)): (usize, &(_, _, _))| {
+            (*which, *call, *nth, INJECTIONS[(n + turn) % INJECTIONS.len()])
+        }
+    };
+    Some((0..INJECTIONS.len()).flat_map(|turn| all.iter().enumerate().map(with(turn))).collect())
+}
+
+fn was_injected(trace: &str, how: &str) -> bool {
+    trace.contains(match how {
+        "signal=KILL" => "killed by SIGKILL",
+        how if how.starts_with("delay") => "DELAYED",
+        _ => "INJECTED",
+    })
+}
+
+#[test]
+fn operations_complete_once_at_every_daemon_syscall() {
+    let (wanted, seed) = (iterations("CALLS", 20), iterations("SEED", 1));
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let mut scene = SweepEnv::new(false);
+    let (mut tally, mut broken, mut recoveries) = (CaseCounter::default(), BTreeSet::new(), 0);
+    while tally.hits < wanted {
+        let Some(all) = all_cases(&mut scene, &mut rng) else {
+            return record_skip("daemon-calls-broken", "strace can't attach here");
+        };
+        for (which, call, nth, how) in all {
+            let words = [format!("-etrace={call}"), format!("-einject={call}:{how}:when={nth}")];
+            let before = tally.hits;
+            tally.count(&mut scene, false, |scene| {
+                u64::from(was_injected(&trace(scene, which, &words).unwrap(), how))
+            });
+            if tally.hits > before {
+                broken.insert(how);
+                recoveries += u64::from(which.is_none());
+            }
+            if tally.hits >= wanted && recoveries > 0 && broken.len() == INJECTIONS.len() {
+                break;
+            }
+        }
+    }
+    assert!(
+        broken == BTreeSet::from(INJECTIONS) && recoveries > 0,
+        "each has hit, and in a recovery: {broken:?}"
+    );
+    // Some libraries panic where a call is made to fail that no kernel fails, a write that wakes a thread; the daemon ends
+    // whole then.
+    let log = scene.house.teamd_log();
+    let ours = log.lines().find(|line| line.contains("panicked at crates/"));
+    assert_eq!(ours, None);
+    scene.house.clean_up_after_kills();
+    scene.house.shut_down_after_panics();
+    record_result("daemon-calls-broken", tally.hits);
+}

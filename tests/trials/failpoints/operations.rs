@@ -1,0 +1,387 @@
+//! What is broken in the middle, how it is asked for again, and what must be so in the end.
+
+use super::env_snapshot::{StoredItem, count_agents, count_shims, members, panes, roster};
+use super::worktrees;
+use harness::TestEnv;
+use serde_json::Value;
+
+/// One thing that a person or an agent asks for.
+pub(super) struct SweepOperation {
+    pub(super) name: &'static str,
+    /// Of what it leaves something in survey, which is there once from then on.
+    pub(super) leaves: Option<StoredItem>,
+    /// Makes what the `n`th run works on, and says what is typed.
+    pub(super) prepare: fn(&TestEnv, u64) -> Vec<String>,
+    /// The same asked again; none: as it was asked first.
+    pub(super) retry: fn(&TestEnv, u64) -> Option<Vec<String>>,
+    /// Once or not at all, before it is asked again: how often it is done by then.
+    pub(super) count_done: fn(&TestEnv, u64) -> usize,
+    /// It is done once, whole.
+    pub(super) check_complete: fn(&TestEnv, u64) -> Result<(), String>,
+    /// What it made goes again.
+    pub(super) clean_up: fn(&TestEnv, u64),
+}
+
+impl SweepOperation {
+    pub(super) fn is_spawn(&self) -> bool {
+        self.name.starts_with("spawn")
+    }
+
+    pub(super) fn is_shutdown(&self) -> bool {
+        self.name.ends_with("shutdown") || self.name.ends_with("shutdown of all")
+    }
+
+    /// `ONLY` is in its name, or nothing is said.
+    pub(super) fn is_selected(&self) -> bool {
+        std::env::var("ONLY").map_or(true, |word| self.name.contains(&word))
+    }
+
+    /// Done by the daemon: not by teamctl at the files, nor by git, whose own calls would be broken with it.
+    pub(super) fn runs_in_daemon(&self) -> bool {
+        !["send", "mark read", "claim"].contains(&self.name) && !self.name.contains("worktree")
+    }
+}
+
+/// And the start of a daemon, which is none of them.
+pub(super) fn all_selected() -> bool {
+    std::env::var_os("ONLY").is_none()
+}
+
+/// Who is there all the time: one without a pane and one in a pane.
+pub(super) const RESIDENTS: [&str; 2] = ["ann", "bob"];
+
+/// Where in the list.
+pub(super) const A_TEAM: usize = 0;
+pub(super) const IN_A_PANE: usize = 1;
+pub(super) const IN_A_WORKTREE: usize = 10;
+
+pub(super) const OPERATIONS: [SweepOperation; 13] = [
+    SweepOperation {
+        name: "create",
+        leaves: None,
+        prepare: |_, n| to_strings(&["create", &team_name(n)]),
+        retry: |_, n| Some(to_strings(&["create", &team_name(n)])),
+        count_done: |house, n| usize::from(members(house, &team_name(n)) == ["team-lead"]),
+        check_complete: |house, n| {
+            expect_eq("members", members(house, &team_name(n)), vec!["team-lead".to_owned()])
+        },
+        clean_up: delete_team,
+    },
+    SweepOperation {
+        name: "spawn in a pane",
+        leaves: None,
+        prepare: |house, n| made(house, n, spawn(n, "tmux")),
+        retry: |_, n| Some(spawn(n, "tmux")),
+        count_done: |house, n| count_running(house, n),
+        check_complete: |house, n| expect_single_member(house, n, 1),
+        clean_up: |house, n| end_members_and_delete(house, n),
+    },
+    SweepOperation {
+        name: "spawn without a pane",
+        leaves: None,
+        prepare: |house, n| made(house, n, spawn(n, "in-process")),
+        retry: |_, n| Some(spawn(n, "in-process")),
+        count_done: |house, n| count_running(house, n),
+        check_complete: |house, n| expect_single_member(house, n, 0),
+        clean_up: |house, n| end_members_and_delete(house, n),
+    },
+    SweepOperation {
+        name: "send",
+        leaves: Some(StoredItem::Message),
+        prepare: |_, n| to_strings(&["-t", "survey", "send", "ann", &message_text(n)]),
+        retry: |_, _| None,
+        count_done: |house, n| count_messages(house, &message_text(n), |_| true),
+        check_complete: |house, n| expect_eq("mails", count_messages(house, &message_text(n), |_| true), 1),
+        clean_up: |_, _| {},
+    },
+    SweepOperation {
+        name: "mark read",
+        leaves: Some(StoredItem::Message),
+        prepare: |house, n| {
+            house.teamctl(["-t", "survey", "send", "ann", &message_text(n)]).expect_success();
+            mark_read()
+        },
+        retry: |_, _| Some(mark_read()),
+        count_done: |house, n| count_messages(house, &message_text(n), |mail| mail["read"] == true),
+        check_complete: |house, n| {
+            expect_eq("mails", count_messages(house, &message_text(n), |_| true), 1)?;
+            expect_eq("read ones", count_messages(house, &message_text(n), |mail| mail["read"] == true), 1)
+        },
+        clean_up: |_, _| {},
+    },
+    SweepOperation {
+        name: "claim",
+        leaves: Some(StoredItem::Task),
+        prepare: |house, n| {
+            house.teamctl(["-t", "survey", "task", "create", &message_text(n)]).expect_success();
+            claim(house, n)
+        },
+        retry: |house, n| Some(claim(house, n)),
+        count_done: |house, n| {
+            tasks(house, |task| task["subject"] == message_text(n) && task["owner"] == "ann")
+        },
+        check_complete: |house, n| {
+            expect_eq("tasks", tasks(house, |task| task["subject"] == message_text(n)), 1)?;
+            expect_eq(
+                "hers",
+                tasks(house, |task| task["subject"] == message_text(n) && task["owner"] == "ann"),
+                1,
+            )
+        },
+        clean_up: |_, _| {},
+    },
+    SweepOperation {
+        name: "shutdown",
+        leaves: None,
+        prepare: |house, n| {
+            let begun = made(house, n, to_strings(&["shutdown", "-t", &team_name(n), "eve"]));
+            house.teamctl(["spawn", "-t", &team_name(n), "eve", "--agent", "worker"]).expect_success();
+            begun
+        },
+        retry: |_, n| Some(to_strings(&["shutdown", "-t", &team_name(n), "eve"])),
+        count_done: |house, _| usize::from(count_shims(house) == RESIDENTS.len()),
+        check_complete: |house, n| expect_single_exit(house, n),
+        clean_up: delete_team,
+    },
+    SweepOperation {
+        name: "delete",
+        leaves: None,
+        prepare: |house, n| {
+            let begun = made(house, n, to_strings(&["delete", &team_name(n)]));
+            house.teamctl(["-t", &team_name(n), "task", "create", "t"]).expect_success();
+            house.teamctl(["-t", &team_name(n), "send", "team-lead", "to myself"]).expect_success();
+            begun
+        },
+        retry: |_, n| Some(to_strings(&["delete", &team_name(n)])),
+        count_done: |house, n| usize::from(members(house, &team_name(n)).is_empty()),
+        check_complete: |house, n| expect_deleted(house, n),
+        clean_up: recreate_and_delete,
+    },
+    SweepOperation {
+        name: "run",
+        leaves: None,
+        prepare: |house, n| to_strings(&["run", &run_file(house, n)]),
+        retry: |_, n| Some(to_strings(&["run", &format!("out/{}.toml", team_name(n)), "--resume"])),
+        count_done: |house, n| usize::from(has_run(house, n) && expect_deleted(house, n).is_ok()),
+        // A task whose worker is killed in it is done once more.
+        check_complete: |house, n| {
+            expect_eq("its task is done", has_run(house, n), true).and_then(|()| expect_deleted(house, n))
+        },
+        clean_up: |_, _| {},
+    },
+    SweepOperation {
+        name: "interrupted shutdown of all",
+        leaves: None,
+        prepare: |house, n| {
+            let begun = made(
+                house,
+                n,
+                to_strings(&["shutdown", "-t", &team_name(n), "--all", "--force", "--grace", "0s"]),
+            );
+            house.teamctl_with(&as_strs(&spawn(n, "tmux")), &[]).expect_success();
+            begun
+        },
+        retry: |_, n| {
+            Some(to_strings(&["shutdown", "-t", &team_name(n), "--all", "--force", "--grace", "0s"]))
+        },
+        count_done: |house, _| usize::from(count_shims(house) == RESIDENTS.len()),
+        check_complete: |house, n| expect_single_exit(house, n),
+        clean_up: delete_team,
+    },
+    SweepOperation {
+        name: "spawn in a worktree",
+        leaves: None,
+        prepare: |house, n| made(house, n, worktrees::spawn(house, n)),
+        retry: |house, n| Some(worktrees::spawn(house, n)),
+        count_done: |house, n| count_running(house, n),
+        check_complete: |house, n| {
+            expect_single_member(house, n, 0).and_then(|()| worktrees::expect_complete_worktree(house, n))
+        },
+        clean_up: |house, n| worktrees::check_kept_then_deleted(house, n),
+    },
+    SweepOperation {
+        name: "delete of a worktree with work in it",
+        leaves: None,
+        prepare: |house, n| worktrees::spawn_with_unsaved_work(house, n),
+        retry: |house, n| Some(worktrees::discard(house, n)),
+        count_done: |house, n| {
+            worktrees::expect_kept_or_in_trash(house, n)
+                .unwrap_or_else(|why| panic!("{why}\n{}", house.dump_state()));
+            usize::from(members(house, &team_name(n)).is_empty())
+        },
+        check_complete: |house, n| {
+            expect_deleted(house, n).and_then(|()| worktrees::expect_deleted(house, n))?;
+            expect_eq("in the trash", worktrees::is_in_trash(house, n), true)
+        },
+        clean_up: recreate_and_delete,
+    },
+    SweepOperation {
+        name: "kill of three at once",
+        leaves: None,
+        prepare: |house, n| {
+            let begun = made(house, n, to_strings(&["kill", "-t", &team_name(n), "eve", "fay", "gil"]));
+            for name in ["eve", "fay", "gil"] {
+                house.teamctl(["spawn", "-t", &team_name(n), name, "--", "sleep", "3600"]).expect_success();
+            }
+            begun
+        },
+        retry: |_, n| {
+            Some(to_strings(&["shutdown", "-t", &team_name(n), "--all", "--force", "--grace", "0s"]))
+        },
+        count_done: |house, n| usize::from(members(house, &team_name(n)) == ["team-lead"]),
+        check_complete: |house, n| expect_exits(house, n, 3),
+        clean_up: delete_team,
+    },
+];
+
+pub(super) fn team_name(n: u64) -> String {
+    format!("t{n}")
+}
+
+pub(super) fn message_text(n: u64) -> String {
+    format!("the {n}th")
+}
+
+fn to_strings(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+pub(super) fn as_strs(words: &[String]) -> Vec<&str> {
+    words.iter().map(String::as_str).collect()
+}
+
+fn made(house: &TestEnv, n: u64, then: Vec<String>) -> Vec<String> {
+    house.teamctl(["create", &team_name(n)]).expect_success();
+    then
+}
+
+fn spawn(n: u64, backend: &str) -> Vec<String> {
+    to_strings(&["spawn", "-t", &team_name(n), "eve", "--backend", backend, "--", "sleep", "3600"])
+}
+
+fn mark_read() -> Vec<String> {
+    to_strings(&["-t", "survey", "inbox", "ann", "--unread", "--mark-read"])
+}
+
+fn claim(house: &TestEnv, n: u64) -> Vec<String> {
+    let id = house.json(["-t", "survey", "task", "list"])["tasks"].as_array().and_then(|tasks| {
+        tasks
+            .iter()
+            .find(|task| task["subject"] == message_text(n))
+            .map(|task| task["id"].as_str().unwrap().to_owned())
+    });
+    to_strings(&["-t", "survey", "task", "claim", &id.unwrap()])
+}
+
+fn run_file(house: &TestEnv, n: u64) -> String {
+    let out = house.path(&format!("out/{}", team_name(n)));
+    let text = format!(
+        "name = \"{}\"\nagent = \"worker\"\n[[member]]\nname = \"eve\"\nbackend = \"in-process\"\n[[task]]\nkey = \"one\"\n\
+         subject = \"write\"\ncommand = \"echo done >> {}\"\n",
+        team_name(n),
+        out.display()
+    );
+    house.write_file(&format!("out/{}.toml", team_name(n)), text);
+    format!("out/{}.toml", team_name(n))
+}
+
+fn has_run(house: &TestEnv, n: u64) -> bool {
+    !house.read(&format!("out/{}", team_name(n))).is_empty()
+}
+
+fn expect_eq<T: PartialEq + std::fmt::Debug>(what: &str, is: T, should: T) -> Result<(), String> {
+    if is == should { Ok(()) } else { Err(format!("{what}: {is:?}, not {should:?}")) }
+}
+
+/// Every file is whole at every instant.
+fn count_messages(house: &TestEnv, text: &str, is_it: impl Fn(&Value) -> bool) -> usize {
+    let inbox = house.inbox("survey", "ann");
+    inbox.iter().filter(|mail| mail["text"] == text && is_it(mail)).count()
+}
+
+fn tasks(house: &TestEnv, is_it: impl Fn(&Value) -> bool) -> usize {
+    house.tasks("survey").iter().filter(|task| is_it(task)).count()
+}
+
+/// Agents of the team that run.
+fn count_running(house: &TestEnv, n: u64) -> usize {
+    count_agents(house, &team_name(n))
+}
+
+/// One process, one join, one member, one in the roster, one pane where it has one; no twin anywhere.
+fn expect_single_member(house: &TestEnv, n: u64, its_panes: usize) -> Result<(), String> {
+    expect_eq("members", members(house, &team_name(n)), to_strings(&["team-lead", "eve"]))?;
+    expect_eq("processes", count_running(house, n), 1)?;
+    expect_eq("joins", count_shims(house), RESIDENTS.len() + 1)?;
+    expect_eq("panes", panes(house), 1 + its_panes)?;
+    let agents = roster(house)["agents"].as_array().cloned().unwrap_or_default();
+    expect_eq(
+        "in the roster",
+        agents.iter().filter(|agent| agent["team"] == team_name(n).as_str()).count(),
+        1,
+    )
+}
+
+/// Told to the lead once, and nothing of it left.
+pub(super) fn expect_single_exit(house: &TestEnv, n: u64) -> Result<(), String> {
+    expect_exits(house, n, 1)
+}
+
+fn expect_exits(house: &TestEnv, n: u64, many: usize) -> Result<(), String> {
+    expect_eq("members", members(house, &team_name(n)), to_strings(&["team-lead"]))?;
+    expect_eq("processes", count_running(house, n), 0)?;
+    expect_eq("joins", count_shims(house), RESIDENTS.len())?;
+    expect_eq("panes", panes(house), 1)?;
+    let lead = house.inbox(&team_name(n), "team-lead");
+    let told = |kind: &str| {
+        lead.iter().filter(|mail| mail["text"].as_str().is_some_and(|text| text.contains(kind))).count()
+    };
+    let (approved, terminated) = (told("shutdown_approved"), told("teammate_terminated"));
+    if approved + terminated == many {
+        Ok(())
+    } else {
+        Err(format!("told {approved} + {terminated} times: {lead:?}"))
+    }
+}
+
+fn expect_deleted(house: &TestEnv, n: u64) -> Result<(), String> {
+    expect_eq("members", members(house, &team_name(n)), Vec::new())?;
+    expect_eq("processes", count_running(house, n), 0)?;
+    for path in [format!("root/teams/{}", team_name(n)), format!("root/tasks/{}", team_name(n))] {
+        expect_eq(&path, house.path(&path).exists(), false)?;
+    }
+    Ok(())
+}
+
+/// A team without its config has nothing else either, or just what the next `delete` or `create` takes.
+pub(super) fn expect_no_partial_team(house: &TestEnv, n: u64) -> Result<(), String> {
+    if !members(house, &team_name(n)).is_empty()
+        || !house.path(&format!("root/teams/{}", team_name(n))).exists()
+    {
+        return Ok(());
+    }
+    expect_eq(
+        "tasks without a config",
+        house.path(&format!("root/tasks/{}/1.json", team_name(n))).exists(),
+        false,
+    )
+}
+
+/// The end of whoever is there, and of the team.
+fn end_members_and_delete(house: &TestEnv, n: u64) {
+    let ran = house.teamctl(["kill", "-t", &team_name(n), "eve"]);
+    assert!([0, 67].contains(&ran.code), "{ran:#?}");
+    delete_team(house, n);
+}
+
+/// What could not be removed of the first goes with the second.
+fn recreate_and_delete(house: &TestEnv, n: u64) {
+    house.teamctl(["create", &team_name(n)]).expect_success();
+    delete_team(house, n);
+}
+
+/// The end of a team; a member of it may be about to go.
+fn delete_team(house: &TestEnv, n: u64) {
+    let is_gone = || (house.teamctl(["delete", &team_name(n)]).code == 0).then_some(());
+    house.wait_until("its team can be deleted", is_gone);
+}

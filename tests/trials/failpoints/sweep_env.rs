@@ -1,0 +1,370 @@
+//! The house of the sweep, what it is like at rest, and one try in it.
+
+use super::case_counter::TmuxCrashed;
+use super::env_snapshot::{EnvSnapshot, StoredItem, missing_items, take_snapshot};
+use super::failpoint_directory::{self, Failpoint, FailpointAction};
+use super::operations::{
+    self, OPERATIONS, RESIDENTS, SweepOperation, as_strs, expect_no_partial_team, message_text,
+};
+use super::{FailpointCase, worktrees};
+use harness::TestEnv;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+/// What the daemon could not write it tries again at its next rescan, up to 30 s later.
+const RESCAN_TIMEOUT: Duration = Duration::from_secs(45);
+
+/// The house, and what it is like at rest.
+pub(super) struct SweepEnv {
+    pub(super) house: TestEnv,
+    daemon: Option<Child>,
+    pub(super) case_number: u64,
+    baseline: Option<EnvSnapshot>,
+    /// Mail and tasks that must be there, once.
+    expected_items: BTreeSet<(StoredItem, String)>,
+    /// The tmux server that all of it began on.
+    server: String,
+}
+
+impl SweepEnv {
+    /// Where there is a desk crash points are looked at.
+    pub(super) fn new(desk: bool) -> SweepEnv {
+        let mut house = TestEnv::new();
+        house.write_file("crash/code", "");
+        // As typed in a pane there: a `run` that finds no daemon from its begin starts one on this server.
+        let tmux = format!("{},0,0", house.tmux_socket().display());
+        house.variables.push(("TMUX".to_owned(), tmux));
+        if desk {
+            failpoint_directory::enable(&mut house);
+        }
+        worktrees::repository(&house);
+        let server = house.tmux(["display-message", "-p", "#{pid}"]);
+        let mut scene = SweepEnv {
+            house,
+            daemon: None,
+            case_number: 0,
+            baseline: None,
+            expected_items: BTreeSet::new(),
+            server,
+        };
+        scene.ensure_daemon();
+        scene.house.teamctl(["create", "survey"]).expect_success();
+        for (name, backend) in RESIDENTS.iter().zip(["in-process", "tmux"]) {
+            let words = ["spawn", "-t", "survey", name, "--backend", backend, "--", "sleep", "3600"];
+            scene.house.teamctl(words).expect_success();
+        }
+        // Long, so that each message after it is one of those that change the end alone.
+        scene.house.teamctl(["-t", "survey", "send", "ann", &"long ".repeat(4_000)]).expect_success();
+        scene.house.wait_until_quiet(Duration::from_millis(200));
+        scene.baseline = Some(take_snapshot(&scene.house));
+        scene
+    }
+
+    /// Waits as the house does, as long as there is a tmux server.
+    pub(super) fn wait_until<T>(&self, what: &str, condition: impl FnMut() -> Option<T>) -> T {
+        self.wait_until_within(Duration::from_secs(30), what, condition)
+    }
+
+    fn wait_until_within<T>(
+        &self,
+        patience: Duration,
+        what: &str,
+        mut condition: impl FnMut() -> Option<T>,
+    ) -> T {
+        self.house.wait_until_within(patience, what, || {
+            self.assert_tmux_runs();
+            condition()
+        })
+    }
+
+    pub(super) fn assert_tmux_runs(&self) {
+        if harness::start_time(self.server.parse().unwrap()).is_none() {
+            std::panic::panic_any(TmuxCrashed);
+        }
+    }
+
+    /// Starts a daemon that may be killed as soon as it begins.
+    fn start(&mut self) {
+        self.reap_daemon();
+        let teamd = self.house.daemon_command().stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        self.daemon = Some(teamd.unwrap());
+    }
+
+    /// Kills it, and starts one under this program; it answers then, or has ended.
+    pub(super) fn restart_daemon_under(&mut self, program: &str, words: &[String]) {
+        self.kill_daemon();
+        let (mut under, teamd) = (self.house.command(program), self.house.daemon_command());
+        under.current_dir(self.house.path("")).args(words).arg(teamd.get_program()).args(teamd.get_args());
+        let mut child = under.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        self.wait_until("it answers or has ended", || {
+            let ended = child.try_wait().unwrap().is_some();
+            (ended || self.daemon_answers().is_some()).then_some(())
+        });
+        self.daemon = Some(child);
+        self.house.wait_until_quiet(failpoint_directory::SETTLE_TIME);
+    }
+
+    /// There is one, and it answers.
+    pub(super) fn ensure_daemon(&mut self) {
+        if self.house.teamctl(["status"]).code == 69 {
+            self.start();
+            self.wait_until("the daemon answers", || {
+                (self.house.teamctl(["status"]).code == 0).then_some(())
+            });
+        }
+    }
+
+    pub(super) fn reap_daemon(&mut self) {
+        self.daemon.iter_mut().for_each(|daemon| drop(daemon.try_wait()));
+    }
+
+    pub(super) fn kill_daemon(&mut self) {
+        self.house.kill_process(self.house.daemon_pid());
+        // One that was started while another was, by a `run`, may have waited for its place.
+        self.daemon.take().iter_mut().for_each(|daemon| drop(daemon.kill().and_then(|()| daemon.wait())));
+    }
+
+    /// Does what is typed, and tells how it ended; at once where it is stopped.
+    pub(super) fn run_typed_command(&self, words: &[String]) {
+        self.house.write_file("crash/code", "");
+        let mut command = self.house.command("sh");
+        command.args(["-c", r#""$@" >crash/out 2>crash/err; echo $? >crash/code"#, "sh"]);
+        command.arg(harness::programs().join("teamctl")).args(words);
+        if words.iter().any(|word| word == "inbox" || word == "claim") {
+            command.envs([("TEAMD_TEAM", "survey"), ("TEAMD_AGENT", "ann")]);
+        }
+        let mut child = command.spawn().unwrap();
+        std::thread::spawn(move || child.wait());
+    }
+
+    pub(super) fn exit_code(&self) -> Option<i32> {
+        self.house.read("crash/code").trim().parse().ok()
+    }
+
+    /// What one try passes, in its operation and then in the recovery from a kill at its end.
+    pub(super) fn record_points(&mut self, operation: Option<usize>) -> Vec<Failpoint> {
+        self.case_number += 1;
+        let words = operation.map(|which| (OPERATIONS[which].prepare)(&self.house, self.case_number));
+        self.house.wait_until_quiet(Duration::from_millis(100));
+        if words.is_none() {
+            self.kill_daemon();
+        }
+        failpoint_directory::arm(&self.house, None);
+        match &words {
+            None => {
+                self.start();
+                self.wait_until("it answers", || self.daemon_answers());
+            }
+            Some(words) => {
+                self.run_typed_command(words);
+                let code = self.wait_until("it ends", || self.exit_code());
+                assert_eq!(code, 0, "{words:?}: {}", self.house.read("crash/err"));
+            }
+        }
+        let passed = failpoint_directory::recorded_points(&self.house);
+        failpoint_directory::disarm(&self.house);
+        self.ensure_daemon();
+        if let Some(which) = operation {
+            self.retry_until_complete(&OPERATIONS[which], "unbroken");
+        }
+        passed
+    }
+
+    /// One try; how many of its points were hit.
+    pub(super) fn run_case(&mut self, case: &FailpointCase) -> u64 {
+        self.assert_tmux_runs();
+        self.case_number += 1;
+        let n = self.case_number;
+        let operation = case.operation.map(|which| &OPERATIONS[which]);
+        let words = operation.map(|operation| (operation.prepare)(&self.house, n));
+        if operation.is_none() {
+            self.kill_daemon();
+        }
+        failpoint_directory::arm(&self.house, Some((&case.at, case.action)));
+        let mut hits = match words {
+            None => self.break_start(),
+            Some(words) => self.break_operation(&words, case.action),
+        };
+        for point in case.then.iter().filter(|_| case.action == FailpointAction::Kill) {
+            failpoint_directory::arm(&self.house, Some((point, FailpointAction::Kill)));
+            if self.house.teamctl_with(&["status"], &[("TEAMD_FAILPOINTS", "")]).code == 69 {
+                hits += self.break_start();
+            }
+        }
+        failpoint_directory::disarm(&self.house);
+        self.house.age_locks_and_temp_files();
+        self.ensure_daemon();
+        match operation {
+            None => self.assert_baseline(&format!("{case:?}")),
+            Some(operation) => {
+                let may_be_killed = case.action == FailpointAction::Kill && case.at.program == "teamd-pane";
+                self.check_partial(operation, &format!("{case:?}"), may_be_killed);
+                self.retry_until_complete(operation, &format!("{case:?}"));
+            }
+        }
+        hits
+    }
+
+    /// Before anybody asks again: done at most once, not by halves, and if it was said to be done, it is.
+    pub(super) fn check_partial(&self, operation: &SweepOperation, case: &str, may_be_killed: bool) {
+        let done = (operation.count_done)(&self.house, self.case_number);
+        assert!(done <= 1, "{case}: done {done} times\n{}", self.house.dump_state());
+        if done == 0 && self.exit_code() == Some(0) {
+            self.check_not_done(operation, case, may_be_killed);
+        }
+        expect_no_partial_team(&self.house, self.case_number).unwrap_or_else(|why| panic!("{case}: {why}"));
+    }
+
+    /// Told as done, and it is not: the first process of one that was shut down says its last word before it ends; or an
+    /// agent whose first process was killed just after, which the lead is told.
+    fn check_not_done(&self, operation: &SweepOperation, case: &str, may_be_killed: bool) {
+        if operation.is_shutdown() {
+            let is_done = || ((operation.count_done)(&self.house, self.case_number) == 1).then_some(());
+            return self.wait_until(&format!("{case}: its first process ends"), is_done);
+        }
+        let is_killed = operation.is_spawn() && may_be_killed;
+        assert!(is_killed, "{case}: exit code 0, and not done\n{}", self.house.dump_state());
+        let is_told = || operations::expect_single_exit(&self.house, self.case_number).ok();
+        self.wait_until(&format!("{case}: its end is told"), is_told);
+    }
+
+    /// A daemon's start is broken.
+    fn break_start(&mut self) -> u64 {
+        self.start();
+        self.wait_until("it answers or is broken", || {
+            self.daemon_answers().or_else(|| failpoint_directory::triggered_pid(&self.house).map(drop))
+        });
+        let Some(pid) = failpoint_directory::wait_for_trigger(&self.house) else { return 0 };
+        failpoint_directory::wait_for_exit(pid);
+        1
+    }
+
+    /// A daemon does; who asks passes no point.
+    fn daemon_answers(&self) -> Option<()> {
+        (self.house.teamctl_with(&["status"], &[("TEAMD_FAILPOINTS", "")]).code == 0).then_some(())
+    }
+
+    fn break_operation(&mut self, words: &[String], deed: FailpointAction) -> u64 {
+        self.run_typed_command(words);
+        let over = || {
+            // A panic is ordered where the point is known to be passed, if only after the answer.
+            let ended = self.exit_code().filter(|_| deed != FailpointAction::Panic);
+            ended.map(drop).or_else(|| failpoint_directory::triggered_pid(&self.house).map(drop))
+        };
+        self.wait_until("it is over or broken", over);
+        let hit = failpoint_directory::wait_for_trigger(&self.house);
+        let held = match (hit, deed) {
+            (Some(pid), FailpointAction::Kill | FailpointAction::Panic) => {
+                failpoint_directory::wait_for_exit(pid);
+                true
+            }
+            (Some(pid), FailpointAction::Pause) => {
+                let stays = self.wait_until_stopped(pid);
+                self.run_other_clients();
+                continue_process(&self.house, pid);
+                stays
+            }
+            _ => hit.is_some(),
+        };
+        self.reap_daemon();
+        self.wait_until(&format!("{words:?} ends"), || self.exit_code());
+        u64::from(held)
+    }
+
+    /// Waits until it has. False where that does not last: tmux has the first process of a pane go on at once, and one
+    /// that waits for it may have ended it.
+    fn wait_until_stopped(&self, pid: u32) -> bool {
+        self.wait_until(&format!("{pid} has stopped"), || {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let mut fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split(' ').skip(1);
+            match (fields.next(), fields.next()) {
+                (None | Some("Z"), _) => Some(false),
+                (_, Some(parent)) if parent == self.server => Some(false),
+                (state, _) => (state == Some("T")).then_some(true),
+            }
+        })
+    }
+
+    /// Others go on, and take what is old for abandoned: the lock of the one that has stopped, if it holds one.
+    fn run_other_clients(&mut self) {
+        self.house.age_locks_and_temp_files();
+        let mail = format!("the mail that came meanwhile in the {}th", self.case_number);
+        for to in ["bob", "ann"] {
+            let ran =
+                self.house.teamctl_with(&["-t", "survey", "send", to, &mail], &[("TEAMD_FAILPOINTS", "")]);
+            assert_eq!(ran.code, 0, "{ran:#?}");
+        }
+        self.expected_items.insert((StoredItem::Message, mail));
+    }
+
+    /// Asked again until it is so; then it is so exactly; then it goes.
+    pub(super) fn retry_until_complete(&mut self, operation: &SweepOperation, case: &str) {
+        let n = self.case_number;
+        let mut asked = 0;
+        let why = std::cell::RefCell::new(String::new());
+        let whole = || {
+            if (operation.count_done)(&self.house, n) == 0 {
+                asked += 1;
+                let Some(words) = (operation.retry)(&self.house, n) else {
+                    let words = (operation.prepare)(&self.house, n);
+                    self.house.teamctl_with(&as_strs(&words), &[]).expect_success();
+                    return None;
+                };
+                let acting = [("TEAMD_TEAM", "survey"), ("TEAMD_AGENT", "ann")];
+                let own = words.iter().any(|word| word == "inbox" || word == "claim");
+                let ran = self.house.teamctl_with(&as_strs(&words), if own { &acting } else { &[] });
+                *why.borrow_mut() = format!("{ran:?}");
+            }
+            (operation.check_complete)(&self.house, n).map_err(|told| *why.borrow_mut() += &told).ok()
+        };
+        self.wait_until_within(RESCAN_TIMEOUT, &format!("{case} is done in the end"), whole);
+        assert!(asked < 20, "{case}: asked {asked} times: {}", why.borrow());
+        self.clean_up(operation, case);
+    }
+
+    /// It goes, and all is as before.
+    pub(super) fn clean_up(&mut self, operation: &SweepOperation, case: &str) {
+        let n = self.case_number;
+        (operation.clean_up)(&self.house, n);
+        self.expected_items.extend(operation.leaves.map(|what| (what, message_text(n))));
+        self.assert_baseline(case);
+    }
+
+    /// Whose first process has not found this daemon yet: what that passes on its way would be the next case's.
+    fn unconnected_shims(&self) -> String {
+        let status = self.house.teamctl_with(&["status", "--json"], &[("TEAMD_FAILPOINTS", "")]);
+        let runs = |name: &&str| {
+            let members = serde_json::from_str::<Value>(&status.stdout).unwrap_or_default();
+            let teams = members["teams"].as_array().cloned().unwrap_or_default();
+            let mut all = teams.iter().flat_map(|team| team["members"].as_array().into_iter().flatten());
+            all.any(|member| member["name"] == **name && member["phase"] == "running")
+        };
+        RESIDENTS.iter().filter(|name| !runs(name)).map(|name| format!("{name} is not heard\n")).collect()
+    }
+
+    /// Everything is as it was before.
+    pub(super) fn assert_baseline(&mut self, case: &str) {
+        let rest = self.baseline.as_ref().expect("it was looked at");
+        let mut last = String::new();
+        let same = || {
+            let now = take_snapshot(&self.house);
+            let other = now.difference(rest)
+                + &missing_items(&self.house, &self.expected_items)
+                + &self.unconnected_shims();
+            if other != last {
+                // For the portrait of a house that does not come to rest.
+                self.house.write_file("out/unlike", &other);
+            }
+            last = other;
+            last.is_empty().then_some(())
+        };
+        self.wait_until_within(RESCAN_TIMEOUT, &format!("{case}: all is as before"), same);
+    }
+}
+
+/// Lets a stopped process go on; it may have been ended.
+fn continue_process(house: &TestEnv, pid: u32) {
+    drop(house.command("kill").args(["-CONT", &pid.to_string()]).stderr(Stdio::null()).status());
+}

@@ -1,0 +1,214 @@
+//! What comes over the control socket from peers that are broken, slow, or mean harm. None asks for what a person might
+//! ask for in earnest: that would be done.
+
+use super::mutate::mutate;
+use super::{HostileRun, single_file_below};
+use harness::TestEnv;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{BufRead, BufReader, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// Names that are none.
+const NAMES: [&str; 8] = ["../survey", "a/b", "", "..", "\u{1b}[2J", "x\0y", "nobody", "%0"];
+
+/// What the daemon says to a person's request.
+pub(super) fn call_daemon(house: &TestEnv, request: &Value) -> Value {
+    call_daemon_with_token(house, None, request)
+}
+
+/// What it says to whoever has this token.
+pub(super) fn call_daemon_with_token(house: &TestEnv, token: Option<&str>, request: &Value) -> Value {
+    let mut stream = connect(house);
+    send_bytes(&mut stream, format!("{}\n", json!({"v": 1, "token": token, "request": request})).as_bytes());
+    serde_json::from_str(&read_reply(stream)).unwrap()
+}
+
+fn connect(house: &TestEnv) -> UnixStream {
+    let stream = UnixStream::connect(single_file_below(&house.path("run/teamd"), "control.sock")).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_write_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream
+}
+
+/// Writes as far as it is let.
+fn send_bytes(stream: &mut UnixStream, bytes: &[u8]) {
+    stream.write_all(bytes).ok();
+}
+
+/// One line, or the end of the conversation: never silence.
+fn read_reply(stream: UnixStream) -> String {
+    let mut line = Vec::new();
+    match BufReader::new(stream).read_until(b'\n', &mut line) {
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => panic!("no answer and no end"),
+        _ => String::from_utf8_lossy(&line).into_owned(),
+    }
+}
+
+fn call(request: Value) -> Vec<u8> {
+    format!("{}\n", json!({"v": 1, "request": request})).into_bytes()
+}
+
+pub(super) fn send_frame(siege: &mut HostileRun) {
+    let mut stream = connect(&siege.house);
+    match siege.rng.u32(0..14) {
+        0 => send_bytes(&mut stream, br#"{"v":1,"requ"#),
+        1 => {
+            send_bytes(&mut stream, &vec![b'x'; 70 * 1024]);
+            assert_eq!(read_reply(stream), "");
+        }
+        2 => send_endless_parts(stream),
+        3 => {
+            let mut bytes = vec![0; siege.rng.usize(1..4_000)];
+            siege.rng.fill(&mut bytes);
+            send_bytes(&mut stream, &bytes);
+            send_bytes(&mut stream, b"\n");
+            read_reply(stream);
+        }
+        4 => {
+            send_bytes(&mut stream, b"{\"v\":9999,\"request\":\"status\"}\n");
+            assert!(read_reply(stream).contains("failed"));
+        }
+        5 => {
+            send_bytes(&mut stream, &wrong_types(siege));
+            assert!(!read_reply(stream).contains("\"done\""));
+        }
+        6 => {
+            let sound = call(json!({"locate": {"team": "nobodys", "name": "nobody"}}));
+            send_bytes(&mut stream, &mutate(&mut siege.rng, &sound));
+            send_bytes(&mut stream, b"\n");
+            read_reply(stream);
+        }
+        7 => {
+            send_bytes(&mut stream, &forged_shim_hello(siege));
+            send_bytes(&mut stream, b"{\"ended\":{\"exited\":0}}\n");
+            let mut said = String::new();
+            stream.read_to_string(&mut said).ok();
+            assert!(!said.contains("\"go\""), "a stranger was let in: {said}");
+        }
+        8 => send_descriptors(siege, &stream),
+        9 => drop((0..64).map(|_| open_half_frame(siege)).collect::<Vec<_>>()),
+        10 => {
+            let half = open_half_frame(siege);
+            siege.slow.push(half);
+        }
+        11 => call_without_reading(stream),
+        12 => {
+            send_bytes(&mut stream, format!("{}\n", "[".repeat(60_000)).as_bytes());
+            read_reply(stream);
+        }
+        _ => {
+            send_bytes(&mut stream, &unknown_names(siege));
+            assert!(!read_reply(stream).contains("\"done\""));
+        }
+    }
+}
+
+fn open_half_frame(siege: &HostileRun) -> UnixStream {
+    let mut stream = connect(&siege.house);
+    send_bytes(&mut stream, b"{");
+    stream
+}
+
+/// Parts that never make a whole.
+fn send_endless_parts(mut stream: UnixStream) {
+    let line = format!("{{\"part\":\"{}\"}}\n", "x".repeat(60_000));
+    for _ in 0..150 {
+        if stream.write_all(line.as_bytes()).is_err() {
+            break;
+        }
+    }
+    assert_eq!(read_reply(stream), "");
+}
+
+/// A request whose fields are of other types, or are not there.
+fn wrong_types(siege: &mut HostileRun) -> Vec<u8> {
+    let fields = [
+        json!(null),
+        json!(7),
+        json!([]),
+        json!({}),
+        json!("x"),
+        json!({"team": 7}),
+        json!({"team": "t", "name": {}}),
+    ];
+    let field = fields[siege.rng.usize(0..fields.len())].clone();
+    let verbs = [
+        "create",
+        "spawn",
+        "shutdown",
+        "kill",
+        "delete",
+        "locate",
+        "capture",
+        "hide",
+        "show",
+        "layout",
+        "hook",
+        "park",
+        "keys",
+        "lead",
+        "join",
+        "set_mode",
+        "set_policy",
+        "interrupt",
+        "activity",
+        "worktree",
+        "nothing",
+    ];
+    let verb = verbs[siege.rng.usize(0..verbs.len())];
+    call(json!({ verb: field }))
+}
+
+/// Whoever is meant is nobody, or has no name.
+fn unknown_names(siege: &mut HostileRun) -> Vec<u8> {
+    let name = NAMES[siege.rng.usize(0..NAMES.len())];
+    let who = json!({"team": "survey", "name": name});
+    let targets = json!({"team": "survey", "names": [name]});
+    call(match siege.rng.u32(0..8) {
+        0 => json!({"locate": who}),
+        1 => json!({"hide": who}),
+        2 => json!({"kill": targets}),
+        3 => json!({"shutdown": {"targets": targets, "grace_ms": 1, "force": true}}),
+        4 => json!({"capture": {"team": "survey", "name": name, "lines": u32::MAX}}),
+        5 => json!({"delete": {"team": if name == "survey" { "x" } else { name }, "force": true}}),
+        6 => json!({"set_mode": {"team": "survey", "name": name, "mode": "bypassPermissions"}}),
+        _ => json!({"interrupt": who}),
+    })
+}
+
+/// A hello for somebody who lives, from a process that is not its first.
+fn forged_shim_hello(siege: &mut HostileRun) -> Vec<u8> {
+    let roster =
+        std::fs::read_to_string(single_file_below(&siege.house.path("state/teamd"), "roster.json")).unwrap();
+    let roster: Value = serde_json::from_str(&roster).unwrap();
+    let agents = roster["agents"].as_array().unwrap();
+    let spawn = &agents[siege.rng.usize(0..agents.len())]["spawn"];
+    let spawn = if siege.rng.bool() { spawn.clone() } else { json!("00000000-0000-0000-0000-000000000000") };
+    call(
+        json!({"join": {"spawn": spawn, "pid": std::process::id(), "start": 1, "version": "0", "ended": null}}),
+    )
+}
+
+/// More descriptors than anybody wants, again and again.
+fn send_descriptors(siege: &mut HostileRun, stream: &UnixStream) {
+    let file = File::open("/dev/null").unwrap();
+    for _ in 0..siege.rng.usize(1..20) {
+        let rights = vec![file.as_fd(); siege.rng.usize(1..=200)];
+        let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(200))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        assert!(ancillary.push(SendAncillaryMessage::ScmRights(&rights)));
+        sendmsg(stream, &[IoSlice::new(b"{")], &mut ancillary, SendFlags::NOSIGNAL).ok();
+    }
+}
+
+/// Asks and asks, and takes no answer.
+fn call_without_reading(mut stream: UnixStream) {
+    stream.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+    let status = call(json!("status"));
+    (0..100).for_each(|_| send_bytes(&mut stream, &status));
+}
