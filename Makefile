@@ -36,7 +36,7 @@ test:
 	scripts/need tmux node python3
 	scripts/need c++
 	scripts/need strace faketime || echo "Some trials are skipped without these."
-	cd tests/foreign && npm ci --silent --no-audit --no-fund
+	cd tests/compat/writers && npm ci --silent --no-audit --no-fund
 	$(MAKE) --no-print-directory $(TARGET)/python/whole
 	rm -rf $(FIGURES)
 	$(CARGO) build --workspace --bins --locked
@@ -49,7 +49,7 @@ promises: test
 	FIGURES=$(FIGURES) scripts/promises
 
 # A Python of our own, with the MCP client that is not ours.
-$(TARGET)/python/whole: tests/foreign/requirements.txt
+$(TARGET)/python/whole: tests/compat/mcp-requirements.txt
 	rm -rf $(TARGET)/python
 	python3 -m venv $(TARGET)/python
 	$(TARGET)/python/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
@@ -57,7 +57,7 @@ $(TARGET)/python/whole: tests/foreign/requirements.txt
 
 # Real agent programs against a scripted model; opt-in, installs them below target/.
 test-agents:
-	tests/real/run
+	tests/compat/run-agents
 
 # Claude Code itself as a teammate, three versions of it from npm, against a scripted model and without a network.
 # Opt-in: `make test-claude RUNS=3`.
@@ -68,24 +68,24 @@ test-claude:
 	    command -v $$word >/dev/null || { echo "test-claude: skipped, since there is no $$word"; exit 0; }; \
 	done; \
 	set -e; scripts/need tmux; \
-	dir=$$(mkdir -p $(TARGET)/real && cd $(TARGET)/real && pwd)/claude; \
-	tests/real/claude/install "$$dir" $(CLAUDE_VERSIONS); \
+	dir=$$(mkdir -p $(TARGET)/compat && cd $(TARGET)/compat && pwd)/claude; \
+	tests/compat/claude/install "$$dir" $(CLAUDE_VERSIONS); \
 	$(CARGO) build --workspace --bins --locked; \
-	$(CARGO) test -p e2e --test claude --locked --no-run; \
-	TEAMD_TEST_CLAUDE="$$dir" RUNS=$(RUNS) tests/real/offline $(CARGO) test --offline --quiet -p e2e --test claude
+	$(CARGO) test -p teamd-tests --test claude --locked --no-run; \
+	TEAMD_TEST_CLAUDE="$$dir" RUNS=$(RUNS) tests/compat/offline $(CARGO) test --offline --quiet -p teamd-tests --test claude
 
 # The tests of docs/incidents.md, and what became of each.
 incidents:
 	scripts/need tmux node python3
 	scripts/need strace faketime || echo "Some trials are skipped without these."
-	cd tests/foreign && npm ci --silent --no-audit --no-fund
+	cd tests/compat/writers && npm ci --silent --no-audit --no-fund
 	$(MAKE) --no-print-directory $(TARGET)/python/whole
 	$(CARGO) build --workspace --bins --locked
 	FOREIGN=needed scripts/incidents
 
 # A worker, Claude Code and Codex as one team, run from one file; opt-in as the two above, which share what it installs.
 test-mixed:
-	tests/real/mixed/run
+	tests/compat/mixed/run
 # Every parser under libFuzzer, SECONDS each; needs a C++ compiler.
 SECONDS ?= 10
 fuzz:
@@ -96,7 +96,7 @@ STAGES ?=
 torture:
 	scripts/need tmux node python3
 	scripts/need strace faketime || echo "Some trials are skipped without these."
-	cd tests/foreign && npm ci --silent --no-audit --no-fund
+	cd tests/compat/writers && npm ci --silent --no-audit --no-fund
 	$(CARGO) build --workspace --bins --locked
 	FOREIGN=needed scripts/torture $(STAGES)
 
@@ -105,9 +105,9 @@ MIN ?= 10
 soak:
 	scripts/need tmux node
 	scripts/need faketime || echo "Without this no clock jumps."
-	cd tests/foreign && npm ci --silent --no-audit --no-fund
+	cd tests/compat/writers && npm ci --silent --no-audit --no-fund
 	$(CARGO) build --workspace --bins --locked
-	MIN=$(MIN) $(CARGO) test --locked -p e2e --test trials soak:: -- --nocapture
+	MIN=$(MIN) $(CARGO) test --locked -p teamd-tests --test faults soak:: -- --nocapture
 
 # docs/ as a book, below target/book: with all that its pages link to, at the same place.
 BOOK  = README.md CONTRIBUTING.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs examples packaging
@@ -138,8 +138,8 @@ IN_MEMORY = TMPDIR=$${TMPDIR:-$$([ -w /dev/shm ] && echo /dev/shm || echo /tmp)}
 # The figures of docs/performance.md, measured here and now; ROWS names some of them.
 bench: build
 	scripts/need tmux node
-	cd tests/foreign && npm ci --silent --no-audit --no-fund
-	$(CARGO) build --release -p e2e --bins --locked
+	cd tests/compat/writers && npm ci --silent --no-audit --no-fund
+	$(CARGO) build --release -p teamd-tests --bins --locked
 	$(IN_MEMORY) $(TARGET)/release/bench $(ROWS)
 	[ -n "$(ROWS)" ] || $(IN_MEMORY) $(CARGO) bench -q -p teamd-store --bench store --locked
 

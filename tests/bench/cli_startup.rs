@@ -29,7 +29,8 @@ fn medians(house: &TestEnv) -> [Duration; 3] {
     let mut times: [Vec<Duration>; 3] = Default::default();
     for n in 0..ROUNDS {
         let send = program_command(house, "teamctl", &["send", "team-lead", &format!("message {n}")]);
-        let commands = [house.command("true"), program_command(house, "hello", &["you", "--twice"]), send];
+        let commands =
+            [house.command("true"), program_command(house, "minimal-cli", &["you", "--twice"]), send];
         for (mut command, times) in commands.into_iter().zip(&mut times) {
             command.stdin(Stdio::null()).stdout(Stdio::null());
             times.push(time_call(|| assert!(command.status().unwrap().success())));

@@ -79,7 +79,7 @@ impl Drop for BareProcesses {
 
 impl BareProcesses {
     fn start(&mut self, words: &[&str], stdin: Stdio, stdout: Stdio) {
-        let mut agent = Command::new(harness::programs().join("agent"));
+        let mut agent = Command::new(harness::programs().join("scripted-agent"));
         self.0.push(agent.args(words).stdin(stdin).stdout(stdout).spawn().unwrap());
     }
 }

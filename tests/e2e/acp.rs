@@ -20,7 +20,7 @@ pub(crate) fn env_with_acp_profile(words: &[&str]) -> TestEnv {
     let profile = format!(
         "feed = \"acp\"\nprogram = \"{}\"\nargs = {}\ninstructions = \"none\"\n[modes]\ndefault = []\nplan = []\n\
          acceptEdits = []\n[session_modes]\nplan = \"read\"\nacceptEdits = \"code\"\ndefault = \"ask\"\n",
-        harness::programs().join("acp-agent").display(),
+        harness::programs().join("scripted-acp-agent").display(),
         json!(words)
     );
     house.write_file("home/.config/teamd/agents/scripted.toml", profile);

@@ -114,9 +114,9 @@ fn sources_below(top: &str) -> Vec<(String, String)> {
 /// A sentence of a test's name, with the modules ahead of it that the page gives.
 #[test]
 fn tests_named_in_docs_exist() {
-    let [stories, trials] =
-        ["e2e", "trials"].map(|tests| sources_below(&format!("{}/{tests}", env!("CARGO_MANIFEST_DIR"))));
-    let all: Vec<(String, String)> = sources().into_iter().chain(stories).chain(trials).collect();
+    let [stories, faults] =
+        ["e2e", "faults"].map(|tests| sources_below(&format!("{}/{tests}", env!("CARGO_MANIFEST_DIR"))));
+    let all: Vec<(String, String)> = sources().into_iter().chain(stories).chain(faults).collect();
     let pages = ["ARCHITECTURE", "incidents", "hazards"].map(|page| {
         std::fs::read_to_string(format!("{}/../docs/{page}.md", env!("CARGO_MANIFEST_DIR"))).unwrap()
     });

@@ -119,7 +119,7 @@ fn samples_validate_with_a_foreign_validator() {
     let Some(python) = is_installed(target.join("python/bin/python")) else { return };
     let here = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     let mut command = std::process::Command::new(python);
-    command.current_dir(here).arg("tests/foreign/schemas.py");
+    command.current_dir(here).arg("tests/compat/validate_schemas.py");
     let output = command.args(["docs/schema", "crates/protocol/tests/data"]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let seen: usize = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();

@@ -25,7 +25,7 @@ fn run_python_client(mode: &str, version: &str) {
     let target = harness::programs().parent().unwrap().to_owned();
     let Some(python) = is_installed(target.join("python/bin/python")) else { return };
     let house = TestEnv::with_daemon();
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/foreign/mcp_client.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/compat/mcp_client.py");
     let mut command = house.command(python);
     command.args([script, mode, "500"]).env("TEAMCTL", harness::programs().join("teamctl"));
     let ran = run_command(command);
@@ -59,7 +59,7 @@ fn python_client_leads_a_team_stateless() {
 
 #[test]
 fn inspector_lists_and_calls_tools() {
-    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("foreign/node_modules");
+    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("compat/writers/node_modules");
     let Some(inspector) = is_installed(modules.join("@modelcontextprotocol/inspector-cli/build/cli.js"))
     else {
         return;

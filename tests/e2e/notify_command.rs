@@ -52,7 +52,7 @@ fn each_event_is_notified_once_after_kills() {
     wait_for_notice(&house, "ann@survey has ended: teamctl why ann -t survey");
     house.teamctl(["spawn", "bob", "--", &house.scripted_agent_path(), "stay"]).expect_success();
     let asks = r#"{"type":"permission_request","request_id":"perm-1-abcdefg","agent_id":"bob","tool_name":"Bash","tool_use_id":"t","description":"count","input":{"command":"true"},"permission_suggestions":[]}"#;
-    let asked = house.command(harness::programs().join("agent")).args(["ask", "bob", asks]).status();
+    let asked = house.command(harness::programs().join("scripted-agent")).args(["ask", "bob", asks]).status();
     assert!(asked.unwrap().success());
     wait_for_notice(&house, "bob@survey asks for permission: teamctl requests -t survey");
     house.teamctl(["spawn", "cat", "--agent", "worker"]).expect_success();

@@ -24,7 +24,7 @@ fn spawn(house: &TestEnv, name: &str) {
 
 /// As an agent that speaks the files' protocol itself asks.
 fn write_request(house: &TestEnv, text: &str) {
-    let ran = house.command(harness::programs().join("agent")).args(["ask", "ann", text]).status();
+    let ran = house.command(harness::programs().join("scripted-agent")).args(["ask", "ann", text]).status();
     assert!(ran.unwrap().success());
 }
 

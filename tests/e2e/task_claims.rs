@@ -274,7 +274,7 @@ fn no_available_task_is_decided_by_files() {
 #[test]
 fn every_task_has_one_owner_beside_a_foreign_program() {
     const GATES: u32 = 20;
-    let scripts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("foreign");
+    let scripts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("compat/writers");
     if !scripts.join("node_modules").is_dir() {
         assert!(std::env::var_os("FOREIGN").is_none(), "the node modules are not there: run make test");
         return record_skip("foreign-claims", "the node modules are not there");
@@ -292,7 +292,7 @@ fn every_task_has_one_owner_beside_a_foreign_program() {
     house
         .wait_until("it has been told", || (count_logged_tasks(&house) == TASK_COUNT as usize).then_some(()));
     let mut foreign = Command::new("node");
-    foreign.arg(scripts.join("claimant.js")).arg(house.root().join("tasks/survey")).arg("bob");
+    foreign.arg(scripts.join("task_claimer.js")).arg(house.root().join("tasks/survey")).arg("bob");
     foreign.env("HOUSE", house.path("")).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut foreign = foreign.spawn().unwrap();
     let mut ids = foreign.stdin.take().unwrap();

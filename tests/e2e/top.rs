@@ -105,7 +105,7 @@ fn permission_request(id: &str, command: &str) -> String {
 }
 
 fn write_request(house: &TestEnv, text: &str) {
-    let ran = house.command(harness::programs().join("agent")).args(["ask", "ann", text]).status();
+    let ran = house.command(harness::programs().join("scripted-agent")).args(["ask", "ann", text]).status();
     assert!(ran.unwrap().success());
 }
 

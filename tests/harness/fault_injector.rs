@@ -307,7 +307,7 @@ impl TestEnv {
                     command.split(' ').next().is_some_and(|program| program.ends_with("/teamd"))
                 }
                 FaultTarget::Shim => command.contains("/teamd-pane join "),
-                FaultTarget::Agent => command.ends_with("/agent stay"),
+                FaultTarget::Agent => command.ends_with("/scripted-agent stay"),
                 FaultTarget::Tmux => false,
             }
         };

@@ -17,6 +17,7 @@ mod fault_injector;
 mod fifo_gate;
 pub mod foreign_writer;
 pub mod history;
+mod leak_check;
 mod mcp_client;
 mod process_stats;
 mod processes;
@@ -25,6 +26,7 @@ mod results;
 mod scripted_model;
 mod sleep;
 mod small_disk;
+pub mod stale_lock;
 mod strace;
 mod test_env;
 

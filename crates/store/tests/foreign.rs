@@ -21,7 +21,7 @@ const MESSAGES_EACH: usize = 100;
 
 /// Where the writers are; none where this machine has not what they need, which is no excuse where `FOREIGN` is set.
 fn writers() -> Option<PathBuf> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/foreign");
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/compat/writers");
     let missing = if !dir.join("node_modules/proper-lockfile").is_dir() {
         "the node modules are not there: make test brings them"
     } else if Command::new("node").arg("--version").output().is_err() {
@@ -36,7 +36,7 @@ fn writers() -> Option<PathBuf> {
 
 fn writer(dir: &Path, mode: &str, file: &Path, prefix: &str) -> Child {
     let mut command = Command::new("node");
-    command.arg(dir.join("writer.js")).arg(mode).arg(file).args([prefix, &MESSAGES_EACH.to_string()]);
+    command.arg(dir.join("inbox_writer.js")).arg(mode).arg(file).args([prefix, &MESSAGES_EACH.to_string()]);
     command.stdout(Stdio::piped()).spawn().unwrap()
 }
 

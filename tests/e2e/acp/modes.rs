@@ -26,7 +26,7 @@ fn run_driver(kind: &str, words: &[Value]) -> (Vec<Value>, String) {
     let (mut near, far) = UnixStream::pair().unwrap();
     near.set_read_timeout(Some(std::time::Duration::from_secs(30))).unwrap();
     let mut command = house.command(harness::programs().join("teamd-acp"));
-    command.args(["--reads", "read", "--"]).arg(harness::programs().join("acp-agent")).arg(kind);
+    command.args(["--reads", "read", "--"]).arg(harness::programs().join("scripted-acp-agent")).arg(kind);
     command.env("ACP_HEARD", house.path("out/heard")).stdin(std::os::fd::OwnedFd::from(far));
     let mut driver = command.spawn().unwrap();
     drop(command);

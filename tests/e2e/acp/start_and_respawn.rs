@@ -18,7 +18,7 @@ fn crash_fails_the_turn_and_keeps_the_session() {
     assert_eq!(told["idleReason"], "failed");
     let why = told["failureReason"].as_str().unwrap();
     assert!(
-        why.contains("acp-agent has ended: exit 9") && why.contains("segmentation fault, nearly"),
+        why.contains("scripted-acp-agent has ended: exit 9") && why.contains("segmentation fault, nearly"),
         "{why}"
     );
     send(&house, "do talk");
@@ -40,7 +40,10 @@ fn repeated_exits_exhaust_respawns() {
     }
     let told = house.wait_until("the lead is told", || payloads_to_lead(&house, "teammate_terminated").pop());
     let how = told["message"].as_str().unwrap();
-    assert!(how.contains("it ended 3 times in a row; the last time: acp-agent has ended: exit 9"), "{how}");
+    assert!(
+        how.contains("it ended 3 times in a row; the last time: scripted-acp-agent has ended: exit 9"),
+        "{how}"
+    );
     house.shut_down();
 }
 
@@ -57,10 +60,13 @@ fn spawn_error(words: &[&str]) -> String {
 #[test]
 fn failed_start_reports_why_and_leaves_no_member() {
     let said = spawn_error(&["gone"]);
-    assert!(said.contains("acp-agent has ended: exit 3") && said.contains("cannot find my head"), "{said}");
+    assert!(
+        said.contains("scripted-acp-agent has ended: exit 3") && said.contains("cannot find my head"),
+        "{said}"
+    );
     let said = spawn_error(&["locked"]);
     assert!(
-        said.contains("acp-agent wants you to log in first (an API key): Authentication required"),
+        said.contains("scripted-acp-agent wants you to log in first (an API key): Authentication required"),
         "{said}"
     );
     let said = spawn_error(&["old"]);
@@ -74,13 +80,13 @@ fn silent_program_hits_the_session_timeout() {
     let house = TestEnv::new();
     let (mut near, far) = UnixStream::pair().unwrap();
     let mut command = house.command(harness::programs().join("teamd-acp"));
-    command.args(["--patience", "1", "--"]).arg(harness::programs().join("acp-agent")).arg("mute");
+    command.args(["--patience", "1", "--"]).arg(harness::programs().join("scripted-acp-agent")).arg("mute");
     let mut driver = command.stdin(std::os::fd::OwnedFd::from(far)).spawn().unwrap();
     drop(command);
     let mut said = String::new();
     near.read_to_string(&mut said).unwrap();
     assert_eq!(driver.wait().unwrap().code(), Some(70));
-    assert!(said.contains("acp-agent opened no session within 1 s"), "{said}");
+    assert!(said.contains("scripted-acp-agent opened no session within 1 s"), "{said}");
     house.shut_down();
 }
 
@@ -134,7 +140,9 @@ fn opening_session_does_not_survive_teamd_unsupervised() {
             house.processes_of(harness::FaultTarget::Shim).is_empty().then_some(())
         });
         let programs = || TaggedProcesses::with_tag(&house.process_tag()).list();
-        house.wait_until("and it with it", || (!programs().concat().contains("acp-agent")).then_some(()));
+        house.wait_until("and it with it", || {
+            (!programs().concat().contains("scripted-acp-agent")).then_some(())
+        });
         house.wait_until("it is put away", || house.member("ann").is_none().then_some(()));
         assert!(received_calls(&house, "session/prompt").is_empty());
         house.shut_down();

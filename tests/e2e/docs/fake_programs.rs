@@ -6,7 +6,7 @@ use harness::TestEnv;
 /// A turn at a time with `-p`; else a teammate that hands in a plan, where it is to plan, or asks to run the tests. In a
 /// turn it does as its task says: it writes the review that is asked for, or moves the calls below a directory.
 const CLAUDE: &str = r#"#!/bin/sh
-ask() { agent ask "$TEAMD_AGENT" "{$(echo "$*" | tr "'" '"')}"; }
+ask() { scripted-agent ask "$TEAMD_AGENT" "{$(echo "$*" | tr "'" '"')}"; }
 case " $* " in
     *" --version "*) echo "2.1.330 (Claude Code)"; exit ;;
     *" --help "*) echo "Usage: claude [options] [prompt]"; exit ;;
@@ -20,7 +20,7 @@ case " $* " in
             "'tool_name':'Bash','tool_use_id':'t','description':'run the tests'," \
             "'input':{'command':'cargo test'},'permission_suggestions':[]" ;;
 esac
-exec agent stay
+exec scripted-agent stay
 "#;
 
 /// `codex exec`: a turn; else an interactive program with hooks.
@@ -30,7 +30,7 @@ case " $* " in
     *" --help "*) echo "Usage: codex [OPTIONS] [PROMPT]"; exit ;;
     *" exec "*) echo '{"type":"thread.started","thread_id":"t-1"}'; . "$HOUSE/bin/turn"; exit ;;
 esac
-exec agent hooked "$HOUSE/out/codex" "begin"
+exec scripted-agent hooked "$HOUSE/out/codex" "begin"
 "#;
 
 /// What a turn's text asks for, done without any thought.

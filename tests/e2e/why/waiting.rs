@@ -8,7 +8,7 @@ use harness::TestEnv;
 use serde_json::json;
 
 fn write_request(house: &TestEnv, text: &str) {
-    let ran = house.command(harness::programs().join("agent")).args(["ask", "ann", text]).status();
+    let ran = house.command(harness::programs().join("scripted-agent")).args(["ask", "ann", text]).status();
     assert!(ran.unwrap().success());
 }
 

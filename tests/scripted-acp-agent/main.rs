@@ -13,7 +13,7 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let is = |word: &str| words.iter().any(|own| own == word);
     if is("gone") {
-        print_to_stderr("acp-agent: cannot find my head");
+        print_to_stderr("scripted-acp-agent: cannot find my head");
         std::process::exit(3);
     }
     if is("chatty") {
@@ -146,7 +146,7 @@ impl ScriptedAcpAgent {
             ["stop", reason] => self.end_turn(reason),
             ["fail"] => send_error(&self.prompt.take().expect("a turn"), -32603, "the model is on fire"),
             ["crash"] => {
-                print_to_stderr("acp-agent: segmentation fault, nearly");
+                print_to_stderr("scripted-acp-agent: segmentation fault, nearly");
                 std::process::exit(9);
             }
             ["chatter"] => {

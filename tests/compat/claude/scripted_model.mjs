@@ -10,7 +10,7 @@
 // A task that is assigned is done as its description says, and then completed. A shutdown request is approved, whatever
 // else is asked. After the last line it says "done." and the turn ends.
 //
-// usage: node model.mjs LOG    prints the port; a line in LOG for each request: what it was asked, what it did.
+// usage: node scripted_model.mjs LOG    prints the port; a line in LOG for each request: what it was asked, what it did.
 
 import { appendFileSync } from "node:fs";
 import { createServer } from "node:http";

@@ -27,7 +27,7 @@ mod workers;
 /// Every file in this directory is a trial of the list above.
 #[test]
 fn every_test_file_is_listed() {
-    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/trials");
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/faults");
     let listed = include_str!("main.rs");
     for entry in std::fs::read_dir(directory).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();

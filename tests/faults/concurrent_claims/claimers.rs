@@ -111,14 +111,14 @@ fn claim_by_command(round: &ClaimRound, me: &str, id: u64) -> ClaimResult {
 impl ForeignClaimer {
     /// None where this machine has not what it needs: said by its fellow that makes tasks.
     fn start(round: &ClaimRound, me: &str) -> Option<ForeignClaimer> {
-        let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("foreign");
+        let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("compat/writers");
         if !scripts.join("node_modules").is_dir() {
             assert!(std::env::var_os("FOREIGN").is_none(), "the node modules are not there: run make test");
             return None;
         }
         let mut command = Command::new("node");
         command
-            .arg(scripts.join("claimant.js"))
+            .arg(scripts.join("task_claimer.js"))
             .arg(round.tasks())
             .arg(me)
             .env("HOUSE", round.house.path(""));

@@ -1,6 +1,6 @@
 // A writer of an inbox as Claude Code has it: the same lock from the same package, taken in the same ways.
 //
-//   node writer.js sync|async|truncating|slow FILE PREFIX COUNT|- [PAUSE]
+//   node inbox_writer.js sync|async|truncating|slow FILE PREFIX COUNT|- [PAUSE]
 //
 // sync: as up to 2.1.139: no retry on a held lock, and the file truncated and written in place.
 // async: as from 2.1.158 on: retries, a temporary file and a rename.

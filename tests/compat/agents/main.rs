@@ -1,7 +1,7 @@
 //! Real agent programs, each through a team: a first prompt, a message while idle, one while busy, a shutdown.
 //!
 //! Opt-in: `make test-agents` installs the programs, names their place in `TEAMD_TEST_AGENTS`, and runs this where
-//! nothing but loopback can be reached. The model that they talk to is a script (tests/real/model.js): it does what the
+//! nothing but loopback can be reached. The model that they talk to is a script (tests/compat/scripted_model.js): it does what the
 //! last message to it says. So the test's own messages say what an agent does.
 
 #![allow(

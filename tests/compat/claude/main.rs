@@ -1,7 +1,7 @@
 //! Claude Code itself, in several versions, as a native teammate: what `make test-claude` runs.
 //!
 //! Nothing is known of the program but what can be seen from outside: files, screen, what it asks the model. The model
-//! is a script of ours (model.mjs) that does what the messages say. Skipped unless `TEAMD_TEST_CLAUDE` names the
+//! is a script of ours (scripted_model.mjs) that does what the messages say. Skipped unless `TEAMD_TEST_CLAUDE` names the
 //! directory that `install` has filled.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a step that cannot go on must stop")]

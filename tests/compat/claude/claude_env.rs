@@ -26,7 +26,7 @@ impl ClaudeEnv {
         install_claude_home(&house, version, &house.path("work"));
         let bin = directory.join(version).join("node_modules/.bin");
         let path = std::env::var("PATH").unwrap();
-        let model = ScriptedModel::start(&house, "claude/model.mjs", &house.path("out/model"));
+        let model = ScriptedModel::start(&house, "claude/scripted_model.mjs", &house.path("out/model"));
         house.variables = variables(model.address());
         house.variables.push(("PATH".to_owned(), format!("{}:{path}", bin.display())));
         house.start_daemon();

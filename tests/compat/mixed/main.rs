@@ -12,7 +12,7 @@
 
 #[path = "../claude/claude_home.rs"]
 mod claude_home;
-#[path = "../../agents/codex_config.rs"]
+#[path = "../agents/codex_config.rs"]
 mod codex_config;
 
 use harness::{ScriptedModel, TaggedProcesses, TestEnv};
@@ -40,8 +40,8 @@ impl MixedEnv {
         std::fs::create_dir_all(house.path("home/.codex")).unwrap();
         std::fs::create_dir(&work).unwrap();
         claude_home::put(&work.join("team.toml"), include_str!("team.toml"));
-        let claude = ScriptedModel::start(&house, "claude/model.mjs", &house.path("out/anthropic"));
-        let codex = ScriptedModel::start(&house, "model.js", &house.path("out/openai"));
+        let claude = ScriptedModel::start(&house, "claude/scripted_model.mjs", &house.path("out/anthropic"));
+        let codex = ScriptedModel::start(&house, "scripted_model.js", &house.path("out/openai"));
         let version = newest_claude_version(place);
         claude_home::install_claude_home(&house, &version, &work);
         let settings = codex_config::config_toml(codex.address(), &work.display().to_string());

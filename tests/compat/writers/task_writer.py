@@ -1,6 +1,6 @@
 """A writer of a task list as tools in Python are: flock on .lock, and no other lock.
 
-  python3 tasks.py DIRECTORY PREFIX COUNT|- [PAUSE]
+  python3 task_writer.py DIRECTORY PREFIX COUNT|- [PAUSE]
 
 Makes COUNT tasks, or (-) until its standard input ends, PREFIX:0 and so on, at most PAUSE ms (6) apart, each with the
 next free id; takes every other one for itself, and writes in place. Prints {"stored": ["ID SUBJECT STATUS", ...],

@@ -6,7 +6,7 @@
 //     SAY: TEXT             ends the turn with these words
 //
 // One line, one step; the results that come back in the conversation tell how far it has come, so nothing is kept.
-// Usage: node model.js LOG, a port on stdout, every request as a line of JSON in LOG.
+// Usage: node scripted_model.js LOG, a port on stdout, every request as a line of JSON in LOG.
 
 'use strict';
 const fs = require('node:fs');

@@ -2,7 +2,8 @@
 //! config.json without a lock, one of the task list with flock alone, and what the dead leave in the locks' places.
 
 use harness::TestEnv;
-use harness::foreign_writer::{ForeignWriter, LockPlanter, WriterKind, WriterReport};
+use harness::foreign_writer::{ForeignWriter, WriterKind, WriterReport};
+use harness::stale_lock::LockPlanter;
 use serde_json::Value;
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 // A claimant of tasks that takes the list's lock and the file's, as Claude Code does, and writes in place.
 //
-//   node claimant.js DIRECTORY OWNER
+//   node task_claimer.js DIRECTORY OWNER
 //
 // For each id on its standard input it takes that task, if it is pending and nobody's, and says won or lost.
 'use strict';

@@ -25,7 +25,7 @@ impl ProgramScenario {
         let mut house = TestEnv::new();
         let cwd = house.path("out/work");
         std::fs::create_dir(&cwd).unwrap();
-        let model = ScriptedModel::start(&house, "model.js", &house.path("model.log"));
+        let model = ScriptedModel::start(&house, "scripted_model.js", &house.path("model.log"));
         let address = model.address();
         for (path, text) in (program.settings)(address, &cwd.display().to_string()) {
             write_file(&house.path("home").join(path), &text);

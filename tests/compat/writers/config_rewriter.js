@@ -2,7 +2,7 @@
 // and the file empty and then half written meanwhile. So members that were added in between are dropped, and those that
 // were removed come back.
 //
-//   node rewriter.js FILE COUNT|- [PAUSE]
+//   node config_rewriter.js FILE COUNT|- [PAUSE]
 //
 // COUNT times, or (-) until its standard input ends, at most PAUSE ms (50) apart; prints {"stored": [what it wrote,
 // by number], "refused": [when it could not read]}.

@@ -1,6 +1,6 @@
 """A validator that is not ours holds the samples against the schemas.
 
-  python3 schemas.py SCHEMAS DATA
+  python3 validate_schemas.py SCHEMAS DATA
 
 SCHEMAS is docs/schema, DATA the samples of the protocol crate. Ends with 1, and says why, where they disagree; prints
 how many samples it looked at.
