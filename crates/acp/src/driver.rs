@@ -161,7 +161,7 @@ impl AcpDriver<'_> {
             AcpEvent::ShimMessage(message) => self.handle_shim_message(message).await,
             AcpEvent::Update(update) => self.handle_update(&update),
             AcpEvent::PermissionRequested(request, responder) => {
-                self.handle_permission_request(&request, responder).await
+                self.handle_permission_request(&request, responder).await;
             }
             AcpEvent::ReadFile(request, responder) => {
                 let read = file_access::read_file(&request, self.file_access()).map_err(invalid_params);
@@ -214,7 +214,7 @@ impl AcpDriver<'_> {
     async fn handle_shim_message(&mut self, message: ToDriver) {
         match message {
             ToDriver::Prompt { .. } | ToDriver::SetMode { .. } if self.is_mode_change_pending => {
-                self.deferred.push_back(message)
+                self.deferred.push_back(message);
             }
             ToDriver::Prompt { text, prefix } => match &self.plan_mode_error {
                 None => self.start_turn(text, prefix),

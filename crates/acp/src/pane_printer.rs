@@ -57,10 +57,10 @@ impl<W: Write> PanePrinter<W> {
     pub(crate) fn print_update(&mut self, update: &SessionUpdate) {
         match update {
             SessionUpdate::AgentMessageChunk(chunk) => {
-                self.print_text(CursorState::InText, &chunk_text(chunk))
+                self.print_text(CursorState::InText, &chunk_text(chunk));
             }
             SessionUpdate::AgentThoughtChunk(chunk) => {
-                self.print_text(CursorState::InThoughts, &chunk_text(chunk))
+                self.print_text(CursorState::InThoughts, &chunk_text(chunk));
             }
             SessionUpdate::ToolCall(call) => {
                 self.calls.insert(call.tool_call_id.to_string(), call.title.clone());

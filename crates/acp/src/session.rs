@@ -88,14 +88,14 @@ async fn load_or_create(
         match loaded {
             Ok(session) => return Ok(session),
             Err(error) => {
-                load_failure = Some(format!("cannot load the earlier session: {error}; created a new one"))
+                load_failure = Some(format!("cannot load the earlier session: {error}; created a new one"));
             }
         }
     }
     let new = send_request(agent, NewSessionRequest::new(cwd).mcp_servers(team_mcp_server())).await;
     let new = new.map_err(|error| session_error(&error, &program.auth_methods))?;
     let modes = ModeSupport::new(new.modes.as_ref(), new.config_options.as_deref());
-    Ok(AcpSession { id: new.session_id, modes, is_new: true, load_failure: load_failure })
+    Ok(AcpSession { id: new.session_id, modes, is_new: true, load_failure })
 }
 
 async fn load_session(agent: &ConnectionTo<Agent>, id: &str, cwd: PathBuf) -> Result<AcpSession, Error> {
