@@ -1,5 +1,6 @@
-//! Our side of the connection: every message of the agent becomes an event, and nothing is done about it here. So
-//! the loop that reads them never waits, and they stay in order.
+//! The driver's side of the connection to the agent program. Each notification and request of the
+//! program becomes an event in one queue, and the handlers do nothing else. So reading never waits
+//! for other work, and the events stay in order.
 
 use crate::agent_process::{AgentPipes, message_sink, message_stream};
 use crate::event::{AcpEvent, EventSender};
@@ -12,64 +13,67 @@ use agent_client_protocol::{
 };
 use tokio::sync::oneshot;
 
-/// Connects, and stays so until `life` ends.
+/// Opens the connection and runs `session` on it. The connection closes when `session` returns.
 pub(crate) async fn with_connection<R>(
-    ends: AgentPipes,
+    pipes: AgentPipes,
     events: &EventSender,
-    life: impl AsyncFnOnce(ConnectionTo<Agent>) -> R,
+    session: impl AsyncFnOnce(ConnectionTo<Agent>) -> R,
 ) -> Result<R, Error> {
-    let transport = Lines::new(message_sink(ends.input), message_stream(ends.output, events.clone()));
-    let (updates, asks, reads, writes) = (events.clone(), events.clone(), events.clone(), events.clone());
+    let transport = Lines::new(message_sink(pipes.input), message_stream(pipes.output, events.clone()));
+    let (updates, permissions, reads, writes) =
+        (events.clone(), events.clone(), events.clone(), events.clone());
     Client
         .v1()
         .name("teamd-acp")
         .on_receive_notification(
-            async move |said: SessionNotification, _cx| {
-                updates.send(AcpEvent::Update(Box::new(said.update))).ok();
+            async move |notification: SessionNotification, _cx| {
+                updates.send(AcpEvent::Update(Box::new(notification.update))).ok();
                 Ok(())
             },
             on_receive_notification!(),
         )
         .on_receive_request(
-            async move |asked: RequestPermissionRequest, responder, _cx| {
-                asks.send(AcpEvent::PermissionRequested(Box::new(asked), responder)).ok();
+            async move |request: RequestPermissionRequest, responder, _cx| {
+                permissions.send(AcpEvent::PermissionRequested(Box::new(request), responder)).ok();
                 Ok(())
             },
             on_receive_request!(),
         )
         .on_receive_request(
-            async move |asked: ReadTextFileRequest, responder, _cx| {
-                reads.send(AcpEvent::ReadFile(asked, responder)).ok();
+            async move |request: ReadTextFileRequest, responder, _cx| {
+                reads.send(AcpEvent::ReadFile(request, responder)).ok();
                 Ok(())
             },
             on_receive_request!(),
         )
         .on_receive_request(
-            async move |asked: WriteTextFileRequest, responder, _cx| {
-                writes.send(AcpEvent::WriteFile(asked, responder)).ok();
+            async move |request: WriteTextFileRequest, responder, _cx| {
+                writes.send(AcpEvent::WriteFile(request, responder)).ok();
                 Ok(())
             },
             on_receive_request!(),
         )
-        .connect_with(transport, async |agent| Ok(life(agent).await))
+        .connect_with(transport, async |agent| Ok(session(agent).await))
         .await
 }
 
-/// Sends a request, and gives its answer once all that came before it is in the queue.
+/// Sends a request and returns its result. When the result arrives, everything that the program
+/// sent before it is already in the event queue.
 pub(crate) async fn send_request<Q>(agent: &ConnectionTo<Agent>, request: Q) -> Result<Q::Response, Error>
 where
     Q: JsonRpcRequest,
     Q::Response: Send + 'static,
 {
-    let (tell, told) = oneshot::channel();
+    let (sender, receiver) = oneshot::channel();
     agent.prepare_request(request).on_receiving_result(async move |result| {
-        tell.send(result).ok();
+        sender.send(result).ok();
         Ok(())
     })?;
-    told.await.unwrap_or_else(|_| Err(Error::internal_error().data("the program closed its output")))
+    receiver.await.unwrap_or_else(|_| Err(Error::internal_error().data("the program closed its output")))
 }
 
-/// What an error of the agent's says, for people.
+/// The text of an error that the program returned, for people: its message, and its detail if there
+/// is one.
 pub(crate) fn error_text(error: &Error) -> String {
     let detail = error.data.as_ref().map(|data| match data.as_str() {
         Some(text) => text.to_owned(),

@@ -1,5 +1,6 @@
-//! The agent program: a child whose standard input and output are the protocol's, and whose errors are the pane's.
-//! What it prints beside the protocol is an event, and not the protocol's affair.
+//! Starts the agent program as a child process. Its standard input and output carry the protocol,
+//! one JSON message a line; its standard error is the pane. A line of output that is no message of
+//! the protocol becomes an event of its own.
 
 use crate::args::DriverArgs;
 use crate::event::{AcpEvent, EventSender};
@@ -10,38 +11,45 @@ use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-/// The longest line that is taken, bytes; a longer one is no message.
+/// The longest line that is read as one message, in bytes. A longer line is split here, so its
+/// parts are no messages.
 const MAX_LINE_BYTES: u64 = 64 << 20;
 
-/// Its two ends.
+/// Standard input and output of the program.
 pub(crate) struct AgentPipes {
     pub(crate) input: ChildStdin,
     pub(crate) output: ChildStdout,
 }
 
-/// Starts it in our directory and with our environment. It is killed when we end.
+/// Starts the program in the driver's working directory and environment. The program is killed when
+/// the driver ends.
+///
+/// # Errors
+///
+/// A sentence for people, if the program cannot be started.
 pub(crate) fn start_agent_process(args: &DriverArgs, events: EventSender) -> Result<AgentPipes, String> {
     let (program, arguments) = args.argv.split_first().ok_or("there is no program")?;
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
     let child = command.spawn();
     let mut child = child.map_err(|error| format!("cannot start {}: {error}", program.display()))?;
-    let ends = child.stdin.take().zip(child.stdout.take());
-    let (input, output) = ends.ok_or("cannot speak to the program: it has no pipes")?;
+    let pipes = child.stdin.take().zip(child.stdout.take());
+    let (input, output) = pipes.ok_or("cannot speak to the program: it has no pipes")?;
     tokio::spawn(wait_for_exit(child, events));
     Ok(AgentPipes { input, output })
 }
 
 async fn wait_for_exit(mut child: Child, events: EventSender) {
-    let how = child
+    let text = child
         .wait()
         .await
         .map_or_else(|error| error.to_string(), |status| ExitReport::from_status(status).to_string());
-    events.send(AcpEvent::ProgramExited(how)).ok();
+    events.send(AcpEvent::ProgramExited(text)).ok();
 }
 
-/// Where messages go, a line each. That nobody takes them is no failure of theirs: the end of the program is told by
-/// itself, with what it said last.
+/// The sink for messages to the program, one line each. Write errors are ignored: the driver
+/// reports the end of the program when it receives [`AcpEvent::ProgramExited`] or
+/// [`AcpEvent::OutputClosed`].
 pub(crate) fn message_sink(input: ChildStdin) -> impl Sink<String, Error = io::Error> + Send + 'static {
     Box::pin(sink::unfold(input, async |mut input: ChildStdin, mut line: String| {
         line.push('\n');
@@ -50,7 +58,8 @@ pub(crate) fn message_sink(input: ChildStdin) -> impl Sink<String, Error = io::E
     }))
 }
 
-/// Where messages come from. The end of it is told before the stream ends.
+/// The stream of messages in the program's output. At the end of the output it sends
+/// [`AcpEvent::OutputClosed`] and then ends.
 pub(crate) fn message_stream(
     output: ChildStdout,
     events: EventSender,
@@ -74,8 +83,8 @@ async fn read_line(output: &mut BufReader<ChildStdout>) -> Option<String> {
     (read > 0).then(|| String::from_utf8_lossy(&line).trim_end().to_owned())
 }
 
-/// Programs print what does not belong there: a warning, a banner. An answer that it does not parse would be news to
-/// them.
+/// Whether a line is a JSON-RPC message. Programs also print warnings and banners to their output.
+/// The connection would answer such a line with a parse error, which the program does not expect.
 fn is_message(line: &str) -> bool {
     let object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(line);
     object.is_ok_and(|object| object.contains_key("jsonrpc"))

@@ -1,69 +1,76 @@
-//! The command line. join writes it, so it is short, and read without a library that would stay in memory for as
-//! long as the agent lives.
+//! Command line of `teamd-acp`. The shim writes it, so it is short. It is parsed without a library,
+//! which would stay in memory as long as the agent runs.
 
 use std::ffi::OsString;
 use std::time::Duration;
 
 const HELP: &str = "\
-Drive an agent program that speaks the Agent Client Protocol; started by teamctl join alone
+Drive an agent program that speaks the Agent Client Protocol; started by the agent's shim only
 
 Usage: teamd-acp [OPTIONS] -- PROGRAM [ARG...]
 
-Standard input is a stream socket, over which turns come and their ends go, a JSON object a line.
+Standard input is a stream socket. It carries prompts and results, one JSON object a line.
 
 Options:
-  --mode ID         The session mode to begin in, as the program calls it
-  --reads ID        The mode in which it only reads: then it writes no file through us, and does not leave it by itself
-  --session ID      Go on with this session of an earlier life, if the program can
-  --anywhere ID     The mode in which we read and write files outside of the working directory too, where the program
-                    asks us to; an empty one is that which it begins in by itself
-  --counts-on       What it tells to have used up, in each turn, is all since its start
-  --patience SECS   How long the program may take until its session is open [default: 30]
+  --mode ID         The session mode to start in, as the program names it
+  --reads ID        The session mode for plans: in it the driver writes no files, and the program cannot leave it
+  --session ID      Load this session of an earlier spawn, if the program can
+  --anywhere ID     The session mode in which the driver opens files outside of the working directory too; empty is
+                    the program's default mode
+  --counts-on       The program reports usage as a total since its start, not for each turn
+  --patience SECS   How long the program may take to open its session or to change its mode [default: 30]
   --help, --version";
 
-/// What was asked for.
+/// The result of parsing the command line.
 pub(crate) enum ParsedArgs {
     Run(DriverArgs),
-    /// To be printed, no more.
+    /// A text for standard output: `--help` or `--version`.
     Print(String),
-    /// Why it is nothing.
+    /// The command line is invalid; the reason, for people.
     Invalid(String),
 }
 
-/// What to run, and how.
+/// The program to run, and its settings.
 #[derive(Debug, PartialEq)]
 pub(crate) struct DriverArgs {
-    /// Program and arguments; never empty.
+    /// The program and its arguments.
+    ///
+    /// Invariant: never empty; `invalid_command_line_is_rejected` checks it.
     pub(crate) argv: Vec<OsString>,
+    /// The session mode to start in, by the program's id. `None` is the program's default.
     pub(crate) mode: Option<String>,
-    /// The mode in which it only reads.
+    /// The session mode for plans, by the program's id. In it the driver writes no files, and sets
+    /// the mode again if the program leaves it. `None` if the program has no such mode.
     pub(crate) plan_mode: Option<String>,
+    /// The session of an earlier spawn to load. `None` creates a session.
     pub(crate) session: Option<String>,
-    /// The mode in which it reaches files anywhere; empty for its own choice.
+    /// The session mode in which the driver opens files outside the working directory. Empty is the
+    /// program's default mode; `None` is no mode.
     pub(crate) unrestricted_mode: Option<String>,
-    /// What it tells to have used up is all since its start, in each turn.
+    /// Whether the program reports usage as a total since its start. If not, it reports each turn.
     pub(crate) counts_on: bool,
+    /// How long the program may take to open its session or to change its mode.
     pub(crate) session_timeout: Duration,
 }
 
-/// Which files we read and write for the program.
+/// Which files the driver reads and writes for the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileAccess {
-    /// Below the working directory.
+    /// Files below the working directory.
     WorkingDirectory,
     Anywhere,
 }
 
 impl DriverArgs {
-    pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> ParsedArgs {
-        match DriverArgs::try_parse(words) {
-            Ok(asked) => asked,
-            Err(why) => ParsedArgs::Invalid(format!("{why}; see: teamd-acp --help")),
+    /// Parses the arguments that follow the program's own name.
+    pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> ParsedArgs {
+        match DriverArgs::try_parse(arguments) {
+            Ok(parsed) => parsed,
+            Err(error) => ParsedArgs::Invalid(format!("{error}; see: teamd-acp --help")),
         }
     }
 
-    fn try_parse(mut words: impl Iterator<Item = OsString>) -> Result<ParsedArgs, String> {
-        let patience = Duration::from_secs(30);
+    fn try_parse(mut arguments: impl Iterator<Item = OsString>) -> Result<ParsedArgs, String> {
         let mut args = DriverArgs {
             argv: Vec::new(),
             mode: None,
@@ -71,14 +78,14 @@ impl DriverArgs {
             session: None,
             unrestricted_mode: None,
             counts_on: false,
-            session_timeout: patience,
+            session_timeout: Duration::from_secs(30),
         };
-        while let Some(word) = words.next() {
+        while let Some(flag) = arguments.next() {
             let mut value = || {
-                let value = words.next().and_then(|value| value.into_string().ok());
-                value.ok_or_else(|| format!("{} needs a value", word.display()))
+                let value = arguments.next().and_then(|value| value.into_string().ok());
+                value.ok_or_else(|| format!("{} needs a value", flag.display()))
             };
-            match word.to_str() {
+            match flag.to_str() {
                 Some("--") => break,
                 Some("--help" | "-h") => return Ok(ParsedArgs::Print(HELP.to_owned())),
                 Some("--version" | "-V") => {
@@ -92,10 +99,10 @@ impl DriverArgs {
                 Some("--anywhere") => args.unrestricted_mode = Some(value()?),
                 Some("--counts-on") => args.counts_on = true,
                 Some("--patience") => args.session_timeout = parse_seconds(&value()?)?,
-                _ => return Err(format!("cannot understand {}", word.display())),
+                _ => return Err(format!("cannot understand {}", flag.display())),
             }
         }
-        args.argv = words.collect();
+        args.argv = arguments.collect();
         if args.argv.is_empty() {
             Err("there is no program to drive".to_owned())
         } else {
@@ -103,7 +110,8 @@ impl DriverArgs {
         }
     }
 
-    /// Which files we open for it while it is in `mode`; none: its own choice.
+    /// Which files the driver opens while the session is in `mode`. `None` is the program's default
+    /// mode.
     pub(crate) fn file_access(&self, mode: Option<&str>) -> FileAccess {
         match self.unrestricted_mode.as_deref() == Some(mode.unwrap_or_default()) {
             true => FileAccess::Anywhere,
@@ -111,7 +119,7 @@ impl DriverArgs {
         }
     }
 
-    /// The program's name, for sentences.
+    /// The file name of the program, for messages.
     pub(crate) fn program_name(&self) -> String {
         let name = self.argv.first().map(std::path::Path::new).and_then(std::path::Path::file_name);
         name.unwrap_or_default().display().to_string()
@@ -127,15 +135,15 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
 mod tests {
     use super::*;
 
-    fn parse(words: &[&str]) -> ParsedArgs {
-        DriverArgs::parse(words.iter().map(OsString::from))
+    fn parse(arguments: &[&str]) -> ParsedArgs {
+        DriverArgs::parse(arguments.iter().map(OsString::from))
     }
 
     #[test]
     fn arguments_after_dashes_belong_to_the_program() {
         let ParsedArgs::Run(args) = parse(&["--mode", "plan", "--session", "s 1", "--", "/bin/x", "--mode"])
         else {
-            panic!("it is a command line")
+            panic!("the command line is rejected")
         };
         assert_eq!((args.mode.as_deref(), args.session.as_deref()), (Some("plan"), Some("s 1")));
         assert_eq!((args.argv.len(), args.program_name().as_str()), (2, "x"));
@@ -144,26 +152,26 @@ mod tests {
 
     #[test]
     fn file_access_depends_on_the_mode() {
-        let reach = |words: &[&str], mode: Option<&str>| {
-            let ParsedArgs::Run(args) = parse(&[words, &["--", "x"]].concat()) else {
-                panic!("it is a command line")
+        let access = |arguments: &[&str], mode: Option<&str>| {
+            let ParsedArgs::Run(args) = parse(&[arguments, &["--", "x"]].concat()) else {
+                panic!("the command line is rejected")
             };
             args.file_access(mode)
         };
-        assert_eq!(reach(&[], None), FileAccess::WorkingDirectory);
-        assert_eq!(reach(&["--anywhere", "yolo"], Some("yolo")), FileAccess::Anywhere);
-        assert_eq!(reach(&["--anywhere", "yolo"], Some("default")), FileAccess::WorkingDirectory);
-        assert_eq!(reach(&["--anywhere", "yolo"], None), FileAccess::WorkingDirectory);
+        assert_eq!(access(&[], None), FileAccess::WorkingDirectory);
+        assert_eq!(access(&["--anywhere", "yolo"], Some("yolo")), FileAccess::Anywhere);
+        assert_eq!(access(&["--anywhere", "yolo"], Some("default")), FileAccess::WorkingDirectory);
+        assert_eq!(access(&["--anywhere", "yolo"], None), FileAccess::WorkingDirectory);
         assert_eq!(
-            (reach(&["--anywhere", ""], None), reach(&["--anywhere", ""], Some("plan"))),
+            (access(&["--anywhere", ""], None), access(&["--anywhere", ""], Some("plan"))),
             (FileAccess::Anywhere, FileAccess::WorkingDirectory)
         );
     }
 
     #[test]
     fn invalid_command_line_is_rejected() {
-        for words in [&["--"][..], &[], &["x"], &["--mode"], &["--patience", "0", "--", "x"]] {
-            assert!(matches!(parse(words), ParsedArgs::Invalid(_)), "{words:?}");
+        for arguments in [&["--"][..], &[], &["x"], &["--mode"], &["--patience", "0", "--", "x"]] {
+            assert!(matches!(parse(arguments), ParsedArgs::Invalid(_)), "{arguments:?}");
         }
         assert!(matches!(parse(&["--help"]), ParsedArgs::Print(text) if text.contains("--session")));
     }

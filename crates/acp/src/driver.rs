@@ -1,4 +1,6 @@
-//! The driver's life: the one loop that owns everything, from the program's start to its end or ours.
+//! The driver's event loop. It owns all state, from the start of the program until the program or
+//! the driver ends. The submodules handle the opening of the session, turns, permission questions
+//! and the program's exit.
 
 mod program_exit;
 mod questions;
@@ -28,33 +30,37 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::timeout;
 use turns::TurnState;
 
-/// Why the driver ends, but for join's leave.
+/// Why the driver failed.
 #[derive(Debug)]
 pub(crate) enum DriverError {
-    /// join knows why.
+    /// The shim has received the reason, as [`FromDriver::Failed`].
     Reported,
-    /// There is nobody to tell.
+    /// There is no connection to a shim; the reason.
     NoShim(String),
 }
 
-/// Until join leaves, or the program can't go on.
+/// Runs the program until the shim closes its connection.
+///
+/// # Errors
+///
+/// [`DriverError`], if standard input is no socket or the program cannot start or continue.
 pub(crate) async fn run(args: &DriverArgs) -> Result<(), DriverError> {
     let (events, mut queue) = unbounded_channel();
-    let mut wire = ShimSocket::from_stdin(events.clone()).map_err(DriverError::NoShim)?;
-    let lived = match agent_process::start_agent_process(args, events.clone()) {
-        Ok(ends) => {
-            let life = async |agent| run_session(agent, args, &events, &mut queue, &mut wire).await;
-            let lived = with_connection(ends, &events, life).await;
-            lived.unwrap_or_else(|error| {
+    let mut shim = ShimSocket::from_stdin(events.clone()).map_err(DriverError::NoShim)?;
+    let result = match agent_process::start_agent_process(args, events.clone()) {
+        Ok(pipes) => {
+            let session = async |agent| run_session(agent, args, &events, &mut queue, &mut shim).await;
+            let result = with_connection(pipes, &events, session).await;
+            result.unwrap_or_else(|error| {
                 Err(format!("cannot speak to {}: {}", args.program_name(), error_text(&error)))
             })
         }
-        Err(why) => Err(why),
+        Err(message) => Err(message),
     };
-    match lived {
+    match result {
         Ok(()) => Ok(()),
         Err(message) => {
-            wire.send(&FromDriver::Failed { message }).await;
+            shim.send(&FromDriver::Failed { message }).await;
             Err(DriverError::Reported)
         }
     }
@@ -65,25 +71,25 @@ async fn run_session(
     args: &DriverArgs,
     events: &EventSender,
     queue: &mut EventReceiver,
-    wire: &mut ShimSocket,
+    shim: &mut ShimSocket,
 ) -> Result<(), String> {
-    let mut show = PanePrinter::new(std::io::stdout(), Styling::from_env());
-    let (mut early, mut spent) = (Vec::new(), UsageTracker::new(args.counts_on));
-    let Some(session) = wait_for_session(&agent, args, queue, (&mut early, &mut spent), &mut show).await?
+    let mut printer = PanePrinter::new(std::io::stdout(), Styling::from_env());
+    let (mut early, mut usage) = (Vec::new(), UsageTracker::new(args.counts_on));
+    let Some(session) = wait_for_session(&agent, args, queue, (&mut early, &mut usage), &mut printer).await?
     else {
         return Ok(());
     };
-    session.load_failure.iter().for_each(|note| show.print_line(note));
+    session.load_failure.iter().for_each(|note| printer.print_line(note));
     let modes = session.modes.mode_ids().to_vec();
-    wire.send(&FromDriver::Ready { session_id: session.id.to_string(), modes }).await;
+    shim.send(&FromDriver::Ready { session_id: session.id.to_string(), modes }).await;
     let driver = AcpDriver {
         agent,
         args,
         events,
-        shim: wire,
-        printer: show,
+        shim,
+        printer,
         is_new_session: session.is_new,
-        usage: spent,
+        usage,
         session: Arc::new(session),
         turn: TurnState::Idle,
         open_questions: BTreeMap::new(),
@@ -99,7 +105,7 @@ async fn run_session(
     driver.run_loop(early, queue).await
 }
 
-/// See the head of this file.
+/// State of the driver while the session is open.
 struct AcpDriver<'a> {
     agent: ConnectionTo<Agent>,
     args: &'a DriverArgs,
@@ -112,30 +118,33 @@ struct AcpDriver<'a> {
     last_question: u64,
     reply: ReplyText,
     usage: UsageTracker,
-    /// What stands ahead of the next turn's text: reasons of refusals, for which the protocol has no place.
+    /// Texts to send before the next prompt: the shim's text for a new session, and reasons of
+    /// denials, for which the protocol has no field.
     prompt_prefix: Vec<String>,
-    /// Nothing was said in this session.
+    /// Whether the session is new and had no prompt yet.
     is_new_session: bool,
-    /// The mode that it was last given, as the program calls it; none: its own choice.
+    /// The session mode that was set last, by the program's id. `None` is the program's default.
     mode: Option<String>,
-    /// Why it is not in its reading mode, where it was to go into that: no turn runs in another.
+    /// Why the last change to the plan mode failed. While this is set, no turn starts, because it
+    /// would run in another mode.
     plan_mode_error: Option<String>,
-    /// Another mode was asked for, and there is no answer yet.
+    /// Whether a mode change has no result yet.
     is_mode_change_pending: bool,
-    /// What waits for that answer: a turn must not begin in the mode before.
+    /// Prompts and mode changes that arrived during a mode change. A turn must not start in the old
+    /// mode.
     deferred: VecDeque<ToDriver>,
     exit: ProgramExit,
 }
 
 impl AcpDriver<'_> {
     async fn run_loop(mut self, early: Vec<ToDriver>, queue: &mut EventReceiver) -> Result<(), String> {
-        for word in early {
-            self.handle_shim_message(word).await;
+        for message in early {
+            self.handle_shim_message(message).await;
         }
         loop {
             match self.exit.next_event(queue).await {
-                Some(AcpEvent::ShimClosed(why)) => {
-                    self.printer.print_line(&why);
+                Some(AcpEvent::ShimClosed(error)) => {
+                    self.printer.print_line(&error);
                     return Ok(());
                 }
                 Some(event) => self.handle_event(event).await,
@@ -149,10 +158,10 @@ impl AcpDriver<'_> {
 
     async fn handle_event(&mut self, event: AcpEvent) {
         match event {
-            AcpEvent::ShimMessage(word) => self.handle_shim_message(word).await,
+            AcpEvent::ShimMessage(message) => self.handle_shim_message(message).await,
             AcpEvent::Update(update) => self.handle_update(&update),
             AcpEvent::PermissionRequested(request, responder) => {
-                self.handle_permission_request(&request, responder).await
+                self.handle_permission_request(&request, responder).await;
             }
             AcpEvent::ReadFile(request, responder) => {
                 let read = file_access::read_file(&request, self.file_access()).map_err(invalid_params);
@@ -169,7 +178,7 @@ impl AcpDriver<'_> {
             AcpEvent::ModeSet(id, result) => self.handle_mode_result(id, result).await,
             AcpEvent::StrayLine(line) => self.printer.print_line(&line),
             AcpEvent::OutputClosed => self.exit.set_output_closed(),
-            AcpEvent::ProgramExited(how) => self.exit.set_exited(how),
+            AcpEvent::ProgramExited(status) => self.exit.set_exited(status),
             AcpEvent::ShimClosed(_) => {}
         }
     }
@@ -182,7 +191,7 @@ impl AcpDriver<'_> {
             && !self.is_mode_change_pending
             && self.mode.as_deref() != Some(&*now.current_mode_id.0)
         {
-            // It went elsewhere by itself.
+            // The program left the plan mode without an approval.
             self.mode.clone().into_iter().for_each(|mode| self.change_mode(mode));
         }
     }
@@ -202,43 +211,44 @@ impl AcpDriver<'_> {
         }
     }
 
-    async fn handle_shim_message(&mut self, word: ToDriver) {
-        match word {
+    async fn handle_shim_message(&mut self, message: ToDriver) {
+        match message {
             ToDriver::Prompt { .. } | ToDriver::SetMode { .. } if self.is_mode_change_pending => {
-                self.deferred.push_back(word)
+                self.deferred.push_back(message);
             }
-            ToDriver::Prompt { text, prefix: ahead } => match &self.plan_mode_error {
-                None => self.start_turn(text, ahead),
-                Some(why) => {
-                    let how =
-                        TurnEndReason::Failed(format!("it is not in the mode in which it only reads: {why}"));
+            ToDriver::Prompt { text, prefix } => match &self.plan_mode_error {
+                None => self.start_turn(text, prefix),
+                Some(error) => {
+                    let end_reason = TurnEndReason::Failed(format!(
+                        "it is not in the mode in which it only reads: {error}"
+                    ));
                     self.shim
-                        .send(&FromDriver::TurnEnded { end_reason: how, reply: String::new(), usage: None })
+                        .send(&FromDriver::TurnEnded { end_reason, reply: String::new(), usage: None })
                         .await;
                 }
             },
             ToDriver::Cancel => self.cancel_turn().await,
             ToDriver::SetMode { id } => self.change_mode(id),
-            ToDriver::AnswerPermission { question_id: ask, answer } => self.answer_question(ask, &answer),
+            ToDriver::AnswerPermission { question_id, answer } => self.answer_question(question_id, &answer),
         }
     }
 
     fn change_mode(&mut self, id: String) {
         let (agent, session, events) = (self.agent.clone(), self.session.clone(), self.events.clone());
-        let patience = self.args.session_timeout;
+        let limit = self.args.session_timeout;
         self.is_mode_change_pending = true;
         tokio::spawn(async move {
-            let set = timeout(patience, set_mode(&agent, &session, &id)).await;
-            let late = |_| Err(format!("it did not answer within {} s", patience.as_secs()));
-            events.send(AcpEvent::ModeSet(id, set.unwrap_or_else(late))).ok();
+            let set = timeout(limit, set_mode(&agent, &session, &id)).await;
+            let timed_out = |_| Err(format!("it did not answer within {} s", limit.as_secs()));
+            events.send(AcpEvent::ModeSet(id, set.unwrap_or_else(timed_out))).ok();
         });
     }
 
     async fn handle_mode_result(&mut self, id: String, result: Result<(), String>) {
-        let reads = Some(&id) == self.args.plan_mode.as_ref();
+        let is_plan_mode = Some(&id) == self.args.plan_mode.as_ref();
         match &result {
             Ok(()) => self.plan_mode_error = None,
-            Err(why) if reads => self.plan_mode_error = Some(why.clone()),
+            Err(error) if is_plan_mode => self.plan_mode_error = Some(error.clone()),
             Err(_) => {}
         }
         match &result {
@@ -246,16 +256,16 @@ impl AcpDriver<'_> {
                 self.printer.print_mode(&id);
                 self.mode = Some(id.clone());
             }
-            Err(why) => self.printer.print_line(&format!("The mode {id} can't be had: {why}")),
+            Err(error) => self.printer.print_line(&format!("cannot change to mode {id}: {error}")),
         }
         self.shim.send(&FromDriver::ModeSet { id, error: result.err() }).await;
         self.is_mode_change_pending = false;
-        for word in std::mem::take(&mut self.deferred) {
-            self.handle_shim_message(word).await;
+        for message in std::mem::take(&mut self.deferred) {
+            self.handle_shim_message(message).await;
         }
     }
 }
 
-fn invalid_params(why: String) -> Error {
-    Error::invalid_params().data(why)
+fn invalid_params(error: String) -> Error {
+    Error::invalid_params().data(error)
 }

@@ -1,4 +1,5 @@
-//! What can happen to the driver: one closed list, and one queue, in the order of what happened.
+//! Everything that can happen to the driver, as one enum. All events go through one queue, in the
+//! order in which they happened.
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::Responder;
@@ -9,30 +10,30 @@ use agent_client_protocol::v1::schema::{
 use protocol::driver_protocol::ToDriver;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
-/// See the head of this file.
+/// An input of the driver's event loop.
 #[derive(Debug)]
 pub(crate) enum AcpEvent {
-    /// join said something.
+    /// A message from the shim.
     ShimMessage(ToDriver),
-    /// join is gone, or says what nobody understands.
+    /// The shim's connection has ended, or a message was invalid; the reason, for people.
     ShimClosed(String),
-    /// The agent goes on with its turn.
+    /// The program reports progress or a change of its session.
     Update(Box<SessionUpdate>),
-    /// It wants leave.
+    /// The program asks for a permission.
     PermissionRequested(Box<RequestPermissionRequest>, Responder<RequestPermissionResponse>),
-    /// It wants to know a file.
+    /// The program reads a file.
     ReadFile(ReadTextFileRequest, Responder<ReadTextFileResponse>),
-    /// It wants to change one.
+    /// The program writes a file.
     WriteFile(WriteTextFileRequest, Responder<WriteTextFileResponse>),
-    /// Its turn has ended, or never began.
+    /// The program has answered the prompt, or the prompt could not be sent.
     TurnEnded(Result<PromptResponse, Error>),
-    /// It was asked to change its mode.
+    /// A mode change has ended: the mode's id, and the reason if it failed.
     ModeSet(String, Result<(), String>),
-    /// A line of its output that is none of the protocol's.
+    /// A line of the program's output that is no message of the protocol.
     StrayLine(String),
-    /// It will say nothing any more.
+    /// The program's output has ended.
     OutputClosed,
-    /// Its process has ended; how, for people.
+    /// The program's process has ended; how, for people.
     ProgramExited(String),
 }
 

@@ -1,21 +1,22 @@
-//! Text files that the program reads and writes through us: below the working directory, unless its mode lets it
-//! go anywhere. A guard rail: the program could open files by itself.
+//! Reads and writes text files for the program. The files must be below the working directory,
+//! unless the session's mode allows all paths. This prevents mistakes, not attacks: the program can
+//! open files by itself.
 
 use crate::args::FileAccess;
 use agent_client_protocol::v1::schema::{ReadTextFileRequest, WriteTextFileRequest};
 use rustix::fs::OFlags;
 use std::fs::{File, Metadata, OpenOptions, Permissions};
-use std::io::{Error, ErrorKind, Read, Result as Io, Write};
+use std::io::{Error, ErrorKind, Read, Result as IoResult, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The most that is read or written, bytes.
+/// The largest file that is read or written, in bytes.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// The text, or the lines that were asked for, counted from 1. What is too large is not read in part: the program would
-/// take that for the whole, and write it back.
-pub(crate) fn read_file(request: &ReadTextFileRequest, reach: FileAccess) -> Result<String, String> {
-    let path = resolve_path(&request.path, reach)?;
+/// Reads a text file, or only the lines that the request names, counted from 1. A file that is too
+/// large is an error: the program would take a part of it for the whole, and write that back.
+pub(crate) fn read_file(request: &ReadTextFileRequest, access: FileAccess) -> Result<String, String> {
+    let path = resolve_path(&request.path, access)?;
     let failed = |error: Error| format!("cannot read {}: {error}", path.display());
     let mut text = String::new();
     open_regular(&path)
@@ -34,14 +35,14 @@ pub(crate) fn read_file(request: &ReadTextFileRequest, reach: FileAccess) -> Res
     Ok(text.split_inclusive('\n').skip(from).take(lines).collect())
 }
 
-/// The whole file, made if there is none.
-pub(crate) fn write_file(request: &WriteTextFileRequest, reach: FileAccess) -> Result<(), String> {
-    let path = resolve_path(&request.path, reach)?;
+/// Writes a whole file. Creates it if it does not exist.
+pub(crate) fn write_file(request: &WriteTextFileRequest, access: FileAccess) -> Result<(), String> {
+    let path = resolve_path(&request.path, access)?;
     if request.content.len() as u64 > MAX_FILE_BYTES {
         return Err(format!("cannot write {}: it would have more than 16 MiB", path.display()));
     }
     let written = match open_regular(&path).and_then(|file| file.metadata()) {
-        Ok(held) => replace(&path, &held, request.content.as_bytes()),
+        Ok(metadata) => replace(&path, &metadata, request.content.as_bytes()),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             replace_by_rename(&path, None, request.content.as_bytes())
         }
@@ -50,59 +51,62 @@ pub(crate) fn write_file(request: &WriteTextFileRequest, reach: FileAccess) -> R
     written.map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
-/// Opened without waiting for anybody, as a pipe would, and for the only thread there is.
-fn open_regular(path: &Path) -> Io<File> {
-    let wait_for_none = OFlags::NONBLOCK.bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(wait_for_none).open(path)?;
+/// Opens a regular file without blocking. Opening a FIFO would block the driver's only thread.
+fn open_regular(path: &Path) -> IoResult<File> {
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
     match file.metadata()?.is_file() {
         true => Ok(file),
         false => Err(Error::new(ErrorKind::InvalidInput, "it is no regular file")),
     }
 }
 
-fn replace(path: &Path, held: &Metadata, bytes: &[u8]) -> Io<()> {
-    if held.nlink() > 1 {
-        // Its other names are to hold it too.
+fn replace(path: &Path, metadata: &Metadata, bytes: &[u8]) -> IoResult<()> {
+    if metadata.nlink() > 1 {
+        // A rename would leave the other hard links with the old content.
         return OpenOptions::new().write(true).truncate(true).open(path)?.write_all(bytes);
     }
-    replace_by_rename(path, Some(held.permissions()), bytes)
+    replace_by_rename(path, Some(metadata.permissions()), bytes)
 }
 
-/// Whole or not at all, whatever ends us meanwhile.
-fn replace_by_rename(path: &Path, held: Option<Permissions>, bytes: &[u8]) -> Io<()> {
+/// Writes the file's new content beside it and renames it, so that a crash leaves the old content
+/// or the new one. `permissions` is `None` for a new file.
+fn replace_by_rename(path: &Path, permissions: Option<Permissions>, bytes: &[u8]) -> IoResult<()> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     let mut builder = tempfile::Builder::new();
-    // Less what the umask takes away, as with any new file.
-    let mut beside = builder.permissions(Permissions::from_mode(0o666)).tempfile_in(directory)?;
-    beside.write_all(bytes)?;
-    if let Some(held) = held {
-        beside.as_file().set_permissions(held)?;
+    // The umask applies to these, as for any new file.
+    let mut temp_file = builder.permissions(Permissions::from_mode(0o666)).tempfile_in(directory)?;
+    temp_file.write_all(bytes)?;
+    if let Some(permissions) = permissions {
+        temp_file.as_file().set_permissions(permissions)?;
     }
-    beside.persist(path).map(drop).map_err(|error| error.error)
+    temp_file.persist(path).map(drop).map_err(|error| error.error)
 }
 
-/// The file behind all links. One that is not there yet is where its directory is.
-fn resolve_path(path: &Path, reach: FileAccess) -> Result<PathBuf, String> {
+/// The path of the file without symbolic links. For a file that does not exist, the path in its
+/// directory. An error if `access` does not include it.
+fn resolve_path(path: &Path, access: FileAccess) -> Result<PathBuf, String> {
     let failed = |error: std::io::Error| format!("cannot reach {}: {error}", path.display());
-    let whole = match path.canonicalize() {
-        Ok(whole) => whole,
+    let resolved = match path.canonicalize() {
+        Ok(resolved) => resolved,
         Err(_) => {
             let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
                 return Err(format!("cannot reach {}: it is no file", path.display()));
             };
-            // A link that leads nowhere yet could lead anywhere.
+            // A link without a target could lead outside the working directory.
             if path.is_symlink() {
                 return Err(format!("cannot reach {}: it is a link to nothing", path.display()));
             }
             parent.canonicalize().map_err(failed)?.join(name)
         }
     };
-    let own = std::env::current_dir().and_then(|own| own.canonicalize()).map_err(failed)?;
-    match reach {
-        FileAccess::WorkingDirectory if !whole.starts_with(&own) => {
-            Err(format!("cannot reach {}: it lies outside of {}", path.display(), own.display()))
+    let working_dir =
+        std::env::current_dir().and_then(|working_dir| working_dir.canonicalize()).map_err(failed)?;
+    match access {
+        FileAccess::WorkingDirectory if !resolved.starts_with(&working_dir) => {
+            Err(format!("cannot reach {}: it lies outside of {}", path.display(), working_dir.display()))
         }
-        _ => Ok(whole),
+        _ => Ok(resolved),
     }
 }
 
@@ -142,7 +146,7 @@ mod tests {
         create_file(&path, "old");
         std::fs::set_permissions(&path, Permissions::from_mode(0o751)).unwrap();
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        // Whoever reads it meanwhile reads the old one to its end.
+        // A program that has the file open still reads the old content.
         let before = File::open(&path).unwrap();
         write_path(&link, "new").unwrap();
         assert!(link.is_symlink());
@@ -151,11 +155,11 @@ mod tests {
             ("new", "old")
         );
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o751);
-        let twin = dir.path().join("twin");
-        std::fs::hard_link(&path, &twin).unwrap();
+        let second_link = dir.path().join("second");
+        std::fs::hard_link(&path, &second_link).unwrap();
         write_path(&path, "both").unwrap();
-        assert_eq!(read_path(&twin).unwrap(), "both");
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3, "nothing is left beside");
+        assert_eq!(read_path(&second_link).unwrap(), "both");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3, "no temporary file is left");
     }
 
     #[test]
@@ -163,9 +167,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let pipe = dir.path().join("pipe");
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-        let (tell, told) = std::sync::mpsc::channel();
-        std::thread::spawn(move || tell.send((read_path(&pipe), write_path(&pipe, "x"))));
-        let (read, written) = told.recv_timeout(Duration::from_secs(10)).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || sender.send((read_path(&pipe), write_path(&pipe, "x"))));
+        let (read, written) = receiver.recv_timeout(Duration::from_secs(10)).unwrap();
         assert!(read.unwrap_err().contains("no regular file"));
         assert!(written.unwrap_err().contains("no regular file"));
         assert!(read_path(dir.path()).is_err() && write_path(dir.path(), "x").is_err());

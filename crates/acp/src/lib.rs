@@ -1,8 +1,9 @@
 //! `teamd-acp`: the driver of an agent program that speaks the Agent Client Protocol.
 //!
-//! join starts it in the agent's pane for the agent's whole life. It starts the program, is its one client, shows
-//! what it says, and takes a turn at a time from join over its standard input, a stream socket
-//! ([`protocol::driver`]). One loop owns all that is known (`drive.rs`); everything else sends it events.
+//! The shim starts the driver in the agent's pane; it runs as long as the agent. The driver starts
+//! the program, is its only client, and prints what it does. Turns come from the shim over standard
+//! input, a stream socket ([`protocol::driver_protocol`]). The event loop in `driver` owns all
+//! state; everything else sends it events.
 
 mod agent_connection;
 mod agent_process;
@@ -21,7 +22,7 @@ use args::{DriverArgs, ParsedArgs};
 use std::io::Write;
 use std::process::ExitCode;
 
-/// What `teamd-acp` does.
+/// The program `teamd-acp`. Returns its exit code.
 pub fn main() -> ExitCode {
     match DriverArgs::parse(std::env::args_os().skip(1)) {
         ParsedArgs::Run(args) => run_driver(&args),
@@ -29,7 +30,7 @@ pub fn main() -> ExitCode {
             writeln!(std::io::stdout(), "{text}").ok();
             ExitCode::SUCCESS
         }
-        ParsedArgs::Invalid(why) => exit_with_error(&why, 64),
+        ParsedArgs::Invalid(message) => exit_with_error(&message, 64),
     }
 }
 
@@ -38,15 +39,15 @@ fn run_driver(args: &DriverArgs) -> ExitCode {
     match runtime.map_err(|error| format!("cannot start: {error}")) {
         Ok(runtime) => match runtime.block_on(driver::run(args)) {
             Ok(()) => ExitCode::SUCCESS,
-            // join was told, and says it.
+            // The shim has the reason and reports it.
             Err(driver::DriverError::Reported) => ExitCode::from(70),
-            Err(driver::DriverError::NoShim(why)) => exit_with_error(&why, 64),
+            Err(driver::DriverError::NoShim(message)) => exit_with_error(&message, 64),
         },
-        Err(why) => exit_with_error(&why, 71),
+        Err(message) => exit_with_error(&message, 71),
     }
 }
 
-fn exit_with_error(why: &str, code: u8) -> ExitCode {
-    writeln!(std::io::stderr(), "teamd-acp: {why}").ok();
+fn exit_with_error(message: &str, code: u8) -> ExitCode {
+    writeln!(std::io::stderr(), "teamd-acp: {message}").ok();
     ExitCode::from(code)
 }

@@ -1,5 +1,6 @@
-//! What the agent does, for whoever looks at its pane: its words as they come, its thoughts dimmed, a line for each
-//! step of a tool and of its plan. No text of its own steers the terminal.
+//! Prints what the agent does into its pane: its text as it arrives, its thoughts dimmed, and a
+//! line for each step of a tool or of its plan. Control characters in these texts are escaped, so
+//! that they do not control the terminal.
 
 use agent_client_protocol::v1::schema::{
     ContentBlock, ContentChunk, PlanEntryStatus, SessionUpdate, ToolCallContent, ToolCallStatus,
@@ -8,10 +9,10 @@ use protocol::terminal::visible;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// Lines of a tool's output that are shown.
+/// How many lines of a tool's output are printed.
 const MAX_TOOL_LINES: usize = 5;
 
-/// Where the cursor stands.
+/// Where the cursor is: at the start of a line, or behind a text of that kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CursorState {
     LineStart,
@@ -19,27 +20,27 @@ enum CursorState {
     InThoughts,
 }
 
-/// Whether colours mean something there.
+/// Whether the output has terminal styles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Styling {
     Styled,
     Plain,
 }
 
-/// The pane.
+/// Prints into the pane.
 #[derive(Debug)]
 pub(crate) struct PanePrinter<W> {
     out: W,
     styling: Styling,
     cursor: CursorState,
-    /// The titles of the tool calls of this turn.
+    /// Titles of this turn's tool calls, by call id.
     calls: BTreeMap<String, String>,
-    /// The last that was shown.
+    /// The session mode that was printed last, by the program's id.
     mode: Option<String>,
 }
 
 impl Styling {
-    /// As people say it in the environment.
+    /// `Plain` if `NO_COLOR` is set or `TERM` is `dumb`.
     pub(crate) fn from_env() -> Styling {
         let set = |name| std::env::var(name).is_ok_and(|value| !value.is_empty());
         let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
@@ -48,24 +49,18 @@ impl Styling {
 }
 
 impl<W: Write> PanePrinter<W> {
-    pub(crate) fn new(out: W, paint: Styling) -> PanePrinter<W> {
-        PanePrinter {
-            out,
-            styling: paint,
-            cursor: CursorState::LineStart,
-            calls: BTreeMap::new(),
-            mode: None,
-        }
+    pub(crate) fn new(out: W, styling: Styling) -> PanePrinter<W> {
+        PanePrinter { out, styling, cursor: CursorState::LineStart, calls: BTreeMap::new(), mode: None }
     }
 
-    /// What the agent said of its turn.
+    /// Prints an update of the session.
     pub(crate) fn print_update(&mut self, update: &SessionUpdate) {
         match update {
             SessionUpdate::AgentMessageChunk(chunk) => {
-                self.print_text(CursorState::InText, &chunk_text(chunk))
+                self.print_text(CursorState::InText, &chunk_text(chunk));
             }
             SessionUpdate::AgentThoughtChunk(chunk) => {
-                self.print_text(CursorState::InThoughts, &chunk_text(chunk))
+                self.print_text(CursorState::InThoughts, &chunk_text(chunk));
             }
             SessionUpdate::ToolCall(call) => {
                 self.calls.insert(call.tool_call_id.to_string(), call.title.clone());
@@ -85,17 +80,18 @@ impl<W: Write> PanePrinter<W> {
                 let entries = plan.entries.iter();
                 let entry = |mark: &str, text: &str| format!("  {mark} {text}");
                 let lines: Vec<String> =
-                    entries.map(|of| entry(plan_mark(&of.status), &of.content)).collect();
+                    entries.map(|step| entry(plan_mark(&step.status), &step.content)).collect();
                 self.print_line(&format!("plan\n{}", lines.join("\n")));
             }
             SessionUpdate::CurrentModeUpdate(mode) => self.print_mode(&mode.current_mode_id.to_string()),
             SessionUpdate::Notice(notice) => self.print_line(&notice.title),
-            // For editors: commands, options, titles, costs.
+            // The other updates are for editors: commands, options, titles, costs.
             _ => {}
         }
     }
 
-    /// It goes on in another mode; told once, though both sides tell of it.
+    /// Prints the session mode, unless it was printed last. The program and the driver both report
+    /// a change.
     pub(crate) fn print_mode(&mut self, id: &str) {
         if self.mode.as_deref() != Some(id) {
             self.mode = Some(id.to_owned());
@@ -103,19 +99,21 @@ impl<W: Write> PanePrinter<W> {
         }
     }
 
-    /// The agent wants leave for a call, of which it may have said nothing before.
+    /// Prints that the program asks for permission for a tool call. The call may be unknown until
+    /// then.
     pub(crate) fn print_question(&mut self, call: &str, title: &str, tool: &str) {
         self.calls.insert(call.to_owned(), title.to_owned());
         self.print_line(&format!("? {}: waits for permission ({tool})", title.replace('\n', " ")));
     }
 
-    /// A line, at the beginning of one.
+    /// Prints a text that begins on a new line.
     pub(crate) fn print_line(&mut self, text: &str) {
         self.start_line();
         self.write_text(&format!("{}\n", sanitize(text)));
     }
 
-    /// The turn is over: whatever comes now begins anew.
+    /// Ends the turn: the next output begins on a new line, and the titles of tool calls are
+    /// forgotten.
     pub(crate) fn end_turn(&mut self) {
         self.start_line();
         self.calls.clear();
@@ -154,7 +152,7 @@ impl<W: Write> PanePrinter<W> {
         }
     }
 
-    /// A pane that is gone is the end of us by other ways.
+    /// Writes and flushes. Errors are ignored: the driver does not depend on its pane.
     fn write_text(&mut self, text: &str) {
         self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()).ok();
     }
@@ -178,7 +176,7 @@ fn content_text(content: &ContentBlock) -> String {
     }
 }
 
-/// The first lines of what a tool gave, indented.
+/// The first lines of a tool's output, indented.
 fn tool_output(content: &[ToolCallContent]) -> String {
     let pieces = content.iter().map(|content| match content {
         ToolCallContent::Content(content) => content_text(&content.content),
@@ -207,11 +205,13 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn shown(paint: Styling, updates: &[Value]) -> String {
-        let mut show = PanePrinter::new(Vec::new(), paint);
-        updates.iter().for_each(|update| show.print_update(&serde_json::from_value(update.clone()).unwrap()));
-        show.end_turn();
-        String::from_utf8(show.out).unwrap()
+    fn printed(styling: Styling, updates: &[Value]) -> String {
+        let mut printer = PanePrinter::new(Vec::new(), styling);
+        updates
+            .iter()
+            .for_each(|update| printer.print_update(&serde_json::from_value(update.clone()).unwrap()));
+        printer.end_turn();
+        String::from_utf8(printer.out).unwrap()
     }
 
     fn chunk(kind: &str, text: &str) -> Value {
@@ -226,8 +226,8 @@ mod tests {
             chunk("agent_message_chunk", "a\r\nb"),
             chunk("agent_message_chunk", "c"),
         ];
-        assert_eq!(shown(Styling::Plain, &updates), "let me see\na\nbc\n");
-        assert_eq!(shown(Styling::Styled, &updates), "\x1b[2mlet me \x1b[0m\x1b[2msee\x1b[0m\na\nbc\n");
+        assert_eq!(printed(Styling::Plain, &updates), "let me see\na\nbc\n");
+        assert_eq!(printed(Styling::Styled, &updates), "\x1b[2mlet me \x1b[0m\x1b[2msee\x1b[0m\na\nbc\n");
     }
 
     #[test]
@@ -245,21 +245,20 @@ mod tests {
         ];
         let expected =
             "now\n○ ls\n✓ ls\n  1\n  2\n  3\n  4\n  5\n  … and 2 lines more\n✗ x y\nplan\n  ✓ one\n  ○ two\n";
-        assert_eq!(shown(Styling::Plain, &updates), expected);
+        assert_eq!(printed(Styling::Plain, &updates), expected);
     }
 
     #[test]
     fn mode_change_is_printed_once() {
         let mode = |id: &str| json!({"sessionUpdate": "current_mode_update", "currentModeId": id});
-        assert_eq!(shown(Styling::Plain, &[mode("a"), mode("a"), mode("b")]), "mode: a\nmode: b\n");
+        assert_eq!(printed(Styling::Plain, &[mode("a"), mode("a"), mode("b")]), "mode: a\nmode: b\n");
     }
 
     #[test]
     fn control_characters_are_escaped() {
-        let evil = "a\x1b]52;c;x\x07\u{9b}2J\rb";
-        let call =
-            json!({"sessionUpdate": "tool_call", "toolCallId": "1", "title": evil, "status": "in_progress"});
-        let text = shown(Styling::Plain, &[chunk("agent_message_chunk", evil), call]);
+        let hostile = "a\x1b]52;c;x\x07\u{9b}2J\rb";
+        let call = json!({"sessionUpdate": "tool_call", "toolCallId": "1", "title": hostile, "status": "in_progress"});
+        let text = printed(Styling::Plain, &[chunk("agent_message_chunk", hostile), call]);
         assert!(!text.contains(['\x1b', '\x07', '\u{9b}', '\r']), "{text:?}");
     }
 }

@@ -1,4 +1,5 @@
-//! A question for permission, as the team's members ask it, and which of the agent's options an answer is: pure.
+//! Turns permission requests of the program into questions for the team, and answers into the
+//! program's options. Pure functions.
 
 use agent_client_protocol::v1::schema::{
     Diff, PermissionOption, PermissionOptionId, PermissionOptionKind, RequestPermissionRequest,
@@ -8,11 +9,11 @@ use protocol::driver_protocol::{PermissionAnswer, PermissionQuestion};
 use protocol::policy::CAPTION_KEY;
 use serde_json::{Map, Value};
 
-/// What the agent wants to do.
-pub(crate) fn permission_question(ask: u64, request: &RequestPermissionRequest) -> PermissionQuestion {
+/// The question for a permission request. `id` is the driver's number for it.
+pub(crate) fn permission_question(id: u64, request: &RequestPermissionRequest) -> PermissionQuestion {
     let fields = &request.tool_call.fields;
     PermissionQuestion {
-        id: ask,
+        id,
         tool_name: tool_name(fields),
         call_id: request.tool_call.tool_call_id.to_string(),
         title: fields.title.clone().unwrap_or_default(),
@@ -24,7 +25,8 @@ pub(crate) fn permission_question(ask: u64, request: &RequestPermissionRequest) 
     }
 }
 
-/// The tool's own name, else that of Claude Code's tool which does the like: so that one rule fits all members.
+/// The tool's own name, or the name of Claude Code's tool of the same kind. So one rule of the
+/// policy fits all members.
 fn tool_name(fields: &ToolCallUpdateFields) -> String {
     if let Some(name) = fields.name.as_ref().filter(|name| !name.is_empty()) {
         return name.clone();
@@ -43,8 +45,10 @@ fn tool_name(fields: &ToolCallUpdateFields) -> String {
     name.to_owned()
 }
 
-/// What the tool is given; where the agent does not say so, what can be seen of it. Every path that the call names
-/// stands in it: rules look at all of them. The title is for people: no command, for a rule that allows.
+/// The tool's input. If the program does not report it, it is built from the content of the call.
+///
+/// Every path that the call names is in the result, because the policy's rules check all of them.
+/// The title of a command is only its caption: it is for people, and no rule may allow by it.
 fn tool_input(fields: &ToolCallUpdateFields) -> Value {
     let given = fields.raw_input.as_ref().and_then(Value::as_object).filter(|input| !input.is_empty());
     let mut input = given.cloned().unwrap_or_else(|| input_from_content(fields));
@@ -90,7 +94,7 @@ fn edit_input(diff: &Diff) -> Map<String, Value> {
     texts.into_iter().map(|(key, text)| (key.to_owned(), Value::String(text))).collect()
 }
 
-/// Whether it is that text, or holds it.
+/// Whether `value` is `path` or contains it.
 fn contains_value(value: &Value, path: &Value) -> bool {
     match value {
         Value::Array(elements) => elements.iter().any(|element| contains_value(element, path)),
@@ -99,7 +103,8 @@ fn contains_value(value: &Value, path: &Value) -> bool {
     }
 }
 
-/// The agent's option for an answer; none: it offers nothing that grants no more than that.
+/// The program's option for an answer. `None` if no option of that kind exists; an option never
+/// grants more than the answer.
 pub(crate) fn option_for_answer(
     options: &[PermissionOption],
     answer: &PermissionAnswer,
@@ -110,8 +115,8 @@ pub(crate) fn option_for_answer(
         PermissionAnswer::AllowAlways => &[AllowAlways, AllowOnce],
         PermissionAnswer::Deny { .. } => &[RejectOnce, RejectAlways],
     };
-    let of = |kind: &PermissionOptionKind| options.iter().find(|option| option.kind == *kind);
-    kinds.iter().find_map(of).map(|option| option.option_id.clone())
+    let find = |kind: &PermissionOptionKind| options.iter().find(|option| option.kind == *kind);
+    kinds.iter().find_map(find).map(|option| option.option_id.clone())
 }
 
 #[cfg(test)]
@@ -131,20 +136,21 @@ mod tests {
     #[test]
     fn questions_use_common_tool_names_and_inputs() {
         let call = json!({"toolCallId": "c1", "kind": "execute", "title": "rm -r x"});
-        let of = permission_question(7, &request(&call, &["allow_once", "allow_always", "reject_once"]));
+        let question =
+            permission_question(7, &request(&call, &["allow_once", "allow_always", "reject_once"]));
         assert_eq!(
-            (of.id, of.tool_name.as_str(), of.call_id.as_str(), of.can_allow_always),
+            (question.id, question.tool_name.as_str(), question.call_id.as_str(), question.can_allow_always),
             (7, "Bash", "c1", true)
         );
-        assert_eq!(of.input, json!({"caption": "rm -r x"}), "what is shown is no command");
+        assert_eq!(question.input, json!({"caption": "rm -r x"}), "the title is not used as a command");
         let diff = json!([{"type": "diff", "path": "/a/b", "oldText": "x", "newText": "y"}]);
         let call = json!({"toolCallId": "c2", "kind": "edit", "title": "b", "content": diff});
-        let of = permission_question(8, &request(&call, &["allow_once"]));
-        assert_eq!((of.tool_name.as_str(), of.can_allow_always), ("Edit", false));
-        assert_eq!(of.input, json!({"file_path": "/a/b", "old_string": "x", "new_string": "y"}));
+        let question = permission_question(8, &request(&call, &["allow_once"]));
+        assert_eq!((question.tool_name.as_str(), question.can_allow_always), ("Edit", false));
+        assert_eq!(question.input, json!({"file_path": "/a/b", "old_string": "x", "new_string": "y"}));
         let call = json!({"toolCallId": "c3", "name": "write_file", "kind": "edit", "rawInput": {"p": 1}});
-        let of = permission_question(9, &request(&call, &[]));
-        assert_eq!((of.tool_name.as_str(), of.input), ("write_file", json!({"p": 1})));
+        let question = permission_question(9, &request(&call, &[]));
+        assert_eq!((question.tool_name.as_str(), question.input), ("write_file", json!({"p": 1})));
     }
 
     #[test]
@@ -168,17 +174,17 @@ mod tests {
 
     #[test]
     fn answer_never_grants_more() {
-        let of = |kinds: &[&str], answer: &PermissionAnswer| {
+        let chosen = |kinds: &[&str], answer: &PermissionAnswer| {
             let request = request(&json!({"toolCallId": "c"}), kinds);
             option_for_answer(&request.options, answer).map(|id| id.to_string())
         };
         let all = ["reject_always", "allow_always", "allow_once", "reject_once"];
-        let not = PermissionAnswer::Deny { reason: String::new() };
-        assert_eq!(of(&all, &PermissionAnswer::AllowOnce).as_deref(), Some("o-allow_once"));
-        assert_eq!(of(&all, &PermissionAnswer::AllowAlways).as_deref(), Some("o-allow_always"));
-        assert_eq!(of(&all, &not).as_deref(), Some("o-reject_once"));
-        assert_eq!(of(&["allow_once"], &PermissionAnswer::AllowAlways).as_deref(), Some("o-allow_once"));
-        assert_eq!(of(&["allow_always"], &PermissionAnswer::AllowOnce), None);
-        assert_eq!(of(&["allow_once"], &not), None);
+        let deny = PermissionAnswer::Deny { reason: String::new() };
+        assert_eq!(chosen(&all, &PermissionAnswer::AllowOnce).as_deref(), Some("o-allow_once"));
+        assert_eq!(chosen(&all, &PermissionAnswer::AllowAlways).as_deref(), Some("o-allow_always"));
+        assert_eq!(chosen(&all, &deny).as_deref(), Some("o-reject_once"));
+        assert_eq!(chosen(&["allow_once"], &PermissionAnswer::AllowAlways).as_deref(), Some("o-allow_once"));
+        assert_eq!(chosen(&["allow_always"], &PermissionAnswer::AllowOnce), None);
+        assert_eq!(chosen(&["allow_once"], &deny), None);
     }
 }

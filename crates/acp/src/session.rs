@@ -1,5 +1,5 @@
-//! From the program's first word to its session: who speaks with whom, an earlier session or a new one, the mode to
-//! begin in.
+//! Opens the program's session: initializes the connection, loads an earlier session or creates
+//! one, and sets the first mode.
 
 use crate::agent_connection::{error_text, send_request};
 use crate::args::DriverArgs;
@@ -15,7 +15,8 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{Agent, Error};
 use std::path::PathBuf;
 
-/// What of our environment the server of the team's tools needs, beside all that is called TEAMD_.
+/// Environment variables that the MCP server of the team gets, besides those that begin with
+/// `TEAMD_`.
 const MCP_VARIABLES: [&str; 6] =
     ["PATH", "HOME", "LANG", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR"];
 
@@ -24,23 +25,29 @@ const MCP_VARIABLES: [&str; 6] =
 pub(crate) struct AcpSession {
     pub(crate) id: SessionId,
     pub(crate) modes: ModeSupport,
+    /// Whether the session was created, not loaded.
     pub(crate) is_new: bool,
-    /// For the pane: why it is not the session that was asked for.
+    /// Why the earlier session was not loaded, for the pane. `None` if it was loaded or none was
+    /// requested.
     pub(crate) load_failure: Option<String>,
 }
 
-/// How the program changes its mode.
+/// How the program's mode is changed.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ModeSupport {
-    /// It can't.
+    /// The program has no modes.
     Unsupported,
-    /// By modes of the session; their ids.
+    /// By `session/set_mode`; the ids of the modes.
     SessionModes(Vec<String>),
-    /// By an option of the session that is called so; its values.
+    /// By `session/set_config_option`: the id of the option and its values.
     ConfigOption(String, Vec<String>),
 }
 
-/// All of it; the text of an error is a sentence without its subject's end.
+/// Initializes the connection, opens the session and sets the first mode.
+///
+/// # Errors
+///
+/// What went wrong, for people. The caller puts the program's name before it.
 pub(crate) async fn open_session(
     agent: &ConnectionTo<Agent>,
     args: &DriverArgs,
@@ -50,7 +57,7 @@ pub(crate) async fn open_session(
     let session = load_or_create(agent, args, &initialized, cwd).await?;
     if let Some(mode) = &args.mode {
         let set = set_mode(agent, &session, mode).await;
-        set.map_err(|why| format!("cannot begin in the mode {mode}: {why}"))?;
+        set.map_err(|error| format!("cannot begin in the mode {mode}: {error}"))?;
     }
     Ok(session)
 }
@@ -60,7 +67,7 @@ async fn initialize(agent: &ConnectionTo<Agent>) -> Result<InitializeResponse, S
     let request = InitializeRequest::new(ProtocolVersion::V1)
         .client_capabilities(ClientCapabilities::new().fs(files))
         .client_info(Implementation::new("teamd", env!("CARGO_PKG_VERSION")));
-    // The library sees to it that the answer is of the same version.
+    // The library checks the protocol version of the answer.
     let response = send_request(agent, request).await;
     response.map_err(|error| format!("cannot initialize: {}", error_text(&error)))
 }
@@ -71,22 +78,24 @@ async fn load_or_create(
     program: &InitializeResponse,
     cwd: PathBuf,
 ) -> Result<AcpSession, String> {
-    let mut note = None;
+    let mut load_failure = None;
     if let Some(id) = &args.session {
-        let before = if program.agent_capabilities.load_session {
+        let loaded = if program.agent_capabilities.load_session {
             load_session(agent, id, cwd.clone()).await.map_err(|error| error_text(&error))
         } else {
-            Err("the program keeps none".to_owned())
+            Err("the program cannot load sessions".to_owned())
         };
-        match before {
+        match loaded {
             Ok(session) => return Ok(session),
-            Err(why) => note = Some(format!("The earlier session is gone ({why}): a new one.")),
+            Err(error) => {
+                load_failure = Some(format!("cannot load the earlier session: {error}; created a new one"));
+            }
         }
     }
     let new = send_request(agent, NewSessionRequest::new(cwd).mcp_servers(team_mcp_server())).await;
     let new = new.map_err(|error| session_error(&error, &program.auth_methods))?;
     let modes = ModeSupport::new(new.modes.as_ref(), new.config_options.as_deref());
-    Ok(AcpSession { id: new.session_id, modes, is_new: true, load_failure: note })
+    Ok(AcpSession { id: new.session_id, modes, is_new: true, load_failure })
 }
 
 async fn load_session(agent: &ConnectionTo<Agent>, id: &str, cwd: PathBuf) -> Result<AcpSession, Error> {
@@ -97,25 +106,26 @@ async fn load_session(agent: &ConnectionTo<Agent>, id: &str, cwd: PathBuf) -> Re
 }
 
 fn session_error(error: &Error, methods: &[AuthMethod]) -> String {
-    let why = error_text(error);
+    let text = error_text(error);
     if error.code != ErrorCode::AuthRequired {
-        return format!("cannot open a session: {why}");
+        return format!("cannot open a session: {text}");
     }
     let methods: Vec<&str> = methods.iter().map(AuthMethod::name).collect();
-    format!("wants you to log in first ({}): {why}", methods.join(", "))
+    format!("wants you to log in first ({}): {text}", methods.join(", "))
 }
 
-/// The team's tools: `teamctl mcp`, where teamctl lies beside us.
+/// The MCP server with the team's tools: `teamctl mcp`, if `teamctl` is in the driver's own
+/// directory. Empty if it is not.
 fn team_mcp_server() -> Vec<McpServer> {
-    let own = std::env::current_exe().ok().map(|own| own.with_file_name("teamctl"));
-    let Some(teamctl) = own.filter(|teamctl| teamctl.is_file()) else { return Vec::new() };
-    let known = |name: &str| name.starts_with("TEAMD_") || MCP_VARIABLES.contains(&name);
-    let env = std::env::vars().filter(|(name, _)| known(name));
+    let teamctl = std::env::current_exe().ok().map(|program| program.with_file_name("teamctl"));
+    let Some(teamctl) = teamctl.filter(|teamctl| teamctl.is_file()) else { return Vec::new() };
+    let is_passed = |name: &str| name.starts_with("TEAMD_") || MCP_VARIABLES.contains(&name);
+    let env = std::env::vars().filter(|(name, _)| is_passed(name));
     let env = env.map(|(name, value)| EnvVariable::new(name, value)).collect();
     vec![McpServer::Stdio(McpServerStdio::new("team", teamctl).args(vec!["mcp".to_owned()]).env(env))]
 }
 
-/// Goes on in the mode; else why not.
+/// Changes the session's mode. An error is the reason, for people.
 pub(crate) async fn set_mode(
     agent: &ConnectionTo<Agent>,
     session: &AcpSession,
@@ -154,7 +164,7 @@ impl ModeSupport {
         }
     }
 
-    /// What it calls them.
+    /// The ids of the modes, as the program names them.
     pub(crate) fn mode_ids(&self) -> &[String] {
         match self {
             ModeSupport::Unsupported => &[],

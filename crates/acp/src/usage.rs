@@ -1,29 +1,31 @@
-//! What a turn of the agent has used up: the answer to its prompt tells the tokens, updates what the session has cost so
-//! far.
+//! Usage of each turn. The answer to a prompt reports tokens; updates report what the session has
+//! cost so far.
 
 use agent_client_protocol::v1::schema::{self, PromptResponse, SessionUpdate};
 use protocol::usage::{Usage, to_microdollars};
 use serde_json::Value;
 
-/// Across the turns of one session.
+/// Computes the usage of the turns of one session.
 #[derive(Debug, Default)]
 pub(crate) struct UsageTracker {
-    /// What the program counts up from its own start on; none of one that counts each turn by itself.
+    /// Tokens since the program's start, if the program reports totals. `None` if it reports each
+    /// turn.
     token_total: Option<u64>,
-    /// What the session had cost when the turn before ended, microdollars; none: it goes on with an earlier one, and never
-    /// told.
+    /// What the session had cost when the turn before ended, in microdollars. `None` if the session
+    /// was loaded and has reported no cost.
     cost_before: Option<u64>,
-    /// What it has cost by now.
+    /// What the session has cost so far, in microdollars. `None` if the program has not reported
+    /// it.
     cost: Option<u64>,
 }
 
 impl UsageTracker {
-    /// Before there is a session; `counts_on`: see [`crate::args::Args`].
+    /// The tracker of a session that is not open yet. `counts_on`: see [`crate::args::DriverArgs`].
     pub(crate) fn new(counts_on: bool) -> UsageTracker {
         UsageTracker { token_total: counts_on.then_some(0), ..UsageTracker::default() }
     }
 
-    /// Takes in what the agent tells of its session. Amounts of other currencies are left out.
+    /// Takes the cost from an update. Amounts in currencies other than USD are ignored.
     pub(crate) fn add_update(&mut self, update: &SessionUpdate) {
         if let SessionUpdate::UsageUpdate(usage) = update
             && let Some(cost) = usage.cost.as_ref().filter(|cost| cost.currency.eq_ignore_ascii_case("USD"))
@@ -32,17 +34,19 @@ impl UsageTracker {
         }
     }
 
-    /// What came before the first is of no turn: an earlier life's session told while it was opened what it had cost. What
-    /// comes behind the answer of a turn, as agents may tell it, is counted with the next.
+    /// Starts a turn. Costs before the first turn belong to no turn: a program that loads a session
+    /// reports what the session had cost. Costs that arrive after a turn's end count for the next
+    /// turn.
     pub(crate) fn start_turn(&mut self, is_new: bool) {
         self.cost_before = self.cost_before.or(self.cost).or(is_new.then_some(0));
     }
 
-    /// A turn has ended, with that answer.
+    /// Ends a turn and returns its usage. `None` if neither tokens nor cost are known. `answer` is
+    /// `None` if the turn failed.
     pub(crate) fn end_turn(&mut self, answer: Option<&PromptResponse>) -> Option<Usage> {
-        let tokens = answer.and_then(token_count).map(|told| match &mut self.token_total {
-            Some(before) => told.saturating_sub(std::mem::replace(before, told.max(*before))),
-            None => told,
+        let tokens = answer.and_then(token_count).map(|count| match &mut self.token_total {
+            Some(before) => count.saturating_sub(std::mem::replace(before, count.max(*before))),
+            None => count,
         });
         let cost = self.cost.zip(self.cost_before).map(|(now, before)| now.saturating_sub(before));
         self.cost_before = self.cost.or(self.cost_before);
@@ -51,9 +55,9 @@ impl UsageTracker {
     }
 }
 
-/// By the protocol's own word, else by that of Gemini CLI (0.61).
+/// The number of tokens in an answer: from the protocol's field, or from that of Gemini CLI (0.61).
 fn token_count(answer: &PromptResponse) -> Option<u64> {
-    let all = |usage: &schema::Usage| {
+    let total = |usage: &schema::Usage| {
         usage.total_tokens.max(usage.input_tokens.saturating_add(usage.output_tokens))
     };
     let quota = || {
@@ -61,7 +65,7 @@ fn token_count(answer: &PromptResponse) -> Option<u64> {
         let counts = ["input_tokens", "output_tokens"].map(|key| count.get(key).and_then(Value::as_u64));
         counts.into_iter().flatten().reduce(u64::saturating_add)
     };
-    answer.usage.as_ref().map(all).or_else(quota)
+    answer.usage.as_ref().map(total).or_else(quota)
 }
 
 #[cfg(test)]
@@ -87,53 +91,53 @@ mod tests {
 
     #[test]
     fn tokens_are_per_turn_and_cost_is_a_difference() {
-        let mut spent = UsageTracker::new(false);
-        spent.start_turn(true);
-        assert_eq!(spent.end_turn(Some(&answer(&json!({})))), None, "nobody told");
-        spent.start_turn(false);
-        spent.add_update(&cost(0.5, "USD"));
-        spent.add_update(&cost(9.0, "EUR"));
-        assert_eq!(spent.end_turn(Some(&usage(30))), Some(Usage { tokens: 30, microdollars: 500_000 }));
-        spent.start_turn(false);
-        spent.add_update(&cost(0.75, "usd"));
+        let mut tracker = UsageTracker::new(false);
+        tracker.start_turn(true);
+        assert_eq!(tracker.end_turn(Some(&answer(&json!({})))), None, "no usage is reported");
+        tracker.start_turn(false);
+        tracker.add_update(&cost(0.5, "USD"));
+        tracker.add_update(&cost(9.0, "EUR"));
+        assert_eq!(tracker.end_turn(Some(&usage(30))), Some(Usage { tokens: 30, microdollars: 500_000 }));
+        tracker.start_turn(false);
+        tracker.add_update(&cost(0.75, "usd"));
         let quota = json!({"_meta": {"quota": {"token_count": {"input_tokens": 3, "output_tokens": 4}}}});
-        assert_eq!(spent.end_turn(Some(&answer(&quota))), Some(Usage { tokens: 7, microdollars: 250_000 }));
-        spent.start_turn(false);
-        assert_eq!(spent.end_turn(None), Some(Usage::default()), "the turn failed");
+        assert_eq!(tracker.end_turn(Some(&answer(&quota))), Some(Usage { tokens: 7, microdollars: 250_000 }));
+        tracker.start_turn(false);
+        assert_eq!(tracker.end_turn(None), Some(Usage::default()), "the turn failed");
     }
 
     #[test]
     fn late_cost_counts_for_the_next_turn() {
-        let mut spent = UsageTracker::new(false);
-        spent.start_turn(true);
-        assert_eq!(spent.end_turn(Some(&usage(30))), Some(Usage { tokens: 30, microdollars: 0 }));
-        spent.add_update(&cost(0.5, "USD"));
-        spent.start_turn(false);
-        assert_eq!(spent.end_turn(Some(&usage(30))), Some(Usage { tokens: 30, microdollars: 500_000 }));
+        let mut tracker = UsageTracker::new(false);
+        tracker.start_turn(true);
+        assert_eq!(tracker.end_turn(Some(&usage(30))), Some(Usage { tokens: 30, microdollars: 0 }));
+        tracker.add_update(&cost(0.5, "USD"));
+        tracker.start_turn(false);
+        assert_eq!(tracker.end_turn(Some(&usage(30))), Some(Usage { tokens: 30, microdollars: 500_000 }));
     }
 
     #[test]
     fn cost_before_a_respawn_is_not_counted() {
-        let mut silent = UsageTracker::new(false);
-        silent.start_turn(false);
-        silent.add_update(&cost(2.0, "USD"));
-        assert_eq!(silent.end_turn(None), None, "of which turn it is nobody knows");
-        silent.start_turn(false);
-        silent.add_update(&cost(2.25, "USD"));
-        assert_eq!(silent.end_turn(None), Some(Usage { tokens: 0, microdollars: 250_000 }));
-        let mut told = UsageTracker::new(false);
-        told.add_update(&cost(2.0, "USD"));
-        told.start_turn(false);
-        told.add_update(&cost(2.5, "USD"));
-        assert_eq!(told.end_turn(None), Some(Usage { tokens: 0, microdollars: 500_000 }));
+        let mut tracker = UsageTracker::new(false);
+        tracker.start_turn(false);
+        tracker.add_update(&cost(2.0, "USD"));
+        assert_eq!(tracker.end_turn(None), None, "the cost belongs to an unknown turn");
+        tracker.start_turn(false);
+        tracker.add_update(&cost(2.25, "USD"));
+        assert_eq!(tracker.end_turn(None), Some(Usage { tokens: 0, microdollars: 250_000 }));
+        let mut reporting = UsageTracker::new(false);
+        reporting.add_update(&cost(2.0, "USD"));
+        reporting.start_turn(false);
+        reporting.add_update(&cost(2.5, "USD"));
+        assert_eq!(reporting.end_turn(None), Some(Usage { tokens: 0, microdollars: 500_000 }));
     }
 
     #[test]
     fn cumulative_tokens_are_subtracted() {
-        let mut spent = UsageTracker::new(true);
-        let mut tokens = |answer: Option<&PromptResponse>| spent.end_turn(answer).map(|used| used.tokens);
+        let mut tracker = UsageTracker::new(true);
+        let mut tokens = |answer: Option<&PromptResponse>| tracker.end_turn(answer).map(|usage| usage.tokens);
         assert_eq!(tokens(Some(&usage(30))), Some(30));
-        assert_eq!([tokens(None), tokens(Some(&usage(9)))], [None, Some(0)], "a turn that failed");
+        assert_eq!([tokens(None), tokens(Some(&usage(9)))], [None, Some(0)], "the turn failed");
         assert_eq!(tokens(Some(&usage(45))), Some(15));
     }
 }

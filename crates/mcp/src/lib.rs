@@ -1,8 +1,10 @@
-//! `teamd-mcp`: the team's verbs as tools of the Model Context Protocol, on standard input and output, for one agent.
-//! Started by `teamctl mcp`. Standard output is the protocol's alone; what goes wrong is told on standard error.
+//! `teamd-mcp`: a server of the Model Context Protocol that gives one agent its team as tools.
+//! `teamctl mcp` starts it. It serves on standard input and output, and writes errors to standard
+//! error.
 //!
-//! Messages, tasks and inboxes are worked on straight at the files, also with the daemon dead; what only `teamctl`
-//! knows is done by running that. Who it speaks for is said at its start, never by a call.
+//! Tools for messages, tasks and inboxes use the team's files directly, so they work without the
+//! daemon. The other tools run `teamctl`. The arguments of the server name the agent; no call can
+//! name another.
 
 mod server;
 mod server_context;
@@ -17,15 +19,15 @@ use std::io::Write;
 use std::process::ExitCode;
 use store::Durability;
 
-/// What `teamd-mcp` does.
+/// The program `teamd-mcp`. Returns its exit code.
 pub fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
-        Err(fault) => {
-            let hint = fault.help.as_ref().map_or_else(String::new, |hint| format!("\n  {hint}"));
-            // Nobody may be there to read it.
-            writeln!(std::io::stderr(), "teamd-mcp: {}{hint}", fault.message).ok();
-            ExitCode::from(fault.kind.exit_code())
+        Err(error) => {
+            let help = error.help.as_ref().map_or_else(String::new, |help| format!("\n  {help}"));
+            // Standard error may be closed.
+            writeln!(std::io::stderr(), "teamd-mcp: {}{help}", error.message).ok();
+            ExitCode::from(error.kind.exit_code())
         }
     }
 }
@@ -37,18 +39,18 @@ fn run() -> Result<(), ErrorReport> {
     let runtime =
         runtime.map_err(|error| ErrorReport::new(ErrorKind::Io, format!("cannot start: {error}")))?;
     let served = runtime.block_on(serve(server));
-    // What still blocks at a file then ends with the process.
+    // A file operation that still blocks must not delay the exit.
     runtime.shutdown_background();
     served
 }
 
-/// Until the program that started us closes our standard input.
+/// Serves until the client closes standard input.
 async fn serve(server: server::McpServer) -> Result<(), ErrorReport> {
-    let broken = |error: String| {
+    let serve_error = |error: String| {
         ErrorReport::new(ErrorKind::InvalidData, format!("cannot serve on standard input: {error}"))
     };
-    let running = server.serve(stdio_pipes()).await.map_err(|error| broken(error.to_string()))?;
-    running.waiting().await.map(drop).map_err(|error| broken(error.to_string()))
+    let running = server.serve(stdio_pipes()).await.map_err(|error| serve_error(error.to_string()))?;
+    running.waiting().await.map(drop).map_err(|error| serve_error(error.to_string()))
 }
 
 fn durability_from_env() -> Result<Durability, ErrorReport> {

@@ -1,6 +1,7 @@
-//! What the library asks of us: who we are, which tools there are, and the call of one. Serves both eras of the
-//! protocol: the handshake, and the stateless one, in which every request stands for itself. So nothing is kept of a
-//! client; and nothing is asked of one, since most can't answer.
+//! The handlers that the protocol library calls: server information, the list of tools, and calls.
+//! The library serves both versions of the protocol: with a handshake, and stateless, where each
+//! request stands alone. So the server keeps no state of a client. It also sends no requests to
+//! clients, because most cannot answer them.
 
 use crate::server_context::ServerContext;
 use crate::tools::{self, ToolEntry};
@@ -16,26 +17,26 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often a call that takes its time says so: programs give up on a silent one.
+/// How often a long call sends a progress notification: clients end calls that are silent for long.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The server.
+/// The MCP server of one agent.
 pub(crate) struct McpServer {
     context: Arc<ServerContext>,
     tools: Vec<ToolEntry>,
 }
 
 impl McpServer {
-    /// At that seat.
-    pub(crate) fn new(seat: ServerContext) -> McpServer {
-        McpServer { context: Arc::new(seat), tools: tools::all_tools() }
+    /// A server for the agent of `context`, with all tools.
+    pub(crate) fn new(context: ServerContext) -> McpServer {
+        McpServer { context: Arc::new(context), tools: tools::all_tools() }
     }
 
     fn find_tool(&self, name: &str) -> Option<&ToolEntry> {
         self.tools.iter().find(|entry| entry.tool.name == name)
     }
 
-    /// What an agent is told about its team, as far as it is known when the program connects.
+    /// The instructions for the agent, with what is known of its team when the client connects.
     fn instructions(&self) -> String {
         let team = self.context.team();
         let config = self.context.caller().ok().and_then(|caller| caller.team().config().ok());
@@ -51,9 +52,9 @@ impl McpServer {
 
 impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
-        let us = Implementation::new("teamd", env!("CARGO_PKG_VERSION"));
-        let able = ServerCapabilities::builder().enable_tools().build();
-        ServerConfig::new(able).with_server_info(us).with_instructions(self.instructions())
+        let server = Implementation::new("teamd", env!("CARGO_PKG_VERSION"));
+        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        ServerConfig::new(capabilities).with_server_info(server).with_instructions(self.instructions())
     }
 
     async fn list_tools(
@@ -79,24 +80,24 @@ impl ServerHandler for McpServer {
         let call = (entry.run)(&self.context, request.arguments.unwrap_or_default());
         tokio::select! {
             result = call => Ok(to_tool_result(result).into()),
-            () = report_progress(&context) => Err(ErrorData::internal_error("the call was given up", None)),
+            () = report_progress(&context) => Err(ErrorData::internal_error("the call was cancelled", None)),
         }
     }
 }
 
-/// Tells of progress, where the client wants that, until the client gives the call up.
+/// Sends progress notifications, if the client wants them, until the client cancels the call.
 async fn report_progress(context: &RequestContext<RoleServer>) {
-    let mut told = 0.0;
+    let mut seconds = 0.0;
     loop {
         tokio::select! {
             () = context.ct.cancelled() => return,
             () = tokio::time::sleep(PROGRESS_INTERVAL) => {}
         }
-        told += PROGRESS_INTERVAL.as_secs_f64();
+        seconds += PROGRESS_INTERVAL.as_secs_f64();
         if let Some(token) = context.meta.get_progress_token() {
-            let mut progress = ProgressNotificationParam::new(token, told);
+            let mut progress = ProgressNotificationParam::new(token, seconds);
             progress.message = Some("still waiting".to_owned());
-            // A client that is gone ends the call by itself.
+            // The call ends by itself if the client has exited.
             context.peer.notify_progress(progress).await.ok();
         }
     }
@@ -105,14 +106,14 @@ async fn report_progress(context: &RequestContext<RoleServer>) {
 fn to_tool_result(result: Result<Value, ErrorReport>) -> CallToolResult {
     match result {
         Ok(value) => CallToolResult::structured(value),
-        Err(fault) => CallToolResult::error(vec![ContentBlock::text(error_text(&fault))]),
+        Err(error) => CallToolResult::error(vec![ContentBlock::text(error_text(&error))]),
     }
 }
 
-/// What could not be done, why, and what to do next.
-fn error_text(fault: &ErrorReport) -> String {
-    match &fault.help {
-        Some(hint) => format!("{}.\nNext: {hint}.", fault.message),
-        None => format!("{}.", fault.message),
+/// The text of an error result: what failed, why, and what to do next.
+fn error_text(error: &ErrorReport) -> String {
+    match &error.help {
+        Some(help) => format!("{}.\nNext: {help}.", error.message),
+        None => format!("{}.", error.message),
     }
 }

@@ -1,5 +1,5 @@
-//! `teamctl`, which lies beside this program: what only it knows (profiles, the daemon, how to wait for files) is done
-//! by running it. It is ended where the call that waits for it is given up.
+//! Runs `teamctl`, from the directory of this program, for what only `teamctl` can do: profiles,
+//! calls to the daemon, and waiting for files. Cancelling the tool call kills the process.
 
 use crate::server_context::ServerContext;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -10,7 +10,7 @@ use std::process::{Output, Stdio};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 
-/// One call of teamctl.
+/// A command line of `teamctl` and its standard input.
 #[derive(Debug, Default)]
 pub(crate) struct TeamctlCommand {
     args: Vec<String>,
@@ -18,25 +18,26 @@ pub(crate) struct TeamctlCommand {
 }
 
 impl TeamctlCommand {
-    /// Of that verb.
+    /// A command line that begins with `verb`.
     pub(crate) fn new(verb: &str) -> TeamctlCommand {
         TeamctlCommand { args: vec![verb.to_owned()], stdin: String::new() }
     }
 
-    /// With a flag.
+    /// Adds a flag.
     pub(crate) fn flag(mut self, name: &str) -> TeamctlCommand {
         self.args.push(format!("--{name}"));
         self
     }
 
-    /// With an option, if there is a value; nothing in it is read as a flag.
+    /// Adds an option if there is a value. `teamctl` cannot take the value for a flag.
     pub(crate) fn option(mut self, name: &str, value: Option<&str>) -> TeamctlCommand {
         self.args.extend(value.map(|value| format!("--{name}={value}")));
         self
     }
 
-    /// With an option whose value goes in on standard input, if there is one: it may be longer than an argument can be,
-    /// and is nobody's to see in the list of processes. One for each call.
+    /// Adds an option whose value `teamctl` reads from standard input, if there is a value. The
+    /// value may be longer than an argument, and the list of processes does not show it. At most
+    /// one option of a command can use standard input.
     pub(crate) fn option_from_stdin(self, name: &str, value: Option<String>) -> TeamctlCommand {
         match value {
             Some(value) => self.option(name, Some("-")).with_stdin(value),
@@ -44,49 +45,54 @@ impl TeamctlCommand {
         }
     }
 
-    /// With a word that was checked before: it can't be a flag.
-    pub(crate) fn arg(mut self, word: impl Into<String>) -> TeamctlCommand {
-        self.args.push(word.into());
+    /// Adds an argument that was checked before: it cannot be a flag.
+    pub(crate) fn arg(mut self, argument: impl Into<String>) -> TeamctlCommand {
+        self.args.push(argument.into());
         self
     }
 
-    /// With words that may look like anything; they come last.
-    pub(crate) fn args_after_dashes(mut self, words: impl IntoIterator<Item = String>) -> TeamctlCommand {
+    /// Adds `--` and arguments that may look like flags. They come last.
+    pub(crate) fn args_after_dashes(mut self, arguments: impl IntoIterator<Item = String>) -> TeamctlCommand {
         self.args.push("--".to_owned());
-        self.args.extend(words);
+        self.args.extend(arguments);
         self
     }
 
-    /// With this on its standard input.
+    /// Sets the text on standard input.
     pub(crate) fn with_stdin(mut self, text: String) -> TeamctlCommand {
         self.stdin = text;
         self
     }
 
-    /// Runs it for the seat's agent, on its team. What it answers is the object that `--json` prints, without `ok`.
-    pub(crate) async fn run(self, seat: &ServerContext) -> Result<Value, ErrorReport> {
+    /// Runs the command for the agent of `context`, on its team. Returns the object that `--json`
+    /// prints, without `ok`.
+    ///
+    /// # Errors
+    ///
+    /// The error that `teamctl` prints, or why it did not run.
+    pub(crate) async fn run(self, context: &ServerContext) -> Result<Value, ErrorReport> {
         let program = teamctl_path()?;
         let mut command = Command::new(&program);
         command
             .arg("--json")
             .arg("--root")
-            .arg(&seat.arguments.root)
+            .arg(&context.arguments.root)
             .arg("--socket")
-            .arg(&seat.arguments.socket);
-        command.args(seat.team().iter().flat_map(|team| ["--team", team.as_str()])).args(&self.args);
+            .arg(&context.arguments.socket);
+        command.args(context.team().iter().flat_map(|team| ["--team", team.as_str()])).args(&self.args);
         command.env_remove("TEAMD_TEAM").env_remove("TEAMD_AGENT");
-        if !seat.member().is_lead() {
-            command.env("TEAMD_AGENT", seat.member().as_str());
+        if !context.member().is_lead() {
+            command.env("TEAMD_AGENT", context.member().as_str());
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        let unstartable = |error: std::io::Error| start_error(&program, &error);
-        let child = command.spawn().map_err(unstartable)?;
-        parse_output(&wait_with_stdin(child, self.stdin).await.map_err(unstartable)?)
+        let to_report = |error: std::io::Error| start_error(&program, &error);
+        let child = command.spawn().map_err(to_report)?;
+        parse_output(&wait_with_stdin(child, self.stdin).await.map_err(to_report)?)
     }
 }
 
 fn start_error(program: &Path, error: &std::io::Error) -> ErrorReport {
-    let message = |why: &str| format!("cannot start {}: {why}", program.display());
+    let message = |reason: &str| format!("cannot start {}: {reason}", program.display());
     match error.kind() {
         io::ErrorKind::ArgumentListTooLong => {
             ErrorReport::new(ErrorKind::Usage, message("what was handed over is too long"))
@@ -100,39 +106,40 @@ fn start_error(program: &Path, error: &std::io::Error) -> ErrorReport {
     }
 }
 
-/// Its input may be larger than a pipe: it is written while the output is read.
+/// Writes the input while the output is read, because the input may be larger than the pipe.
 async fn wait_with_stdin(mut child: Child, input: String) -> std::io::Result<Output> {
     if let Some(mut stdin) = child.stdin.take() {
-        // One that does not read it to the end says so by itself.
+        // If the program does not read all of its input, its own error says why.
         tokio::spawn(async move { stdin.write_all(input.as_bytes()).await.ok() });
     }
     child.wait_with_output().await
 }
 
 fn teamctl_path() -> Result<PathBuf, ErrorReport> {
-    let own = std::env::current_exe().map_err(|error| {
-        ErrorReport::new(ErrorKind::Internal, format!("cannot find our own program: {error}"))
+    let program = std::env::current_exe().map_err(|error| {
+        ErrorReport::new(ErrorKind::Internal, format!("cannot find the path of teamd-mcp: {error}"))
     })?;
-    Ok(own.with_file_name("teamctl"))
+    Ok(program.with_file_name("teamctl"))
 }
 
 fn parse_output(output: &Output) -> Result<Value, ErrorReport> {
-    let told = serde_json::from_slice::<Value>(&output.stdout).ok();
-    let fault = told.as_ref().and_then(|told| serde_json::from_value(told.get("error")?.clone()).ok());
-    match (told, fault) {
-        (_, Some(fault)) => Err(fault),
-        (Some(Value::Object(mut told)), None) => {
-            told.shift_remove("ok");
-            Ok(Value::Object(told))
+    let printed = serde_json::from_slice::<Value>(&output.stdout).ok();
+    let error = printed.as_ref().and_then(|value| serde_json::from_value(value.get("error")?.clone()).ok());
+    match (printed, error) {
+        (_, Some(error)) => Err(error),
+        (Some(Value::Object(mut object)), None) => {
+            object.shift_remove("ok");
+            Ok(Value::Object(object))
         }
         _ => Err(unparsable_output(output)),
     }
 }
 
-/// It printed no object: its arguments were refused before it knew that one was wanted.
+/// The error for output that is no object: `teamctl` rejected its arguments before it read
+/// `--json`.
 fn unparsable_output(output: &Output) -> ErrorReport {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    let text = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+    let text = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("it printed nothing");
     let text = text.trim_start_matches("error: ").trim_start_matches("teamctl: ");
     let kind = if output.status.code() == Some(64) { ErrorKind::Usage } else { ErrorKind::Internal };
     ErrorReport::new(kind, format!("teamctl refused: {text}"))
@@ -162,7 +169,7 @@ mod tests {
             (usage.kind, usage.message.as_str()),
             (ErrorKind::Usage, "teamctl refused: unexpected argument '--x'")
         );
-        assert_eq!(parse(101, "", "").map_err(|fault| fault.kind), Err(ErrorKind::Internal));
+        assert_eq!(parse(101, "", "").map_err(|error| error.kind), Err(ErrorKind::Internal));
     }
 
     #[test]

@@ -1,74 +1,74 @@
-//! The arguments, as `teamctl top` writes them.
+//! Arguments of `teamd-top`, as `teamctl top` writes them.
 
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Whose team, and where everything lies.
+/// The teams to choose from, and the paths of the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ScreenArgs {
-    /// The directory that holds teams/ and tasks/.
+    /// The directory with `teams/` and `tasks/`.
     pub(crate) root: PathBuf,
-    /// Our own files for it.
+    /// The state directory of this root.
     pub(crate) state_dir: PathBuf,
-    /// The daemon's socket.
+    /// The control socket of the daemon.
     pub(crate) socket: PathBuf,
-    /// What is shown; where several may be meant the first of them, until one was chosen.
+    /// The team on the screen. Until a person chooses one, it is the first of `teams`.
     pub(crate) team: TeamName,
-    /// All that may be meant.
+    /// The teams to choose from.
     pub(crate) teams: Vec<TeamName>,
-    /// Where the screen is drawn.
+    /// Where the screen is shown.
     pub(crate) screen_kind: ScreenKind,
 }
 
-/// What the screen is drawn in.
+/// Where the screen is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ScreenKind {
-    /// A terminal, or a pane.
+    /// In a terminal or a pane.
     Terminal,
-    /// A popup, which hides what is below it.
+    /// In a tmux popup, which covers the pane below it.
     Popup,
 }
 
 impl ScreenArgs {
-    /// Reads them.
-    pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<ScreenArgs, ErrorReport> {
+    /// Parses the arguments.
+    pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<ScreenArgs, ErrorReport> {
         let (mut root, mut state, mut socket, mut teams) = (None, None, None, Vec::new());
-        let mut frame = ScreenKind::Terminal;
-        let mut words = words.into_iter();
-        while let Some(flag) = words.next() {
-            let place = match flag.to_str() {
+        let mut screen_kind = ScreenKind::Terminal;
+        let mut arguments = arguments.into_iter();
+        while let Some(flag) = arguments.next() {
+            let value = match flag.to_str() {
                 Some("--root") => &mut root,
                 Some("--state") => &mut state,
                 Some("--socket") => &mut socket,
                 Some("--team") => {
-                    teams.push(parse_team(words.next())?);
+                    teams.push(parse_team(arguments.next())?);
                     continue;
                 }
                 Some("--in-popup") => {
-                    frame = ScreenKind::Popup;
+                    screen_kind = ScreenKind::Popup;
                     continue;
                 }
                 _ => return Err(invalid_argument(&flag.to_string_lossy())),
             };
-            *place = Some(words.next().ok_or_else(|| invalid_argument(&flag.to_string_lossy()))?);
+            *value = Some(arguments.next().ok_or_else(|| invalid_argument(&flag.to_string_lossy()))?);
         }
-        let needed = |value: Option<OsString>, flag: &str| value.ok_or_else(|| invalid_argument(flag));
+        let require = |value: Option<OsString>, flag: &str| value.ok_or_else(|| invalid_argument(flag));
         Ok(ScreenArgs {
-            root: needed(root, "--root")?.into(),
-            state_dir: needed(state, "--state")?.into(),
-            socket: needed(socket, "--socket")?.into(),
+            root: require(root, "--root")?.into(),
+            state_dir: require(state, "--state")?.into(),
+            socket: require(socket, "--socket")?.into(),
             team: teams.first().cloned().ok_or_else(|| invalid_argument("--team"))?,
             teams,
-            screen_kind: frame,
+            screen_kind,
         })
     }
 }
 
-fn parse_team(word: Option<OsString>) -> Result<TeamName, ErrorReport> {
-    let word = word.ok_or_else(|| invalid_argument("--team"))?;
-    TeamName::parse(&word.to_string_lossy())
+fn parse_team(value: Option<OsString>) -> Result<TeamName, ErrorReport> {
+    let name = value.ok_or_else(|| invalid_argument("--team"))?;
+    TeamName::parse(&name.to_string_lossy())
         .map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))
 }
 

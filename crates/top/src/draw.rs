@@ -1,5 +1,6 @@
-//! The screen, as a plain function of the state. Whatever comes from others goes through `Manner` on its way. State is in
-//! words, colours only repeat it.
+//! Draws the screen, as a pure function of the state. Texts of others pass
+//! `TerminalCapabilities::printable` first, which escapes control characters. The screen tells
+//! states in words; colours only repeat them.
 
 mod rows;
 
@@ -10,7 +11,7 @@ use crate::state::{ActiveView, BottomLine, DetailPage, InputPrompt, PromptPurpos
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier, Style};
 
-/// What the help says.
+/// The lines of the help page.
 const HELP: &[&str] = &[
     "up down j k      one line             PgUp PgDn g G  a page, begin, end",
     "Tab, Shift-Tab   the next part, the one before",
@@ -28,24 +29,24 @@ const HELP: &[&str] = &[
     "Times are clock times: since when something is so.",
 ];
 
-/// Everything.
+/// Draws the whole screen.
 pub(crate) fn draw(state: &UiState, buffer: &mut Buffer) {
     let (width, height) = state.size;
-    let mut pen = Painter { state, buffer };
+    let mut painter = Painter { state, buffer };
     if page_layout::is_too_small(state.size) {
-        return pen.draw_line(0, 0, &[("too small".to_owned(), Style::new())]);
+        return painter.draw_line(0, 0, &[("too small".to_owned(), Style::new())]);
     }
-    pen.draw_header();
+    painter.draw_header();
     match &state.view {
-        ActiveView::Lists => pen.draw_lists(),
-        ActiveView::Details(whole) => pen.draw_details(whole),
-        ActiveView::Help => pen.draw_help(),
+        ActiveView::Lists => painter.draw_lists(),
+        ActiveView::Details(page) => painter.draw_details(page),
+        ActiveView::Help => painter.draw_help(),
     }
-    pen.draw_result(height - 2);
-    pen.draw_bottom_line(height - 1, width);
+    painter.draw_result(height - 2);
+    painter.draw_bottom_line(height - 1, width);
 }
 
-/// What a line is made of.
+/// The texts of a line, each with its style.
 type StyledLine = Vec<(String, Style)>;
 
 struct Painter<'a> {
@@ -54,7 +55,8 @@ struct Painter<'a> {
 }
 
 impl Painter<'_> {
-    /// A line from column `x` on, cut at the edge with a mark. The texts are harmless already.
+    /// Draws a line from column `x` on. A line that does not fit ends in an ellipsis. The texts
+    /// must be printable already.
     fn draw_line(&mut self, x: u16, y: u16, spans: &[(String, Style)]) {
         let (width, height) = self.state.size;
         if y >= height || !self.buffer.area.contains((x, y).into()) {
@@ -62,13 +64,14 @@ impl Painter<'_> {
         }
         let mut at = x;
         for (text, style) in spans {
-            let room = usize::from(width.saturating_sub(at));
-            let fits = page_layout::fitting_bytes(text, room);
-            if room == 0 || (fits < text.len() && room < 2) {
+            let columns_left = usize::from(width.saturating_sub(at));
+            let fits = page_layout::fitting_bytes(text, columns_left);
+            if columns_left == 0 || (fits < text.len() && columns_left < 2) {
                 return self.draw_ellipsis(width - 1, y, *style);
             }
-            let end = if fits < text.len() { page_layout::fitting_bytes(text, room - 1) } else { fits };
-            (at, _) = self.buffer.set_stringn(at, y, &text[..end], room, *style);
+            let end =
+                if fits < text.len() { page_layout::fitting_bytes(text, columns_left - 1) } else { fits };
+            (at, _) = self.buffer.set_stringn(at, y, &text[..end], columns_left, *style);
             if fits < text.len() {
                 return self.draw_ellipsis(at, y, *style);
             }
@@ -80,11 +83,11 @@ impl Painter<'_> {
     }
 
     fn draw_header(&mut self) {
-        let manner = self.state.capabilities;
-        let warning = manner.color_style(Color::Red).add_modifier(Modifier::BOLD);
-        let sight = &self.state.snapshot;
+        let capabilities = self.state.capabilities;
+        let warning = capabilities.color_style(Color::Red).add_modifier(Modifier::BOLD);
+        let snapshot = &self.state.snapshot;
         let mut spans = vec![(format!("{}  ", self.state.team), Style::new().add_modifier(Modifier::BOLD))];
-        match (sight.team, sight.daemon) {
+        match (snapshot.team, snapshot.daemon) {
             (TeamPresence::Deleted, _) => spans.push(("no such team any more".to_owned(), warning)),
             (_, DaemonReachability::Unknown) => spans.push(("looking".to_owned(), Style::new())),
             (_, DaemonReachability::Running) => {}
@@ -97,58 +100,59 @@ impl Painter<'_> {
             }
         }
         let count = |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
-        if sight.daemon == DaemonReachability::Running {
-            let active = sight.members.iter().filter(|member| member.state.starts_with("active")).count();
+        if snapshot.daemon == DaemonReachability::Running {
+            let active = snapshot.members.iter().filter(|member| member.state.starts_with("active")).count();
             spans.push((format!("{} active", count(active, "member", "members")), Style::new()));
         }
-        match sight.requests.as_ref().map_or(0, Vec::len) {
-            _ if sight.has_unreadable_requests() => {
+        match snapshot.requests.as_ref().map_or(0, Vec::len) {
+            _ if snapshot.has_unreadable_requests() => {
                 let requests = self.state.suggested_commands.command(&["requests"]);
                 spans.push((format!("  requests can't be read: {requests} says why"), warning));
             }
             0 => {}
-            waiting => {
-                let waits = count(waiting, "request waits", "requests wait");
+            open => {
+                let text = count(open, "request waits", "requests wait");
                 spans.push((
-                    format!("  {waits}"),
-                    manner.color_style(Color::Yellow).add_modifier(Modifier::BOLD),
+                    format!("  {text}"),
+                    capabilities.color_style(Color::Yellow).add_modifier(Modifier::BOLD),
                 ));
             }
         }
         if !self.state.filter.is_empty() {
-            spans.push((format!("  only: {}", manner.printable_line(&self.state.filter)), Style::new()));
+            spans
+                .push((format!("  only: {}", capabilities.printable_line(&self.state.filter)), Style::new()));
         }
-        if !sight.budget.is_empty() {
-            spans.push((format!("  {}", manner.printable_line(&sight.budget)), Style::new()));
+        if !snapshot.budget.is_empty() {
+            spans.push((format!("  {}", capabilities.printable_line(&snapshot.budget)), Style::new()));
         }
         self.draw_line(0, 0, &spans);
     }
 
     fn draw_lists(&mut self) {
         let mut y = 1;
-        for (part, lines) in page_layout::panel_heights(self.state) {
-            self.draw_panel_title(y, part);
+        for (panel, lines) in page_layout::panel_heights(self.state) {
+            self.draw_panel_title(y, panel);
             y += 1;
-            self.draw_list(y, part, lines);
+            self.draw_list(y, panel, lines);
             y += u16::try_from(lines).unwrap_or(0);
         }
     }
 
-    /// The part that has the keys stands in brackets.
-    fn draw_panel_title(&mut self, y: u16, part: Panel) {
-        let (shown, all) = (self.state.items(part).len(), self.state.snapshot.items(part).len());
+    /// Draws the title of a panel. The title of the active panel is in brackets.
+    fn draw_panel_title(&mut self, y: u16, panel: Panel) {
+        let (shown, all) = (self.state.items(panel).len(), self.state.snapshot.items(panel).len());
         let count = match shown == all {
-            // That nobody waits is another thing.
-            _ if part == Panel::Requests && self.state.snapshot.has_unreadable_requests() => "?".to_owned(),
+            // A zero would mean that no request is open.
+            _ if panel == Panel::Requests && self.state.snapshot.has_unreadable_requests() => "?".to_owned(),
             true => all.to_string(),
             false => format!("{shown} of {all}"),
         };
-        let has_keys = part == self.state.panel && self.state.view == ActiveView::Lists;
-        let text = match has_keys {
-            true => format!("[{} {count}]", part.title()),
-            false => format!(" {} {count} ", part.title()),
+        let is_active = panel == self.state.panel && self.state.view == ActiveView::Lists;
+        let text = match is_active {
+            true => format!("[{} {count}]", panel.title()),
+            false => format!(" {} {count} ", panel.title()),
         };
-        self.draw_rule(y, &text, if has_keys { Modifier::BOLD } else { Modifier::empty() });
+        self.draw_rule(y, &text, if is_active { Modifier::BOLD } else { Modifier::empty() });
     }
 
     fn draw_rule(&mut self, y: u16, text: &str, modifier: Modifier) {
@@ -162,39 +166,41 @@ impl Painter<'_> {
         );
     }
 
-    /// The chosen one is always among the lines.
-    fn draw_list(&mut self, y: u16, part: Panel, lines: usize) {
-        let at = self.state.selected_index(part).unwrap_or(0);
-        let items = self.state.items(part);
-        let first = match part {
-            // The stream stands at its end.
-            Panel::Messages => (at + 1).saturating_sub(lines).max(items.len().saturating_sub(lines).min(at)),
-            _ => (at + 1).saturating_sub(lines),
+    /// Draws the items of a panel, so that the selected one is visible.
+    fn draw_list(&mut self, y: u16, panel: Panel, lines: usize) {
+        let selected = self.state.selected_index(panel).unwrap_or(0);
+        let items = self.state.items(panel);
+        let first = match panel {
+            // The message list shows its end.
+            Panel::Messages => {
+                (selected + 1).saturating_sub(lines).max(items.len().saturating_sub(lines).min(selected))
+            }
+            _ => (selected + 1).saturating_sub(lines),
         };
         for (line, item) in items.iter().skip(first).take(lines).enumerate() {
-            let chosen = first + line == at && part == self.state.panel;
+            let is_selected = first + line == selected && panel == self.state.panel;
             let mut spans = rows::item_row(self.state, *item);
-            spans.insert(0, (if chosen { ">" } else { " " }.to_owned(), Style::new()));
+            spans.insert(0, (if is_selected { ">" } else { " " }.to_owned(), Style::new()));
             let y = y + u16::try_from(line).unwrap_or(0);
             self.draw_line(0, y, &spans);
-            if chosen {
+            if is_selected {
                 let area = ratatui::layout::Rect::new(0, y, self.state.size.0, 1);
                 self.buffer.set_style(area, Style::new().add_modifier(Modifier::REVERSED));
             }
         }
     }
 
-    fn draw_details(&mut self, whole: &DetailPage) {
-        let lines = page_layout::page_lines(whole, self.state.size, self.state.capabilities);
-        let room = page_layout::page_height(self.state.size);
-        let last = (whole.first_line + room).min(lines.len());
-        let what = whole.part.title().trim_end_matches('s');
+    fn draw_details(&mut self, page: &DetailPage) {
+        let lines = page_layout::page_lines(page, self.state.size, self.state.capabilities);
+        let columns_left = page_layout::page_height(self.state.size);
+        let last = (page.first_line + columns_left).min(lines.len());
+        let kind = page.panel.title().trim_end_matches('s');
         self.draw_rule(
             1,
-            &format!("[{what}, lines {} to {last} of {}]", whole.first_line + 1, lines.len()),
+            &format!("[{kind}, lines {} to {last} of {}]", page.first_line + 1, lines.len()),
             Modifier::BOLD,
         );
-        for (y, line) in (2..).zip(&lines[whole.first_line.min(lines.len())..last]) {
+        for (y, line) in (2..).zip(&lines[page.first_line.min(lines.len())..last]) {
             self.draw_line(0, y, &[(line.clone(), Style::new())]);
         }
     }
@@ -207,13 +213,13 @@ impl Painter<'_> {
     }
 
     fn draw_result(&mut self, y: u16) {
-        let Some(told) = &self.state.result else { return };
-        let style = match told.status {
+        let Some(result) = &self.state.result else { return };
+        let style = match result.status {
             ActionStatus::Done => self.state.capabilities.color_style(Color::Green),
             ActionStatus::Failed => self.state.capabilities.color_style(Color::Red),
         };
-        // A long one is worth more than what is above it.
-        let lines = page_layout::result_lines(&told.text, self.state.size, self.state.capabilities);
+        // A result is more important than the lines that it covers.
+        let lines = page_layout::result_lines(&result.text, self.state.size, self.state.capabilities);
         let first = y + 1 - u16::try_from(lines.len()).unwrap_or(1);
         for (y, line) in (first..).zip(&lines) {
             let blank = " ".repeat(usize::from(self.state.size.0));
@@ -236,7 +242,7 @@ impl Painter<'_> {
             }
             BottomLine::Prompt(prompt) => {
                 let text = self.prompt_text(prompt);
-                // Of a long one its end is seen, where it is typed.
+                // A long text shows its end, where the person types.
                 let over = ratatui::text::Span::raw(&text).width().saturating_sub(usize::from(width) - 1);
                 let shown = text
                     [page_layout::fitting_bytes(&text, over).min(text.len()) * usize::from(over > 0)..]
@@ -247,8 +253,8 @@ impl Painter<'_> {
         }
     }
 
-    fn prompt_text(&self, InputPrompt { purpose: what, text }: &InputPrompt) -> String {
-        let ask = match what {
+    fn prompt_text(&self, InputPrompt { purpose, text }: &InputPrompt) -> String {
+        let label = match purpose {
             PromptPurpose::Message(to) => format!("message to {to}: "),
             PromptPurpose::ShutdownReason(name) => {
                 format!("ask {name} to shut down (Enter asks, Esc does not), why: ")
@@ -256,15 +262,15 @@ impl Painter<'_> {
             PromptPurpose::DenyReason(_) => "no, since: ".to_owned(),
             PromptPurpose::Filter => "only: ".to_owned(),
         };
-        self.state.capabilities.printable_line(&format!("{ask}{text}"))
+        self.state.capabilities.printable_line(&format!("{label}{text}"))
     }
 
     fn key_help(&self) -> &'static str {
         match &self.state.view {
             ActiveView::Help => "any key: back",
             ActiveView::Lists => "Tab Enter:whole s:send x:shutdown K:kill a:attach /:filter ?:help q:quit",
-            ActiveView::Details(whole) if whole.part == Panel::Requests => {
-                match self.state.progress_after_draw(whole) == ReadProgress::Complete {
+            ActiveView::Details(page) if page.panel == Panel::Requests => {
+                match self.state.progress_after_draw(page) == ReadProgress::Complete {
                     true => "y:approve n:deny s:send K:kill a:attach Esc:back",
                     false => "Space, arrows: to its end, then it can be answered   Esc:back",
                 }

@@ -1,5 +1,6 @@
-//! Orders, carried out in threads of their own: the loop never waits. What `teamctl` can do is done by running it, so
-//! that a key means what the verb means, and is refused where that is. A verb that has begun goes on without us.
+//! Runs effects on threads of their own, so that the event loop never waits. Most effects run
+//! `teamctl`, so a key does what the command does, with the same checks. A command that has started
+//! continues when the screen ends.
 
 use crate::args::{ScreenArgs, ScreenKind};
 use crate::event::{ActionResult, ActionStatus, PaneAvailability, UiEffect, UiEvent};
@@ -17,65 +18,69 @@ use std::time::{Duration, Instant};
 use store::{Durability, Root};
 use view::suggested_commands::SuggestedCommands;
 
-/// Lines of a log that are shown of a member without a pane.
+/// How many lines of the log are shown of a member without a pane.
 const LOG_LINES: usize = 40;
-/// So long those under way have to end before us: most have by then, and what became of them is told.
+/// How long running commands may take when the screen ends. Most finish in this time, so that their
+/// errors can be printed.
 const FINISH_TIMEOUT: Duration = Duration::from_millis(500);
-/// How often it is seen whether they have.
+/// How often the end of the running commands is checked.
 const FINISH_POLL: Duration = Duration::from_millis(10);
 
-/// The orders under way.
+/// The threads of the effects that run.
 pub(crate) struct EffectThreads {
-    hand: EffectWorker,
-    /// The verbs, as they are typed.
+    worker: EffectWorker,
+    /// The commands that run: their arguments, as typed, and their threads.
     running: Vec<(String, JoinHandle<()>)>,
 }
 
 impl EffectThreads {
     pub(crate) fn new(arguments: ScreenArgs, sender: Sender<UiEvent>) -> EffectThreads {
-        EffectThreads { hand: EffectWorker { arguments, sender }, running: Vec::new() }
+        EffectThreads { worker: EffectWorker { arguments, sender }, running: Vec::new() }
     }
 
-    /// Begins it; what becomes of it comes as an event. A verb has begun when this returns.
+    /// Starts an effect. Its result arrives as an event. The process of a command has started when
+    /// this returns.
     pub(crate) fn start(&mut self, effect: UiEffect) {
-        let hand = self.hand.clone();
-        self.running.retain(|(_, order)| !order.is_finished());
-        // In each: the loop has ended, and nobody wants to know.
+        let worker = self.worker.clone();
+        self.running.retain(|(_, thread)| !thread.is_finished());
+        // Sending fails only if the event loop has ended, and then the result is not needed.
         match effect {
-            UiEffect::RunTeamctl { args: words, stdin: input } => {
-                let child = hand.start_teamctl(&words, &input);
-                let order = move || {
+            UiEffect::RunTeamctl { args, stdin } => {
+                let child = worker.start_teamctl(&args, &stdin);
+                let wait = move || {
                     let output = child.and_then(Child::wait_with_output);
-                    hand.sender.send(UiEvent::ActionFinished(command_result(output))).ok();
+                    worker.sender.send(UiEvent::ActionFinished(command_result(output))).ok();
                 };
-                self.running.push((words.join(" "), std::thread::spawn(order)));
+                self.running.push((args.join(" "), std::thread::spawn(wait)));
             }
             other => {
-                std::thread::spawn(move || hand.sender.send(hand.run_effect(other)).ok());
+                std::thread::spawn(move || worker.sender.send(worker.run_effect(other)).ok());
             }
         }
     }
 
-    /// Gives those under way a moment, unless somebody ends us; says what failed, and which go on without us.
+    /// Waits up to [`FINISH_TIMEOUT`] for the commands that run, or until a signal ends the
+    /// program. Returns lines for people: the errors of failed commands, and the commands that
+    /// continue.
     pub(crate) fn wait_briefly(self, events: &Receiver<UiEvent>) -> Vec<String> {
-        let (until, mut said) = (Instant::now() + FINISH_TIMEOUT, Vec::new());
-        let is_under_way = |(_, order): &&(String, JoinHandle<()>)| !order.is_finished();
-        while self.running.iter().any(|order| is_under_way(&order)) && Instant::now() < until {
+        let (deadline, mut lines) = (Instant::now() + FINISH_TIMEOUT, Vec::new());
+        let is_running = |(_, thread): &&(String, JoinHandle<()>)| !thread.is_finished();
+        while self.running.iter().any(|command| is_running(&command)) && Instant::now() < deadline {
             match events.recv_timeout(FINISH_POLL) {
-                Ok(UiEvent::ActionFinished(told)) if told.status == ActionStatus::Failed => {
-                    said.push(told.text)
+                Ok(UiEvent::ActionFinished(result)) if result.status == ActionStatus::Failed => {
+                    lines.push(result.text);
                 }
                 Ok(UiEvent::Terminate(_)) => break,
                 _ => {}
             }
         }
-        let left = self.running.iter().filter(is_under_way);
-        said.extend(left.map(|(words, _)| format!("this goes on without the screen: teamctl {words}")));
-        said
+        let running = self.running.iter().filter(is_running);
+        lines.extend(running.map(|(args, _)| format!("this goes on without the screen: teamctl {args}")));
+        lines
     }
 }
 
-/// Whoever carries one out.
+/// Runs one effect on its thread.
 #[derive(Clone)]
 struct EffectWorker {
     arguments: ScreenArgs,
@@ -94,26 +99,28 @@ impl EffectWorker {
         }
     }
 
-    /// Runs the teamctl that lies beside this program.
-    fn run_teamctl(&self, words: &[String]) -> std::io::Result<Output> {
-        self.start_teamctl(words, "")?.wait_with_output()
+    /// Runs `teamctl` from the directory of this program and waits for it.
+    fn run_teamctl(&self, args: &[String]) -> std::io::Result<Output> {
+        self.start_teamctl(args, "")?.wait_with_output()
     }
 
-    /// Starts it, with that on its standard input. What ends our terminal does not end it.
-    fn start_teamctl(&self, words: &[String], input: &str) -> std::io::Result<Child> {
+    /// Starts `teamctl` with `input` on standard input. It has a process group of its own, so that
+    /// signals of the terminal do not reach it.
+    fn start_teamctl(&self, args: &[String], input: &str) -> std::io::Result<Child> {
         let mut command = Command::new(teamctl_path()?);
         command
             .args(location_args(&self.arguments))
             .args(["--team", self.arguments.team.as_str()])
-            .args(words);
+            .args(args);
         command.stdin(memory_file(input)?).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0).spawn()
     }
 
-    /// Where there is no pane, or no daemon to show it, the end of what its program wrote.
+    /// The screen of a member's pane. Without a pane, or if the daemon cannot read it, the end of
+    /// the member's log.
     fn capture_or_log(&self, name: String, pane: PaneAvailability) -> UiEvent {
-        let words = ["capture", "--", &name].map(str::to_owned);
-        let captured = (pane == PaneAvailability::Exists).then(|| self.run_teamctl(&words).ok()).flatten();
+        let args = ["capture", "--", &name].map(str::to_owned);
+        let captured = (pane == PaneAvailability::Exists).then(|| self.run_teamctl(&args).ok()).flatten();
         let text = match captured.filter(|output| output.status.success()) {
             Some(output) => {
                 format!("its pane shows:\n{}", String::from_utf8_lossy(&output.stdout).trim_end())
@@ -129,9 +136,9 @@ impl EffectWorker {
     }
 
     fn diagnose(&self, name: String) -> UiEvent {
-        let told = self.run_teamctl(&["why", "--", &name].map(str::to_owned)).ok();
-        let told = told.filter(|output| output.status.success());
-        let text = told.map(|output| String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
+        let output = self.run_teamctl(&["why", "--", &name].map(str::to_owned)).ok();
+        let output = output.filter(|output| output.status.success());
+        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
         UiEvent::Diagnosed { name, text: text.unwrap_or_default() }
     }
 
@@ -146,16 +153,16 @@ impl EffectWorker {
     }
 
     fn switch_client(&self, name: &str) -> UiEvent {
-        let client = TmuxClient::of_this_pane();
+        let client = TmuxClient::find_for_this_pane();
         let output = self.run_teamctl(&["attach", "--", name].map(str::to_owned));
         if !output.as_ref().is_ok_and(|output| output.status.success()) {
             return UiEvent::ActionFinished(command_result(output));
         }
         if let Some(client) = client {
-            client.show_way_back();
+            client.show_return_key();
         }
         match self.arguments.screen_kind {
-            // What is below a popup is seen once that has closed.
+            // The popup covers the member's pane until it closes.
             ScreenKind::Popup => UiEvent::Terminate(0),
             ScreenKind::Terminal => {
                 UiEvent::ActionFinished(ActionResult::success(format!("you were taken to {name}")))
@@ -164,44 +171,46 @@ impl EffectWorker {
     }
 }
 
-/// The first line of what it said, with what to do next.
+/// The result of a command: its output or its error as one line.
 fn command_result(output: std::io::Result<Output>) -> ActionResult {
     let output = match output {
         Ok(output) => output,
         Err(error) => return ActionResult::failure(format!("cannot start teamctl: {error}")),
     };
-    let said = |bytes: &[u8]| {
+    let joined_lines = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes).into_owned();
         let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         lines.join(" ").trim_start_matches("teamctl: ").trim_start_matches("error: ").to_owned()
     };
-    let (out, wrong) = (said(&output.stdout), said(&output.stderr));
+    let (stdout, stderr) = (joined_lines(&output.stdout), joined_lines(&output.stderr));
     match output.status.success() {
-        true if out.is_empty() => ActionResult::success("done"),
-        true => ActionResult::success(out),
-        false if wrong.is_empty() => ActionResult::failure(out),
-        false => ActionResult::failure(wrong),
+        true if stdout.is_empty() => ActionResult::success("done"),
+        true => ActionResult::success(stdout),
+        false if stderr.is_empty() => ActionResult::failure(stdout),
+        false => ActionResult::failure(stderr),
     }
 }
 
-/// Root and socket, where teamctl would not find them by itself: it repeats what it was given in what it says to type.
+/// `--root` and `--socket`, where `teamctl` would not find these by itself. `teamctl` repeats the
+/// options that it was given in the commands that it suggests, so needless ones are left out.
 fn location_args(arguments: &ScreenArgs) -> Vec<OsString> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let root = store::resolve_root_path(variable("TEAMD_ROOT").as_deref()).ok();
     let root = root.and_then(|root| root.canonicalize().ok());
     let socket = variable("TEAMD_SOCKET")
         .unwrap_or_else(|| store::directories_for_root(&arguments.root).control_socket());
-    let mut words: Vec<OsString> = Vec::new();
+    let mut args: Vec<OsString> = Vec::new();
     if root.as_ref() != Some(&arguments.root) {
-        words.extend(["--root".into(), arguments.root.clone().into()]);
+        args.extend(["--root".into(), arguments.root.clone().into()]);
     }
     if socket != arguments.socket {
-        words.extend(["--socket".into(), arguments.socket.clone().into()]);
+        args.extend(["--socket".into(), arguments.socket.clone().into()]);
     }
-    words
+    args
 }
 
-/// A file without a name that holds this, from its beginning: whoever reads it needs nobody who writes.
+/// A file in memory with this content, open at its start. It needs no thread that writes, as a pipe
+/// would.
 fn memory_file(text: &str) -> std::io::Result<File> {
     let mut file = File::from(memfd_create("text", MemfdFlags::CLOEXEC)?);
     file.write_all(text.as_bytes())?;
@@ -209,34 +218,34 @@ fn memory_file(text: &str) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// How whoever sees the screen types a command about the team.
+/// How a person in front of the screen types a command about the team.
 pub(crate) fn suggested_commands(arguments: &ScreenArgs) -> SuggestedCommands {
     let root = Root::open(&arguments.root, &arguments.state_dir.join("aside"), Durability::Process).ok();
     let teams = root.and_then(|root| root.teams().ok()).unwrap_or_default();
-    let of_environment = std::env::var("TEAMD_TEAM").ok().filter(|team| !team.is_empty());
+    let team_from_env = std::env::var("TEAMD_TEAM").ok().filter(|team| !team.is_empty());
     commands_without_team(arguments).for_team_unless_implied(
         &arguments.team,
         &teams,
-        of_environment.as_deref(),
+        team_from_env.as_deref(),
     )
 }
 
-/// The same about no team.
+/// How that person types a command without a team.
 fn commands_without_team(arguments: &ScreenArgs) -> SuggestedCommands {
     SuggestedCommands::with_options(
-        location_args(arguments).into_iter().map(|word| word.to_string_lossy().into_owned()),
+        location_args(arguments).into_iter().map(|argument| argument.to_string_lossy().into_owned()),
     )
 }
 
-fn attach_command(arguments: &ScreenArgs, name: &str, typed: &SuggestedCommands) -> String {
-    typed.for_team(&arguments.team).command_for_name("attach", name, &[])
+fn attach_command(arguments: &ScreenArgs, name: &str, commands: &SuggestedCommands) -> String {
+    commands.for_team(&arguments.team).command_for_name("attach", name, &[])
 }
 
 fn teamctl_path() -> std::io::Result<PathBuf> {
     Ok(std::env::current_exe()?.with_file_name("teamctl"))
 }
 
-/// A tmux client, and what it looks at.
+/// A tmux client, and the session and window that it shows.
 struct TmuxClient {
     name: String,
     session: String,
@@ -244,26 +253,26 @@ struct TmuxClient {
 }
 
 impl TmuxClient {
-    /// The one that looks at this pane; none where nobody does.
-    fn of_this_pane() -> Option<TmuxClient> {
+    /// The first client of this pane's session. `None` if there is none.
+    fn find_for_this_pane() -> Option<TmuxClient> {
         let pane = std::env::var("TMUX_PANE").unwrap_or_default();
         TmuxClient::list(&["-t", &pane]).into_iter().next()
     }
 
-    /// Those with a terminal: not the daemon's own.
-    fn list(of: &[&str]) -> Vec<TmuxClient> {
+    /// The clients with a terminal. The daemon's own client is in control mode and is left out.
+    fn list(options: &[&str]) -> Vec<TmuxClient> {
         let format = "#{client_control_mode} #{session_id} #{window_id} #{client_name}";
-        let listed = run_tmux(&[&["list-clients", "-F", format], of].concat()).unwrap_or_default();
+        let listed = run_tmux(&[&["list-clients", "-F", format], options].concat()).unwrap_or_default();
         let client = |line: &str| {
-            let mut words = line.strip_prefix("0 ")?.splitn(3, ' ').map(str::to_owned);
-            let (session, window, name) = (words.next()?, words.next()?, words.next()?);
+            let mut fields = line.strip_prefix("0 ")?.splitn(3, ' ').map(str::to_owned);
+            let (session, window, name) = (fields.next()?, fields.next()?, fields.next()?);
             Some(TmuxClient { name, session, window })
         };
         listed.lines().filter_map(client).collect()
     }
 
-    /// Shown below the pane, for as long as tmux shows messages; what it says are our own words alone.
-    fn show_way_back(&self) {
+    /// Shows for 5 s in the client which key leads back. The message has no texts of others.
+    fn show_return_key(&self) {
         let Some(now) = TmuxClient::list(&[]).into_iter().find(|client| client.name == self.name) else {
             return;
         };
@@ -277,10 +286,10 @@ impl TmuxClient {
     }
 }
 
-/// On the server that we run in; none where it failed.
-fn run_tmux(words: &[&str]) -> Option<String> {
+/// Runs tmux on the server of this pane. `None` if it failed.
+fn run_tmux(args: &[&str]) -> Option<String> {
     let socket = std::env::var("TMUX").ok()?.split(',').next()?.to_owned();
-    let output = Command::new("tmux").arg("-S").arg(socket).args(words).stdin(Stdio::null()).output().ok()?;
+    let output = Command::new("tmux").arg("-S").arg(socket).args(args).stdin(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
@@ -291,11 +300,11 @@ mod tests {
 
     #[test]
     fn attach_command_includes_options() {
-        let words = ["--root", "/r", "--state", "/s", "--socket", "/c", "--team", "survey"];
-        let arguments = ScreenArgs::parse(words.map(OsString::from)).unwrap();
-        let place = SuggestedCommands::with_options(["--root", "/a b"].map(str::to_owned));
-        let typed = |name: &str, place: &SuggestedCommands| attach_command(&arguments, name, place);
-        assert_eq!(typed("ann", &SuggestedCommands::default()), "teamctl attach -t survey ann");
-        assert_eq!(typed("-x", &place), "teamctl attach --root '/a b' -t survey -- -x");
+        let args = ["--root", "/r", "--state", "/s", "--socket", "/c", "--team", "survey"];
+        let arguments = ScreenArgs::parse(args.map(OsString::from)).unwrap();
+        let with_root = SuggestedCommands::with_options(["--root", "/a b"].map(str::to_owned));
+        let command = |name: &str, commands: &SuggestedCommands| attach_command(&arguments, name, commands);
+        assert_eq!(command("ann", &SuggestedCommands::default()), "teamctl attach -t survey ann");
+        assert_eq!(command("-x", &with_root), "teamctl attach --root '/a b' -t survey -- -x");
     }
 }

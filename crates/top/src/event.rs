@@ -1,37 +1,38 @@
-//! What can happen, and what is to be done then.
+//! Inputs of the event loop, and the effects that follow from them.
 
 use crate::snapshot::ScreenSnapshot;
 
-/// What the loop waits for.
+/// An input of the event loop.
 #[derive(Debug)]
 pub(crate) enum UiEvent {
     Key(Key),
-    /// Text that was pasted: never taken for keys.
+    /// Pasted text, which is never taken for keys.
     Paste(String),
+    /// The new size of the terminal, in columns and lines.
     Resized(u16, u16),
-    /// What a look has found.
+    /// A snapshot of the team was read.
     SnapshotRead(Box<ScreenSnapshot>),
-    /// What became of an order.
+    /// The result of an action.
     ActionFinished(ActionResult),
-    /// What a member's pane shows.
+    /// The screen of a member's pane, or the end of its log.
     PaneCaptured {
         name: String,
         text: String,
     },
-    /// Why a member is not moving, or what it does.
+    /// Why a member makes no progress, or what it does.
     Diagnosed {
         name: String,
         text: String,
     },
-    /// Somebody ends us, by this signal.
+    /// The program must end, with this exit code.
     Terminate(u8),
-    /// Somebody stops us for a while.
+    /// A signal asks the program to stop until SIGCONT.
     SuspendRequested,
-    /// We go on.
+    /// The program runs again after a stop, and must redraw the screen.
     Continued,
 }
 
-/// A key, as far as one means something.
+/// A key that the screen knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Key {
     Char(char),
@@ -49,14 +50,14 @@ pub(crate) enum Key {
     Backspace,
 }
 
-/// A sentence for the bottom of the screen.
+/// The result of an action, for the bottom of the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ActionResult {
     pub(crate) status: ActionStatus,
     pub(crate) text: String,
 }
 
-/// Whether it was done.
+/// Whether an action succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ActionStatus {
     Done,
@@ -73,26 +74,26 @@ impl ActionResult {
     }
 }
 
-/// What is to be done.
+/// What the event loop does after an event.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum UiEffect {
-    /// Ends, with that exit code.
+    /// Ends the program with this exit code.
     Quit(u8),
-    /// Gives the terminal back and stops.
+    /// Gives the terminal back and stops the program.
     Suspend,
-    /// Takes the terminal, whatever was done to it, and draws all of it.
+    /// Takes the terminal again and draws the whole screen.
     Redraw,
-    /// Runs a verb of teamctl, with this on its standard input; what it says is told.
+    /// Runs a command of `teamctl`. Its output is the result of the action.
     RunTeamctl { args: Vec<String>, stdin: String },
-    /// Brings what a member's pane shows.
+    /// Reads the screen of a member's pane, or the end of its log.
     CapturePane { name: String, pane: PaneAvailability },
-    /// Asks why a member is not moving.
+    /// Asks `teamctl why` about a member.
     Diagnose { name: String },
-    /// Takes this terminal to a member's pane.
+    /// Switches this terminal to a member's pane.
     Attach { name: String },
 }
 
-/// Whether there is a pane.
+/// Whether a member has a pane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PaneAvailability {
     Exists,

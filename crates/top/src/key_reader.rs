@@ -1,24 +1,24 @@
-//! Keys, from the terminal to the loop.
+//! Reads keys from the terminal and sends them to the event loop.
 
 use crate::event::{Key, UiEvent};
 use ratatui::crossterm::event::{self, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::sync::mpsc::Sender;
 
-/// A thread that waits for keys, for as long as we live.
+/// Starts the thread that reads the terminal. It ends with the event loop or the terminal.
 pub(crate) fn start_key_reader(sender: Sender<UiEvent>) {
     std::thread::spawn(move || {
         while let Ok(read) = event::read() {
-            let told = match read {
+            let ui_event = match read {
                 event::Event::Key(key) => to_key(key).map(UiEvent::Key),
                 event::Event::Paste(text) => Some(UiEvent::Paste(text)),
                 event::Event::Resize(width, height) => Some(UiEvent::Resized(width, height)),
                 _ => None,
             };
-            if told.is_some_and(|event| sender.send(event).is_err()) {
+            if ui_event.is_some_and(|event| sender.send(event).is_err()) {
                 return;
             }
         }
-        // No more keys will come: the terminal is gone.
+        // The terminal is closed.
         sender.send(UiEvent::Terminate(1)).ok();
     });
 }

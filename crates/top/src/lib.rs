@@ -1,8 +1,10 @@
-//! `teamd-top`: a team on one screen, and the keys to steer it. Started by `teamctl top`, which settles whose team.
+//! `teamd-top`: a terminal user interface of one team. `teamctl top` starts it and names the team,
+//! or several to choose from.
 //!
-//! Data flows one way. Threads send events: keys, signals, what a look at the files and the daemon found, what became of
-//! an order. `update` is a plain function of state and event, and says what is to be done; `draw` is one of state and
-//! size. Nothing ticks: what is drawn changes with an event alone, so times are told as clock times.
+//! Data flows in one direction. Threads send events: keys, signals, snapshots of the team, and
+//! results of actions. `update` is a pure function: it computes the next state and the effects of
+//! an event. `draw` is a pure function of the state. There is no timer, so the screen changes only
+//! after an event. For this reason it shows clock times, not durations.
 
 mod args;
 mod draw;
@@ -36,15 +38,15 @@ use team_picker::TeamChoice;
 use terminal::TerminalScreen;
 use terminal_capabilities::TerminalCapabilities;
 
-/// What `teamd-top` does.
+/// The program `teamd-top`. Returns its exit code.
 pub fn main() -> ExitCode {
     match run() {
         Ok(code) => code,
-        Err(fault) => {
-            let hint = fault.help.as_ref().map_or_else(String::new, |hint| format!("\n  {hint}"));
-            // Nobody may be there to read it.
-            writeln!(std::io::stderr(), "teamd-top: {}{hint}", fault.message).ok();
-            ExitCode::from(fault.kind.exit_code())
+        Err(error) => {
+            let help = error.help.as_ref().map_or_else(String::new, |help| format!("\n  {help}"));
+            // Standard error may be closed.
+            writeln!(std::io::stderr(), "teamd-top: {}{help}", error.message).ok();
+            ExitCode::from(error.kind.exit_code())
         }
     }
 }
@@ -53,9 +55,9 @@ fn run() -> Result<ExitCode, ErrorReport> {
     let mut arguments = ScreenArgs::parse(std::env::args_os().skip(1))?;
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         let message = "cannot show the screen: this is no terminal";
-        let typed = effect_threads::suggested_commands(&arguments);
-        let typed = if arguments.teams.len() > 1 { typed.without_team() } else { typed };
-        let status = typed.command(&["status", "--json"]);
+        let commands = effect_threads::suggested_commands(&arguments);
+        let commands = if arguments.teams.len() > 1 { commands.without_team() } else { commands };
+        let status = commands.command(&["status", "--json"]);
         return Err(ErrorReport::new(ErrorKind::Usage, message).with_help(format!("for scripts: {status}")));
     }
     let (sender, events) = channel();
@@ -67,26 +69,27 @@ fn run() -> Result<ExitCode, ErrorReport> {
         TeamChoice::Quit(code) => return Ok(ExitCode::from(code)),
     }
     snapshot_thread::start_snapshot_thread(&arguments, sender.clone())?;
-    let mut orders = EffectThreads::new(arguments.clone(), sender);
+    let mut effects = EffectThreads::new(arguments.clone(), sender);
     let state = UiState::new(
         arguments.team.clone(),
         effect_threads::suggested_commands(&arguments),
         TerminalCapabilities::from_env(),
         screen.size(),
     );
-    let code = run_event_loop(&mut screen, &mut orders, state, &events)?;
+    let code = run_event_loop(&mut screen, &mut effects, state, &events)?;
     drop(screen);
-    for line in orders.wait_briefly(&events) {
-        // Nobody may be there to read it.
+    for line in effects.wait_briefly(&events) {
+        // Standard error may be closed.
         writeln!(std::io::stderr(), "teamd-top: {}", visible(&line)).ok();
     }
     Ok(ExitCode::from(code))
 }
 
-/// Draws after each event that has changed something: a key acts on what was seen, never on what is drawn next.
+/// Handles events until the program ends; returns the exit code. Draws after each event that
+/// changed the state, so that a key acts on what is on the screen.
 fn run_event_loop(
     screen: &mut TerminalScreen,
-    orders: &mut EffectThreads,
+    effects: &mut EffectThreads,
     mut state: UiState,
     events: &Receiver<UiEvent>,
 ) -> Result<u8, ErrorReport> {
@@ -98,7 +101,7 @@ fn run_event_loop(
                 UiEffect::Quit(code) => return Ok(code),
                 UiEffect::Suspend => screen.suspend()?,
                 UiEffect::Redraw => screen.redraw_all()?,
-                other => orders.start(other),
+                other => effects.start(other),
             }
         }
         if state != before || screen.is_stale() {

@@ -1,4 +1,5 @@
-//! The stream of messages: what is new in each inbox since the look before, kept up to a bound.
+//! The list of messages. Each snapshot adds what is new in every inbox; only the newest messages
+//! are kept.
 
 use crate::snapshot::MessageItem;
 use crate::snapshot_reader::{clock_time, today};
@@ -11,121 +12,117 @@ use store::{InboxCursor, Team};
 use view::suggested_commands::SuggestedCommands;
 use view::text::{message_text, single_line};
 
-/// The most letters that are kept, the newest.
+/// How many messages are kept.
 const MAX_MESSAGES: usize = 1000;
-/// The most of a letter that is kept, in bytes.
+/// How much of a message's text is kept, in bytes.
 const MAX_TEXT_BYTES: usize = 16 << 10;
-/// The most of what it is about.
+/// How much of a message's summary is kept, in characters.
 const MAX_SUMMARY_CHARS: usize = 200;
 
-/// The inboxes as they were seen last.
+/// The messages of all inboxes, and how far each inbox was read.
 #[derive(Debug, Default)]
 pub(crate) struct MessageStream {
-    /// How a command about the team is typed.
+    /// How a person types a command about the team.
     suggested_commands: SuggestedCommands,
     cursors: BTreeMap<AgentName, InboxCursor>,
+    /// The messages, not sorted.
     messages: Vec<Arc<MessageItem>>,
+    /// The number of the message that was read last.
     last_number: u64,
-    /// On which day their times were put into words.
+    /// The date on which the messages' times were formatted.
     day: String,
 }
 
 impl MessageStream {
-    pub(crate) fn new(typed: &SuggestedCommands) -> MessageStream {
-        MessageStream { suggested_commands: typed.clone(), ..MessageStream::default() }
+    pub(crate) fn new(commands: &SuggestedCommands) -> MessageStream {
+        MessageStream { suggested_commands: commands.clone(), ..MessageStream::default() }
     }
 
-    /// Takes what is new for that member; how many of its messages are unread, none where its inbox can't be read.
+    /// Adds the new messages in a member's inbox. Returns how many of its messages are unread;
+    /// `None` if the inbox cannot be read.
     pub(crate) fn read_inbox(&mut self, team: &Team, name: &AgentName) -> Option<usize> {
-        let (new, mark) = team.inbox(name).read_since(self.cursors.get(name)).ok()?;
-        if mark.is_reset() {
-            self.messages.retain(|letter| letter.to != name.as_str());
+        let (new, cursor) = team.inbox(name).read_since(self.cursors.get(name)).ok()?;
+        if cursor.is_reset() {
+            self.messages.retain(|message| message.to != name.as_str());
         }
         let mut at = 0;
         for entry in &new {
             self.last_number += 1;
-            let letter = message_item(self.last_number, name, entry, at, &self.suggested_commands);
-            at = letter.at;
-            self.add(letter);
+            let message = message_item(self.last_number, name, entry, at, &self.suggested_commands);
+            at = message.at;
+            self.add(message);
         }
-        let unread = mark.unread_count();
-        self.cursors.insert(name.clone(), mark);
+        let unread = cursor.unread_count();
+        self.cursors.insert(name.clone(), cursor);
         Some(unread)
     }
 
-    /// One that says once more what its sender has said last to the same one counts there, and stands where the last does.
-    fn add(&mut self, letter: MessageItem) {
+    /// Adds a message. A message that repeats the last one of its sender to the same member is
+    /// counted there; that one then has the new time.
+    fn add(&mut self, message: MessageItem) {
         let before =
-            self.messages.iter_mut().rfind(|last| (&last.from, &last.to) == (&letter.from, &letter.to));
-        match before.filter(|before| before.text == letter.text) {
+            self.messages.iter_mut().rfind(|last| (&last.from, &last.to) == (&message.from, &message.to));
+        match before.filter(|before| before.text == message.text) {
             Some(last) => {
                 let last = Arc::make_mut(last);
-                (last.at, last.time_text, last.count) = (letter.at, letter.time_text, last.count + 1);
+                (last.at, last.time_text, last.count) = (message.at, message.time_text, last.count + 1);
             }
-            None => self.messages.push(Arc::new(letter)),
+            None => self.messages.push(Arc::new(message)),
         }
     }
 
-    /// The newest letters, oldest first.
+    /// The newest messages, oldest first.
     pub(crate) fn messages(&mut self) -> Vec<Arc<MessageItem>> {
-        self.messages.sort_by_key(|letter| letter.at);
+        self.messages.sort_by_key(|message| message.at);
         let surplus = self.messages.len().saturating_sub(MAX_MESSAGES);
         self.messages.drain(..surplus);
         let day = today();
         if std::mem::replace(&mut self.day, day.clone()) != day {
-            for letter in &mut self.messages {
-                let clock = clock_time(letter.at);
-                Arc::make_mut(letter).time_text = clock;
+            for message in &mut self.messages {
+                let clock = clock_time(message.at);
+                Arc::make_mut(message).time_text = clock;
             }
         }
         self.messages.clone()
     }
 
-    /// How far each inbox was looked through.
+    /// How far each inbox was read.
     pub(crate) fn cursors(&self) -> &BTreeMap<AgentName, InboxCursor> {
         &self.cursors
     }
 }
 
-/// One that does not say when it was sent stands behind the one before it.
+/// The list item of an entry. `before` is the time of the entry before it, in ms since the epoch;
+/// an entry without a valid time gets that one.
 fn message_item(
     number: u64,
     to: &AgentName,
     entry: &InboxEntry,
     before: u64,
-    typed: &SuggestedCommands,
+    commands: &SuggestedCommands,
 ) -> MessageItem {
-    let (from, at, about, text) = match &entry.message {
+    let (from, at, summary, text) = match &entry.message {
         Ok(message) => {
             let text = message_text(&message.text);
-            let about = message.summary.clone().unwrap_or_else(|| text.trim_start().to_owned());
-            (message.from.clone(), parse_iso8601(&message.timestamp), about, text)
+            let summary = message.summary.clone().unwrap_or_else(|| text.trim_start().to_owned());
+            (message.from.clone(), parse_iso8601(&message.timestamp), summary, text)
         }
-        Err(fault) => {
-            ("?".to_owned(), None, format!("entry {} is no message", entry.index), fault.to_string())
+        Err(error) => {
+            ("?".to_owned(), None, format!("entry {} is no message", entry.index), error.to_string())
         }
     };
     let at = at.unwrap_or(before);
-    let about =
-        single_line(about.lines().next().unwrap_or_default()).chars().take(MAX_SUMMARY_CHARS).collect();
-    let text = truncate_text(text, to, typed);
-    MessageItem {
-        number,
-        at,
-        time_text: clock_time(at),
-        from,
-        to: to.to_string(),
-        summary: about,
-        text,
-        count: 1,
-    }
+    let summary =
+        single_line(summary.lines().next().unwrap_or_default()).chars().take(MAX_SUMMARY_CHARS).collect();
+    let text = truncate_text(text, to, commands);
+    MessageItem { number, at, time_text: clock_time(at), from, to: to.to_string(), summary, text, count: 1 }
 }
 
-fn truncate_text(mut text: String, to: &AgentName, typed: &SuggestedCommands) -> String {
+fn truncate_text(mut text: String, to: &AgentName, commands: &SuggestedCommands) -> String {
     if text.len() > MAX_TEXT_BYTES {
         let end = (0..=MAX_TEXT_BYTES).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
         text.truncate(end);
-        text.push_str(&format!("…\n\nAll of it: {}", typed.command_for_name("inbox", to.as_str(), &[])));
+        text.push_str(&format!("…\n\nAll of it: {}", commands.command_for_name("inbox", to.as_str(), &[])));
     }
     text
 }
@@ -146,8 +143,8 @@ mod tests {
 
     #[test]
     fn repeated_message_is_counted_per_sender() {
-        let mut post = MessageStream::default();
-        let of = |number, from: &str, text: &str| {
+        let mut stream = MessageStream::default();
+        let item = |number, from: &str, text: &str| {
             let at = format!("1970-01-01T00:00:0{number}.000Z");
             let raw = format!(r#"{{"from":"{from}","text":"{text}","timestamp":"{at}"}}"#);
             message_item(
@@ -158,7 +155,7 @@ mod tests {
                 &SuggestedCommands::default(),
             )
         };
-        let said = [
+        let texts = [
             ("ann", "done"),
             ("ann", "done"),
             ("bob", "done"),
@@ -166,19 +163,20 @@ mod tests {
             ("bob", "no"),
             ("bob", "done"),
         ];
-        for (number, (from, text)) in (1..).zip(said) {
-            post.add(of(number, from, text));
+        for (number, (from, text)) in (1..).zip(texts) {
+            stream.add(item(number, from, text));
         }
-        let told: Vec<_> = post.messages().iter().map(|it| (it.number, it.at, it.count)).collect();
-        assert_eq!(told, [(3, 3_000, 1), (1, 4_000, 3), (5, 5_000, 1), (6, 6_000, 1)]);
+        let listed: Vec<_> =
+            stream.messages().iter().map(|item| (item.number, item.at, item.count)).collect();
+        assert_eq!(listed, [(3, 3_000, 1), (1, 4_000, 3), (5, 5_000, 1), (6, 6_000, 1)]);
     }
 
     #[test]
     fn summary_falls_back_to_the_first_line() {
         let plain = message(r#"{"from":"ann","text":"one\ntwo","timestamp":"1970-01-01T00:00:01Z"}"#);
         assert_eq!((plain.at, plain.summary.as_str(), plain.text.as_str()), (1000, "one", "one\ntwo"));
-        let summed = message(r#"{"from":"ann","text":"one","summary":"s","timestamp":"?"}"#);
-        assert_eq!((summed.at, summed.summary.as_str()), (7, "s"));
+        let with_summary = message(r#"{"from":"ann","text":"one","summary":"s","timestamp":"?"}"#);
+        assert_eq!((with_summary.at, with_summary.summary.as_str()), (7, "s"));
         let idle = message(
             r#"{"from":"ann","text":"{\"type\":\"idle_notification\",\"from\":\"ann\",\"idleReason\":\"available\"}","timestamp":"?"}"#,
         );
@@ -188,15 +186,15 @@ mod tests {
 
     #[test]
     fn long_message_is_truncated_with_a_hint() {
-        let cut = truncate_text(
+        let truncated = truncate_text(
             "ä".repeat(MAX_TEXT_BYTES),
             &AgentName::new_unchecked("bob"),
             &SuggestedCommands::default(),
         );
         assert!(
-            cut.len() < MAX_TEXT_BYTES + 100 && cut.ends_with("All of it: teamctl inbox bob"),
+            truncated.len() < MAX_TEXT_BYTES + 100 && truncated.ends_with("All of it: teamctl inbox bob"),
             "{}",
-            cut.len()
+            truncated.len()
         );
     }
 }

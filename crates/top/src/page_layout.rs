@@ -1,69 +1,74 @@
-//! One thing whole, as lines that fit the screen; and how much of the screen is whose.
+//! The layout of the screen: the lines of a detail page, and the height of each panel.
 
 use crate::snapshot::Panel;
 use crate::state::{DetailPage, ReadProgress, UiState};
 use crate::terminal_capabilities::TerminalCapabilities;
 use ratatui::text::Span;
 
-/// Less than this shows nothing that helps.
+/// The smallest usable size, in columns and lines.
 pub(crate) const MIN_SIZE: (u16, u16) = (40, 10);
 
-/// The most lines that what was told takes.
+/// How many lines the result of an action takes at most.
 const MAX_RESULT_LINES: usize = 4;
 
-/// What the screen has beside lists and pages: the head, what was told, the keys.
+/// Lines beside the panels or the page: the header, the result and the bottom line.
 const FIXED_LINES: usize = 3;
 
-/// Whether nothing but that is said.
+/// Whether the size is below [`MIN_SIZE`]. The screen then shows only `too small`.
 pub(crate) fn is_too_small((width, height): (u16, u16)) -> bool {
     width < MIN_SIZE.0 || height < MIN_SIZE.1
 }
 
-/// The lines that a page has room for, below its title.
+/// How many lines of a page fit below its title.
 pub(crate) fn page_height((_, height): (u16, u16)) -> usize {
     usize::from(height).saturating_sub(FIXED_LINES + 1)
 }
 
-/// How far a page has been on the screen, with what is drawn now: without a gap from its first line on, and without the
-/// lines that what was told covers.
+/// How much of a page has been on the screen once the current state is drawn. Lines count from the
+/// first one on, up to the first gap. Lines that the result covers do not count.
 pub(crate) fn read_progress(
-    whole: &DetailPage,
-    told: Option<&str>,
+    page: &DetailPage,
+    result: Option<&str>,
     size: (u16, u16),
-    manner: TerminalCapabilities,
+    capabilities: TerminalCapabilities,
 ) -> ReadProgress {
-    let ReadProgress::UpToLine(seen) = whole.progress else { return whole.progress };
-    if is_too_small(size) || whole.first_line > seen {
-        return whole.progress;
+    let ReadProgress::UpToLine(read) = page.progress else { return page.progress };
+    if is_too_small(size) || page.first_line > read {
+        return page.progress;
     }
-    let covered = told.map_or(0, |text| result_lines(text, size, manner).len().saturating_sub(1));
-    let seen = seen.max(whole.first_line + page_height(size).saturating_sub(covered));
-    if seen >= page_lines(whole, size, manner).len() {
+    let covered = result.map_or(0, |text| result_lines(text, size, capabilities).len().saturating_sub(1));
+    let read = read.max(page.first_line + page_height(size).saturating_sub(covered));
+    if read >= page_lines(page, size, capabilities).len() {
         ReadProgress::Complete
     } else {
-        ReadProgress::UpToLine(seen)
+        ReadProgress::UpToLine(read)
     }
 }
 
-/// The lines of what was told, of which the first cover the end of what is above.
-pub(crate) fn result_lines(text: &str, (width, _): (u16, u16), manner: TerminalCapabilities) -> Vec<String> {
-    let mut lines = wrap(&manner.printable_line(text), usize::from(width));
+/// The lines of a result. All but the last one cover lines of the panels or the page.
+pub(crate) fn result_lines(
+    text: &str,
+    (width, _): (u16, u16),
+    capabilities: TerminalCapabilities,
+) -> Vec<String> {
+    let mut lines = wrap(&capabilities.printable_line(text), usize::from(width));
     lines.truncate(MAX_RESULT_LINES);
     lines
 }
 
 /// The lines of a page.
 pub(crate) fn page_lines(
-    whole: &DetailPage,
+    page: &DetailPage,
     (width, _): (u16, u16),
-    manner: TerminalCapabilities,
+    capabilities: TerminalCapabilities,
 ) -> Vec<String> {
-    let parts = [whole.text.as_str(), &whole.diagnosis, &whole.pane_screen];
-    let text = parts.iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join("\n\n");
-    wrap(&manner.printable(&text), usize::from(width))
+    let sections = [page.text.as_str(), &page.diagnosis, &page.pane_screen];
+    let text = sections.iter().filter(|text| !text.is_empty()).copied().collect::<Vec<_>>().join("\n\n");
+    wrap(&capabilities.printable(&text), usize::from(width))
 }
 
-/// Cut into lines of `width` columns, at a blank where there is one in the second half.
+/// Breaks a text into lines of `width` columns. A line breaks at the last blank in its second half,
+/// if there is one.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     text.lines().flat_map(|line| wrap_line(line, width.max(2))).collect()
 }
@@ -83,7 +88,7 @@ fn wrap_line(line: &str, width: usize) -> Vec<String> {
     }
 }
 
-/// How many bytes of the text fit into `width` columns; at least one letter.
+/// How many bytes of the text fit into `width` columns; at least one grapheme.
 pub(crate) fn fitting_bytes(text: &str, width: usize) -> usize {
     let mut taken = 0;
     for grapheme in Span::raw(text).styled_graphemes(ratatui::style::Style::new()) {
@@ -97,20 +102,20 @@ pub(crate) fn fitting_bytes(text: &str, width: usize) -> usize {
     text.len()
 }
 
-/// How many lines each part has below its title, in the order in which they stand. Each has a share; what one does not
-/// need goes to the one that has the keys first, then to the others.
+/// How many lines each panel has below its title, from top to bottom. All panels have an equal
+/// share. Lines that a panel does not need go to the active panel first, then to the others.
 pub(crate) fn panel_heights(state: &UiState) -> Vec<(Panel, usize)> {
     let (_, height) = state.size;
     let all = usize::from(height).saturating_sub(FIXED_LINES + Panel::ALL.len());
     let wanted: Vec<(Panel, usize)> =
-        Panel::ALL.iter().map(|part| (*part, state.items(*part).len())).collect();
+        Panel::ALL.iter().map(|panel| (*panel, state.items(*panel).len())).collect();
     let mut given: Vec<(Panel, usize)> =
-        wanted.iter().map(|(part, wanted)| (*part, (*wanted).min(all / Panel::ALL.len()))).collect();
+        wanted.iter().map(|(panel, wanted)| (*panel, (*wanted).min(all / Panel::ALL.len()))).collect();
     let mut left = all - given.iter().map(|(_, lines)| lines).sum::<usize>();
-    let first = wanted.iter().filter(|(part, _)| *part == state.panel);
-    let others = wanted.iter().filter(|(part, _)| *part != state.panel);
-    for (part, wanted) in first.chain(others) {
-        if let Some((_, lines)) = given.iter_mut().find(|(of, _)| of == part) {
+    let first = wanted.iter().filter(|(panel, _)| *panel == state.panel);
+    let others = wanted.iter().filter(|(panel, _)| *panel != state.panel);
+    for (panel, wanted) in first.chain(others) {
+        if let Some((_, lines)) = given.iter_mut().find(|(other, _)| other == panel) {
             let more = (wanted - *lines).min(left);
             *lines += more;
             left -= more;

@@ -1,39 +1,39 @@
-//! What a look has found: plain data, equal where nothing has changed. Times are clock times, so that nothing in it grows
-//! old while nobody looks. Texts are as others wrote them.
+//! A snapshot of a team: plain data, equal if nothing has changed. Its times are clock times, which
+//! stay correct as long as it is shown. Its texts are as other programs wrote them, not escaped.
 
 use protocol::id::TaskId;
 use std::sync::Arc;
 
-/// All that the screen shows of a team.
+/// Everything that the screen shows of a team.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ScreenSnapshot {
     pub(crate) daemon: DaemonReachability,
     pub(crate) team: TeamPresence,
-    /// What the team has used up, and of how much; empty where nobody tells or limits that.
+    /// The team's usage and limits. Empty if neither is known.
     pub(crate) budget: String,
     pub(crate) members: Vec<MemberItem>,
-    /// Shared with the looks before and after, as long as no task changes.
+    /// Shared between snapshots until a task changes.
     pub(crate) tasks: Arc<Vec<TaskItem>>,
     /// Oldest first.
     pub(crate) messages: Vec<Arc<MessageItem>>,
-    /// Those that wait, oldest first; none where that is not known.
+    /// Open requests, oldest first. `None` if they cannot be read.
     pub(crate) requests: Option<Vec<RequestItem>>,
 }
 
-/// Whether a daemon answers.
+/// Whether the daemon answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum DaemonReachability {
-    /// Nobody has looked yet.
+    /// No snapshot was read yet.
     #[default]
     Unknown,
     Running,
-    /// Nobody listens.
+    /// There is no daemon.
     NotRunning,
-    /// Somebody listens, and says nothing.
+    /// The daemon has the socket but does not answer.
     Unresponsive,
 }
 
-/// Whether the team is there.
+/// Whether the team exists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum TeamPresence {
     #[default]
@@ -41,7 +41,7 @@ pub(crate) enum TeamPresence {
     Deleted,
 }
 
-/// A part of the screen.
+/// A list on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Panel {
     Members,
@@ -51,6 +51,7 @@ pub(crate) enum Panel {
 }
 
 impl Panel {
+    /// All panels, from top to bottom.
     pub(crate) const ALL: [Panel; 4] = [Panel::Members, Panel::Requests, Panel::Tasks, Panel::Messages];
 
     pub(crate) fn title(self) -> &'static str {
@@ -63,60 +64,60 @@ impl Panel {
     }
 }
 
-/// One thing of a part.
+/// An item of a panel.
 pub(crate) trait ListItem {
-    /// Tells it from the others of its part, whatever else changes.
+    /// Identifies the item in its panel, whatever else changes.
     fn key(&self) -> String;
-    /// Whose it is: to whom a message goes, who is ended, attached to.
+    /// The member that the keys act on: the one that gets a message, is killed or attached to.
     fn member_name(&self) -> Option<&str>;
-    /// What a filter is held against.
+    /// The text that a filter is compared with.
     fn filter_text(&self) -> String;
-    /// All of it, over several lines.
+    /// The full text, of several lines.
     fn details(&self) -> String;
-    /// Itself, to be drawn as a line.
+    /// The item by its kind, to be drawn as a line.
     fn as_item(&self) -> ListItemRef<'_>;
 }
 
-/// A thing that is drawn as a line.
+/// An item by its kind.
 pub(crate) enum ListItemRef<'a> {
     Member(&'a MemberItem),
     Task(&'a TaskItem),
-    Letter(&'a MessageItem),
+    Message(&'a MessageItem),
     Request(&'a RequestItem),
 }
 
-/// A member, or one whose life has ended.
+/// A member or a past member.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct MemberItem {
     pub(crate) name: String,
     pub(crate) color: String,
-    /// What it does, with what waits: `active!asks`.
+    /// What the member does, with its flags: `active!asks`.
     pub(crate) state: String,
     pub(crate) since: String,
-    /// None: its inbox can't be read.
+    /// How many messages are unread. `None` if the inbox cannot be read.
     pub(crate) unread: Option<usize>,
-    /// With its number, where that is known.
+    /// The member's task, with its number if that is known. Empty if it has none.
     pub(crate) task: String,
-    /// What it has used up; empty where its program does not tell.
+    /// The usage. Empty if the program does not report it.
     pub(crate) usage: String,
-    /// The last line that its program wrote.
+    /// The last line of the program's output.
     pub(crate) last_line: String,
-    /// `%14`.
+    /// The id of the pane, such as `%14`. `None` if the member has no pane.
     pub(crate) pane: Option<String>,
-    /// What else is known of it, a line each.
+    /// What else is known, one fact a line.
     pub(crate) details: Vec<String>,
 }
 
-/// A task, in the order in which the tasks are shown.
+/// A task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TaskItem {
     pub(crate) id: TaskId,
-    /// How deep below what it waits for.
+    /// How deep the task is below the tasks that it waits for; 0 is the top level.
     pub(crate) depth: usize,
     pub(crate) state: &'static str,
     pub(crate) owner: Option<String>,
     pub(crate) subject: String,
-    /// What it waits for beside the task that it stands below.
+    /// The open tasks that it waits for, without the one that it is listed below.
     pub(crate) waits_for: Vec<TaskId>,
     pub(crate) details: String,
 }
@@ -124,36 +125,37 @@ pub(crate) struct TaskItem {
 /// A message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MessageItem {
-    /// Counts the letters that we have seen.
+    /// The number of the message, in the order in which this program read them.
     pub(crate) number: u64,
-    /// When it was sent, ms since the epoch, as far as it says.
+    /// When it was sent, in ms since the epoch, as the message says.
     pub(crate) at: u64,
     pub(crate) time_text: String,
     pub(crate) from: String,
     pub(crate) to: String,
-    /// Its summary, else how it begins.
+    /// The summary, or else the first line.
     pub(crate) summary: String,
     pub(crate) text: String,
-    /// So often it has come, its sender saying nothing else to this one in between; `at` is of the last.
+    /// How often it came, if its sender sent it to the same member several times in a row. `at` is
+    /// the time of the last one.
     pub(crate) count: usize,
 }
 
-/// A request that waits for an answer.
+/// An open request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestItem {
     pub(crate) id: String,
     pub(crate) from: String,
     pub(crate) since: String,
-    /// In one line.
+    /// The summary, of one line.
     pub(crate) summary: String,
-    /// All that a person must have read before the answer.
+    /// Everything that a person must read before the answer.
     pub(crate) details: String,
 }
 
 impl ScreenSnapshot {
-    /// The things of a part, in their order.
-    pub(crate) fn items(&self, part: Panel) -> Vec<&dyn ListItem> {
-        match part {
+    /// The items of a panel, in their order.
+    pub(crate) fn items(&self, panel: Panel) -> Vec<&dyn ListItem> {
+        match panel {
             Panel::Members => self.members.iter().map(|item| item as &dyn ListItem).collect(),
             Panel::Tasks => self.tasks.iter().map(|item| item as &dyn ListItem).collect(),
             Panel::Messages => self.messages.iter().map(|item| &**item as &dyn ListItem).collect(),
@@ -161,10 +163,10 @@ impl ScreenSnapshot {
         }
     }
 
-    /// Whether somebody may wait, and it can't be read who.
+    /// Whether requests may be open that cannot be read.
     pub(crate) fn has_unreadable_requests(&self) -> bool {
-        let has_looked = self.daemon != DaemonReachability::Unknown && self.team == TeamPresence::Exists;
-        has_looked && self.requests.is_none()
+        let was_read = self.daemon != DaemonReachability::Unknown && self.team == TeamPresence::Exists;
+        was_read && self.requests.is_none()
     }
 
     pub(crate) fn member(&self, name: &str) -> Option<&MemberItem> {
@@ -240,12 +242,12 @@ impl ListItem for MessageItem {
     }
 
     fn details(&self) -> String {
-        let head = format!("from {} to {}, {}", self.from, self.to, self.time_text).replace('\n', " ");
-        format!("{head}\n\n{}", self.text)
+        let header = format!("from {} to {}, {}", self.from, self.to, self.time_text).replace('\n', " ");
+        format!("{header}\n\n{}", self.text)
     }
 
     fn as_item(&self) -> ListItemRef<'_> {
-        ListItemRef::Letter(self)
+        ListItemRef::Message(self)
     }
 }
 

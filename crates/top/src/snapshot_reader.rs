@@ -1,4 +1,5 @@
-//! A look at a team: the daemon's word, the files, the logs. What has not changed since the look before is not read again.
+//! Reads snapshots of a team: the daemon's status, the team's files and the members' logs. What has
+//! not changed since the snapshot before is not read again.
 
 use crate::args::ScreenArgs;
 use crate::effect_threads::suggested_commands;
@@ -31,72 +32,73 @@ use view::suggested_commands::SuggestedCommands;
 use view::team_view::{MemberView, StatusSource, TeamView, read_leads_file, read_suspended_teams};
 use view::text::single_line;
 
-/// So long a daemon may take to answer: it is at once, unless it is stopped, or waits two seconds for a tmux that is.
+/// How long the daemon may take to answer. It answers at once, unless it is stopped, or waits two
+/// seconds for a tmux server that is stopped.
 const DAEMON_TIMEOUT: Duration = Duration::from_secs(3);
-/// The end of a log in which its last line is looked for, in bytes; and that is shown.
+/// How much of the end of a log is read, in bytes.
 const TAIL_BYTES: u64 = 8 << 10;
-/// The most of a line that is kept.
+/// How much of a log's last line is kept, in characters.
 const MAX_LINE_CHARS: usize = 300;
 
-/// Whoever looks, with what it remembers.
+/// Reads snapshots, and keeps what it read before.
 pub(crate) struct SnapshotReader {
     arguments: ScreenArgs,
-    /// How a command about the team is typed.
+    /// How a person types a command about the team.
     suggested_commands: SuggestedCommands,
     notifier: WatchNotifier,
-    /// The daemon whose end is waited for.
+    /// The daemon whose exit is watched; its pid.
     watched_daemon: Option<u32>,
-    /// What it said last with a look at the screens.
+    /// The daemon's last status with screens.
     last_full_status: Option<StatusReply>,
     team: Option<Team>,
     messages: MessageStream,
     last_lines: BTreeMap<String, (FileVersion, String)>,
     tasks: TaskItemCache,
-    /// The requests, none where they can't be read, and what they were read from.
+    /// The open requests, or `None` if they cannot be read, and their sources.
     requests: (Option<Vec<RequestItem>>, Option<RequestSources>),
 }
 
-/// The inboxes, the config and the policy as they were, and the day in which times were told.
+/// The sources of the requests: the inboxes, the config and the policy, and the date on which their
+/// times were formatted.
 type RequestSources = (BTreeMap<AgentName, InboxCursor>, [Option<FileVersion>; 2], String);
 
-/// The tasks as they were listed last, those that are left among them, and their rows.
+/// The tasks that were listed last, the abandoned ones among them, and their list items.
 type TaskItemCache = (Vec<Arc<Task>>, Vec<TaskId>, Arc<Vec<snapshot::TaskItem>>);
 
-/// When a file was written to last, and how long it was then.
+/// Inode, size in bytes, and modification time in seconds and nanoseconds.
 type FileVersion = (u64, u64, i64, i64);
 
 impl SnapshotReader {
-    pub(crate) fn new(arguments: ScreenArgs, teller: WatchNotifier) -> SnapshotReader {
-        let (watched, on_screen, team, logs) = (None, None, None, BTreeMap::new());
-        let (tasks, asked) = (TaskItemCache::default(), (None, None));
-        let typed = suggested_commands(&arguments);
-        let post = MessageStream::new(&typed);
+    pub(crate) fn new(arguments: ScreenArgs, notifier: WatchNotifier) -> SnapshotReader {
+        let suggested_commands = suggested_commands(&arguments);
+        let messages = MessageStream::new(&suggested_commands);
         SnapshotReader {
             arguments,
-            suggested_commands: typed,
-            notifier: teller,
-            watched_daemon: watched,
-            last_full_status: on_screen,
-            team,
-            messages: post,
-            last_lines: logs,
-            tasks,
-            requests: asked,
+            suggested_commands,
+            notifier,
+            watched_daemon: None,
+            last_full_status: None,
+            team: None,
+            messages,
+            last_lines: BTreeMap::new(),
+            tasks: TaskItemCache::default(),
+            requests: (None, None),
         }
     }
 
-    /// Everything, as it is now. `saw` is why: where nothing has changed the screens are not looked at again.
-    pub(crate) fn read(&mut self, saw: WatchEvent) -> ScreenSnapshot {
-        let (daemon, status) = self.request_status(saw);
+    /// Reads a snapshot. `event` is the reason: if it is a timeout, the daemon does not read the
+    /// members' screens again.
+    pub(crate) fn read(&mut self, event: WatchEvent) -> ScreenSnapshot {
+        let (daemon, status) = self.request_status(event);
         let Some(team) = self.open_team() else {
             return ScreenSnapshot { daemon, team: TeamPresence::Deleted, ..ScreenSnapshot::default() };
         };
-        let post = &mut self.messages;
-        let written =
+        let messages = &mut self.messages;
+        let suspended =
             if status.is_none() { read_suspended_teams(&self.arguments.state_dir) } else { Vec::new() };
-        let lives = StatusSource::from_reply_or_roster(status.as_ref(), &written);
+        let source = StatusSource::from_reply_or_roster(status.as_ref(), &suspended);
         let mut view =
-            view::team_view::open_team_view(&team, lives, &mut |team, name| post.read_inbox(team, name));
+            view::team_view::open_team_view(&team, source, &mut |team, name| messages.read_inbox(team, name));
         view.set_lead_session(&read_leads_file(&self.arguments.state_dir));
         for past in &view.past_members {
             self.messages.read_inbox(&team, &past.name);
@@ -112,14 +114,14 @@ impl SnapshotReader {
         }
     }
 
-    fn request_status(&mut self, saw: WatchEvent) -> (DaemonReachability, Option<StatusReply>) {
-        let request = match saw {
+    fn request_status(&mut self, event: WatchEvent) -> (DaemonReachability, Option<StatusReply>) {
+        let request = match event {
             WatchEvent::TimedOut => control::Request::Status,
             _ => control::Request::StatusWithScreens,
         };
         match query_status(&self.arguments.socket, request) {
             Ok(mut status) => {
-                match saw {
+                match event {
                     WatchEvent::TimedOut => carry_over_dialogs(&mut status, self.last_full_status.as_ref()),
                     _ => self.last_full_status = Some(status.clone()),
                 }
@@ -135,11 +137,12 @@ impl SnapshotReader {
         }
     }
 
-    /// The team, opened anew where another of its name has come.
+    /// The team. Opens it again if its directory was replaced by another one. `None` if it does not
+    /// exist.
     fn open_team(&mut self) -> Option<Team> {
         if self.team.as_ref().is_none_or(|team| !team.is_current()) {
             let aside = self.arguments.state_dir.join("aside");
-            // Nothing is written here: how durably is all the same.
+            // Nothing is written here, so the durability has no effect.
             let root = Root::open(&self.arguments.root, &aside, Durability::Process).ok();
             self.team = root.and_then(|root| root.team(&self.arguments.team).ok());
             self.messages = MessageStream::new(&self.suggested_commands);
@@ -150,14 +153,15 @@ impl SnapshotReader {
 
     fn task_items(&mut self, team: &Team, view: &TeamView) -> Arc<Vec<snapshot::TaskItem>> {
         let listed = team.tasks().list_cached().unwrap_or_default();
-        let left: Vec<TaskId> = view.abandoned_tasks.iter().map(|task| task.id).collect();
-        let (before, left_before, rows) = &mut self.tasks;
-        let same = before.len() == listed.len() && before.iter().zip(&listed).all(|(a, b)| Arc::ptr_eq(a, b));
-        if !same || *left_before != left {
-            *rows = Arc::new(task_tree::task_items(&listed, &left));
-            (*before, *left_before) = (listed, left);
+        let abandoned: Vec<TaskId> = view.abandoned_tasks.iter().map(|task| task.id).collect();
+        let (before, abandoned_before, items) = &mut self.tasks;
+        let is_same =
+            before.len() == listed.len() && before.iter().zip(&listed).all(|(a, b)| Arc::ptr_eq(a, b));
+        if !is_same || *abandoned_before != abandoned {
+            *items = Arc::new(task_tree::task_items(&listed, &abandoned));
+            (*before, *abandoned_before) = (listed, abandoned);
         }
-        Arc::clone(rows)
+        Arc::clone(items)
     }
 
     fn member_items(&mut self, view: &TeamView) -> Vec<MemberItem> {
@@ -170,54 +174,56 @@ impl SnapshotReader {
         members
     }
 
-    /// The last line with anything on it in the log of that member.
+    /// The last line of a member's log that is not blank.
     fn last_line(&mut self, name: &str) -> String {
         let path = agent_log_path(&self.arguments, name);
-        let Ok(found) = path.metadata() else { return String::new() };
-        let identity = file_version(&found);
-        if let Some((_, line)) = self.last_lines.get(name).filter(|(seen, _)| *seen == identity) {
+        let Ok(metadata) = path.metadata() else { return String::new() };
+        let version = file_version(&metadata);
+        if let Some((_, line)) = self.last_lines.get(name).filter(|(cached, _)| *cached == version) {
             return line.clone();
         }
         let line =
             last_log_lines(&path).into_iter().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
         let line: String = line.trim().chars().take(MAX_LINE_CHARS).collect();
-        self.last_lines.insert(name.to_owned(), (identity, line.clone()));
+        self.last_lines.insert(name.to_owned(), (version, line.clone()));
         line
     }
 
-    /// Those that wait; none where they can't be read. What is asked stands in the lead's inbox, an answer in its asker's.
+    /// The open requests. `None` if they cannot be read. A request is in the lead's inbox, its
+    /// answer in the inbox of the member that asked.
     fn request_items(&mut self, team: &Team) -> Option<Vec<RequestItem>> {
         let lead = AgentName::lead();
         let is_readable = self.messages.read_inbox(team, &lead).is_some();
-        let basis = Some(self.request_sources(team));
-        let (known, seen) = &mut self.requests;
-        if !is_readable || known.is_none() || *seen != basis {
-            *seen = basis;
+        let sources = Some(self.request_sources(team));
+        let (known, known_sources) = &mut self.requests;
+        if !is_readable || known.is_none() || *known_sources != sources {
+            *known_sources = sources;
             let caller = Caller::new(team.clone(), lead, self.arguments.state_dir.clone());
-            let asking = caller.policy().ok().zip(team.requests().scan().ok());
-            *known = asking
-                .map(|(policy, asking)| open_requests(&policy, asking).iter().map(request_item).collect());
+            let scanned = caller.policy().ok().zip(team.requests().scan().ok());
+            *known = scanned.map(|(policy, requests)| {
+                open_requests(&policy, requests).iter().map(request_item).collect()
+            });
         }
         known.clone()
     }
 
     fn request_sources(&self, team: &Team) -> RequestSources {
         let files = [team.config_path(), self.arguments.state_dir.join(Policy::file_name(team.name()))];
-        let files = files.map(|path| path.metadata().ok().map(|found| file_version(&found)));
+        let files = files.map(|path| path.metadata().ok().map(|metadata| file_version(&metadata)));
         (self.messages.cursors().clone(), files, today())
     }
 }
 
-/// Those of the look at the screens before, of whoever is still there.
+/// Copies dialog flags from the last status with screens to the members that still run. A status
+/// without screens has no such flags.
 fn carry_over_dialogs(status: &mut StatusReply, before: Option<&StatusReply>) {
     let before = before.into_iter().flat_map(|before| &before.teams).flat_map(|team| &team.members);
     let before: Vec<_> = before.collect();
     for agent in status.teams.iter_mut().flat_map(|team| &mut team.members) {
-        let same = |known: &&&MemberStatus| (&known.agent_id, known.pid) == (&agent.agent_id, agent.pid);
-        let known = before.iter().find(same).into_iter().flat_map(|known| &known.flags);
-        let on_screen = known.filter(|flag| matches!(flag, MemberFlag::AtDialog | MemberFlag::DialogUnknown));
-        let missing: Vec<MemberFlag> =
-            on_screen.filter(|flag| !agent.flags.contains(flag)).copied().collect();
+        let is_same = |known: &&&MemberStatus| (&known.agent_id, known.pid) == (&agent.agent_id, agent.pid);
+        let flags = before.iter().find(is_same).into_iter().flat_map(|known| &known.flags);
+        let dialogs = flags.filter(|flag| matches!(flag, MemberFlag::AtDialog | MemberFlag::DialogUnknown));
+        let missing: Vec<MemberFlag> = dialogs.filter(|flag| !agent.flags.contains(flag)).copied().collect();
         agent.flags.extend(missing);
     }
 }
@@ -235,18 +241,18 @@ fn query_status(socket: &Path, request: control::Request) -> Result<StatusReply,
     }
 }
 
-/// Where what a member's program writes is kept.
+/// The log of a member's output.
 pub(crate) fn agent_log_path(arguments: &ScreenArgs, name: &str) -> PathBuf {
     let file = format!("{}.log", AgentName::new_unchecked(name).file_stem());
     agent_log_dir(arguments).join(file)
 }
 
-/// The directory of the logs of the team's members.
+/// The directory with the logs of the team's members.
 pub(crate) fn agent_log_dir(arguments: &ScreenArgs) -> PathBuf {
     arguments.state_dir.join("logs/agents").join(arguments.team.as_str())
 }
 
-/// The last lines of a log, safe to show.
+/// The last lines of a log, without control characters. Empty if it cannot be read.
 pub(crate) fn last_log_lines(path: &Path) -> Vec<String> {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut file = File::open(path)?;
@@ -259,8 +265,8 @@ pub(crate) fn last_log_lines(path: &Path) -> Vec<String> {
     view::terminal_text::printable_lines(&read().unwrap_or_default())
 }
 
-fn file_version(found: &Metadata) -> FileVersion {
-    (found.ino(), found.len(), found.mtime(), found.mtime_nsec())
+fn file_version(metadata: &Metadata) -> FileVersion {
+    (metadata.ino(), metadata.len(), metadata.mtime(), metadata.mtime_nsec())
 }
 
 fn member_item(member: &MemberView, last: String) -> MemberItem {
@@ -278,58 +284,58 @@ fn member_item(member: &MemberView, last: String) -> MemberItem {
     }
 }
 
-fn usage_text(used: Usage) -> String {
-    if used.is_zero() { String::new() } else { used.to_string() }
+fn usage_text(usage: Usage) -> String {
+    if usage.is_zero() { String::new() } else { usage.to_string() }
 }
 
-/// In clock times, which do not grow old.
+/// The budget's text. The end of its time limit is a clock time, which stays correct.
 fn budget_text(budget: &BudgetStatus) -> String {
     let until =
         budget.max_time_ms.map(|ms| format!("until {}", clock_time(budget.started_at.saturating_add(ms))));
     view::text::budget_text(budget, until)
 }
 
-/// Of one that runs what it does, with what waits behind it; of any other its phase.
+/// The activity and the flags of a member that runs, or else its lifecycle.
 fn state_text(member: &MemberView) -> String {
-    let phase = member.lifecycle_and_flags();
-    let doing = match member.activity {
+    let lifecycle = member.lifecycle_and_flags();
+    let activity = match member.activity {
         Some(Activity::Active) => "active",
         Some(Activity::Idle) => "idle",
-        None => return phase,
+        None => return lifecycle,
     };
-    match phase.strip_prefix("running") {
-        Some(flags) => format!("{doing}{flags}"),
-        // Said once it is enough.
-        None => phase.replacen("stopping!shutdown", "stopping", 1),
+    match lifecycle.strip_prefix("running") {
+        Some(flags) => format!("{activity}{flags}"),
+        // `stopping` includes the shutdown request.
+        None => lifecycle.replacen("stopping!shutdown", "stopping", 1),
     }
 }
 
 fn detail_lines(member: &MemberView) -> Vec<String> {
-    let phase = Some(member.lifecycle_and_flags()).filter(|phase| !phase.is_empty());
-    let place = match (&member.pane, member.is_hidden) {
+    let lifecycle = Some(member.lifecycle_and_flags()).filter(|text| !text.is_empty());
+    let pane = match (&member.pane, member.is_hidden) {
         (Some(pane), true) => Some(format!("pane {pane}, hidden")),
         (Some(pane), false) => Some(format!("pane {pane}")),
         (None, _) => None,
     };
-    let restarts = member.respawns.filter(|times| *times > 0);
+    let respawns = member.respawns.filter(|times| *times > 0);
     let lines = [
-        phase.map(|phase| format!("phase {phase}")),
-        place,
+        lifecycle.map(|text| format!("phase {text}")),
+        pane,
         member.backend.as_ref().map(|backend| format!("backend {backend}")),
         member.pid.map(|pid| format!("pid {pid}")),
         member.mode.as_ref().map(|mode| format!("mode {mode}")),
-        restarts.map(|times| format!("started again {times} times")),
+        respawns.map(|times| format!("started again {times} times")),
         member.worktree.as_ref().map(|path| format!("worktree {}", path.display())),
-        member.delivery_point.map(|reaches| reaches.description().to_string()),
+        member.delivery_point.map(|point| point.description().to_string()),
         member.evidence.clone().filter(|evidence| !evidence.is_empty()),
     ];
     lines.into_iter().flatten().map(|line| single_line(&line)).collect()
 }
 
-fn past_member_item(past: &PastMember, typed: &SuggestedCommands) -> MemberItem {
-    let again = match (past.respawns_at, past.is_suspended) {
+fn past_member_item(past: &PastMember, commands: &SuggestedCommands) -> MemberItem {
+    let next_spawn = match (past.respawns_at, past.is_suspended) {
         (Some(at), _) => format!(", again at {}", clock_time(at)),
-        (None, true) => format!("; rests until: {}", typed.command(&["up", "--resume"])),
+        (None, true) => format!("; rests until: {}", commands.command(&["up", "--resume"])),
         (None, false) => String::new(),
     };
     MemberItem {
@@ -338,38 +344,40 @@ fn past_member_item(past: &PastMember, typed: &SuggestedCommands) -> MemberItem 
         since: clock_time(past.ended_at),
         unread: Some(0),
         usage: usage_text(past.usage),
-        last_line: single_line(&format!("{}{again}", past.description)),
-        details: vec![format!("ended: {}{again}", single_line(&past.description))],
+        last_line: single_line(&format!("{}{next_spawn}", past.description)),
+        details: vec![format!("ended: {}{next_spawn}", single_line(&past.description))],
         ..MemberItem::default()
     }
 }
 
-fn request_item(waiting: &RequestView) -> RequestItem {
-    let RequestView { request, policy_answer: ends } = waiting;
+fn request_item(open: &RequestView) -> RequestItem {
+    let RequestView { request, policy_answer } = open;
     let (id, from) = (request.request.id().to_string(), request.from.to_string());
     let since = if request.asked_at == 0 { String::new() } else { clock_time(request.asked_at) };
-    let asks = request_text(&request.request);
-    let ends = ends.map_or_else(String::new, |(at, approved)| {
+    let text = request_text(&request.request);
+    let timeout_text = policy_answer.map_or_else(String::new, |(at, approved)| {
         format!(", {} at {} if nobody answers", if approved { "approved" } else { "denied" }, clock_time(at))
     });
-    let since_words = if since.is_empty() { String::new() } else { format!(" since {since}") };
-    // Set in: no line of it passes for one of ours.
-    let set_in: String = asks.lines().map(|line| format!("\n  {line}")).collect();
-    let whole = format!("{}, request {}{since_words}{ends}\n{set_in}", single_line(&from), single_line(&id));
-    let mut lines = asks.lines();
+    let since_text = if since.is_empty() { String::new() } else { format!(" since {since}") };
+    // The request is indented, so that no line of it looks like one of the screen.
+    let indented: String = text.lines().map(|line| format!("\n  {line}")).collect();
+    let details =
+        format!("{}, request {}{since_text}{timeout_text}\n{indented}", single_line(&from), single_line(&id));
+    let mut lines = text.lines();
     let first = lines.next().unwrap_or_default().to_owned();
-    let about =
+    let summary =
         if first.ends_with(':') { format!("{first} {}", lines.next().unwrap_or_default()) } else { first };
-    RequestItem { id, from, since, summary: about, details: whole }
+    RequestItem { id, from, since, summary, details }
 }
 
-/// A time of today as hour and minute, any other as a day. A clock's time stays true while nobody draws it again: the
-/// count of seconds that `status` has would be drawn each second.
+/// A time in ms since the epoch: of today as hour and minute, of any other day as month and day. A
+/// clock time stays correct while the screen is not redrawn. A duration in seconds, as `status` has
+/// it, would need a redraw each second.
 pub(crate) fn clock_time(ms: u64) -> String {
     format_clock_time(ms, store::now(), &TimeZone::system())
 }
 
-/// The day that it is here.
+/// Today's date in the local time zone.
 pub(crate) fn today() -> String {
     jiff::Zoned::now().date().to_string()
 }
@@ -410,16 +418,16 @@ mod tests {
         };
         assert_eq!(kept(status(7, &[])), [MemberFlag::AtDialog]);
         assert_eq!(kept(status(7, &["at_dialog"])), [MemberFlag::AtDialog]);
-        assert_eq!(kept(status(8, &[])), [], "another life");
+        assert_eq!(kept(status(8, &[])), [], "another spawn");
     }
 
     #[test]
     fn clock_time_shows_time_or_date() {
         let minute = 60_000;
-        let of = |ms, now| format_clock_time(ms, now, &TimeZone::UTC);
-        assert_eq!(of(61 * minute, 62 * minute), "01:01");
-        assert_eq!(of(61 * minute, 61 * minute + 24 * 60 * minute), "01-01");
-        assert_eq!(of(u64::MAX, 0), "?");
+        let text = |ms, now| format_clock_time(ms, now, &TimeZone::UTC);
+        assert_eq!(text(61 * minute, 62 * minute), "01:01");
+        assert_eq!(text(61 * minute, 61 * minute + 24 * 60 * minute), "01-01");
+        assert_eq!(text(u64::MAX, 0), "?");
     }
 
     #[test]

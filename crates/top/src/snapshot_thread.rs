@@ -1,5 +1,6 @@
-//! The thread that looks: whenever a file of the team, the event log, a log of a member or the socket's directory has
-//! changed, or the daemon has ended; and no more often than four times a second.
+//! The thread that reads snapshots. It reads one when a file of the team, the event log, a member's
+//! log or the socket's directory has changed, or when the daemon has exited. It reads at most four
+//! a second.
 
 use crate::args::ScreenArgs;
 use crate::event::{ActionResult, UiEvent};
@@ -10,10 +11,11 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 use view::directory_watcher::{DirectoryWatcher, WatchEvent};
 
-/// From one look to the next, at least.
+/// The shortest time between two snapshots.
 const MIN_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Arms the watches, then looks in a thread until nobody listens any more.
+/// Adds the watches and starts the thread. The thread ends with the event loop, or if the watches
+/// fail.
 pub(crate) fn start_snapshot_thread(
     arguments: &ScreenArgs,
     sender: Sender<UiEvent>,
@@ -27,21 +29,21 @@ pub(crate) fn start_snapshot_thread(
         agent_log_dir(arguments),
         arguments.socket.parent().unwrap_or(Path::new("/")).to_owned(),
     ];
-    let mut follow = DirectoryWatcher::new(&directories)?;
-    let mut looker = SnapshotReader::new(arguments.clone(), follow.notifier());
+    let mut watcher = DirectoryWatcher::new(&directories)?;
+    let mut reader = SnapshotReader::new(arguments.clone(), watcher.notifier());
     std::thread::spawn(move || {
-        let mut saw = WatchEvent::Changed;
+        let mut event = WatchEvent::Changed;
         loop {
-            let began = Instant::now();
-            let sight = Box::new(looker.read(saw));
-            if sender.send(UiEvent::SnapshotRead(sight)).is_err() {
+            let started_at = Instant::now();
+            let snapshot = Box::new(reader.read(event));
+            if sender.send(UiEvent::SnapshotRead(snapshot)).is_err() {
                 return;
             }
-            match follow.wait_at_least_until(began + MIN_INTERVAL) {
-                Ok(seen) => saw = seen,
-                Err(fault) => {
-                    let told = ActionResult::failure(format!("{fault}: what is shown grows old"));
-                    sender.send(UiEvent::ActionFinished(told)).ok();
+            match watcher.wait_at_least_until(started_at + MIN_INTERVAL) {
+                Ok(next) => event = next,
+                Err(error) => {
+                    let result = ActionResult::failure(format!("{error}: what is shown grows old"));
+                    sender.send(UiEvent::ActionFinished(result)).ok();
                     return;
                 }
             }

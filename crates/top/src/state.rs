@@ -1,4 +1,4 @@
-//! What is on the screen, and what the next key means.
+//! The state of the screen: what it shows, and what the next key acts on.
 
 use crate::event::ActionResult;
 use crate::page_layout;
@@ -8,105 +8,109 @@ use protocol::name::TeamName;
 use std::sync::Arc;
 use view::suggested_commands::SuggestedCommands;
 
-/// The whole of it; one loop owns it.
+/// The state of the screen, owned by the event loop.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct UiState {
     pub(crate) team: TeamName,
-    /// How a command about the team is typed.
+    /// How a person types a command about the team.
     pub(crate) suggested_commands: SuggestedCommands,
     pub(crate) capabilities: TerminalCapabilities,
-    /// What was seen last.
+    /// The newest snapshot.
     pub(crate) snapshot: Arc<ScreenSnapshot>,
-    /// Columns and lines of the terminal.
+    /// The size of the terminal, in columns and lines.
     pub(crate) size: (u16, u16),
+    /// The active panel.
     pub(crate) panel: Panel,
-    /// What is chosen in each part, and where it was; none: the first one, of messages the last one.
+    /// The key of each panel's selected item, and its index. `None` selects the first item, and the
+    /// last message.
     selected: [Option<(String, usize)>; 4],
-    /// What is shown must have this in it, in any case.
+    /// Only items with this text are listed; case does not matter. Empty lists all.
     pub(crate) filter: String,
     pub(crate) view: ActiveView,
     pub(crate) bottom_line: BottomLine,
-    /// The sentence at the bottom.
+    /// The result of the last action, until the next key.
     pub(crate) result: Option<ActionResult>,
 }
 
 /// What fills the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ActiveView {
-    /// The four parts.
+    /// The four panels.
     Lists,
-    /// One thing, whole.
+    /// One item in full.
     Details(DetailPage),
     Help,
 }
 
-/// One thing, as it was when it was opened or has become since.
+/// The page of one item. Its text follows the item as long as the item exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DetailPage {
-    pub(crate) part: Panel,
+    /// The panel of the item.
+    pub(crate) panel: Panel,
+    /// The item's [`ListItem::key`].
     pub(crate) key: String,
     pub(crate) text: String,
-    /// Of a member why it is not moving, once that is known.
+    /// For a member: why it makes no progress. Empty until that is known.
     pub(crate) diagnosis: String,
-    /// Of a member what its pane shows, once that is known.
+    /// For a member: the screen of its pane. Empty until that is known.
     pub(crate) pane_screen: String,
-    /// Whose it is.
+    /// The member that the keys act on.
     pub(crate) member: Option<String>,
-    /// The first of its lines that is shown.
+    /// The index of the first line on the screen.
     pub(crate) first_line: usize,
     pub(crate) progress: ReadProgress,
 }
 
-/// How much of it was on the screen.
+/// How much of a page was on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadProgress {
-    /// So many lines, from the first on.
+    /// This many lines from the first one on.
     UpToLine(usize),
     Complete,
 }
 
-/// What the last line is for.
+/// What the bottom line of the screen is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BottomLine {
-    /// It says the keys.
+    /// It lists the keys.
     KeyHelp,
-    /// Something is typed.
+    /// A person types a text.
     Prompt(InputPrompt),
-    /// The kill of that member, which one more key does.
+    /// It asks for the key that confirms the kill of this member.
     ConfirmKill(String),
 }
 
-/// Something that is typed.
+/// A text that a person types.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InputPrompt {
     pub(crate) purpose: PromptPurpose,
     pub(crate) text: String,
 }
 
-/// What it is for.
+/// What a typed text is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PromptPurpose {
-    /// A message to that member.
+    /// A message to this member.
     Message(String),
-    /// Why that member is asked to end.
+    /// Why this member is asked to shut down.
     ShutdownReason(String),
-    /// Why that request has a no.
+    /// Why the request with this id is denied.
     DenyReason(String),
     Filter,
 }
 
 impl UiState {
-    /// Nothing seen yet.
+    /// The state before the first snapshot.
     pub(crate) fn new(
         team: TeamName,
-        typed: SuggestedCommands,
-        manner: TerminalCapabilities,
+        suggested_commands: SuggestedCommands,
+        capabilities: TerminalCapabilities,
         size: (u16, u16),
     ) -> UiState {
         UiState {
             team,
-            suggested_commands: typed,
-            capabilities: manner,
+            suggested_commands,
+            capabilities,
             snapshot: Arc::default(),
             size,
             panel: Panel::Members,
@@ -118,76 +122,79 @@ impl UiState {
         }
     }
 
-    /// What of a part the filter lets through.
-    pub(crate) fn items(&self, part: Panel) -> Vec<&dyn ListItem> {
-        let wanted = self.filter.to_lowercase();
-        let mut items = self.snapshot.items(part);
-        items.retain(|item| wanted.is_empty() || item.filter_text().to_lowercase().contains(&wanted));
+    /// The items of a panel that match the filter.
+    pub(crate) fn items(&self, panel: Panel) -> Vec<&dyn ListItem> {
+        let filter = self.filter.to_lowercase();
+        let mut items = self.snapshot.items(panel);
+        items.retain(|item| filter.is_empty() || item.filter_text().to_lowercase().contains(&filter));
         items
     }
 
-    /// Which of them is chosen; one that is gone is followed by what stands in its place.
-    pub(crate) fn selected_index(&self, part: Panel) -> Option<usize> {
-        let items = self.items(part);
+    /// The index of a panel's selected item. If that item is gone, the item at its index is
+    /// selected. `None` if the list is empty.
+    pub(crate) fn selected_index(&self, panel: Panel) -> Option<usize> {
+        let items = self.items(panel);
         let last = items.len().checked_sub(1)?;
-        Some(match &self.selected[part as usize] {
+        Some(match &self.selected[panel as usize] {
             Some((key, at)) => items.iter().position(|item| item.key() == *key).unwrap_or((*at).min(last)),
-            None if part == Panel::Messages => last,
+            None if panel == Panel::Messages => last,
             None => 0,
         })
     }
 
-    /// The chosen one of the part that has the keys.
+    /// The selected item of the active panel.
     pub(crate) fn selected_item(&self) -> Option<&dyn ListItem> {
         self.selected_index(self.panel).map(|at| self.items(self.panel)[at])
     }
 
-    /// Chooses; of messages the last one is whichever comes last.
+    /// Selects an item of the active panel by its index. The selection of the last message stays on
+    /// the last message.
     pub(crate) fn select(&mut self, at: usize) {
         let items = self.items(self.panel);
         let last = items.len().saturating_sub(1);
         let at = at.min(last);
         let follows = self.panel == Panel::Messages && at == last;
-        let chosen = items.get(at).map(|item| (item.key(), at)).filter(|_| !follows);
-        self.selected[self.panel as usize] = chosen;
+        let selected = items.get(at).map(|item| (item.key(), at)).filter(|_| !follows);
+        self.selected[self.panel as usize] = selected;
     }
 
-    /// Notes where the chosen things are now, for when they go: also those that nobody has chosen yet, since they are shown
-    /// as chosen. Only the stream of messages is followed until somebody does.
+    /// Stores the selected item of each panel and its index, for when the item is removed. This
+    /// includes items that no key has selected, because the screen shows them as selected. The
+    /// message list follows its end until a key selects a message.
     pub(crate) fn pin_selection(&mut self) {
-        for part in Panel::ALL {
-            let chosen = self.selected_index(part).map(|at| (self.items(part)[at].key(), at));
-            let follows = part == Panel::Messages && self.selected[part as usize].is_none();
-            if let Some(chosen) = chosen.filter(|_| !follows) {
-                self.selected[part as usize] = Some(chosen);
+        for panel in Panel::ALL {
+            let selected = self.selected_index(panel).map(|at| (self.items(panel)[at].key(), at));
+            let follows = panel == Panel::Messages && self.selected[panel as usize].is_none();
+            if let Some(selected) = selected.filter(|_| !follows) {
+                self.selected[panel as usize] = Some(selected);
             }
         }
     }
 
-    /// Whose the chosen thing is, or the one that is shown whole.
+    /// The member that the keys act on: that of the open page or of the selected item.
     pub(crate) fn selected_member(&self) -> Option<String> {
         match &self.view {
-            ActiveView::Details(whole) => whole.member.clone(),
+            ActiveView::Details(page) => page.member.clone(),
             _ => self.selected_item()?.member_name().map(str::to_owned),
         }
     }
 
-    /// How far a page has been on the screen once this is drawn.
-    pub(crate) fn progress_after_draw(&self, whole: &DetailPage) -> ReadProgress {
+    /// How much of a page has been on the screen once the current state is drawn.
+    pub(crate) fn progress_after_draw(&self, page: &DetailPage) -> ReadProgress {
         page_layout::read_progress(
-            whole,
-            self.result.as_ref().map(|told| told.text.as_str()),
+            page,
+            self.result.as_ref().map(|result| result.text.as_str()),
             self.size,
             self.capabilities,
         )
     }
 
-    /// It was drawn: what has been on the screen has been read.
+    /// Called after drawing: what was on the screen counts as read.
     pub(crate) fn mark_drawn(&mut self) {
-        let ActiveView::Details(whole) = &self.view else { return };
-        let read = self.progress_after_draw(whole);
-        if let ActiveView::Details(whole) = &mut self.view {
-            whole.progress = read;
+        let ActiveView::Details(page) = &self.view else { return };
+        let read = self.progress_after_draw(page);
+        if let ActiveView::Details(page) = &mut self.view {
+            page.progress = read;
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The tasks in the order of what waits for what: each open one below a task that it waits for, those that are done at
-//! the end.
+//! Orders the tasks by their dependencies: each open task below a task that it waits for, closed
+//! tasks at the end.
 
 use crate::snapshot::TaskItem as Row;
 use protocol::id::TaskId;
@@ -7,11 +7,12 @@ use protocol::task::{Task, TaskStatus};
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Deeper is shown as deep as this.
+/// The greatest depth that is shown. Deeper tasks are shown at this depth.
 const MAX_DEPTH: usize = 8;
 
-/// The rows of all tasks but those that track members; `left` are in progress, and nobody works on them.
-pub(crate) fn task_items<T: Borrow<Task>>(all: &[T], left: &[TaskId]) -> Vec<Row> {
+/// The list items of all tasks, except Claude Code's internal ones. `abandoned` are the tasks in
+/// progress whose owner has exited.
+pub(crate) fn task_items<T: Borrow<Task>>(all: &[T], abandoned: &[TaskId]) -> Vec<Row> {
     let shown: Vec<&Task> = all.iter().map(Borrow::borrow).filter(|task| !task.is_internal()).collect();
     let (done, open): (Vec<&Task>, Vec<&Task>) = shown.into_iter().partition(|task| task.status.is_closed());
     let blockers: BTreeMap<TaskId, Vec<TaskId>> =
@@ -20,16 +21,18 @@ pub(crate) fn task_items<T: Borrow<Task>>(all: &[T], left: &[TaskId]) -> Vec<Row
     let mut rows = Vec::with_capacity(open.len() + done.len());
     for (id, depth, above) in depth_first_order(&open, &blockers) {
         if let Some(task) = by_id.get(&id) {
-            let waits = &blockers[&id];
-            let others = waits.iter().copied().filter(|blocker| Some(*blocker) != above).collect();
-            rows.push(task_item(task, depth, state_word(task, waits, left), others, all));
+            let open_blockers = &blockers[&id];
+            let others = open_blockers.iter().copied().filter(|blocker| Some(*blocker) != above).collect();
+            let state = state_text(task, open_blockers, abandoned);
+            rows.push(task_item(task, depth, state, others, all));
         }
     }
     rows.extend(done.iter().rev().map(|task| task_item(task, 0, "done", Vec::new(), all)));
     rows
 }
 
-/// Each open task once, with its depth and what it stands below: the last of its blockers that is shown before it.
+/// Each open task once, with its depth and the task above it. That is the last of its blockers that
+/// is listed before it; `None` at the top level.
 fn depth_first_order(
     open: &[&Task],
     blockers: &BTreeMap<TaskId, Vec<TaskId>>,
@@ -38,13 +41,13 @@ fn depth_first_order(
     for (id, blockers) in blockers {
         blockers.iter().for_each(|blocker| waiting.entry(*blocker).or_default().push(*id));
     }
-    let (mut ordered, mut seen) = (Vec::new(), BTreeSet::new());
-    // Those in a circle wait for each other: each that was not reached is a beginning of its own.
-    let begins = open.iter().filter(|task| blockers[&task.id].is_empty()).chain(open);
-    for begin in begins {
-        let mut next = vec![(begin.id, 0, None)];
+    let (mut ordered, mut visited) = (Vec::new(), BTreeSet::new());
+    // Tasks of a cycle all have a blocker: each one that was not reached starts a tree.
+    let roots = open.iter().filter(|task| blockers[&task.id].is_empty()).chain(open);
+    for root in roots {
+        let mut next = vec![(root.id, 0, None)];
         while let Some((id, depth, above)) = next.pop() {
-            if seen.insert(id) {
+            if visited.insert(id) {
                 ordered.push((id, depth, above));
                 let below = waiting.get(&id).into_iter().flatten().rev();
                 next.extend(below.map(|below| (*below, (depth + 1).min(MAX_DEPTH), Some(id))));
@@ -54,12 +57,12 @@ fn depth_first_order(
     ordered
 }
 
-fn state_word(task: &Task, waits: &[TaskId], left: &[TaskId]) -> &'static str {
+fn state_text(task: &Task, blockers: &[TaskId], abandoned: &[TaskId]) -> &'static str {
     match &task.status {
         _ if task.failure().is_some() => "failed",
-        TaskStatus::InProgress if left.contains(&task.id) => "left",
+        TaskStatus::InProgress if abandoned.contains(&task.id) => "left",
         TaskStatus::InProgress => "working",
-        TaskStatus::Pending if !waits.is_empty() => "waits",
+        TaskStatus::Pending if !blockers.is_empty() => "waits",
         TaskStatus::Pending => "ready",
         _ => "?",
     }
@@ -73,23 +76,23 @@ fn task_item<T: Borrow<Task>>(
     all: &[T],
 ) -> Row {
     let owner = task.owner.as_ref().map(ToString::to_string);
-    let whole = details(task, state, all);
-    Row { id: task.id, depth, state, owner, subject: task.subject.clone(), waits_for, details: whole }
+    let details = details(task, state, all);
+    Row { id: task.id, depth, state, owner, subject: task.subject.clone(), waits_for, details }
 }
 
 fn details<T: Borrow<Task>>(task: &Task, state: &str, all: &[T]) -> String {
     let mut lines = vec![format!("task {}: {}", task.id, task.subject.replace('\n', " "))];
     lines.push(format!("{state} ({})", task.status));
-    let each = |ids: &[TaskId]| {
+    let reference_lines = |ids: &[TaskId]| {
         let lines = ids.iter().map(|id| format!("  {id}: {}", task_reference(*id, all)));
         lines.collect::<Vec<_>>().join("\n")
     };
     lines.extend(task.owner.as_ref().map(|owner| format!("owner: {owner}")));
     lines.extend(task.failure().map(|failure| format!("failure: {failure}")));
     lines.extend(task.command().map(|command| format!("command: {command}")));
-    for (word, ids) in [("waits for:", &task.blocked_by), ("blocks:", &task.blocks)] {
+    for (label, ids) in [("waits for:", &task.blocked_by), ("blocks:", &task.blocks)] {
         if !ids.is_empty() {
-            lines.push(format!("{word}\n{}", each(ids)));
+            lines.push(format!("{label}\n{}", reference_lines(ids)));
         }
     }
     if !task.description.is_empty() {
@@ -117,12 +120,12 @@ mod tests {
         Task::parse(&text).unwrap()
     }
 
-    fn drawn(all: &[Task], left: &[u32]) -> Vec<String> {
-        let left: Vec<TaskId> = left.iter().map(|id| TaskId::from_number(*id).unwrap()).collect();
-        let also = |row: &Row| row.waits_for.iter().map(|id| format!(" +{id}")).collect::<String>();
-        let rows = task_items(all, &left);
+    fn drawn(all: &[Task], abandoned: &[u32]) -> Vec<String> {
+        let abandoned: Vec<TaskId> = abandoned.iter().map(|id| TaskId::from_number(*id).unwrap()).collect();
+        let others = |row: &Row| row.waits_for.iter().map(|id| format!(" +{id}")).collect::<String>();
+        let rows = task_items(all, &abandoned);
         rows.iter()
-            .map(|row| format!("{}{} {}{}", " ".repeat(row.depth), row.id, row.state, also(row)))
+            .map(|row| format!("{}{} {}{}", " ".repeat(row.depth), row.id, row.state, others(row)))
             .collect()
     }
 
@@ -140,8 +143,8 @@ mod tests {
         ];
         let expected = ["2 working", " 4 waits +3", "  5 waits", "3 ready", "6 failed", "8 left", "1 done"];
         assert_eq!(drawn(&all, &[8]), expected);
-        let whole = &task_items(&all, &[])[1].details;
-        assert!(whole.contains("waits for:\n  2: s2 (in_progress)\n  3: s3 (pending)"), "{whole}");
+        let details = &task_items(&all, &[])[1].details;
+        assert!(details.contains("waits for:\n  2: s2 (in_progress)\n  3: s3 (pending)"), "{details}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Which team: where several may be meant they are listed, and one key chooses.
+//! Lets a person choose a team, if several may be meant.
 
 use crate::event::{Key, UiEvent};
 use crate::terminal::TerminalScreen;
@@ -7,18 +7,18 @@ use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 use std::sync::mpsc::Receiver;
 
-/// The keys of the first, the second and so on; `q` leaves.
+/// The keys of the first team, the second and so on. `q` quits.
 const CHOICE_KEYS: &str = "123456789abcdefghijklmnoprstuvwxyz";
 
-/// What was chosen.
+/// The choice of a person.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum TeamChoice {
     Team(TeamName),
-    /// None; ends, with that exit code.
+    /// No team: the program ends with this exit code.
     Quit(u8),
 }
 
-/// What an event means here.
+/// What an event does in the menu.
 #[derive(Debug, PartialEq, Eq)]
 enum PickerAction {
     Finish(TeamChoice),
@@ -27,18 +27,18 @@ enum PickerAction {
     Ignore,
 }
 
-/// Asks until one is chosen; the only one is not asked for.
+/// Shows the menu until a team is chosen. A single team is chosen without a menu.
 pub(crate) fn pick_team(
     screen: &mut TerminalScreen,
     teams: &[TeamName],
-    manner: TerminalCapabilities,
+    capabilities: TerminalCapabilities,
     events: &Receiver<UiEvent>,
 ) -> Result<TeamChoice, ErrorReport> {
     if let [only] = teams {
         return Ok(TeamChoice::Team(only.clone()));
     }
     loop {
-        screen.draw_lines(&menu_lines(teams, manner, screen.size().1.into()))?;
+        screen.draw_lines(&menu_lines(teams, capabilities, screen.size().1.into()))?;
         match events
             .recv()
             .map_or(PickerAction::Finish(TeamChoice::Quit(0)), |event| action_for(&event, teams))
@@ -67,15 +67,16 @@ fn action_for(event: &UiEvent, teams: &[TeamName]) -> PickerAction {
     }
 }
 
-/// What has no room or no key is told of in the last line.
-fn menu_lines(teams: &[TeamName], manner: TerminalCapabilities, height: usize) -> Vec<String> {
-    let room = height.saturating_sub(3).min(CHOICE_KEYS.len());
-    let team = |(key, team): (char, &TeamName)| format!(" {key}  {}", manner.printable_line(team.as_str()));
+/// The lines of the menu. Its last line counts the teams that have no line or no key.
+fn menu_lines(teams: &[TeamName], capabilities: TerminalCapabilities, height: usize) -> Vec<String> {
+    let line_count = height.saturating_sub(3).min(CHOICE_KEYS.len());
+    let team =
+        |(key, team): (char, &TeamName)| format!(" {key}  {}", capabilities.printable_line(team.as_str()));
     let mut lines = vec!["Which team? Its key shows it, q leaves.".to_owned(), String::new()];
-    lines.extend(CHOICE_KEYS.chars().zip(teams).map(team).take(room));
-    match teams.len().saturating_sub(room) {
+    lines.extend(CHOICE_KEYS.chars().zip(teams).map(team).take(line_count));
+    match teams.len().saturating_sub(line_count) {
         0 => {}
-        left => lines.push(format!("{left} more: teamctl top -t TEAM")),
+        rest => lines.push(format!("{rest} more: teamctl top -t TEAM")),
     }
     lines
 }
@@ -98,8 +99,8 @@ mod tests {
         let teams = teams(11);
         let chosen = |at: usize| PickerAction::Finish(TeamChoice::Team(teams[at].clone()));
         assert_eq!((action_for(&key('1'), &teams), action_for(&key('b'), &teams)), (chosen(0), chosen(10)));
-        for odd in ['0', 'c', 'K', '\u{e4}'] {
-            assert_eq!(action_for(&key(odd), &teams), PickerAction::Ignore);
+        for unknown in ['0', 'c', 'K', '\u{e4}'] {
+            assert_eq!(action_for(&key(unknown), &teams), PickerAction::Ignore);
         }
         assert_eq!(action_for(&UiEvent::Paste("1".to_owned()), &teams), PickerAction::Ignore);
         assert_eq!(action_for(&key('q'), &teams), PickerAction::Finish(TeamChoice::Quit(0)));
@@ -108,10 +109,10 @@ mod tests {
 
     #[test]
     fn overflowing_teams_are_counted() {
-        let manner = TerminalCapabilities { colors: ColorSupport::Disabled, charset: Charset::Ascii };
-        let few = menu_lines(&teams(2), manner, 10);
+        let capabilities = TerminalCapabilities { colors: ColorSupport::Disabled, charset: Charset::Ascii };
+        let few = menu_lines(&teams(2), capabilities, 10);
         assert_eq!(few[2..], [" 1  t1", " 2  t2"]);
-        assert_eq!(menu_lines(&teams(8), manner, 10).last().unwrap(), "1 more: teamctl top -t TEAM");
-        assert_eq!(menu_lines(&teams(40), manner, 90).last().unwrap(), "6 more: teamctl top -t TEAM");
+        assert_eq!(menu_lines(&teams(8), capabilities, 10).last().unwrap(), "1 more: teamctl top -t TEAM");
+        assert_eq!(menu_lines(&teams(40), capabilities, 90).last().unwrap(), "6 more: teamctl top -t TEAM");
     }
 }

@@ -1,4 +1,4 @@
-//! The terminal: taken, drawn on, and given back as it was, whatever ends us.
+//! Takes the terminal, draws on it and gives it back as it was, however the program ends.
 
 use crate::draw::draw;
 use crate::event::UiEvent;
@@ -20,13 +20,13 @@ use signal_hook::iterator::Signals;
 use std::io::{Stdout, stdout};
 use std::sync::mpsc::Sender;
 
-/// The terminal in our hands.
+/// The terminal, as long as this program draws on it.
 pub(crate) struct TerminalScreen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
-    fresh: DrawnState,
+    drawn_state: DrawnState,
 }
 
-/// Whether the terminal still shows what we drew.
+/// Whether the terminal still shows what was drawn last.
 #[derive(PartialEq, Eq)]
 enum DrawnState {
     Current,
@@ -34,22 +34,25 @@ enum DrawnState {
 }
 
 impl TerminalScreen {
-    /// Takes the terminal.
+    /// Takes the terminal: raw mode and the alternate screen.
     pub(crate) fn open() -> Result<TerminalScreen, ErrorReport> {
         install_panic_hook();
         enter_screen().map_err(|error| terminal_error("take", &error))?;
         let terminal =
             Terminal::new(CrosstermBackend::new(stdout())).map_err(|error| terminal_error("take", &error));
-        Ok(TerminalScreen { terminal: terminal.inspect_err(|_| leave_screen())?, fresh: DrawnState::Current })
+        Ok(TerminalScreen {
+            terminal: terminal.inspect_err(|_| leave_screen())?,
+            drawn_state: DrawnState::Current,
+        })
     }
 
-    /// Columns and lines.
+    /// The size in columns and lines.
     pub(crate) fn size(&self) -> (u16, u16) {
-        // A terminal that does not tell has the usual ones.
+        // Some terminals do not report a size; 80 by 24 is the usual one.
         self.terminal.size().map_or((80, 24), |size| (size.width, size.height))
     }
 
-    /// Draws what has changed.
+    /// Draws the state. Only cells that changed are written to the terminal.
     pub(crate) fn draw(&mut self, state: &mut UiState) -> Result<(), ErrorReport> {
         self.draw_with(|area, buffer| {
             state.size = (area.width, area.height);
@@ -59,7 +62,7 @@ impl TerminalScreen {
         Ok(())
     }
 
-    /// Draws lines, their texts harmless, from the top.
+    /// Draws lines from the top. Their texts must be printable already.
     pub(crate) fn draw_lines(&mut self, lines: &[String]) -> Result<(), ErrorReport> {
         self.draw_with(|area, buffer| {
             for (y, line) in (0..area.height).zip(lines) {
@@ -68,33 +71,35 @@ impl TerminalScreen {
         })
     }
 
-    fn draw_with(&mut self, by: impl FnOnce(Rect, &mut Buffer)) -> Result<(), ErrorReport> {
-        if std::mem::replace(&mut self.fresh, DrawnState::Current) == DrawnState::Stale {
-            // Not its `clear`, which asks the terminal for its cursor: that answer would come among the keys.
+    fn draw_with(&mut self, render: impl FnOnce(Rect, &mut Buffer)) -> Result<(), ErrorReport> {
+        if std::mem::replace(&mut self.drawn_state, DrawnState::Current) == DrawnState::Stale {
+            // Not `Terminal::clear`: it asks the terminal for the cursor's position, and the answer
+            // would arrive among the keys.
             let (width, height) = self.size();
             let all = Rect::new(0, 0, width, height);
             self.terminal.resize(all).map_err(|error| terminal_error("clear", &error))?;
         }
-        let drawn = self.terminal.draw(|frame| by(frame.area(), frame.buffer_mut()));
+        let drawn = self.terminal.draw(|frame| render(frame.area(), frame.buffer_mut()));
         drawn.map(|_| ()).map_err(|error| terminal_error("draw on", &error))
     }
 
-    /// Whether all of it must be drawn anew.
+    /// Whether the whole screen must be drawn again.
     pub(crate) fn is_stale(&self) -> bool {
-        self.fresh == DrawnState::Stale
+        self.drawn_state == DrawnState::Stale
     }
 
-    /// Gives the terminal back, and stops until somebody lets us go on.
+    /// Gives the terminal back and stops the process until SIGCONT.
     pub(crate) fn suspend(&mut self) -> Result<(), ErrorReport> {
         leave_screen();
-        // Cannot fail for ourselves. What comes then is SIGCONT, and so the renewal.
+        // After SIGCONT the signal thread sends [`UiEvent::Continued`], which takes the terminal
+        // again.
         signal_hook::low_level::raise(SIGSTOP).map_err(|error| terminal_error("leave", &error))
     }
 
-    /// Takes the terminal again: others had it.
+    /// Takes the terminal again after another program has used it.
     pub(crate) fn redraw_all(&mut self) -> Result<(), ErrorReport> {
-        self.fresh = DrawnState::Stale;
-        // It may have another mode by now, though we have not given it back.
+        self.drawn_state = DrawnState::Stale;
+        // Another program may have changed the mode since, so raw mode is set anew.
         disable_raw_mode().map_err(|error| terminal_error("take", &error))?;
         enter_screen().map_err(|error| terminal_error("take", &error))
     }
@@ -111,7 +116,7 @@ fn enter_screen() -> std::io::Result<()> {
     execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste, Hide)
 }
 
-/// As far as it goes: the terminal may be gone.
+/// Gives the terminal back. Errors are ignored: the terminal may be closed.
 fn leave_screen() {
     execute!(stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show).ok();
     disable_raw_mode().ok();
@@ -121,8 +126,8 @@ fn terminal_error(verb: &str, error: &std::io::Error) -> ErrorReport {
     ErrorReport::new(ErrorKind::Io, format!("cannot {verb} the terminal: {error}"))
 }
 
-/// A panic gives the terminal back, says what it is and ends us, whichever thread's it is: without the one that looks the
-/// screen would show old things as if they were new.
+/// Makes a panic of any thread give the terminal back, print its message and end the program. If
+/// only the snapshot thread ended, the screen would show old data as if it were current.
 fn install_panic_hook() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -132,7 +137,7 @@ fn install_panic_hook() {
     }));
 }
 
-/// A thread that turns signals into events, from before the terminal is taken.
+/// Starts the thread that turns signals into events. Called before the terminal is taken.
 pub(crate) fn catch_signals(sender: &Sender<UiEvent>) -> Result<(), ErrorReport> {
     let signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT]);
     let mut signals = signals
@@ -143,7 +148,7 @@ pub(crate) fn catch_signals(sender: &Sender<UiEvent>) -> Result<(), ErrorReport>
             let event = match signal {
                 SIGTSTP => UiEvent::SuspendRequested,
                 SIGCONT => UiEvent::Continued,
-                ends => UiEvent::Terminate(128 + u8::try_from(ends).unwrap_or(0)),
+                other => UiEvent::Terminate(128 + u8::try_from(other).unwrap_or(0)),
             };
             if sender.send(event).is_err() {
                 return;
@@ -158,19 +163,19 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// In a process of its own, which is this test again.
+    /// Runs this test again in another process.
     #[test]
     fn panic_in_any_thread_exits_with_its_message() {
         if std::env::var_os("PANICS").is_some() {
             install_panic_hook();
-            std::thread::spawn(|| panic!("a fault of ours")).join().ok();
+            std::thread::spawn(|| panic!("a test panic")).join().ok();
             return;
         }
         let name = "terminal::tests::panic_in_any_thread_exits_with_its_message";
-        let mut again = Command::new(std::env::current_exe().unwrap());
-        let output = again.args(["--exact", name, "--nocapture"]).env("PANICS", "1").output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let output = command.args(["--exact", name, "--nocapture"]).env("PANICS", "1").output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(70), "{output:?}");
-        assert!(said.contains("a fault of ours"), "{said}");
+        assert!(stderr.contains("a test panic"), "{stderr}");
     }
 }

@@ -1,24 +1,24 @@
-//! How the terminal takes what we draw: with colours or without, in Unicode or in ASCII. And the one way in which text
-//! gets onto the screen: harmless.
+//! What the terminal can show: colours or not, Unicode or ASCII. All texts of others pass
+//! [`TerminalCapabilities::printable`] before they get onto the screen.
 
 use protocol::terminal::visible;
 use ratatui::style::{Color, Style};
 
-/// What the environment says of the terminal.
+/// What the terminal can show, by the environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TerminalCapabilities {
     pub(crate) colors: ColorSupport,
     pub(crate) charset: Charset,
 }
 
-/// Whether there is colour. What it says, words say too.
+/// Whether colours are used. No information is in colours alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ColorSupport {
     Enabled,
     Disabled,
 }
 
-/// What the locale takes.
+/// The character set of the locale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Charset {
     Unicode,
@@ -26,7 +26,7 @@ pub(crate) enum Charset {
 }
 
 impl TerminalCapabilities {
-    /// `NO_COLOR`, `TERM`, and the locale.
+    /// Reads `NO_COLOR`, `TERM` and the locale's variables from the environment.
     pub(crate) fn from_env() -> TerminalCapabilities {
         TerminalCapabilities::from_vars(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
     }
@@ -45,7 +45,7 @@ impl TerminalCapabilities {
         }
     }
 
-    /// The style of that colour, where there is one.
+    /// The style of a colour. Without colours the default style.
     pub(crate) fn color_style(self, color: Color) -> Style {
         match self.colors {
             ColorSupport::Enabled => Style::new().fg(color),
@@ -53,7 +53,8 @@ impl TerminalCapabilities {
         }
     }
 
-    /// A member's colour, by its name in the protocol.
+    /// The style of a member's colour, by its name in the protocol. An unknown name has the default
+    /// style.
     pub(crate) fn member_style(self, name: &str) -> Style {
         match name {
             "red" => self.color_style(Color::Red),
@@ -68,7 +69,7 @@ impl TerminalCapabilities {
         }
     }
 
-    /// The first where the terminal takes it, else the second.
+    /// The first text if the locale is Unicode, or else the second.
     pub(crate) fn glyph(self, unicode: &'static str, ascii: &'static str) -> &'static str {
         match self.charset {
             Charset::Unicode => unicode,
@@ -76,8 +77,8 @@ impl TerminalCapabilities {
         }
     }
 
-    /// Text from anybody over several lines: what steers a terminal or hides is spelled out, and what the locale has no
-    /// letters for is a question mark.
+    /// A text of others, of several lines, made safe to print. Control characters and invisible
+    /// characters are escaped. In an ASCII locale, characters outside ASCII are replaced.
     pub(crate) fn printable(self, text: &str) -> String {
         let mut shown = String::with_capacity(text.len());
         for c in visible(text).chars() {
@@ -91,20 +92,21 @@ impl TerminalCapabilities {
         shown
     }
 
-    /// The same on one line.
+    /// The same, on one line.
     pub(crate) fn printable_line(self, text: &str) -> String {
         self.printable(&text.replace(['\n', '\r', '\t'], " "))
     }
 }
 
-/// Takes no room on the screen and is no part of a letter: what a request says must not be there unseen.
+/// Whether a character takes no space on the screen and belongs to no grapheme. Such characters
+/// could hide text in a request.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}' | '\u{200b}'
         | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{3164}' | '\u{feff}'
         | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Our own marks have likenesses.
+/// Replaces a character outside ASCII: the screen's own symbols by similar ones, others by `?`.
 fn to_ascii(c: char) -> char {
     match c {
         '…' => '~',
@@ -122,14 +124,14 @@ mod tests {
 
     fn capabilities(pairs: &[(&str, &str)]) -> TerminalCapabilities {
         TerminalCapabilities::from_vars(|name| {
-            pairs.iter().find(|(of, _)| *of == name).map(|(_, value)| (*value).to_owned())
+            pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         })
     }
 
     #[test]
     fn capabilities_follow_the_environment() {
-        let whole = TerminalCapabilities { colors: ColorSupport::Enabled, charset: Charset::Unicode };
-        assert_eq!(capabilities(&[("TERM", "tmux-256color"), ("LANG", "de_DE.UTF-8")]), whole);
+        let full = TerminalCapabilities { colors: ColorSupport::Enabled, charset: Charset::Unicode };
+        assert_eq!(capabilities(&[("TERM", "tmux-256color"), ("LANG", "de_DE.UTF-8")]), full);
         for plain in
             [&[("TERM", "xterm"), ("NO_COLOR", "1")][..], &[("TERM", "dumb")], &[("TERM", "xterm-mono")], &[]]
         {
@@ -143,14 +145,14 @@ mod tests {
 
     #[test]
     fn control_and_invisible_characters_are_escaped() {
-        let whole = TerminalCapabilities { colors: ColorSupport::Enabled, charset: Charset::Unicode };
+        let full = TerminalCapabilities { colors: ColorSupport::Enabled, charset: Charset::Unicode };
         assert_eq!(
-            whole.printable("a\u{1b}[2J\u{202e}b\u{200b}c\t\u{e0041}"),
+            full.printable("a\u{1b}[2J\u{202e}b\u{200b}c\t\u{e0041}"),
             "a\\u{1b}[2J\\u{202e}b\\u{200b}c    \\u{e0041}"
         );
-        assert_eq!(whole.printable_line("schön\n🪜"), "schön 🪜");
+        assert_eq!(full.printable_line("schön\n🪜"), "schön 🪜");
         assert_eq!(
-            TerminalCapabilities { charset: Charset::Ascii, ..whole }.printable_line("schön … ─"),
+            TerminalCapabilities { charset: Charset::Ascii, ..full }.printable_line("schön … ─"),
             "sch?n ~ -"
         );
     }

@@ -1,4 +1,4 @@
-//! Whole screens, as text beside this file, and what keys do.
+//! Tests of whole screens, which are compared with text files, and of keys.
 
 mod keys;
 mod screens;
@@ -18,25 +18,25 @@ use view::suggested_commands::SuggestedCommands;
 const FULL_CAPABILITIES: TerminalCapabilities =
     TerminalCapabilities { colors: ColorSupport::Enabled, charset: Charset::Unicode };
 
-/// A state of that size in which this was seen.
-fn state(sight: ScreenSnapshot, size: (u16, u16)) -> UiState {
+/// A state of this size after this snapshot.
+fn state(snapshot: ScreenSnapshot, size: (u16, u16)) -> UiState {
     let mut state = UiState::new(
         TeamName::parse("survey").unwrap(),
         SuggestedCommands::default(),
         FULL_CAPABILITIES,
         size,
     );
-    update(&mut state, UiEvent::SnapshotRead(Box::new(sight)));
+    update(&mut state, UiEvent::SnapshotRead(Box::new(snapshot)));
     state
 }
 
 fn press_keys(state: &mut UiState, keys: &[Key]) -> Vec<UiEffect> {
-    let pressed = |key: &Key| {
+    let press = |key: &Key| {
         let effects = update(state, UiEvent::Key(*key));
         state.mark_drawn();
         effects
     };
-    keys.iter().flat_map(pressed).collect()
+    keys.iter().flat_map(press).collect()
 }
 
 fn type_text(state: &mut UiState, keys: &str) -> Vec<UiEffect> {
@@ -58,25 +58,25 @@ fn member(name: &str, color: &str, state: &str, task: &str, last: &str) -> Membe
     }
 }
 
-fn message(number: u64, from: &str, to: &str, about: &str) -> Arc<MessageItem> {
-    let clock = format!("14:{number:02}");
-    let (from, to, about, text) =
-        (from.to_owned(), to.to_owned(), about.to_owned(), format!("{about}, in full"));
-    Arc::new(MessageItem { number, at: number, time_text: clock, from, to, summary: about, text, count: 1 })
+fn message(number: u64, from: &str, to: &str, summary: &str) -> Arc<MessageItem> {
+    let time_text = format!("14:{number:02}");
+    let (from, to, summary, text) =
+        (from.to_owned(), to.to_owned(), summary.to_owned(), format!("{summary}, in full"));
+    Arc::new(MessageItem { number, at: number, time_text, from, to, summary, text, count: 1 })
 }
 
-fn request(id: &str, from: &str, whole: &str) -> RequestItem {
-    let about = whole.lines().next().unwrap_or_default().to_owned();
+fn request(id: &str, from: &str, details: &str) -> RequestItem {
+    let summary = details.lines().next().unwrap_or_default().to_owned();
     RequestItem {
         id: id.to_owned(),
         from: from.to_owned(),
         since: "14:07".to_owned(),
-        summary: about,
-        details: whole.to_owned(),
+        summary,
+        details: details.to_owned(),
     }
 }
 
-/// Of each kind something.
+/// A snapshot with items of each kind.
 fn example_snapshot() -> ScreenSnapshot {
     let tasks = [
         r#"{"id":"1","subject":"count the lines","status":"completed","owner":"ann"}"#,

@@ -1,4 +1,4 @@
-//! What follows from an event: the next state, and what is to be done. No I/O, no clock.
+//! Computes the next state and the effects of an event. No I/O, no clock.
 
 use crate::event::{ActionResult, Key, PaneAvailability, UiEffect, UiEvent};
 use crate::page_layout;
@@ -6,10 +6,10 @@ use crate::snapshot::{ListItem, Panel, ScreenSnapshot};
 use crate::state::{ActiveView, BottomLine, DetailPage, InputPrompt, PromptPurpose, ReadProgress, UiState};
 use std::sync::Arc;
 
-/// The reason of a no for which none was typed: the protocol needs one.
+/// The reason of a denial for which a person typed none: the protocol needs one.
 const DEFAULT_DENY_REASON: &str = "a person has said no";
 
-/// The next state.
+/// Changes the state after an event, and returns the effects to run.
 pub(crate) fn update(state: &mut UiState, event: UiEvent) -> Vec<UiEffect> {
     match event {
         UiEvent::Key(key) => handle_key(state, key),
@@ -20,15 +20,15 @@ pub(crate) fn update(state: &mut UiState, event: UiEvent) -> Vec<UiEffect> {
             scroll(state, 0);
             Vec::new()
         }
-        UiEvent::SnapshotRead(sight) => apply_snapshot(state, *sight),
-        UiEvent::ActionFinished(told) => {
-            state.result = Some(told);
+        UiEvent::SnapshotRead(snapshot) => apply_snapshot(state, *snapshot),
+        UiEvent::ActionFinished(result) => {
+            state.result = Some(result);
             Vec::new()
         }
         UiEvent::PaneCaptured { name, text } => {
-            update_member_page(state, &name, |whole| whole.pane_screen = text)
+            update_member_page(state, &name, |page| page.pane_screen = text)
         }
-        UiEvent::Diagnosed { name, text } => update_member_page(state, &name, |whole| whole.diagnosis = text),
+        UiEvent::Diagnosed { name, text } => update_member_page(state, &name, |page| page.diagnosis = text),
         UiEvent::Terminate(code) => vec![UiEffect::Quit(code)],
         UiEvent::SuspendRequested => vec![UiEffect::Suspend],
         UiEvent::Continued => vec![UiEffect::Redraw],
@@ -43,7 +43,7 @@ fn handle_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
         _ => {}
     }
     if page_layout::is_too_small(state.size) {
-        // Whatever is done is seen by whoever does it.
+        // A person must see what a key does, and a too small screen shows nothing.
         return if key == Key::Char('q') { vec![UiEffect::Quit(0)] } else { Vec::new() };
     }
     state.result = None;
@@ -85,15 +85,15 @@ fn handle_list_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
     Vec::new()
 }
 
-fn next_panel(part: Panel, steps: usize) -> Panel {
-    let at = Panel::ALL.iter().position(|of| *of == part).unwrap_or(0);
+fn next_panel(panel: Panel, steps: usize) -> Panel {
+    let at = Panel::ALL.iter().position(|other| *other == panel).unwrap_or(0);
     Panel::ALL[(at + steps) % Panel::ALL.len()]
 }
 
 fn open_details(state: &mut UiState) -> Vec<UiEffect> {
     let Some(item) = state.selected_item() else { return Vec::new() };
-    let whole = DetailPage {
-        part: state.panel,
+    let page = DetailPage {
+        panel: state.panel,
         key: item.key(),
         text: item.details(),
         diagnosis: String::new(),
@@ -102,20 +102,20 @@ fn open_details(state: &mut UiState) -> Vec<UiEffect> {
         first_line: 0,
         progress: ReadProgress::UpToLine(0),
     };
-    let name = whole.key.clone();
-    let more = match whole.part {
+    let name = page.key.clone();
+    let effects = match page.panel {
         Panel::Members => vec![capture_effect(state, &name), UiEffect::Diagnose { name }],
         _ => Vec::new(),
     };
-    state.view = ActiveView::Details(whole);
-    more
+    state.view = ActiveView::Details(page);
+    effects
 }
 
 fn capture_effect(state: &UiState, name: &str) -> UiEffect {
-    let there = state.snapshot.member(name).is_some_and(|member| member.pane.is_some());
+    let has_pane = state.snapshot.member(name).is_some_and(|member| member.pane.is_some());
     UiEffect::CapturePane {
         name: name.to_owned(),
-        pane: if there { PaneAvailability::Exists } else { PaneAvailability::Missing },
+        pane: if has_pane { PaneAvailability::Exists } else { PaneAvailability::Missing },
     }
 }
 
@@ -142,63 +142,65 @@ fn handle_detail_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
     Vec::new()
 }
 
-/// Lines of another width are others.
+/// Counts the page as not read: at another width it has other lines.
 fn reset_progress(state: &mut UiState) {
-    if let ActiveView::Details(DetailPage { progress: ReadProgress::UpToLine(seen), .. }) = &mut state.view {
-        *seen = 0;
+    if let ActiveView::Details(DetailPage { progress: ReadProgress::UpToLine(read), .. }) = &mut state.view {
+        *read = 0;
     }
 }
 
-/// Never beyond the last line.
+/// Scrolls the page by a number of lines, at most until its last line is on the screen.
 fn scroll(state: &mut UiState, by: isize) {
-    let (size, manner) = (state.size, state.capabilities);
-    if let ActiveView::Details(whole) = &mut state.view {
-        let most =
-            page_layout::page_lines(whole, size, manner).len().saturating_sub(page_layout::page_height(size));
-        whole.first_line = whole.first_line.saturating_add_signed(by).min(most);
+    let (size, capabilities) = (state.size, state.capabilities);
+    if let ActiveView::Details(page) = &mut state.view {
+        let max_first_line = page_layout::page_lines(page, size, capabilities)
+            .len()
+            .saturating_sub(page_layout::page_height(size));
+        page.first_line = page.first_line.saturating_add_signed(by).min(max_first_line);
     }
 }
 
-/// What an answer begins with.
+/// The first step of an answer.
 enum AnswerStep {
     Run(UiEffect),
     AskReason(PromptPurpose),
 }
 
-/// Only of a request that was on the screen to its end, as it is now, and whose id is nobody else's.
-fn answer_request(state: &mut UiState, begin: impl Fn(&str) -> AnswerStep) -> Vec<UiEffect> {
-    let ActiveView::Details(whole) = &state.view else { return Vec::new() };
-    if whole.part != Panel::Requests {
+/// Answers the request on the page. It must have been on the screen to its end and be unchanged,
+/// and no other open request may have its id.
+fn answer_request(state: &mut UiState, first_step: impl Fn(&str) -> AnswerStep) -> Vec<UiEffect> {
+    let ActiveView::Details(page) = &state.view else { return Vec::new() };
+    if page.panel != Panel::Requests {
         return Vec::new();
     }
     let Some(requests) = &state.snapshot.requests else {
         let requests = state.suggested_commands.command(&["requests"]);
         return refuse(state, &format!("what waits can't be read: {requests} says why"));
     };
-    let Some(request) = requests.iter().find(|request| request.key() == whole.key) else {
+    let Some(request) = requests.iter().find(|request| request.key() == page.key) else {
         return refuse(state, "it waits no longer");
     };
-    if whole.progress != ReadProgress::Complete || request.details != whole.text {
+    if page.progress != ReadProgress::Complete || request.details != page.text {
         return refuse(state, "read it to its end first");
     }
     if requests.iter().filter(|other| other.id == request.id).count() > 1 {
         let requests = state.suggested_commands.command(&["requests"]);
         return refuse(state, &format!("another request has the same id: answer it by hand, see {requests}"));
     }
-    match begin(&request.id) {
+    match first_step(&request.id) {
         AnswerStep::Run(effect) => {
             state.view = ActiveView::Lists;
             vec![effect]
         }
-        AnswerStep::AskReason(what) => {
-            start_prompt(state, what);
+        AnswerStep::AskReason(purpose) => {
+            start_prompt(state, purpose);
             Vec::new()
         }
     }
 }
 
-fn refuse(state: &mut UiState, why: &str) -> Vec<UiEffect> {
-    state.result = Some(ActionResult::failure(why));
+fn refuse(state: &mut UiState, reason: &str) -> Vec<UiEffect> {
+    state.result = Some(ActionResult::failure(reason));
     Vec::new()
 }
 
@@ -229,9 +231,9 @@ fn attach(state: &mut UiState, name: String) -> Vec<UiEffect> {
     }
 }
 
-fn start_prompt(state: &mut UiState, what: PromptPurpose) {
-    let text = if what == PromptPurpose::Filter { state.filter.clone() } else { String::new() };
-    state.bottom_line = BottomLine::Prompt(InputPrompt { purpose: what, text });
+fn start_prompt(state: &mut UiState, purpose: PromptPurpose) {
+    let text = if purpose == PromptPurpose::Filter { state.filter.clone() } else { String::new() };
+    state.bottom_line = BottomLine::Prompt(InputPrompt { purpose, text });
 }
 
 fn handle_prompt_key(state: &mut UiState, mut prompt: InputPrompt, key: Key) -> Vec<UiEffect> {
@@ -252,7 +254,7 @@ fn handle_prompt_key(state: &mut UiState, mut prompt: InputPrompt, key: Key) -> 
     Vec::new()
 }
 
-/// A filter is seen while it is typed.
+/// Stores the prompt. A filter applies while it is typed.
 fn update_prompt(state: &mut UiState, prompt: InputPrompt) {
     if prompt.purpose == PromptPurpose::Filter {
         state.filter.clone_from(&prompt.text);
@@ -260,12 +262,12 @@ fn update_prompt(state: &mut UiState, prompt: InputPrompt) {
     state.bottom_line = BottomLine::Prompt(prompt);
 }
 
-fn submit_prompt(state: &mut UiState, InputPrompt { purpose: what, text }: InputPrompt) -> Vec<UiEffect> {
+fn submit_prompt(state: &mut UiState, InputPrompt { purpose, text }: InputPrompt) -> Vec<UiEffect> {
     let text = text.trim();
-    match what {
+    match purpose {
         PromptPurpose::Filter => Vec::new(),
         PromptPurpose::Message(_) if text.is_empty() => Vec::new(),
-        // Over standard input: not everybody who sees the processes is to read it.
+        // On standard input the list of processes does not show the text.
         PromptPurpose::Message(to) => vec![teamctl_effect(&["send", "--", &to, "-"], text)],
         PromptPurpose::ShutdownReason(name) if text.is_empty() => {
             vec![teamctl_effect(&["shutdown", "--no-wait", "--", &name], "")]
@@ -281,14 +283,14 @@ fn submit_prompt(state: &mut UiState, InputPrompt { purpose: what, text }: Input
     }
 }
 
-fn teamctl_effect(words: &[&str], input: &str) -> UiEffect {
+fn teamctl_effect(args: &[&str], stdin: &str) -> UiEffect {
     UiEffect::RunTeamctl {
-        args: words.iter().map(|word| (*word).to_owned()).collect(),
-        stdin: input.to_owned(),
+        args: args.iter().map(|argument| (*argument).to_owned()).collect(),
+        stdin: stdin.to_owned(),
     }
 }
 
-/// Text, wherever something is typed; never keys.
+/// Adds pasted text to the prompt, if one is open. Pasted text is never taken for keys.
 fn handle_paste(state: &mut UiState, text: &str) -> Vec<UiEffect> {
     if let BottomLine::Prompt(mut prompt) = state.bottom_line.clone() {
         prompt.text.extend(text.chars().map(|c| if c.is_control() { ' ' } else { c }));
@@ -297,33 +299,37 @@ fn handle_paste(state: &mut UiState, text: &str) -> Vec<UiEffect> {
     Vec::new()
 }
 
-fn apply_snapshot(state: &mut UiState, sight: ScreenSnapshot) -> Vec<UiEffect> {
-    // What has not changed stays the same, so that nobody compares it again.
-    if *state.snapshot != sight {
-        state.snapshot = Arc::new(sight);
+fn apply_snapshot(state: &mut UiState, snapshot: ScreenSnapshot) -> Vec<UiEffect> {
+    // An equal snapshot keeps the old `Arc`, so that comparing the states is cheap.
+    if *state.snapshot != snapshot {
+        state.snapshot = Arc::new(snapshot);
     }
     state.pin_selection();
-    let ActiveView::Details(whole) = &mut state.view else { return Vec::new() };
-    let items = state.snapshot.items(whole.part);
-    let Some(item) = items.iter().find(|item| item.key() == whole.key) else { return Vec::new() };
-    let now = item.details();
-    if now != whole.text {
-        whole.text = now;
-        if whole.part == Panel::Requests {
-            (whole.first_line, whole.progress) = (0, ReadProgress::UpToLine(0));
+    let ActiveView::Details(page) = &mut state.view else { return Vec::new() };
+    let items = state.snapshot.items(page.panel);
+    let Some(item) = items.iter().find(|item| item.key() == page.key) else { return Vec::new() };
+    let details = item.details();
+    if details != page.text {
+        page.text = details;
+        if page.panel == Panel::Requests {
+            (page.first_line, page.progress) = (0, ReadProgress::UpToLine(0));
             state.result = Some(ActionResult::failure("it has changed: read it again"));
         }
     }
     Vec::new()
 }
 
-/// More of the member whose page is open.
-fn update_member_page(state: &mut UiState, name: &str, add: impl FnOnce(&mut DetailPage)) -> Vec<UiEffect> {
-    if let ActiveView::Details(whole) = &mut state.view
-        && whole.part == Panel::Members
-        && whole.key == name
+/// Changes the page of a member, if it is open.
+fn update_member_page(
+    state: &mut UiState,
+    name: &str,
+    change: impl FnOnce(&mut DetailPage),
+) -> Vec<UiEffect> {
+    if let ActiveView::Details(page) = &mut state.view
+        && page.panel == Panel::Members
+        && page.key == name
     {
-        add(whole);
+        change(page);
     }
     Vec::new()
 }

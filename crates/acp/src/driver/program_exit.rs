@@ -1,19 +1,21 @@
-//! How far the end of the program is: its process's and its output's come in either order.
+//! Tracks the end of the program. Its process and its output end separately, in either order.
 
 use crate::event::{AcpEvent, EventReceiver};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// Between the end of a program's process and that of its output, in either order: what it said last is still to be
-/// heard, and a child of its own may hold the pipe open for ever.
+/// How long the driver waits for the second of the two ends: of the process and of its output. The
+/// program's last output is still to be read, but a child of the program may keep the pipe open
+/// forever.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How far the program's end is.
+/// Which of the two ends have arrived.
 #[derive(Debug, Default)]
 pub(super) struct ProgramExit {
+    /// How the process ended, for people. `None` while it runs.
     status: Option<String>,
     is_output_closed: bool,
-    /// When the rest of it is waited for no more.
+    /// When the wait for the second end is over. `None` until the first end.
     deadline: Option<Instant>,
 }
 
@@ -27,23 +29,23 @@ impl ProgramExit {
         self.deadline.get_or_insert_with(|| Instant::now() + DRAIN_TIMEOUT);
     }
 
-    pub(super) fn set_exited(&mut self, how: String) {
-        self.status = Some(how);
+    pub(super) fn set_exited(&mut self, status: String) {
+        self.status = Some(status);
         self.deadline.get_or_insert_with(|| Instant::now() + DRAIN_TIMEOUT);
     }
 
-    /// The next event; none where the program has ended and nothing more is to come of it.
+    /// Waits for the next event. `None` if the program has ended and sends nothing more.
     pub(super) async fn next_event(&self, queue: &mut EventReceiver) -> Option<AcpEvent> {
         match self.deadline {
             Some(_) if self.is_output_closed && self.status.is_some() => None,
-            Some(until) => timeout_at(until, queue.recv()).await.ok().flatten(),
+            Some(deadline) => timeout_at(deadline, queue.recv()).await.ok().flatten(),
             None => queue.recv().await,
         }
     }
 
     pub(super) fn exit_text(&self, name: &str) -> String {
         match &self.status {
-            Some(how) => format!("{name} has ended: {how}"),
+            Some(status) => format!("{name} has ended: {status}"),
             None => format!("{name} has closed its output"),
         }
     }

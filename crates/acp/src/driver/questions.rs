@@ -1,4 +1,4 @@
-//! Questions for permission: each waits for join's answer, or for its turn's end.
+//! Permission questions of the program. Each is open until the shim answers it or its turn ends.
 
 use super::{AcpDriver, TurnState};
 use crate::permission_question::{option_for_answer, permission_question};
@@ -9,7 +9,7 @@ use agent_client_protocol::v1::schema::{
 };
 use protocol::driver_protocol::{FromDriver, PermissionAnswer};
 
-/// A question that waits.
+/// A question without an answer.
 pub(super) struct OpenQuestion {
     options: Vec<PermissionOption>,
     title: String,
@@ -17,10 +17,10 @@ pub(super) struct OpenQuestion {
 }
 
 impl AcpDriver<'_> {
-    /// The questions of a turn that ends are none any more.
+    /// Answers all open questions as cancelled. Called when their turn ends or is cancelled.
     pub(super) fn cancel_questions(&mut self) {
-        for ask in std::mem::take(&mut self.open_questions).into_values() {
-            send_outcome(ask.responder, None);
+        for question in std::mem::take(&mut self.open_questions).into_values() {
+            send_outcome(question.responder, None);
         }
     }
 
@@ -36,14 +36,16 @@ impl AcpDriver<'_> {
             return self.reject_mode_switch(request, responder);
         }
         self.last_question += 1;
-        let asked = permission_question(self.last_question, request);
-        self.printer.print_question(&asked.call_id, &asked.title, &asked.tool_name);
-        let ask = OpenQuestion { options: request.options.clone(), title: asked.title.clone(), responder };
-        self.open_questions.insert(asked.id, ask);
-        self.shim.send(&FromDriver::PermissionAsked(asked)).await;
+        let question = permission_question(self.last_question, request);
+        self.printer.print_question(&question.call_id, &question.title, &question.tool_name);
+        let open =
+            OpenQuestion { options: request.options.clone(), title: question.title.clone(), responder };
+        self.open_questions.insert(question.id, open);
+        self.shim.send(&FromDriver::PermissionAsked(question)).await;
     }
 
-    /// It may leave its reading mode by the approval of its plan alone. What it shows with that question is its plan.
+    /// Rejects a request to leave the plan mode, which only the approval of the plan ends. The plan
+    /// in the request is added to the reply.
     pub(super) fn reject_mode_switch(
         &mut self,
         request: &RequestPermissionRequest,
@@ -58,29 +60,31 @@ impl AcpDriver<'_> {
         );
     }
 
-    /// One that is no question any more was answered by the turn's end.
-    pub(super) fn answer_question(&mut self, ask: u64, answer: &PermissionAnswer) {
-        let Some(ask) = self.open_questions.remove(&ask) else { return };
-        let chosen = option_for_answer(&ask.options, answer);
-        let (what, why) = match (answer, &chosen) {
-            (PermissionAnswer::Deny { reason: why }, _) => ("refused", why.as_str()),
+    /// Answers a question. Nothing happens if the question is no longer open, because its turn has
+    /// ended.
+    pub(super) fn answer_question(&mut self, question_id: u64, answer: &PermissionAnswer) {
+        let Some(open) = self.open_questions.remove(&question_id) else { return };
+        let chosen = option_for_answer(&open.options, answer);
+        let (outcome, reason) = match (answer, &chosen) {
+            (PermissionAnswer::Deny { reason }, _) => ("refused", reason.as_str()),
             (PermissionAnswer::AllowOnce | PermissionAnswer::AllowAlways, Some(_)) => ("allowed", ""),
             (PermissionAnswer::AllowOnce | PermissionAnswer::AllowAlways, None) => {
-                ("refused", "it takes no such yes")
+                ("refused", "the program offers no option for this approval")
             }
         };
-        let why = if why.is_empty() { String::new() } else { format!(": {why}") };
-        self.printer.print_line(&format!("  {what}{why}"));
-        if what == "refused" && !why.is_empty() {
-            self.prompt_prefix.push(format!("Why this was refused ({}){why}", ask.title));
+        let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+        self.printer.print_line(&format!("  {outcome}{reason}"));
+        if outcome == "refused" && !reason.is_empty() {
+            self.prompt_prefix.push(format!("Why this was refused ({}){reason}", open.title));
         }
         let option = chosen
-            .or_else(|| option_for_answer(&ask.options, &PermissionAnswer::Deny { reason: String::new() }));
-        send_outcome(ask.responder, option);
+            .or_else(|| option_for_answer(&open.options, &PermissionAnswer::Deny { reason: String::new() }));
+        send_outcome(open.responder, option);
     }
 }
 
-/// None: it has no option that says so, or is no question any more.
+/// Answers a permission request of the program with one of its options. `None` answers that the
+/// request is cancelled.
 fn send_outcome(responder: Responder<RequestPermissionResponse>, option: Option<PermissionOptionId>) {
     let outcome = match option {
         Some(option) => RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option)),

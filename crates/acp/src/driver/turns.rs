@@ -1,4 +1,5 @@
-//! A turn: begun by a prompt, cancelled, and ended by the answer to that prompt alone.
+//! Turns of the agent. A prompt starts a turn. Only the program's answer to that prompt ends it,
+//! also after a cancel.
 
 use super::AcpDriver;
 use crate::agent_connection::error_text;
@@ -10,7 +11,7 @@ use agent_client_protocol::v1::schema::{
 };
 use protocol::driver_protocol::{FromDriver, ToDriver, TurnEndReason};
 
-/// Where it stands.
+/// State of the current turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TurnState {
     Idle,
@@ -19,11 +20,11 @@ pub(super) enum TurnState {
 }
 
 impl AcpDriver<'_> {
-    pub(super) fn start_turn(&mut self, text: String, ahead: String) {
+    pub(super) fn start_turn(&mut self, text: String, prefix: String) {
         let is_new = std::mem::take(&mut self.is_new_session);
         self.usage.start_turn(is_new);
-        if is_new && !ahead.is_empty() {
-            self.prompt_prefix.push(ahead);
+        if is_new && !prefix.is_empty() {
+            self.prompt_prefix.push(prefix);
         }
         let texts = std::mem::take(&mut self.prompt_prefix).into_iter().chain([text]);
         let blocks = texts.map(|text| ContentBlock::Text(TextContent::new(text))).collect();
@@ -42,7 +43,7 @@ impl AcpDriver<'_> {
 
     pub(super) async fn cancel_turn(&mut self) {
         let waiting = self.deferred.len();
-        self.deferred.retain(|word| !matches!(word, ToDriver::Prompt { .. }));
+        self.deferred.retain(|message| !matches!(message, ToDriver::Prompt { .. }));
         if self.deferred.len() < waiting {
             self.shim
                 .send(&FromDriver::TurnEnded {
@@ -60,17 +61,17 @@ impl AcpDriver<'_> {
     }
 
     pub(super) async fn finish_turn(&mut self, result: Result<PromptResponse, Error>) {
-        // The program's end fails every request, and is told as such.
+        // A program that ends fails its open requests. The event loop reports the exit instead.
         if self.exit.has_begun() && result.is_err() {
             return;
         }
         self.cancel_questions();
         self.printer.end_turn();
-        let used = self.usage.end_turn(result.as_ref().ok());
-        let how = turn_end_reason(result, self.turn);
+        let usage = self.usage.end_turn(result.as_ref().ok());
+        let end_reason = turn_end_reason(result, self.turn);
         self.turn = TurnState::Idle;
-        let said = std::mem::take(&mut self.reply).into_text();
-        self.shim.send(&FromDriver::TurnEnded { end_reason: how, reply: said, usage: used }).await;
+        let reply = std::mem::take(&mut self.reply).into_text();
+        self.shim.send(&FromDriver::TurnEnded { end_reason, reply, usage }).await;
     }
 }
 

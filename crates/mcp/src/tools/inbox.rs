@@ -1,5 +1,6 @@
-//! `ReadInbox` and `MarkRead`: for agents that nobody hands their messages to. Reading changes nothing; a message is
-//! marked read by whoever has got it, so that none is lost with an answer that never came.
+//! `ReadInbox` and `MarkRead`, for agents whose program delivers no messages. Reading changes
+//! nothing. The agent marks the messages that it has received, so no message is lost with a result
+//! that never arrived.
 
 use super::schema::{Property, required_property};
 use super::{ToolDefinition, ToolEffect, run_blocking};
@@ -14,23 +15,23 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use store::{Caller, Inbox, require_lead};
 
-/// As many messages as are shown where nobody says how many.
+/// How many messages `ReadInbox` returns by default.
 const DEFAULT_LIMIT: usize = 50;
 
-/// The tool.
+/// The tool `ReadInbox`.
 pub(super) struct ReadInboxTool;
 
-/// Its arguments.
+/// Arguments of `ReadInbox`.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReadInboxInput {
-    /// Also what is read already.
+    /// Whether to return read messages too.
     #[serde(default)]
     all: Option<bool>,
-    /// The last so many; 50 where it is left out.
+    /// How many messages to return, the newest; 50 by default.
     #[serde(default)]
     limit: Option<usize>,
-    /// A member's, for the lead; your own where it is left out.
+    /// The member whose inbox to read, for the lead; your own by default.
     #[serde(default)]
     name: Option<String>,
 }
@@ -38,15 +39,15 @@ pub(super) struct ReadInboxInput {
 impl ToolDefinition for ReadInboxTool {
     const NAME: &'static str = "ReadInbox";
     const TITLE: &'static str = "Read messages";
-    const DESCRIPTION: &'static str = "Read the messages to you that are unread. Only needed if your program does not hand \
-        them to you by itself. They stay unread until you name their id in MarkRead.";
+    const DESCRIPTION: &'static str = "Read your unread messages. Only needed if your program does not deliver them by \
+        itself. Messages stay unread until you name their ids in MarkRead.";
     const EFFECT: ToolEffect = ToolEffect::ReadOnly;
     type Input = ReadInboxInput;
     const OUTPUT: &'static [Property] =
         &[required_property("messages", "array"), required_property("unread", "integer")];
 
-    async fn call(seat: &Arc<ServerContext>, input: ReadInboxInput) -> Result<Value, ErrorReport> {
-        run_blocking(seat, move |seat| read_inbox(&seat.caller()?, &input)).await
+    async fn call(context: &Arc<ServerContext>, input: ReadInboxInput) -> Result<Value, ErrorReport> {
+        run_blocking(context, move |context| read_inbox(&context.caller()?, &input)).await
     }
 }
 
@@ -65,22 +66,24 @@ fn entry_json(entry: &InboxEntry) -> Value {
     object
 }
 
-/// By which a message is named: its place, and what it says. Others may take entries out of the file between a look and
-/// a mark, so a place alone would name another message then. Whether it is read does not count.
+/// The id of a message: its index and a hash of its content, without its read flag. Other programs
+/// may remove entries between `ReadInbox` and `MarkRead`, and the index alone would name another
+/// message then.
 fn message_id(entry: &InboxEntry) -> String {
-    let mut said = DefaultHasher::new();
+    let mut hasher = DefaultHasher::new();
     match &entry.message {
-        Ok(message) => (&message.from, &message.text, &message.timestamp).hash(&mut said),
-        Err(_) => entry.raw.hash(&mut said),
+        Ok(message) => (&message.from, &message.text, &message.timestamp).hash(&mut hasher),
+        Err(_) => entry.raw.hash(&mut hasher),
     }
-    format!("{}-{:016x}", entry.index, said.finish())
+    format!("{}-{:016x}", entry.index, hasher.finish())
 }
 
-/// The message of that id: where it was, else where it is now.
+/// The message with that id: at its index, or else wherever its content is now. `None` if it was
+/// removed.
 fn find_by_id<'a>(entries: &'a [InboxEntry], wanted: &str) -> Option<&'a InboxEntry> {
-    let said = |id: &str| id.split_once('-').map(|(_, said)| said.to_owned());
-    let same = |entry: &&InboxEntry| said(wanted).is_some() && said(&message_id(entry)) == said(wanted);
-    entries.iter().find(|entry| message_id(entry) == wanted).or_else(|| entries.iter().find(same))
+    let hash = |id: &str| id.split_once('-').map(|(_, hash)| hash.to_owned());
+    let is_same = |entry: &&InboxEntry| hash(wanted).is_some() && hash(&message_id(entry)) == hash(wanted);
+    entries.iter().find(|entry| message_id(entry) == wanted).or_else(|| entries.iter().find(is_same))
 }
 
 fn open_inbox(caller: &Caller, name: Option<&str>) -> Result<Inbox, ErrorReport> {
@@ -94,29 +97,29 @@ fn open_inbox(caller: &Caller, name: Option<&str>) -> Result<Inbox, ErrorReport>
     Ok(caller.team().inbox(&owner))
 }
 
-/// The tool.
+/// The tool `MarkRead`.
 pub(super) struct MarkReadTool;
 
-/// Its arguments.
+/// Arguments of `MarkRead`.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MarkReadInput {
-    /// The id of each message that you have read, as ReadInbox gives it.
+    /// The ids of the messages that you have read, from ReadInbox.
     ids: Vec<String>,
 }
 
 impl ToolDefinition for MarkReadTool {
     const NAME: &'static str = "MarkRead";
     const TITLE: &'static str = "Mark messages read";
-    const DESCRIPTION: &'static str = "Mark messages to you read, by the id that ReadInbox gave, so that they are not \
-        shown again. Only those that you have dealt with. A shutdown request is answered with SendMessage instead.";
+    const DESCRIPTION: &'static str = "Mark your messages as read, by their ids from ReadInbox, so that they are not shown \
+        again. Mark only messages that you have handled. Answer a shutdown request with SendMessage instead.";
     const EFFECT: ToolEffect = ToolEffect::Idempotent;
     type Input = MarkReadInput;
     const OUTPUT: &'static [Property] =
         &[required_property("success", "boolean"), required_property("unread", "integer")];
 
-    async fn call(seat: &Arc<ServerContext>, input: MarkReadInput) -> Result<Value, ErrorReport> {
-        run_blocking(seat, move |seat| mark_read(&seat.caller()?, &input.ids)).await
+    async fn call(context: &Arc<ServerContext>, input: MarkReadInput) -> Result<Value, ErrorReport> {
+        run_blocking(context, move |context| mark_read(&context.caller()?, &input.ids)).await
     }
 }
 
@@ -124,7 +127,7 @@ fn mark_read(caller: &Caller, ids: &[String]) -> Result<Value, ErrorReport> {
     let own: &AgentName = caller.name();
     let inbox = caller.team().inbox(own);
     let entries = inbox.read()?;
-    let of = |id: &String| {
+    let find = |id: &String| {
         let missing = || {
             let message = format!("cannot mark {id:?} read: no message of yours has that id");
             ErrorReport::new(ErrorKind::NotFound, message)
@@ -132,11 +135,12 @@ fn mark_read(caller: &Caller, ids: &[String]) -> Result<Value, ErrorReport> {
         };
         find_by_id(&entries, id).cloned().ok_or_else(missing)
     };
-    let marked = ids.iter().map(of).collect::<Result<Vec<_>, _>>()?;
+    let marked = ids.iter().map(find).collect::<Result<Vec<_>, _>>()?;
     inbox.mark_read(&marked)?;
-    // Not by another look, which can fail where all is done.
+    // Counted without another read of the inbox, which could fail although the messages are marked.
     let marked: BTreeSet<usize> = marked.iter().map(|entry| entry.index).collect();
-    let unread = entries.iter().filter(|it| it.unread().is_some() && !marked.contains(&it.index)).count();
+    let is_unread = |entry: &&InboxEntry| entry.unread().is_some() && !marked.contains(&entry.index);
+    let unread = entries.iter().filter(is_unread).count();
     Ok(json!({"success": true, "unread": unread}))
 }
 

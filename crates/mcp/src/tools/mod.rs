@@ -1,5 +1,6 @@
-//! The tools, one file for each kind. A tool's input is one flat struct, whose schema is made from it; what it can't
-//! do comes back as a result that says so, never as an error of the protocol, which programs show to nobody.
+//! The tools, one file for each kind. The input of a tool is one flat struct, and its schema is
+//! generated from it. A tool that fails returns an error result, never an error of the protocol,
+//! because clients do not show those to the model.
 
 mod inbox;
 mod requests;
@@ -19,52 +20,52 @@ use serde_json::Value;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// What a tool does to the world, in the words of the protocol. None of ours reaches beyond the team.
+/// What a tool changes, in the protocol's terms. No tool reaches beyond the team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ToolEffect {
-    /// It looks.
+    /// It changes nothing.
     ReadOnly,
-    /// It adds.
+    /// It only adds.
     Additive,
-    /// It changes, and twice is as once.
+    /// It changes something; the same call twice has the same effect as once.
     Idempotent,
-    /// It removes.
+    /// It removes something.
     Destructive,
 }
 
-/// One tool.
+/// One tool: its description for clients and its implementation.
 trait ToolDefinition {
-    /// As it is called.
+    /// The name by which it is called.
     const NAME: &'static str;
-    /// For people.
+    /// The title, for people.
     const TITLE: &'static str;
-    /// For models.
+    /// The description, for models.
     const DESCRIPTION: &'static str;
-    /// For whoever decides whether to ask.
+    /// What it changes, for clients that decide whether to ask a person.
     const EFFECT: ToolEffect;
-    /// Its arguments.
+    /// The arguments.
     type Input: DeserializeOwned + JsonSchema + Send;
-    /// The properties of its result: name, type, and whether it is always there.
+    /// The properties of the result.
     const OUTPUT: &'static [schema::Property];
 
-    /// Does it.
+    /// Runs the tool for the agent of `context`.
     fn call(
-        seat: &Arc<ServerContext>,
+        context: &Arc<ServerContext>,
         input: Self::Input,
     ) -> impl Future<Output = Result<Value, ErrorReport>> + Send;
 }
 
 type ToolFuture<'a> = Pin<Box<dyn Future<Output = Result<Value, ErrorReport>> + Send + 'a>>;
 
-/// A tool in the table of all.
+/// A tool in the list of all tools.
 pub(crate) struct ToolEntry {
-    /// As it is listed.
+    /// The tool as clients see it.
     pub(crate) tool: Tool,
-    /// Calls it with the arguments as they came.
+    /// Parses the arguments and runs the tool.
     pub(crate) run: for<'a> fn(&'a Arc<ServerContext>, JsonObject) -> ToolFuture<'a>,
 }
 
-/// All tools, in the order in which they are listed.
+/// All tools, in the order in which clients see them.
 pub(crate) fn all_tools() -> Vec<ToolEntry> {
     vec![
         tool_entry::<send_message::SendMessageTool>(),
@@ -89,38 +90,37 @@ fn tool_entry<T: ToolDefinition + 'static>() -> ToolEntry {
     tool.title = Some(T::TITLE.to_owned());
     tool.output_schema = Some(Arc::new(schema::output_schema(T::OUTPUT)));
     tool.annotations = Some(annotations(T::TITLE, T::EFFECT));
-    ToolEntry { tool, run: |seat, arguments| Box::pin(call_tool::<T>(seat, arguments)) }
+    ToolEntry { tool, run: |context, arguments| Box::pin(call_tool::<T>(context, arguments)) }
 }
 
 async fn call_tool<T: ToolDefinition>(
-    seat: &Arc<ServerContext>,
+    context: &Arc<ServerContext>,
     arguments: JsonObject,
 ) -> Result<Value, ErrorReport> {
-    T::call(seat, schema::parse_arguments(T::NAME, arguments)?).await
+    T::call(context, schema::parse_arguments(T::NAME, arguments)?).await
 }
 
 fn annotations(title: &str, effect: ToolEffect) -> ToolAnnotations {
-    let reads = effect == ToolEffect::ReadOnly;
-    let again = matches!(effect, ToolEffect::ReadOnly | ToolEffect::Idempotent);
+    let is_read_only = effect == ToolEffect::ReadOnly;
+    let is_idempotent = matches!(effect, ToolEffect::ReadOnly | ToolEffect::Idempotent);
     ToolAnnotations::from_raw(
         Some(title.to_owned()),
-        Some(reads),
+        Some(is_read_only),
         Some(effect == ToolEffect::Destructive),
-        Some(again),
+        Some(is_idempotent),
         Some(false),
     )
 }
 
-/// Does what blocks, at the files, beside the loop.
+/// Runs blocking file operations on another thread, so that the server stays responsive.
 async fn run_blocking<T: Send + 'static>(
-    seat: &Arc<ServerContext>,
-    act: impl FnOnce(&ServerContext) -> Result<T, ErrorReport> + Send + 'static,
+    context: &Arc<ServerContext>,
+    operation: impl FnOnce(&ServerContext) -> Result<T, ErrorReport> + Send + 'static,
 ) -> Result<T, ErrorReport> {
-    let seat = Arc::clone(seat);
-    let done = tokio::task::spawn_blocking(move || act(&seat)).await;
-    done.unwrap_or_else(|_| {
-        Err(ErrorReport::new(ErrorKind::Internal, "cannot finish the call: it failed within"))
-    })
+    let context = Arc::clone(context);
+    let joined = tokio::task::spawn_blocking(move || operation(&context)).await;
+    joined
+        .unwrap_or_else(|_| Err(ErrorReport::new(ErrorKind::Internal, "cannot finish the call: it panicked")))
 }
 
 #[cfg(test)]
@@ -133,7 +133,7 @@ mod tests {
         for ToolEntry { tool, .. } in all_tools() {
             assert_eq!(tool.input_schema["type"], json!("object"), "{}", tool.name);
             assert!(tool.input_schema["properties"].is_object(), "{}", tool.name);
-            let output = tool.output_schema.expect("it has one");
+            let output = tool.output_schema.expect("an output schema");
             assert_eq!(output["type"], json!("object"), "{}", tool.name);
             assert!(tool.description.is_some_and(|text| text.len() > 20), "{}", tool.name);
         }
@@ -143,10 +143,10 @@ mod tests {
     fn tools_take_no_sender_and_schemas_are_plain() {
         for ToolEntry { tool, .. } in all_tools() {
             let schema = json!(tool.input_schema).to_string();
-            for word in
+            for unwanted in
                 ["\"from\"", "\"sender\"", "\"agent_id\"", "$ref", "$defs", "oneOf", "anyOf", "\"null\""]
             {
-                assert!(!schema.contains(word), "{}: {word} in {schema}", tool.name);
+                assert!(!schema.contains(unwanted), "{}: {unwanted} in {schema}", tool.name);
             }
         }
     }
@@ -156,28 +156,29 @@ mod tests {
         for ToolEntry { tool, .. } in all_tools() {
             assert_eq!(tool.input_schema["additionalProperties"], json!(false), "{}", tool.name);
         }
-        let object = |value: Value| value.as_object().cloned().expect("it is one");
+        let object = |value: Value| value.as_object().cloned().expect("an object");
         let given = object(json!({"taskId": "1", "add_blocked_by": ["2"]}));
-        let refused =
+        let rejected =
             schema::parse_arguments::<<task::TaskUpdateTool as ToolDefinition>::Input>("TaskUpdate", given);
-        let refused = refused.expect_err("it is refused");
-        assert!(refused.message.contains("unknown field `add_blocked_by`"), "{refused:?}");
-        assert!(refused.message.contains("`addBlockedBy`"), "{refused:?}");
+        let rejected = rejected.expect_err("the unknown field is rejected");
+        assert!(rejected.message.contains("unknown field `add_blocked_by`"), "{rejected:?}");
+        assert!(rejected.message.contains("`addBlockedBy`"), "{rejected:?}");
     }
 
     #[test]
     fn annotations_match_effects() {
-        let of = |name: &str| {
-            let entry = all_tools().into_iter().find(|entry| entry.tool.name == name).expect("it is there");
-            let hints = entry.tool.annotations.expect("it has them");
+        let hints_of = |name: &str| {
+            let entry =
+                all_tools().into_iter().find(|entry| entry.tool.name == name).expect("the tool exists");
+            let hints = entry.tool.annotations.expect("annotations");
             assert_eq!(hints.open_world_hint, Some(false), "{name}");
             (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint)
         };
         for name in ["TaskGet", "TaskList", "ReadInbox", "Requests", "Wait"] {
-            assert_eq!(of(name), (Some(true), Some(false), Some(true)), "{name}");
+            assert_eq!(hints_of(name), (Some(true), Some(false), Some(true)), "{name}");
         }
-        assert_eq!(of("SendMessage"), (Some(false), Some(false), Some(false)));
-        assert_eq!(of("TaskUpdate"), (Some(false), Some(false), Some(true)));
-        assert_eq!(of("TeamDelete"), (Some(false), Some(true), Some(false)));
+        assert_eq!(hints_of("SendMessage"), (Some(false), Some(false), Some(false)));
+        assert_eq!(hints_of("TaskUpdate"), (Some(false), Some(false), Some(true)));
+        assert_eq!(hints_of("TeamDelete"), (Some(false), Some(true), Some(false)));
     }
 }

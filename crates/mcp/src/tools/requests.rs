@@ -1,5 +1,5 @@
-//! `Requests`, `Approve`, `Deny`: what members ask leave for, and the answers; for the lead, where the team's policy
-//! leaves them to the lead.
+//! `Requests`, `Approve` and `Deny`: members' open requests and their answers. They are for the
+//! lead, if the team's policy lets the lead answer.
 
 use super::schema::{Property, optional_property, required_property};
 use super::{ToolDefinition, ToolEffect, run_blocking};
@@ -14,10 +14,10 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use store::{now, require_lead};
 
-/// The tool.
+/// The tool `Requests`.
 pub(super) struct RequestsTool;
 
-/// It takes none.
+/// `Requests` takes no arguments.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NoInput {}
@@ -25,32 +25,33 @@ pub(super) struct NoInput {}
 impl ToolDefinition for RequestsTool {
     const NAME: &'static str = "Requests";
     const TITLE: &'static str = "Show open requests";
-    const DESCRIPTION: &'static str = "Show the plans that wait for an approval and the permissions that members ask for, \
-        whole; for the lead. Answer them with Approve or Deny.";
+    const DESCRIPTION: &'static str = "Show in full the plans that wait for approval and the permissions that members ask \
+        for; for the lead. Answer them with Approve or Deny.";
     const EFFECT: ToolEffect = ToolEffect::ReadOnly;
     type Input = NoInput;
     const OUTPUT: &'static [Property] = &[required_property("requests", "array")];
 
-    async fn call(seat: &Arc<ServerContext>, _: NoInput) -> Result<Value, ErrorReport> {
-        require_lead(seat.member(), "see the requests")?;
-        seat.require_team()?;
-        TeamctlCommand::new("requests").run(seat).await
+    async fn call(context: &Arc<ServerContext>, _: NoInput) -> Result<Value, ErrorReport> {
+        require_lead(context.member(), "see the requests")?;
+        context.require_team()?;
+        TeamctlCommand::new("requests").run(context).await
     }
 }
 
-/// The tool.
+/// The tool `Approve`.
 pub(super) struct ApproveTool;
 
-/// Its arguments.
+/// Arguments of `Approve`.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ApproveInput {
     /// The request's id.
     id: String,
-    /// Of a plan: the permission mode in which it is carried out; yours where it is left out.
+    /// For a plan: the permission mode in which the member carries it out; your own mode by
+    /// default.
     #[serde(default)]
     mode: Option<String>,
-    /// Of a permission: the tool's input, if it shall be another one.
+    /// For a permission: another input for the tool, in place of the member's.
     #[serde(default)]
     input: Option<Map<String, Value>>,
 }
@@ -65,65 +66,67 @@ const ANSWER_OUTPUT: &[Property] = &[
 impl ToolDefinition for ApproveTool {
     const NAME: &'static str = "Approve";
     const TITLE: &'static str = "Approve a request";
-    const DESCRIPTION: &'static str = "Say yes to a member's plan or to the use of a tool; for the lead. Read the request \
-        first: what it asks for is done then.";
+    const DESCRIPTION: &'static str = "Approve a member's plan or its use of a tool; for the lead. Read the request first: \
+        the member then does what it asks for.";
     const EFFECT: ToolEffect = ToolEffect::Additive;
     type Input = ApproveInput;
     const OUTPUT: &'static [Property] = ANSWER_OUTPUT;
 
-    async fn call(seat: &Arc<ServerContext>, given: ApproveInput) -> Result<Value, ErrorReport> {
-        let mode = given.mode.as_deref().map(parse_mode).transpose()?;
-        let approval = Approval { mode, input: given.input.map(Value::Object), apply_suggestions: false };
-        answer_request(seat, parse_request_id(&given.id)?, Answer::Approve(approval)).await
+    async fn call(context: &Arc<ServerContext>, input: ApproveInput) -> Result<Value, ErrorReport> {
+        let mode = input.mode.as_deref().map(parse_mode).transpose()?;
+        let approval = Approval { mode, input: input.input.map(Value::Object), apply_suggestions: false };
+        answer_request(context, parse_request_id(&input.id)?, Answer::Approve(approval)).await
     }
 }
 
-fn parse_mode(word: &str) -> Result<PermissionMode, ErrorReport> {
-    word.parse().map_err(|error| {
-        ErrorReport::new(ErrorKind::Usage, format!("cannot approve in the mode {word:?}: {error}"))
+fn parse_mode(text: &str) -> Result<PermissionMode, ErrorReport> {
+    text.parse().map_err(|error| {
+        ErrorReport::new(ErrorKind::Usage, format!("cannot approve in the mode {text:?}: {error}"))
     })
 }
 
-/// The tool.
+/// The tool `Deny`.
 pub(super) struct DenyTool;
 
-/// Its arguments.
+/// Arguments of `Deny`.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DenyInput {
     /// The request's id.
     id: String,
-    /// Why not, and what to do instead.
+    /// Why the request is denied, and what to do instead.
     reason: String,
 }
 
 impl ToolDefinition for DenyTool {
     const NAME: &'static str = "Deny";
     const TITLE: &'static str = "Deny a request";
-    const DESCRIPTION: &'static str =
-        "Say no to a member's plan or to the use of a tool, and say why; for the lead.";
+    const DESCRIPTION: &'static str = "Deny a member's plan or its use of a tool, and say why; for the lead.";
     const EFFECT: ToolEffect = ToolEffect::Additive;
     type Input = DenyInput;
     const OUTPUT: &'static [Property] = ANSWER_OUTPUT;
 
-    async fn call(seat: &Arc<ServerContext>, given: DenyInput) -> Result<Value, ErrorReport> {
-        answer_request(seat, parse_request_id(&given.id)?, Answer::Deny { reason: given.reason }).await
+    async fn call(context: &Arc<ServerContext>, input: DenyInput) -> Result<Value, ErrorReport> {
+        answer_request(context, parse_request_id(&input.id)?, Answer::Deny { reason: input.reason }).await
     }
 }
 
-fn parse_request_id(word: &str) -> Result<RequestId, ErrorReport> {
-    RequestId::parse(word).map_err(|error| {
+fn parse_request_id(text: &str) -> Result<RequestId, ErrorReport> {
+    RequestId::parse(text).map_err(|error| {
         ErrorReport::new(ErrorKind::Usage, error.to_string()).with_help("Requests shows the ids")
     })
 }
 
-/// Says yes or no. Whoever calls a tool is a program: what the team's policy leaves to a person is not its to answer.
+/// Answers a request. The caller of a tool is a program, so it cannot answer requests that the
+/// team's policy leaves to a person.
 pub(super) async fn answer_request(
-    seat: &Arc<ServerContext>,
+    context: &Arc<ServerContext>,
     request: RequestId,
     answer: Answer,
 ) -> Result<Value, ErrorReport> {
-    require_lead(seat.member(), "answer a request")?;
-    run_blocking(seat, move |seat| seat.caller()?.answer_request_as_program(request.as_str(), &answer, now()))
-        .await
+    require_lead(context.member(), "answer a request")?;
+    run_blocking(context, move |context| {
+        context.caller()?.answer_request_as_program(request.as_str(), &answer, now())
+    })
+    .await
 }

@@ -1,5 +1,5 @@
-//! Schemas that every program takes: one flat object of plain types. What is optional is left out, never null, though
-//! a null that comes all the same is taken for "left out".
+//! JSON schemas that all clients accept: one flat object of plain types. An optional property may
+//! be left out and is never null in the schema. A null argument is accepted and ignored.
 
 use protocol::error::{ErrorKind, ErrorReport};
 use rmcp::model::JsonObject;
@@ -7,32 +7,32 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// A property of a result.
+/// A property of a tool's result.
 pub(super) struct Property {
-    /// Its key.
+    /// The key.
     pub(super) name: &'static str,
-    /// `string`, `boolean`, `object`, `array`, `integer`.
+    /// The type: `string`, `boolean`, `object`, `array` or `integer`.
     pub(super) json_type: &'static str,
     /// Whether every result has it.
     pub(super) required: bool,
 }
 
-/// One that every result has.
-pub(super) const fn required_property(name: &'static str, is: &'static str) -> Property {
-    Property { name, json_type: is, required: true }
+/// A property that every result has.
+pub(super) const fn required_property(name: &'static str, json_type: &'static str) -> Property {
+    Property { name, json_type, required: true }
 }
 
-/// One that some results have.
-pub(super) const fn optional_property(name: &'static str, is: &'static str) -> Property {
-    Property { name, json_type: is, required: false }
+/// A property that some results have.
+pub(super) const fn optional_property(name: &'static str, json_type: &'static str) -> Property {
+    Property { name, json_type, required: false }
 }
 
-/// Of a tool's arguments.
+/// The schema of a tool's arguments.
 pub(super) fn input_schema<T: JsonSchema>() -> JsonObject {
     let schema = SchemaGenerator::default().into_root_schema_for::<T>();
     let Value::Object(mut schema) = Value::from(schema) else { return JsonObject::new() };
-    for word in ["$schema", "title", "description"] {
-        schema.shift_remove(word);
+    for key in ["$schema", "title", "description"] {
+        schema.shift_remove(key);
     }
     schema.entry("properties").or_insert_with(|| json!({}));
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
@@ -41,14 +41,14 @@ pub(super) fn input_schema<T: JsonSchema>() -> JsonObject {
     schema
 }
 
-/// Without what only some programs understand.
+/// Removes from a property's schema what only some clients understand.
 fn simplify_property(property: &mut Value) {
     let Some(property) = property.as_object_mut() else { return };
-    for word in ["default", "format", "additionalProperties"] {
-        property.shift_remove(word);
+    for key in ["default", "format", "additionalProperties"] {
+        property.shift_remove(key);
     }
     if let Some(Value::Array(types)) = property.get_mut("type") {
-        types.retain(|is| is != "null");
+        types.retain(|name| name != "null");
         if let [only] = types.as_slice() {
             property["type"] = only.clone();
         }
@@ -58,20 +58,21 @@ fn simplify_property(property: &mut Value) {
     }
 }
 
-/// Of a tool's result.
+/// The schema of a tool's result.
 pub(super) fn output_schema(properties: &[Property]) -> JsonObject {
-    let named =
+    let types =
         properties.iter().map(|property| (property.name.to_owned(), json!({"type": property.json_type})));
-    let needed = properties.iter().filter(|property| property.required).map(|property| json!(property.name));
+    let required =
+        properties.iter().filter(|property| property.required).map(|property| json!(property.name));
     let schema = [
         ("type".to_owned(), json!("object")),
-        ("properties".to_owned(), Value::Object(named.collect())),
-        ("required".to_owned(), needed.collect()),
+        ("properties".to_owned(), Value::Object(types.collect())),
+        ("required".to_owned(), required.collect()),
     ];
     schema.into_iter().collect()
 }
 
-/// The arguments, or what is wrong with them.
+/// Parses the arguments of a tool. The error names the tool.
 pub(super) fn parse_arguments<T: DeserializeOwned>(
     tool: &str,
     mut arguments: JsonObject,
@@ -89,9 +90,9 @@ mod tests {
 
     #[derive(Debug, serde::Deserialize, JsonSchema)]
     struct Sample {
-        /// Which.
+        /// The name.
         name: String,
-        /// How many.
+        /// The number.
         #[serde(default)]
         count: Option<u32>,
         #[serde(default)]
@@ -102,7 +103,7 @@ mod tests {
     fn optional_properties_are_not_required() {
         let schema = Value::Object(input_schema::<Sample>());
         assert_eq!(schema["required"], json!(["name"]));
-        assert_eq!(schema["properties"]["name"], json!({"type": "string", "description": "Which."}));
+        assert_eq!(schema["properties"]["name"], json!({"type": "string", "description": "The name."}));
         assert_eq!(schema["properties"]["count"]["type"], json!("integer"));
         assert_eq!(schema["properties"]["words"], json!({"type": "array", "items": {"type": "string"}}));
     }
@@ -110,11 +111,11 @@ mod tests {
     #[test]
     fn null_is_ignored_and_type_errors_name_the_tool() {
         let object = |value: Value| value.as_object().cloned().unwrap();
-        let read = |value| parse_arguments::<Sample>("Sample", object(value));
-        let sample = read(json!({"name": "x", "count": null})).unwrap();
+        let parse = |value| parse_arguments::<Sample>("Sample", object(value));
+        let sample = parse(json!({"name": "x", "count": null})).unwrap();
         assert_eq!((sample.name.as_str(), sample.count, sample.words), ("x", None, None));
-        let fault = read(json!({"name": 7})).unwrap_err();
-        assert!(fault.message.starts_with("cannot call Sample: invalid type"), "{fault:?}");
-        assert!(read(json!({})).unwrap_err().message.contains("missing field `name`"));
+        let error = parse(json!({"name": 7})).unwrap_err();
+        assert!(error.message.starts_with("cannot call Sample: invalid type"), "{error:?}");
+        assert!(parse(json!({})).unwrap_err().message.contains("missing field `name`"));
     }
 }

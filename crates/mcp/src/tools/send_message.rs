@@ -1,6 +1,7 @@
-//! `SendMessage`, in both shapes that programs know: the flat one (`type`, `recipient`, `content`) and the later one
-//! (`to`, `message`, which is a text or an object). Both are one flat struct: a tagged enum has no schema that an
-//! input may have. What it means is settled before anything is done.
+//! `SendMessage`, in the two shapes that programs know: the flat one (`type`, `recipient`,
+//! `content`) and the later one (`to`, `message`, which is a text or an object). Both are one flat
+//! struct, because clients accept no schema of a tagged enum. The arguments are parsed into a
+//! [`SendAction`] before anything is done.
 
 use super::schema::{Property, optional_property, required_property};
 use super::{ToolDefinition, ToolEffect, run_blocking};
@@ -8,19 +9,19 @@ use crate::server_context::ServerContext;
 use crate::teamctl_command::TeamctlCommand;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::RequestId;
-use protocol::member_request::{Answer as Leave, Approval};
+use protocol::member_request::{Answer as RequestAnswer, Approval};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use store::{ShutdownDecision, now, require_lead};
 
-/// How long an answer to a shutdown request may take before nobody waits for it any more.
+/// How long a member may take to answer a shutdown request.
 const SHUTDOWN_GRACE: &str = "10m";
 
-/// The tool.
+/// The tool `SendMessage`.
 pub(super) struct SendMessageTool;
 
-/// Its arguments.
+/// Arguments of `SendMessage`.
 #[derive(Debug, Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SendMessageInput {
@@ -28,32 +29,32 @@ pub(super) struct SendMessageInput {
     #[serde(default)]
     #[schemars(extend("enum" = ["message", "broadcast", "shutdown_request", "shutdown_response", "plan_approval_response"]))]
     r#type: Option<String>,
-    /// The member that gets it: NAME or NAME@TEAM. Not for a broadcast, nor for a shutdown_response.
+    /// The member that gets it: NAME or NAME@TEAM. Not for a broadcast or a shutdown_response.
     #[serde(default)]
     recipient: Option<String>,
-    /// The text. With a shutdown_request, and with a no in a response: why.
+    /// The text. With a shutdown_request, or with approve false in a response: the reason.
     #[serde(default)]
     content: Option<String>,
-    /// What it is about, in five to ten words.
+    /// A summary of five to ten words.
     #[serde(default)]
     summary: Option<String>,
-    /// Of a response: the id of the request that it answers.
+    /// For a response: the id of the request that it answers.
     #[serde(default)]
     request_id: Option<String>,
-    /// Of a response: yes or no.
+    /// For a response: whether you approve.
     #[serde(default)]
     approve: Option<bool>,
-    /// Another word for recipient; "*" is everybody.
+    /// The same as recipient; "*" is all members.
     #[serde(default)]
     to: Option<String>,
-    /// Another word for content; or an object {type, request_id, approve, reason, feedback}.
+    /// The same as content; or an object {type, request_id, approve, reason, feedback}.
     #[serde(default)]
     #[schemars(schema_with = "text_or_object")]
     message: Option<Value>,
-    /// Another word for content, where that says why.
+    /// The same as content, for a reason.
     #[serde(default)]
     reason: Option<String>,
-    /// Another word for content, of a plan_approval_response.
+    /// The same as content, for a plan_approval_response.
     #[serde(default)]
     feedback: Option<String>,
 }
@@ -62,7 +63,7 @@ fn text_or_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({"type": ["string", "object"]})
 }
 
-/// What is to be done.
+/// What the arguments ask for.
 #[derive(Debug, PartialEq, Eq)]
 enum SendAction {
     Message { to: String, text: String, summary: Option<String> },
@@ -75,11 +76,12 @@ enum SendAction {
 impl ToolDefinition for SendMessageTool {
     const NAME: &'static str = "SendMessage";
     const TITLE: &'static str = "Send a message";
-    const DESCRIPTION: &'static str = "Send a message to a member of your team, or to all. Nobody on the team sees your plain \
-        answers: this is how you talk to them. {recipient: \"ann\", content: \"the text\", summary: \"a few words\"}. \
-        type broadcast: to all, which is seldom needed. type shutdown_request (lead): asks a teammate to end. type \
-        shutdown_response (teammate): answers that, with request_id and approve, and with content that says why where \
-        approve is false. type plan_approval_response (lead): answers a plan, with request_id and approve.";
+    const DESCRIPTION: &'static str = "Send a message to a member of your team, or to all. The team does not see your plain \
+        answers: this is how you talk to other members. {recipient: \"ann\", content: \"the text\", summary: \"a few \
+        words\"}. type broadcast: to all members, which is seldom needed. type shutdown_request (lead): asks a teammate \
+        to shut down. type shutdown_response (teammate): answers such a request, with request_id and approve, and with \
+        a reason in content if approve is false. type plan_approval_response (lead): answers a plan, with request_id \
+        and approve.";
     const EFFECT: ToolEffect = ToolEffect::Additive;
     type Input = SendMessageInput;
     const OUTPUT: &'static [Property] = &[
@@ -91,18 +93,18 @@ impl ToolDefinition for SendMessageTool {
         optional_property("target", "string"),
     ];
 
-    async fn call(seat: &Arc<ServerContext>, input: SendMessageInput) -> Result<Value, ErrorReport> {
+    async fn call(context: &Arc<ServerContext>, input: SendMessageInput) -> Result<Value, ErrorReport> {
         match parse_action(input)? {
-            SendAction::RequestShutdown { to, reason } => request_shutdown(seat, to, reason).await,
-            SendAction::AnswerPlan { request, feedback } => answer_plan(seat, request, feedback).await,
-            order => run_blocking(seat, move |seat| send_by_files(seat, order)).await,
+            SendAction::RequestShutdown { to, reason } => request_shutdown(context, to, reason).await,
+            SendAction::AnswerPlan { request, feedback } => answer_plan(context, request, feedback).await,
+            action => run_blocking(context, move |context| send_by_files(context, action)).await,
         }
     }
 }
 
-fn send_by_files(seat: &ServerContext, order: SendAction) -> Result<Value, ErrorReport> {
-    let caller = seat.caller()?;
-    match order {
+fn send_by_files(context: &ServerContext, action: SendAction) -> Result<Value, ErrorReport> {
+    let caller = context.caller()?;
+    match action {
         SendAction::Message { to, text, summary } => {
             Ok(caller.send(&to, text, summary.as_deref(), now())?.to_json())
         }
@@ -118,17 +120,17 @@ fn send_by_files(seat: &ServerContext, order: SendAction) -> Result<Value, Error
 }
 
 async fn request_shutdown(
-    seat: &Arc<ServerContext>,
+    context: &Arc<ServerContext>,
     to: String,
     reason: Option<String>,
 ) -> Result<Value, ErrorReport> {
-    require_lead(seat.member(), "ask for a shutdown")?;
-    let name = run_blocking(seat, move |seat| seat.caller()?.resolve_member(&to)).await?;
+    require_lead(context.member(), "ask for a shutdown")?;
+    let name = run_blocking(context, move |context| context.caller()?.resolve_member(&to)).await?;
     let call = TeamctlCommand::new("shutdown")
         .flag("no-wait")
         .option("grace", Some(SHUTDOWN_GRACE))
         .option_from_stdin("reason", reason);
-    let mut result = call.args_after_dashes([name.to_string()]).run(seat).await?;
+    let mut result = call.args_after_dashes([name.to_string()]).run(context).await?;
     if result.get("message").is_none() {
         result["message"] = json!(format!("{name} has ended already"));
     }
@@ -136,34 +138,34 @@ async fn request_shutdown(
 }
 
 async fn answer_plan(
-    seat: &Arc<ServerContext>,
+    context: &Arc<ServerContext>,
     request: RequestId,
     feedback: Option<String>,
 ) -> Result<Value, ErrorReport> {
     let answer = match feedback {
-        None => Leave::Approve(Approval::default()),
-        Some(reason) => Leave::Deny { reason },
+        None => RequestAnswer::Approve(Approval::default()),
+        Some(reason) => RequestAnswer::Deny { reason },
     };
-    super::requests::answer_request(seat, request, answer).await
+    super::requests::answer_request(context, request, answer).await
 }
 
-/// What the arguments mean.
+/// Finds out what the arguments ask for. The error names what is missing.
 fn parse_action(input: SendMessageInput) -> Result<SendAction, ErrorReport> {
     let flat = to_flat_shape(input)?;
     let to = || flat.recipient.clone().filter(|to| !to.trim().is_empty());
-    let someone =
-        || to().ok_or_else(|| missing_argument("recipient", "say who shall get it: a member's name"));
+    let recipient =
+        || to().ok_or_else(|| missing_argument("recipient", "put a member's name into recipient"));
     let text =
-        || flat.content.clone().ok_or_else(|| missing_argument("content", "say what: content is the text"));
+        || flat.content.clone().ok_or_else(|| missing_argument("content", "put the text into content"));
     let (approve, summary) = (flat.approve, flat.summary.clone());
     match flat.r#type.as_deref().unwrap_or("message") {
         "message" if flat.recipient.as_deref() == Some("*") => {
             Ok(SendAction::Broadcast { text: text()?, summary })
         }
-        "message" => Ok(SendAction::Message { to: someone()?, text: text()?, summary }),
+        "message" => Ok(SendAction::Message { to: recipient()?, text: text()?, summary }),
         "broadcast" => Ok(SendAction::Broadcast { text: text()?, summary }),
         "shutdown_request" => {
-            Ok(SendAction::RequestShutdown { to: someone()?, reason: flat.content.clone() })
+            Ok(SendAction::RequestShutdown { to: recipient()?, reason: flat.content.clone() })
         }
         "shutdown_response" => {
             let request = require_request_id(&flat)?;
@@ -188,7 +190,7 @@ fn parse_action(input: SendMessageInput) -> Result<SendAction, ErrorReport> {
     }
 }
 
-/// The later shape in the words of the first.
+/// Converts the later shape into the flat one.
 fn to_flat_shape(input: SendMessageInput) -> Result<SendMessageInput, ErrorReport> {
     let mut flat = input;
     flat.recipient = flat.recipient.or(flat.to.take());
@@ -207,19 +209,20 @@ fn to_flat_shape(input: SendMessageInput) -> Result<SendMessageInput, ErrorRepor
             .with_help("for a text: {\"to\": NAME, \"message\": TEXT, \"summary\": \"a few words\"}"));
         }
     }
-    let said = flat.content.take().or(flat.reason.take()).or(flat.feedback.take());
-    Ok(SendMessageInput { content: said, ..flat })
+    let content = flat.content.take().or(flat.reason.take()).or(flat.feedback.take());
+    Ok(SendMessageInput { content, ..flat })
 }
 
-/// A text that is one of the objects: some programs can hand over texts alone.
+/// Parses a text that is one of the objects of the later shape: some programs can only pass texts.
+/// `None` for any other text.
 fn parse_object_text(text: &str) -> Option<Map<String, Value>> {
     let object: Map<String, Value> = serde_json::from_str(text).ok()?;
     let known = ["shutdown_request", "shutdown_response", "plan_approval_response"];
-    object.get("type").and_then(Value::as_str).filter(|is| known.contains(is))?;
+    object.get("type").and_then(Value::as_str).filter(|kind| known.contains(kind))?;
     Some(object)
 }
 
-/// What the object of the later shape says, ahead of what stands beside it.
+/// Adds the fields of the later shape's object. They take precedence over the fields beside it.
 fn merge_object(
     flat: SendMessageInput,
     object: &Map<String, Value>,
@@ -247,14 +250,14 @@ fn require_approve(approve: Option<bool>) -> Result<bool, ErrorReport> {
     approve.ok_or_else(|| missing_argument("approve", "say true or false"))
 }
 
-/// A no says why.
+/// The reason of a denial, which must not be empty.
 fn require_reason(flat: &SendMessageInput) -> Result<String, ErrorReport> {
-    let said = flat.content.clone().filter(|text| !text.trim().is_empty());
-    said.ok_or_else(|| missing_argument("content", "a no says why: put that into content"))
+    let reason = flat.content.clone().filter(|text| !text.trim().is_empty());
+    reason.ok_or_else(|| missing_argument("content", "put the reason into content"))
 }
 
-fn missing_argument(what: &str, next: &str) -> ErrorReport {
-    ErrorReport::new(ErrorKind::Usage, format!("cannot send this: {what} is missing")).with_help(next)
+fn missing_argument(name: &str, help: &str) -> ErrorReport {
+    ErrorReport::new(ErrorKind::Usage, format!("cannot send this: {name} is missing")).with_help(help)
 }
 
 #[cfg(test)]
@@ -283,36 +286,36 @@ mod tests {
 
     #[test]
     fn both_request_shapes_are_equal() {
-        let ask = |reason: Option<&str>| SendAction::RequestShutdown {
+        let shutdown = |reason: Option<&str>| SendAction::RequestShutdown {
             to: "ann".into(),
             reason: reason.map(str::to_owned),
         };
         assert_eq!(
             parse(json!({"type": "shutdown_request", "recipient": "ann", "content": "done"})),
-            Ok(ask(Some("done")))
+            Ok(shutdown(Some("done")))
         );
         assert_eq!(
             parse(json!({"to": "ann", "message": {"type": "shutdown_request", "reason": "done"}})),
-            Ok(ask(Some("done")))
+            Ok(shutdown(Some("done")))
         );
-        assert_eq!(parse(json!({"to": "ann", "message": {"type": "shutdown_request"}})), Ok(ask(None)));
+        assert_eq!(parse(json!({"to": "ann", "message": {"type": "shutdown_request"}})), Ok(shutdown(None)));
         let id = RequestId::parse("shutdown-1@ann").unwrap();
-        let no = SendAction::AnswerShutdown {
+        let rejection = SendAction::AnswerShutdown {
             request: id.clone(),
             answer: ShutdownDecision::Reject { reason: "busy".into() },
         };
         let flat = json!({"type": "shutdown_response", "request_id": "shutdown-1@ann", "approve": false, "content": "busy"});
-        assert_eq!(parse(flat).as_ref(), Ok(&no));
+        assert_eq!(parse(flat).as_ref(), Ok(&rejection));
         let object = json!({"type": "shutdown_response", "request_id": "shutdown-1@ann", "approve": false, "reason": "busy"});
-        assert_eq!(parse(json!({"to": "team-lead", "message": object})).as_ref(), Ok(&no));
+        assert_eq!(parse(json!({"to": "team-lead", "message": object})).as_ref(), Ok(&rejection));
         assert_eq!(
             parse(json!({"to": "team-lead", "message": object.to_string()})).as_ref(),
-            Ok(&no),
+            Ok(&rejection),
             "as a text"
         );
-        let yes = json!({"type": "shutdown_response", "request_id": "shutdown-1@ann", "approve": true});
+        let approval = json!({"type": "shutdown_response", "request_id": "shutdown-1@ann", "approve": true});
         assert_eq!(
-            parse(yes),
+            parse(approval),
             Ok(SendAction::AnswerShutdown { request: id, answer: ShutdownDecision::Approve })
         );
         let plan = json!({"type": "plan_approval_response", "request_id": "p-1", "approve": false, "feedback": "smaller"});
@@ -336,10 +339,10 @@ mod tests {
             (json!({"to": "ann", "message": 7}), "message is a text or an object"),
             (json!({"type": "order", "recipient": "ann", "content": "x"}), "no such type"),
         ] {
-            let fault = parse(arguments.clone()).unwrap_err();
-            assert_eq!(fault.kind, ErrorKind::Usage, "{arguments}");
-            assert!(fault.message.contains(missing), "{arguments}: {fault}");
-            assert!(fault.help.is_some(), "{arguments}");
+            let error = parse(arguments.clone()).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Usage, "{arguments}");
+            assert!(error.message.contains(missing), "{arguments}: {error}");
+            assert!(error.help.is_some(), "{arguments}");
         }
     }
 

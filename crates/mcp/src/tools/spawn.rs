@@ -1,4 +1,4 @@
-//! `SpawnTeammate`: a new member, which runs when the answer comes.
+//! `SpawnTeammate`: starts a new member. The result arrives when the member runs.
 
 use super::schema::{Property, optional_property, required_property};
 use super::{ToolDefinition, ToolEffect};
@@ -11,39 +11,45 @@ use serde_json::Value;
 use std::sync::Arc;
 use store::require_lead;
 
-/// The tool.
+/// The tool `SpawnTeammate`.
 pub(super) struct SpawnTeammateTool;
 
-/// Its arguments.
+/// Arguments of `SpawnTeammate`.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SpawnTeammateInput {
-    /// Its name: letters, digits, - and _. Members are spoken to by it.
+    /// The member's name: letters, digits, - and _. Members are addressed by it.
     name: String,
-    /// Its first message, with all that it must know: it has seen nothing of your conversation.
+    /// The member's first message, with all that it must know: it has seen nothing of your
+    /// conversation.
     prompt: String,
-    /// Its agent type: general-purpose (default), Explore or Plan (read-only), or one that is defined here.
+    /// The member's agent type: general-purpose (default), Explore or Plan (read-only), or one that
+    /// is defined in this project.
     #[serde(default)]
     subagent_type: Option<String>,
-    /// Its model, if not the team's.
+    /// The member's model; the team's by default.
     #[serde(default)]
     model: Option<String>,
-    /// Its permission mode: default, acceptEdits, plan (it hands in a plan first), bypassPermissions, dontAsk, auto.
+    /// The member's permission mode: default, acceptEdits, plan (it submits a plan first),
+    /// bypassPermissions, dontAsk, auto.
     #[serde(default)]
     mode: Option<String>,
-    /// The directory in which it works, if not this one.
+    /// The directory in which the member works; yours by default.
     #[serde(default)]
     cwd: Option<String>,
-    /// Whether it works in a git worktree of its own beside the repository of its directory, on a branch of its own.
+    /// Whether the member works in a git worktree and on a branch of its own. The worktree is
+    /// beside the repository of its directory.
     #[serde(default)]
     worktree: bool,
-    /// The branch of its worktree, made where it is not there; only with worktree. Without it a new one.
+    /// The branch of the member's worktree, created if it does not exist; a new one by default.
+    /// Only with worktree.
     #[serde(default)]
     branch: Option<String>,
-    /// Your own team's: there is no other.
+    /// The name of your team. No other team is possible.
     #[serde(default)]
     team_name: Option<String>,
-    /// The program that it is: claude, codex, gemini, worker… `teamctl agents` lists them. Without it the usual one.
+    /// The member's program: claude, codex, gemini, worker… `teamctl agents` lists them. By default
+    /// the usual one.
     #[serde(default)]
     #[serde(rename = "agent")]
     profile: Option<String>,
@@ -52,9 +58,9 @@ pub(super) struct SpawnTeammateInput {
 impl ToolDefinition for SpawnTeammateTool {
     const NAME: &'static str = "SpawnTeammate";
     const TITLE: &'static str = "Start a teammate";
-    const DESCRIPTION: &'static str = "Start a teammate of your team; for the lead. It runs beside you, in a pane of its own \
-        where there are panes, and takes messages and tasks until it is asked to shut down. The answer comes when it \
-        runs, not when it is done: it tells you by message.";
+    const DESCRIPTION: &'static str = "Start a teammate of your team; for the lead. It runs beside you, in its own pane if \
+        there are panes, and takes messages and tasks until it is asked to shut down. The result arrives when the \
+        teammate runs, not when its work is done: it sends you a message then.";
     const EFFECT: ToolEffect = ToolEffect::Additive;
     type Input = SpawnTeammateInput;
     const OUTPUT: &'static [Property] = &[
@@ -72,24 +78,24 @@ impl ToolDefinition for SpawnTeammateTool {
         optional_property("backend", "string"),
     ];
 
-    async fn call(seat: &Arc<ServerContext>, input: SpawnTeammateInput) -> Result<Value, ErrorReport> {
-        require_lead(seat.member(), "spawn")?;
-        check_own_team(&seat.require_team()?, input.team_name.as_deref())?;
-        spawn_command(input)?.run(seat).await.map_err(without_cli_help)
+    async fn call(context: &Arc<ServerContext>, input: SpawnTeammateInput) -> Result<Value, ErrorReport> {
+        require_lead(context.member(), "spawn")?;
+        check_own_team(&context.require_team()?, input.team_name.as_deref())?;
+        spawn_command(input)?.run(context).await.map_err(without_cli_help)
     }
 }
 
-/// Some of teamctl's hints are for a command line: no call of ours has such words.
-fn without_cli_help(fault: ErrorReport) -> ErrorReport {
-    let hint = fault.help.clone().unwrap_or_default();
-    match hint.split_once("; any other program") {
-        Some((before, _)) => fault.with_help(before),
-        None if hint.contains("--cwd DIR") => fault.with_help("name a directory that is there in cwd"),
-        None if hint.contains("--unique") => fault.with_help("take another name"),
-        None if hint.contains("--agent PROFILE") => {
-            fault.with_help("name a program in agent; teamctl agents lists what there is")
+/// Replaces help that is for the command line, because a tool call has no such options.
+fn without_cli_help(error: ErrorReport) -> ErrorReport {
+    let help = error.help.clone().unwrap_or_default();
+    match help.split_once("; any other program") {
+        Some((before, _)) => error.with_help(before),
+        None if help.contains("--cwd DIR") => error.with_help("name an existing directory in cwd"),
+        None if help.contains("--unique") => error.with_help("take another name"),
+        None if help.contains("--agent PROFILE") => {
+            error.with_help("name a program in agent; teamctl agents lists what there is")
         }
-        None => fault,
+        None => error,
     }
 }
 
@@ -104,14 +110,14 @@ fn check_own_team(own: &TeamName, named: Option<&str>) -> Result<(), ErrorReport
 }
 
 fn spawn_command(input: SpawnTeammateInput) -> Result<TeamctlCommand, ErrorReport> {
-    let wrong = |error: protocol::name::NameError| ErrorReport::new(ErrorKind::Usage, error.to_string());
-    let name = AgentName::parse(&input.name).map_err(wrong)?;
+    let to_report = |error: protocol::name::NameError| ErrorReport::new(ErrorKind::Usage, error.to_string());
+    let name = AgentName::parse(&input.name).map_err(to_report)?;
     let call = TeamctlCommand::new("spawn").arg(name.to_string()).option("agent", input.profile.as_deref());
     let call = call.option("type", input.subagent_type.as_deref()).option("model", input.model.as_deref());
     let call = call.option("mode", input.mode.as_deref()).option("cwd", input.cwd.as_deref());
-    // Not an argument: it may be longer than one can be.
+    // The prompt may be longer than an argument can be.
     let call = if input.prompt.is_empty() { call } else { call.arg("-").with_stdin(input.prompt) };
-    // Last: without a branch it would take the word that follows for one.
+    // This option is last: without a branch it would take the next argument for its value.
     match (input.worktree, input.branch.filter(|branch| !branch.is_empty())) {
         (true, None) => Ok(call.flag("worktree")),
         (true, branch) => Ok(call.option("worktree", branch.as_deref())),
@@ -130,7 +136,7 @@ mod tests {
 
     fn call(input: &Value) -> Result<String, ErrorKind> {
         let input = serde_json::from_value(input.clone()).unwrap();
-        spawn_command(input).map(|call| format!("{call:?}")).map_err(|fault| fault.kind)
+        spawn_command(input).map(|call| format!("{call:?}")).map_err(|error| error.kind)
     }
 
     #[test]
@@ -146,33 +152,33 @@ mod tests {
 
     #[test]
     fn help_contains_no_command_line_options() {
-        let hint =
-            |kind, hint: &str| without_cli_help(ErrorReport::new(kind, "x").with_help(hint)).help.unwrap();
+        let help =
+            |kind, help: &str| without_cli_help(ErrorReport::new(kind, "x").with_help(help)).help.unwrap();
         assert_eq!(
-            hint(ErrorKind::AlreadyExists, "take another name, or let --unique choose one"),
+            help(ErrorKind::AlreadyExists, "take another name, or let --unique choose one"),
             "take another name"
         );
         let unknown =
             "there is: a, b; any other program goes behind --, as in: teamctl spawn NAME -- PROGRAM";
-        assert_eq!(hint(ErrorKind::Usage, unknown), "there is: a, b");
-        let nowhere = "name one that is there: teamctl spawn NAME --cwd DIR";
-        assert_eq!(hint(ErrorKind::MissingPath, nowhere), "name a directory that is there in cwd");
-        assert_eq!(hint(ErrorKind::NoDaemon, "start it with: teamctl up"), "start it with: teamctl up");
+        assert_eq!(help(ErrorKind::Usage, unknown), "there is: a, b");
+        let missing = "name one that is there: teamctl spawn NAME --cwd DIR";
+        assert_eq!(help(ErrorKind::MissingPath, missing), "name an existing directory in cwd");
+        assert_eq!(help(ErrorKind::NoDaemon, "start it with: teamctl up"), "start it with: teamctl up");
     }
 
     #[test]
     fn worktree_option_takes_no_following_argument() {
-        let words = |more: Value| {
+        let command = |more: Value| {
             let mut input = json!({"name": "ann", "prompt": "go"});
             input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             call(&input)
         };
         let has = |more: Value, wanted: &str| {
-            assert!(words(more).is_ok_and(|call| call.contains(wanted)), "{wanted}");
+            assert!(command(more).is_ok_and(|call| call.contains(wanted)), "{wanted}");
         };
         has(json!({"worktree": true}), r#""-", "--worktree"]"#);
         has(json!({"worktree": true, "branch": "--x"}), r#""-", "--worktree=--x"]"#);
         has(json!({"branch": ""}), r#""-"]"#);
-        assert_eq!(words(json!({"branch": "x"})), Err(ErrorKind::Usage));
+        assert_eq!(command(json!({"branch": "x"})), Err(ErrorKind::Usage));
     }
 }

@@ -1,4 +1,5 @@
-//! `TaskCreate`, `TaskGet`, `TaskList`, `TaskUpdate`: the task list, straight at its files.
+//! `TaskCreate`, `TaskGet`, `TaskList` and `TaskUpdate`: the task list. The tools use its files
+//! directly.
 
 use super::schema::{Property, required_property};
 use super::{ToolDefinition, ToolEffect, run_blocking};
@@ -13,22 +14,22 @@ use store::{Caller, NewTask, TaskUpdate as Update, now};
 
 const TASK_OUTPUT: &[Property] = &[required_property("task", "object")];
 
-/// The tool.
+/// The tool `TaskCreate`.
 pub(super) struct TaskCreateTool;
 
-/// Its arguments.
+/// Arguments of `TaskCreate`.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct TaskCreateInput {
     /// What to do, in the imperative.
     subject: String,
-    /// All that whoever does it must know.
+    /// Everything that the owner must know to do it.
     #[serde(default)]
     description: Option<String>,
-    /// What is shown while it runs: "Counting the lines".
+    /// What is shown while it is in progress: "Counting the lines".
     #[serde(default)]
     active_form: Option<String>,
-    /// Anything else, as an object.
+    /// Any other data, as an object.
     #[serde(default)]
     metadata: Option<Map<String, Value>>,
 }
@@ -36,15 +37,16 @@ pub(super) struct TaskCreateInput {
 impl ToolDefinition for TaskCreateTool {
     const NAME: &'static str = "TaskCreate";
     const TITLE: &'static str = "Add a task";
-    const DESCRIPTION: &'static str = "Add a task to the team's list: pending, and nobody's. Name an owner, or what it must \
-        wait for, with TaskUpdate. An idle teammate takes the lowest that is available by itself.";
+    const DESCRIPTION: &'static str = "Add a task to the team's list: pending and without an owner. Set an owner, or the \
+        tasks it must wait for, with TaskUpdate. An idle teammate claims the available task with the lowest number by \
+        itself.";
     const EFFECT: ToolEffect = ToolEffect::Additive;
     type Input = TaskCreateInput;
     const OUTPUT: &'static [Property] = TASK_OUTPUT;
 
-    async fn call(seat: &Arc<ServerContext>, input: TaskCreateInput) -> Result<Value, ErrorReport> {
-        run_blocking(seat, move |seat| {
-            let caller = seat.caller()?;
+    async fn call(context: &Arc<ServerContext>, input: TaskCreateInput) -> Result<Value, ErrorReport> {
+        run_blocking(context, move |context| {
+            let caller = context.caller()?;
             let new = NewTask {
                 description: input.description.unwrap_or_default(),
                 active_form: input.active_form,
@@ -58,10 +60,10 @@ impl ToolDefinition for TaskCreateTool {
     }
 }
 
-/// The tool.
+/// The tool `TaskGet`.
 pub(super) struct TaskGetTool;
 
-/// Its arguments.
+/// Arguments of `TaskGet`.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct TaskGetInput {
@@ -72,25 +74,26 @@ pub(super) struct TaskGetInput {
 impl ToolDefinition for TaskGetTool {
     const NAME: &'static str = "TaskGet";
     const TITLE: &'static str = "Show a task";
-    const DESCRIPTION: &'static str = "Show one task in full: its description, its owner, what it waits for.";
+    const DESCRIPTION: &'static str =
+        "Show one task in full: its description, its owner, and the tasks it waits for.";
     const EFFECT: ToolEffect = ToolEffect::ReadOnly;
     type Input = TaskGetInput;
     const OUTPUT: &'static [Property] = TASK_OUTPUT;
 
-    async fn call(seat: &Arc<ServerContext>, input: TaskGetInput) -> Result<Value, ErrorReport> {
+    async fn call(context: &Arc<ServerContext>, input: TaskGetInput) -> Result<Value, ErrorReport> {
         let id = parse_id(&input.task_id)?;
-        run_blocking(seat, move |seat| task_json(&seat.caller()?, id)).await
+        run_blocking(context, move |context| task_json(&context.caller()?, id)).await
     }
 }
 
-/// The tool.
+/// The tool `TaskList`.
 pub(super) struct TaskListTool;
 
-/// Its arguments.
+/// Arguments of `TaskList`.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TaskListInput {
-    /// Only those that may be taken now.
+    /// Whether to show only tasks that can be claimed now.
     #[serde(default)]
     available: Option<bool>,
 }
@@ -98,16 +101,16 @@ pub(super) struct TaskListInput {
 impl ToolDefinition for TaskListTool {
     const NAME: &'static str = "TaskList";
     const TITLE: &'static str = "Show the tasks";
-    const DESCRIPTION: &'static str = "Show the team's tasks by number, with status, owner and what they wait for. Available \
-        is a task that is pending, nobody's, and waits for no other: take one with TaskUpdate and status in_progress, \
-        the lowest first.";
+    const DESCRIPTION: &'static str = "Show the team's tasks by number, with status, owner and the tasks they wait for. A \
+        task is available if it is pending, has no owner and waits for no other task: claim one with TaskUpdate and \
+        status in_progress, the lowest number first.";
     const EFFECT: ToolEffect = ToolEffect::ReadOnly;
     type Input = TaskListInput;
     const OUTPUT: &'static [Property] = &[required_property("tasks", "array")];
 
-    async fn call(seat: &Arc<ServerContext>, input: TaskListInput) -> Result<Value, ErrorReport> {
-        run_blocking(seat, move |seat| {
-            let all = seat.caller()?.team().tasks().list_cached()?;
+    async fn call(context: &Arc<ServerContext>, input: TaskListInput) -> Result<Value, ErrorReport> {
+        run_blocking(context, move |context| {
+            let all = context.caller()?.team().tasks().list_cached()?;
             let wanted = all.iter().filter(|task| !task.is_internal());
             let wanted = wanted.filter(|task| input.available != Some(true) || task.is_available(&all));
             Ok(json!({"tasks": wanted.map(|task| task.to_json(&all)).collect::<Vec<_>>()}))
@@ -116,10 +119,10 @@ impl ToolDefinition for TaskListTool {
     }
 }
 
-/// The tool.
+/// The tool `TaskUpdate`.
 pub(super) struct TaskUpdateTool;
 
-/// Its arguments.
+/// Arguments of `TaskUpdate`.
 #[derive(Debug, Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub(super) struct TaskUpdateInput {
@@ -128,37 +131,38 @@ pub(super) struct TaskUpdateInput {
     task_id: String,
     /// What to do.
     subject: Option<String>,
-    /// More of it.
+    /// The description.
     description: Option<String>,
-    /// What is shown while it runs.
+    /// What is shown while it is in progress.
     active_form: Option<String>,
-    /// in_progress takes it (it becomes yours if it is nobody's), completed ends it, pending gives it back, deleted
-    /// removes it for good.
+    /// in_progress claims it (it becomes yours if it has no owner), completed ends it, pending
+    /// releases it, deleted removes it for good.
     #[schemars(extend("enum" = ["pending", "in_progress", "completed", "deleted"]))]
     status: Option<String>,
-    /// The member whose task it is; the member is told.
+    /// The member that owns the task; the member gets a message.
     owner: Option<String>,
-    /// Ids of tasks that shall wait for this one.
+    /// Ids of tasks that must wait for this one.
     add_blocks: Option<Vec<String>>,
-    /// Ids of tasks that this one shall wait for.
+    /// Ids of tasks that this one must wait for.
     add_blocked_by: Option<Vec<String>>,
-    /// Merged into what is there; null takes a key out.
+    /// Merged into the task's metadata; null removes a key.
     metadata: Option<Map<String, Value>>,
 }
 
 impl ToolDefinition for TaskUpdateTool {
     const NAME: &'static str = "TaskUpdate";
     const TITLE: &'static str = "Change a task";
-    const DESCRIPTION: &'static str = "Change a task: take it (status in_progress) before you work on it, complete it when it \
-        is done and only then, name its owner, or say what it must wait for. Of several who take it one gets it.";
+    const DESCRIPTION: &'static str = "Change a task: claim it (status in_progress) before you work on it, complete it when \
+        it is done and only then, set its owner, or the tasks it must wait for. If several members claim it, only one \
+        gets it.";
     const EFFECT: ToolEffect = ToolEffect::Idempotent;
     type Input = TaskUpdateInput;
     const OUTPUT: &'static [Property] = TASK_OUTPUT;
 
-    async fn call(seat: &Arc<ServerContext>, input: TaskUpdateInput) -> Result<Value, ErrorReport> {
+    async fn call(context: &Arc<ServerContext>, input: TaskUpdateInput) -> Result<Value, ErrorReport> {
         let id = parse_id(&input.task_id)?;
-        run_blocking(seat, move |seat| {
-            let caller = seat.caller()?;
+        run_blocking(context, move |context| {
+            let caller = context.caller()?;
             let update = parse_update(&caller, input)?;
             let task = caller.update_task(&id, update, now()).map_err(with_claim_help)?;
             if task.status == TaskStatus::Deleted {
@@ -184,18 +188,18 @@ fn parse_update(caller: &Caller, input: TaskUpdateInput) -> Result<Update, Error
     })
 }
 
-/// Somebody else was faster.
-fn with_claim_help(fault: ErrorReport) -> ErrorReport {
-    match fault.kind {
-        ErrorKind::AlreadyExists => fault.with_help("take another: TaskList with available"),
-        _ => fault,
+/// Adds help to the error of a task that another member has claimed.
+fn with_claim_help(error: ErrorReport) -> ErrorReport {
+    match error.kind {
+        ErrorKind::AlreadyExists => error.with_help("take another: TaskList with available"),
+        _ => error,
     }
 }
 
-fn parse_status(word: &str) -> Result<TaskStatus, ErrorReport> {
-    match TaskStatus::from_name(word) {
+fn parse_status(text: &str) -> Result<TaskStatus, ErrorReport> {
+    match TaskStatus::from_name(text) {
         TaskStatus::Other(_) => {
-            let message = format!("cannot set the status {word:?}: there is no such");
+            let message = format!("cannot set the status {text:?}: there is no such");
             Err(ErrorReport::new(ErrorKind::Usage, message)
                 .with_help("there is: pending, in_progress, completed, deleted"))
         }
@@ -203,17 +207,17 @@ fn parse_status(word: &str) -> Result<TaskStatus, ErrorReport> {
     }
 }
 
-fn parse_ids(words: Option<Vec<String>>) -> Result<Vec<TaskId>, ErrorReport> {
-    words.unwrap_or_default().iter().map(|word| parse_id(word)).collect()
+fn parse_ids(texts: Option<Vec<String>>) -> Result<Vec<TaskId>, ErrorReport> {
+    texts.unwrap_or_default().iter().map(|text| parse_id(text)).collect()
 }
 
-fn parse_id(word: &str) -> Result<TaskId, ErrorReport> {
-    let wrong = |error: protocol::id::IdError| ErrorReport::new(ErrorKind::Usage, error.to_string());
-    TaskId::parse(word.trim().trim_start_matches('#'))
-        .map_err(|error| wrong(error).with_help("TaskList shows the ids"))
+fn parse_id(text: &str) -> Result<TaskId, ErrorReport> {
+    let to_report = |error: protocol::id::IdError| ErrorReport::new(ErrorKind::Usage, error.to_string());
+    TaskId::parse(text.trim().trim_start_matches('#'))
+        .map_err(|error| to_report(error).with_help("TaskList shows the ids"))
 }
 
-/// The task as it is now, with what follows from those that it waits for.
+/// The task's current state, with its open blockers.
 fn task_json(caller: &Caller, id: TaskId) -> Result<Value, ErrorReport> {
     let (task, blockers) = caller.team().tasks().get_with_blockers(&id)?;
     Ok(json!({"task": task.to_json(&blockers)}))
@@ -226,10 +230,10 @@ mod tests {
     #[test]
     fn ids_and_statuses_are_parsed_strictly() {
         assert_eq!(parse_id("#3").map(TaskId::number), Ok(3));
-        for wrong in ["", "0", "three", "../1", "-1"] {
-            assert_eq!(parse_id(wrong).map_err(|fault| fault.kind), Err(ErrorKind::Usage), "{wrong}");
+        for invalid in ["", "0", "three", "../1", "-1"] {
+            assert_eq!(parse_id(invalid).map_err(|error| error.kind), Err(ErrorKind::Usage), "{invalid}");
         }
         assert_eq!(parse_status("in_progress"), Ok(TaskStatus::InProgress));
-        assert_eq!(parse_status("done").map_err(|fault| fault.kind), Err(ErrorKind::Usage));
+        assert_eq!(parse_status("done").map_err(|error| error.kind), Err(ErrorKind::Usage));
     }
 }

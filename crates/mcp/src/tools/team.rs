@@ -1,4 +1,5 @@
-//! `TeamCreate` and `TeamDelete`: a lead's team. The team that is made here is this server's from then on.
+//! `TeamCreate` and `TeamDelete`: a lead's own team. After `TeamCreate` the server works on the new
+//! team.
 
 use super::schema::{Property, optional_property, required_property};
 use super::{ToolDefinition, ToolEffect, run_blocking};
@@ -11,14 +12,15 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use store::require_lead;
 
-/// The tool.
+/// The tool `TeamCreate`.
 pub(super) struct TeamCreateTool;
 
-/// Its arguments.
+/// Arguments of `TeamCreate`.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TeamCreateInput {
-    /// The team's name: a-z, 0-9 and -. Where it is taken, the team gets -2, -3 behind it.
+    /// The team's name: a-z, 0-9 and -. If the name is taken, the team is named NAME-2, NAME-3 and
+    /// so on.
     team_name: String,
     /// What the team is for.
     #[serde(default)]
@@ -30,10 +32,10 @@ pub(super) struct TeamCreateInput {
 
 impl ToolDefinition for TeamCreateTool {
     const NAME: &'static str = "TeamCreate";
-    const TITLE: &'static str = "Make a team";
-    const DESCRIPTION: &'static str = "Make a team with you as its lead. Then make its tasks with TaskCreate and start its \
-        members with SpawnTeammate. One team at a time: a lead that has one is refused. At the end ask everybody to \
-        shut down, and remove the team with TeamDelete.";
+    const TITLE: &'static str = "Create a team";
+    const DESCRIPTION: &'static str = "Create a team with you as its lead. Then create its tasks with TaskCreate and start \
+        its members with SpawnTeammate. You can lead one team at a time. At the end ask all members to shut down, and \
+        delete the team with TeamDelete.";
     const EFFECT: ToolEffect = ToolEffect::Additive;
     type Input = TeamCreateInput;
     const OUTPUT: &'static [Property] = &[
@@ -42,24 +44,24 @@ impl ToolDefinition for TeamCreateTool {
         required_property("lead_agent_id", "string"),
     ];
 
-    async fn call(seat: &Arc<ServerContext>, input: TeamCreateInput) -> Result<Value, ErrorReport> {
-        require_lead(seat.member(), "create a team")?;
-        run_blocking(seat, check_leads_no_team).await?;
+    async fn call(context: &Arc<ServerContext>, input: TeamCreateInput) -> Result<Value, ErrorReport> {
+        require_lead(context.member(), "create a team")?;
+        run_blocking(context, check_leads_no_team).await?;
         let call =
             TeamctlCommand::new("create").flag("unique").option_from_stdin("description", input.description);
         let call =
             call.option("agent-type", input.agent_type.as_deref()).args_after_dashes([input.team_name]);
-        let made = call.run(seat).await?;
-        let name = made["team_name"].as_str().and_then(|name| TeamName::parse(name).ok());
-        seat.set_team(name);
-        Ok(made)
+        let created = call.run(context).await?;
+        let name = created["team_name"].as_str().and_then(|name| TeamName::parse(name).ok());
+        context.set_team(name);
+        Ok(created)
     }
 }
 
-/// One team each: a second would be led by nobody.
-fn check_leads_no_team(seat: &ServerContext) -> Result<(), ErrorReport> {
-    let Some(team) = seat.team() else { return Ok(()) };
-    if !seat.root()?.teams()?.contains(&team) {
+/// Fails if the lead has a team: a second team would make the first one a team without a lead.
+fn check_leads_no_team(context: &ServerContext) -> Result<(), ErrorReport> {
+    let Some(team) = context.team() else { return Ok(()) };
+    if !context.root()?.teams()?.contains(&team) {
         return Ok(());
     }
     let message = format!("cannot create a team: you lead {team} already");
@@ -67,19 +69,19 @@ fn check_leads_no_team(seat: &ServerContext) -> Result<(), ErrorReport> {
         .with_help("go on with that one, or end it: ask its members to shut down, then TeamDelete"))
 }
 
-/// The tool.
+/// The tool `TeamDelete`.
 pub(super) struct TeamDeleteTool;
 
-/// It takes none.
+/// `TeamDelete` takes no arguments.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NoInput {}
 
 impl ToolDefinition for TeamDeleteTool {
     const NAME: &'static str = "TeamDelete";
-    const TITLE: &'static str = "Remove the team";
-    const DESCRIPTION: &'static str = "Remove your team: its configuration, messages and tasks. Refused while members live: \
-        ask them to shut down first, with SendMessage and type shutdown_request, and wait until they are gone.";
+    const TITLE: &'static str = "Delete the team";
+    const DESCRIPTION: &'static str = "Delete your team: its configuration, messages and tasks. Not possible while members \
+        run: first ask them to shut down, with SendMessage and type shutdown_request, and wait until they have exited.";
     const EFFECT: ToolEffect = ToolEffect::Destructive;
     type Input = NoInput;
     const OUTPUT: &'static [Property] = &[
@@ -88,20 +90,20 @@ impl ToolDefinition for TeamDeleteTool {
         optional_property("team_name", "string"),
     ];
 
-    async fn call(seat: &Arc<ServerContext>, _: NoInput) -> Result<Value, ErrorReport> {
-        require_lead(seat.member(), "delete a team")?;
-        let Some(team) = seat.team() else {
+    async fn call(context: &Arc<ServerContext>, _: NoInput) -> Result<Value, ErrorReport> {
+        require_lead(context.member(), "delete a team")?;
+        let Some(team) = context.team() else {
             return Ok(json!({"success": true, "message": "No team name found, nothing to clean up"}));
         };
-        match TeamctlCommand::new("delete").args_after_dashes([team.to_string()]).run(seat).await {
-            Err(ErrorReport { kind: ErrorKind::Refused, message, help: hint }) => {
-                let next = hint.map_or_else(String::new, |hint| format!(".\nNext: {hint}"));
+        match TeamctlCommand::new("delete").args_after_dashes([team.to_string()]).run(context).await {
+            Err(ErrorReport { kind: ErrorKind::Refused, message, help }) => {
+                let next = help.map_or_else(String::new, |help| format!(".\nNext: {help}"));
                 Ok(json!({"success": false, "message": format!("{message}{next}"), "team_name": team}))
             }
-            done => {
-                let done = done?;
-                seat.set_team(None);
-                Ok(done)
+            result => {
+                let deleted = result?;
+                context.set_team(None);
+                Ok(deleted)
             }
         }
     }

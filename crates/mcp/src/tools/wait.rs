@@ -1,4 +1,5 @@
-//! `Wait`: sleeps until something is so, for as long as programs let a tool run; meanwhile it tells of its progress.
+//! `Wait`: waits for a message, for members or for the tasks. A call lasts only as long as clients
+//! let a tool run, and reports its progress meanwhile.
 
 use super::schema::{Property, optional_property, required_property};
 use super::{ToolDefinition, ToolEffect};
@@ -9,27 +10,27 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Seconds, where nobody says how long: less than programs give a tool.
+/// The default timeout in seconds: less than clients give a tool.
 const DEFAULT_SECONDS: u32 = 45;
-/// Seconds at most.
+/// The longest timeout in seconds.
 const MAX_SECONDS: u32 = 600;
 
-/// The tool.
+/// The tool `Wait`.
 pub(super) struct WaitTool;
 
-/// Its arguments.
+/// Arguments of `Wait`.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WaitInput {
-    /// message (default): an unread one for you; idle: members have ended their turns; exit: they are gone;
-    /// tasks-done: every task is completed.
+    /// message (default): you have an unread message; idle: members have ended their turns; exit:
+    /// they have exited; tasks-done: every task is completed.
     #[serde(default)]
     #[schemars(extend("enum" = ["message", "idle", "exit", "tasks-done"]))]
     r#for: Option<String>,
-    /// Of whom; without it anybody's message, or every teammate.
+    /// The senders or members to wait for; by default any sender, or every teammate.
     #[serde(default)]
     names: Option<Vec<String>>,
-    /// How long at most: 45 where it is left out, 600 at most. Your program may give a tool less.
+    /// The timeout: 45 by default, 600 at most. Your program may end a tool earlier.
     #[serde(default)]
     timeout_seconds: Option<u32>,
 }
@@ -37,9 +38,9 @@ pub(super) struct WaitInput {
 impl ToolDefinition for WaitTool {
     const NAME: &'static str = "Wait";
     const TITLE: &'static str = "Wait";
-    const DESCRIPTION: &'static str = "Sleep until there is a message for you, until members are idle or gone, or until all \
-        tasks are done; returns at once where it is so already. Where the time is over first, happened is false: call \
-        it again, or end your turn if your program wakes you by itself.";
+    const DESCRIPTION: &'static str = "Wait until you have a message, until members are idle or have exited, or until all \
+        tasks are done; returns at once if that is so already. If the time is over first, happened is false: call it \
+        again, or end your turn if your program wakes you by itself.";
     const EFFECT: ToolEffect = ToolEffect::ReadOnly;
     type Input = WaitInput;
     const OUTPUT: &'static [Property] = &[
@@ -48,20 +49,20 @@ impl ToolDefinition for WaitTool {
         optional_property("message", "string"),
     ];
 
-    async fn call(seat: &Arc<ServerContext>, input: WaitInput) -> Result<Value, ErrorReport> {
-        let what = input.r#for.unwrap_or_else(|| "message".to_owned());
+    async fn call(context: &Arc<ServerContext>, input: WaitInput) -> Result<Value, ErrorReport> {
+        let condition = input.r#for.unwrap_or_else(|| "message".to_owned());
         let timeout = format!("{}s", input.timeout_seconds.unwrap_or(DEFAULT_SECONDS).clamp(1, MAX_SECONDS));
-        seat.require_team()?;
+        context.require_team()?;
         let call = TeamctlCommand::new("wait")
             .flag("while-read")
-            .option("for", Some(&what))
+            .option("for", Some(&condition))
             .option("timeout", Some(&timeout));
-        match call.args_after_dashes(input.names.unwrap_or_default()).run(seat).await {
-            Ok(_) => Ok(json!({"happened": true, "for": what})),
+        match call.args_after_dashes(input.names.unwrap_or_default()).run(context).await {
+            Ok(_) => Ok(json!({"happened": true, "for": condition})),
             Err(ErrorReport { kind: ErrorKind::Timeout, message, .. }) => {
-                Ok(json!({"happened": false, "for": what, "message": message}))
+                Ok(json!({"happened": false, "for": condition, "message": message}))
             }
-            Err(fault) => Err(fault),
+            Err(error) => Err(error),
         }
     }
 }

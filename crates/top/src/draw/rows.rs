@@ -1,4 +1,4 @@
-//! One line for one thing.
+//! Formats a list item as one line.
 
 use super::StyledLine;
 use crate::page_layout::fitting_bytes;
@@ -8,18 +8,18 @@ use crate::terminal_capabilities::TerminalCapabilities;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Span;
 
-/// Columns of a name.
+/// Width of a member's name, in columns.
 const NAME_WIDTH: usize = 12;
-/// Of what somebody has used up: `123.4k $12.34`.
+/// Width of a member's usage (`123.4k $12.34`), in columns.
 const USAGE_WIDTH: usize = 13;
 
-/// The line of that thing.
+/// The line of a list item.
 pub(super) fn item_row(state: &UiState, item: &dyn ListItem) -> StyledLine {
     let row = RowFormatter { state, capabilities: state.capabilities };
     match item.as_item() {
         ListItemRef::Member(member) => row.member_row(member),
         ListItemRef::Task(task) => row.task_row(task),
-        ListItemRef::Letter(letter) => row.message_row(letter),
+        ListItemRef::Message(message) => row.message_row(message),
         ListItemRef::Request(request) => row.request_row(request),
     }
 }
@@ -61,7 +61,7 @@ impl RowFormatter<'_> {
             0 => String::new(),
             depth => format!("{}{} ", "  ".repeat(depth - 1), self.capabilities.glyph("└", "`")),
         };
-        let waits = match task.waits_for.as_slice() {
+        let blockers = match task.waits_for.as_slice() {
             [] => String::new(),
             ids if task.depth == 0 => format!("  (waits for {})", join_ids(ids)),
             ids => format!("  (and for {})", join_ids(ids)),
@@ -75,22 +75,22 @@ impl RowFormatter<'_> {
             (self.padded_cell(task.state, 7), self.state_style(task.state)),
             (self.padded_cell(owner, NAME_WIDTH), self.member_style(owner)),
             (self.capabilities.printable_line(&task.subject), Style::new()),
-            (waits, self.capabilities.color_style(Color::DarkGray)),
+            (blockers, self.capabilities.color_style(Color::DarkGray)),
         ]
     }
 
-    fn message_row(&self, letter: &MessageItem) -> StyledLine {
+    fn message_row(&self, message: &MessageItem) -> StyledLine {
         let arrow = self.capabilities.glyph("→", "->");
         vec![
-            (self.padded_cell(&letter.time_text, 5), Style::new()),
-            (self.capabilities.printable_line(&letter.from), self.member_style(&letter.from)),
+            (self.padded_cell(&message.time_text, 5), Style::new()),
+            (self.capabilities.printable_line(&message.from), self.member_style(&message.from)),
             (format!(" {arrow} "), Style::new()),
-            (self.capabilities.printable_line(&letter.to), self.member_style(&letter.to)),
+            (self.capabilities.printable_line(&message.to), self.member_style(&message.to)),
             (
                 format!(
                     "{}: {}",
-                    repeat_text(letter.count),
-                    self.capabilities.printable_line(&letter.summary)
+                    repeat_text(message.count),
+                    self.capabilities.printable_line(&message.summary)
                 ),
                 Style::new(),
             ),
@@ -108,7 +108,7 @@ impl RowFormatter<'_> {
         ]
     }
 
-    /// As wide as that, and a blank behind it.
+    /// The text in `width` columns, cut or padded, and a blank after it.
     fn padded_cell(&self, text: &str, width: usize) -> String {
         let mut text = self.capabilities.printable_line(text);
         let end = fitting_bytes(&text, width);
@@ -140,7 +140,7 @@ fn join_ids(ids: &[protocol::id::TaskId]) -> String {
     ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Of what has come once, nothing.
+/// How often a message was repeated. Empty for a message that came once.
 fn repeat_text(times: usize) -> String {
     if times > 1 { format!(" ({times} times)") } else { String::new() }
 }

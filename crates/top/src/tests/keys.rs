@@ -1,4 +1,4 @@
-//! What each key does.
+//! Tests of what each key does.
 
 use super::{example_snapshot, member, message, press_keys, request, state, type_text};
 use crate::event::{ActionResult, ActionStatus, Key, PaneAvailability, UiEffect, UiEvent};
@@ -7,32 +7,32 @@ use crate::state::{ActiveView, BottomLine, ReadProgress, UiState};
 use crate::update::update;
 
 fn teamctl_args(effects: &[UiEffect]) -> Vec<String> {
-    let of = |effect: &UiEffect| match effect {
-        UiEffect::RunTeamctl { args: words, stdin: input } if input.is_empty() => words.join(" "),
-        UiEffect::RunTeamctl { args: words, stdin: input } => format!("{} < {input}", words.join(" ")),
+    let command = |effect: &UiEffect| match effect {
+        UiEffect::RunTeamctl { args, stdin } if stdin.is_empty() => args.join(" "),
+        UiEffect::RunTeamctl { args, stdin } => format!("{} < {stdin}", args.join(" ")),
         other => format!("{other:?}"),
     };
-    effects.iter().map(of).collect()
+    effects.iter().map(command).collect()
 }
 
-/// With bob's request open.
-fn state_with_request(whole: &str) -> UiState {
-    let mut sight = example_snapshot();
-    sight.requests = Some(vec![request("perm-1", "bob", whole)]);
-    let mut state = state(sight, (80, 24));
+/// A state with the page of bob's request open.
+fn state_with_request(details: &str) -> UiState {
+    let mut snapshot = example_snapshot();
+    snapshot.requests = Some(vec![request("perm-1", "bob", details)]);
+    let mut state = state(snapshot, (80, 24));
     press_keys(&mut state, &[Key::Tab, Key::Enter]);
     state
 }
 
 fn result_text(state: &UiState) -> &str {
-    state.result.as_ref().map_or("", |told| &told.text)
+    state.result.as_ref().map_or("", |result| &result.text)
 }
 
 #[test]
 fn message_is_sent_to_the_selected_member_on_stdin() {
     let mut state = state(example_snapshot(), (80, 24));
     press_keys(&mut state, &[Key::Down]);
-    assert!(type_text(&mut state, "sqKy?").is_empty(), "what is typed is no key");
+    assert!(type_text(&mut state, "sqKy?").is_empty(), "typed text is not taken for keys");
     press_keys(&mut state, &[Key::Backspace]);
     update(&mut state, UiEvent::Paste("\nK\u{1b}".to_owned()));
     assert_eq!(teamctl_args(&press_keys(&mut state, &[Key::Enter])), ["send -- ann - < qKy K"]);
@@ -43,7 +43,7 @@ fn message_is_sent_to_the_selected_member_on_stdin() {
         "the sender of that message"
     );
     press_keys(&mut state, &[Key::Char('s')]);
-    assert!(press_keys(&mut state, &[Key::Enter]).is_empty(), "nothing is not sent");
+    assert!(press_keys(&mut state, &[Key::Enter]).is_empty(), "an empty message is not sent");
     assert_eq!(state.bottom_line, BottomLine::KeyHelp);
 }
 
@@ -78,8 +78,8 @@ fn sender_of_the_selected_message_stays_the_target() {
         more.messages.push(message(4, "ann", "bob", "the newest"));
         update(&mut state, UiEvent::SnapshotRead(Box::new(more)));
         assert!(super::screens::screen_text(&state).contains(line), "{line}");
-        let does = if key == 'K' { Key::Char('K') } else { Key::Enter };
-        assert!(teamctl_args(&press_keys(&mut state, &[does]))[0].ends_with(" -- bob"));
+        let confirm = if key == 'K' { Key::Char('K') } else { Key::Enter };
+        assert!(teamctl_args(&press_keys(&mut state, &[confirm]))[0].ends_with(" -- bob"));
     }
 }
 
@@ -101,37 +101,40 @@ fn shutdown_reason_is_optional() {
 
 #[test]
 fn short_request_is_answered_with_one_key() {
-    let mut yes = state_with_request("asks to use Bash");
-    assert_eq!(teamctl_args(&type_text(&mut yes, "y")), ["approve -- perm-1"]);
-    assert_eq!(yes.view, ActiveView::Lists);
-    let mut no = state_with_request("asks to use Bash");
-    assert!(type_text(&mut no, "nnot now").is_empty());
-    assert_eq!(teamctl_args(&press_keys(&mut no, &[Key::Enter])), ["deny --reason=not now -- perm-1"]);
-    let mut bare = state_with_request("asks to use Bash");
-    let denied = teamctl_args(&press_keys(&mut bare, &[Key::Char('n'), Key::Enter]));
+    let mut approved = state_with_request("asks to use Bash");
+    assert_eq!(teamctl_args(&type_text(&mut approved, "y")), ["approve -- perm-1"]);
+    assert_eq!(approved.view, ActiveView::Lists);
+    let mut denied_with_reason = state_with_request("asks to use Bash");
+    assert!(type_text(&mut denied_with_reason, "nnot now").is_empty());
+    assert_eq!(
+        teamctl_args(&press_keys(&mut denied_with_reason, &[Key::Enter])),
+        ["deny --reason=not now -- perm-1"]
+    );
+    let mut without_reason = state_with_request("asks to use Bash");
+    let denied = teamctl_args(&press_keys(&mut without_reason, &[Key::Char('n'), Key::Enter]));
     assert_eq!(denied, ["deny --reason=a person has said no -- perm-1"]);
 }
 
 #[test]
 fn long_request_needs_its_last_line_shown() {
-    let whole = (0..60).map(|n| format!("line {n}\n")).collect::<String>();
-    let mut state = state_with_request(&whole);
+    let details = (0..60).map(|n| format!("line {n}\n")).collect::<String>();
+    let mut state = state_with_request(&details);
     for _ in 0..2 {
         assert!(type_text(&mut state, "y").is_empty());
         assert_eq!(result_text(&state), "read it to its end first");
         press_keys(&mut state, &[Key::PageDown]);
     }
     assert_eq!(teamctl_args(&type_text(&mut state, "y")), ["approve -- perm-1"]);
-    let mut unseen = state_with_request(&whole);
-    update(&mut unseen, UiEvent::Key(Key::End));
+    let mut not_shown = state_with_request(&details);
+    update(&mut not_shown, UiEvent::Key(Key::End));
     assert!(
-        update(&mut unseen, UiEvent::Key(Key::Char('y'))).is_empty(),
-        "its end was not on the screen yet"
+        update(&mut not_shown, UiEvent::Key(Key::Char('y'))).is_empty(),
+        "the end was not on the screen yet"
     );
     let mut small = state_with_request("short");
     small.size = (30, 5);
     update(&mut small, UiEvent::SnapshotRead(Box::new(example_snapshot())));
-    assert!(press_keys(&mut small, &[Key::Char('y')]).is_empty(), "nothing is read where nothing is shown");
+    assert!(press_keys(&mut small, &[Key::Char('y')]).is_empty(), "a too small screen shows nothing to read");
 }
 
 #[test]
@@ -142,17 +145,21 @@ fn changed_or_closed_request_is_not_answered() {
     update(&mut state, UiEvent::SnapshotRead(Box::new(other)));
     assert!(update(&mut state, UiEvent::Key(Key::Char('y'))).is_empty());
     state.mark_drawn();
-    assert_eq!(teamctl_args(&type_text(&mut state, "y")), ["approve -- perm-1"], "now this was read");
+    assert_eq!(
+        teamctl_args(&type_text(&mut state, "y")),
+        ["approve -- perm-1"],
+        "the changed request was shown"
+    );
     let mut gone = state_with_request("ls");
     update(
         &mut gone,
         UiEvent::SnapshotRead(Box::new(ScreenSnapshot { requests: Some(vec![]), ..example_snapshot() })),
     );
     assert!(type_text(&mut gone, "y").is_empty() && result_text(&gone) == "it waits no longer");
-    let mut twins = state_with_request("ls");
+    let mut same_ids = state_with_request("ls");
     let requests = Some(vec![request("perm-1", "bob", "ls"), request("perm-1", "eve", "rm -r /")]);
-    update(&mut twins, UiEvent::SnapshotRead(Box::new(ScreenSnapshot { requests, ..example_snapshot() })));
-    assert!(type_text(&mut twins, "y").is_empty() && result_text(&twins).contains("the same id"));
+    update(&mut same_ids, UiEvent::SnapshotRead(Box::new(ScreenSnapshot { requests, ..example_snapshot() })));
+    assert!(type_text(&mut same_ids, "y").is_empty() && result_text(&same_ids).contains("the same id"));
 }
 
 #[test]
@@ -174,10 +181,10 @@ fn attach_needs_a_pane() {
 #[test]
 fn member_page_shows_its_pane() {
     let mut state = state(example_snapshot(), (80, 24));
-    let looked = press_keys(&mut state, &[Key::Down, Key::Enter]);
+    let effects = press_keys(&mut state, &[Key::Down, Key::Enter]);
     let name = || "ann".to_owned();
     assert_eq!(
-        looked,
+        effects,
         [
             UiEffect::CapturePane { name: name(), pane: PaneAvailability::Exists },
             UiEffect::Diagnose { name: name() }
@@ -186,9 +193,9 @@ fn member_page_shows_its_pane() {
     update(&mut state, UiEvent::Diagnosed { name: name(), text: "it works".to_owned() });
     update(&mut state, UiEvent::PaneCaptured { name: "bob".to_owned(), text: "not hers".to_owned() });
     update(&mut state, UiEvent::PaneCaptured { name: "ann".to_owned(), text: "hers".to_owned() });
-    let ActiveView::Details(whole) = &state.view else { panic!() };
-    assert_eq!((whole.diagnosis.as_str(), whole.pane_screen.as_str()), ("it works", "hers"));
-    assert_eq!(whole.progress, ReadProgress::Complete);
+    let ActiveView::Details(page) = &state.view else { panic!() };
+    assert_eq!((page.diagnosis.as_str(), page.pane_screen.as_str()), ("it works", "hers"));
+    assert_eq!(page.progress, ReadProgress::Complete);
 }
 
 #[test]
@@ -249,7 +256,7 @@ fn unchanged_snapshot_keeps_the_state() {
     let mut state = state(example_snapshot(), (80, 24));
     let before = state.clone();
     update(&mut state, UiEvent::SnapshotRead(Box::new(example_snapshot())));
-    assert_eq!(state, before, "so nothing is drawn");
+    assert_eq!(state, before, "an unchanged state is not drawn");
     let failed = crate::event::ActionResult::failure("x");
     assert_eq!(failed.status, ActionStatus::Failed);
 }
@@ -257,11 +264,11 @@ fn unchanged_snapshot_keeps_the_state() {
 #[test]
 fn lines_covered_by_a_result_are_not_read() {
     let mut state = state_with_request(&(0..20).map(|n| format!("line {n}\n")).collect::<String>());
-    let ActiveView::Details(whole) = &mut state.view else { panic!() };
-    whole.progress = ReadProgress::UpToLine(0);
+    let ActiveView::Details(page) = &mut state.view else { panic!() };
+    page.progress = ReadProgress::UpToLine(0);
     update(&mut state, UiEvent::ActionFinished(ActionResult::failure("a long refusal ".repeat(20))));
     state.mark_drawn();
-    assert!(update(&mut state, UiEvent::Key(Key::Char('y'))).is_empty(), "its last lines were covered");
+    assert!(update(&mut state, UiEvent::Key(Key::Char('y'))).is_empty(), "the last lines were covered");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Drawn on a terminal of letters alone. A screen that is meant to change is written anew with `SCREENS=write`.
+//! Tests of whole screens, drawn on a terminal in memory and compared with the files in `screens/`.
+//! `SCREENS=write cargo test -p teamd-top` writes the files anew.
 
 use super::{FULL_CAPABILITIES, example_snapshot, member, message, press_keys, request, state, type_text};
 use crate::draw::draw;
@@ -23,7 +24,7 @@ fn lines(buffer: &Buffer) -> String {
     let line = |cells: &[ratatui::buffer::Cell]| {
         let (mut text, mut covered) = (String::new(), 0);
         for cell in cells {
-            // What stands behind a wide letter is no letter of its own.
+            // The cell after a wide character is empty.
             if covered == 0 {
                 text.push_str(cell.symbol());
                 covered = ratatui::text::Span::raw(cell.symbol()).width();
@@ -40,7 +41,7 @@ pub(super) fn screen_text(state: &UiState) -> String {
     lines(&drawn(state))
 }
 
-#[allow(clippy::disallowed_methods, reason = "the test's own expectation, where it is asked for")]
+#[allow(clippy::disallowed_methods, reason = "writes the expected screens of this test")]
 fn assert_screen(name: &str, state: &UiState) {
     let shown = lines(&drawn(state));
     let path = format!("{}/src/tests/screens/{name}.txt", env!("CARGO_MANIFEST_DIR"));
@@ -48,7 +49,7 @@ fn assert_screen(name: &str, state: &UiState) {
         std::fs::write(&path, &shown).unwrap();
     }
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(shown, expected, "{name}: this is shown:\n{shown}");
+    assert_eq!(shown, expected, "{name}: the screen is:\n{shown}");
 }
 
 #[test]
@@ -71,11 +72,11 @@ fn readme_shows_the_real_screen() {
 #[test]
 fn each_panel_can_have_focus() {
     let mut state = state(example_snapshot(), (80, 24));
-    for (name, part) in
+    for (name, panel) in
         [("requests", Panel::Requests), ("tasks", Panel::Tasks), ("messages", Panel::Messages)]
     {
         press_keys(&mut state, &[Key::Tab]);
-        assert_eq!(state.panel, part);
+        assert_eq!(state.panel, panel);
         assert_screen(name, &state);
     }
 }
@@ -86,8 +87,8 @@ fn detail_page_and_help() {
     press_keys(&mut state, &[Key::Down, Key::Enter]);
     let screen = "its pane shows:\n$ less manual".to_owned();
     update(&mut state, UiEvent::PaneCaptured { name: "ann".to_owned(), text: screen });
-    let why = "ann works on task 2.\n  its turn 3 began at 14:05".to_owned();
-    update(&mut state, UiEvent::Diagnosed { name: "ann".to_owned(), text: why });
+    let diagnosis = "ann works on task 2.\n  its turn 3 began at 14:05".to_owned();
+    update(&mut state, UiEvent::Diagnosed { name: "ann".to_owned(), text: diagnosis });
     assert_screen("member", &state);
     press_keys(&mut state, &[Key::Escape, Key::Tab, Key::Enter]);
     assert_screen("request", &state);
@@ -133,11 +134,11 @@ fn unreadable_requests_are_not_shown_as_none() {
 
 #[test]
 fn usage_column_appears_with_usage() {
-    let mut sight = example_snapshot();
-    sight.budget = "12 of 200 turns, until 16:00, 14.1k of 5.0M tokens".to_owned();
-    sight.members[1].usage = "12.3k $0.42".to_owned();
-    sight.members[3].usage = "1.8k".to_owned();
-    assert_screen("used", &state(sight, (80, 24)));
+    let mut snapshot = example_snapshot();
+    snapshot.budget = "12 of 200 turns, until 16:00, 14.1k of 5.0M tokens".to_owned();
+    snapshot.members[1].usage = "12.3k $0.42".to_owned();
+    snapshot.members[3].usage = "1.8k".to_owned();
+    assert_screen("used", &state(snapshot, (80, 24)));
 }
 
 #[test]
@@ -161,15 +162,15 @@ fn no_color() {
 
 #[test]
 fn hostile_text_is_contained() {
-    let evil = "x\u{1b}[2J\u{9b}31m\u{202e}abc\u{200b}\r\n* team-lead\tok 漢字";
-    let sight = ScreenSnapshot {
+    let hostile = "x\u{1b}[2J\u{9b}31m\u{202e}abc\u{200b}\r\n* team-lead\tok 漢字";
+    let snapshot = ScreenSnapshot {
         daemon: DaemonReachability::Running,
-        members: vec![member(evil, evil, evil, evil, evil)],
-        messages: vec![message(1, evil, evil, evil)],
-        requests: Some(vec![request(evil, evil, evil)]),
+        members: vec![member(hostile, hostile, hostile, hostile, hostile)],
+        messages: vec![message(1, hostile, hostile, hostile)],
+        requests: Some(vec![request(hostile, hostile, hostile)]),
         ..ScreenSnapshot::default()
     };
-    let mut state = state(sight, (80, 24));
+    let mut state = state(snapshot, (80, 24));
     assert_screen("hostile", &state);
     press_keys(&mut state, &[Key::Enter]);
     assert_screen("hostile-whole", &state);
@@ -196,10 +197,10 @@ fn any_size_is_drawn() {
 
 #[test]
 fn long_lists_scroll_to_the_selection() {
-    let mut sight = example_snapshot();
-    sight.members = (0..50).map(|n| member(&format!("a{n}"), "", "idle", "", "")).collect();
-    sight.messages = (0..1000).map(|n| message(n, "a1", "a2", &format!("message {n}"))).collect();
-    let mut state = state(sight, (80, 24));
+    let mut snapshot = example_snapshot();
+    snapshot.members = (0..50).map(|n| member(&format!("a{n}"), "", "idle", "", "")).collect();
+    snapshot.messages = (0..1000).map(|n| message(n, "a1", "a2", &format!("message {n}"))).collect();
+    let mut state = state(snapshot, (80, 24));
     for _ in 0..60 {
         assert!(lines(&drawn(&state)).contains('>'));
         press_keys(&mut state, &[Key::Down]);
