@@ -207,7 +207,7 @@ fn only_one_module_types_into_panes() {
             .filter(|(name, text)| name.starts_with("teamd/") && text.contains(call));
         let callers: Vec<(String, usize)> =
             callers.map(|(name, text)| (name, text.matches(call).count())).collect();
-        assert_eq!(callers, [("teamd/src/panes.rs".to_owned(), 1)], "{call}");
+        assert_eq!(callers, [("teamd/src/io/panes/manager.rs".to_owned(), 1)], "{call}");
     }
 }
 

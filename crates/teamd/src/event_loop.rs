@@ -1,22 +1,30 @@
 //! The daemon: puts the parts together, then one loop over one event enum.
 
-use crate::act::EffectRunner;
 use crate::args::Args;
-use crate::connection::{Connections, accept};
-use crate::effect::Effect;
-use crate::event::{CoreEvent, Now};
-use crate::headless::Children;
-use crate::instance::{self, BoundSocket, InstanceLock};
-use crate::life::{self, ProcessWatcher};
-use crate::limits::SavedLimits;
-use crate::lines::WakeSockets;
-use crate::panes::{self, TmuxLocation};
-use crate::roster::{ROSTER_VERSION, Roster};
-use crate::screen::DaemonTerminal;
-use crate::state::{DaemonSettings, State};
-use crate::step::{handle_event, next_deadline, recover};
-use crate::watch::{Barriers, OverflowFlag, WatcherThread};
-use crate::{files, log};
+use crate::core::deadlines::next_deadline;
+use crate::core::dispatch::handle_event;
+use crate::core::effect::Effect;
+use crate::core::event::{CoreEvent, Now};
+use crate::core::recovery::recover;
+use crate::core::roster::{ROSTER_VERSION, Roster};
+use crate::core::state::daemon::State;
+use crate::core::state::settings::DaemonSettings;
+use crate::io::children::Children;
+use crate::io::control_socket::{Connections, accept};
+use crate::io::effect_runner::EffectRunner;
+use crate::io::files::thread::ROSTER_FILE;
+use crate::io::files::{environments, members, teams, thread};
+use crate::io::panes::manager;
+use crate::io::panes::manager::TmuxLocation;
+use crate::io::process_watcher::ProcessWatcher;
+use crate::io::resource_limits::SavedLimits;
+use crate::io::single_instance::{BoundSocket, InstanceLock};
+use crate::io::terminal::DaemonTerminal;
+use crate::io::wake_sockets::WakeSockets;
+use crate::io::watcher::barrier::Barriers;
+use crate::io::watcher::file_watcher::OverflowFlag;
+use crate::io::watcher::thread::WatcherThread;
+use crate::io::{log_file, process_watcher, single_instance};
 use protocol::control::LeadsFile;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::EventKind;
@@ -77,20 +85,20 @@ impl Startup {
         // Panes start in another directory than ours.
         let socket =
             std::path::absolute(&socket).map_err(|error| ErrorReport::from_io("find", &socket, &error))?;
-        instance::check_path_length(&socket)?;
-        instance::check_socket_directory(&socket)?;
+        single_instance::check_path_length(&socket)?;
+        single_instance::check_socket_directory(&socket)?;
         let lock = InstanceLock::acquire(&place.state_dir.join("teamd.lock"), root.path(), &socket)?;
-        instance::lock_root(&root)?;
+        single_instance::lock_root(&root)?;
         if !args.check {
-            log::start(args, &place.state_dir)?;
+            log_file::start(args, &place.state_dir)?;
         }
         let limits = SavedLimits::raise_for_daemon();
         failpoint::hit("start.locked");
         let mut roster = read_roster(&state_dir)?;
-        roster.invalidate_after_reboot(life::boot_id());
+        roster.invalidate_after_reboot(process_watcher::boot_id());
         add_unknown_teams(&root, &mut roster);
         remove_deleted_teams(&root, &state_dir, &mut roster);
-        roster.load_environments(|file| files::read_environment(&state_dir, file));
+        roster.load_environments(|file| environments::read_environment(&state_dir, file));
         remove_stale_files(&root, &state_dir, &roster);
         failpoint::hit("start.tidied");
         let setting = build_settings(args, &root, socket, place.state_dir)?;
@@ -107,20 +115,20 @@ impl Startup {
 
     async fn run(mut self) -> Result<(), ErrorReport> {
         let (events, mut queue) = unbounded_channel();
-        let panes = panes::start(self.tmux_location, events.clone())?;
+        let panes = manager::start(self.tmux_location, events.clone())?;
         self.settings.tmux_socket = panes.epoch.map(|epoch| epoch.socket_path);
         let lines = WakeSockets::default();
         let (marks, missed) = (Barriers::new(&self.settings.state_dir), OverflowFlag::default());
         let (root, told) = (self.settings.root.clone(), (lines.clone(), missed.clone(), events.clone()));
         let watch = WatcherThread::new(root, marks, told).start()?;
-        let tale = files::read_event_log(&self.state_dir);
+        let tale = thread::read_event_log(&self.state_dir);
         let inboxes = tale.inboxes.clone();
         let mut state = State::new(self.settings, self.roster, tale);
         state.restore_activity(|team, name| {
             self.root.team(team).ok()?.config_for_repairer().ok()?.member(name)?.is_active
         });
         state.load_policies(|team| read_policy(&self.state_dir, team));
-        let (files, files_thread) = files::start(self.root, self.state_dir, inboxes, events.clone())?;
+        let (files, files_thread) = thread::start(self.root, self.state_dir, inboxes, events.clone())?;
         let lives = ProcessWatcher::start(events.clone());
         let lives = lives.map_err(|error| {
             ErrorReport::new(ErrorKind::Internal, format!("cannot watch processes: {error}"))
@@ -154,7 +162,7 @@ impl Startup {
 /// Who connects from now on, and the socket to remove in the end.
 fn listen(socket: &Path) -> Result<(UnboundedReceiver<UnixStream>, BoundSocket), ErrorReport> {
     let (admit, admitted) = unbounded_channel();
-    let (listener, bound) = instance::bind(socket)?;
+    let (listener, bound) = single_instance::bind(socket)?;
     let listener = tokio::net::UnixListener::from_std(listener)
         .map_err(|error| ErrorReport::new(ErrorKind::Internal, format!("cannot listen: {error}")))?;
     tokio::spawn(accept(listener, admit));
@@ -237,10 +245,10 @@ fn watch_signals(events: &UnboundedSender<CoreEvent>) -> Result<(), ErrorReport>
 }
 
 fn read_roster(state: &StateDir) -> Result<Roster, ErrorReport> {
-    let Some(bytes) = state.read(files::ROSTER_FILE).map_err(ErrorReport::from)? else {
+    let Some(bytes) = state.read(ROSTER_FILE).map_err(ErrorReport::from)? else {
         return Ok(Roster::default());
     };
-    let path = state.path().join(files::ROSTER_FILE);
+    let path = state.path().join(ROSTER_FILE);
     let form: RosterVersion =
         serde_json::from_slice(&bytes).map_err(|error| invalid_roster_error(&path, &error))?;
     if form.version > ROSTER_VERSION {
@@ -289,7 +297,7 @@ fn remove_deleted_teams(root: &Root, state: &StateDir, roster: &mut Roster) {
     for name in roster.joined_counts.keys().filter(|name| is_gone(name)).cloned().collect::<Vec<_>>() {
         roster.joined_counts.remove(&name);
         roster.layouts.remove(&name);
-        let forgotten = files::remove_team_files(state, &name).and(root.delete_records(&name));
+        let forgotten = teams::remove_team_files(state, &name).and(root.delete_records(&name));
         forgotten.unwrap_or_else(|error| tracing::warn!("{error}"));
     }
 }
@@ -297,14 +305,13 @@ fn remove_deleted_teams(root: &Root, state: &StateDir, roster: &mut Roster) {
 /// What a killed daemon left of the files that daemons alone write. Where it can't be removed it does no harm.
 fn remove_stale_files(root: &Root, state: &StateDir, roster: &Roster) {
     let names = state.names().unwrap_or_default();
-    let ours =
-        [files::ROSTER_FILE, LeadsFile::FILE_NAME, "policy-", "config-"].map(|name| format!(".{name}"));
+    let ours = [ROSTER_FILE, LeadsFile::FILE_NAME, "policy-", "config-"].map(|name| format!(".{name}"));
     let halves =
         names.iter().filter(|name| name.contains(".tmp.") && ours.iter().any(|of| name.starts_with(of)));
     halves.for_each(|half| state.remove(half).unwrap_or_else(|error| tracing::warn!("{error}")));
-    files::remove_unreferenced(state, roster).unwrap_or_else(|error| tracing::warn!("{error}"));
+    environments::remove_unreferenced(state, roster).unwrap_or_else(|error| tracing::warn!("{error}"));
     let known =
-        |file: &str| roster.records.iter().any(|agent| files::exit_report_file(&agent.spawn_id) == file);
+        |file: &str| roster.records.iter().any(|agent| members::exit_report_file(&agent.spawn_id) == file);
     let words = names.iter().filter(|file| file.starts_with("end-") && !known(file));
     words.for_each(|file| state.remove(file).unwrap_or_else(|error| tracing::warn!("{error}")));
     for team in roster.joined_counts.keys().filter_map(|name| root.team(name).ok()) {

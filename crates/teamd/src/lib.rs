@@ -1,32 +1,13 @@
 //! `teamd`: supervises the teams of one root in tmux panes. See docs/ARCHITECTURE.md.
 
-mod act;
 mod args;
-mod connection;
-mod effect;
-mod event;
+mod core;
 mod event_loop;
-mod files;
-mod headless;
-mod instance;
-mod life;
-mod limits;
-mod lines;
-mod log;
-mod notices;
-mod panes;
-mod roster;
-mod screen;
-mod seen;
+mod io;
 #[cfg(test)]
 mod simulator;
-mod state;
-mod step;
-mod sweep;
-mod tale;
-mod watch;
-mod worktrees;
 
+use crate::args::Args;
 use clap::Parser;
 use std::io::Write;
 use std::process::ExitCode;
@@ -46,7 +27,7 @@ fn abort_on_panic() {
 /// What `teamd` does.
 pub fn main() -> ExitCode {
     abort_on_panic();
-    let args = match args::Args::try_parse() {
+    let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => {
             error.print().ok();

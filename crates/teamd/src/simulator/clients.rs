@@ -1,7 +1,7 @@
 //! Who asks the daemon, and what follows from its answers.
 
-use super::simulation::Simulation;
-use crate::event::{ConnId, CoreEvent};
+use crate::core::event::{ConnId, CoreEvent};
+use crate::simulator::simulation::Simulation;
 use protocol::control::{
     Call, LeadProcess, PROTOCOL_VERSION, Reply, Request, Response, SetLeadRequest, WorktreeReply,
 };

@@ -3,11 +3,11 @@
 //! Each is named in a match that knows every variant, and the list of all is read out of this file itself: so a new
 //! variant does not compile until it has a name here, and fails the test until a world goes through it.
 
-use crate::effect::Effect;
-use crate::event::CoreEvent;
-use crate::files::{FileJob, FileResult};
-use crate::panes::{PaneJob, PaneResult};
-use crate::worktrees::{WorktreeJob, WorktreeResult};
+use crate::core::effect::Effect;
+use crate::core::event::CoreEvent;
+use crate::core::jobs::files::{FileJob, FileResult};
+use crate::core::jobs::panes::{PaneJob, PaneResult};
+use crate::io::worktrees::{WorktreeJob, WorktreeResult};
 use protocol::control::{FromShim, HookEvent, Request, Response, ToShim};
 use std::collections::BTreeSet;
 

@@ -1,14 +1,15 @@
 //! What lies on the disk, and the files thread that writes it.
 
-use super::scan_memory::{ScanMemory, TeamFile, WatcherEvent};
-use super::team_files::{RequestState, SimulatedMember, SimulatedTeamFiles};
-use super::worktrees::Worktrees;
-use crate::event::CoreEvent;
-use crate::files::{
+use crate::core::event::CoreEvent;
+use crate::core::jobs::files::{
     ConfigSnapshot, FileJob, FileResult, RegisteredMember, Registration, RosterMembers, ShutdownAnswer,
 };
-use crate::roster::{AgentRecord, Roster, SpawnId};
-use crate::step::ModeRoute;
+use crate::core::members::permission_mode::ModeRoute;
+use crate::core::roster::Roster;
+use crate::core::roster::record::{AgentRecord, SpawnId};
+use crate::simulator::scan_memory::{ScanMemory, TeamFile, WatcherEvent};
+use crate::simulator::team_files::{RequestState, SimulatedMember, SimulatedTeamFiles};
+use crate::simulator::worktrees::Worktrees;
 use protocol::control::{Activity, CreateTeamReply, CreateTeamRequest, ExitReport};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::{RequestId, TaskId};

@@ -1,11 +1,12 @@
 //! What the step function wants done, done in the made-up world.
 
-use super::shim::{ShimStage, SimulatedShim};
-use super::simulation::Simulation;
-use crate::effect::Effect;
-use crate::event::CoreEvent;
-use crate::files::{FileJob, collect_batch};
-use crate::watch::WatchCommand;
+use crate::core::effect::Effect;
+use crate::core::event::CoreEvent;
+use crate::core::jobs::files::FileJob;
+use crate::io::files::member_batch::collect_batch;
+use crate::io::watcher::thread::WatchCommand;
+use crate::simulator::shim::{ShimStage, SimulatedShim};
+use crate::simulator::simulation::Simulation;
 use std::collections::VecDeque;
 
 impl Simulation {

@@ -1,11 +1,11 @@
 //! What goes wrong in the world, or is done to it by a hand that is not ours.
 
-use super::random_calls::random_team;
-use super::scan_memory::TeamFile;
-use super::simulation::Simulation;
-use super::team_files::SimulatedTeamFiles;
-use super::tmux::PaneOwner;
-use crate::event::CoreEvent;
+use crate::core::event::CoreEvent;
+use crate::simulator::random_calls::random_team;
+use crate::simulator::scan_memory::TeamFile;
+use crate::simulator::simulation::Simulation;
+use crate::simulator::team_files::SimulatedTeamFiles;
+use crate::simulator::tmux::PaneOwner;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 

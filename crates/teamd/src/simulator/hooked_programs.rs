@@ -1,9 +1,10 @@
 //! Programs with hooks, an agent's or those of a session that leads: what their hooks tell, and how they wait for mail.
 
-use super::clients::CallOrigin;
-use super::shim::AgentIdentity;
-use super::simulation::Simulation;
-use crate::event::{ConnId, CoreEvent};
+use crate::core::event::{ConnId, CoreEvent};
+use crate::simulator::clients::CallOrigin;
+use crate::simulator::scan_memory::TeamFile;
+use crate::simulator::shim::AgentIdentity;
+use crate::simulator::simulation::Simulation;
 use protocol::control::{
     HookEvent, HookReply, HookReport, HookSource, LongPollEnd, LongPollRequest, PaneInput, Process, Reply,
     Request, Response,
@@ -280,7 +281,7 @@ impl Simulation {
             if took && turn_ended {
                 files.mark_read(&name, &reply.delivered_ids);
             }
-            self.disk.record_change(&team, super::scan_memory::TeamFile::Inbox(name));
+            self.disk.record_change(&team, TeamFile::Inbox(name));
         }
         if reply.prompt_in_args.is_some() || reply.approval_in_args {
             self.send_hook_event(pid, HookEvent::PromptRead);

@@ -1,11 +1,11 @@
 //! What must hold: at each reply, at each start of an agent, and of a world that has come to rest.
 
-use super::hooked_programs::ProgramState;
-use super::shim::{ShimStage, SimulatedShim};
-use super::simulation::Simulation;
-use super::tmux::PaneOwner;
-use crate::event::ConnId;
-use crate::state::Lifecycle;
+use crate::core::event::ConnId;
+use crate::core::lifecycle::Lifecycle;
+use crate::simulator::hooked_programs::ProgramState;
+use crate::simulator::shim::{ShimStage, SimulatedShim};
+use crate::simulator::simulation::Simulation;
+use crate::simulator::tmux::PaneOwner;
 use protocol::member_request::MemberRequestKind;
 use protocol::policy::PolicyDecision;
 use std::collections::BTreeSet;

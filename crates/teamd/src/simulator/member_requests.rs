@@ -1,9 +1,9 @@
 //! What members ask and are answered; what people write into a team's files.
 
-use super::random_calls::random_team;
-use super::scan_memory::TeamFile;
-use super::shim::AgentIdentity;
-use super::simulation::Simulation;
+use crate::simulator::random_calls::random_team;
+use crate::simulator::scan_memory::TeamFile;
+use crate::simulator::shim::AgentIdentity;
+use crate::simulator::simulation::Simulation;
 use protocol::control::{Request, SetModeRequest, SetPolicyRequest};
 use protocol::id::RequestId;
 use protocol::member_request::{Answer, Approval, MemberRequestKind};

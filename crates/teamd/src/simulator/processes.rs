@@ -1,12 +1,11 @@
 //! The processes of the world: joins with their agents, as the real ones behave, and their ends.
 
-use super::shim::{AgentIdentity, START_TIMEOUT, ShimStage, SimulatedShim};
-use super::simulation::Simulation;
-use super::tmux::PaneOwner;
-use super::turn_agents::SimulatedTurnAgent;
-use crate::event::{ConnId, CoreEvent};
-use crate::roster::Process;
-use protocol::control::{ExitReport, FromShim, ShimHello, ToShim};
+use crate::core::event::{ConnId, CoreEvent};
+use crate::simulator::shim::{AgentIdentity, START_TIMEOUT, ShimStage, SimulatedShim};
+use crate::simulator::simulation::Simulation;
+use crate::simulator::tmux::PaneOwner;
+use crate::simulator::turn_agents::SimulatedTurnAgent;
+use protocol::control::{ExitReport, FromShim, Process, ShimHello, ToShim};
 use protocol::payload::IdleReason;
 
 impl Simulation {

@@ -1,7 +1,7 @@
 //! What people, and programs that lead, ask of the daemon.
 
-use super::clients::CallOrigin;
-use super::simulation::Simulation;
+use crate::simulator::clients::CallOrigin;
+use crate::simulator::simulation::Simulation;
 use protocol::control::{
     CapturePaneRequest, CreateTeamRequest, DeleteTeamRequest, LaunchArgv, Layout, MemberAddress,
     MemberSelection, Request, ResumeMembersRequest, SetLayoutRequest, ShimHello, ShutdownMembersRequest,

@@ -1,10 +1,10 @@
 //! What the files thread of one daemon remembers of its looks, and the watcher's words on the way.
 
-use super::disk::SimulatedDisk;
-use super::simulation::Simulation;
-use super::team_files::SimulatedMessage;
-use crate::event::CoreEvent;
-use crate::files::{self, InboxScanResult, TaskSelection};
+use crate::core::event::CoreEvent;
+use crate::core::jobs::files::{InboxScanResult, MessageHeader, TaskSelection};
+use crate::simulator::disk::SimulatedDisk;
+use crate::simulator::simulation::Simulation;
+use crate::simulator::team_files::SimulatedMessage;
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
 use protocol::task::Task;
@@ -119,8 +119,8 @@ impl ScanMemory {
     }
 }
 
-fn summaries(letters: &[SimulatedMessage], from: usize) -> Vec<files::MessageHeader> {
-    let seen = |(index, letter): (usize, &SimulatedMessage)| files::MessageHeader {
+fn summaries(letters: &[SimulatedMessage], from: usize) -> Vec<MessageHeader> {
+    let seen = |(index, letter): (usize, &SimulatedMessage)| MessageHeader {
         index,
         from: letter.from.clone(),
         summary: None,

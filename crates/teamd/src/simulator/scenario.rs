@@ -1,12 +1,13 @@
 //! What happens next: of all that could, the seed chooses. First anything may, then nothing fails any more, and in the
 //! end everything is taken down.
 
-use super::clients::CallOrigin;
-use super::faults::{inject_random_fault, random_shim};
-use super::random_calls::{TEAMS, create_request, send_random_call};
-use super::scan_memory::TeamFile;
-use super::shim::SimulatedShim;
-use super::simulation::Simulation;
+use crate::simulator::clients::CallOrigin;
+use crate::simulator::faults::{inject_random_fault, random_shim};
+use crate::simulator::random_calls::{TEAMS, create_request, send_random_call};
+use crate::simulator::scan_memory::TeamFile;
+use crate::simulator::shim::SimulatedShim;
+use crate::simulator::simulation::Simulation;
+use crate::simulator::team_files::SimulatedTeamFiles;
 use protocol::control::{Activity, DeleteTeamRequest, ExitReport, MemberAddress, Request};
 use protocol::delivery::Delivery;
 use protocol::id::RequestId;
@@ -182,7 +183,7 @@ fn random_program_action(world: &mut Simulation, pid: u32) {
 
 fn answer_shutdown(world: &mut Simulation, pid: u32) {
     let spawn = &world.shims[&pid].spawn;
-    let of = |(name, files): (&TeamName, &super::team_files::SimulatedTeamFiles)| {
+    let of = |(name, files): (&TeamName, &SimulatedTeamFiles)| {
         let member = files.members.iter().find(|(_, member)| member.spawn_id == *spawn)?.0;
         let request = files.shutdown_requests.get(member)?.last()?;
         Some((name.clone(), member.clone(), request.clone()))

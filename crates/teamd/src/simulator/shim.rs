@@ -1,9 +1,9 @@
 //! The first process of an agent, as the real one behaves: hello, green light, agent, report.
 
-use super::random_calls::REQUEST_ID_VARIABLE;
-use super::turn_agents::SimulatedTurnAgent;
-use crate::event::ConnId;
-use crate::roster::SpawnId;
+use crate::core::event::ConnId;
+use crate::core::roster::record::SpawnId;
+use crate::simulator::random_calls::REQUEST_ID_VARIABLE;
+use crate::simulator::turn_agents::SimulatedTurnAgent;
 use protocol::control::{ExitReport, StartAgent, ToShim};
 use protocol::delivery::Delivery;
 use protocol::name::{AgentName, TeamName};

@@ -1,25 +1,28 @@
 //! All there is: a clock, a disk, tmux, processes, clients, and a daemon for as long as it lives. Everything that can
 //! happen is a method; who decides which is next is [`super::story`].
 
-use super::clients::CallOrigin;
-use super::coverage::Coverage;
-use super::disk::SimulatedDisk;
-use super::effect_runner::collect_next_batch;
-use super::hooked_programs::HookedProgram;
-use super::member_requests::AskedRequest;
-use super::scan_memory::{ScanMemory, WatcherEvent};
-use super::shim::{START_TIMEOUT, ShimStage, SimulatedShim};
-use super::tmux::{PaneJobOutcome, SimulatedTmux};
-use crate::effect::Effect;
-use crate::event::{ConnId, CoreEvent, Now};
-use crate::files::{FileJob, FileResult};
-use crate::panes::PaneJob;
-use crate::roster::SpawnId;
-use crate::state::{DaemonSettings, State};
-use crate::step::{handle_event, next_deadline, recover};
-use crate::tale::EventLogCursor;
-use crate::watch::WatchCommand;
-use crate::worktrees::WorktreeJob;
+use crate::core::deadlines::next_deadline;
+use crate::core::dispatch::handle_event;
+use crate::core::effect::Effect;
+use crate::core::event::{ConnId, CoreEvent, Now};
+use crate::core::jobs::files::{FileJob, FileResult};
+use crate::core::jobs::panes::PaneJob;
+use crate::core::recovery::recover;
+use crate::core::roster::record::SpawnId;
+use crate::core::state::daemon::State;
+use crate::core::state::event_log_cursor::EventLogCursor;
+use crate::core::state::settings::DaemonSettings;
+use crate::io::watcher::thread::WatchCommand;
+use crate::io::worktrees::WorktreeJob;
+use crate::simulator::clients::CallOrigin;
+use crate::simulator::coverage::Coverage;
+use crate::simulator::disk::SimulatedDisk;
+use crate::simulator::effect_runner::collect_next_batch;
+use crate::simulator::hooked_programs::HookedProgram;
+use crate::simulator::member_requests::AskedRequest;
+use crate::simulator::scan_memory::{ScanMemory, WatcherEvent};
+use crate::simulator::shim::{START_TIMEOUT, ShimStage, SimulatedShim};
+use crate::simulator::tmux::{PaneJobOutcome, SimulatedTmux};
 use protocol::id::RequestId;
 use protocol::name::{AgentName, TeamName};
 use protocol::policy::Policy;

@@ -1,9 +1,9 @@
 //! A tmux server that can die, and one that comes after it and gives the same numbers to strangers.
 
-use crate::event::CoreEvent;
-use crate::panes::{DialogPane, PaneJob, PanePresence, PaneResult, PaneVisibility};
-use crate::roster::SpawnId;
-use crate::step::OpenedPane;
+use crate::core::event::CoreEvent;
+use crate::core::jobs::panes::{DialogPane, PaneJob, PanePresence, PaneResult, PaneVisibility};
+use crate::core::members::spawn::OpenedPane;
+use crate::core::roster::record::SpawnId;
 use protocol::control::{CapturePaneReply, Reply};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::{BTreeMap, BTreeSet};

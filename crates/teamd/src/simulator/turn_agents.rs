@@ -1,11 +1,11 @@
 //! An agent that is run a turn at a time, as its join lives it: it looks at its mail and the tasks when it is woken, takes
 //! one thing, and rests when there is nothing.
 
-use super::clients::CallOrigin;
-use super::scan_memory::TeamFile;
-use super::shim::{AgentIdentity, ShimStage, SimulatedShim};
-use super::simulation::Simulation;
-use super::team_files::SimulatedTeamFiles;
+use crate::simulator::clients::CallOrigin;
+use crate::simulator::scan_memory::TeamFile;
+use crate::simulator::shim::{AgentIdentity, ShimStage, SimulatedShim};
+use crate::simulator::simulation::Simulation;
+use crate::simulator::team_files::SimulatedTeamFiles;
 use protocol::control::{
     Activity, FromShim, NextTaskHint, NextTaskRequest, Reply, Request, Response, TurnSetup, TurnStatus,
 };

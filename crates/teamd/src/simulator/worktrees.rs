@@ -1,10 +1,10 @@
 //! Worktrees on the disk, and git, whose jobs end in any order and go on when the daemon is killed.
 
-use super::disk::SimulatedDisk;
-use super::simulation::Simulation;
-use crate::event::CoreEvent;
-use crate::roster::MemberWorktree;
-use crate::worktrees::{WorktreeCreation, WorktreeJob, WorktreeResult};
+use crate::core::event::CoreEvent;
+use crate::core::roster::MemberWorktree;
+use crate::io::worktrees::{WorktreeCreation, WorktreeJob, WorktreeResult};
+use crate::simulator::disk::SimulatedDisk;
+use crate::simulator::simulation::Simulation;
 use protocol::control::{DeleteTeamRequest, RemovedWorktrees, TrashedWorktree};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};

@@ -1,0 +1,107 @@
+//! What the step function wants done. It does nothing itself; [`crate::act`] carries these out in order.
+
+use crate::core::event::ConnId;
+use crate::core::jobs::files::FileJob;
+use crate::core::jobs::panes::PaneJob;
+use crate::core::roster::record::{AgentRecord, SpawnId};
+use crate::io::worktrees::WorktreeJob;
+use protocol::control::{Process, Response, ToShim};
+use protocol::event::{Event, EventKind};
+use protocol::name::{AgentName, TeamName};
+use std::path::PathBuf;
+
+/// One thing to do outside.
+#[derive(Debug)]
+pub(crate) enum Effect {
+    /// Answer a client, and close.
+    Reply { client: ConnId, response: Response },
+    /// Tell a join.
+    SendToShim { conn: ConnId, message: ToShim },
+    /// Hang up on somebody who has no business here.
+    CloseConnection { conn: ConnId },
+    /// The wake line that came over this connection is this agent's from now on; watch its join's life.
+    SuperviseShim { conn: ConnId, spawn: SpawnId, team: TeamName, name: AgentName, process: Process },
+    /// Watch the life of a join that we know from the roster alone.
+    WatchProcess { spawn: SpawnId, process: Process },
+    /// Try again to watch the joins that could not be watched.
+    RetryProcessWatches,
+    /// "Look": one byte on the agent's wake line. `rung`: the watcher has given it that already, and a hook of it that waits
+    /// is all that is left to wake.
+    WakeAgent { spawn: SpawnId, is_already_woken: bool },
+    /// End a join that does not listen.
+    KillShim { spawn: SpawnId },
+    /// Drop the agent's descriptors.
+    CloseHandles { spawn: SpawnId },
+    /// Watch the root anew, and no team yet.
+    WatchRoot,
+    /// Watch the team's directories, or leave them.
+    WatchTeam { team: TeamName },
+    /// The team is gone.
+    UnwatchTeam { team: TeamName },
+    /// Say so once all is watched that was to be until now.
+    ConfirmWatches { is_probe: bool },
+    /// Put a mark behind what has been written, for the watcher to tell of.
+    CreateBarrier { mark: u64 },
+    /// For the files thread.
+    File(FileJob),
+    /// For the panes thread.
+    Pane(PaneJob),
+    /// Something to do with git, on a thread of its own.
+    Worktree(WorktreeJob),
+    /// A process without a pane, with join in it.
+    StartShim { spawn: SpawnId, argv: Vec<String>, log: PathBuf },
+    /// Told to people who are elsewhere: rung, and `argv` has their own command tell it.
+    ShowNotice { text: String, argv: Vec<String> },
+    /// For the event log and the daemon's own pane; the time is filled in when it is written.
+    Log(Event),
+    /// End the loop.
+    Exit,
+}
+
+impl Effect {
+    /// The crash point ahead of it.
+    pub(crate) fn failpoint(&self) -> &'static str {
+        match self {
+            Effect::Reply { .. } => "act.reply",
+            Effect::SendToShim { .. } => "act.tell",
+            Effect::CloseConnection { .. } => "act.hang-up",
+            Effect::SuperviseShim { .. } => "act.adopt",
+            Effect::WatchProcess { .. } | Effect::RetryProcessWatches => "act.watch",
+            Effect::WakeAgent { .. } => "act.wake",
+            Effect::KillShim { .. } => "act.kill",
+            Effect::CloseHandles { .. } => "act.forget",
+            Effect::WatchRoot
+            | Effect::WatchTeam { .. }
+            | Effect::UnwatchTeam { .. }
+            | Effect::ConfirmWatches { .. } => "act.watch-team",
+            Effect::CreateBarrier { .. } => "act.mark",
+            Effect::File(_) => "act.file",
+            Effect::Pane(_) => "act.pane",
+            Effect::Worktree(_) => "act.worktree",
+            Effect::StartShim { .. } => "act.launch",
+            Effect::ShowNotice { .. } => "act.ring",
+            Effect::Log(_) => "act.log",
+            Effect::Exit => "act.exit",
+        }
+    }
+
+    /// A wake by the loop.
+    pub(crate) fn wake_agent(spawn: &SpawnId) -> Effect {
+        Effect::WakeAgent { spawn: spawn.clone(), is_already_woken: false }
+    }
+
+    /// An event of the daemon's own.
+    pub(crate) fn log_daemon(what: EventKind) -> Effect {
+        Effect::Log(Event::for_daemon(what))
+    }
+
+    /// An event of a team.
+    pub(crate) fn log_team(team: &TeamName, what: EventKind) -> Effect {
+        Effect::Log(Event::for_team(team, what))
+    }
+
+    /// An event of a member.
+    pub(crate) fn log_member(record: &AgentRecord, what: EventKind) -> Effect {
+        Effect::Log(Event::for_member(&record.team, &record.name, what))
+    }
+}

@@ -1,0 +1,154 @@
+//! Whose hook it is. A user's hooks run in every session of a program, also in one that an agent runs in a shell of its
+//! own and that has inherited its environment or its terminal: that one's turns, session and mail are not the agent's.
+
+use crate::core::roster::record::{AgentRecord, HookState};
+use crate::core::state::agent::LeadSession;
+use protocol::control::{HookEvent, HookReport, HookSource, Process};
+use protocol::delivery::Delivery;
+
+/// What a word is to the agent or lead whose place it came from.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum HookSession {
+    /// Its program's.
+    SameSession,
+    /// Its program's, in a session that was not heard before.
+    NewSession(String),
+    /// Another's.
+    OtherProgram,
+}
+
+/// A word for an agent of ours: its program is below its join for as long as it lives.
+pub(crate) fn agent_hook_session(record: &AgentRecord, hooked: &HookReport) -> HookSession {
+    match (record.delivery, hooked.source) {
+        (Delivery::Keys, HookSource::Typist) => return HookSession::SameSession,
+        (Delivery::Hook, HookSource::Program) => {}
+        _ => return HookSession::OtherProgram,
+    }
+    let holds =
+        |pid: Option<u32>| pid.is_some_and(|pid| hooked.ancestors.iter().any(|above| above.pid == pid));
+    if holds(record.shim.map(|join| join.pid)) && record.agent_pid.is_some() && !holds(record.agent_pid) {
+        // One that has outlived the shell that it was started by.
+        return HookSession::OtherProgram;
+    }
+    identify_session(&record.hook_state, record.session.as_deref(), hooked)
+}
+
+/// A word for a session that leads.
+pub(crate) fn lead_hook_session(leading: &LeadSession, hooked: &HookReport) -> HookSession {
+    match hooked.source {
+        HookSource::Program => {
+            identify_session(&leading.hook_state, leading.lead.session_id.as_deref(), hooked)
+        }
+        HookSource::Typist => HookSession::OtherProgram,
+    }
+}
+
+fn identify_session(heard: &HookState, session: Option<&str>, hooked: &HookReport) -> HookSession {
+    let is_first = heard.ancestors.is_empty();
+    match &hooked.session_id {
+        Some(theirs) if session == Some(theirs) => HookSession::SameSession,
+        _ if !is_first && is_nested(&hooked.ancestors, &heard.ancestors) => HookSession::OtherProgram,
+        None => HookSession::SameSession,
+        // A program goes over to another session at its beginning, or with its person's next words.
+        Some(theirs)
+            if is_first
+                || matches!(hooked.event, HookEvent::SessionStarted | HookEvent::TurnStarted { .. }) =>
+        {
+            HookSession::NewSession(theirs.clone())
+        }
+        // A part of it that works beside its person's session.
+        Some(_) => HookSession::OtherProgram,
+    }
+}
+
+/// Whether these are above a hook of a program that the one heard runs. Between a program and its hook is a shell at
+/// most, so one in the place of another that is gone shares with it what is below both, and no more.
+fn is_nested(above: &[Process], heard: &[Process]) -> bool {
+    let same = above.iter().rev().zip(heard.iter().rev()).take_while(|(one, other)| one == other).count();
+    above.len() > heard.len() && heard.len() - same <= 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ancestors(pids: &[u32]) -> Vec<Process> {
+        pids.iter().map(|pid| Process { pid: *pid, start_time: u64::from(*pid) }).collect()
+    }
+
+    /// A session `old`, whose program 20 in the shell 10 ran its first hook by the shell 21.
+    fn session_after(session: &str, pids: &[u32], said: HookEvent) -> HookSession {
+        let heard =
+            HookState { ancestors: ancestors(&[21, 20, 10]), delivered_ids: Vec::new(), dialog: None };
+        let session = Some(session.to_owned()).filter(|session| !session.is_empty());
+        let hooked = HookReport {
+            leads_team: None,
+            session_id: session,
+            ancestors: ancestors(pids),
+            source: HookSource::Program,
+            usage: None,
+            event: said,
+        };
+        identify_session(&heard, Some("old"), &hooked)
+    }
+
+    #[test]
+    fn a_program_that_the_one_heard_runs_is_another() {
+        for said in [
+            HookEvent::SessionStarted,
+            HookEvent::TurnEnded,
+            HookEvent::TurnStarted { summary: String::new(), delivered_ids: Vec::new() },
+        ] {
+            for session in ["new", ""] {
+                assert_eq!(
+                    session_after(session, &[41, 40, 30, 20, 10], said.clone()),
+                    HookSession::OtherProgram,
+                    "{said:?}"
+                );
+                assert_eq!(
+                    session_after(session, &[41, 40, 20, 10], said.clone()),
+                    HookSession::OtherProgram,
+                    "{said:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_program_itself_may_begin_another_session_and_another_program_may_take_its_place() {
+        assert_eq!(session_after("old", &[22, 20, 10], HookEvent::TurnEnded), HookSession::SameSession);
+        assert_eq!(session_after("", &[22, 20, 10], HookEvent::TurnEnded), HookSession::SameSession);
+        assert_eq!(
+            session_after("new", &[22, 20, 10], HookEvent::SessionStarted),
+            HookSession::NewSession("new".into())
+        );
+        assert_eq!(
+            session_after("new", &[22, 20, 10], HookEvent::TurnEnded),
+            HookSession::OtherProgram,
+            "a part of it"
+        );
+        for place in [&[61, 60, 10][..], &[61, 60, 59, 10], &[61, 60, 59, 58]] {
+            assert_eq!(
+                session_after("new", place, HookEvent::SessionStarted),
+                HookSession::NewSession("new".into()),
+                "{place:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn who_was_never_heard_is_heard() {
+        let hooked = HookReport {
+            leads_team: None,
+            session_id: Some("new".into()),
+            ancestors: ancestors(&[21, 20]),
+            source: HookSource::Program,
+            usage: None,
+            event: HookEvent::TurnEnded,
+        };
+        assert_eq!(
+            identify_session(&HookState::default(), Some("of the life before"), &hooked),
+            HookSession::NewSession("new".into())
+        );
+    }
+}

@@ -1,0 +1,294 @@
+//! Agents whose programs have hooks: what these tell, and the one that waits here for mail.
+//!
+//! A hook looks into the files, and parks where it finds nothing. Between the two something may come: so whatever
+//! wakes an agent while no hook of it is parked is remembered, and the next one that parks is sent to look once more.
+
+use crate::core::client_calls::send_reply;
+use crate::core::effect::Effect;
+use crate::core::event::{ConnId, Now};
+use crate::core::hook_session::HookSession;
+use crate::core::jobs::files::FileJob;
+use crate::core::members::plan_handover;
+use crate::core::notices::NoticeKind;
+use crate::core::roster::record::{AgentPane, AgentRecord, SpawnId};
+use crate::core::state::agent::{Agent, LongPollState};
+use crate::core::state::daemon::State;
+use crate::core::tasks::task_list;
+use crate::core::teams::budget;
+use crate::core::turns::activity;
+use crate::core::{hook_session, lead_session};
+use protocol::control::{
+    Activity, HookEvent, HookReply, HookReport, HookSource, LongPollEnd, LongPollRequest, Reply, Response,
+    TurnStatus,
+};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::event::EventKind;
+use protocol::payload::IdleReason;
+
+/// A program's hook tells what happened.
+pub(crate) fn handle_hook_report(
+    state: &mut State,
+    client: ConnId,
+    token: Option<&str>,
+    hooked: HookReport,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    let result = match &hooked.leads_team {
+        Some(team) => lead_session::handle_lead_hook(state, team, &hooked, now, out),
+        None => handle_agent_hook(state, token, hooked, now, out),
+    };
+    match result {
+        // What the next daemon is to know of it, it does by then.
+        Ok(reply) if state.has_roster_changed => {
+            out.push(Effect::File(FileJob::ReplyWhenSaved {
+                client,
+                reply: Box::new(Reply::ReportHook(reply)),
+            }));
+        }
+        result => send_reply(state, client, result.map(Reply::ReportHook), out),
+    }
+}
+
+fn handle_agent_hook(
+    state: &mut State,
+    token: Option<&str>,
+    hooked: HookReport,
+    now: Now,
+    out: &mut Vec<Effect>,
+) -> Result<HookReply, ErrorReport> {
+    let id = agent_of_token(state, token)?;
+    let agent = state.agents.get_mut(&id).ok_or_else(unknown_caller_error)?;
+    match hook_session::agent_hook_session(&agent.record, &hooked) {
+        HookSession::OtherProgram => return Ok(ignored_reply(agent.activity_since)),
+        HookSession::NewSession(session) => {
+            // Whenever its next life begins, it goes on with that.
+            agent.record.respawn.iter_mut().for_each(|comeback| comeback.session = Some(session.clone()));
+            agent.record.session = Some(session);
+            agent.record.hook_state.ancestors = hooked.ancestors;
+            state.has_roster_changed = true;
+        }
+        HookSession::SameSession => {}
+    }
+    agent.has_reported_activity = true;
+    let used = hooked.usage;
+    let mut reply = build_reply(agent);
+    let was_idle = agent.activity == Activity::Idle;
+    match hooked.event {
+        // A person at its prompt has the word; nothing of ours runs yet.
+        HookEvent::SessionStarted if agent.turn.is_none() && !agent.record.is_prompt_in_args => {
+            let turn = next_turn_state(agent, Activity::Idle, String::new(), now);
+            activity::apply_turn_state(state, &id, Some(turn), now, out);
+        }
+        HookEvent::SessionStarted | HookEvent::SessionEnded => {}
+        HookEvent::TurnStarted { summary: about, delivered_ids: handed } => {
+            if !handed.is_empty() {
+                agent.record.hook_state.delivered_ids = handed;
+                state.has_roster_changed = true;
+            }
+            start_turn(state, &id, about, now, out);
+        }
+        HookEvent::PromptRead => {
+            (agent.record.is_prompt_acknowledged, agent.record.is_approval_in_args) = (true, false);
+            state.has_roster_changed = true;
+        }
+        HookEvent::TurnEnded => {
+            // A hook with nothing to mark writes nothing then; whoever does parks when it has.
+            let writes = hooked.source == HookSource::Typist || !reply.delivered_ids.is_empty();
+            if !reply.delivers_by_hook && !writes {
+                agent.handover_deadline = 0;
+            }
+            state.has_roster_changed |= clear_dialog(agent);
+            agent.long_poll.has_pending_check = false;
+            reply.is_first_report =
+                !std::mem::replace(&mut agent.long_poll.has_reported_turn_end, true) && !was_idle;
+        }
+        HookEvent::DialogShown { text } => {
+            if agent.record.hook_state.dialog.as_ref() != Some(&text) {
+                out.push(Effect::log_member(&agent.record, EventKind::MemberAtDialog { text: text.clone() }));
+                let (record, pane) = (&agent.record, agent.record.pane.as_ref().and_then(AgentPane::id));
+                state.notices.add(&record.team, &record.name, pane, NoticeKind::AtDialog);
+                agent.record.hook_state.dialog = Some(text);
+                state.has_roster_changed = true;
+            }
+        }
+    }
+    used.into_iter().for_each(|report| budget::add_usage(state, &id, report, now, out));
+    Ok(reply)
+}
+
+/// A turn; whoever waited for mail waits no longer. One that is told twice, by the hook that handed something over
+/// and by the program, is one.
+fn start_turn(state: &mut State, id: &SpawnId, about: String, now: Now, out: &mut Vec<Effect>) {
+    let Some(agent) = state.agents.get_mut(id) else { return };
+    state.has_roster_changed |= clear_dialog(agent);
+    release_long_poll(&mut agent.long_poll, LongPollEnd::PersonTyped, out);
+    let open =
+        agent.activity == Activity::Active && !agent.long_poll.has_reported_turn_end && agent.turn.is_some();
+    if !open {
+        agent.long_poll.has_reported_turn_end = false;
+        let turn = next_turn_state(agent, Activity::Active, about, now);
+        activity::apply_turn_state(state, id, Some(turn), now, out);
+    }
+}
+
+/// Whether it had waited at one.
+fn clear_dialog(agent: &mut Agent) -> bool {
+    // Who changes a record copies what is on its way to the disk.
+    agent.record.hook_state.dialog.is_some() && agent.record.hook_state.dialog.take().is_some()
+}
+
+fn build_reply(agent: &Agent) -> HookReply {
+    let task = agent.turn.as_ref().and_then(TurnStatus::task);
+    // What a life that is to end could still be handed is for the next.
+    let fed = !plan_handover::is_handover_pending(agent);
+    let (given, approved) = (unread_prompt(&agent.record), agent.record.is_approval_in_args);
+    let handed = agent.record.hook_state.delivered_ids.clone();
+    HookReply {
+        delivers_by_hook: fed,
+        turn_started_at: agent.activity_since,
+        is_first_report: false,
+        task,
+        prompt_in_args: given,
+        approval_in_args: approved,
+        delivered_ids: handed,
+    }
+}
+
+/// What a hook is told that is none of the program's.
+pub(crate) fn ignored_reply(since: u64) -> HookReply {
+    let handed = Vec::new();
+    HookReply {
+        delivers_by_hook: false,
+        turn_started_at: since,
+        is_first_report: false,
+        task: None,
+        prompt_in_args: None,
+        approval_in_args: false,
+        delivered_ids: handed,
+    }
+}
+
+/// The prompt that went with the program's arguments: told to the hooks of its life until one has marked it.
+fn unread_prompt(record: &AgentRecord) -> Option<String> {
+    (record.is_prompt_in_args && !record.is_prompt_acknowledged).then(|| record.prompt.clone())
+}
+
+fn next_turn_state(agent: &Agent, activity: Activity, about: String, now: Now) -> TurnStatus {
+    let number = agent.turn.as_ref().map_or(0, |turn| turn.turn_number);
+    let active = activity == Activity::Active;
+    TurnStatus {
+        activity,
+        since: now.wall,
+        turn_number: if active { number + 1 } else { number },
+        summary: about,
+        pid: None,
+        idle_reason: (!active && agent.long_poll.has_reported_turn_end).then_some(IdleReason::Available),
+        session_id: agent.record.session.clone(),
+        usage: None,
+        shutdown_requested: false,
+        // Its program keeps these itself.
+        mode: agent.turn.as_ref().and_then(|turn| turn.mode),
+        plan_stage: agent.turn.as_ref().and_then(|turn| turn.plan_stage.clone()),
+    }
+}
+
+/// A hook found nothing, and waits.
+pub(crate) fn start_long_poll(
+    state: &mut State,
+    client: ConnId,
+    token: Option<&str>,
+    park: &LongPollRequest,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    let parked = match &park.leads_team {
+        Some(team) => lead_session::hold_lead_poll(state, team, client, out),
+        None => agent_of_token(state, token).map(|id| wait_for_agent(state, &id, client, now, out)),
+    };
+    if let Err(fault) = parked {
+        send_reply(state, client, Err(fault), out);
+    }
+}
+
+fn wait_for_agent(state: &mut State, id: &SpawnId, client: ConnId, now: Now, out: &mut Vec<Effect>) {
+    let Some(agent) = state.agents.get_mut(id) else { return };
+    agent.has_reported_activity = true;
+    state.has_roster_changed |= clear_dialog(agent);
+    if plan_handover::is_handover_pending(agent) {
+        agent.handover_deadline = 0;
+        return out.push(release_reply(client, LongPollEnd::AgentExited));
+    }
+    let waits = hold_long_poll(&mut agent.long_poll, client, out);
+    let team = agent.record.team.clone();
+    // Also of one that is to look first: its program may have given up on it, and nobody else would say so.
+    if agent.activity == Activity::Active || agent.turn.is_none() {
+        agent.long_poll.has_reported_turn_end = true;
+        let turn = next_turn_state(agent, Activity::Idle, String::new(), now);
+        activity::apply_turn_state(state, id, Some(turn), now, out);
+    } else if waits && agent.offered_task.is_none() {
+        // A task may have come while it looked.
+        task_list::schedule_task_scan(state, &team, out);
+    }
+}
+
+/// Takes the place of the hook that waited; false where it is to look first.
+pub(crate) fn hold_long_poll(hooks: &mut LongPollState, client: ConnId, out: &mut Vec<Effect>) -> bool {
+    release_long_poll(hooks, LongPollEnd::Superseded, out);
+    if std::mem::take(&mut hooks.has_pending_check) {
+        out.push(release_reply(client, LongPollEnd::WorkMayWait));
+        return false;
+    }
+    hooks.waiting = Some(client);
+    true
+}
+
+/// Whoever waits is told why it waits no longer.
+pub(crate) fn release_long_poll(hooks: &mut LongPollState, why: LongPollEnd, out: &mut Vec<Effect>) {
+    out.extend(hooks.waiting.take().map(|client| release_reply(client, why)));
+}
+
+fn release_reply(client: ConnId, why: LongPollEnd) -> Effect {
+    Effect::Reply { client, response: Response::Done(Box::new(Reply::LongPoll(why))) }
+}
+
+/// There is something to look at: for the hook that waits, or for the next one.
+pub(crate) fn wake_long_poll(hooks: &mut LongPollState, out: &mut Vec<Effect>) {
+    match hooks.waiting {
+        Some(_) => release_long_poll(hooks, LongPollEnd::WorkMayWait, out),
+        None => hooks.has_pending_check = true,
+    }
+}
+
+/// Whoever is woken by its wake line is woken by its hook too.
+pub(crate) fn wake_long_polls(state: &mut State, effects: &mut Vec<Effect>) {
+    let wakes = effects.iter().filter_map(|effect| match effect {
+        Effect::WakeAgent { spawn, .. } => Some(spawn.clone()),
+        _ => None,
+    });
+    for spawn in wakes.collect::<Vec<_>>() {
+        if let Some(agent) = state.agents.get_mut(&spawn) {
+            wake_long_poll(&mut agent.long_poll, effects);
+        }
+    }
+}
+
+/// A hook is gone: killed, or it has given up waiting.
+pub(crate) fn drop_long_poll(state: &mut State, conn: ConnId) {
+    let agents = state.agents.values_mut().map(|agent| &mut agent.long_poll);
+    for hooks in agents.chain(state.lead_sessions.values_mut().map(|lead| &mut lead.long_poll)) {
+        hooks.waiting.take_if(|parked| *parked == conn);
+    }
+}
+
+/// The agent of that token, while it lives.
+fn agent_of_token(state: &State, token: Option<&str>) -> Result<SpawnId, ErrorReport> {
+    state.agent_by_token(token).map(|agent| agent.record.spawn_id.clone()).ok_or_else(unknown_caller_error)
+}
+
+pub(crate) fn unknown_caller_error() -> ErrorReport {
+    ErrorReport::new(
+        ErrorKind::NotPermitted,
+        "cannot hear a hook of nobody: no living agent, and no lead, has it",
+    )
+}

@@ -1,0 +1,4 @@
+//! The jobs of the I/O threads and their results.
+
+pub(crate) mod files;
+pub(crate) mod panes;

@@ -1,0 +1,9 @@
+//! Members of teams: from spawn to exit, and what follows an exit.
+
+pub(crate) mod exit;
+pub(crate) mod permission_mode;
+pub(crate) mod plan_handover;
+pub(crate) mod registration;
+pub(crate) mod restart_policy;
+pub(crate) mod shutdown;
+pub(crate) mod spawn;

@@ -1,0 +1,172 @@
+//! `mode`: the permission mode of the lead, or of a member while it runs. The lead's is a word in config.json; a member
+//! is told by a message, and how soon it follows depends on how it is run.
+
+use crate::core::client_calls::send_reply;
+use crate::core::effect::Effect;
+use crate::core::event::{ConnId, Now};
+use crate::core::jobs::files::FileJob;
+use crate::core::lifecycle::Lifecycle;
+use crate::core::members::shutdown::find_member;
+use crate::core::members::spawn::no_such_team_error;
+use crate::core::roster::record::AgentRecord;
+use crate::core::state::agent::Agent;
+use crate::core::state::daemon::State;
+use protocol::control::{Reply, SetModeReply, SetModeRequest, TurnStatus};
+use protocol::delivery::Delivery;
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::event::{Event, EventKind};
+use protocol::member_request::MemberRequestKind;
+use protocol::name::{AgentName, TeamName, strip_team};
+use protocol::permission_mode::{PermissionMode, is_read_only_type};
+use std::collections::HashMap;
+
+pub(crate) fn set_permission_mode(
+    state: &mut State,
+    client: ConnId,
+    order: SetModeRequest,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    let told = match state.teams.contains_key(&order.team) {
+        false => Err(no_such_team_error(state, &order.team)),
+        true => resolve_target(state, &order),
+    };
+    match told {
+        Err(fault) => send_reply(state, client, Err(fault), out),
+        Ok((name, telling)) => {
+            let (team, mode) = (order.team, order.mode);
+            out.push(Effect::File(FileJob::ApplyModeChange {
+                client,
+                team,
+                name,
+                mode,
+                route: telling,
+                at: now.wall,
+            }));
+        }
+    }
+}
+
+/// How a change of mode reaches whoever it is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ModeRoute {
+    /// It stands in config.json, and nobody is to be told.
+    InConfig,
+    /// By a message. config.json follows when it does: a native member's program writes it itself, and of others their
+    /// join tells.
+    ByMessage,
+}
+
+/// Who it is, as the team spells it, and how it hears of it.
+fn resolve_target(state: &State, order: &SetModeRequest) -> Result<(AgentName, ModeRoute), ErrorReport> {
+    let named = AgentName::new_unchecked(strip_team(&order.name, &order.team));
+    if named.is_lead() {
+        return Ok((AgentName::lead(), ModeRoute::InConfig));
+    }
+    let agent = find_member(state, &order.team, &order.name)?;
+    let name = agent.record.name.clone();
+    check_allowed(agent, order.mode)?;
+    match agent.record.delivery {
+        Delivery::Native | Delivery::Turn | Delivery::Acp => Ok((name, ModeRoute::ByMessage)),
+        Delivery::Hook | Delivery::Keys | Delivery::Pull => Err(fixed_mode_error(&agent.record)),
+    }
+}
+
+fn check_allowed(agent: &Agent, mode: PermissionMode) -> Result<(), ErrorReport> {
+    let (name, record) = (&agent.record.name, &agent.record);
+    if matches!(agent.lifecycle, Lifecycle::Starting(_)) {
+        let message = format!("cannot set the mode of {name}: it has not started yet");
+        let hint = format!("wait until it runs, see: teamctl status {name} -t {}", record.team);
+        return Err(ErrorReport::new(ErrorKind::Refused, message).with_help(hint));
+    }
+    let plans = agent.turn.as_ref().is_some_and(|turn| turn.plan_stage.is_some());
+    if plans || (record.plan_mode_required && !record.is_plan_approved) {
+        let message =
+            format!("cannot set the mode of {name}: it plans, and leaves that by the approval of its plan");
+        return Err(ErrorReport::new(ErrorKind::Refused, message).with_help(plan_mode_help(agent)));
+    }
+    let reads = record
+        .agent_type
+        .as_deref()
+        .filter(|of| is_read_only_type(of) && record.delivery != Delivery::Native);
+    if let Some(agent_type) = reads.filter(|_| mode != PermissionMode::Plan) {
+        let message =
+            format!("cannot set the mode of {name} to {mode}: it is of type {agent_type}, and only reads");
+        return Err(
+            ErrorReport::new(ErrorKind::Refused, message).with_help("spawn another without that --type")
+        );
+    }
+    if matches!(record.delivery, Delivery::Turn | Delivery::Acp)
+        && !record.turn_modes.iter().any(|known| known == mode.as_str())
+    {
+        let known =
+            if record.turn_modes.is_empty() { "none".to_owned() } else { record.turn_modes.join(", ") };
+        let message = format!("cannot set the mode of {name} to {mode}: its profile has no such mode");
+        return Err(ErrorReport::new(ErrorKind::Refused, message).with_help(format!("it has: {known}")));
+    }
+    Ok(())
+}
+
+/// What is to be done first: answer its plan, or have it make one.
+fn plan_mode_help(agent: &Agent) -> String {
+    let AgentRecord { name, team, .. } = &*agent.record;
+    if agent.open_requests.contains(&MemberRequestKind::Plan) {
+        return format!("see: teamctl requests -t {team}");
+    }
+    let send = format!("teamctl send {name} TEXT -t {team}");
+    format!("it hands in its plan at the end of its next turn; have it begin one: {send}")
+}
+
+/// A mode that is not kept is worse than none.
+fn fixed_mode_error(AgentRecord { team, name, delivery: feed, .. }: &AgentRecord) -> ErrorReport {
+    let message = format!(
+        "cannot set the mode of {name}: its program runs for its whole life (feed {}), and takes a mode at its start alone",
+        feed.as_str()
+    );
+    ErrorReport::new(ErrorKind::Refused, message).with_help(format!(
+        "change it in its own pane: teamctl attach {name} -t {team}; or spawn it anew with --mode"
+    ))
+}
+
+/// It stands in the files.
+pub(crate) fn handle_mode_set(
+    state: &mut State,
+    client: ConnId,
+    (team, name, mode): (TeamName, AgentName, PermissionMode),
+    result: Result<(), ErrorReport>,
+    out: &mut Vec<Effect>,
+) {
+    if result.is_ok() && name.is_lead() {
+        out.push(Effect::Log(Event::for_member(&team, &name, EventKind::ModeSet { mode })));
+    }
+    send_reply(state, client, result.map(|()| Reply::SetMode(SetModeReply { name, mode })), out);
+}
+
+/// So config.json has them: kept for when that is lost.
+pub(crate) fn store_config_modes(state: &mut State, team: &TeamName, modes: &[(AgentName, String)]) {
+    let modes: HashMap<&AgentName, &String> = modes.iter().map(|(name, mode)| (name, mode)).collect();
+    for agent in state.agents.values_mut().filter(|agent| agent.record.team == *team) {
+        let Some(mode) = modes.get(&agent.record.name).copied() else { continue };
+        if agent.record.mode.as_ref() != Some(mode) {
+            agent.record.mode = Some(mode.clone());
+            state.has_roster_changed = true;
+        }
+    }
+}
+
+/// A join tells in which mode its agent goes on: roster and config.json follow, and a next life begins there. Whether it
+/// is another.
+pub(crate) fn apply_turn_mode(
+    agent: &mut Agent,
+    before: Option<&TurnStatus>,
+    turn: &TurnStatus,
+    out: &mut Vec<Effect>,
+) -> bool {
+    let changed = before.is_some_and(|before| before.mode != turn.mode);
+    let Some(mode) = turn.mode.filter(|_| changed) else { return false };
+    agent.record.mode = Some(mode.to_string());
+    let (team, name) = (agent.record.team.clone(), agent.record.name.clone());
+    out.push(Effect::log_member(&agent.record, EventKind::ModeSet { mode }));
+    out.push(Effect::File(FileJob::WriteMode { team, name, mode }));
+    true
+}

@@ -1,0 +1,101 @@
+//! Plan mode of a program that takes its mode at its start alone: once its plan is approved its life is ended with grace,
+//! and the next begins in the mode of the approval, with its session where it has one.
+//!
+//! The approval is in the roster before anything is done about it. So whatever dies on the way, the agent is found
+//! either in its old life, which is ended then, or between the two, or in the new one.
+
+use crate::core::effect::Effect;
+use crate::core::event::Now;
+use crate::core::hooks;
+use crate::core::lifecycle::{Lifecycle, Stopping};
+use crate::core::members::exit::{KILL_GRACE, send_terminate};
+use crate::core::members::restart_policy::{NextSpawn, WHEN_NAME_FREE};
+use crate::core::members::shutdown::TERM_GRACE;
+use crate::core::roster::record::{AgentRecord, SpawnId};
+use crate::core::roster::respawn::{PendingRespawn, RespawnRecord};
+use crate::core::state::agent::Agent;
+use crate::core::state::daemon::State;
+use protocol::control::LongPollEnd;
+use protocol::delivery::Delivery;
+use protocol::event::EventKind;
+use protocol::permission_mode::PermissionMode;
+
+/// How such a life has ended.
+pub(crate) const PLAN_APPROVED: &str = "its plan is approved";
+
+/// How long a program with hooks, or whatever stands for those, may take to write down what became of its turn, ms: ended
+/// in the middle of that it would leave a lock.
+const HOOK_WRITE_GRACE: u64 = 10_000;
+/// The same of an agent that handed in its plan itself.
+const SUBMIT_GRACE: u64 = 500;
+
+/// Its plan is; what follows is done by the deadline. Nothing follows where whoever runs its turns changes the mode.
+pub(crate) fn schedule_handover(agent: &mut Agent, mode: PermissionMode, now: Now) {
+    let planned = |comeback: &&mut RespawnRecord| {
+        !comeback.request.approved.is_empty() && comeback.approved_mode.is_none()
+    };
+    if let Some(comeback) = agent.record.respawn.as_mut().filter(planned) {
+        let known = comeback.request.approved.contains_key(mode.as_str());
+        comeback.approved_mode = Some(if known { mode } else { PermissionMode::Default });
+        agent.record.has_handover = true;
+        agent.handover_deadline =
+            now.mono + if agent.record.delivery.has_hooks() { HOOK_WRITE_GRACE } else { SUBMIT_GRACE };
+    }
+}
+
+/// When its life is to end, if it is: at once where nothing of its is written any more.
+pub(crate) fn handover_deadline(agent: &Agent) -> Option<u64> {
+    let at = if agent.long_poll.waiting.is_some() { 0 } else { agent.handover_deadline };
+    agent.record.has_handover.then_some(at)
+}
+
+/// Ends the life in which it planned.
+pub(crate) fn start_handover(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
+    let Some(agent) = state.agents.get_mut(id) else { return };
+    let Lifecycle::Running(link) = &mut agent.lifecycle else { return };
+    let link = std::mem::take(link);
+    let until = now.mono + TERM_GRACE + KILL_GRACE;
+    agent.lifecycle = Lifecycle::Stopping(link, Stopping::TerminatingForPlan { until });
+    hooks::release_long_poll(&mut agent.long_poll, LongPollEnd::AgentExited, out);
+    send_terminate(state, id, out);
+}
+
+/// Whether another life follows the one that ends, however it does. Whoever was asked to end in between, or was killed,
+/// stays gone.
+pub(crate) fn is_handover_pending(agent: &Agent) -> bool {
+    let alone = matches!(
+        agent.lifecycle,
+        Lifecycle::Running(_) | Lifecycle::Stopping(_, Stopping::TerminatingForPlan { .. })
+    );
+    agent.record.has_handover && alone
+}
+
+/// That life: it begins as soon as the name is free, and is no failure.
+pub(crate) fn respawn_for_plan(
+    state: &mut State,
+    record: &AgentRecord,
+    now: Now,
+    out: &mut Vec<Effect>,
+) -> NextSpawn {
+    let Some(comeback) = record.respawn.clone() else { return NextSpawn::NoRespawn };
+    let next = NextSpawn::Respawn { attempt: comeback.respawns + 1, after: 0 };
+    out.push(Effect::log_member(
+        record,
+        EventKind::MemberRespawnScheduled { attempt: comeback.respawns + 1, delay_ms: 0 },
+    ));
+    state.pending_respawns.push(PendingRespawn {
+        respawn: comeback,
+        respawn_at: now.wall,
+        deadline: WHEN_NAME_FREE,
+        is_suspended: false,
+    });
+    state.has_roster_changed = true;
+    next
+}
+
+/// Whether the approval stands in the arguments of the life that begins: else it comes as the message that it is.
+pub(crate) fn is_approval_in_args(comeback: &RespawnRecord) -> bool {
+    let resumed = comeback.session.is_some()
+        && comeback.approved_launch().is_some_and(|life| life.resume_argv.is_some());
+    resumed && comeback.request.delivery == Delivery::Hook
+}

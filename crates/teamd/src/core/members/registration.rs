@@ -1,0 +1,459 @@
+//! A start, from the first process to the running agent. The files are written, only then join gets the green
+//! light: killed anywhere on the way, no agent has run that is not registered.
+
+use crate::core::client_calls::send_reply;
+use crate::core::effect::Effect;
+use crate::core::event::Now;
+use crate::core::exit_record::{ExitOutcome, ExitRecord, ReportTo};
+use crate::core::jobs::files::{FileJob, Registration};
+use crate::core::jobs::panes::PaneJob;
+use crate::core::lifecycle::{Cleanup, Lifecycle, ShimLink, StartStage, Starting};
+use crate::core::members::exit::{start_cleanup, terminate};
+use crate::core::members::restart_policy;
+use crate::core::members::restart_policy::NextSpawn;
+use crate::core::members::spawn::{
+    OpenedPane, SESSION_START_DEADLINE, START_DEADLINE, color_name, no_such_team_error, update_label,
+};
+use crate::core::roster::record::{AgentPane, AgentRecord, SharedRecord, SpawnId};
+use crate::core::roster::respawn::RespawnRecord;
+use crate::core::state::daemon::State;
+use crate::core::tasks::task_list;
+use crate::core::{approvals, rescan};
+use protocol::control::{PastMember, Reply, SpawnReply, SpawnRequest, StartAgent, ToShim, TurnSetup};
+use protocol::deferred_variables;
+use protocol::delivery::Delivery;
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::event::EventKind;
+use protocol::id::AgentId;
+use protocol::permission_mode::PermissionMode;
+use protocol::turn_program::{Backend, PlanStage, TurnProgram};
+use tmux::{PaneId, WindowId};
+
+/// How long whoever could be put on the team waits for those whose panes are being opened, ms: about a dozen of them. The config
+/// is one file that grows with the team, and a start at which tmux is slow is not to wait for the next.
+const BATCH_DELAY: u64 = 50;
+
+/// The pane is there, and marked as ours.
+pub(crate) fn handle_pane_opened(
+    state: &mut State,
+    spawn: &SpawnId,
+    result: Result<OpenedPane, ErrorReport>,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    let Some(agent) = state.agents.get_mut(spawn) else {
+        return result
+            .into_iter()
+            .for_each(|opened| out.push(close_pane(spawn, (opened.pane, Some(opened.window)))));
+    };
+    match result {
+        Err(fault) => fail_start(state, spawn, fault, now, out),
+        Ok(opened) => {
+            agent.record.pane = Some(AgentPane {
+                id: opened.pane.to_string(),
+                window: opened.window.to_string(),
+                server_epoch: opened.epoch.to_string(),
+            });
+            match &mut agent.lifecycle {
+                Lifecycle::Starting(starting) => {
+                    starting.shim_pid = Some(opened.pid);
+                    // Of many that were asked for at once the last has waited for tmux as long as all the others took.
+                    starting.deadline = now.mono + START_DEADLINE;
+                }
+                // It was given up meanwhile, and its lead is being told.
+                Lifecycle::Gone(gone) => {
+                    gone.pane_cleanup = Cleanup::Pending;
+                    return out.push(close_pane(spawn, (opened.pane, Some(opened.window))));
+                }
+                Lifecycle::Running(_) | Lifecycle::Stopping(..) => {}
+            }
+            queue_registration(state, spawn, now, out);
+        }
+    }
+}
+
+/// A process without a pane was started, or could not be.
+pub(crate) fn handle_shim_started(
+    state: &mut State,
+    spawn: &SpawnId,
+    result: Result<u32, ErrorReport>,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    let Some(agent) = state.agents.get_mut(spawn) else { return };
+    match result {
+        Err(fault) => fail_start(state, spawn, fault, now, out),
+        Ok(pid) => {
+            if let Lifecycle::Starting(starting) = &mut agent.lifecycle {
+                starting.shim_pid = Some(pid);
+                starting.deadline = now.mono + START_DEADLINE;
+            }
+            queue_registration(state, spawn, now, out);
+        }
+    }
+}
+
+pub(crate) fn close_pane(spawn: &SpawnId, (pane, window): (PaneId, Option<WindowId>)) -> Effect {
+    Effect::Pane(PaneJob::ClosePane { spawn: spawn.clone(), pane, owner: spawn.pane_tag(), window })
+}
+
+/// Once both the first process and its word are there: it is to be put on its team. Called after either came.
+pub(crate) fn queue_registration(state: &mut State, spawn: &SpawnId, now: Now, out: &mut Vec<Effect>) {
+    let Some(agent) = state.agents.get_mut(spawn) else { return };
+    let Lifecycle::Starting(starting) = &mut agent.lifecycle else { return };
+    let (Some(first), Some(join)) = (starting.shim_pid, agent.record.shim) else { return };
+    if starting.stage != StartStage::Opening {
+        return;
+    }
+    if first != join.pid {
+        let fault =
+            ErrorReport::new(ErrorKind::NotPermitted, "cannot spawn: a stranger spoke up for the new pane")
+                .with_help("try again; what else there was: teamctl events --since 1m");
+        return fail_start(state, spawn, fault, now, out);
+    }
+    state.registration_queue.push((now.mono, spawn.clone()));
+}
+
+/// Puts those on their teams who can be, those of a team in one change of the file that holds them: once nobody waits for a pane
+/// any more, or the first of them has waited for the others long enough.
+pub(crate) fn register_batch(state: &mut State, now: Now, out: &mut Vec<Effect>) {
+    let Some(due) = batch_deadline(state) else { return };
+    if now.mono < due && state.agents.values().any(|agent| agent.lifecycle.awaits_shim()) {
+        return;
+    }
+    let mut all = std::mem::take(&mut state.registration_queue);
+    all.sort_by_cached_key(|(_, spawn)| state.agents.get(spawn).map(|agent| agent.record.team.clone()));
+    all.iter().for_each(|(_, spawn)| register_member(state, spawn, now, out));
+}
+
+/// When the first of those who wait for others has done so long enough.
+pub(crate) fn batch_deadline(state: &State) -> Option<u64> {
+    state.registration_queue.first().map(|(since, _)| since + BATCH_DELAY)
+}
+
+fn register_member(state: &mut State, spawn: &SpawnId, now: Now, out: &mut Vec<Effect>) {
+    // It was given up meanwhile.
+    let Some(agent) = state.agents.get(spawn).filter(|agent| agent.lifecycle.is_opening()) else {
+        return;
+    };
+    let team = agent.record.team.clone();
+    let Some(color) = state.next_color(&team) else {
+        let fault = no_such_team_error(state, &team);
+        return fail_start(state, spawn, fault, now, out);
+    };
+    state.has_roster_changed = true;
+    let Some(agent) = state.agents.get_mut(spawn) else { return };
+    agent.record.color = Some(color);
+    let Lifecycle::Starting(starting) = &mut agent.lifecycle else { return };
+    starting.stage = StartStage::Registering;
+    let (file, env) = (agent.record.environment_file.clone(), starting.request.env.clone());
+    out.push(Effect::File(FileJob::SaveEnvironment { file, env }));
+    let record = agent.record.clone();
+    let again = is_respawn(&record);
+    out.push(Effect::File(FileJob::RegisterMember {
+        spawn: spawn.clone(),
+        record,
+        is_respawn: again,
+        at: now.wall,
+    }));
+}
+
+/// The files know it: the green light.
+pub(crate) fn handle_member_registered(
+    state: &mut State,
+    spawn: &SpawnId,
+    result: Result<Registration, ErrorReport>,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    let lead_session = result.as_ref().map_or("", |enrolled| &enrolled.lead_session);
+    let Some(go) = start_agent_message(state, spawn, lead_session) else { return };
+    let Some(agent) = state.agents.get_mut(spawn) else { return };
+    let Lifecycle::Starting(starting) = &mut agent.lifecycle else { return };
+    match (result, starting.conn) {
+        (Err(fault), _) => fail_start(state, spawn, fault, now, out),
+        (Ok(_), None) => fail_start(state, spawn, shim_exited_error(), now, out),
+        (Ok(enrolled), Some(conn)) => {
+            starting.stage = StartStage::Launching;
+            let opens = agent.record.delivery == Delivery::Acp;
+            starting.deadline = now.mono + if opens { SESSION_START_DEADLINE } else { START_DEADLINE };
+            agent.record.tracking_task = Some(enrolled.tracking_task);
+            out.push(Effect::SendToShim { conn, message: ToShim::StartAgent(Box::new(go)) });
+            // What it asked in its last moment was nobody's as long as it was off the team; nor was what another life of
+            // its name did, which is dated after its birth where the clock was set back.
+            let has_asked = is_respawn(&agent.record) || state.latest_wall_ms > now.wall;
+            let back = has_asked.then(|| agent.record.team.clone());
+            back.iter().for_each(|team| approvals::schedule_request_scan(state, team, out));
+        }
+    }
+}
+
+/// What join is told to run.
+fn start_agent_message(state: &State, spawn: &SpawnId, lead_session: &str) -> Option<StartAgent> {
+    let agent = state.agents.get(spawn)?;
+    let Lifecycle::Starting(Starting { request: order, .. }) = &agent.lifecycle else { return None };
+    let mut env = order.env.clone();
+    env.extend(agent_variables(state, &agent.record));
+    let comeback = agent.record.respawn.as_ref();
+    let turns = turn_program(order, comeback).map(|program| TurnSetup {
+        program,
+        root: state.settings.root.clone(),
+        team: agent.record.team.clone(),
+        name: agent.record.name.clone(),
+        color: agent.record.color,
+        // A life that follows another has had it.
+        prompt: if is_respawn(&agent.record) { String::new() } else { agent.record.prompt.clone() },
+        is_respawn: is_respawn(&agent.record),
+        session_id: comeback.and_then(|comeback| comeback.session.clone()),
+        mode: initial_mode(order, comeback),
+        plan_stage: initial_plan_stage(&agent.record, comeback),
+    });
+    let argv = launch_argv(order, &agent.record, lead_session);
+    let beside = typist_argv(state, &agent.record);
+    let state = state.settings.state_dir.clone();
+    Some(StartAgent {
+        argv,
+        cwd: order.cwd.clone(),
+        env,
+        state_dir: state,
+        setup: turns.map(Box::new),
+        companion: beside,
+    })
+}
+
+/// Whoever stands is started in the mode in which the life before was.
+fn turn_program(order: &SpawnRequest, comeback: Option<&RespawnRecord>) -> Option<TurnProgram> {
+    let mut turns = order.turns.clone()?;
+    let mode = comeback.and_then(|comeback| comeback.mode);
+    let other = mode.filter(|mode| order.mode.as_deref() != Some(mode.as_str()));
+    if let (TurnProgram::Driven(agent), Some(mode)) = (&mut turns, other) {
+        let known = agent.mode_ids.get(mode.as_str()).cloned();
+        agent.initial_mode = known.or_else(|| agent.initial_mode.take());
+    }
+    Some(turns)
+}
+
+/// Of a whole life: with the session of the one before where there is one, and what only we know filled in.
+fn launch_argv(order: &SpawnRequest, record: &AgentRecord, lead_session: &str) -> Vec<String> {
+    let session = record.respawn.as_ref().and_then(|comeback| comeback.session.as_deref());
+    let approved = record.respawn.as_ref().and_then(RespawnRecord::approved_launch);
+    let (first, resume) = match approved {
+        Some(life) => (&life.argv, life.resume_argv.as_ref()),
+        None => (&order.argv, order.resume_argv.as_ref()),
+    };
+    let again = resume.filter(|_| session.is_some() && is_respawn(record));
+    if again.is_none() && !order.has_deferred_variables {
+        return first.clone();
+    }
+    let color = color_name(record);
+    let value = |blank: &str| match blank {
+        "color" => Some(color.as_str()),
+        "lead_session" => Some(lead_session),
+        // A new one goes by the name of the life that opens it.
+        "session" => Some(session.unwrap_or(record.spawn_id.as_str())),
+        _ => None,
+    };
+    let argv = again.map_or(first, |resume| &resume.argv);
+    argv.iter().map(|argument| deferred_variables::fill(argument, value)).collect()
+}
+
+/// Where the life before was, else as ordered.
+fn initial_mode(order: &SpawnRequest, comeback: Option<&RespawnRecord>) -> Option<PermissionMode> {
+    let ordered = || order.mode.as_deref().and_then(|mode| mode.parse().ok());
+    comeback.and_then(|comeback| comeback.mode).or_else(ordered)
+}
+
+/// Whoever has to plan does until its plan is approved, in whatever life that is.
+fn initial_plan_stage(record: &AgentRecord, comeback: Option<&RespawnRecord>) -> Option<PlanStage> {
+    let plan = comeback.and_then(|comeback| comeback.plan.clone());
+    plan.or_else(|| (record.plan_mode_required && !record.is_plan_approved).then_some(PlanStage::Planning))
+}
+
+/// What types for it, where nothing better feeds it.
+fn typist_argv(state: &State, record: &AgentRecord) -> Vec<String> {
+    if record.delivery == Delivery::Keys {
+        vec![state.settings.teamctl_path(), "keys".to_owned()]
+    } else {
+        Vec::new()
+    }
+}
+
+/// It is not the first life under this order.
+pub(crate) fn is_respawn(record: &AgentRecord) -> bool {
+    record.respawn.as_ref().is_some_and(|comeback| comeback.respawns > 0)
+}
+
+/// What an agent finds in its environment about itself.
+fn agent_variables(state: &State, record: &AgentRecord) -> Vec<(String, String)> {
+    let pairs = [
+        ("TEAMD_ROOT", state.settings.root.to_string_lossy().into_owned()),
+        ("TEAMD_SOCKET", state.settings.socket.to_string_lossy().into_owned()),
+        ("TEAMD_TEAM", record.team.to_string()),
+        ("TEAMD_AGENT", record.name.to_string()),
+        ("TEAMD_TOKEN", record.token.clone()),
+        ("TEAMD_SPAWN", record.spawn_id.as_str().to_owned()),
+    ];
+    pairs.map(|(key, value)| (key.to_owned(), value)).into()
+}
+
+/// The agent runs: the caller may know once the roster has that, without which nobody would miss it after a crash of
+/// the machine.
+pub(crate) fn handle_agent_started(
+    state: &mut State,
+    spawn: &SpawnId,
+    pid: u32,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    let Some(agent) = state.agents.get_mut(spawn) else { return };
+    let Lifecycle::Starting(starting) = &mut agent.lifecycle else { return };
+    let client = starting.reply_to.take();
+    let reply = spawn_reply(&agent.record, pid);
+    let link = ShimLink { conn: starting.conn };
+    agent.lifecycle = Lifecycle::Running(link);
+    agent.record.agent_pid = Some(pid);
+    agent.activity_since = now.wall;
+    state.has_roster_changed = true;
+    let (team, name) = (agent.record.team.clone(), agent.record.name.to_string());
+    let what = EventKind::MemberSpawned { pid, pane: reply.pane.clone() };
+    out.push(Effect::log_member(&agent.record, what));
+    out.extend(update_label(agent));
+    rescan::schedule_config_scan(state, &team, out);
+    restart_policy::cancel_respawns(state, &team, &[name], out);
+    if let Some(client) = client {
+        out.push(Effect::File(FileJob::ReplyWhenSaved { client, reply: Box::new(Reply::Spawn(reply)) }));
+    }
+}
+
+fn spawn_reply(record: &AgentRecord, pid: u32) -> SpawnReply {
+    let id = AgentId { name: record.name.clone(), team: record.team.clone() }.to_string();
+    SpawnReply {
+        status: "teammate_spawned".to_owned(),
+        agent_id: id.clone(),
+        teammate_id: id,
+        name: record.name.clone(),
+        team_name: record.team.clone(),
+        color: color_name(record),
+        model: record.model.clone(),
+        agent_type: record.agent_type.clone().unwrap_or_else(|| "general-purpose".to_owned()),
+        plan_mode_required: record.plan_mode_required,
+        prompt: record.prompt.clone(),
+        pane: pane_id_or_in_process(record),
+        pid,
+        backend: record.backend.as_str().to_owned(),
+    }
+}
+
+/// Its pane, or the word for having none.
+pub(crate) fn pane_id_or_in_process(record: &AgentRecord) -> String {
+    match (record.backend, &record.pane) {
+        (Backend::InProcess, _) => "in-process".to_owned(),
+        (_, pane) => pane.as_ref().map(|pane| pane.id.clone()).unwrap_or_default(),
+    }
+}
+
+/// The fault for a join that ended before its agent ran.
+pub(crate) fn shim_exited_error() -> ErrorReport {
+    ErrorReport::new(ErrorKind::Io, "cannot spawn: the new pane ended before the agent ran")
+        .with_help("is the window large enough, and can tmux start programs? see: teamctl doctor")
+}
+
+/// The start is not to go on. Where its join has the green light the agent may run already, and nobody has heard of it
+/// yet: then it is ended as every agent is, and whoever waits for its end waits.
+pub(crate) fn abort_start(
+    state: &mut State,
+    spawn: &SpawnId,
+    fault: ErrorReport,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    let Some(agent) = state.agents.get_mut(spawn) else { return };
+    let Lifecycle::Starting(starting) = &mut agent.lifecycle else { return };
+    if starting.stage != StartStage::Launching {
+        return fail_start(state, spawn, fault, now, out);
+    }
+    let (client, conn) = (starting.reply_to.take(), starting.conn);
+    agent.lifecycle = Lifecycle::Running(ShimLink { conn });
+    out.push(Effect::log_member(
+        &agent.record,
+        EventKind::MemberSpawnFailed { reason: fault.message.clone() },
+    ));
+    terminate(state, spawn, now, out);
+    if let Some(client) = client {
+        send_reply(state, client, Err(fault), out);
+    }
+}
+
+/// A start that came to nothing: the caller is told, and everything that stands is taken back.
+pub(crate) fn fail_start(
+    state: &mut State,
+    spawn: &SpawnId,
+    fault: ErrorReport,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    let Some(agent) = state.agents.get_mut(spawn) else { return };
+    let Lifecycle::Starting(starting) = &mut agent.lifecycle else { return };
+    let (client, conn, stage) = (starting.reply_to.take(), starting.conn, starting.stage);
+    if let Some(conn) = conn {
+        out.push(Effect::SendToShim { conn, message: ToShim::Refused });
+    }
+    out.push(Effect::log_member(
+        &agent.record,
+        EventKind::MemberSpawnFailed { reason: fault.message.clone() },
+    ));
+    let record = agent.record.clone();
+    // Nobody waits for a life that follows another: this is one more failure of it.
+    let told = client.is_none() && is_respawn(&record) && fail_respawn(state, &record, &fault, now, out);
+    if stage == StartStage::Opening && !told {
+        let pane = record.pane.as_ref().and_then(AgentPane::pane_and_window);
+        out.extend(pane.map(|pane| close_pane(spawn, pane)));
+        state.agents.remove(spawn);
+        out.push(Effect::CloseHandles { spawn: spawn.clone() });
+    } else {
+        start_cleanup(state, spawn, out);
+    }
+    if let Some(client) = client {
+        send_reply(state, client, Err(fault), out);
+    }
+}
+
+/// Whether its lead, who was told that it comes back, is to hear that it does not.
+fn fail_respawn(
+    state: &mut State,
+    record: &SharedRecord,
+    fault: &ErrorReport,
+    now: Now,
+    out: &mut Vec<Effect>,
+) -> bool {
+    let next = match restart_policy::respawn_after_failure(state, record, now, out) {
+        // Whatever kept it from starting, it can be brought back once more.
+        NextSpawn::NoRespawn if record.respawn.is_some() => restart_policy::suspend(state, record, now, out),
+        next => next,
+    };
+    let past = PastMember {
+        name: record.name.clone(),
+        outcome: ExitOutcome::Failed.as_str().to_owned(),
+        description: fault.message.clone(),
+        ended_at: now.wall,
+        respawns_at: next.respawns_at(now),
+        is_suspended: next == NextSpawn::Suspended,
+        usage: record.usage(),
+    };
+    state.add_past_member(&record.team, past);
+    task_list::schedule_task_scan(state, &record.team, out);
+    // One that rests with its team was asked to.
+    let news =
+        next.notice().filter(|_| !record.is_suspended_on_exit && !state.daemon_shutdown.is_in_progress());
+    let (Some(news), Some(agent)) = (news, state.agents.get_mut(&record.spawn_id)) else { return false };
+    state.notices.add(&record.team, &record.name, None, news);
+    let (how, then) = (fault.message.clone(), next.describe_for_lead(&record.team));
+    agent.record.exit = Some(ExitRecord {
+        description: how,
+        outcome: ExitOutcome::Failed,
+        next_step: then,
+        ended_at: now.wall,
+        report_to: ReportTo::Lead,
+    });
+    true
+}

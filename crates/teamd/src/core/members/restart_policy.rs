@@ -1,0 +1,414 @@
+//! `--restart on-failure`: a member that failed is started again under its name, after a pause that doubles,
+//! and not more often than five times in ten minutes. Whoever was asked to end, or ended by force, stays gone.
+//!
+//! `down --keep` and a machine that was started again put members to rest: they keep their names' tasks, worktrees and
+//! environments, and `up --resume` begins their next life.
+
+use crate::core::client_calls::send_reply;
+use crate::core::effect::Effect;
+use crate::core::event::{ConnId, Now};
+use crate::core::exit_record::ExitOutcome;
+use crate::core::lifecycle::Lifecycle;
+use crate::core::members::spawn;
+use crate::core::notices::NoticeKind;
+use crate::core::roster::record::{AgentRecord, SpawnId};
+use crate::core::roster::respawn::{PendingRespawn, RespawnRecord};
+use crate::core::state::daemon::{DaemonShutdown, State};
+use crate::core::state::team::Deletion;
+use crate::core::tasks::task_list;
+use crate::core::teams::budget;
+use protocol::control::{
+    AgentExit, PastMember, Reply, ResumeMembersReply, ResumeMembersRequest, SpawnRequest,
+};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::event::{Event, EventKind};
+use protocol::name::{AgentName, TeamName, strip_team};
+use protocol::turn_program::RestartPolicy;
+use std::collections::BTreeMap;
+
+/// The first pause, ms; doubled with each failure that still counts.
+const INITIAL_BACKOFF: u64 = 500;
+/// A failure counts for this long, ms.
+const FAILURE_WINDOW: u64 = 600_000;
+/// So many that count are too many.
+const MAX_FAILURES: usize = 5;
+/// As soon as its name is.
+pub(crate) const WHEN_NAME_FREE: u64 = u64::MAX;
+/// When somebody brings it back.
+const WHEN_RESUMED: u64 = u64::MAX - 1;
+/// How it was with one that had no life to be ended.
+const BETWEEN_SPAWNS: &str = "it was between two lives";
+/// Where its name is still being put in order, ms.
+const NAME_BUSY_RETRY: u64 = 1_000;
+
+/// What follows a failure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NextSpawn {
+    /// Nobody asked for more.
+    NoRespawn,
+    Respawn {
+        attempt: u32,
+        after: u64,
+    },
+    GivenUp(String),
+    /// Until it is brought back.
+    Suspended,
+}
+
+impl NextSpawn {
+    /// For the lead.
+    pub(crate) fn describe_for_lead(&self, team: &TeamName) -> Option<String> {
+        match self {
+            NextSpawn::NoRespawn => None,
+            NextSpawn::Respawn { after, .. } => Some(format!("it is started again in {after} ms")),
+            NextSpawn::GivenUp(why) => Some(format!("it is not started again: {why}")),
+            NextSpawn::Suspended => {
+                Some(format!("it rests; bring it back with: teamctl up --resume -t {team}"))
+            }
+        }
+    }
+
+    /// When, ms since the epoch; none: never.
+    pub(crate) fn respawns_at(&self, now: Now) -> Option<u64> {
+        match self {
+            NextSpawn::Respawn { after, .. } => Some(now.wall + after),
+            _ => None,
+        }
+    }
+
+    /// What of it people are to know who were told that it comes back.
+    pub(crate) fn notice(&self) -> Option<NoticeKind> {
+        match self {
+            NextSpawn::NoRespawn | NextSpawn::GivenUp(_) => Some(NoticeKind::Exited),
+            NextSpawn::Suspended => Some(NoticeKind::Suspended),
+            NextSpawn::Respawn { .. } => None,
+        }
+    }
+
+    fn event_kind(&self) -> Option<EventKind> {
+        match self {
+            NextSpawn::NoRespawn => None,
+            NextSpawn::Respawn { attempt, after } => {
+                Some(EventKind::MemberRespawnScheduled { attempt: *attempt, delay_ms: *after })
+            }
+            NextSpawn::GivenUp(why) => Some(EventKind::MemberRespawnsExhausted { reason: why.clone() }),
+            NextSpawn::Suspended => Some(EventKind::MemberSuspended),
+        }
+    }
+}
+
+/// A life has failed: is there to be another?
+pub(crate) fn respawn_after_failure(
+    state: &mut State,
+    record: &AgentRecord,
+    now: Now,
+    out: &mut Vec<Effect>,
+) -> NextSpawn {
+    let wanted = |comeback: &RespawnRecord| comeback.request.restart == RestartPolicy::OnFailure;
+    let wanted = |comeback: &RespawnRecord| !state.daemon_shutdown.is_in_progress() && wanted(comeback);
+    let Some(mut comeback) = record.respawn.clone().filter(wanted) else { return NextSpawn::NoRespawn };
+    comeback.failed_at.retain(|at| now.wall.saturating_sub(*at) < FAILURE_WINDOW);
+    comeback.failed_at.push(now.wall);
+    let next = next_attempt(&comeback);
+    out.extend(next.event_kind().map(|what| Effect::log_member(record, what)));
+    if let NextSpawn::Respawn { after, .. } = next {
+        state.pending_respawns.push(PendingRespawn {
+            respawn: comeback,
+            respawn_at: now.wall + after,
+            deadline: now.mono + after,
+            is_suspended: false,
+        });
+        state.has_roster_changed = true;
+    }
+    next
+}
+
+/// It begins its next life when it is brought back, with a clean slate.
+pub(crate) fn suspend(state: &mut State, record: &AgentRecord, now: Now, out: &mut Vec<Effect>) -> NextSpawn {
+    let Some(comeback) = record.respawn.clone() else { return NextSpawn::NoRespawn };
+    let comeback = RespawnRecord { failed_at: Vec::new(), ..comeback };
+    state.pending_respawns.push(PendingRespawn {
+        respawn: comeback,
+        respawn_at: now.wall,
+        deadline: WHEN_RESUMED,
+        is_suspended: true,
+    });
+    state.has_roster_changed = true;
+    out.extend(NextSpawn::Suspended.event_kind().map(|what| Effect::log_member(record, what)));
+    NextSpawn::Suspended
+}
+
+/// The daemon goes down: those between two lives rest from now on with all others, or are not started again. Who rests
+/// already goes on resting. Gives those that were between two.
+pub(crate) fn stop_respawns(state: &mut State, out: &mut Vec<Effect>) -> Vec<AgentExit> {
+    let between = state.pending_respawns.iter().filter(|resting| !resting.is_suspended);
+    let between: Vec<_> = between.map(|resting| &resting.respawn.request).collect();
+    let between: Vec<_> = between.iter().map(|order| (order.team.clone(), order.name.clone())).collect();
+    if state.daemon_shutdown == DaemonShutdown::Suspend {
+        state.pending_respawns.iter_mut().filter(|resting| !resting.is_suspended).for_each(suspend_pending);
+        for past in state.teams.values_mut().flat_map(|team| &mut team.past_members) {
+            past.is_suspended |= past.respawns_at.take().is_some();
+        }
+        return between.into_iter().map(|(team, name)| ended_entry(&team, name, BETWEEN_SPAWNS)).collect();
+    }
+    between
+        .into_iter()
+        .flat_map(|(team, name)| cancel_and_report(state, &team, &[name.to_string()], out))
+        .collect()
+}
+
+/// To those who wait for a daemon's end: whom the next one can bring back.
+pub(crate) fn mark_suspended(state: &State, ended: &mut [AgentExit]) {
+    for agent in ended {
+        let Some(team) = &agent.team else { continue };
+        let is_it = |resting: &PendingRespawn| {
+            resting.is_suspended && is_of_member(resting, team, agent.name.as_str())
+        };
+        agent.is_suspended = state.pending_respawns.iter().any(is_it);
+    }
+}
+
+/// What `status` says of its next life: when it begins; none: it rests.
+fn update_past_member(state: &mut State, team: &TeamName, name: &AgentName, again_at: Option<u64>) {
+    let past = state.teams.get_mut(team).into_iter().flat_map(|team| &mut team.past_members);
+    for past in past.filter(|past| past.name == *name) {
+        (past.respawns_at, past.is_suspended) = (again_at, again_at.is_none());
+    }
+}
+
+fn suspend_pending(resting: &mut PendingRespawn) {
+    (resting.is_suspended, resting.deadline) = (true, WHEN_RESUMED);
+    resting.respawn.failed_at.clear();
+}
+
+/// What was put to rest by the daemon before stays so; the pauses of others are over or nearly so, and nobody counts them
+/// exactly.
+pub(crate) fn restore_deadlines(state: &mut State, now: Now) {
+    for resting in &mut state.pending_respawns {
+        resting.deadline = if resting.is_suspended { WHEN_RESUMED } else { now.mono };
+    }
+}
+
+/// `up --resume`: who rests begins its next life. Answered at once; each start is told as those after a failure are.
+pub(crate) fn resume_members(
+    state: &mut State,
+    client: ConnId,
+    order: &ResumeMembersRequest,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    if let Some(team) = order.team.as_ref().filter(|team| !state.teams.contains_key(team)) {
+        let fault = spawn::no_such_team_error(state, team);
+        return send_reply(state, client, Err(fault), out);
+    }
+    if state.daemon_shutdown.is_in_progress() {
+        let fault = going_down_error("bring anybody back", "teamctl up --resume");
+        return send_reply(state, client, Err(fault), out);
+    }
+    if let Some(fault) = order.team.as_ref().and_then(|team| budget::exhausted_error(state, team)) {
+        return send_reply(state, client, Err(fault), out);
+    }
+    let spent: Vec<TeamName> =
+        state.teams.keys().filter(|team| budget::is_exhausted(state, team)).cloned().collect();
+    let meant =
+        |team: &TeamName| order.team.as_ref().is_none_or(|wanted| wanted == team) && !spent.contains(team);
+    let mut members: BTreeMap<TeamName, Vec<AgentName>> = BTreeMap::new();
+    for resting in
+        state.pending_respawns.iter_mut().filter(|r| r.is_suspended && meant(&r.respawn.request.team))
+    {
+        (resting.is_suspended, resting.deadline) = (false, now.mono);
+        let SpawnRequest { team, name, .. } = &*resting.respawn.request;
+        members.entry(team.clone()).or_default().push(name.clone());
+    }
+    for (team, names) in &members {
+        names.iter().for_each(|name| update_past_member(state, team, name, Some(now.wall)));
+    }
+    send_reply(state, client, Ok(Reply::ResumeMembers(ResumeMembersReply { members })), out);
+    start_due_respawns(state, now, out);
+}
+
+/// Refuses what a daemon that ends does not begin; `then` is what to type once it has ended.
+pub(crate) fn going_down_error(what: &str, then: &str) -> ErrorReport {
+    let message = format!("cannot {what}: teamd is going down");
+    ErrorReport::new(ErrorKind::Refused, message).with_help(format!("once it has ended: {then}"))
+}
+
+fn next_attempt(comeback: &RespawnRecord) -> NextSpawn {
+    let failures = comeback.failed_at.len();
+    if failures > MAX_FAILURES {
+        return NextSpawn::GivenUp(format!("it failed {failures} times in ten minutes"));
+    }
+    NextSpawn::Respawn { attempt: comeback.respawns + 1, after: INITIAL_BACKOFF << (failures - 1) }
+}
+
+/// A further life that was cut short by a crash of ours, before its agent ran: it is no failure.
+pub(crate) fn retry_interrupted_start(state: &mut State, id: &SpawnId, now: Now) {
+    let Some(record) = state.agents.get(id).map(|agent| agent.record.clone()) else { return };
+    let Some(comeback) = record.respawn.clone() else { return };
+    if let Some(restarts) = comeback.respawns.checked_sub(1) {
+        // Until it begins nobody is to take it for gone.
+        let how = "its start was cut short with teamd".to_owned();
+        let (state_word, at) = (ExitOutcome::Failed.as_str().to_owned(), now.wall);
+        let name = record.name.clone();
+        let used = record.usage();
+        let past = PastMember {
+            name,
+            outcome: state_word,
+            description: how,
+            ended_at: at,
+            respawns_at: Some(at),
+            is_suspended: false,
+            usage: used,
+        };
+        state.add_past_member(&record.team, past);
+        let comeback = RespawnRecord { respawns: restarts, ..comeback };
+        state.pending_respawns.push(PendingRespawn {
+            respawn: comeback,
+            respawn_at: now.wall,
+            deadline: now.mono,
+            is_suspended: false,
+        });
+        state.has_roster_changed = true;
+    }
+}
+
+/// A name is free: a life that waited for that alone begins.
+pub(crate) fn name_freed(state: &mut State, team: &TeamName, name: &AgentName) {
+    let waits = |resting: &&mut PendingRespawn| {
+        resting.deadline == WHEN_NAME_FREE && is_of_member(resting, team, name.as_str())
+    };
+    state.pending_respawns.iter_mut().filter(waits).for_each(|resting| resting.deadline = 0);
+}
+
+/// Those whose pause is over.
+pub(crate) fn start_due_respawns(state: &mut State, now: Now, out: &mut Vec<Effect>) {
+    let (due, rest) = std::mem::take(&mut state.pending_respawns)
+        .into_iter()
+        .partition(|r: &PendingRespawn| r.deadline <= now.mono);
+    state.pending_respawns = rest;
+    for mut resting in due {
+        let order = &resting.respawn.request;
+        let holder = state.member(&order.team, &order.name);
+        // One that goes, or that has not come yet: whoever it is, the name may be free soon.
+        let passing =
+            holder.map(|agent| matches!(agent.lifecycle, Lifecycle::Gone(_) | Lifecycle::Starting(_)));
+        match passing.or_else(|| is_deletion_undecided(state, &order.team)) {
+            // Somebody else has the name by now.
+            Some(false) => {}
+            Some(true) => {
+                resting.deadline = now.mono + NAME_BUSY_RETRY;
+                state.pending_respawns.push(resting);
+                continue;
+            }
+            None if budget::is_exhausted(state, &order.team) => {
+                suspend_pending(&mut resting);
+                update_past_member(state, &resting.respawn.request.team, &resting.respawn.request.name, None);
+                state.pending_respawns.push(resting);
+            }
+            None if state.teams.get(&order.team).is_none_or(|team| team.deletion.is_some()) => {}
+            None => spawn::respawn(state, resting.respawn, now, out),
+        }
+        state.has_roster_changed = true;
+    }
+}
+
+/// Of a team whose delete may yet be refused.
+fn is_deletion_undecided(state: &State, team: &TeamName) -> Option<bool> {
+    let looking = state.teams.get(team).is_some_and(|team| team.deletion == Some(Deletion::Checking));
+    looking.then_some(true)
+}
+
+/// Whether a member of that name is between two lives.
+pub(crate) fn is_between_spawns(state: &State, team: &TeamName, name: &str) -> bool {
+    state.pending_respawns.iter().any(|resting| is_of_member(resting, team, name))
+}
+
+/// The names of those that are.
+pub(crate) fn names_between_spawns(state: &State, team: &TeamName) -> Vec<String> {
+    let hers = state.pending_respawns.iter().filter(|resting| resting.respawn.request.team == *team);
+    hers.map(|resting| resting.respawn.request.name.to_string()).collect()
+}
+
+/// These are not started again; no names: the whole team. Gives those that would have been.
+pub(crate) fn cancel_respawns(
+    state: &mut State,
+    team: &TeamName,
+    names: &[String],
+    out: &mut Vec<Effect>,
+) -> Vec<AgentName> {
+    let meant = |resting: &PendingRespawn| {
+        resting.respawn.request.team == *team
+            && (names.is_empty() || names.iter().any(|name| is_of_member(resting, team, name)))
+    };
+    let (cancelled, rest): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut state.pending_respawns).into_iter().partition(meant);
+    state.pending_respawns = rest;
+    state.has_roster_changed |= !cancelled.is_empty();
+    let cancelled: Vec<AgentName> =
+        cancelled.into_iter().map(|resting| resting.respawn.request.name.clone()).collect();
+    if let Some(team) = state.teams.get_mut(team) {
+        let ended = team.past_members.iter_mut().filter(|past| cancelled.contains(&past.name));
+        ended.for_each(|past| (past.respawns_at, past.is_suspended) = (None, false));
+    }
+    for name in &cancelled {
+        let why = "it was told to end, or its name was taken".to_owned();
+        out.push(Effect::Log(Event::for_member(
+            team,
+            name,
+            EventKind::MemberRespawnsExhausted { reason: why },
+        )));
+    }
+    if !cancelled.is_empty() {
+        // What they left in progress is nobody's now.
+        task_list::schedule_task_scan(state, team, out);
+    }
+    cancelled
+}
+
+/// The same, for whoever waits for their ends.
+pub(crate) fn cancel_and_report(
+    state: &mut State,
+    team: &TeamName,
+    names: &[String],
+    out: &mut Vec<Effect>,
+) -> Vec<AgentExit> {
+    let how = format!("{BETWEEN_SPAWNS}, and is not started again");
+    cancel_respawns(state, team, names, out).into_iter().map(|name| ended_entry(team, name, &how)).collect()
+}
+
+fn ended_entry(team: &TeamName, name: AgentName, how: &str) -> AgentExit {
+    let (team, how) = (Some(team.clone()), how.to_owned());
+    AgentExit { name, team, description: how, has_exited: true, is_suspended: false, request_id: None }
+}
+
+fn is_of_member(resting: &PendingRespawn, team: &TeamName, name: &str) -> bool {
+    let order = &resting.respawn.request;
+    order.team == *team && order.name.as_str().eq_ignore_ascii_case(strip_team(name, team))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn new_respawn(failures: usize) -> RespawnRecord {
+        let order: SpawnRequest = serde_json::from_value(serde_json::json!({
+            "team": "survey", "name": "ann", "unique": false, "argv": ["x"], "cwd": "/", "env": {}, "prompt": "",
+            "feed": "pull"
+        }))
+        .unwrap();
+        RespawnRecord { failed_at: vec![0; failures], respawns: 7, ..RespawnRecord::new(&order) }
+    }
+
+    #[test]
+    fn pauses_double_and_end() {
+        let after = |failures| match next_attempt(&new_respawn(failures)) {
+            NextSpawn::Respawn { after, .. } => Some(after),
+            _ => None,
+        };
+        assert_eq!(
+            (1..=6).map(after).collect::<Vec<_>>(),
+            [Some(500), Some(1000), Some(2000), Some(4000), Some(8000), None]
+        );
+        assert_eq!(next_attempt(&new_respawn(1)), NextSpawn::Respawn { attempt: 8, after: 500 });
+    }
+}

@@ -1,0 +1,458 @@
+//! `shutdown`, `kill` and `down`: asked, then answered or not, then ended where that is due.
+//!
+//! A request whose answer stays out is asked again under a fresh id, because old clients lose some; an
+//! answer counts only from the agent that was asked, and only for the life it was asked in.
+
+use crate::core::client_calls::send_reply;
+use crate::core::effect::Effect;
+use crate::core::event::{ConnId, Now};
+use crate::core::jobs::files::{FileJob, ShutdownAnswer};
+use crate::core::lifecycle::{Lifecycle, PendingShutdown, StartStage, Stopping};
+use crate::core::members::exit::{STOPPED_WHILE_STARTING, WaitOutcome, report_to_waiters};
+use crate::core::members::registration::abort_start;
+use crate::core::members::spawn::{no_such_team_error, update_label};
+use crate::core::members::{exit, restart_policy};
+use crate::core::roster::record::{AgentRecord, SpawnId};
+use crate::core::state::agent::Agent;
+use crate::core::state::daemon::{DaemonShutdown, State};
+use crate::core::state::waiters::{AfterExits, ExitWaiter};
+use protocol::control::{AgentExit, ExitsReply, MemberSelection, Reply, ShutdownMembersRequest};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::event::EventKind;
+use protocol::id::RequestId;
+use protocol::name::{AgentName, TeamName, did_you_mean, strip_team};
+use std::collections::BTreeSet;
+
+/// An unanswered request is asked again after this, ms.
+const RESEND_INTERVAL: u64 = 10_000;
+/// Between an approval and TERM, ms: time to end by itself.
+const APPROVED_GRACE: u64 = 5_000;
+/// Between TERM and KILL where an agent is ended by force, ms.
+pub(crate) const TERM_GRACE: u64 = 2_000;
+/// The grace of a shutdown that was under way when its daemon died, ms.
+const RESUMED_GRACE: u64 = 30_000;
+/// The grace that `down` gives, ms.
+const DOWN_GRACE: u64 = 10_000;
+
+/// The grace of members whose team has nothing left to use up, ms: a turn may come to its end.
+const BUDGET_GRACE: u64 = 60_000;
+
+/// What an agent is asked, and how long for.
+struct ShutdownTerms {
+    reason: Option<String>,
+    grace_ms: u64,
+    /// Ended where it says nothing, or no.
+    force: bool,
+}
+
+pub(crate) fn request_member_shutdown(
+    state: &mut State,
+    client: ConnId,
+    order: &ShutdownMembersRequest,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    match resolve_targets(state, &order.targets) {
+        Err(fault) => send_reply(state, client, Err(fault), out),
+        Ok(ids) => {
+            cancel_suspend(state, &ids);
+            let rested =
+                restart_policy::cancel_and_report(state, &order.targets.team, &order.targets.names, out);
+            let (reason, grace_ms, force) = (order.reason.clone(), order.grace_ms, order.force);
+            let question = ShutdownTerms { reason, grace_ms, force };
+            if order.no_wait {
+                let asked = ids.iter().map(|id| request_without_wait(state, id, &question, now, out));
+                let ended = rested.into_iter().chain(asked.flatten().collect::<Vec<_>>()).collect();
+                return out.push(reply_exits(client, ended));
+            }
+            request_and_wait(
+                state,
+                ExitWaiter::new(client, &ids, rested, AfterExits::Reply),
+                &question,
+                now,
+                out,
+            );
+        }
+    }
+}
+
+pub(crate) fn kill(
+    state: &mut State,
+    client: ConnId,
+    order: &MemberSelection,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    match resolve_targets(state, order) {
+        Err(fault) => send_reply(state, client, Err(fault), out),
+        Ok(ids) => {
+            cancel_suspend(state, &ids);
+            let rested = restart_policy::cancel_and_report(state, &order.team, &order.names, out);
+            kill_and_wait(state, ExitWaiter::new(client, &ids, rested, AfterExits::Reply), now, out);
+        }
+    }
+}
+
+/// Ends these without asking, then goes on.
+pub(crate) fn kill_and_wait(state: &mut State, waiting: ExitWaiter, now: Now, out: &mut Vec<Effect>) {
+    let ids = waiting.pending.clone();
+    state.exit_waiters.push(waiting);
+    for id in &ids {
+        exit::terminate(state, id, now, out);
+        abort_if_starting(state, id, now, out);
+    }
+    exit::reply_to_finished_waiters(state, out);
+}
+
+/// One that is still starting has nobody to be asked: it does not start.
+fn abort_if_starting(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
+    let Some(agent) = state.agents.get_mut(id) else { return };
+    let Lifecycle::Starting(starting) = &agent.lifecycle else { return };
+    // One that had come back goes to rest with the others.
+    if !agent.record.is_suspended_on_exit {
+        agent.record.respawn = None;
+    }
+    state.has_roster_changed = true;
+    if starting.stage != StartStage::Launching {
+        report_to_waiters(state, id, STOPPED_WHILE_STARTING, WaitOutcome::Gone);
+    }
+    let fault = ErrorReport::new(ErrorKind::Refused, "cannot spawn: it was stopped while it started")
+        .with_help("somebody has ended it, or teamd; start it again with: teamctl spawn NAME");
+    abort_start(state, id, fault, now, out);
+}
+
+/// Everybody is asked, those that do not answer are ended, and then the daemon ends.
+pub(crate) fn shut_down_daemon(
+    state: &mut State,
+    client: ConnId,
+    closing: DaemonShutdown,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    state.daemon_shutdown = closing;
+    let between = restart_policy::stop_respawns(state, out);
+    state.has_roster_changed = true;
+    // All that there are, whatever became of their teams.
+    let living = state.agents.values().filter(|agent| !agent.lifecycle.has_failed_cleanup());
+    let all: BTreeSet<SpawnId> = living.map(|agent| agent.record.spawn_id.clone()).collect();
+    if closing == DaemonShutdown::Suspend {
+        suspend_on_exit(state, &all);
+    }
+    let reason = Some("teamd is going down".to_owned());
+    let question = ShutdownTerms { reason, grace_ms: DOWN_GRACE, force: true };
+    request_and_wait(
+        state,
+        ExitWaiter::new(client, &all, between, AfterExits::StopDaemon),
+        &question,
+        now,
+        out,
+    );
+}
+
+/// All of a team, for nobody who waits.
+pub(crate) fn request_team_shutdown(
+    state: &mut State,
+    team: &TeamName,
+    why: &str,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    let question = ShutdownTerms { reason: Some(why.to_owned()), grace_ms: BUDGET_GRACE, force: true };
+    let all = living_ids(state, team);
+    suspend_on_exit(state, &all);
+    for id in &all {
+        request_shutdown(state, id, &question, now, out);
+    }
+}
+
+/// But for one whose spawn somebody waits for: that fails. Who ends already does so as it was told to.
+fn suspend_on_exit(state: &mut State, ids: &BTreeSet<SpawnId>) {
+    for id in ids {
+        let Some(agent) = state.agents.get_mut(id) else { continue };
+        match &agent.lifecycle {
+            Lifecycle::Stopping(_, Stopping::Approved { .. } | Stopping::Terminating { .. }) => {}
+            Lifecycle::Starting(starting) => agent.record.is_suspended_on_exit = starting.reply_to.is_none(),
+            _ => agent.record.is_suspended_on_exit = true,
+        }
+    }
+    state.has_roster_changed = true;
+}
+
+/// These end for good, whatever they were asked to end for before.
+fn cancel_suspend(state: &mut State, ids: &BTreeSet<SpawnId>) {
+    for id in ids {
+        let agent = state.agents.get_mut(id).filter(|agent| agent.record.is_suspended_on_exit);
+        state.has_roster_changed |= agent.is_some();
+        agent.into_iter().for_each(|agent| agent.record.is_suspended_on_exit = false);
+    }
+}
+
+/// Asks, for a caller that does not wait; what it says is how it is now.
+fn request_without_wait(
+    state: &mut State,
+    id: &SpawnId,
+    question: &ShutdownTerms,
+    now: Now,
+    out: &mut Vec<Effect>,
+) -> Option<AgentExit> {
+    let record = &state.agents.get(id)?.record;
+    let (name, team) = (record.name.clone(), Some(record.team.clone()));
+    request_shutdown(state, id, question, now, out);
+    let asked = state.agents.get(id).filter(|agent| !agent.lifecycle.has_failed_cleanup());
+    let (how, gone) = if asked.is_some() { ("asked", false) } else { (STOPPED_WHILE_STARTING, true) };
+    let request_id = asked.and_then(|agent| agent.record.shutdown_requests.last()).map(ToString::to_string);
+    Some(AgentExit {
+        name,
+        team,
+        description: how.to_owned(),
+        has_exited: gone,
+        is_suspended: false,
+        request_id,
+    })
+}
+
+/// The wait stands before the first is asked: one that has not started yet ends at once.
+fn request_and_wait(
+    state: &mut State,
+    waiting: ExitWaiter,
+    question: &ShutdownTerms,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    let ids = waiting.pending.clone();
+    state.exit_waiters.push(waiting);
+    for id in &ids {
+        request_shutdown(state, id, question, now, out);
+    }
+    exit::reply_to_finished_waiters(state, out);
+}
+
+pub(crate) fn living_ids(state: &State, team: &TeamName) -> BTreeSet<SpawnId> {
+    let members = state.members(team);
+    members
+        .iter()
+        .filter(|agent| !agent.lifecycle.has_failed_cleanup())
+        .map(|agent| agent.record.spawn_id.clone())
+        .collect()
+}
+
+/// Whom a request means; no names means all.
+fn resolve_targets(state: &State, targets: &MemberSelection) -> Result<BTreeSet<SpawnId>, ErrorReport> {
+    if !state.teams.contains_key(&targets.team) {
+        return Err(no_such_team_error(state, &targets.team));
+    }
+    if targets.names.is_empty() {
+        return Ok(living_ids(state, &targets.team));
+    }
+    targets
+        .names
+        .iter()
+        .filter(|name| !restart_policy::is_between_spawns(state, &targets.team, name))
+        .map(|name| find_member(state, &targets.team, name).map(|a| a.record.spawn_id.clone()))
+        .collect()
+}
+
+/// The living member that a caller named.
+pub(crate) fn find_member<'a>(
+    state: &'a State,
+    team: &TeamName,
+    name: &str,
+) -> Result<&'a Agent, ErrorReport> {
+    let bare = strip_team(name, team);
+    AgentName::parse(bare)
+        .ok()
+        .and_then(|name| state.member(team, &name))
+        .filter(|a| !a.lifecycle.has_failed_cleanup())
+        .ok_or_else(|| {
+            let members = state.members(team);
+            let message = format!("cannot find {bare} in {team}: no such living member");
+            let near = did_you_mean(bare, members.iter().map(|a| a.record.name.as_str()));
+            let all = || format!("those there are: teamctl status -t {team}");
+            ErrorReport::new(ErrorKind::NotFound, message).with_help(near.unwrap_or_else(all))
+        })
+}
+
+/// Puts the request into the inbox. Whoever has been asked already is not asked once more, but the shorter
+/// patience counts, and force.
+fn request_shutdown(
+    state: &mut State,
+    id: &SpawnId,
+    question: &ShutdownTerms,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    let until = now.mono.saturating_add(question.grace_ms);
+    let Some(agent) = state.agents.get_mut(id) else { return };
+    match &mut agent.lifecycle {
+        Lifecycle::Starting(_) => return abort_if_starting(state, id, now, out),
+        Lifecycle::Running(link) => {
+            let (reason, again) = (question.reason.clone(), now.mono);
+            let asked = PendingShutdown { reason, deadline: until, resend_at: again, force: question.force };
+            agent.lifecycle = Lifecycle::Stopping(std::mem::take(link), Stopping::Requested(asked));
+        }
+        Lifecycle::Stopping(_, Stopping::Requested(asked)) => {
+            asked.force |= question.force;
+            asked.deadline = asked.deadline.min(until);
+            return;
+        }
+        // It has nothing in hand, and ends already: it only does not come back.
+        Lifecycle::Stopping(_, stopping @ Stopping::TerminatingForPlan { .. }) => {
+            agent.record.has_handover = false;
+            *stopping = Stopping::Terminating { until: now.mono + TERM_GRACE, is_forced: false };
+            state.has_roster_changed = true;
+            return;
+        }
+        Lifecycle::Stopping(..) | Lifecycle::Gone(_) => return,
+    }
+    out.extend(update_label(agent));
+    resend_request(state, id, now, out);
+}
+
+/// Writes the request under a fresh id, unless the one before still lies there unread.
+pub(crate) fn resend_request(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
+    let ms = state.request_ids.next(now.wall);
+    let Some(agent) = state.agents.get_mut(id) else { return };
+    let Lifecycle::Stopping(_, Stopping::Requested(asked)) = &mut agent.lifecycle else { return };
+    let request = RequestId::shutdown(ms, &agent.record.name);
+    asked.resend_at = now.mono + RESEND_INTERVAL;
+    let (reason, unless_unread) = (asked.reason.clone(), agent.record.shutdown_requests.clone());
+    agent.record.shutdown_requests.push(request.clone());
+    state.has_roster_changed = true;
+    out.push(Effect::log_member(
+        &agent.record,
+        EventKind::ShutdownRequested { request_id: request.to_string() },
+    ));
+    out.push(shutdown_request_effect(&agent.record, request, reason, unless_unread, now));
+}
+
+fn shutdown_request_effect(
+    record: &AgentRecord,
+    request: RequestId,
+    reason: Option<String>,
+    unless_unread: Vec<RequestId>,
+    now: Now,
+) -> Effect {
+    let (spawn, team, name) = (record.spawn_id.clone(), record.team.clone(), record.name.clone());
+    Effect::File(FileJob::SendShutdownRequest {
+        spawn,
+        team,
+        name,
+        request,
+        reason,
+        unless_unread,
+        at: now.wall,
+    })
+}
+
+/// The request stands in the inbox, or could not be put there.
+pub(crate) fn handle_request_sent(
+    state: &mut State,
+    id: &SpawnId,
+    result: Result<(), ErrorReport>,
+    out: &mut Vec<Effect>,
+) {
+    match result {
+        Ok(()) => out.push(Effect::wake_agent(id)),
+        Err(fault) => {
+            let Some(agent) = state.agents.get(id) else { return };
+            let why = format!("cannot ask for a shutdown: {}", fault.message);
+            out.push(Effect::log_member(&agent.record, EventKind::Error { message: why }));
+        }
+    }
+}
+
+/// The lead's inbox holds answers.
+pub(crate) fn handle_shutdown_answers(
+    state: &mut State,
+    team: &TeamName,
+    answers: Result<Vec<ShutdownAnswer>, ErrorReport>,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    match answers {
+        Ok(answers) => answers.into_iter().for_each(|answer| apply_answer(state, team, answer, now, out)),
+        Err(fault) => out.push(Effect::log_team(team, EventKind::Error { message: fault.message })),
+    }
+}
+
+fn apply_answer(state: &mut State, team: &TeamName, answer: ShutdownAnswer, now: Now, out: &mut Vec<Effect>) {
+    let asked = |agent: &&Agent| {
+        matches!(agent.lifecycle, Lifecycle::Stopping(_, Stopping::Requested(_)))
+            && agent.record.team == *team
+            && agent.record.name == answer.from
+            && agent.record.shutdown_requests.contains(&answer.request)
+    };
+    let Some(id) = state.agents.values().find(asked).map(|agent| agent.record.spawn_id.clone()) else {
+        return;
+    };
+    match answer.rejection_reason {
+        None => mark_approved(state, &id, now),
+        // Without a daemon nobody would look after it.
+        Some(_) if state.daemon_shutdown.is_in_progress() || is_suspending(state, &id) => {
+            exit::terminate(state, &id, now, out)
+        }
+        Some(reason) => keep_running(state, &id, &format!("rejected: {reason}"), out),
+    }
+}
+
+fn is_suspending(state: &State, id: &SpawnId) -> bool {
+    state.agents.get(id).is_some_and(|agent| agent.record.is_suspended_on_exit)
+}
+
+fn mark_approved(state: &mut State, id: &SpawnId, now: Now) {
+    let Some(agent) = state.agents.get_mut(id) else { return };
+    let Lifecycle::Stopping(_, stopping) = &mut agent.lifecycle else { return };
+    *stopping = Stopping::Approved { until: now.mono + APPROVED_GRACE };
+    agent.record.is_shutdown_approved = true;
+    state.has_roster_changed = true;
+}
+
+/// After a restart: a shutdown that was under way goes on, with the usual patience and nobody who waits, and so does an end
+/// by force.
+pub(crate) fn recover_shutdown(agent: &mut Agent, now: Now, out: &mut Vec<Effect>) {
+    let Lifecycle::Running(link) = &mut agent.lifecycle else { return };
+    let stopping = match (agent.record.is_shutdown_approved, agent.record.shutdown_requests.is_empty()) {
+        (true, _) => Stopping::Approved { until: now.mono + APPROVED_GRACE },
+        _ if agent.record.is_forced => exit::forced_termination(now),
+        (false, false) => {
+            // Its daemon may have died before it was asked.
+            let asked = agent.record.shutdown_requests.clone();
+            let last = asked.last().cloned();
+            out.extend(last.map(|last| shutdown_request_effect(&agent.record, last, None, asked, now)));
+            let until = now.mono + RESUMED_GRACE;
+            let force = agent.record.is_suspended_on_exit;
+            Stopping::Requested(PendingShutdown {
+                reason: None,
+                deadline: until,
+                resend_at: now.mono + RESEND_INTERVAL,
+                force,
+            })
+        }
+        (false, true) => return,
+    };
+    agent.lifecycle = Lifecycle::Stopping(std::mem::take(link), stopping);
+}
+
+/// It lives on: it said no, or nothing.
+pub(crate) fn keep_running(state: &mut State, id: &SpawnId, how: &str, out: &mut Vec<Effect>) {
+    let Some(agent) = state.agents.get_mut(id) else { return };
+    let Lifecycle::Stopping(link, _) = &mut agent.lifecycle else { return };
+    agent.lifecycle = Lifecycle::Running(std::mem::take(link));
+    out.extend(update_label(agent));
+    out.push(Effect::log_member(&agent.record, EventKind::ShutdownRejected { reason: how.to_owned() }));
+    report_to_waiters(state, id, how, WaitOutcome::StillRunning);
+    if let Some(agent) = state.agents.get_mut(id) {
+        agent.record.shutdown_requests.clear();
+        agent.record.is_suspended_on_exit = false;
+    }
+    state.has_roster_changed = true;
+    exit::reply_to_finished_waiters(state, out);
+}
+
+/// The end of a wait for ends, once the roster on the disk has them: that one without a process ended is nowhere else.
+pub(crate) fn reply_exits(client: ConnId, ended: Vec<AgentExit>) -> Effect {
+    Effect::File(FileJob::ReplyWhenSaved {
+        client,
+        reply: Box::new(Reply::Exits(ExitsReply { exits: ended })),
+    })
+}

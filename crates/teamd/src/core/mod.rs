@@ -1,0 +1,30 @@
+//! The pure core: what an event does to the state, and which effects follow. It does no I/O and reads no clock.
+
+pub(crate) mod approvals;
+pub(crate) mod client_calls;
+pub(crate) mod deadlines;
+pub(crate) mod dispatch;
+pub(crate) mod effect;
+pub(crate) mod event;
+pub(crate) mod exit_record;
+pub(crate) mod hook_session;
+pub(crate) mod hooks;
+pub(crate) mod jobs;
+pub(crate) mod lead_session;
+pub(crate) mod lifecycle;
+pub(crate) mod members;
+pub(crate) mod messages;
+pub(crate) mod notices;
+pub(crate) mod panes;
+pub(crate) mod recovery;
+pub(crate) mod rescan;
+pub(crate) mod roster;
+pub(crate) mod shims;
+pub(crate) mod state;
+pub(crate) mod status;
+pub(crate) mod tasks;
+pub(crate) mod teams;
+#[cfg(test)]
+pub(crate) mod tests;
+pub(crate) mod turns;
+pub(crate) mod worktrees;

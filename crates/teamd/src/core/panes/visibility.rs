@@ -1,0 +1,181 @@
+//! Panes out of sight and back, and the layout of a team's windows. tmux does it, our roster knows it, config.json
+//! tells others; only then the caller is answered. A hidden pane's agent goes on as before.
+
+use crate::core::client_calls::send_reply;
+use crate::core::effect::Effect;
+use crate::core::event::ConnId;
+use crate::core::jobs::files::FileJob;
+use crate::core::jobs::panes::{PaneJob, PaneVisibility};
+use crate::core::lifecycle::Lifecycle;
+use crate::core::members::shutdown::find_member;
+use crate::core::members::spawn::{no_such_team_error, pane_neighbors, team_layout};
+use crate::core::roster::record::{AgentPane, SpawnId};
+use crate::core::state::daemon::State;
+use crate::core::status::{no_pane_error, pane_and_tag};
+use protocol::control::{Layout, MemberAddress, Reply, SetLayoutReply, SetLayoutRequest, VisibilityReply};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::name::TeamName;
+use std::collections::BTreeSet;
+use tmux::{PaneId, PaneTag};
+
+/// `hide` and `show`.
+pub(crate) fn set_visibility(
+    state: &mut State,
+    client: ConnId,
+    who: &MemberAddress,
+    sight: PaneVisibility,
+    out: &mut Vec<Effect>,
+) {
+    match find_pane(state, who, sight) {
+        Err(fault) => send_reply(state, client, Err(fault), out),
+        Ok((spawn, pane, owner)) => out.push(Effect::Pane(PaneJob::MovePane {
+            client,
+            spawn,
+            team: who.team.clone(),
+            pane,
+            owner,
+            visibility: sight,
+            neighbors: pane_neighbors(state, &who.team),
+            layout: team_layout(state, &who.team),
+        })),
+    }
+}
+
+fn find_pane(
+    state: &State,
+    who: &MemberAddress,
+    sight: PaneVisibility,
+) -> Result<(SpawnId, PaneId, PaneTag), ErrorReport> {
+    let what = if sight == PaneVisibility::Hidden { "hide" } else { "show" };
+    let (pane, owner) = pane_and_tag(state, &who.team, &who.name, what)?;
+    let spawn = find_member(state, &who.team, &who.name)?.record.spawn_id.clone();
+    Ok((spawn, pane.id().ok_or_else(|| no_pane_error(&who.team, &who.name, what))?, owner))
+}
+
+/// tmux has moved it, or not.
+pub(crate) fn handle_pane_moved(
+    state: &mut State,
+    client: ConnId,
+    spawn: &SpawnId,
+    sight: PaneVisibility,
+    result: Result<(), ErrorReport>,
+    out: &mut Vec<Effect>,
+) {
+    let moved = result.and_then(|()| state.agents.get_mut(spawn).ok_or_else(member_ended_error));
+    match moved {
+        Err(fault) => send_reply(state, client, Err(fault), out),
+        Ok(agent) => {
+            agent.record.is_hidden = sight == PaneVisibility::Hidden;
+            let (name, team) = (agent.record.name.clone(), agent.record.team.clone());
+            let pane = agent.record.pane.as_ref().map(|pane| pane.id.clone()).unwrap_or_default();
+            let reply = VisibilityReply { name, pane, hidden: agent.record.is_hidden };
+            state.has_roster_changed = true;
+            out.push(write_hidden_panes(state, &team, Some((client, reply))));
+        }
+    }
+}
+
+fn member_ended_error() -> ErrorReport {
+    ErrorReport::new(ErrorKind::NotFound, "cannot find its pane any more: the member has ended meanwhile")
+        .with_help("see how: teamctl status")
+}
+
+/// config.json says so too, or could not be written.
+pub(crate) fn handle_hidden_panes_written(
+    state: &mut State,
+    client: ConnId,
+    reply: VisibilityReply,
+    result: Result<(), ErrorReport>,
+    out: &mut Vec<Effect>,
+) {
+    let done = if reply.hidden { "hidden" } else { "shown" };
+    let result = result.map_err(|fault| {
+        let message = format!("{}'s pane is {done}, but config.json lacks it: {}", reply.name, fault.message);
+        ErrorReport { message, ..fault }
+    });
+    send_reply(state, client, result.map(|()| Reply::Visibility(reply)), out);
+}
+
+/// config.json gets the panes of this team that are hidden now.
+pub(crate) fn write_hidden_panes(
+    state: &State,
+    team: &TeamName,
+    tell: Option<(ConnId, VisibilityReply)>,
+) -> Effect {
+    Effect::File(FileJob::WriteHiddenPanes {
+        team: team.clone(),
+        panes: list_hidden(state, team),
+        reply_to: tell,
+    })
+}
+
+/// At a rescan: a daemon may have been killed between tmux and the file, or the disk was full.
+pub(crate) fn write_all_hidden_panes(state: &State) -> Vec<Effect> {
+    state.teams.keys().map(|team| write_hidden_panes(state, team, None)).collect()
+}
+
+/// A foreign writer may have dropped it.
+pub(crate) fn restore_hidden_panes(state: &State, team: &TeamName) -> Option<Effect> {
+    (!list_hidden(state, team).is_empty()).then(|| write_hidden_panes(state, team, None))
+}
+
+fn list_hidden(state: &State, team: &TeamName) -> Vec<String> {
+    let members = state.members(team).into_iter();
+    let hidden =
+        members.filter(|agent| agent.record.is_hidden && !matches!(agent.lifecycle, Lifecycle::Gone(_)));
+    hidden.filter_map(|agent| agent.record.pane.as_ref()).map(|pane: &AgentPane| pane.id.clone()).collect()
+}
+
+/// At a rescan: a person may have taken one out by hand.
+pub(crate) fn check_hidden_panes(state: &State) -> Option<Effect> {
+    let living =
+        state.agents.values().filter(|agent| agent.record.is_hidden && !agent.lifecycle.has_failed_cleanup());
+    let panes = living.filter_map(|agent| {
+        let pane = agent.record.pane.as_ref()?.id()?;
+        Some((agent.record.spawn_id.clone(), pane, agent.record.spawn_id.pane_tag()))
+    });
+    let panes: Vec<(SpawnId, PaneId, PaneTag)> = panes.collect();
+    (!panes.is_empty()).then_some(Effect::Pane(PaneJob::CheckHiddenPanes { panes }))
+}
+
+/// These are to be seen again, by somebody else's hand.
+pub(crate) fn handle_panes_visible(state: &mut State, spawns: &[SpawnId], out: &mut Vec<Effect>) {
+    let mut teams = BTreeSet::new();
+    for spawn in spawns {
+        let Some(agent) = state.agents.get_mut(spawn) else { continue };
+        if std::mem::take(&mut agent.record.is_hidden) {
+            state.has_roster_changed = true;
+            teams.insert(agent.record.team.clone());
+        }
+    }
+    out.extend(teams.iter().map(|team| write_hidden_panes(state, team, None)));
+}
+
+/// `layout`: kept, once tmux has taken it, for windows that come later.
+pub(crate) fn set_layout(state: &mut State, client: ConnId, order: &SetLayoutRequest, out: &mut Vec<Effect>) {
+    if !state.teams.contains_key(&order.team) {
+        let fault = no_such_team_error(state, &order.team);
+        return send_reply(state, client, Err(fault), out);
+    }
+    let owners =
+        state.members(&order.team).into_iter().map(|agent| agent.record.spawn_id.pane_tag()).collect();
+    let (team, layout) = (order.team.clone(), order.layout);
+    out.push(Effect::Pane(PaneJob::ApplyLayout { client, team, owners, layout }));
+}
+
+/// tmux has laid them out, or not.
+pub(crate) fn handle_layout_applied(
+    state: &mut State,
+    client: ConnId,
+    team_name: TeamName,
+    layout: Layout,
+    result: Result<usize, ErrorReport>,
+    out: &mut Vec<Effect>,
+) {
+    if let (Ok(_), Some(team)) = (&result, state.teams.get_mut(&team_name)) {
+        team.layout = layout;
+        state.has_roster_changed = true;
+    }
+    let reply = result.map(|windows| Reply::SetLayout(SetLayoutReply { team_name, layout, windows }));
+    send_reply(state, client, reply, out);
+}

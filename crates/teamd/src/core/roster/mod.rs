@@ -1,0 +1,181 @@
+//! The roster: the truth about our panes, on disk, outside the root.
+//!
+//! What must outlive a crash of the daemon stands here and nothing else. config.json is its public face.
+
+pub(crate) mod record;
+pub(crate) mod respawn;
+
+use crate::core::notices::Notice;
+use crate::core::roster::record::{AgentRecord, SharedRecord};
+use crate::core::roster::respawn::PendingRespawn;
+#[cfg(test)]
+use crate::core::roster::respawn::RespawnRecord;
+/// Nothing in a test is left to chance.
+#[cfg(test)]
+pub(crate) use crate::simulator::next_uuid as new_uuid;
+use protocol::control::{Layout, LeadProcess, PastMember};
+use protocol::name::{AgentName, TeamName};
+use protocol::usage::Usage;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use worktree::WorktreeRecord;
+
+/// A new one.
+#[cfg(not(test))]
+pub(crate) fn new_uuid() -> uuid::Uuid {
+    uuid::Uuid::new_v4()
+}
+
+/// The version of the roster's form; an older daemon that meets a newer one leaves it alone.
+pub(crate) const ROSTER_VERSION: u32 = 1;
+
+/// The truth about our panes, on disk.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Roster {
+    pub(crate) version: u32,
+    /// The start of the machine that its processes are of: see [`crate::life::boot`].
+    #[serde(default)]
+    #[serde(rename = "boot")]
+    pub(crate) boot_id: Option<String>,
+    #[serde(rename = "teams")]
+    pub(crate) joined_counts: BTreeMap<TeamName, u64>,
+    /// Of their windows, where it is not the usual one.
+    #[serde(default)]
+    pub(crate) layouts: BTreeMap<TeamName, Layout>,
+    #[serde(rename = "agents")]
+    pub(crate) records: Vec<SharedRecord>,
+    /// Members whose life has ended, until their name is taken again.
+    #[serde(default)]
+    #[serde(rename = "past")]
+    pub(crate) past_members: BTreeMap<TeamName, Vec<PastMember>>,
+    #[serde(default)]
+    #[serde(rename = "resting")]
+    pub(crate) pending_respawns: Vec<PendingRespawn>,
+    #[serde(default)]
+    #[serde(rename = "leads")]
+    pub(crate) lead_sessions: Vec<LeadProcess>,
+    /// Made for members of these teams, and to be removed with the team at the earliest.
+    #[serde(default)]
+    pub(crate) worktrees: BTreeMap<TeamName, Vec<MemberWorktree>>,
+    #[serde(default)]
+    #[serde(rename = "spent")]
+    pub(crate) usage: BTreeMap<TeamName, TeamUsage>,
+    /// What people are to be told, and were not yet.
+    #[serde(default)]
+    #[serde(rename = "untold")]
+    pub(crate) pending_notices: Vec<Notice>,
+}
+
+/// A worktree, and whose it is. Here before git makes anything: what is not here is nobody's to remove.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MemberWorktree {
+    pub(crate) member: AgentName,
+    #[serde(rename = "tree")]
+    pub(crate) record: WorktreeRecord,
+}
+
+/// What a team has used up, and why nobody is started for it any more.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TeamUsage {
+    /// Turns of its members.
+    pub(crate) turns: u64,
+    /// What those have used up, as far as their programs tell.
+    #[serde(default)]
+    #[serde(rename = "used")]
+    pub(crate) usage: Usage,
+    /// When its time began, ms since the epoch.
+    #[serde(rename = "since")]
+    pub(crate) started_at: u64,
+    #[serde(rename = "why")]
+    pub(crate) exhausted_reason: Option<String>,
+}
+
+/// No process has this start: of one of before the machine was started again.
+pub(crate) const UNKNOWN_START: u64 = u64::MAX;
+
+impl Roster {
+    /// After another start of the machine than this one, a process that has the number and the start time of one of
+    /// ours, which counts from there, is none of ours. Where the kernel does not say which this is, it is the one before.
+    pub(crate) fn invalidate_after_reboot(&mut self, boot: Option<String>) {
+        let Some(boot) = boot else { return };
+        if self.boot_id.as_ref().is_some_and(|before| *before != boot) {
+            for record in &mut self.records {
+                let record: &mut AgentRecord = record;
+                let above = record.hook_state.ancestors.iter_mut();
+                above.chain(&mut record.shim).for_each(|process| process.start_time = UNKNOWN_START);
+            }
+            self.lead_sessions.iter_mut().for_each(|lead| lead.start_time = UNKNOWN_START);
+        }
+        self.boot_id = Some(boot);
+    }
+
+    /// The files of all environments that somebody still needs.
+    pub(crate) fn environment_files(&self) -> impl Iterator<Item = &str> {
+        let resting = self.pending_respawns.iter().map(|resting| resting.respawn.environment_file.as_str());
+        self.records.iter().map(|record| record.environment_file.as_str()).chain(resting)
+    }
+
+    /// Gives the orders of further lives their environments back, as `read` finds them.
+    pub(crate) fn load_environments(&mut self, read: impl Fn(&str) -> BTreeMap<String, String>) {
+        let living = self.records.iter_mut().filter_map(|record| record.respawn.as_mut());
+        let comebacks = living.chain(self.pending_respawns.iter_mut().map(|resting| &mut resting.respawn));
+        for comeback in comebacks.filter(|comeback| comeback.request.env.is_empty()) {
+            comeback.request.env = read(&comeback.environment_file);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::control::SpawnRequest;
+
+    #[test]
+    fn an_environment_is_not_in_the_roster_and_comes_back_from_its_file() {
+        let order: SpawnRequest = serde_json::from_value(serde_json::json!({
+            "team": "survey", "name": "ann", "unique": false, "argv": ["x"], "cwd": "/", "env": {"KEY": "secret"},
+            "prompt": "", "feed": "pull"
+        }))
+        .unwrap();
+        let comeback = RespawnRecord { environment_file: "7.json".to_owned(), ..RespawnRecord::new(&order) };
+        let resting =
+            vec![PendingRespawn { respawn: comeback, respawn_at: 0, deadline: 0, is_suspended: false }];
+        let text = serde_json::to_string(&Roster { pending_respawns: resting, ..Roster::default() }).unwrap();
+        assert!(!text.contains("secret"), "{text}");
+        let mut roster: Roster = serde_json::from_str(&text).unwrap();
+        assert_eq!(roster.environment_files().collect::<Vec<_>>(), ["7.json"]);
+        roster.load_environments(|file| [("FILE".to_owned(), file.to_owned())].into());
+        assert_eq!(roster.pending_respawns[0].respawn.request.env["FILE"], "7.json");
+    }
+
+    #[test]
+    fn another_start_of_the_machine_disowns_all_processes_and_an_unknown_one_none() {
+        let lead = serde_json::json!({"team": "survey", "pid": 1, "start": 7});
+        let roster =
+            serde_json::json!({"version": 1, "boot": "one", "teams": {}, "agents": [], "leads": [lead]});
+        for (boot, start) in [(None, 7), (Some("one"), 7), (Some("two"), UNKNOWN_START)] {
+            let mut roster: Roster = serde_json::from_value(roster.clone()).unwrap();
+            roster.invalidate_after_reboot(boot.map(str::to_owned));
+            assert_eq!(roster.lead_sessions[0].start_time, start, "{boot:?}");
+            assert_eq!(roster.boot_id.as_deref(), boot.or(Some("one")));
+        }
+    }
+
+    /// Beside the sources lies one of each release, and none of them is ever changed.
+    #[test]
+    fn the_roster_of_every_release_can_be_read() {
+        let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures");
+        let mut read = 0;
+        for entry in std::fs::read_dir(fixtures).unwrap() {
+            let path = entry.unwrap().path();
+            let roster: Roster = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+            assert!(roster.version <= ROSTER_VERSION, "{}", path.display());
+            let mut names: Vec<String> = roster.records.iter().map(|agent| agent.name.to_string()).collect();
+            names.sort();
+            assert_eq!(names, ["ann", "bob"], "{}", path.display());
+            assert_eq!(roster.past_members.values().flatten().count(), 1);
+            read += 1;
+        }
+        assert!(read > 0);
+    }
+}

@@ -1,0 +1,303 @@
+//! What the daemon knows: its teams and the roster of their agents, each with the phase of its life.
+//!
+//! Owned by the loop alone. What must outlive a crash is the [`Roster`]; everything else is learned again
+//! from tmux, from the joins that reconnect, and from the files.
+
+use crate::core::event::ConnId;
+use crate::core::lifecycle::{Lifecycle, ShimLink};
+use crate::core::notices::{Notice, NoticeQueue};
+use crate::core::roster::record::SpawnId;
+use crate::core::roster::respawn::{PendingRespawn, RespawnRecord};
+use crate::core::roster::{ROSTER_VERSION, Roster};
+use crate::core::state::agent::{Agent, LeadSession};
+use crate::core::state::event_log_cursor::EventLogCursor;
+use crate::core::state::settings::{DaemonSettings, WatcherState};
+use crate::core::state::sleep_clock::SleepClock;
+use crate::core::state::team::{ScanState, TeamState};
+use crate::core::state::waiters::{ExitWaiter, ScreenWaiters};
+use crate::core::tasks::next_task::NextTaskQueue;
+use protocol::color::Color;
+use protocol::control::{Activity, Layout, PastMember, Response};
+use protocol::error::ErrorReport;
+use protocol::id::UniqueMillis;
+use protocol::name::{AgentName, TeamName};
+use protocol::policy::Policy;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Everything the loop owns.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) settings: DaemonSettings,
+    /// As in the roster.
+    pub(crate) boot_id: Option<String>,
+    pub(crate) teams: BTreeMap<TeamName, TeamState>,
+    /// Those of Claude Code's own sessions: watched, told of, and left alone.
+    pub(crate) session_teams: BTreeMap<TeamName, TeamState>,
+    /// What an earlier daemon told of sessions that have not been seen yet.
+    pub(crate) previous_cursor: EventLogCursor,
+    pub(crate) agents: BTreeMap<SpawnId, Agent>,
+    pub(crate) exit_waiters: Vec<ExitWaiter>,
+    pub(crate) screen_waiters: ScreenWaiters,
+    /// Clients that wait for the end of an agent's turn.
+    pub(crate) interrupt_waiters: Vec<(SpawnId, ConnId)>,
+    /// Agents that can be put on their teams, and since when, ms on [`crate::event::Now::mono`]; the oldest first.
+    pub(crate) registration_queue: Vec<(u64, SpawnId)>,
+    /// Members that are to be started again.
+    pub(crate) pending_respawns: Vec<PendingRespawn>,
+    /// What people are to be told.
+    pub(crate) notices: NoticeQueue,
+    /// Since when anybody could do anything.
+    pub(crate) sleep_clock: SleepClock,
+    /// The sessions that lead teams.
+    pub(crate) lead_sessions: BTreeMap<TeamName, LeadSession>,
+    /// Answers by the caller's own token, newest last, so that a retry does not act twice.
+    pub(crate) remembered_replies: VecDeque<(String, Response)>,
+    /// The tokens of calls that are under way.
+    pub(crate) running_calls: BTreeMap<ConnId, String>,
+    /// Clients that asked again what is under way already.
+    pub(crate) repeated_calls: Vec<(ConnId, String)>,
+    pub(crate) request_ids: UniqueMillis,
+    pub(crate) watcher_state: WatcherState,
+    /// Who asks which task is next.
+    pub(crate) next_task_queue: NextTaskQueue,
+    /// The watcher was asked to watch all that is to be looked at, and has not said that it does / is to be asked again.
+    pub(crate) watch_setup: ScanState,
+    /// What it is to be asked to watch besides, the next time: nobody knows yet whether there is a team in it.
+    pub(crate) new_directories: BTreeSet<TeamName>,
+    pub(crate) rescan_at: u64,
+    /// When the watcher is asked again whether it tells.
+    pub(crate) probe_at: u64,
+    /// When everything was looked at last, ms.
+    pub(crate) last_rescan: Option<u64>,
+    pub(crate) daemon_shutdown: DaemonShutdown,
+    /// Who waits for the daemon's end, the last of them: with the answer it ends.
+    pub(crate) final_reply_to: Option<ConnId>,
+    /// The roster on disk is older than this one.
+    pub(crate) has_roster_changed: bool,
+    /// The latest time that was seen, ms since the epoch: ahead of the clock where that was set back.
+    pub(crate) latest_wall_ms: u64,
+    /// It could not be written: again at the next rescan.
+    pub(crate) has_roster_save_failed: bool,
+    /// Why nobody can be served at this root any more.
+    pub(crate) root_error: Option<ErrorReport>,
+}
+
+/// Whether the daemon is going down: then there are no new agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DaemonShutdown {
+    NotRequested,
+    Terminate,
+    /// And its agents are put to rest.
+    Suspend,
+}
+
+impl DaemonShutdown {
+    pub(crate) fn is_in_progress(self) -> bool {
+        self != DaemonShutdown::NotRequested
+    }
+}
+
+/// How many answers are kept for retries.
+const MAX_REMEMBERED_REPLIES: usize = 256;
+
+/// How many members whose life has ended a team shows.
+const MAX_PAST_MEMBERS: usize = 32;
+
+impl State {
+    pub(crate) fn new(setting: DaemonSettings, roster: Roster, mut tale: EventLogCursor) -> State {
+        let agents = roster.records.into_iter().map(|record| {
+            let phase = Lifecycle::Running(ShimLink::default());
+            let since = record.spawned_at;
+            (record.spawn_id.clone(), Agent::new(record, phase, since))
+        });
+        let (mut past, mut grounds, mut layouts) = (roster.past_members, roster.worktrees, roster.layouts);
+        let mut spent = roster.usage;
+        let teams = roster.joined_counts.into_iter().map(|(name, joined)| {
+            let told = tale.tasks.remove(&name).unwrap_or_default();
+            let past = past.remove(&name).unwrap_or_default();
+            let told_asked = tale.requests.remove(&name).unwrap_or_default();
+            let grounds = grounds.remove(&name).unwrap_or_default();
+            let layout = layouts.remove(&name).unwrap_or_default();
+            let spent = spent.remove(&name).unwrap_or_default();
+            (
+                name,
+                TeamState {
+                    joined_count: joined,
+                    logged_tasks: told,
+                    past_members: past,
+                    logged_requests: told_asked,
+                    worktrees: grounds,
+                    layout,
+                    usage: spent,
+                    ..TeamState::default()
+                },
+            )
+        });
+        let teams: BTreeMap<TeamName, TeamState> = teams.collect();
+        let is_there = |notice: &Notice| notice.team.is_claude_session() || teams.contains_key(&notice.team);
+        let notices = NoticeQueue::from_saved(roster.pending_notices.into_iter().filter(is_there));
+        State {
+            settings: setting,
+            boot_id: roster.boot_id,
+            teams,
+            session_teams: BTreeMap::new(),
+            previous_cursor: tale,
+            agents: agents.collect(),
+            exit_waiters: Vec::new(),
+            screen_waiters: ScreenWaiters::default(),
+            interrupt_waiters: Vec::new(),
+            registration_queue: Vec::new(),
+            pending_respawns: roster.pending_respawns,
+            notices,
+            sleep_clock: SleepClock::default(),
+            lead_sessions: roster
+                .lead_sessions
+                .into_iter()
+                .map(|lead| (lead.team.clone(), LeadSession::new(lead)))
+                .collect(),
+            remembered_replies: VecDeque::new(),
+            running_calls: BTreeMap::new(),
+            repeated_calls: Vec::new(),
+            request_ids: UniqueMillis::default(),
+            watcher_state: WatcherState::Unproven,
+            next_task_queue: NextTaskQueue::default(),
+            watch_setup: ScanState::default(),
+            new_directories: BTreeSet::new(),
+            rescan_at: 0,
+            probe_at: 0,
+            last_rescan: None,
+            daemon_shutdown: DaemonShutdown::NotRequested,
+            final_reply_to: None,
+            has_roster_changed: false,
+            latest_wall_ms: 0,
+            has_roster_save_failed: false,
+            root_error: None,
+        }
+    }
+
+    /// After a crash: whether each agent was idle, as config.json had it.
+    pub(crate) fn restore_activity(&mut self, is_active: impl Fn(&TeamName, &AgentName) -> Option<bool>) {
+        for agent in self.agents.values_mut() {
+            if is_active(&agent.record.team, &agent.record.name) == Some(false) {
+                agent.activity = Activity::Idle;
+            }
+        }
+    }
+
+    /// After a start: what each team's policy was.
+    pub(crate) fn load_policies(&mut self, policy: impl Fn(&TeamName) -> Policy) {
+        self.teams.iter_mut().for_each(|(team, known)| known.policy = policy(team));
+    }
+
+    /// A team whose files are watched, ours or not.
+    pub(crate) fn team_mut(&mut self, team: &TeamName) -> Option<&mut TeamState> {
+        if team.is_claude_session() { self.session_teams.get_mut(team) } else { self.teams.get_mut(team) }
+    }
+
+    /// Their names, ours first.
+    pub(crate) fn team_names(&self) -> Vec<TeamName> {
+        self.teams.keys().chain(self.session_teams.keys()).cloned().collect()
+    }
+
+    /// The living member of that name, whatever its case.
+    pub(crate) fn member(&self, team: &TeamName, name: &AgentName) -> Option<&Agent> {
+        self.agents.values().find(|agent| agent.record.team == *team && agent.record.name == *name)
+    }
+
+    /// The members of a team, in the order in which they joined.
+    pub(crate) fn members(&self, team: &TeamName) -> Vec<&Agent> {
+        let mut members: Vec<&Agent> =
+            self.agents.values().filter(|agent| agent.record.team == *team).collect();
+        members.sort_by_key(|agent| agent.record.spawned_at);
+        members
+    }
+
+    /// The living agent that a caller speaks for.
+    pub(crate) fn agent_by_token(&self, token: Option<&str>) -> Option<&Agent> {
+        let mut living = self.agents.values().filter(|agent| !matches!(agent.lifecycle, Lifecycle::Gone(_)));
+        living.find(|agent| token == Some(agent.record.token.as_str()))
+    }
+
+    /// The agent whose join talks over this connection.
+    pub(crate) fn agent_by_conn(&mut self, conn: ConnId) -> Option<&mut Agent> {
+        self.agents.values_mut().find(|agent| agent.lifecycle.conn() == Some(conn))
+    }
+
+    /// The colour of the next teammate; none where the team has been deleted meanwhile.
+    pub(crate) fn next_color(&mut self, team: &TeamName) -> Option<Color> {
+        let team = self.teams.get_mut(team)?;
+        team.joined_count += 1;
+        Some(Color::for_joined_count(team.joined_count - 1))
+    }
+
+    /// Remembers an answer for a caller that asks again.
+    pub(crate) fn remember_reply(&mut self, once: String, response: Response) {
+        if self.remembered_replies.len() == MAX_REMEMBERED_REPLIES {
+            self.remembered_replies.pop_front();
+        }
+        self.remembered_replies.push_back((once, response));
+    }
+
+    /// For `status`; of one name the latest life alone.
+    pub(crate) fn add_past_member(&mut self, team: &TeamName, past: PastMember) {
+        let Some(team) = self.teams.get_mut(team) else { return };
+        team.past_members.retain(|other| other.name != past.name);
+        // Who comes back is not forgotten, however many they are.
+        let gone = team.past_members.iter().filter(|past| !past.has_respawn()).count();
+        if let Some(oldest) =
+            team.past_members.iter().position(|past| !past.has_respawn()).filter(|_| gone >= MAX_PAST_MEMBERS)
+        {
+            team.past_members.remove(oldest);
+        }
+        team.past_members.push(past);
+        self.has_roster_changed = true;
+    }
+
+    pub(crate) fn to_roster(&self) -> Roster {
+        Roster {
+            version: ROSTER_VERSION,
+            boot_id: self.boot_id.clone(),
+            joined_counts: self.teams.iter().map(|(name, team)| (name.clone(), team.joined_count)).collect(),
+            layouts: self
+                .teams
+                .iter()
+                .filter(|(_, team)| team.layout != Layout::default())
+                .map(|(name, team)| (name.clone(), team.layout))
+                .collect(),
+            records: self
+                .agents
+                .values()
+                .filter(|a| !a.lifecycle.is_opening())
+                .map(|a| a.record.clone())
+                .collect(),
+            past_members: self
+                .teams
+                .iter()
+                .map(|(name, team)| (name.clone(), team.past_members.clone()))
+                .collect(),
+            pending_respawns: self
+                .pending_respawns
+                .iter()
+                .cloned()
+                .chain(self.agents.values().filter_map(unsaved_respawn))
+                .collect(),
+            worktrees: self.teams.iter().map(|(name, team)| (name.clone(), team.worktrees.clone())).collect(),
+            usage: self.teams.iter().map(|(name, team)| (name.clone(), team.usage.clone())).collect(),
+            lead_sessions: self.lead_sessions.values().map(|leading| leading.lead.clone()).collect(),
+            pending_notices: self.notices.pending(),
+        }
+    }
+}
+
+/// A further life that the roster does not know yet: after a crash of ours it is begun once more.
+fn unsaved_respawn(agent: &Agent) -> Option<PendingRespawn> {
+    let comeback = agent.record.respawn.as_ref().filter(|_| agent.lifecycle.is_opening())?;
+    let restarts = comeback.respawns.checked_sub(1)?;
+    let comeback = RespawnRecord { respawns: restarts, ..comeback.clone() };
+    Some(PendingRespawn {
+        respawn: comeback,
+        respawn_at: agent.record.spawned_at,
+        deadline: 0,
+        is_suspended: false,
+    })
+}

@@ -1,0 +1,224 @@
+//! What the daemon tells without changing anything, and what agents tell about themselves.
+
+use crate::core::client_calls::send_reply;
+use crate::core::effect::Effect;
+use crate::core::event::ConnId;
+use crate::core::jobs::panes::PaneJob;
+use crate::core::lifecycle::{Lifecycle, Stopping};
+use crate::core::members::shutdown::find_member;
+use crate::core::members::spawn::{color_name, no_such_team_error};
+use crate::core::panes::dialog_check;
+use crate::core::panes::dialog_check::DialogCheck;
+use crate::core::roster::record::AgentPane;
+use crate::core::state::agent::Agent;
+use crate::core::state::daemon::State;
+use crate::core::teams::budget;
+use crate::core::worktrees;
+use protocol::control::{
+    Activity, CapturePaneReply, CapturePaneRequest, DaemonStatus, LocatePaneReply, MemberAddress, MemberFlag,
+    MemberStatus, Reply, StatusReply, TeamStatus, TurnStatus,
+};
+use protocol::delivery::{Delivery, DeliveryPoint};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::id::AgentId;
+use protocol::member_request::MemberRequestKind;
+use protocol::name::TeamName;
+use protocol::turn_program::Backend;
+
+pub(crate) fn reply_status(state: &mut State, client: ConnId, dialogs: &DialogCheck, out: &mut Vec<Effect>) {
+    let teams = state.teams.iter().map(|(team, known)| TeamStatus {
+        name: team.clone(),
+        members: state
+            .members(team)
+            .into_iter()
+            .filter(|a| !matches!(a.lifecycle, Lifecycle::Gone(_)))
+            .map(|agent| member_status(agent, dialogs))
+            .collect(),
+        past_members: known.past_members.clone(),
+        worktrees: known.worktrees.iter().map(worktrees::worktree_reply).collect(),
+        budget: budget::budget_status(known),
+    });
+    let daemon = DaemonStatus {
+        pid: state.settings.pid,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        root: state.settings.root.clone(),
+        tmux: state.settings.tmux_socket.clone(),
+        watch_mode: state.watcher_state.as_str().to_owned(),
+        is_stopping: state.daemon_shutdown.is_in_progress(),
+    };
+    let reply = StatusReply { teams: teams.collect(), daemon };
+    send_reply(state, client, Ok(Reply::Status(reply)), out);
+}
+
+fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
+    let record = &agent.record;
+    MemberStatus {
+        name: record.name.clone(),
+        agent_id: AgentId { name: record.name.clone(), team: record.team.clone() }.to_string(),
+        lifecycle: agent.lifecycle.as_str().to_owned(),
+        activity: agent.activity,
+        activity_since: agent.activity_since,
+        task: agent.task_subject.clone(),
+        mode: record.mode.clone(),
+        delivery: record.delivery,
+        delivery_point: Some(delivery_point(agent)),
+        pane: record.pane.as_ref().map(|pane| pane.id.clone()),
+        hidden: record.is_hidden,
+        pid: record.agent_pid,
+        backend: record.backend.as_str().to_owned(),
+        worktree: record.worktree.as_ref().map(|tree| tree.path.clone()),
+        state: protocol_state(agent).to_owned(),
+        flags: flags(agent, dialogs),
+        turn_task: agent.turn.as_ref().and_then(TurnStatus::task),
+        evidence: activity_evidence(agent),
+        usage: record.usage(),
+        respawns: record.respawn.as_ref().map_or(0, |comeback| comeback.respawns),
+        color: color_name(record),
+        environment_file: record.environment_file.clone(),
+    }
+}
+
+/// What the feed promises, as long as its hooks keep it: while it is idle one of them must wait.
+fn delivery_point(agent: &Agent) -> DeliveryPoint {
+    let feed = agent.record.delivery;
+    let reached = match agent.activity {
+        Activity::Active => agent.has_reported_activity,
+        Activity::Idle => agent.long_poll.waiting.is_some(),
+    };
+    if feed.has_hooks() && !reached { DeliveryPoint::OnPull } else { feed.delivery_point() }
+}
+
+/// The word of the protocol; those for ends are told of members that are gone.
+fn protocol_state(agent: &Agent) -> &'static str {
+    if matches!(agent.lifecycle, Lifecycle::Starting(_)) { "pending" } else { "running" }
+}
+
+fn flags(agent: &Agent, dialogs: &DialogCheck) -> Vec<MemberFlag> {
+    let asked = matches!(agent.lifecycle, Lifecycle::Stopping(_, Stopping::Requested(_)));
+    let waits = agent.turn.as_ref().is_some_and(|turn| turn.shutdown_requested);
+    let asks = agent.open_requests.iter().map(|kind| match kind {
+        MemberRequestKind::Plan => MemberFlag::AwaitingPlanApproval,
+        MemberRequestKind::Permission => MemberFlag::AwaitingPermission,
+    });
+    let dialog = dialog_check::dialog_flag(agent, dialogs);
+    asks.chain((asked || waits).then_some(MemberFlag::ShutdownRequested)).chain(dialog).collect()
+}
+
+/// What we know its activity from.
+fn activity_evidence(agent: &Agent) -> String {
+    match (&agent.turn, agent.lifecycle.as_str()) {
+        (_, "unknown") => "its first process is not connected; this is what was known before".to_owned(),
+        (Some(turn), _) if agent.record.delivery.has_hooks() => {
+            format!("{}; {}", turn_evidence(turn), hook_evidence(agent))
+        }
+        (Some(turn), _) => turn_evidence(turn),
+        (None, _) if agent.has_reported_activity && agent.record.delivery == Delivery::Native => {
+            "it said so in config.json, or to its lead".to_owned()
+        }
+        (None, _) if agent.has_reported_activity => "it said so itself".to_owned(),
+        (None, _) => match agent.record.agent_pid {
+            Some(pid) if agent.record.delivery == Delivery::Hook => {
+                format!("its process {pid} runs, and no hook of it has said anything: mail waits for that")
+            }
+            Some(pid) => format!("its process {pid} runs, and has said nothing of turns"),
+            None => "it has not started yet".to_owned(),
+        },
+    }
+}
+
+/// Who would hear of mail.
+fn hook_evidence(agent: &Agent) -> &'static str {
+    let typed = agent.record.delivery == Delivery::Keys;
+    match (agent.activity, agent.long_poll.waiting, typed) {
+        (Activity::Active, _, false) => "its hook looks for mail at its end",
+        (Activity::Idle, Some(_), false) => "its hook waits for mail",
+        (Activity::Idle, None, false) => "no hook of it waits for mail",
+        (Activity::Active, _, true) => "its mail is typed into its pane at its end",
+        (Activity::Idle, Some(_), true) => "what types its mail into its pane waits for some",
+        (Activity::Idle, None, true) => "nothing waits to type mail into its pane",
+    }
+}
+
+fn turn_evidence(turn: &TurnStatus) -> String {
+    match (turn.activity, turn.pid) {
+        (Activity::Active, Some(pid)) => format!("turn {}, pid {pid}: {}", turn.turn_number, turn.summary),
+        (Activity::Active, None) => format!("turn {}: {}", turn.turn_number, turn.summary),
+        (Activity::Idle, _) if turn.turn_number == 0 => "no turn yet".to_owned(),
+        (Activity::Idle, _) => {
+            let reason = turn.idle_reason.map(|reason| format!(", {}", reason.as_str())).unwrap_or_default();
+            format!("turn {} has ended{reason}", turn.turn_number)
+        }
+    }
+}
+
+pub(crate) fn locate(state: &mut State, client: ConnId, locate: &MemberAddress, out: &mut Vec<Effect>) {
+    let result = match state.teams.contains_key(&locate.team) {
+        true => find_member(state, &locate.team, &locate.name).and_then(|agent| find_location(state, agent)),
+        false => Err(no_such_team_error(state, &locate.team)),
+    };
+    send_reply(state, client, result.map(Reply::LocatePane), out);
+}
+
+fn find_location(state: &State, agent: &Agent) -> Result<LocatePaneReply, ErrorReport> {
+    let record = &agent.record;
+    if record.backend == Backend::InProcess {
+        return Ok(LocatePaneReply::Log { path: state.settings.output_log(&record.team, &record.name) });
+    }
+    let pane =
+        record.pane.as_ref().ok_or_else(|| no_pane_error(&record.team, record.name.as_str(), "show"))?;
+    let tmux = state.settings.tmux_socket.clone().ok_or_else(tmux_gone_error)?;
+    Ok(LocatePaneReply::Pane { pane: pane.id.clone(), tmux, hidden: record.is_hidden })
+}
+
+pub(crate) fn capture(
+    state: &mut State,
+    client: ConnId,
+    capture: &CapturePaneRequest,
+    out: &mut Vec<Effect>,
+) {
+    match pane_and_tag(state, &capture.team, &capture.name, "capture") {
+        Err(fault) => send_reply(state, client, Err(fault), out),
+        Ok((pane, owner)) => match pane.id() {
+            Some(pane) => {
+                out.push(Effect::Pane(PaneJob::CapturePane { client, pane, owner, lines: capture.lines }));
+            }
+            None => {
+                send_reply(state, client, Err(no_pane_error(&capture.team, &capture.name, "capture")), out)
+            }
+        },
+    }
+}
+
+/// `what` completes "cannot …".
+pub(crate) fn pane_and_tag(
+    state: &State,
+    team: &TeamName,
+    name: &str,
+    what: &str,
+) -> Result<(AgentPane, tmux::PaneTag), ErrorReport> {
+    if !state.teams.contains_key(team) {
+        return Err(no_such_team_error(state, team));
+    }
+    let agent = find_member(state, team, name)?;
+    let pane = agent.record.pane.clone().ok_or_else(|| no_pane_error(team, name, what))?;
+    Ok((pane, agent.record.spawn_id.pane_tag()))
+}
+
+pub(crate) fn no_pane_error(team: &TeamName, name: &str, what: &str) -> ErrorReport {
+    ErrorReport::new(ErrorKind::NotFound, format!("cannot {what} {name}: it has no pane"))
+        .with_help(format!("its output: teamctl logs {name} -t {team}"))
+}
+
+fn tmux_gone_error() -> ErrorReport {
+    ErrorReport::new(ErrorKind::MissingPath, "cannot reach tmux: its server is gone")
+        .with_help("see: teamctl doctor")
+}
+
+pub(crate) fn handle_pane_captured(
+    state: &mut State,
+    client: ConnId,
+    result: Result<CapturePaneReply, ErrorReport>,
+    out: &mut Vec<Effect>,
+) {
+    send_reply(state, client, result.map(Reply::CapturePane), out);
+}

@@ -1,0 +1,6 @@
+//! Teams: creation, deletion, policy, budget.
+
+pub(crate) mod budget;
+pub(crate) mod create;
+pub(crate) mod delete;
+pub(crate) mod policy;

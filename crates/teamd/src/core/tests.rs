@@ -1,0 +1,210 @@
+//! Decisions, without a machine: events go in, effects come out.
+
+mod approvals;
+mod budgets;
+mod client_calls;
+mod delete;
+mod dialogs;
+mod hidden_panes;
+mod hooks;
+mod native_members;
+mod next_task;
+mod notices;
+mod plan_handover;
+mod recovery;
+mod rescans;
+mod shutdown;
+mod spawn;
+mod suspend;
+mod turns;
+mod worktrees;
+
+use crate::core::dispatch::handle_event;
+use crate::core::effect::Effect;
+use crate::core::event::{CoreEvent, Now};
+use crate::core::jobs::files::{FileJob, FileResult, Registration};
+use crate::core::jobs::panes::{PaneJob, PaneResult};
+use crate::core::lifecycle::Lifecycle;
+use crate::core::members::spawn::OpenedPane;
+use crate::core::roster::Roster;
+use crate::core::roster::record::SpawnId;
+use crate::core::state::daemon::State;
+use crate::core::state::event_log_cursor::EventLogCursor;
+use crate::core::state::settings::DaemonSettings;
+use protocol::control::{
+    Activity, Call, DeleteTeamRequest, ExitReport, FromShim, MemberSelection, PROTOCOL_VERSION, Process,
+    Reply, Request, Response, ShimHello, ShutdownMembersRequest, SpawnRequest, ToShim,
+};
+use protocol::delivery::Delivery;
+use protocol::error::ErrorKind;
+use protocol::id::TaskId;
+use protocol::name::{AgentName, TeamName};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+const NOW: Now = Now { mono: 1_000, wall: 1_795_000_000_000 };
+
+fn now_at(mono: u64) -> Now {
+    Now { mono, wall: NOW.wall + mono }
+}
+
+fn survey_team() -> TeamName {
+    TeamName::parse("survey").unwrap()
+}
+
+fn new_state() -> State {
+    let mut state = State::new(DaemonSettings::for_tests(), Roster::default(), EventLogCursor::default());
+    state.teams.insert(survey_team(), Default::default());
+    state
+}
+
+fn new_call(request: Request) -> Box<Call> {
+    Box::new(Call { version: PROTOCOL_VERSION, token: None, idempotency_key: None, request })
+}
+
+fn spawn_request(name: &str) -> Request {
+    Request::Spawn(Box::new(SpawnRequest {
+        team: survey_team(),
+        name: AgentName::parse(name).unwrap(),
+        unique: false,
+        stand_in: None,
+        argv: vec!["true".into()],
+        has_deferred_variables: false,
+        resume_argv: None,
+        approved: BTreeMap::new(),
+        prompt_in_args: false,
+        cwd: PathBuf::from("/"),
+        env: [("A".to_owned(), "b".to_owned())].into(),
+        prompt: "hello".into(),
+        agent_type: None,
+        model: None,
+        mode: None,
+        delivery: Delivery::Pull,
+        dialog_patterns: Vec::new(),
+        turns: None,
+        backend: Default::default(),
+        restart: Default::default(),
+        worktree: None,
+    }))
+}
+
+fn send_call(state: &mut State, client: u64, request: Request) -> Vec<Effect> {
+    handle_event(state, CoreEvent::ClientCall { client, call: new_call(request) }, NOW)
+}
+
+fn opened_spawn_id(effects: &[Effect]) -> SpawnId {
+    let open = effects.iter().find_map(|effect| match effect {
+        Effect::Pane(PaneJob::OpenPane(opening)) => Some(opening.spawn.clone()),
+        _ => None,
+    });
+    open.expect("a pane is opened")
+}
+
+fn pane_opened(spawn: &SpawnId, pid: u32) -> CoreEvent {
+    let opened = OpenedPane {
+        pane: "%7".parse().unwrap(),
+        window: "@3".parse().unwrap(),
+        epoch: "11:22:/tmp/tmux".parse().unwrap(),
+        pid,
+    };
+    CoreEvent::PaneJobDone(PaneResult::PaneOpened { spawn: spawn.clone(), result: Ok(opened) })
+}
+
+fn shim_connected(spawn: &SpawnId, conn: u64, pid: u32, agent: Option<u32>) -> CoreEvent {
+    let hello = ShimHello { spawn_id: spawn.as_str().to_owned(), agent_pid: agent, turn_status: None };
+    CoreEvent::ShimConnected { conn, hello, peer: Process { pid, start_time: 5 } }
+}
+
+fn member_registered(spawn: &SpawnId) -> CoreEvent {
+    let enrolled = Registration { tracking_task: TaskId::parse("1").unwrap(), lead_session: "lead's".into() };
+    CoreEvent::FileJobDone(FileResult::MemberRegistered { spawn: spawn.clone(), result: Ok(enrolled) })
+}
+
+fn agent_started(conn: u64) -> CoreEvent {
+    CoreEvent::ShimReported { conn, report: FromShim::Started { pid: 99 } }
+}
+
+/// What the files thread is to have answered once all else is done.
+fn reply_ready(effects: Vec<Effect>) -> CoreEvent {
+    let settled = effects.into_iter().find_map(|effect| match effect {
+        Effect::File(FileJob::ReplyWhenSaved { client, reply }) => {
+            Some(FileResult::ReplyReady { client, reply })
+        }
+        _ => None,
+    });
+    CoreEvent::FileJobDone(settled.expect("somebody is answered"))
+}
+
+/// These, and what follows once what they answer is on the disk.
+fn with_replies(state: &mut State, effects: Vec<Effect>) -> Vec<Effect> {
+    let (settled, mut all): (Vec<Effect>, Vec<Effect>) = effects
+        .into_iter()
+        .partition(|effect| matches!(effect, Effect::File(FileJob::ReplyWhenSaved { .. })));
+    settled.into_iter().for_each(|effect| all.extend(handle_event(state, reply_ready(vec![effect]), NOW)));
+    all
+}
+
+fn exit_reported(conn: u64, how: ExitReport) -> CoreEvent {
+    CoreEvent::ShimReported { conn, report: FromShim::Exited(how) }
+}
+
+/// A running agent with its join on this connection.
+fn start_member(state: &mut State, name: &str, conn: u64) -> SpawnId {
+    let spawn = opened_spawn_id(&send_call(state, 1, spawn_request(name)));
+    let pid = u32::try_from(conn).unwrap();
+    for event in [
+        pane_opened(&spawn, pid),
+        shim_connected(&spawn, conn, pid, None),
+        member_registered(&spawn),
+        agent_started(conn),
+    ] {
+        handle_event(state, event, NOW);
+    }
+    assert!(matches!(state.agents[&spawn].lifecycle, Lifecycle::Running(_)));
+    spawn
+}
+
+fn delete_request(force: bool) -> Request {
+    Request::DeleteTeam(DeleteTeamRequest { team: survey_team(), force, discard_worktrees: vec![] })
+}
+
+fn reply(effects: &[Effect], to: u64) -> Option<&Response> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Reply { client, response } if *client == to => Some(response),
+        _ => None,
+    })
+}
+
+fn reply_value(effects: &[Effect], to: u64) -> Option<&Reply> {
+    match reply(effects, to) {
+        Some(Response::Done(reply)) => Some(reply),
+        _ => None,
+    }
+}
+
+fn error_kind(effects: &[Effect], to: u64) -> Option<ErrorKind> {
+    match reply(effects, to) {
+        Some(Response::Failed(fault)) => Some(fault.kind),
+        _ => None,
+    }
+}
+
+fn member_deregistered(
+    spawn: &SpawnId,
+    approved: bool,
+    left: Option<protocol::error::ErrorReport>,
+) -> CoreEvent {
+    CoreEvent::FileJobDone(FileResult::MemberDeregistered {
+        spawn: spawn.clone(),
+        is_approved: approved,
+        error: left,
+    })
+}
+
+fn pane_closed(spawn: &SpawnId) -> CoreEvent {
+    CoreEvent::PaneJobDone(PaneResult::PaneClosed { spawn: spawn.clone(), error: None })
+}
+
+fn has_file_job(effects: &[Effect], wanted: fn(&FileJob) -> bool) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::File(job) if wanted(job)))
+}

@@ -1,0 +1,86 @@
+//! Who may ask what, and that a call that comes again acts once.
+
+use super::*;
+use crate::core::event::CoreEvent;
+
+#[test]
+fn a_call_that_comes_twice_acts_once_and_both_are_answered() {
+    let mut state = new_state();
+    let twice = |client| {
+        let once = Some("same".to_owned());
+        CoreEvent::ClientCall {
+            client,
+            call: Box::new(Call {
+                version: PROTOCOL_VERSION,
+                token: None,
+                idempotency_key: once,
+                request: spawn_request("ann"),
+            }),
+        }
+    };
+    let spawn = opened_spawn_id(&handle_event(&mut state, twice(1), NOW));
+    assert!(handle_event(&mut state, twice(2), NOW).is_empty());
+    handle_event(&mut state, pane_opened(&spawn, 40), NOW);
+    handle_event(&mut state, shim_connected(&spawn, 50, 40, None), NOW);
+    handle_event(&mut state, member_registered(&spawn), NOW);
+    let effects = handle_event(&mut state, agent_started(50), NOW);
+    let effects = handle_event(&mut state, reply_ready(effects), NOW);
+    assert!(reply(&effects, 1).is_some() && reply(&effects, 2).is_some());
+    assert!(matches!(reply_value(&handle_event(&mut state, twice(3), NOW), 3), Some(Reply::Spawn(_))));
+    assert_eq!(state.agents.len(), 1);
+}
+
+#[test]
+fn a_teammates_token_opens_little_and_a_dead_ones_nothing() {
+    let mut state = new_state();
+    let spawn = start_member(&mut state, "ann", 50);
+    let token = state.agents[&spawn].record.token.clone();
+    let mut with = |token: &str, request| {
+        let call =
+            Call { version: PROTOCOL_VERSION, token: Some(token.to_owned()), idempotency_key: None, request };
+        error_kind(
+            &handle_event(&mut state, CoreEvent::ClientCall { client: 9, call: Box::new(call) }, NOW),
+            9,
+        )
+    };
+    assert_eq!(with(&token, Request::Status), None);
+    assert_eq!(with(&token, Request::ReportActivity(Activity::Idle)), None);
+    for request in [spawn_request("bob"), Request::StopDaemon, delete_request(true)] {
+        assert_eq!(with(&token, request), Some(ErrorKind::NotPermitted));
+    }
+    assert_eq!(with("other", Request::Status), Some(ErrorKind::NotPermitted));
+}
+
+#[test]
+fn another_version_is_refused_with_a_word() {
+    let mut state = new_state();
+    let call = Call {
+        version: PROTOCOL_VERSION + 1,
+        token: None,
+        idempotency_key: None,
+        request: Request::StopDaemon,
+    };
+    let effects = handle_event(&mut state, CoreEvent::ClientCall { client: 1, call: Box::new(call) }, NOW);
+    assert_eq!(error_kind(&effects, 1), Some(ErrorKind::Config));
+}
+
+#[test]
+fn what_another_release_asks_is_answered_with_a_word() {
+    let mut state = new_state();
+    for (version, expected) in [
+        (Some(PROTOCOL_VERSION + 1), ErrorKind::Config),
+        (Some(PROTOCOL_VERSION), ErrorKind::Usage),
+        (None, ErrorKind::Usage),
+    ] {
+        let event = CoreEvent::InvalidCall { client: 1, version, error: "unknown variant".into() };
+        assert_eq!(error_kind(&handle_event(&mut state, event, NOW), 1), Some(expected));
+    }
+}
+
+#[test]
+fn while_the_daemon_goes_down_nobody_new_comes() {
+    let mut state = new_state();
+    start_member(&mut state, "ann", 50);
+    send_call(&mut state, 9, Request::StopDaemon);
+    assert_eq!(error_kind(&send_call(&mut state, 10, spawn_request("bob")), 10), Some(ErrorKind::Refused));
+}

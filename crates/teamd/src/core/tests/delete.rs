@@ -1,0 +1,113 @@
+//! A team goes with all that it has, and nobody comes to it meanwhile.
+
+use super::*;
+use crate::core::effect::Effect;
+use crate::core::event::CoreEvent;
+use crate::core::jobs::files::{FileJob, FileResult};
+use crate::core::lifecycle::Lifecycle;
+use protocol::control::WorktreeRequest;
+use protocol::error::ErrorReport;
+
+fn waiting_call(name: &str) -> Request {
+    let name = AgentName::parse(name).unwrap();
+    let (cwd, env) = ("/repo".into(), Default::default());
+    Request::CreateWorktree(WorktreeRequest {
+        team: survey_team(),
+        name,
+        unique: false,
+        cwd,
+        branch: None,
+        env,
+    })
+}
+
+/// What the files say to a delete by force.
+fn deletable_checked(client: u64, result: Result<(), ErrorReport>) -> CoreEvent {
+    let order = DeleteTeamRequest { team: survey_team(), force: true, discard_worktrees: vec![] };
+    CoreEvent::FileJobDone(FileResult::DeletableChecked { client, order, result })
+}
+
+fn sends_end(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::SendToShim { message: ToShim::End { .. }, .. }))
+}
+
+fn team_deleted(client: u64, result: Result<(), ErrorReport>) -> CoreEvent {
+    CoreEvent::FileJobDone(FileResult::TeamDeleted {
+        client,
+        team: survey_team(),
+        result,
+        worktrees: Default::default(),
+    })
+}
+
+#[test]
+fn nobody_comes_from_the_accepted_delete_to_its_end() {
+    let mut state = new_state();
+    let ann = start_member(&mut state, "ann", 1);
+    assert_eq!(error_kind(&send_call(&mut state, 2, delete_request(false)), 2), Some(ErrorKind::Refused));
+    opened_spawn_id(&send_call(&mut state, 3, spawn_request("eve")));
+    assert!(!sends_end(&send_call(&mut state, 2, delete_request(true))), "first it is looked");
+    let refused = |state: &mut State| {
+        [spawn_request("bob"), waiting_call("bob"), delete_request(true)]
+            .map(|request| error_kind(&send_call(state, 4, request), 4))
+            == [Some(ErrorKind::Refused); 3]
+    };
+    assert!(refused(&mut state), "while it is looked whether it may go");
+    assert!(sends_end(&handle_event(&mut state, deletable_checked(2, Ok(())), NOW)));
+    assert!(refused(&mut state), "while its members are ended");
+    handle_event(&mut state, exit_reported(1, ExitReport::Signal(9)), NOW);
+    handle_event(&mut state, pane_closed(&ann), NOW);
+    let effects = handle_event(&mut state, member_deregistered(&ann, false, None), NOW);
+    assert!(has_file_job(&effects, |job| matches!(job, FileJob::DeleteTeam { .. })), "{effects:?}");
+    assert!(refused(&mut state), "while its files are removed");
+    let effects = handle_event(&mut state, team_deleted(2, Err(ErrorReport::new(ErrorKind::Io, "no"))), NOW);
+    let Some(Response::Failed(fault)) = reply(&effects, 2) else { panic!("{effects:?}") };
+    assert_eq!(fault.kind, ErrorKind::Io);
+    assert!(
+        ["no\nBefore that: ", "ann", "eve", " ended"].iter().all(|it| fault.message.contains(it)),
+        "{fault:?}"
+    );
+    opened_spawn_id(&send_call(&mut state, 4, spawn_request("bob")));
+}
+
+#[test]
+fn nobody_is_ended_for_a_delete_that_its_files_refuse() {
+    let mut state = new_state();
+    let ann = start_member(&mut state, "ann", 1);
+    send_call(&mut state, 2, delete_request(true));
+    let effects = handle_event(
+        &mut state,
+        deletable_checked(2, Err(ErrorReport::new(ErrorKind::Refused, "notes.txt"))),
+        NOW,
+    );
+    assert!(!sends_end(&effects) && error_kind(&effects, 2) == Some(ErrorKind::Refused), "{effects:?}");
+    assert!(matches!(state.agents[&ann].lifecycle, Lifecycle::Running(_)));
+    opened_spawn_id(&send_call(&mut state, 4, spawn_request("bob")));
+}
+
+#[test]
+fn a_refused_delete_keeps_nobody_out() {
+    let mut state = new_state();
+    start_member(&mut state, "ann", 1);
+    send_call(&mut state, 2, delete_request(false));
+    opened_spawn_id(&send_call(&mut state, 3, spawn_request("bob")));
+}
+
+#[test]
+fn going_down_ends_agents_without_a_team_too() {
+    let mut state = new_state();
+    let ann = start_member(&mut state, "ann", 1);
+    state.teams.remove(&survey_team());
+    let effects = send_call(&mut state, 2, Request::StopDaemon);
+    assert!(
+        reply_value(&effects, 2).is_none() && !effects.iter().any(|effect| matches!(effect, Effect::Exit))
+    );
+    handle_event(&mut state, exit_reported(1, ExitReport::Exit(0)), NOW);
+    handle_event(&mut state, pane_closed(&ann), NOW);
+    let effects = handle_event(&mut state, member_deregistered(&ann, false, None), NOW);
+    assert!(reply_value(&effects, 2).is_none(), "not before the roster has it");
+    let effects = with_replies(&mut state, effects);
+    assert!(
+        reply_value(&effects, 2).is_some() && effects.iter().any(|effect| matches!(effect, Effect::Exit))
+    );
+}

@@ -1,0 +1,331 @@
+//! Ends that are asked for, and what is told of an end.
+
+use super::*;
+use crate::core::effect::Effect;
+use crate::core::event::CoreEvent;
+use crate::core::exit_record::ReportTo;
+use crate::core::jobs::files::{FileJob, FileResult, ShutdownAnswer};
+use crate::core::jobs::panes::PaneJob;
+use crate::core::lifecycle::{Lifecycle, Stopping};
+use crate::core::recovery;
+use crate::core::state::daemon::State;
+use crate::core::state::event_log_cursor::EventLogCursor;
+use crate::core::tests::turns::{report_exit, start_member_with, worker_request};
+use protocol::error::ErrorReport;
+use protocol::id::RequestId;
+use protocol::turn_program::RestartPolicy;
+
+/// Its join gets the order to end it.
+fn sends_end(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::SendToShim { message: ToShim::End { .. }, .. }))
+}
+
+fn shutdown_request(force: bool) -> Request {
+    let targets = MemberSelection { team: survey_team(), names: Vec::new() };
+    Request::Shutdown(ShutdownMembersRequest {
+        targets,
+        reason: None,
+        grace_ms: 30_000,
+        force,
+        no_wait: false,
+    })
+}
+
+fn requested_terms(effects: &[Effect]) -> RequestId {
+    let request = effects.iter().find_map(|effect| match effect {
+        Effect::File(FileJob::SendShutdownRequest { request, .. }) => Some(request.clone()),
+        _ => None,
+    });
+    request.expect("somebody is asked")
+}
+
+fn shutdown_answers(request: &RequestId, from: &str, rejected: Option<&str>) -> CoreEvent {
+    let rejected = rejected.map(str::to_owned);
+    let answer = ShutdownAnswer {
+        request: request.clone(),
+        from: AgentName::new_unchecked(from),
+        rejection_reason: rejected,
+    };
+    CoreEvent::FileJobDone(FileResult::ShutdownAnswers { team: survey_team(), answers: Ok(vec![answer]) })
+}
+
+fn replied_exits(effects: &[Effect], to: u64) -> Vec<(String, bool)> {
+    match reply_value(effects, to) {
+        Some(Reply::Exits(reply)) => {
+            reply.exits.iter().map(|end| (end.description.clone(), end.has_exited)).collect()
+        }
+        _ => panic!("no endings in {effects:?}"),
+    }
+}
+
+#[test]
+fn only_the_agent_that_was_asked_can_answer() {
+    let mut state = new_state();
+    let ann = start_member(&mut state, "ann", 50);
+    let request = requested_terms(&send_call(&mut state, 9, shutdown_request(false)));
+    let stranger = RequestId::parse("shutdown-1@ann").unwrap();
+    for (request, from) in [(&request, "bob"), (&stranger, "ann")] {
+        handle_event(&mut state, shutdown_answers(request, from, None), NOW);
+        assert_eq!(state.agents[&ann].lifecycle.as_str(), "stopping");
+        assert!(!matches!(&state.agents[&ann].lifecycle, Lifecycle::Stopping(_, Stopping::Approved { .. })));
+    }
+    let effects = handle_event(&mut state, shutdown_answers(&request, "Ann", Some("two trees left")), NOW);
+    let effects = with_replies(&mut state, effects);
+    let Some(Reply::Exits(endings)) = reply_value(&effects, 9) else { panic!("{effects:?}") };
+    assert_eq!(
+        (endings.exits[0].description.as_str(), endings.exits[0].has_exited),
+        ("rejected: two trees left", false)
+    );
+    assert!(matches!(state.agents[&ann].lifecycle, Lifecycle::Running(_)));
+}
+
+#[test]
+fn an_approved_end_is_nobodys_news_and_any_other_is_the_leads() {
+    for (approve, told) in [(true, ReportTo::Nobody), (false, ReportTo::Lead)] {
+        let mut state = new_state();
+        let ann = start_member(&mut state, "ann", 50);
+        let request = requested_terms(&send_call(&mut state, 9, shutdown_request(false)));
+        if approve {
+            handle_event(&mut state, shutdown_answers(&request, "ann", None), NOW);
+        }
+        let effects = handle_event(&mut state, exit_reported(50, ExitReport::Exit(0)), NOW);
+        assert_eq!(state.agents[&ann].record.exit.as_ref().unwrap().report_to, told);
+        assert!(has_file_job(&effects, |job| matches!(job, FileJob::DeregisterMember { .. })));
+        assert!(reply(&effects, 9).is_none(), "not before pane and files are in order");
+        handle_event(&mut state, member_deregistered(&ann, false, None), NOW);
+        let effects = handle_event(&mut state, pane_closed(&ann), NOW);
+        let effects = with_replies(&mut state, effects);
+        assert!(reply(&effects, 9).is_some());
+        assert!(state.agents.is_empty());
+    }
+}
+
+/// A join that is told so forgets what it left in writing.
+#[test]
+fn a_report_is_noted_when_it_is_in_the_roster() {
+    let mut state = new_state();
+    start_member(&mut state, "ann", 50);
+    let noted = |effects: &[Effect]| {
+        effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::SendToShim { conn: 50, message: ToShim::ExitRecorded }))
+    };
+    let effects = handle_event(&mut state, exit_reported(50, ExitReport::Exit(0)), NOW);
+    let [Effect::File(FileJob::SaveRoster(_)), Effect::File(FileJob::AcknowledgeExit { conn: 50 }), ..] =
+        &effects[..]
+    else {
+        panic!("{effects:?}");
+    };
+    assert!(!noted(&effects));
+    let heard = |result| CoreEvent::FileJobDone(FileResult::ExitAcknowledged { conn: 50, result });
+    let full = Err(ErrorReport::new(ErrorKind::Io, "the disk is full"));
+    assert!(!noted(&handle_event(&mut state, heard(full), NOW)));
+    assert!(noted(&handle_event(&mut state, heard(Ok(())), NOW)));
+}
+
+#[test]
+fn silence_ends_in_a_question_asked_again_and_then_in_what_was_said() {
+    for force in [false, true] {
+        let mut state = new_state();
+        let ann = start_member(&mut state, "ann", 50);
+        let first = requested_terms(&send_call(&mut state, 9, shutdown_request(force)));
+        let second = requested_terms(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(12_000)));
+        assert_ne!(first, second, "a fresh id");
+        let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(40_000));
+        let effects = with_replies(&mut state, effects);
+        assert_eq!((sends_end(&effects), reply(&effects, 9).is_some()), (force, !force));
+        assert_eq!(state.agents[&ann].lifecycle.as_str(), if force { "stopping" } else { "running" });
+    }
+}
+
+#[test]
+fn a_team_with_members_is_not_deleted() {
+    let mut state = new_state();
+    start_member(&mut state, "ann", 50);
+    let effects = send_call(&mut state, 9, delete_request(false));
+    assert_eq!(error_kind(&effects, 9), Some(ErrorKind::Refused));
+    let effects = send_call(&mut state, 9, delete_request(true));
+    assert!(!has_file_job(&effects, |job| matches!(job, FileJob::DeleteTeam { .. })), "first they end");
+}
+
+#[test]
+fn one_that_is_still_starting_is_shut_down_at_once() {
+    let mut state = new_state();
+    send_call(&mut state, 1, spawn_request("ann"));
+    let effects = send_call(&mut state, 9, shutdown_request(false));
+    let effects = with_replies(&mut state, effects);
+    assert_eq!(replied_exits(&effects, 9), [("stopped while it started".to_owned(), true)]);
+    assert_eq!(error_kind(&effects, 1), Some(ErrorKind::Refused));
+}
+
+#[test]
+fn a_second_request_brings_force_and_the_shorter_patience() {
+    let mut state = new_state();
+    start_member(&mut state, "ann", 50);
+    send_call(&mut state, 8, shutdown_request(false));
+    send_call(&mut state, 9, Request::StopDaemon);
+    let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(12_000));
+    assert!(sends_end(&effects), "{effects:?}");
+}
+
+#[test]
+fn while_the_daemon_goes_down_a_no_is_not_taken() {
+    let mut state = new_state();
+    start_member(&mut state, "ann", 50);
+    let request = requested_terms(&send_call(&mut state, 9, Request::StopDaemon));
+    let effects = handle_event(&mut state, shutdown_answers(&request, "ann", Some("busy")), NOW);
+    assert!(sends_end(&effects), "{effects:?}");
+}
+
+#[test]
+fn a_patience_without_end_is_no_overflow() {
+    let mut state = new_state();
+    let ann = start_member(&mut state, "ann", 50);
+    let Request::Shutdown(mut order) = shutdown_request(false) else { panic!() };
+    order.grace_ms = u64::MAX;
+    send_call(&mut state, 9, Request::Shutdown(order));
+    handle_event(&mut state, CoreEvent::DeadlineReached, now_at(1_000_000_000));
+    assert_eq!(state.agents[&ann].lifecycle.as_str(), "stopping");
+}
+
+#[test]
+fn who_does_not_wait_is_answered_when_the_request_is_on_its_way() {
+    let mut state = new_state();
+    let ann = start_member(&mut state, "ann", 50);
+    let Request::Shutdown(mut order) = shutdown_request(false) else { panic!() };
+    order.no_wait = true;
+    let effects = send_call(&mut state, 9, Request::Shutdown(order));
+    let request = requested_terms(&effects);
+    let effects = with_replies(&mut state, effects);
+    assert_eq!(replied_exits(&effects, 9), [("asked".to_owned(), false)]);
+    let Some(Reply::Exits(reply)) = reply_value(&effects, 9) else { panic!("{effects:?}") };
+    assert_eq!(reply.exits[0].request_id.as_deref(), Some(request.as_str()));
+    handle_event(&mut state, shutdown_answers(&request, "ann", None), NOW);
+    assert!(matches!(state.agents[&ann].lifecycle, Lifecycle::Stopping(_, Stopping::Approved { .. })));
+}
+
+#[test]
+fn a_yes_that_was_read_only_after_the_end_still_counts() {
+    let mut state = new_state();
+    let ann = start_member(&mut state, "ann", 50);
+    send_call(&mut state, 9, shutdown_request(false));
+    handle_event(&mut state, exit_reported(50, ExitReport::Exit(0)), NOW);
+    handle_event(&mut state, pane_closed(&ann), NOW);
+    let effects = handle_event(&mut state, member_deregistered(&ann, true, None), NOW);
+    let effects = with_replies(&mut state, effects);
+    assert_eq!(replied_exits(&effects, 9), [("approved".to_owned(), true)]);
+}
+
+/// Its files say that the name is free before we have heard that they do.
+#[test]
+fn a_name_that_is_just_being_taken_off_the_team_is_waited_for() {
+    for (left, wants, opens) in [(None, 2, 1), (Some(ErrorReport::new(ErrorKind::Io, "no space left")), 1, 0)]
+    {
+        let mut state = new_state();
+        let ann = start_member(&mut state, "ann", 50);
+        handle_event(&mut state, exit_reported(50, ExitReport::Signal(9)), NOW);
+        handle_event(&mut state, pane_closed(&ann), NOW);
+        for client in 0..wants {
+            let effects = send_call(&mut state, client, spawn_request("ann"));
+            assert!(reply(&effects, client).is_none() && !opens_pane(&effects), "{effects:?}");
+        }
+        let effects = handle_event(&mut state, member_deregistered(&ann, false, left), NOW);
+        let refused = (0..wants)
+            .filter(|client| error_kind(&effects, *client) == Some(ErrorKind::AlreadyExists))
+            .count();
+        assert_eq!((usize::from(opens_pane(&effects)), refused), (opens, 1), "{effects:?}");
+    }
+}
+
+fn opens_pane(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::Pane(PaneJob::OpenPane { .. })))
+}
+
+#[test]
+fn what_could_not_be_filed_is_tried_again_and_the_name_stays_taken() {
+    let mut state = new_state();
+    let ann = start_member(&mut state, "ann", 50);
+    send_call(
+        &mut state,
+        9,
+        Request::Kill(MemberSelection { team: survey_team(), names: vec!["ann".into()] }),
+    );
+    handle_event(&mut state, exit_reported(50, ExitReport::Signal(15)), NOW);
+    handle_event(&mut state, pane_closed(&ann), NOW);
+    let fault = ErrorReport::new(ErrorKind::InvalidData, "cannot parse config.json");
+    let effects = handle_event(&mut state, member_deregistered(&ann, false, Some(fault)), NOW);
+    let effects = with_replies(&mut state, effects);
+    assert_eq!(replied_exits(&effects, 9), [("killed (signal 15)".to_owned(), true)]);
+    let again =
+        |effects: &[Effect]| has_file_job(effects, |job| matches!(job, FileJob::DeregisterMember { .. }));
+    let effects = handle_event(&mut state, CoreEvent::WatcherOverflow, NOW);
+    assert!(again(&effects));
+    let fault = ErrorReport::new(ErrorKind::Io, "no space left");
+    handle_event(&mut state, CoreEvent::FileJobDone(FileResult::RosterNotSaved(fault.clone())), NOW);
+    handle_event(&mut state, member_deregistered(&ann, false, Some(fault)), NOW);
+    // Whoever wants its name need not wait for the next look at everything; the roster is tried again first.
+    let effects = send_call(&mut state, 10, spawn_request("ann"));
+    assert_eq!((error_kind(&effects, 10), again(&effects)), (Some(ErrorKind::AlreadyExists), true));
+    assert!(matches!(effects[0], Effect::File(FileJob::SaveRoster(_))), "{effects:?}");
+    handle_event(&mut state, member_deregistered(&ann, false, None), NOW);
+    assert!(state.agents.is_empty());
+}
+
+#[test]
+fn a_shutdown_that_was_under_way_goes_on_after_a_crash() {
+    let mut before = new_state();
+    let ann = start_member(&mut before, "ann", 50);
+    let request = requested_terms(&send_call(&mut before, 9, shutdown_request(false)));
+    let mut state = State::new(before.settings.clone(), before.to_roster(), EventLogCursor::default());
+    recovery::recover(&mut state, NOW);
+    handle_event(&mut state, shim_connected(&ann, 51, 50, Some(99)), NOW);
+    handle_event(&mut state, shutdown_answers(&request, "ann", None), NOW);
+    let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(20_000));
+    assert!(sends_end(&effects), "{effects:?}");
+}
+
+/// Its daemon may have died between the roster and the inbox.
+#[test]
+fn who_was_to_be_asked_when_teamd_died_is_asked_at_once() {
+    let mut before = new_state();
+    start_member(&mut before, "ann", 50);
+    let request = requested_terms(&send_call(&mut before, 9, shutdown_request(false)));
+    let mut state = State::new(before.settings.clone(), before.to_roster(), EventLogCursor::default());
+    let effects = recovery::recover(&mut state, NOW);
+    let asks = |effect: &Effect| match effect {
+        Effect::File(FileJob::SendShutdownRequest { request: again, unless_unread, .. }) => {
+            *again == request && unless_unread.contains(&request)
+        }
+        _ => false,
+    };
+    assert!(effects.iter().any(asks), "it goes on with turn after turn: {effects:?}");
+}
+
+/// Its join, told to end it, does so without a daemon too.
+#[test]
+fn a_kill_that_was_under_way_is_for_good_after_a_crash() {
+    for ends_meanwhile in [true, false] {
+        let mut before = new_state();
+        let ann = start_member_with(
+            &mut before,
+            worker_request("ann", |order| order.restart = RestartPolicy::OnFailure),
+            50,
+        );
+        let kill = Request::Kill(MemberSelection { team: survey_team(), names: vec!["ann".into()] });
+        let effects = send_call(&mut before, 9, kill);
+        let known = effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::SaveRoster(_))));
+        assert!(known && sends_end(&effects), "{effects:?}");
+        let roster = serde_json::from_value(serde_json::to_value(before.to_roster()).unwrap()).unwrap();
+        let mut state = State::new(before.settings.clone(), roster, EventLogCursor::default());
+        recovery::recover(&mut state, NOW);
+        if ends_meanwhile {
+            let words = FileResult::ExitReportRead { spawn: ann.clone(), ended: Some(ExitReport::Signal(9)) };
+            handle_event(&mut state, CoreEvent::FileJobDone(words), NOW);
+        } else {
+            assert!(sends_end(&handle_event(&mut state, shim_connected(&ann, 51, 50, Some(99)), NOW)));
+            report_exit(&mut state, &ann, 51, ExitReport::Signal(9));
+        }
+        assert!(state.pending_respawns.is_empty(), "it would come back");
+        assert_eq!(state.teams[&survey_team()].past_members[0].description, "killed (signal 9)");
+    }
+}

@@ -1,0 +1,332 @@
+//! Worktrees: written down before git does anything, held for their agents, and gone before the team's files are.
+
+use super::*;
+use crate::core::effect::Effect;
+use crate::core::event::CoreEvent;
+use crate::core::jobs::files::{FileJob, FileResult};
+use crate::core::lifecycle::Lifecycle;
+use crate::core::roster::MemberWorktree;
+use crate::core::state::daemon::State;
+use crate::core::state::event_log_cursor::EventLogCursor;
+use crate::core::tests;
+use crate::io::worktrees::{WorktreeCreation, WorktreeJob, WorktreeResult};
+use protocol::control::{RemovedWorktrees, WorktreeRequest};
+use worktree::{GitEnvironment, WorktreeProposal, WorktreeRecord};
+
+fn worktree_request(name: &str) -> Request {
+    Request::CreateWorktree(WorktreeRequest {
+        team: survey_team(),
+        name: AgentName::parse(name).unwrap(),
+        unique: false,
+        cwd: "/repo".into(),
+        branch: None,
+        env: Default::default(),
+    })
+}
+
+fn worktree_record() -> WorktreeRecord {
+    WorktreeRecord {
+        path: "/repo.worktrees/survey-ann".into(),
+        branch: "teamd/survey/ann".into(),
+        branch_created: true,
+        common_git_dir: "/repo/.git".into(),
+        base_commit: "0".into(),
+        inode: 2,
+    }
+}
+
+fn worktree_creation(client: u64) -> Box<WorktreeCreation> {
+    let plan = WorktreeProposal {
+        record: worktree_record(),
+        exists: false,
+        subdirectory: "sub".into(),
+        cwd: "/repo/sub".into(),
+    };
+    let name = AgentName::parse("ann").unwrap();
+    Box::new(WorktreeCreation {
+        client,
+        team: survey_team(),
+        name,
+        proposal: plan,
+        surroundings: GitEnvironment::from_vars::<&str, &str>([]),
+    })
+}
+
+fn handle_result(state: &mut State, done: WorktreeResult) -> Vec<Effect> {
+    handle_event(state, CoreEvent::WorktreeJobDone(done), NOW)
+}
+
+fn worktree_proposed(state: &mut State) -> Vec<Effect> {
+    let (team, name) = (survey_team(), AgentName::parse("ann").unwrap());
+    handle_result(state, WorktreeResult::Proposed { client: 1, team, name, result: Ok(worktree_creation(1)) })
+}
+
+fn worktree_filled(state: &mut State) -> Vec<Effect> {
+    let result = Ok("/repo.worktrees/survey-ann/sub".into());
+    handle_result(state, WorktreeResult::Filled { making: worktree_creation(1), result, is_present: true })
+}
+
+fn spawn_request_in(path: &str, cwd: &str) -> Request {
+    let Request::Spawn(order) = spawn_request("ann") else { unreachable!("it is one") };
+    Request::Spawn(Box::new(SpawnRequest { worktree: Some(path.into()), cwd: cwd.into(), ..*order }))
+}
+
+fn saved_worktrees(state: &State) -> Vec<MemberWorktree> {
+    state.to_roster().worktrees[&survey_team()].clone()
+}
+
+fn removes_worktrees(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::Worktree(WorktreeJob::RemoveAll { .. })))
+}
+
+#[test]
+fn it_is_on_the_disk_before_git_fills_it_and_its_name_is_held() {
+    let mut state = new_state();
+    let effects = send_call(&mut state, 1, worktree_request("ann"));
+    assert!(matches!(effects[..], [Effect::Worktree(WorktreeJob::Propose { .. })]), "{effects:?}");
+    for request in [worktree_request("ann"), spawn_request("ann")] {
+        assert_eq!(error_kind(&send_call(&mut state, 2, request), 2), Some(ErrorKind::AlreadyExists));
+    }
+    let delete = delete_request(true);
+    assert_eq!(error_kind(&send_call(&mut state, 2, delete), 2), Some(ErrorKind::Refused));
+    let effects = worktree_proposed(&mut state);
+    let [Effect::File(FileJob::SaveRoster(roster)), Effect::File(FileJob::ConfirmWorktreeRecorded { .. })] =
+        &effects[..]
+    else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(roster.worktrees[&survey_team()][0].record, worktree_record());
+    let recorded = FileResult::WorktreeRecorded { making: worktree_creation(1), result: Ok(()) };
+    let effects = handle_event(&mut state, CoreEvent::FileJobDone(recorded), NOW);
+    assert!(matches!(effects[..], [Effect::Worktree(WorktreeJob::Fill(_))]), "{effects:?}");
+    let Some(Reply::CreateWorktree(reply)) = first_reply(&worktree_filled(&mut state)) else {
+        panic!("no answer")
+    };
+    assert_eq!((reply.path, reply.is_reused), (worktree_record().path, false));
+    assert_eq!(
+        error_kind(&send_call(&mut state, 2, spawn_request("ann")), 2),
+        Some(ErrorKind::AlreadyExists),
+        "it is still held"
+    );
+    assert_eq!(
+        error_kind(&send_call(&mut state, 2, spawn_request_in("/home/u", "/home/u")), 2),
+        Some(ErrorKind::Refused)
+    );
+    let path = "/repo.worktrees/survey-ann";
+    assert_eq!(
+        error_kind(&send_call(&mut state, 2, spawn_request_in(path, "/repo")), 2),
+        Some(ErrorKind::Refused),
+        "not in it"
+    );
+    let id =
+        opened_spawn_id(&send_call(&mut state, 2, spawn_request_in(path, "/repo.worktrees/survey-ann/sub")));
+    assert_eq!(state.agents[&id].record.worktree, Some(worktree_record()));
+}
+
+fn first_reply(effects: &[Effect]) -> Option<Reply> {
+    tests::reply_value(effects, 1).cloned()
+}
+
+#[test]
+fn who_was_killed_with_its_worktree_in_hand_asks_again_and_goes_on_in_it() {
+    let mut state = new_state();
+    send_call(&mut state, 1, worktree_request("ann"));
+    worktree_proposed(&mut state);
+    worktree_filled(&mut state);
+    let effects = send_call(&mut state, 2, worktree_request("ann"));
+    let [Effect::Worktree(WorktreeJob::Propose { wanted, .. })] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!(wanted.previous, [worktree_record()]);
+    // It was no other than the first, who comes late: one of them has the name.
+    opened_spawn_id(&send_call(
+        &mut state,
+        1,
+        spawn_request_in("/repo.worktrees/survey-ann", "/repo.worktrees/survey-ann/sub"),
+    ));
+    worktree_filled(&mut state);
+    let late = spawn_request_in("/repo.worktrees/survey-ann", "/repo.worktrees/survey-ann/sub");
+    assert_eq!(error_kind(&send_call(&mut state, 2, late), 2), Some(ErrorKind::AlreadyExists));
+    assert_eq!(state.agents.len(), 1);
+}
+
+#[test]
+fn the_name_of_one_that_is_just_being_taken_off_the_team_is_waited_for() {
+    let mut state = new_state();
+    let ann = start_member(&mut state, "ann", 50);
+    handle_event(&mut state, exit_reported(50, ExitReport::Exit(0)), NOW);
+    handle_event(&mut state, pane_closed(&ann), NOW);
+    assert!(send_call(&mut state, 9, worktree_request("ann")).is_empty());
+    let effects = handle_event(&mut state, member_deregistered(&ann, false, None), NOW);
+    let plans = |effect: &Effect| matches!(effect, Effect::Worktree(WorktreeJob::Propose { client: 9, .. }));
+    assert!(effects.iter().any(plans), "{effects:?}");
+}
+
+#[test]
+fn a_name_whose_agent_never_comes_is_free_again() {
+    let mut state = new_state();
+    send_call(&mut state, 1, worktree_request("ann"));
+    worktree_proposed(&mut state);
+    worktree_filled(&mut state);
+    let later = now_at(60_000);
+    let effects = handle_event(
+        &mut state,
+        CoreEvent::ClientCall { client: 2, call: new_call(spawn_request("ann")) },
+        later,
+    );
+    opened_spawn_id(&effects);
+    assert_eq!(saved_worktrees(&state).len(), 1, "the worktree stays on record");
+}
+
+#[test]
+fn what_was_not_written_down_is_not_filled_and_what_was_taken_back_is_forgotten() {
+    let mut state = new_state();
+    send_call(&mut state, 1, worktree_request("ann"));
+    worktree_proposed(&mut state);
+    let fault = || protocol::error::ErrorReport::new(ErrorKind::Io, "no");
+    let recorded = FileResult::WorktreeRecorded { making: worktree_creation(1), result: Err(fault()) };
+    let effects = handle_event(&mut state, CoreEvent::FileJobDone(recorded), NOW);
+    assert_eq!(error_kind(&effects, 1), Some(ErrorKind::Io));
+    assert!(!effects.iter().any(|effect| matches!(effect, Effect::Worktree(_))));
+    for is_there in [true, false] {
+        handle_result(
+            &mut state,
+            WorktreeResult::Filled {
+                making: worktree_creation(1),
+                result: Err(fault()),
+                is_present: is_there,
+            },
+        );
+        assert_eq!(saved_worktrees(&state).len(), usize::from(is_there));
+    }
+}
+
+#[test]
+fn a_team_goes_only_after_its_worktrees_and_what_is_refused_stays() {
+    let mut state = new_state();
+    send_call(&mut state, 1, worktree_request("ann"));
+    worktree_proposed(&mut state);
+    worktree_filled(&mut state);
+    let delete = |discard: &str| {
+        let discard = if discard.is_empty() { vec![] } else { vec![discard.into()] };
+        DeleteTeamRequest { team: survey_team(), force: true, discard_worktrees: discard }
+    };
+    let effects = send_call(&mut state, 3, Request::DeleteTeam(delete("/home/u")));
+    assert_eq!(error_kind(&effects, 3), Some(ErrorKind::Usage), "a path of somebody else's");
+    let may = |result| FileResult::DeletableChecked { client: 3, order: delete(""), result };
+    let refused = || protocol::error::ErrorReport::new(ErrorKind::Refused, "unsaved");
+    let effects = send_call(&mut state, 3, Request::DeleteTeam(delete("")));
+    assert!(
+        !removes_worktrees(&effects)
+            && has_file_job(&effects, |job| matches!(job, FileJob::CheckDeletable { .. }))
+    );
+    let effects = handle_event(&mut state, CoreEvent::FileJobDone(may(Err(refused()))), NOW);
+    assert!(
+        error_kind(&effects, 3) == Some(ErrorKind::Refused) && !removes_worktrees(&effects),
+        "its files would not go"
+    );
+    send_call(&mut state, 3, Request::DeleteTeam(delete("")));
+    let effects = handle_event(&mut state, CoreEvent::FileJobDone(may(Ok(()))), NOW);
+    assert!(
+        removes_worktrees(&effects)
+            && !has_file_job(&effects, |job| matches!(job, FileJob::DeleteTeam { .. }))
+    );
+    for request in [spawn_request("bob"), worktree_request("bob"), Request::DeleteTeam(delete(""))] {
+        assert_eq!(error_kind(&send_call(&mut state, 4, request), 4), Some(ErrorKind::Refused), "meanwhile");
+    }
+    let swept = |swept, result| WorktreeResult::RemovedAll { client: 3, order: delete(""), swept, result };
+    let stranger = RemovedWorktrees { kept: vec!["it is not ours".into()], ..RemovedWorktrees::default() };
+    let effects = handle_result(&mut state, swept(stranger, Err(refused())));
+    assert_eq!(error_kind(&effects, 3), Some(ErrorKind::Refused));
+    assert_eq!(saved_worktrees(&state).len(), 1, "left alone, and still on record");
+    assert!(state.teams.contains_key(&survey_team()));
+    send_call(&mut state, 3, Request::DeleteTeam(delete("")));
+    let removed = RemovedWorktrees { removed: vec![worktree_record().path], ..RemovedWorktrees::default() };
+    let effects = handle_result(&mut state, swept(removed, Ok(())));
+    assert!(matches!(effects[0], Effect::File(FileJob::SaveRoster(_))) && saved_worktrees(&state).is_empty());
+    assert!(has_file_job(&effects, |job| matches!(job, FileJob::DeleteTeam { .. })));
+}
+
+#[test]
+fn nobody_is_ended_for_a_delete_that_a_worktree_refuses_and_what_comes_later_is_told_with_the_ended() {
+    let mut state = new_state();
+    let bob = start_member(&mut state, "bob", 5);
+    send_call(&mut state, 1, worktree_request("ann"));
+    worktree_proposed(&mut state);
+    worktree_filled(&mut state);
+    let order = || DeleteTeamRequest { team: survey_team(), force: true, discard_worktrees: vec![] };
+    let lives = |state: &State| matches!(state.agents[&bob].lifecycle, Lifecycle::Running(_));
+    let look = |state: &mut State| {
+        send_call(state, 3, delete_request(true));
+        let may = FileResult::DeletableChecked { client: 3, order: order(), result: Ok(()) };
+        let effects = handle_event(state, CoreEvent::FileJobDone(may), NOW);
+        let is_look = |effect: &Effect| matches!(effect, Effect::Worktree(WorktreeJob::CheckUnsaved { shim_pids: joins, .. }) if *joins == [5].into());
+        assert!(effects.iter().any(is_look) && lives(state), "{effects:?}");
+    };
+    let unsaved = || Err(protocol::error::ErrorReport::new(ErrorKind::Refused, "unsaved"));
+    look(&mut state);
+    let looked = |result| WorktreeResult::UnsavedChecked { client: 3, order: order(), result };
+    let effects = handle_result(&mut state, looked(unsaved()));
+    assert!(error_kind(&effects, 3) == Some(ErrorKind::Refused) && lives(&state), "{effects:?}");
+    look(&mut state);
+    assert!(reply(&handle_result(&mut state, looked(Ok(()))), 3).is_none());
+    assert!(matches!(state.agents[&bob].lifecycle, Lifecycle::Stopping(..)));
+    let swept = WorktreeResult::RemovedAll {
+        client: 3,
+        order: order(),
+        swept: RemovedWorktrees::default(),
+        result: unsaved(),
+    };
+    let effects = handle_result(&mut state, swept);
+    let Some(Response::Failed(fault)) = reply(&effects, 3) else { panic!("{effects:?}") };
+    assert!(fault.message.contains("bob ended"), "{}", fault.message);
+}
+
+#[test]
+fn what_went_before_it_failed_is_told_and_forgotten() {
+    let mut state = new_state();
+    send_call(&mut state, 1, worktree_request("ann"));
+    worktree_proposed(&mut state);
+    worktree_filled(&mut state);
+    let order = DeleteTeamRequest {
+        team: survey_team(),
+        force: false,
+        discard_worktrees: vec![worktree_record().path],
+    };
+    send_call(&mut state, 3, Request::DeleteTeam(order.clone()));
+    let trashed = protocol::control::TrashedWorktree {
+        path: worktree_record().path,
+        trash_dir: "/state/trash/x".into(),
+    };
+    let swept = RemovedWorktrees { trashed: vec![trashed], ..RemovedWorktrees::default() };
+    let result = Err(protocol::error::ErrorReport::new(ErrorKind::Io, "cannot remove bob's"));
+    let effects = handle_result(&mut state, WorktreeResult::RemovedAll { client: 3, order, swept, result });
+    let Some(Response::Failed(fault)) = reply(&effects, 3) else { panic!("{effects:?}") };
+    assert!(
+        fault.message.starts_with("cannot remove bob's") && fault.message.contains("/state/trash/x/README")
+    );
+    assert_eq!((fault.kind, saved_worktrees(&state).len()), (ErrorKind::Io, 0));
+    opened_spawn_id(&send_call(&mut state, 4, tests::spawn_request("bob")));
+}
+
+#[test]
+fn a_team_of_the_same_name_still_sees_to_them() {
+    let mut state = new_state();
+    send_call(&mut state, 1, worktree_request("ann"));
+    worktree_proposed(&mut state);
+    let reply = protocol::control::CreateTeamReply {
+        team_name: survey_team(),
+        team_file_path: "/x".into(),
+        lead_agent_id: String::new(),
+    };
+    handle_event(
+        &mut state,
+        CoreEvent::FileJobDone(FileResult::TeamCreated {
+            client: 1,
+            policy: Default::default(),
+            result: Ok(reply),
+        }),
+        NOW,
+    );
+    assert_eq!(saved_worktrees(&state).len(), 1);
+    let again = State::new(state.settings.clone(), state.to_roster(), EventLogCursor::default());
+    assert_eq!(saved_worktrees(&again).len(), 1, "and a daemon that is started anew");
+}

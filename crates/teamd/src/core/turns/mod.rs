@@ -1,0 +1,4 @@
+//! Turns of agents: activity, and turns without output.
+
+pub(crate) mod activity;
+pub(crate) mod no_output;

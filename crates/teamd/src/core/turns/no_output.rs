@@ -1,0 +1,61 @@
+//! Whoever is in a turn, and has written nothing for long: told once for each turn, whoever the daemon is. Looked for with
+//! the rescan, since silence is no event. A machine that sleeps makes nobody silent.
+
+use crate::core::effect::Effect;
+use crate::core::event::Now;
+use crate::core::jobs::files::FileJob;
+use crate::core::lifecycle::Lifecycle;
+use crate::core::notices::NoticeKind;
+use crate::core::roster::record::{AgentPane, SpawnId};
+use crate::core::state::agent::Agent;
+use crate::core::state::daemon::State;
+use protocol::control::Activity;
+use protocol::event::EventKind;
+
+/// Asks when those have written last whose turns are that long.
+pub(crate) fn check_turns_without_output(state: &State, now: Now, out: &mut Vec<Effect>) {
+    let Some(patience) = state.settings.no_output_after_ms else { return };
+    let awake = state.sleep_clock.awake_since();
+    let is_long = |agent: &&Agent| {
+        can_lack_output(agent) && elapsed_ms(agent.activity_since.max(awake), now) >= patience
+    };
+    let quiet = state.agents.values().filter(is_long);
+    let log = |agent: &Agent| state.settings.output_log(&agent.record.team, &agent.record.name);
+    let logs: Vec<_> = quiet.map(|agent| (agent.record.spawn_id.clone(), log(agent))).collect();
+    if !logs.is_empty() {
+        out.push(Effect::File(FileJob::ReadOutputTimes { logs }));
+    }
+}
+
+/// `written`: when its output grew last, ms since the epoch.
+pub(crate) fn handle_output_times(
+    state: &mut State,
+    written: Vec<(SpawnId, u64)>,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    let Some(patience) = state.settings.no_output_after_ms else { return };
+    for (id, at) in written {
+        let Some(agent) = state.agents.get_mut(&id).filter(|agent| can_lack_output(agent)) else { continue };
+        let quiet_ms = elapsed_ms(agent.activity_since.max(at).max(state.sleep_clock.awake_since()), now);
+        if quiet_ms >= patience {
+            agent.record.no_output_turn = Some(agent.activity_since);
+            state.has_roster_changed = true;
+            out.push(Effect::log_member(&agent.record, EventKind::MemberNoOutput { no_output_ms: quiet_ms }));
+            let (record, pane) = (&agent.record, agent.record.pane.as_ref().and_then(AgentPane::id));
+            state.notices.add(&record.team, &record.name, pane, NoticeKind::NoOutput(quiet_ms));
+        }
+    }
+}
+
+/// In a turn that somebody has told of, and that waits for nobody. A join that has not come back yet tells of its later.
+fn can_lack_output(agent: &Agent) -> bool {
+    let told_of = agent.turn.is_some() || agent.has_reported_activity;
+    let waits = !agent.open_requests.is_empty() || agent.record.hook_state.dialog.is_some();
+    let runs = matches!(agent.lifecycle, Lifecycle::Running(_)) && agent.activity == Activity::Active;
+    runs && told_of && !waits && agent.record.no_output_turn != Some(agent.activity_since)
+}
+
+fn elapsed_ms(since: u64, now: Now) -> u64 {
+    now.wall.saturating_sub(since)
+}

@@ -1,0 +1,126 @@
+//! Carries out effects, in order, but that the files thread has the jobs of one event once the rest is done. Holds every descriptor of the daemon: the state holds none.
+
+use crate::core::effect::Effect;
+use crate::core::event::CoreEvent;
+use crate::core::jobs::files::FileJob;
+use crate::core::jobs::panes::PaneJob;
+use crate::core::roster::record::SpawnId;
+use crate::io::children::Children;
+use crate::io::control_socket::Connections;
+use crate::io::files::queue::JobSender;
+use crate::io::process_watcher::{ProcessWatcher, WatchOutcome};
+use crate::io::terminal::DaemonTerminal;
+use crate::io::wake_sockets::{WakeSocket, WakeSockets};
+use crate::io::watcher::file_watcher::OverflowFlag;
+use crate::io::watcher::thread::WatchCommand;
+use crate::io::worktrees;
+use protocol::control::Process;
+use protocol::timestamp::iso8601;
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::mpsc::Sender;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// The daemon's hands.
+#[derive(Debug)]
+pub(crate) struct EffectRunner {
+    pub(crate) connections: Connections,
+    pub(crate) files: JobSender,
+    pub(crate) panes: Sender<PaneJob>,
+    pub(crate) watcher: Sender<WatchCommand>,
+    pub(crate) overflow: OverflowFlag,
+    pub(crate) events: UnboundedSender<CoreEvent>,
+    pub(crate) wake_sockets: WakeSockets,
+    pub(crate) processes: ProcessWatcher,
+    pub(crate) children: Children,
+    /// Joins whose life could not be looked at.
+    pub(crate) unwatched_processes: HashMap<SpawnId, Process>,
+    /// To the pane that the daemon runs in.
+    pub(crate) terminal: DaemonTerminal,
+}
+
+impl EffectRunner {
+    /// Break: the daemon is to end.
+    pub(crate) fn run(&mut self, effect: Effect, wall: u64) -> ControlFlow<()> {
+        failpoint::hit(effect.failpoint());
+        match effect {
+            Effect::Reply { client, response } => {
+                self.connections.send(client, &response);
+                self.connections.close(client);
+            }
+            Effect::SendToShim { conn, message: word } => self.connections.send(conn, &word),
+            Effect::CloseConnection { conn } => self.connections.close(conn),
+            Effect::SuperviseShim { conn, spawn, team, name, process } => {
+                if let Some(end) = self.connections.take_wake_socket(conn) {
+                    self.wake_sockets.put(spawn.clone(), WakeSocket { team, name, fd: end });
+                }
+                self.watch_process(spawn, process);
+            }
+            Effect::WatchProcess { spawn, process } => self.watch_process(spawn, process),
+            Effect::RetryProcessWatches => {
+                self.children.reap();
+                let again: Vec<_> = self.unwatched_processes.drain().collect();
+                again.into_iter().for_each(|(spawn, process)| self.watch_process(spawn, process));
+            }
+            Effect::WakeAgent { spawn, is_already_woken: false } => self.wake_sockets.wake(&spawn),
+            Effect::WakeAgent { is_already_woken: true, .. } => {}
+            Effect::KillShim { spawn } => self.processes.kill(&spawn),
+            Effect::CloseHandles { spawn } => {
+                self.wake_sockets.remove(&spawn);
+                self.processes.unwatch(&spawn);
+                self.unwatched_processes.remove(&spawn);
+                self.children.reap();
+            }
+            // A thread ends only with the daemon.
+            Effect::WatchRoot => drop(self.watcher.send(WatchCommand::WatchRoot)),
+            Effect::WatchTeam { team } => drop(self.watcher.send(WatchCommand::WatchTeam(team))),
+            Effect::UnwatchTeam { team } => drop(self.watcher.send(WatchCommand::UnwatchTeam(team))),
+            Effect::ConfirmWatches { is_probe: probe } => {
+                drop(self.watcher.send(WatchCommand::ConfirmWatches { is_probe: probe }))
+            }
+            Effect::CreateBarrier { mark } => drop(self.watcher.send(WatchCommand::CreateBarrier(mark))),
+            Effect::File(job) => self.files.push(job),
+            Effect::Pane(job) => drop(self.panes.send(job)),
+            Effect::Worktree(job) => worktrees::begin(job, self.events.clone()),
+            Effect::StartShim { spawn, argv, log } => {
+                let result = self.children.start_shim(&argv, &log);
+                self.events.send(CoreEvent::ShimStarted { spawn, result }).ok();
+            }
+            Effect::ShowNotice { text, argv } => {
+                self.terminal.show_notice(&text);
+                self.children.run_notifier(&argv);
+            }
+            Effect::Log(event) => self.log(protocol::event::Event { time: iso8601(wall), ..event }),
+            Effect::Exit => return ControlFlow::Break(()),
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn watch_process(&mut self, spawn: SpawnId, process: Process) {
+        if self.processes.is_watching(&spawn) {
+            return;
+        }
+        match self.processes.watch(&spawn, process) {
+            WatchOutcome::Alive => drop(self.unwatched_processes.remove(&spawn)),
+            WatchOutcome::Dead => {
+                self.unwatched_processes.remove(&spawn);
+                self.events.send(CoreEvent::ProcessDied { spawn }).ok();
+            }
+            WatchOutcome::Unknown(error) => {
+                tracing::warn!("cannot watch process {}, and try again later: {error}", process.pid);
+                self.unwatched_processes.insert(spawn, process);
+            }
+        }
+    }
+
+    /// Into the log file, the event log and the pane that the daemon runs in. That pane may be closed: what
+    /// can't be shown there is no error.
+    fn log(&mut self, event: protocol::event::Event) {
+        let line = event.to_text();
+        tracing::info!("{line}");
+        let clock = event.time.get(11..19).unwrap_or_default();
+        self.terminal.print_line(format!("{clock} {line}"));
+        let json = serde_json::to_string(&event).expect("an event has nothing that JSON cannot hold");
+        self.files.push(FileJob::AppendEvent(json));
+    }
+}

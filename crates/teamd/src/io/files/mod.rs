@@ -1,0 +1,15 @@
+//! The files thread: everything that is read from or written to the files of teams.
+
+pub(crate) mod config_scan;
+pub(crate) mod environments;
+pub(crate) mod inbox_scan;
+pub(crate) mod member_batch;
+pub(crate) mod members;
+pub(crate) mod queue;
+pub(crate) mod reopen_root;
+pub(crate) mod rescan_cache;
+pub(crate) mod roster;
+pub(crate) mod teams;
+#[cfg(test)]
+pub(crate) mod tests;
+pub(crate) mod thread;

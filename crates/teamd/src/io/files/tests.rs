@@ -1,0 +1,112 @@
+//! The files thread beside somebody who removes and remakes what it knows.
+
+#![allow(clippy::disallowed_methods, reason = "the tests are that somebody")]
+
+mod config_scan;
+mod deregister;
+mod environments;
+mod inbox_scan;
+mod member_batch;
+
+use crate::core::event::CoreEvent;
+use crate::core::exit_record::ExitRecord;
+use crate::core::jobs::files::{FileJob, FileResult, InboxScanResult, RegisteredMember, RosterMembers};
+use crate::core::roster::Roster;
+use crate::core::roster::record::AgentRecord;
+use crate::io::files::members;
+use crate::io::files::thread::{FilesThread, ROSTER_FILE};
+use protocol::control::{Activity, CreateTeamRequest, TaskCommandPolicy};
+use protocol::error::ErrorReport;
+use protocol::id::{RequestId, TaskId};
+use protocol::message::Message;
+use protocol::name::{AgentName, TeamName};
+use protocol::policy::Policy;
+use protocol::team_config::TeamConfig;
+use std::collections::BTreeSet;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+use store::{Durability, Error, NewTask, Root, StateDir, Team};
+
+fn new_files_thread(at: &Path, told: BTreeMap<(TeamName, AgentName), usize>) -> FilesThread {
+    let root = at.join("root");
+    std::fs::create_dir_all(&root).unwrap();
+    let root = Root::open(&root, &at.join("aside"), Durability::Process).unwrap();
+    let state = StateDir::open(&at.join("state")).unwrap();
+    let (events, _) = tokio::sync::mpsc::unbounded_channel();
+    FilesThread::new(root, state, told, events)
+}
+
+fn survey_team() -> TeamName {
+    TeamName::parse("survey").unwrap()
+}
+
+fn create_request() -> CreateTeamRequest {
+    CreateTeamRequest {
+        team: survey_team(),
+        description: None,
+        agent_type: None,
+        model: None,
+        cwd: "/".into(),
+        unique: false,
+        policy: Policy::default(),
+        lead_mode: None,
+    }
+}
+
+fn created_team(files: &mut FilesThread) -> Team {
+    files.create(&create_request(), 1).unwrap();
+    files.root.team(&survey_team()).unwrap()
+}
+
+fn add_task(team: &Team, subject: &str) -> TaskId {
+    team.tasks().create(NewTask::new(subject, &AgentName::lead())).unwrap().id
+}
+
+fn new_record(name: &str, born: u64) -> AgentRecord {
+    let record = serde_json::json!({
+        "spawn": "c93b690c-1c1e-4c5e-9d0e-d9451b749ac2", "team": "survey", "name": name, "token": "t",
+        "color": "blue", "feed": "native", "agent_type": null, "model": "", "prompt": "go", "cwd": "/",
+        "plan_mode_required": false, "born": born, "tracking": null, "pane": null, "join": null, "agent": null,
+        "ended": null
+    });
+    serde_json::from_value(record).unwrap()
+}
+
+fn roster_members(names: &[(&str, Activity)]) -> RosterMembers {
+    let living = |(name, activity): &(&str, Activity)| RegisteredMember {
+        record: new_record(name, 7).into(),
+        activity: *activity,
+    };
+    let living: Vec<RegisteredMember> = names.iter().map(living).collect();
+    RosterMembers {
+        all_names: living.iter().map(|one| one.record.name.clone()).collect(),
+        registered: living,
+    }
+}
+
+fn register(files: &mut FilesThread, record: AgentRecord) {
+    let (spawn, at) = (record.spawn_id.clone(), record.spawned_at);
+    match files.run_job(FileJob::RegisterMember { spawn, record: record.into(), is_respawn: false, at }) {
+        Some(FileResult::MemberRegistered { result, .. }) => drop(result.unwrap()),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn deregister(files: &mut FilesThread, record: AgentRecord) -> Option<ErrorReport> {
+    match files.run_job(FileJob::DeregisterMember { record: record.into() }) {
+        Some(FileResult::MemberDeregistered { error: left, .. }) => left,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The team with ann of ours, who was seen there, and eve of somebody else's.
+fn team_with_ann(files: &mut FilesThread) -> (Team, RosterMembers) {
+    let described = CreateTeamRequest { description: Some("a survey".into()), ..create_request() };
+    files.create(&described, 1).unwrap();
+    let team = files.root.team(&survey_team()).unwrap();
+    register(files, new_record("ann", 7));
+    team.add_member(&members::to_config_member(&new_record("eve", 9), Activity::Idle)).unwrap();
+    let ann = roster_members(&[("ann", Activity::Idle)]);
+    files.check_config(&survey_team(), &ann).unwrap();
+    (team, ann)
+}

@@ -1,0 +1,95 @@
+//! A config that others damage, change or remove.
+
+use super::*;
+use crate::core::jobs::files::{FileJob, FileResult, RosterMembers};
+
+#[test]
+fn a_team_whose_policy_can_not_be_written_is_not_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = new_files_thread(dir.path(), BTreeMap::new());
+    std::fs::create_dir(dir.path().join("state/policy-survey.json")).unwrap();
+    assert!(files.create(&create_request(), 1).is_err());
+    assert!(files.root.team(&survey_team()).is_err());
+}
+
+#[test]
+fn a_damaged_config_comes_back_with_lead_members_and_what_others_put_there() {
+    for damage in ["", "{\"name\": \"survey\",", "away"] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut files = new_files_thread(dir.path(), BTreeMap::new());
+        let (team, mut ann) = team_with_ann(&mut files);
+        ann.registered[0].record.mode = Some("acceptEdits".to_owned());
+        let before = team.config().unwrap();
+        match damage {
+            "away" => std::fs::remove_file(team.config_path()).unwrap(),
+            text => std::fs::write(team.config_path(), text).unwrap(),
+        }
+        let seen = files.check_config(&survey_team(), &ann).unwrap();
+        let why = seen.repaired.unwrap();
+        assert!(why.contains("written anew from the roster"), "{why}");
+        let after = team.config().unwrap();
+        let head = |config: &TeamConfig| {
+            (config.description.clone(), config.created_at, config.lead_session_id.clone())
+        };
+        assert_eq!(head(&after), head(&before), "{damage}");
+        let mut names: Vec<String> = after.members.iter().map(|m| m.name.to_string()).collect();
+        assert_eq!(names.remove(0), "team-lead");
+        names.sort();
+        assert_eq!(names, ["ann", "eve"]);
+        let back = after.member(&AgentName::new_unchecked("ann")).unwrap();
+        assert_eq!((back.is_active, back.mode.as_deref()), (Some(false), Some("acceptEdits")));
+        assert_eq!(seen.modes, [(AgentName::new_unchecked("ann"), "acceptEdits".to_owned())]);
+        assert_eq!(files.check_config(&survey_team(), &ann).unwrap().repaired, None, "once");
+    }
+}
+
+#[test]
+fn what_could_not_be_remembered_of_a_config_is_with_the_next_look_although_that_has_not_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = new_files_thread(dir.path(), BTreeMap::new());
+    let (team, ann) = team_with_ann(&mut files);
+    let text = std::fs::read_to_string(team.config_path()).unwrap();
+    std::fs::write(team.config_path(), text.replacen("a survey", "another", 1)).unwrap();
+    let face = dir.path().join("state/config-survey.json");
+    let before = std::fs::read(&face).unwrap();
+    std::fs::remove_file(&face).unwrap();
+    std::fs::create_dir(&face).unwrap();
+    files.check_config(&survey_team(), &ann).unwrap();
+    std::fs::remove_dir(&face).unwrap();
+    std::fs::write(&face, before).unwrap();
+    files.check_config(&survey_team(), &ann).unwrap();
+    std::fs::write(team.config_path(), "").unwrap();
+    assert!(files.check_config(&survey_team(), &ann).unwrap().repaired.is_some());
+    assert_eq!(team.config().unwrap().description.as_deref(), Some("another"));
+}
+
+#[test]
+fn whoever_mends_a_config_does_not_wait_for_itself_to_see_what_is_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = new_files_thread(dir.path(), BTreeMap::new());
+    let team = created_team(&mut files);
+    let plan = r#"{"type":"plan_approval_request","from":"ann","timestamp":"2026-02-13T16:00:00.000Z","planFilePath":"/p","planContent":"go","requestId":"plan-1"}"#;
+    let message = Message::new(&AgentName::new_unchecked("ann"), plan.into(), 1);
+    team.inbox(&AgentName::lead()).append(&message).unwrap();
+    std::fs::write(team.config_path(), "").unwrap();
+    let begun = std::time::Instant::now();
+    let done = files.run_job(FileJob::ScanRequests { team: survey_team() });
+    assert!(matches!(done, Some(FileResult::RequestsScanned { result: Err(_), .. })), "{done:?}");
+    assert!(begun.elapsed() < std::time::Duration::from_secs(4), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_config_that_is_not_ours_is_left_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = new_files_thread(dir.path(), BTreeMap::new());
+    let team = created_team(&mut files);
+    let config = team.config().unwrap();
+    // Another program's, under a name that we had: its moment of creation is another.
+    let text = TeamConfig { created_at: 2, ..config }.to_text();
+    std::fs::write(team.config_path(), text).unwrap();
+    files.check_config(&survey_team(), &RosterMembers::default()).unwrap();
+    std::fs::write(team.config_path(), "").unwrap();
+    let error = files.check_config(&survey_team(), &RosterMembers::default()).unwrap_err();
+    assert!(matches!(error, Error::Corrupt { .. }), "{error}");
+    assert_eq!(std::fs::read(team.config_path()).unwrap(), b"");
+}

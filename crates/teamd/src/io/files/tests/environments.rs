@@ -1,0 +1,68 @@
+//! Environments, and the roster that names them.
+
+use super::*;
+use crate::core::jobs::files::{FileJob, FileResult};
+use crate::core::roster::Roster;
+
+#[test]
+fn what_an_earlier_daemon_left_of_an_environment_goes_with_the_first_roster() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = new_files_thread(dir.path(), BTreeMap::new());
+    files.save_environment("left.json", &BTreeMap::new()).unwrap();
+    files.save_roster(&Roster::default()).unwrap();
+    assert!(!dir.path().join("state/env/left.json").exists());
+}
+
+#[test]
+fn an_environment_goes_although_another_has_come_with_the_same_roster() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = new_files_thread(dir.path(), BTreeMap::new());
+    let of = |name: &str| {
+        let record = AgentRecord { environment_file: format!("{name}.json"), ..new_record(name, 7) };
+        Roster { records: vec![record.into()], ..Roster::default() }
+    };
+    for name in ["ann", "bob"] {
+        files.save_environment(&format!("{name}.json"), &BTreeMap::new()).unwrap();
+        files.save_roster(&of(name)).unwrap();
+    }
+    let left = std::fs::read_dir(dir.path().join("state/env")).unwrap();
+    assert_eq!(left.map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>(), ["bob.json"]);
+}
+
+#[test]
+fn an_environment_that_could_not_be_removed_goes_with_the_next_roster() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = new_files_thread(dir.path(), BTreeMap::new());
+    let left = dir.path().join("state/env/left.json");
+    files.save_environment("left.json", &BTreeMap::new()).unwrap();
+    std::fs::remove_file(&left).unwrap();
+    // No file can be removed here.
+    std::fs::create_dir(&left).unwrap();
+    files.save_roster(&Roster::default()).unwrap();
+    std::fs::remove_dir(&left).unwrap();
+    files.save_environment("left.json", &BTreeMap::new()).unwrap();
+    files.save_roster(&Roster::default()).unwrap();
+    assert!(!left.exists());
+}
+
+#[test]
+fn nobody_is_registered_whose_environment_could_not_be_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = new_files_thread(dir.path(), BTreeMap::new());
+    let team = created_team(&mut files);
+    let ann = AgentRecord { environment_file: "7.json".to_owned(), ..new_record("ann", 7) };
+    let registered = |files: &mut FilesThread| {
+        let env = [("PATH".to_owned(), "/bin".to_owned())].into();
+        assert!(files.run_job(FileJob::SaveEnvironment { file: "7.json".to_owned(), env }).is_none());
+        let (spawn, record) = (ann.spawn_id.clone(), ann.clone().into());
+        match files.run_job(FileJob::RegisterMember { spawn, record, is_respawn: false, at: 7 }) {
+            Some(FileResult::MemberRegistered { result, .. }) => result.is_ok(),
+            _ => panic!("no answer"),
+        }
+    };
+    std::fs::write(dir.path().join("state/env"), "in its place").unwrap();
+    assert!(!registered(&mut files));
+    assert!(team.config().unwrap().member(&AgentName::new_unchecked("ann")).is_none());
+    std::fs::remove_file(dir.path().join("state/env")).unwrap();
+    assert!(registered(&mut files));
+}

@@ -1,0 +1,222 @@
+//! What is new in inboxes and task lists, whatever became of the directories that they were in.
+
+use super::*;
+use crate::core::jobs::files::{FileJob, FileResult, RestoreRule, TaskSelection};
+
+#[test]
+fn a_handle_that_an_inbox_made_has_seen_no_tasks() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = new_files_thread(dir.path(), BTreeMap::new());
+    let team = created_team(&mut files);
+    let (one, two) = (add_task(&team, "one"), add_task(&team, "two"));
+    assert_eq!(files.scan_tasks(&survey_team(), TaskSelection::All).unwrap().len(), 2);
+    // config's directory is made anew by somebody else, the tasks stay.
+    let home = dir.path().join("root/teams/survey");
+    let config = std::fs::read(home.join("config.json")).unwrap();
+    std::fs::remove_dir_all(&home).unwrap();
+    std::fs::create_dir_all(home.join("inboxes")).unwrap();
+    std::fs::write(home.join("config.json"), config).unwrap();
+    files.run_job(FileJob::ScanInbox {
+        team: survey_team(),
+        inbox: "team-lead".into(),
+        restore_rule: RestoreRule::ForeignProgram,
+    });
+    let seen = files.scan_tasks(&survey_team(), TaskSelection::Only(BTreeSet::from([one]))).unwrap();
+    assert_eq!(seen.iter().map(|task| task.id).collect::<Vec<_>>(), [one, two]);
+}
+
+#[test]
+fn a_task_directory_that_is_made_anew_is_seen() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = new_files_thread(dir.path(), BTreeMap::new());
+    let team = created_team(&mut files);
+    add_task(&team, "one");
+    assert_eq!(files.scan_tasks(&survey_team(), TaskSelection::All).unwrap().len(), 1);
+    std::fs::remove_dir_all(dir.path().join("root/tasks/survey")).unwrap();
+    let again = files.root.team(&survey_team()).unwrap();
+    let one = add_task(&again, "one");
+    add_task(&again, "two");
+    assert_eq!(again.tasks().list().unwrap().len(), 2);
+    assert_eq!(
+        files.scan_tasks(&survey_team(), TaskSelection::Only(BTreeSet::from([one]))).unwrap().len(),
+        2
+    );
+    assert_eq!(files.scan_tasks(&survey_team(), TaskSelection::All).unwrap().len(), 2, "all");
+}
+
+#[test]
+fn who_is_on_the_team_is_told_with_its_tasks_where_one_of_them_may_have_been_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = new_files_thread(dir.path(), BTreeMap::new());
+    let team = created_team(&mut files);
+    let one = add_task(&team, "one");
+    let members = |files: &mut FilesThread| match files.run_job(FileJob::ScanTasks {
+        team: survey_team(),
+        selection: TaskSelection::All,
+        queries: Vec::new(),
+    }) {
+        Some(FileResult::TasksScanned { members, result: Ok(_), .. }) => members,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(members(&mut files), []);
+    team.tasks().claim(Some(&one), &AgentName::lead()).unwrap();
+    assert_eq!(members(&mut files), [AgentName::lead()]);
+}
+
+#[test]
+fn mail_of_a_new_team_is_told_although_an_old_one_had_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let told = BTreeMap::from([((survey_team(), AgentName::lead()), 5)]);
+    let mut files = new_files_thread(dir.path(), told);
+    files.run_job(FileJob::CreateTeam { client: 1, create: create_request(), created_at: 1 });
+    let team = files.root.team(&survey_team()).unwrap();
+    team.inbox(&AgentName::lead()).append(&Message::new(&AgentName::lead(), "x".into(), 1)).unwrap();
+    assert_eq!(scan_lead_inbox(&mut files).new.len(), 1);
+}
+
+fn scan_lead_inbox(files: &mut FilesThread) -> InboxScanResult {
+    match files.run_job(FileJob::ScanInbox {
+        team: survey_team(),
+        inbox: "team-lead".into(),
+        restore_rule: RestoreRule::ForeignProgram,
+    }) {
+        Some(FileResult::InboxScanned { result: Ok(mail), .. }) => mail,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// So many looks, until there is no more: what was new, told before, put back, and the last word of what is unread.
+fn scan_counts(files: &mut FilesThread) -> (usize, [usize; 3], Option<usize>) {
+    let (mut count, mut sums) = (0, [0; 3]);
+    loop {
+        let mail = scan_lead_inbox(files);
+        count += 1;
+        let found = [mail.new.len(), mail.known.len(), mail.restored.len()];
+        sums.iter_mut().zip(found).for_each(|(sum, found)| *sum += found);
+        if !mail.has_more {
+            return (count, sums, mail.unread);
+        }
+    }
+}
+
+#[test]
+fn what_is_read_between_two_parts_is_told_with_the_last() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = new_files_thread(dir.path(), BTreeMap::new());
+    let inbox = created_team(&mut files).inbox(&AgentName::lead());
+    let message = |n: u64| Message::new(&AgentName::lead(), n.to_string(), n);
+    inbox.append_all(&(0..10_000).map(message).collect::<Vec<_>>()).unwrap();
+    let first = scan_lead_inbox(&mut files);
+    assert_eq!((first.has_more, first.unread), (true, None));
+    let entries = inbox.read().unwrap();
+    inbox.mark_read(&entries[1..4]).unwrap();
+    let (parts, [new, ..], unread) = scan_counts(&mut files);
+    assert_eq!((parts > 2, first.new.len() + new, unread), (true, 10_000, Some(9_997)));
+    assert_eq!(scan_counts(&mut files), (1, [0, 0, 0], None), "told once");
+}
+
+#[test]
+fn what_was_read_before_anybody_looked_is_told_as_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = new_files_thread(dir.path(), BTreeMap::new());
+    let inbox = created_team(&mut files).inbox(&AgentName::lead());
+    let send_and_read = |text: &str| {
+        inbox.append(&Message::new(&AgentName::lead(), text.into(), 1)).unwrap();
+        inbox.mark_read(&inbox.read_unread().unwrap()).unwrap();
+    };
+    send_and_read("before the first look");
+    assert_eq!(scan_counts(&mut files), (1, [1, 0, 0], Some(0)));
+    send_and_read("between two");
+    assert_eq!(scan_counts(&mut files), (1, [1, 0, 0], Some(0)));
+    assert_eq!(scan_counts(&mut files), (1, [0, 0, 0], None), "told once");
+}
+
+#[test]
+fn a_long_inbox_is_looked_at_in_parts_and_what_is_gone_of_it_is_found_after_the_last() {
+    let dir = tempfile::tempdir().unwrap();
+    let told = BTreeMap::from([((survey_team(), AgentName::lead()), 7_000)]);
+    new_files_thread(dir.path(), BTreeMap::new()).create(&create_request(), 1).unwrap();
+    let mut files = new_files_thread(dir.path(), told);
+    let inbox = files.root.team(&survey_team()).unwrap().inbox(&AgentName::lead());
+    let message = |n: u64| Message::new(&AgentName::lead(), n.to_string(), n);
+    inbox.append_all(&(0..10_000).map(message).collect::<Vec<_>>()).unwrap();
+    let (parts, found, unread) = scan_counts(&mut files);
+    assert_eq!((parts > 3, found, unread), (true, [3_000, 7_000, 0], None), "{parts} parts");
+    assert_eq!(scan_counts(&mut files), (1, [0, 0, 0], None));
+    // One that somebody dropped, with others after it, and one that is read.
+    inbox.append(&message(10_000)).unwrap();
+    assert_eq!(scan_counts(&mut files), (1, [1, 0, 0], None));
+    let text = std::fs::read_to_string(inbox.path()).unwrap();
+    inbox.append(&message(10_001)).unwrap();
+    std::fs::write(inbox.path(), text.replacen("\"read\": false", "\"read\": true", 1)).unwrap();
+    assert_eq!(
+        scan_counts(&mut files),
+        (1, [0, 0, 1], Some(10_000)),
+        "the end stands where it stood, but for one"
+    );
+    assert_eq!(
+        scan_counts(&mut files),
+        (1, [1, 0, 0], None),
+        "the one that was put back, and what came before it could be"
+    );
+    std::fs::write(inbox.path(), text.replacen("\"text\": \"5\"", "\"text\": \"-\"", 1)).unwrap();
+    let (parts, [new, earlier, back], _) = scan_counts(&mut files);
+    assert_eq!((parts > 3, new, earlier, back), (true, 0, 10_001, 1), "begun again");
+}
+
+#[test]
+fn mail_is_told_although_what_was_noted_of_it_can_not_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = new_files_thread(dir.path(), BTreeMap::new());
+    let inbox = created_team(&mut files).inbox(&AgentName::lead());
+    let send = |text: &str| inbox.append(&Message::new(&AgentName::lead(), text.into(), 1)).unwrap();
+    let look = |files: &mut FilesThread| {
+        let mail = scan_lead_inbox(files);
+        (mail.new.len(), mail.restored.len())
+    };
+    send("a");
+    let in_the_way = dir.path().join("journal/survey.jsonl.1");
+    std::fs::create_dir(&in_the_way).unwrap();
+    assert_eq!(look(&mut files), (1, 0));
+    send("b");
+    assert_eq!(look(&mut files), (1, 0), "from where the last look ended");
+    std::fs::write(inbox.path(), "[]").unwrap();
+    assert_eq!(look(&mut files).1, 0);
+    std::fs::remove_dir(&in_the_way).unwrap();
+    assert_eq!(look(&mut files).1, 2, "both are still noted");
+}
+
+#[test]
+fn a_name_that_is_taken_makes_nobody_forget_what_was_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = new_files_thread(dir.path(), BTreeMap::new());
+    let team = created_team(&mut files);
+    team.inbox(&AgentName::lead()).append(&Message::new(&AgentName::lead(), "x".into(), 1)).unwrap();
+    let new = |files: &mut FilesThread| scan_lead_inbox(files).new.len();
+    assert_eq!(new(&mut files), 1);
+    let policy = |files: &FilesThread| files.state.read("policy-survey.json").unwrap();
+    let before = policy(&files);
+    let any = CreateTeamRequest {
+        policy: Policy { task_commands: TaskCommandPolicy::Any, ..Policy::default() },
+        ..create_request()
+    };
+    files.run_job(FileJob::CreateTeam { client: 1, create: any, created_at: 2 });
+    assert_eq!((new(&mut files), policy(&files)), (0, before));
+}
+
+#[test]
+fn who_has_never_written_anything_is_known_to_be_silent() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = new_files_thread(dir.path(), BTreeMap::new());
+    let log = dir.path().join("ann.log");
+    let mut written = || {
+        let logs = vec![(new_record("ann", 7).spawn_id, log.clone())];
+        match files.run_job(FileJob::ReadOutputTimes { logs }) {
+            Some(FileResult::OutputTimes { written }) => written[0].1,
+            _ => panic!("no answer"),
+        }
+    };
+    assert_eq!(written(), 0);
+    std::fs::write(&log, "here").unwrap();
+    assert!(written() > 0);
+}

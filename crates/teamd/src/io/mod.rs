@@ -1,0 +1,16 @@
+//! The I/O shell: runs the effects of the core, and turns what happens outside into events.
+
+pub(crate) mod children;
+pub(crate) mod control_socket;
+pub(crate) mod effect_runner;
+pub(crate) mod files;
+pub(crate) mod log_file;
+pub(crate) mod orphans;
+pub(crate) mod panes;
+pub(crate) mod process_watcher;
+pub(crate) mod resource_limits;
+pub(crate) mod single_instance;
+pub(crate) mod terminal;
+pub(crate) mod wake_sockets;
+pub(crate) mod watcher;
+pub(crate) mod worktrees;

@@ -1,0 +1,30 @@
+//! The shape of the windows.
+
+use crate::io::panes::manager::{PaneManager, to_error};
+use crate::io::panes::window_space::{check_fits, team_windows};
+use protocol::control::Layout;
+use protocol::error::ErrorReport;
+use tmux::{PaneTag, TmuxServer};
+
+impl PaneManager {
+    pub(super) fn apply_layout(&mut self, owners: &[PaneTag], layout: Layout) -> Result<usize, ErrorReport> {
+        let rows = self.connect().and_then(TmuxServer::list_panes).map_err(to_error)?;
+        let windows = team_windows(&rows, owners);
+        for window in &windows {
+            check_fits(&rows, *window, layout)?;
+            self.connect()
+                .and_then(|server| server.apply_layout(*window, layout.as_str()))
+                .map_err(to_error)?;
+        }
+        Ok(windows.len())
+    }
+
+    pub(super) fn apply_pending_layouts(&mut self) {
+        for (window, layout) in std::mem::take(&mut self.pending_layouts) {
+            if let Err(error) = self.connect().and_then(|server| server.apply_layout(window, layout.as_str()))
+            {
+                tracing::debug!("cannot lay out {window}: {error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The panes thread: the connection to tmux.
+
+pub(crate) mod close_batch;
+pub(crate) mod dialogs;
+pub(crate) mod layout;
+pub(crate) mod manager;
+pub(crate) mod open;
+pub(crate) mod visibility;
+pub(crate) mod window_space;
