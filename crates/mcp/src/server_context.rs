@@ -80,7 +80,7 @@ impl ServerContext {
 
     /// The root, checked and open.
     pub(crate) fn root(&self) -> Result<Root, ErrorReport> {
-        Ok(Root::open(&self.arguments.root, &self.arguments.state_dir.join("aside"), self.durability)?)
+        Ok(Root::open(&self.arguments.root, &self.arguments.state_dir, self.durability)?)
     }
 
     /// The team that was said or made here.

@@ -211,7 +211,7 @@ fn memory_file(text: &str) -> std::io::Result<File> {
 
 /// How whoever sees the screen types a command about the team.
 pub(crate) fn suggested_commands(arguments: &ScreenArgs) -> SuggestedCommands {
-    let root = Root::open(&arguments.root, &arguments.state_dir.join("aside"), Durability::Process).ok();
+    let root = Root::open(&arguments.root, &arguments.state_dir, Durability::Process).ok();
     let teams = root.and_then(|root| root.teams().ok()).unwrap_or_default();
     let of_environment = std::env::var("TEAMD_TEAM").ok().filter(|team| !team.is_empty());
     commands_without_team(arguments).for_team_unless_implied(

@@ -11,10 +11,11 @@ mod together;
 use super::job::{InboxScanResult, RegisteredMember, RosterMembers};
 use super::*;
 use crate::roster::{AgentRecord, ExitOutcome, ExitRecord, ReportTo, Roster};
-use protocol::control::{Activity, CreateTeamRequest, TaskCommandPolicy};
+use protocol::control::{Activity, CreateTeamRequest};
 use protocol::id::{RequestId, TaskId};
 use protocol::message::Message;
 use protocol::policy::Policy;
+use protocol::policy::TaskCommandPolicy;
 use protocol::team_config::TeamConfig;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,7 +24,7 @@ use store::{Durability, NewTask};
 fn new_files_thread(at: &Path, told: BTreeMap<(TeamName, AgentName), usize>) -> FilesThread {
     let root = at.join("root");
     std::fs::create_dir_all(&root).unwrap();
-    let root = Root::open(&root, &at.join("aside"), Durability::Process).unwrap();
+    let root = Root::open(&root, &at, Durability::Process).unwrap();
     let state = StateDir::open(&at.join("state")).unwrap();
     let (events, _) = tokio::sync::mpsc::unbounded_channel();
     FilesThread::new(root, state, told, events)

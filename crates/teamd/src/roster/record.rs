@@ -2,11 +2,11 @@
 
 use super::{ExitRecord, RespawnRecord, new_uuid};
 use protocol::color::Color;
+use protocol::control::Backend;
 use protocol::control::{ExitReport, Process};
 use protocol::delivery::Delivery;
 use protocol::id::{RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
-use protocol::turn_program::Backend;
 use protocol::usage::Usage;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};

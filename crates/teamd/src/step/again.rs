@@ -11,13 +11,13 @@ use crate::event::{ConnId, Now};
 use crate::notices::NoticeKind;
 use crate::roster::{AgentRecord, ExitOutcome, PendingRespawn, RespawnRecord, SpawnId};
 use crate::state::{DaemonShutdown, Deletion, Lifecycle, State};
+use protocol::control::RestartPolicy;
 use protocol::control::{
     AgentExit, PastMember, Reply, ResumeMembersReply, ResumeMembersRequest, SpawnRequest,
 };
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::{Event, EventKind};
 use protocol::name::{AgentName, TeamName, strip_team};
-use protocol::turn_program::RestartPolicy;
 use std::collections::BTreeMap;
 
 /// The first pause, ms; doubled with each failure that still counts.

@@ -12,11 +12,13 @@ use crate::event::{ConnId, Now};
 use crate::panes::{PaneJob, PaneSpec};
 use crate::roster::{AgentRecord, HookState, RespawnRecord, SpawnId};
 use crate::state::{Agent, Exited, Lifecycle, NameWaiter, StartStage, Starting, State};
+use protocol::control::Backend;
 use protocol::control::{Activity, Layout, SpawnRequest};
 use protocol::delivery::Delivery;
+use protocol::did_you_mean::did_you_mean;
 use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::{AgentName, TeamName, did_you_mean};
-use protocol::turn_program::{Backend, TurnProgram};
+use protocol::name::{AgentName, TeamName};
+use protocol::turn_program::TurnProgram;
 use std::path::{Path, PathBuf};
 use tmux::{BorderLabel, PaneId, ServerEpoch, WindowId};
 

@@ -11,6 +11,7 @@ use crate::event::ConnId;
 use crate::panes::PaneJob;
 use crate::roster::AgentPane;
 use crate::state::{Agent, Lifecycle, State, Stopping};
+use protocol::control::Backend;
 use protocol::control::{
     Activity, CapturePaneReply, CapturePaneRequest, DaemonStatus, LocatePaneReply, MemberAddress, MemberFlag,
     MemberStatus, Reply, StatusReply, TeamStatus, TurnStatus,
@@ -20,7 +21,6 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::AgentId;
 use protocol::member_request::MemberRequestKind;
 use protocol::name::TeamName;
-use protocol::turn_program::Backend;
 
 pub(super) fn reply_status(state: &mut State, client: ConnId, dialogs: &DialogCheck, out: &mut Vec<Effect>) {
     let teams = state.teams.iter().map(|(team, known)| TeamStatus {

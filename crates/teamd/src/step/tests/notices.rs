@@ -3,9 +3,9 @@
 use super::turns::*;
 use super::*;
 use crate::notices::NoticeKind;
+use protocol::control::RestartPolicy;
 use protocol::control::{HookEvent, TurnStatus};
 use protocol::task::Task;
-use protocol::turn_program::RestartPolicy;
 
 /// The words for those who are attached.
 fn shown_notice(effects: &[Effect]) -> Vec<String> {

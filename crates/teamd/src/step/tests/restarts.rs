@@ -3,9 +3,9 @@
 use super::turns::*;
 use super::*;
 use protocol::control::MemberAddress;
+use protocol::control::RestartPolicy;
 use protocol::error::ErrorReport;
 use protocol::task::Task;
-use protocol::turn_program::RestartPolicy;
 
 fn reconnect_shim(state: &mut State) -> (SpawnId, SpawnId) {
     let ann =

@@ -2,9 +2,9 @@
 
 use super::turns::*;
 use super::*;
+use protocol::control::RestartPolicy;
 use protocol::control::{CreateTeamReply, PastMember, ResumeMembersRequest};
 use protocol::error::ErrorReport;
-use protocol::turn_program::RestartPolicy;
 
 fn restart_daemon(before: &State) -> State {
     let roster = serde_json::from_value(serde_json::to_value(before.to_roster()).unwrap()).unwrap();

@@ -5,9 +5,9 @@ use super::*;
 use crate::files::ShutdownAnswer;
 use crate::roster::ReportTo;
 use crate::state::Stopping;
+use protocol::control::RestartPolicy;
 use protocol::error::ErrorReport;
 use protocol::id::RequestId;
-use protocol::turn_program::RestartPolicy;
 
 /// Its join gets the order to end it.
 fn sends_end(effects: &[Effect]) -> bool {

@@ -1,10 +1,11 @@
 //! Turns, tasks for whoever is idle, lives that follow a failure, agents without a pane.
 
 use super::*;
+use protocol::control::{Backend, RestartPolicy};
 use protocol::control::{LocatePaneReply, MemberAddress, TurnStatus};
 use protocol::payload::IdleReason;
 use protocol::task::Task;
-use protocol::turn_program::{Backend, RestartPolicy, TurnProgram, Worker};
+use protocol::turn_program::{TurnProgram, Worker};
 use std::sync::Arc;
 
 pub(super) fn worker_request(name: &str, change: impl FnOnce(&mut SpawnRequest)) -> Request {
