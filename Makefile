@@ -141,7 +141,7 @@ bench: build
 	cd tests/compat/writers && npm ci --silent --no-audit --no-fund
 	$(CARGO) build --release -p teamd-tests --bins --locked
 	$(IN_MEMORY) $(TARGET)/release/bench $(ROWS)
-	[ -n "$(ROWS)" ] || $(IN_MEMORY) $(CARGO) bench -q -p teamd-store --bench store --locked
+	[ -n "$(ROWS)" ] || $(IN_MEMORY) $(CARGO) bench -q -p teamd-store --bench operations --locked
 
 # Man pages and completions, written by the teamctl that was built.
 SHARE = $(TARGET)/release/share

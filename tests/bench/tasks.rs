@@ -78,7 +78,7 @@ pub(crate) fn measure_claims() {
 /// The rows that need the store itself, which this package must not know.
 pub(crate) fn measure_store() {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["run", "--quiet", "--release", "-p", "teamd-store", "--example", "figures"]);
+    cargo.args(["run", "--quiet", "--release", "-p", "teamd-store", "--example", "compare"]);
     let ran = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap();
     assert!(ran.success(), "the store's figures do not come to an end");
 }

@@ -80,7 +80,7 @@ impl ServerContext {
 
     /// Opens the root and checks it.
     pub(crate) fn root(&self) -> Result<Root, ErrorReport> {
-        Ok(Root::open(&self.arguments.root, &self.arguments.state_dir.join("aside"), self.durability)?)
+        Ok(Root::open(&self.arguments.root, &self.arguments.state_dir, self.durability)?)
     }
 
     /// The team that this server created, or the one of the arguments.

@@ -1,6 +1,8 @@
 //! Blanks in arguments that are filled later than all others: `{prompt}`, `{session}` and `{mode}` for each turn, `{color}`,
 //! `{lead_session}` and the `{session}` of a life before when the daemon lets an agent start.
 
+use crate::text::{shell_quote, single_quoted};
+
 /// All there are.
 pub const DEFERRED_VARIABLES: [&str; 5] = ["prompt", "session", "mode", "color", "lead_session"];
 
@@ -17,11 +19,12 @@ pub fn encode_value(name: &str, value: String) -> String {
     if name.ends_with("_json") {
         return serde_json::Value::from(value).to_string();
     }
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
-    if name.ends_with("_sh") && (value.is_empty() || !value.chars().all(plain)) {
-        return format!("'{}'", value.replace('\'', "'\\''"));
+    match name.ends_with("_sh") {
+        // As the first word of a command, `a=b` would be an assignment.
+        true if value.contains('=') => single_quoted(&value),
+        true => shell_quote(&value),
+        false => value,
     }
-    value
 }
 
 /// `text` as it must stand in an argument so that nothing in it is taken for a blank. No argument can hold a zero

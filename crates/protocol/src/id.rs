@@ -148,7 +148,7 @@ impl fmt::Display for RequestId {
     }
 }
 
-macro_rules! id_text {
+macro_rules! impl_string_id {
     ($name:ident) => {
         impl FromStr for $name {
             type Err = IdError;
@@ -172,8 +172,8 @@ macro_rules! id_text {
     };
 }
 
-id_text!(TaskId);
-id_text!(RequestId);
+impl_string_id!(TaskId);
+impl_string_id!(RequestId);
 
 /// Hands out milliseconds for ids, each later than the one before. One per process, as a `static`.
 #[derive(Debug, Default)]

@@ -63,7 +63,7 @@ fn strip_doc_links(schema: &mut Schema) {
 }
 
 /// A string of ours that has a form.
-macro_rules! string_of {
+macro_rules! impl_string_schema {
     ($name:ident, $schema:tt) => {
         impl JsonSchema for $name {
             fn schema_name() -> Cow<'static, str> {
@@ -77,11 +77,11 @@ macro_rules! string_of {
     };
 }
 
-string_of!(TaskId, {"type": "string", "pattern": "^[1-9][0-9]{0,8}$"});
-string_of!(RequestId, {
+impl_string_schema!(TaskId, {"type": "string", "pattern": "^[1-9][0-9]{0,8}$"});
+impl_string_schema!(RequestId, {
     "type": "string", "minLength": 1, "maxLength": 256, "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$"
 });
-string_of!(TeamName, {"type": "string", "maxLength": 64, "pattern": "^-*[a-z0-9][a-z0-9-]*$"});
-string_of!(AgentName, {
+impl_string_schema!(TeamName, {"type": "string", "maxLength": 64, "pattern": "^-*[a-z0-9][a-z0-9-]*$"});
+impl_string_schema!(AgentName, {
     "type": "string", "description": "Of ours [A-Za-z0-9][A-Za-z0-9_-]{0,63}; those of others as they stand."
 });

@@ -8,31 +8,31 @@
 //! is judged by itself.
 //!
 //! ```
-//! use protocol::config::TeamConfig;
+//! use protocol::team_config::TeamConfig;
 //! use protocol::name::AgentName;
 //!
 //! let text = r#"{"name": "survey", "members": [{"name": "ann", "cwd": "/src", "later": true}]}"#;
 //! let team = TeamConfig::parse(text)?;
-//! assert_eq!(team.member(&AgentName::foreign("Ann")).unwrap().cwd, "/src");
-//! # Ok::<(), protocol::config::ConfigError>(())
+//! assert_eq!(team.member(&AgentName::new_unchecked("Ann")).unwrap().cwd, "/src");
+//! # Ok::<(), protocol::team_config::ConfigError>(())
 //! ```
 //!
 //! **Writing** is an edit of the text that was read: what it does not name stays byte for byte. How the text gets into
 //! its file, under the lock and in one step, is docs/protocol.md section 9.
 //!
 //! ```
-//! use protocol::message::{Message, appended, marked_read, parse};
+//! use protocol::message::{Message, parse_inbox, with_marked_read, with_message};
 //! use protocol::name::AgentName;
 //!
 //! let inbox = r#"[{"from": "bob", "text": "hi", "timestamp": "2026-02-13T10:05:44.590Z", "msgV": 1}]"#;
 //! let ann = AgentName::parse("ann").unwrap();
-//! let inbox = appended(inbox, &Message::new(&ann, "done".into(), 1_770_977_144_590))?;
-//! let inbox = marked_read(&inbox, &[0])?;
+//! let inbox = with_message(inbox, &Message::new(&ann, "done".into(), 1_770_977_144_590))?;
+//! let inbox = with_marked_read(&inbox, &[0])?;
 //! let unread: Vec<String> =
-//!     parse(&inbox)?.iter().filter_map(|entry| Some(entry.unread()?.text.clone())).collect();
+//!     parse_inbox(&inbox)?.iter().filter_map(|entry| Some(entry.unread()?.text.clone())).collect();
 //! assert_eq!(unread, ["done"]);
 //! assert!(inbox.contains("\"msgV\": 1"), "what we do not know stays");
-//! # Ok::<(), protocol::json::Error>(())
+//! # Ok::<(), protocol::json::JsonError>(())
 //! ```
 //!
 //! **A message may be more than text**: a payload, as JSON in its `text`. What is none is plain text, never an error.
@@ -45,7 +45,7 @@
 //! let answer = Payload::ShutdownApproved(ShutdownApproved {
 //!     request_id: request.request_id,
 //!     from: "ann".into(),
-//!     timestamp: protocol::time::iso8601(1_770_977_150_000),
+//!     timestamp: protocol::timestamp::iso8601(1_770_977_150_000),
 //!     pane_id: None,
 //!     backend_type: None,
 //! });
@@ -56,14 +56,14 @@
 //! **A task** is changed field by field, and whether it can be taken follows from all of them.
 //!
 //! ```
-//! use protocol::task::{Task, edited};
+//! use protocol::task::{Task, with_fields};
 //!
 //! let text = r#"{"id": "2", "subject": "count", "status": "pending", "blockedBy": ["1"], "later": 1e3}"#;
 //! let task = Task::parse(text)?;
-//! assert!(task.available(&[&task]), "a blocker whose file is gone is over");
+//! assert!(task.is_available(&[&task]), "a blocker whose file is gone is over");
 //! let taken = [("status", Some("in_progress".into())), ("owner", Some("ann".into()))];
 //! assert_eq!(
-//!     edited(text, &taken)?,
+//!     with_fields(text, &taken)?,
 //!     r#"{"id": "2", "subject": "count", "status": "in_progress", "blockedBy": ["1"], "later": 1e3, "owner": "ann"}"#
 //! );
 //! # Ok::<(), protocol::task::TaskError>(())
@@ -76,6 +76,7 @@ pub mod deferred_variables;
 pub mod delegate_mode;
 pub mod delivery;
 pub mod dialog_match;
+pub mod did_you_mean;
 pub mod directories;
 pub mod driver_protocol;
 pub mod duration;
@@ -93,11 +94,13 @@ pub mod name;
 pub mod payload;
 pub mod permission_mode;
 pub mod policy;
+pub mod redact;
 pub mod roster_file;
 pub mod shell_command;
 pub mod task;
 pub mod team_config;
 pub mod terminal;
+pub mod text;
 pub mod timestamp;
 pub mod turn_program;
 pub mod usage;

@@ -10,7 +10,6 @@ mod tool_action;
 pub use rule::{PolicyRule, RuleAction};
 pub use tool_action::{CAPTION_KEY, is_text_key};
 
-use crate::control::TaskCommandPolicy;
 use crate::member_request::{MemberRequest, MemberRequestKind};
 use crate::name::TeamName;
 use serde::{Deserialize, Serialize};
@@ -54,6 +53,18 @@ pub struct Policy {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "time_ms")]
     pub max_time_ms: Option<u64>,
+}
+
+/// Who may put a command, which a worker runs, into a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum TaskCommandPolicy {
+    /// A person or the lead.
+    #[default]
+    Lead,
+    /// Every member.
+    Any,
 }
 
 /// Who answers.

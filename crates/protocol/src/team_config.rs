@@ -24,7 +24,7 @@ pub enum ConfigError {
     #[error(transparent)]
     Field(#[from] FieldError),
     /// The member's own field.
-    #[error("parse_members[{index}]: {error}")]
+    #[error("members[{index}]: {error}")]
     Member {
         /// Its place, from 0.
         index: usize,

@@ -1,54 +1,8 @@
-//! How an agent is run: once, for its whole life, or one process a turn; where; and what follows its failure.
+//! What a turn runs: the built-in worker, a program per turn, or a program behind a driver.
 
-use crate::id::RequestId;
 use crate::usage::UsagePaths;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// Where a teammate runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Backend {
-    /// In a pane of the team's windows.
-    #[default]
-    Tmux,
-    /// In a pane that has a window of its own.
-    Window,
-    /// Without a pane, under the daemon.
-    InProcess,
-}
-
-impl Backend {
-    /// The word on the command line and in `status`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Backend::Tmux => "tmux",
-            Backend::Window => "window",
-            Backend::InProcess => "in-process",
-        }
-    }
-
-    /// `backendType` of the member: other programs know no windows.
-    pub fn backend_type(self) -> &'static str {
-        match self {
-            Backend::Tmux | Backend::Window => "tmux",
-            Backend::InProcess => "in-process",
-        }
-    }
-}
-
-/// Whether a teammate that ended without being asked is started again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum RestartPolicy {
-    /// It stays gone.
-    #[default]
-    Never,
-    /// After a crash or an exit code other than 0, under the same name.
-    OnFailure,
-}
 
 /// What one turn of a teammate runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -179,23 +133,5 @@ pub enum SessionSource {
     OutputKey {
         /// The key, at any depth.
         key: String,
-    },
-}
-
-/// How far an agent in plan mode has come. It leaves plan mode by the approval of its plan alone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum PlanStage {
-    /// The next turn that goes well hands in a plan.
-    Planning,
-    /// Its plan waits for an answer.
-    #[serde(rename = "waiting")]
-    AwaitingApproval {
-        /// The request's id.
-        #[serde(rename = "request")]
-        request_id: RequestId,
-        /// The plan's file, below the root's `plans`.
-        file: String,
     },
 }

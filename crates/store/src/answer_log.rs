@@ -7,12 +7,11 @@
 use crate::error::Error;
 use crate::file::FILE_LIMIT;
 use crate::state_dir::StateDir;
-use protocol::capabilities::{Capabilities, RosterFile};
 use protocol::id::RequestId;
 use protocol::name::{AgentName, TeamName};
 use protocol::policy::AnsweredBy;
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Beyond it the record is begun anew, and the one before kept, bytes.
 const ROTATE_BYTES: u64 = FILE_LIMIT / 4;
@@ -41,9 +40,9 @@ pub struct AnsweredRequest {
 }
 
 impl AnswerLog {
-    /// Beside the directory of the copies.
-    pub(crate) fn new_in_state_dir(aside: &Path) -> AnswerLog {
-        AnswerLog(aside.with_file_name("answers"))
+    /// With its files in `path`.
+    pub(crate) fn new(path: PathBuf) -> AnswerLog {
+        AnswerLog(path)
     }
 
     /// Those of a team. What can't be read of it is as if it had not been written.
@@ -54,21 +53,6 @@ impl AnswerLog {
             [format!("{}.1", file_name(team)), file_name(team)].map(|name| dir.read(&name).ok().flatten());
         let lines = parts.iter().flatten().flat_map(|part| part.split(|byte| *byte == b'\n'));
         lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
-    }
-
-    /// What the program of that member can follow, as the daemon's roster beside them tells.
-    pub(crate) fn capabilities(&self, team: &TeamName, name: &AgentName) -> Capabilities {
-        RosterFile::parse_or_default(self.read_roster().as_deref()).member_capabilities(team, name)
-    }
-
-    /// Whether that member rests, as the same tells.
-    pub(crate) fn is_suspended(&self, team: &TeamName, name: &AgentName) -> bool {
-        protocol::roster_file::is_suspended(self.read_roster().as_deref(), team, name)
-    }
-
-    fn read_roster(&self) -> Option<Vec<u8>> {
-        let state = self.0.parent().filter(|state| state.is_dir())?;
-        StateDir::open(state).and_then(|state| state.read(RosterFile::FILE_NAME)).ok().flatten()
     }
 
     pub(crate) fn append(&self, team: &TeamName, answered: &AnsweredRequest) -> Result<(), Error> {

@@ -20,7 +20,7 @@ use entry::{JournalEntry, JournalEntryKind};
 use protocol::message::{InboxEntry, Message};
 use protocol::name::TeamName;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 /// The most bytes of a file, which grows for as long as no daemon looks; what is sent then is not noted.
@@ -34,9 +34,9 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Beside the directory of the copies.
-    pub(crate) fn new_in_state_dir(aside: &Path) -> Journal {
-        Journal { path: aside.with_file_name("journal"), dir: OnceLock::new() }
+    /// With its files in `path`.
+    pub(crate) fn new(path: PathBuf) -> Journal {
+        Journal { path, dir: OnceLock::new() }
     }
 
     /// These are in the inbox `file` now.

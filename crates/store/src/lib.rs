@@ -25,6 +25,7 @@ mod plan_files;
 mod repair_config;
 mod root;
 mod root_path;
+mod roster_file;
 mod stale_files;
 mod state_dir;
 mod tasks;
@@ -48,6 +49,7 @@ pub use operations::{
 pub use repair_config::ConfigDamage;
 pub use root::Root;
 pub use root_path::{directories_for_root, resolve_root_path};
+pub use roster_file::{read_leads_file, read_roster_file};
 pub use state_dir::StateDir;
 pub use tasks::{BatchTask, NewTask, TaskUpdate, Tasks, UNREADABLE_STATUS};
 pub use team::Team;

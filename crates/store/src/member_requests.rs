@@ -159,7 +159,7 @@ impl MemberRequests {
         if let Some(why) = request.request.check_answer(answer) {
             return Err(Error::AnswerNotApplicable { id: id.to_string(), reason: why });
         }
-        let ability = self.0.answer_log().capabilities(self.0.name(), &request.from);
+        let ability = self.0.member_capabilities(&request.from);
         if let Some(beyond) = ability.check_answer(&request.request, answer) {
             return Err(Error::UnsupportedAnswer { id: id.to_string(), unsupported_answer: beyond });
         }

@@ -7,10 +7,13 @@ use crate::durability::Durability;
 use crate::error::Error;
 use crate::file::{IoContext, TempFile, sync_dir};
 use crate::journal::Journal;
+use crate::roster_file::read_roster_file;
 use crate::stale_files::remove_temp_files;
 use crate::state_dir::{check_trusted, create_private_dir};
 use crate::team::{CONFIG_FILE, INBOXES_DIR, Team};
-use protocol::name::{TeamName, nearest_names};
+use protocol::capabilities::Capabilities;
+use protocol::did_you_mean::nearest_names;
+use protocol::name::{AgentName, TeamName};
 use protocol::team_config::TeamConfig;
 use std::fs::{File, TryLockError};
 use std::os::fd::AsFd;
@@ -19,6 +22,11 @@ use std::sync::Arc;
 
 const TEAMS_DIR: &str = "teams";
 const TASKS_DIR: &str = "tasks";
+
+/// Directories in the state directory: copies of files that do not parse, answered requests, the journal.
+const BACKUPS_DIR: &str = "aside";
+const ANSWERS_DIR: &str = "answers";
+const JOURNAL_DIR: &str = "journal";
 
 /// What a daemon writes to learn whether anybody tells it.
 const PROBE_NAME: &str = "probe";
@@ -39,7 +47,7 @@ pub(crate) struct RootHandles {
     pub(crate) answer_log: AnswerLog,
     /// Of what was sent.
     pub(crate) journal: Journal,
-    backup_path: PathBuf,
+    state_dir: PathBuf,
 }
 
 impl RootHandles {
@@ -47,6 +55,16 @@ impl RootHandles {
         self.dir.is_at_its_path()
             && self.dir.has_same_dir(TEAMS_DIR, &self.teams)
             && self.dir.has_same_dir(TASKS_DIR, &self.tasks)
+    }
+
+    /// What the program of that member can follow, as the daemon's roster tells.
+    pub(crate) fn member_capabilities(&self, team: &TeamName, name: &AgentName) -> Capabilities {
+        read_roster_file(&self.state_dir).unwrap_or_default().member_capabilities(team, name)
+    }
+
+    /// Whether the member is suspended, as the daemon's roster tells.
+    pub(crate) fn is_suspended(&self, team: &TeamName, name: &AgentName) -> bool {
+        read_roster_file(&self.state_dir).unwrap_or_default().is_suspended(team, name)
     }
 
     pub(crate) fn delete_records(&self, team: &TeamName) -> Result<(), Error> {
@@ -57,10 +75,10 @@ impl RootHandles {
 impl Root {
     /// Opens the root at `path`, and makes it (0700) with its two directories if it is missing.
     ///
-    /// Copies of files that do not parse go to `aside`, which lies outside of it; which requests were answered, and
-    /// what was sent, is noted in the directories `answers` and `journal` beside that. A root of another user, or
-    /// one that everybody may write to, is [`Error::Untrusted`].
-    pub fn open(path: &Path, aside: &Path, durability: Durability) -> Result<Root, Error> {
+    /// `state_dir` is the root's state directory, outside of it: copies of files that do not parse, the answered requests
+    /// and the journal are in directories there. A root of another user, or one that everybody may write to, is
+    /// [`Error::Untrusted`].
+    pub fn open(path: &Path, state_dir: &Path, durability: Durability) -> Result<Root, Error> {
         create_private_dir(path)?;
         let path = path.canonicalize().map_err(|cause| Error::io("resolve", path, cause))?;
         let dir = DirHandle::open(&path)?;
@@ -68,10 +86,10 @@ impl Root {
         let (teams, tasks) = (dir.create_dir(TEAMS_DIR)?, dir.create_dir(TASKS_DIR)?);
         check_trusted(&teams, 0o002, "chmod o-w")?;
         check_trusted(&tasks, 0o002, "chmod o-w")?;
-        let way = IoContext { durability, backups: CorruptBackups::open(aside)? };
+        let way = IoContext { durability, backups: CorruptBackups::open(&state_dir.join(BACKUPS_DIR))? };
         let foreign = IoContext { durability, backups: CorruptBackups::new_disabled() };
-        let (answers, journal) = (AnswerLog::new_in_state_dir(aside), Journal::new_in_state_dir(aside));
-        let aside = aside.to_owned();
+        let answers = AnswerLog::new(state_dir.join(ANSWERS_DIR));
+        let journal = Journal::new(state_dir.join(JOURNAL_DIR));
         Ok(Root(Arc::new(RootHandles {
             dir,
             teams,
@@ -80,7 +98,7 @@ impl Root {
             foreign_io: foreign,
             answer_log: answers,
             journal,
-            backup_path: aside,
+            state_dir: state_dir.to_owned(),
         })))
     }
 
@@ -100,7 +118,7 @@ impl Root {
     /// # Errors
     /// Those of opening it.
     pub fn reopen(&self) -> Result<Root, Error> {
-        Root::open(self.path(), &self.0.backup_path, self.0.io.durability)
+        Root::open(self.path(), &self.0.state_dir, self.0.io.durability)
     }
 
     /// The root of a team's handle.

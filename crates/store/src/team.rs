@@ -10,7 +10,9 @@ use crate::journal::Journal;
 use crate::root::{Root, RootHandles};
 use crate::tasks::{TaskCache, Tasks};
 use crate::team_config::ConfigCache;
-use protocol::name::{AgentName, TeamName, nearest_names, strip_team};
+use protocol::capabilities::Capabilities;
+use protocol::did_you_mean::nearest_names;
+use protocol::name::{AgentName, TeamName, strip_team};
 use protocol::team_config::{Member, TeamConfig};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -111,10 +113,9 @@ impl Team {
 
     pub(crate) fn no_such_member(&self, name: &str, config: &TeamConfig) -> Error {
         let nearest = nearest_names(name, config.members.iter().map(|member| &member.name));
-        let rests = self
-            .answer_log()
-            .is_suspended(&self.0.name, &AgentName::new_unchecked(strip_team(name, &self.0.name)));
-        Error::NoSuchMember { name: name.to_owned(), team: self.0.name.clone(), nearest, is_suspended: rests }
+        let is_suspended =
+            self.0.root.is_suspended(&self.0.name, &AgentName::new_unchecked(strip_team(name, &self.0.name)));
+        Error::NoSuchMember { name: name.to_owned(), team: self.0.name.clone(), nearest, is_suspended }
     }
 
     /// The inbox of an agent, whether it is a member or not; the file may not be there yet.
@@ -184,6 +185,11 @@ impl Team {
     /// The root's directory itself.
     pub(crate) fn root_dir(&self) -> &DirHandle {
         &self.0.root.dir
+    }
+
+    /// What the program of that member can follow.
+    pub(crate) fn member_capabilities(&self, name: &AgentName) -> Capabilities {
+        self.0.root.member_capabilities(&self.0.name, name)
     }
 
     pub(crate) fn answer_log(&self) -> &AnswerLog {

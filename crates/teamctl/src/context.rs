@@ -8,9 +8,10 @@ use crate::cli::GlobalArgs;
 use crate::next_task_client::NextTaskClient;
 use client::Connection;
 use protocol::control::{Call, PROTOCOL_VERSION, Reply, Request, Response};
+use protocol::did_you_mean::did_you_mean;
 use protocol::directories::Directories;
 use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::{AgentName, TeamName, did_you_mean};
+use protocol::name::{AgentName, TeamName};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -68,8 +69,7 @@ impl CommandContext {
     /// The root, checked and open.
     pub(crate) fn root(&self) -> Result<Root, ErrorReport> {
         let durability = Durability::from_env_value(env_var("TEAMD_DURABILITY").as_deref())?;
-        Root::open(&self.root_path()?, &self.directories()?.state_dir.join("aside"), durability)
-            .map_err(into_error)
+        Root::open(&self.root_path()?, &self.directories()?.state_dir, durability).map_err(into_error)
     }
 
     /// The team that was named, or the only one there is.

@@ -79,8 +79,7 @@ impl Startup {
         let canonical = path.canonicalize().map_err(|error| ErrorReport::from_io("find", &path, &error))?;
         let place = store::directories_for_root(&canonical);
         let state_dir = StateDir::open(&place.state_dir).map_err(ErrorReport::from)?;
-        let root =
-            Root::open(&canonical, &place.state_dir.join("aside"), durability).map_err(ErrorReport::from)?;
+        let root = Root::open(&canonical, &place.state_dir, durability).map_err(ErrorReport::from)?;
         let socket = args.socket.clone().unwrap_or_else(|| place.control_socket());
         // Panes start in another directory than ours.
         let socket =
@@ -391,7 +390,7 @@ mod tests {
         let path = dir.path().join("root");
         std::fs::create_dir_all(path.join("teams/half")).unwrap();
         let state = StateDir::open(&dir.path().join("state")).unwrap();
-        let root = Root::open(&path, &state.path().join("aside"), Durability::Process).unwrap();
+        let root = Root::open(&path, state.path(), Durability::Process).unwrap();
         let [half, gone] = ["half", "gone"].map(|name| TeamName::parse(name).unwrap());
         let beside = ["answers", "journal"].map(|of| state.open_subdir(of).unwrap());
         for team in [&half, &gone] {
@@ -409,8 +408,7 @@ mod tests {
     #[test]
     fn a_team_whose_directory_is_missing_stays_while_it_has_a_worktree() {
         let dir = tempfile::tempdir().unwrap();
-        let root =
-            Root::open(&dir.path().join("root"), &dir.path().join("aside"), Durability::Process).unwrap();
+        let root = Root::open(&dir.path().join("root"), dir.path(), Durability::Process).unwrap();
         let state = StateDir::open(&dir.path().join("state")).unwrap();
         let mut roster: Roster = serde_json::from_value(serde_json::json!({
             "version": ROSTER_VERSION, "teams": {"survey": 1}, "agents": [],

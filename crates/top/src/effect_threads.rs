@@ -220,7 +220,7 @@ fn memory_file(text: &str) -> std::io::Result<File> {
 
 /// How a person in front of the screen types a command about the team.
 pub(crate) fn suggested_commands(arguments: &ScreenArgs) -> SuggestedCommands {
-    let root = Root::open(&arguments.root, &arguments.state_dir.join("aside"), Durability::Process).ok();
+    let root = Root::open(&arguments.root, &arguments.state_dir, Durability::Process).ok();
     let teams = root.and_then(|root| root.teams().ok()).unwrap_or_default();
     let team_from_env = std::env::var("TEAMD_TEAM").ok().filter(|team| !team.is_empty());
     commands_without_team(arguments).for_team_unless_implied(

@@ -17,6 +17,7 @@ use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::policy::Policy;
 use protocol::task::Task;
+use protocol::text::single_line;
 use protocol::usage::Usage;
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -25,12 +26,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use store::read_leads_file;
 use store::{Caller, Durability, InboxCursor, Root, Team};
 use view::directory_watcher::{WatchEvent, WatchNotifier};
 use view::request_view::{RequestView, open_requests, request_text};
 use view::suggested_commands::SuggestedCommands;
-use view::team_view::{MemberView, StatusSource, TeamView, read_leads_file, read_suspended_teams};
-use view::text::single_line;
+use view::team_view::{MemberView, StatusSource, TeamView, read_suspended_teams};
 
 /// How long the daemon may take to answer. It answers at once, unless it is stopped, or waits two
 /// seconds for a tmux server that is stopped.
@@ -141,9 +142,8 @@ impl SnapshotReader {
     /// exist.
     fn open_team(&mut self) -> Option<Team> {
         if self.team.as_ref().is_none_or(|team| !team.is_current()) {
-            let aside = self.arguments.state_dir.join("aside");
             // Nothing is written here, so the durability has no effect.
-            let root = Root::open(&self.arguments.root, &aside, Durability::Process).ok();
+            let root = Root::open(&self.arguments.root, &self.arguments.state_dir, Durability::Process).ok();
             self.team = root.and_then(|root| root.team(&self.arguments.team).ok());
             self.messages = MessageStream::new(&self.suggested_commands);
             self.requests = (None, None);

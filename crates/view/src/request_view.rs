@@ -1,9 +1,9 @@
 //! A request that waits for an answer, whole: what a person reads before the answer.
 
-use crate::text::single_line;
 use protocol::member_request::{MemberRequest, MemberRequestKind};
 use protocol::payload::{PermissionRequest, PlanApprovalRequest};
 use protocol::policy::{Policy, PolicyDecision};
+use protocol::text::single_line;
 use serde_json::Value;
 use store::{OpenRequest, RequestScanResult};
 

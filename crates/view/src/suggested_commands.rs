@@ -1,7 +1,7 @@
 //! Commands that are printed to be typed: each works as it is printed, in the shell and at the place of whoever asked.
 
-use crate::text::shell_quote;
 use protocol::name::TeamName;
+use protocol::text::shell_quote;
 
 /// How `teamctl` is to be typed: with these options behind the verb.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

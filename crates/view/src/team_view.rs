@@ -1,14 +1,13 @@
 //! What is known of teams and members, from the daemon and from the files; the keys are those of `--json`.
 
-use protocol::capabilities::RosterFile;
 use protocol::control::{
     Activity, BudgetStatus, LeadsFile, MemberFlag, MemberStatus, PastMember, StatusReply, TeamStatus,
     WorktreeStatus,
 };
 use protocol::delivery::{Delivery, DeliveryPoint};
-use protocol::env_filter::redact;
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
+use protocol::redact::redact;
 use protocol::task::{Task, TaskStatus};
 use protocol::team_config::Member;
 use protocol::usage::Usage;
@@ -115,15 +114,9 @@ impl MemberView {
     }
 }
 
-/// Who leads teams from a session, as our own files for the root tell.
-pub fn read_leads_file(state: &Path) -> LeadsFile {
-    let bytes = std::fs::read(state.join(LeadsFile::FILE_NAME)).ok();
-    bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
-}
-
 /// Who rests, as the daemon's roster tells: for whoever finds no daemon.
 pub fn read_suspended_teams(state: &Path) -> Vec<TeamStatus> {
-    protocol::roster_file::suspended_teams(std::fs::read(state.join(RosterFile::FILE_NAME)).ok().as_deref())
+    store::read_roster_file(state).unwrap_or_default().suspended_teams()
 }
 
 /// What is told of lives.
@@ -399,7 +392,7 @@ mod tests {
     fn respawning_members_count_as_workers() {
         let dir = tempfile::tempdir().unwrap();
         let level = store::Durability::Process;
-        let root = Root::open(&dir.path().join("r"), &dir.path().join("aside"), level).unwrap();
+        let root = Root::open(&dir.path().join("r"), dir.path(), level).unwrap();
         let text =
             r#"{"name":"t","members":[{"name":"team-lead"},{"name":"bob"},{"name":"cy","joinedAt":5}]}"#;
         let team = root.create_team(&protocol::team_config::TeamConfig::parse(text).unwrap()).unwrap();

@@ -12,20 +12,6 @@ pub fn message_text(text: &str) -> String {
     }
 }
 
-/// On one line.
-pub fn single_line(text: &str) -> String {
-    text.replace(['\r', '\n'], " ")
-}
-
-/// A word as a shell takes it.
-pub fn shell_quote(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
-}
-
 /// What a payload says, in words.
 fn payload_text(payload: &Payload) -> String {
     use Payload as P;
@@ -107,15 +93,4 @@ pub fn budget_text(budget: &BudgetStatus, time: Option<String>) -> String {
     let spent = budget.exhausted_reason.as_ref().map(|why| format!("stopped: {why}"));
     // First what is to be seen wherever the line is cut.
     [spent, turns, time, tokens, cost].into_iter().flatten().collect::<Vec<_>>().join(", ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shell_quote_makes_one_word() {
-        assert_eq!([shell_quote("ann@t"), shell_quote("a b"), shell_quote("")], ["ann@t", "'a b'", "''"]);
-        assert_eq!(shell_quote("a'b; rm -r ~"), r"'a'\''b; rm -r ~'");
-    }
 }

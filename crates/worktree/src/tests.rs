@@ -5,7 +5,7 @@ mod save_and_restore;
 mod unsaved_work;
 
 use crate::{
-    GitEnvironment, KeepReason, RemoveOutcome, WorktreeOptions, WorktreeProposal, WorktreeRecord, proposal,
+    GitEnvironment, KeepReason, RemoveOutcome, WorktreeOptions, WorktreeProposal, WorktreeRecord,
     propose_worktree,
 };
 use std::fs::{create_dir, create_dir_all, read_to_string};

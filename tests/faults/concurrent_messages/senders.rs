@@ -83,7 +83,7 @@ fn start_mcp_server(round: &MessageRound) -> McpClient {
 fn library_caller(round: &MessageRound) -> Caller {
     // Where the others note what they send: what somebody drops of it is put back by the daemon.
     let state = std::fs::read_dir(round.house.path("state/teamd")).unwrap().flatten().next().unwrap();
-    let root = Root::open(&round.house.root(), &state.path().join("aside"), Durability::Process).unwrap();
+    let root = Root::open(&round.house.root(), &state.path(), Durability::Process).unwrap();
     let team = root.team(&TeamName::parse(&round.team).unwrap()).unwrap();
     Caller::new(team, AgentName::lead(), round.house.path("state"))
 }

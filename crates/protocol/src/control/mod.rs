@@ -7,18 +7,19 @@
 pub mod framing;
 mod hook;
 mod layout;
+mod lead;
 mod next_task;
 mod pane_input;
 mod reply;
 mod request;
 mod shim;
+mod spawn;
+mod turn_status;
 mod worktree;
 
-pub use hook::{
-    HookEvent, HookReply, HookReport, HookSource, LeadProcess, LeadsFile, LongPollEnd, LongPollRequest,
-    Process, SetLeadRequest,
-};
+pub use hook::{HookEvent, HookReply, HookReport, HookSource, LongPollEnd, LongPollRequest, Process};
 pub use layout::{Layout, SetLayoutReply, SetLayoutRequest, VisibilityReply};
+pub use lead::{LeadProcess, LeadsFile, SetLeadRequest};
 pub use next_task::{NextTaskHint, NextTaskRequest};
 pub use pane_input::{PaneInput, ScreenReply};
 pub use reply::{
@@ -27,11 +28,12 @@ pub use reply::{
     SetModeReply, SpawnReply, StatusReply, TeamStatus,
 };
 pub use request::{
-    Activity, Call, CapturePaneRequest, CreateTeamRequest, DeleteTeamRequest, LaunchArgv, MemberAddress,
-    MemberSelection, Request, ResumeArgv, ResumeMembersRequest, SetModeRequest, SetPolicyRequest,
-    ShutdownMembersRequest, SpawnRequest, TaskCommandPolicy,
+    Call, CapturePaneRequest, CreateTeamRequest, DeleteTeamRequest, MemberAddress, MemberSelection, Request,
+    ResumeMembersRequest, SetModeRequest, SetPolicyRequest, ShutdownMembersRequest,
 };
-pub use shim::{ExitReport, FromShim, ShimHello, StartAgent, ToShim, TurnSetup, TurnStatus};
+pub use shim::{ExitReport, FromShim, ShimHello, StartAgent, ToShim, TurnSetup};
+pub use spawn::{Backend, LaunchArgv, RestartPolicy, ResumeArgv, SpawnRequest};
+pub use turn_status::{Activity, PlanStage, TurnStatus};
 pub use worktree::{RemovedWorktrees, TrashedWorktree, WorktreeReply, WorktreeRequest, WorktreeStatus};
 
 use crate::error::ErrorReport;

@@ -1,8 +1,11 @@
 //! What the daemon answers; the keys are those that `--json` prints.
 
-use super::{
-    Activity, NextTaskHint, RemovedWorktrees, SetLayoutReply, VisibilityReply, WorktreeReply, WorktreeStatus,
-};
+use super::hook::{HookReply, LongPollEnd};
+use super::layout::{SetLayoutReply, VisibilityReply};
+use super::next_task::NextTaskHint;
+use super::pane_input::ScreenReply;
+use super::turn_status::Activity;
+use super::worktree::{RemovedWorktrees, WorktreeReply, WorktreeStatus};
 use crate::delivery::{Delivery, DeliveryPoint};
 use crate::id::TaskId;
 use crate::name::{AgentName, TeamName};
@@ -57,12 +60,12 @@ pub enum Reply {
     SetMode(SetModeReply),
     /// Of `hook`.
     #[serde(rename = "hook")]
-    ReportHook(super::HookReply),
+    ReportHook(HookReply),
     /// Of a look at one's own pane.
-    Screen(super::ScreenReply),
+    Screen(ScreenReply),
     /// Of `park`.
     #[serde(rename = "park")]
-    LongPoll(super::LongPollEnd),
+    LongPoll(LongPollEnd),
     /// Of requests that have nothing to tell.
     #[serde(rename = "nothing")]
     Ack,

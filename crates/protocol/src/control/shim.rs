@@ -4,14 +4,11 @@
 //! lets the agent start, and the daemon sends it after the member stands in the files: so no agent ever runs
 //! unregistered. After a daemon's death join says hello again, with its agent's pid, and is adopted.
 
-use super::Activity;
+use super::turn_status::{PlanStage, TurnStatus};
 use crate::color::Color;
-use crate::id::TaskId;
 use crate::name::{AgentName, TeamName};
-use crate::payload::IdleReason;
 use crate::permission_mode::PermissionMode;
-use crate::turn_program::{PlanStage, TurnProgram};
-use crate::usage::UsageReport;
+use crate::turn_program::TurnProgram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
@@ -32,46 +29,6 @@ pub struct ShimHello {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "turn")]
     pub turn_status: Option<TurnStatus>,
-}
-
-/// What an agent does whose turns join runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TurnStatus {
-    /// In a turn or between two.
-    pub activity: Activity,
-    /// Since when, ms since the epoch.
-    #[serde(default)]
-    pub since: u64,
-    /// How many turns it has begun.
-    #[serde(rename = "number")]
-    pub turn_number: u64,
-    /// What the turn is about, for people: `task 3: count the lines`, `message from bob`.
-    #[serde(rename = "about")]
-    pub summary: String,
-    /// The turn's process; none between turns.
-    pub pid: Option<u32>,
-    /// Of an idle one: how its last turn ended; none before the first.
-    #[serde(rename = "reason")]
-    pub idle_reason: Option<IdleReason>,
-    /// The program's session, once there is one.
-    #[serde(default)]
-    #[serde(rename = "session")]
-    pub session_id: Option<String>,
-    /// What it has used up, as far as its program tells.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "used")]
-    pub usage: Option<UsageReport>,
-    /// The permission mode of its turns, where one was given or set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mode: Option<PermissionMode>,
-    /// It plans; none: it may carry out what it is told.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "plan")]
-    pub plan_stage: Option<PlanStage>,
-    /// It has a shutdown request that waits for the end of its turn.
-    #[serde(default)]
-    pub shutdown_requested: bool,
 }
 
 /// What the daemon tells it.
@@ -119,14 +76,6 @@ pub struct StartAgent {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "beside")]
     pub companion: Vec<String>,
-}
-
-impl TurnStatus {
-    /// The task that the turn is on.
-    pub fn task(&self) -> Option<TaskId> {
-        let rest = self.summary.strip_prefix("task ").filter(|_| self.activity == Activity::Active)?;
-        TaskId::parse(rest.split(':').next()?).ok()
-    }
 }
 
 /// What join needs to live a teammate's life.

@@ -3,7 +3,7 @@
 //! A new element is set apart like its last sibling, so that a pretty file stays pretty and a compact one
 //! compact; in an empty container it is indented by two more than the line that opens it.
 
-use super::{Array, Object, span};
+use super::document::{Array, Object, span};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -1,7 +1,7 @@
 //! Typed looks into one field of an object. A field may be missing, which is the reader's to judge; one of
 //! an unexpected type is a fault that names field and value, and null is a missing one unless said otherwise.
 
-use super::{Array, Object, clip, decode_string};
+use super::document::{Array, Object, clip, decode_string};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 

@@ -1,7 +1,7 @@
 //! One entry of an inbox as JSON, with its place and its kind: the entry as it is on disk, where that can be said on
 //! one line in valid JSON, else what we understood of it; an entry that is no message says why.
 
-use super::{InboxEntry, Message};
+use super::inbox_text::{InboxEntry, Message};
 use crate::json::replace_lone_surrogates;
 use crate::payload::Payload;
 use serde_json::{Value, json};

@@ -4,6 +4,7 @@
 //! as one under any key, at any depth, but for the text that a tool writes or shows.
 
 use crate::shell_command::split_commands;
+use crate::text::shell_quote;
 use serde_json::Value;
 
 /// Something that the tool is to do, or do it with.
@@ -187,17 +188,8 @@ impl ToolActions {
 
 /// A list of words as a line, quoted, so that none passes for more than one.
 fn join_command(words: &[Value]) -> Option<String> {
-    let words: Option<Vec<String>> = words.iter().map(|word| word.as_str().map(quote_word)).collect();
+    let words: Option<Vec<String>> = words.iter().map(|word| word.as_str().map(shell_quote)).collect();
     words.map(|words| words.join(" ")).filter(|line| !line.is_empty())
-}
-
-fn quote_word(word: &str) -> String {
-    let bare = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(bare) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }
 
 fn is_path_like(text: &str) -> bool {

@@ -1,6 +1,6 @@
 //! Which task comes next for a member: one rule for whoever claims, and for whoever tells claimants without a look.
 
-use super::{Task, TaskStatus};
+use super::task_file::{Task, TaskStatus};
 use crate::id::TaskId;
 use crate::name::AgentName;
 use std::borrow::Borrow;

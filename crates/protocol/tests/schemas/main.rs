@@ -20,7 +20,7 @@ fn the_texts_are_what_the_types_say() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema");
     for (name, schema) in all_schemas() {
         let written = std::fs::read_to_string(directory.join(format!("{name}.schema.json"))).unwrap();
-        assert!(written == to_text(&schema), "{name}: cargo run -p teamd-protocol --example schemas");
+        assert!(written == to_text(&schema), "{name}: cargo run -p teamd-protocol --example write_schemas");
     }
     assert_eq!(std::fs::read_dir(directory).unwrap().count(), all_schemas().len(), "nothing else lies there");
 }

@@ -3,11 +3,11 @@
 
 use super::Caller;
 use crate::tasks::{NewTask, TaskUpdate};
-use protocol::control::TaskCommandPolicy;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::payload::{Payload, TaskCompleted};
+use protocol::policy::TaskCommandPolicy;
 use protocol::task::{Task, TaskStatus};
 use protocol::timestamp::iso8601;
 use serde_json::{Map, Value};

@@ -50,7 +50,7 @@ impl TestRoot {
 }
 
 pub fn open_root(dir: &Path) -> Root {
-    Root::open(&dir.join("root"), &dir.join("aside"), Durability::Process).unwrap()
+    Root::open(&dir.join("root"), dir, Durability::Process).unwrap()
 }
 
 pub fn config(name: &str) -> TeamConfig {

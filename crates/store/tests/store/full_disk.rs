@@ -35,8 +35,7 @@ fn a_full_disk_changes_nothing_and_leaves_nothing() {
         return report_skipped("full-disk-of-a-store", "no right to mount a small file system");
     };
     let aside = TempDir::new().unwrap();
-    let root =
-        Root::open(&small.path().join("root"), &aside.path().join("aside"), Durability::Power).unwrap();
+    let root = Root::open(&small.path().join("root"), aside.path(), Durability::Power).unwrap();
     let team = root.create_team(&config("orchard")).unwrap();
     let inbox = team.inbox(&agent("team-lead"));
     let error = (0..100).find_map(|_| inbox.append(&message(&"x".repeat(20_000))).err()).unwrap();

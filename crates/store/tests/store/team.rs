@@ -200,14 +200,14 @@ fn a_root_that_others_can_write_is_refused_with_the_remedy() {
     let path = dir.path().join("root");
     std::fs::create_dir(&path).unwrap();
     std::fs::set_permissions(&path, Permissions::from_mode(0o777)).unwrap();
-    let error = Root::open(&path, &dir.path().join("aside"), Durability::Process).unwrap_err();
+    let error = Root::open(&path, dir.path(), Durability::Process).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotPermitted);
     assert!(error.help().unwrap().starts_with("chmod o-w "), "{error}");
     std::fs::set_permissions(&path, Permissions::from_mode(0o775)).unwrap();
-    Root::open(&path, &dir.path().join("aside"), Durability::Process).unwrap();
+    Root::open(&path, dir.path(), Durability::Process).unwrap();
     if nix::unistd::geteuid().is_root() {
         std::os::unix::fs::chown(&path, Some(12345), None).unwrap();
-        let error = Root::open(&path, &dir.path().join("aside"), Durability::Process).unwrap_err();
+        let error = Root::open(&path, dir.path(), Durability::Process).unwrap_err();
         assert!(error.to_string().contains("another user"), "{error}");
     }
 }
@@ -217,7 +217,7 @@ fn a_linked_root_is_one_root() {
     let ground = TestRoot::new();
     let link = ground.path().join("link");
     symlink(ground.root.path(), &link).unwrap();
-    let root = Root::open(&link, &ground.path().join("aside"), Durability::Process).unwrap();
+    let root = Root::open(&link, ground.path(), Durability::Process).unwrap();
     assert_eq!(root.path(), ground.root.path());
 }
 

@@ -55,11 +55,11 @@ enum TaskCommandsArg {
     Any,
 }
 
-impl From<TaskCommandsArg> for control::TaskCommandPolicy {
-    fn from(who: TaskCommandsArg) -> control::TaskCommandPolicy {
+impl From<TaskCommandsArg> for protocol::policy::TaskCommandPolicy {
+    fn from(who: TaskCommandsArg) -> protocol::policy::TaskCommandPolicy {
         match who {
-            TaskCommandsArg::Lead => control::TaskCommandPolicy::Lead,
-            TaskCommandsArg::Any => control::TaskCommandPolicy::Any,
+            TaskCommandsArg::Lead => protocol::policy::TaskCommandPolicy::Lead,
+            TaskCommandsArg::Any => protocol::policy::TaskCommandPolicy::Any,
         }
     }
 }
@@ -97,7 +97,7 @@ fn requested_policy(
         None => Ok(Policy::default()),
         Some(path) => read_policy(path)?.map_err(|flaws| (path.clone(), flaws)),
     };
-    let commands = args.commands.map(control::TaskCommandPolicy::from);
+    let commands = args.commands.map(protocol::policy::TaskCommandPolicy::from);
     Ok(policy.map(|policy| Policy { task_commands: commands.unwrap_or(policy.task_commands), ..policy }))
 }
 

@@ -3,8 +3,9 @@
 
 use crate::context::CommandContext;
 use crate::output;
+use protocol::did_you_mean::did_you_mean;
 use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::{AgentName, TeamName, did_you_mean, strip_team};
+use protocol::name::{AgentName, TeamName, strip_team};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::Write;

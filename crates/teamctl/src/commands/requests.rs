@@ -6,12 +6,12 @@ use crate::hook::led_by_this_session;
 use crate::output::{self, sanitize};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
+use protocol::text::single_line;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use store::Root;
 use view::request_view::{self, RequestView};
 use view::suggested_commands::SuggestedCommands;
-use view::text::single_line;
 
 /// What members ask: plans that wait for approval, and questions for permission
 ///

@@ -13,13 +13,13 @@ use crate::profile::{
     Launch, LaunchFacts, Profile, ProfileRegistry, built_in_summaries, read_only_unsupported,
 };
 use protocol::control::{self, Reply, Request, SpawnReply};
+use protocol::control::{Backend, RestartPolicy};
 use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::instructions::Interactivity;
 use protocol::name::{AgentName, TeamName};
 use protocol::permission_mode::is_read_only_type;
 use protocol::team_config::{Member, TeamConfig};
-use protocol::turn_program::{Backend, RestartPolicy};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use uuid::Uuid;

@@ -2,8 +2,8 @@
 //! what may stand there.
 
 use super::template::{base_name, variables_in};
+use protocol::did_you_mean::nearest_names;
 use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::nearest_names;
 use serde::de::DeserializeOwned;
 use toml::Table;
 

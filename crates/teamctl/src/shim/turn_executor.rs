@@ -77,7 +77,7 @@ pub(super) fn prepare(
         .try_for_each(|program| child_process::check_program_exists(go, program))?;
     let durability = Durability::from_env_value(go.env.get("TEAMD_DURABILITY").map(String::as_str));
     let durability = durability.map_err(|fault| fault.message)?;
-    let root = Root::open(&turns.root, &go.state_dir.join("aside"), durability);
+    let root = Root::open(&turns.root, &go.state_dir, durability);
     let team = root.and_then(|root| root.team(&turns.team)).map_err(|error| into_error(error).message)?;
     let owner = format!("{}@{}", turns.name, turns.team);
     let program =

@@ -40,12 +40,12 @@ use crate::context::now;
 use inbox_action::{InboxAction, plan_answer_text};
 use permission_request::OpenPermissionRequest;
 use prompt_text::TurnSubject;
+use protocol::control::PlanStage;
 use protocol::control::{Activity, TurnStatus};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::{InboxEntry, Message};
 use protocol::permission_mode::PermissionMode;
 use protocol::task::Task;
-use protocol::turn_program::PlanStage;
 
 /// How a life ends, seen from within.
 #[derive(Debug)]

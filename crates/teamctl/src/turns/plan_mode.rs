@@ -5,11 +5,11 @@
 
 use super::reply_text::extract_reply;
 use super::{StepError, TurnExecutor, TurnLoop};
+use protocol::control::PlanStage;
 use protocol::id::RequestId;
 use protocol::message::InboxEntry;
 use protocol::payload::{Payload, PlanApprovalResponse};
 use protocol::permission_mode::PermissionMode;
-use protocol::turn_program::PlanStage;
 
 /// Ahead of what a turn in plan mode is about.
 pub(crate) const PLAN_PROMPT: &str = "You are in plan mode: read what you need, and change nothing. End with your plan; \

@@ -5,6 +5,7 @@ use super::peer_messages::PeerMessages;
 use super::plan_mode::answers_to_request;
 use crate::context::{into_error, now};
 use crate::next_task_client::NextTaskClient;
+use protocol::control::PlanStage;
 use protocol::control::{NextTaskHint, NextTaskRequest};
 use protocol::error::ErrorReport;
 use protocol::id::{RequestId, TaskId};
@@ -16,7 +17,6 @@ use protocol::payload::{
 };
 use protocol::task::Task;
 use protocol::timestamp::iso8601;
-use protocol::turn_program::PlanStage;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use store::{Error, InboxCursor, Team};

@@ -93,8 +93,7 @@ struct TestTeam {
 impl TestTeam {
     fn new() -> TestTeam {
         let dir = tempfile::tempdir().unwrap();
-        let root =
-            Root::open(&dir.path().join("root"), &dir.path().join("aside"), Durability::Process).unwrap();
+        let root = Root::open(&dir.path().join("root"), dir.path(), Durability::Process).unwrap();
         let member = |name: &str| {
             format!(
                 r#"{{"agentId":"{name}@t","name":"{name}","agentType":"x","model":"","joinedAt":1,"tmuxPaneId":"","cwd":"/","subscriptions":[]}}"#

@@ -14,6 +14,7 @@ use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::teams::budget;
 use crate::core::worktrees;
+use protocol::control::Backend;
 use protocol::control::{
     Activity, CapturePaneReply, CapturePaneRequest, DaemonStatus, LocatePaneReply, MemberAddress, MemberFlag,
     MemberStatus, Reply, StatusReply, TeamStatus, TurnStatus,
@@ -23,7 +24,6 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::AgentId;
 use protocol::member_request::MemberRequestKind;
 use protocol::name::TeamName;
-use protocol::turn_program::Backend;
 
 pub(crate) fn reply_status(state: &mut State, client: ConnId, dialogs: &DialogCheck, out: &mut Vec<Effect>) {
     let teams = state.teams.iter().map(|(team, known)| TeamStatus {

@@ -305,13 +305,8 @@ mod tests {
     #[test]
     fn a_root_that_somebody_lets_go_of_in_a_moment_is_waited_for() {
         let directory = tempfile::tempdir().unwrap();
-        let open = || {
-            Root::open(
-                &directory.path().join("root"),
-                &directory.path().join("aside"),
-                store::Durability::Process,
-            )
-        };
+        let open =
+            || Root::open(&directory.path().join("root"), directory.path(), store::Durability::Process);
         let (first, second) = (open().unwrap(), open().unwrap());
         lock_root(&first).unwrap();
         std::thread::scope(|scope| {

@@ -2,6 +2,7 @@
 
 use crate::simulator::clients::CallOrigin;
 use crate::simulator::simulation::Simulation;
+use protocol::control::{Backend, RestartPolicy};
 use protocol::control::{
     CapturePaneRequest, CreateTeamRequest, DeleteTeamRequest, LaunchArgv, Layout, MemberAddress,
     MemberSelection, Request, ResumeMembersRequest, SetLayoutRequest, ShimHello, ShutdownMembersRequest,
@@ -9,7 +10,7 @@ use protocol::control::{
 };
 use protocol::delivery::Delivery;
 use protocol::name::{AgentName, TeamName};
-use protocol::turn_program::{Backend, PerTurnProgram, RestartPolicy, TurnProgram};
+use protocol::turn_program::{PerTurnProgram, TurnProgram};
 
 pub(super) const TEAMS: [&str; 2] = ["red", "blue"];
 const NAMES: [&str; 4] = ["ann", "bob", "cid", "eve"];

@@ -6,6 +6,7 @@ use crate::simulator::scan_memory::TeamFile;
 use crate::simulator::shim::{AgentIdentity, ShimStage, SimulatedShim};
 use crate::simulator::simulation::Simulation;
 use crate::simulator::team_files::SimulatedTeamFiles;
+use protocol::control::PlanStage;
 use protocol::control::{
     Activity, FromShim, NextTaskHint, NextTaskRequest, Reply, Request, Response, TurnSetup, TurnStatus,
 };
@@ -13,7 +14,6 @@ use protocol::id::{RequestId, TaskId};
 use protocol::name::AgentName;
 use protocol::payload::{IdleNotification, IdleReason, Payload, PlanApprovalRequest, PlanApprovalResponse};
 use protocol::task::TaskStatus;
-use protocol::turn_program::PlanStage;
 use protocol::usage::{Usage, UsageReport};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;

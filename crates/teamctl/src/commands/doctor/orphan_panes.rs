@@ -1,7 +1,6 @@
 //! Panes with our mark that are of a life that no roster knows: what is left where a daemon's state was lost. They are
 //! named with the command that closes them, and never closed here: what a mark says of its root is too little for that.
 
-use super::orphan_processes::spawns_in_roster;
 use super::report::DoctorReport;
 use crate::commands::up::{TMUX_NAME, tmux_target};
 use crate::context::{CommandContext, env_var};
@@ -95,8 +94,11 @@ fn tagged_panes(server: &[String; 2]) -> Vec<TaggedPane> {
 fn spawns_in_all_rosters(states: &Path) -> Option<Vec<String>> {
     let states = std::fs::read_dir(states).into_iter().flatten().flatten().map(|entry| entry.path());
     let with_roster =
-        states.filter(|state| state.join(protocol::capabilities::RosterFile::FILE_NAME).exists());
-    with_roster.map(|state| spawns_in_roster(&state)).collect::<Option<Vec<_>>>().map(|lives| lives.concat())
+        states.filter(|state| state.join(protocol::roster_file::RosterFile::FILE_NAME).exists());
+    with_roster
+        .map(|state| Some(store::read_roster_file(&state)?.spawn_ids()))
+        .collect::<Option<Vec<_>>>()
+        .map(|lives| lives.concat())
 }
 
 /// The panes that the daemon tells of; none where somebody begins whose pane it has not heard of.

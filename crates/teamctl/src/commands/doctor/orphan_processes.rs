@@ -4,9 +4,7 @@
 use super::FixMode;
 use super::report::DoctorReport;
 use crate::process_table::{ProcessStat, program_name, self_and_ancestors};
-use protocol::capabilities::RosterFile;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use serde_json::Value;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -22,7 +20,7 @@ struct OrphanProcess {
 pub(super) fn check(root: &Path, state: &Path, treatment: FixMode, report: &mut DoctorReport) {
     let marked = agent_processes(root);
     // After the processes: a life that has begun meanwhile is in it, since none begins that is not.
-    let Some(known) = spawns_in_roster(state) else { return };
+    let Some(known) = store::read_roster_file(state).map(|roster| roster.spawn_ids()) else { return };
     let orphans: Vec<OrphanProcess> =
         marked.into_iter().filter(|orphan| !known.contains(&orphan.spawn)).collect();
     if orphans.is_empty() {
@@ -39,14 +37,6 @@ pub(super) fn check(root: &Path, state: &Path, treatment: FixMode, report: &mut 
             Err(error) => report.warn("orphans", shown, format!("it stays: {error}")),
         }
     }
-}
-
-/// The lives that the roster knows; none where it can't be read.
-pub(super) fn spawns_in_roster(state: &Path) -> Option<Vec<String>> {
-    let roster: Value =
-        serde_json::from_slice(&std::fs::read(state.join(RosterFile::FILE_NAME)).ok()?).ok()?;
-    let agents = roster["agents"].as_array()?.iter();
-    Some(agents.filter_map(|agent| agent["spawn"].as_str().map(str::to_owned)).collect())
 }
 
 /// Every process with the mark of an agent of this root; not whoever calls.

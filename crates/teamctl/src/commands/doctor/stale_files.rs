@@ -228,7 +228,7 @@ mod tests {
 
     /// A team with a stale lock, a fresh one, a file and a full directory; and a session with a stale one.
     fn damaged_root(dir: &Path) -> Root {
-        let root = Root::open(&dir.join("root"), &dir.join("aside"), Durability::Process).unwrap();
+        let root = Root::open(&dir.join("root"), dir, Durability::Process).unwrap();
         let team = TeamName::parse("orchard").unwrap();
         let config = TeamConfig {
             name: team.to_string(),

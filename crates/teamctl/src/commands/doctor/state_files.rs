@@ -3,8 +3,8 @@
 
 use super::FixMode;
 use super::report::DoctorReport;
-use protocol::capabilities::RosterFile;
 use protocol::policy::Policy;
+use protocol::roster_file::RosterFile;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use std::fs::{Permissions, read_dir, set_permissions, symlink_metadata};
 use std::os::unix::fs::PermissionsExt;

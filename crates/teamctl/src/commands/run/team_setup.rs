@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn what_is_there_is_not_made_again_and_what_is_missing_is_linked_to_it() {
         let dir = tempfile::tempdir().unwrap();
-        let root = Root::open(&dir.path().join("r"), &dir.path().join("aside"), store::Durability::Process);
+        let root = Root::open(&dir.path().join("r"), dir.path(), store::Durability::Process);
         let config = TeamConfig::parse(r#"{"name":"t","members":[{"name":"team-lead"}]}"#).unwrap();
         let team = root.unwrap().create_team(&config).unwrap();
         let plans = [plan("a", &[]), plan("b", &[2, 0]), plan("c", &[])];

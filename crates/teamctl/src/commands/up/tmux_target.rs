@@ -4,9 +4,6 @@
 use crate::commands::profiles::program_output;
 use crate::context::{env_var, env_vars};
 use crate::output;
-use protocol::capabilities::RosterFile;
-use serde_json::Value;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -30,7 +27,7 @@ const AGENT_VARIABLES: [&str; 5] =
 impl TmuxTarget {
     /// This one, unless panes of the daemon with this state directory are on another that runs, and none is on this.
     pub(super) fn server_or_that_of_panes(&self, state: &Path) -> TmuxTarget {
-        let epochs = epochs_in_roster(state);
+        let epochs = store::read_roster_file(state).unwrap_or_default().server_epochs();
         if epochs.is_empty() || self.epoch().is_some_and(|epoch| epochs.contains(&epoch)) {
             return self.clone();
         }
@@ -80,12 +77,4 @@ pub(in crate::commands) fn tmux_output(server: &[String; 2], words: &[&str]) -> 
     let words: Vec<String> = std::iter::once("-u".to_owned()).chain(server.clone()).chain(words).collect();
     let env = env_vars().filter(|(name, _)| name != "TMUX").collect();
     program_output::program_output(Path::new("tmux"), &words, &env)
-}
-
-/// The servers of all panes in the roster, each once.
-fn epochs_in_roster(state: &Path) -> BTreeSet<String> {
-    let roster = std::fs::read(state.join(RosterFile::FILE_NAME)).unwrap_or_default();
-    let roster: Value = serde_json::from_slice(&roster).unwrap_or_default();
-    let agents = roster["agents"].as_array().into_iter().flatten();
-    agents.filter_map(|agent| agent["pane"]["epoch"].as_str().map(str::to_owned)).collect()
 }

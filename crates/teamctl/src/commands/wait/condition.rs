@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn the_files_answer_and_a_name_that_never_was_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
-        let root = Root::open(&dir.path().join("r"), &dir.path().join("aside"), Durability::Process).unwrap();
+        let root = Root::open(&dir.path().join("r"), dir.path(), Durability::Process).unwrap();
         let team = root.create_team(&TeamConfig::parse(CONFIG).unwrap()).unwrap();
         assert_eq!(unmet_exit(&team, &[name("ann"), name("zed")]).map(|there| there.len()), Ok(1));
         let inbox = team.inbox(&name("team-lead"));

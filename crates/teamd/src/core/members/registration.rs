@@ -19,6 +19,7 @@ use crate::core::roster::respawn::RespawnRecord;
 use crate::core::state::daemon::State;
 use crate::core::tasks::task_list;
 use crate::core::{approvals, rescan};
+use protocol::control::{Backend, PlanStage};
 use protocol::control::{PastMember, Reply, SpawnReply, SpawnRequest, StartAgent, ToShim, TurnSetup};
 use protocol::deferred_variables;
 use protocol::delivery::Delivery;
@@ -26,7 +27,7 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::EventKind;
 use protocol::id::AgentId;
 use protocol::permission_mode::PermissionMode;
-use protocol::turn_program::{Backend, PlanStage, TurnProgram};
+use protocol::turn_program::TurnProgram;
 use tmux::{PaneId, WindowId};
 
 /// How long whoever could be put on the team waits for those whose panes are being opened, ms: about a dozen of them. The config

@@ -17,13 +17,13 @@ use crate::core::state::daemon::{DaemonShutdown, State};
 use crate::core::state::team::Deletion;
 use crate::core::tasks::task_list;
 use crate::core::teams::budget;
+use protocol::control::RestartPolicy;
 use protocol::control::{
     AgentExit, PastMember, Reply, ResumeMembersReply, ResumeMembersRequest, SpawnRequest,
 };
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::{Event, EventKind};
 use protocol::name::{AgentName, TeamName, strip_team};
-use protocol::turn_program::RestartPolicy;
 use std::collections::BTreeMap;
 
 /// The first pause, ms; doubled with each failure that still counts.

@@ -17,10 +17,11 @@ use crate::core::state::agent::Agent;
 use crate::core::state::daemon::{DaemonShutdown, State};
 use crate::core::state::waiters::{AfterExits, ExitWaiter};
 use protocol::control::{AgentExit, ExitsReply, MemberSelection, Reply, ShutdownMembersRequest};
+use protocol::did_you_mean::did_you_mean;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::EventKind;
 use protocol::id::RequestId;
-use protocol::name::{AgentName, TeamName, did_you_mean, strip_team};
+use protocol::name::{AgentName, TeamName, strip_team};
 use std::collections::BTreeSet;
 
 /// An unanswered request is asked again after this, ms.

@@ -14,11 +14,13 @@ use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::teams::budget;
 use crate::core::worktrees;
+use protocol::control::Backend;
 use protocol::control::{Activity, Layout, SpawnRequest};
 use protocol::delivery::Delivery;
+use protocol::did_you_mean::did_you_mean;
 use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::{AgentName, TeamName, did_you_mean};
-use protocol::turn_program::{Backend, TurnProgram};
+use protocol::name::{AgentName, TeamName};
+use protocol::turn_program::TurnProgram;
 use std::path::{Path, PathBuf};
 use tmux::{BorderLabel, PaneId, ServerEpoch, WindowId};
 

@@ -29,7 +29,7 @@ fn open_requests() -> Vec<OpenRequest> {
 
 fn permission_request(text: &str) -> Vec<OpenRequest> {
     let dir = tempfile::tempdir().unwrap();
-    let root = Root::open(&dir.path().join("r"), &dir.path().join("aside"), Durability::Process).unwrap();
+    let root = Root::open(&dir.path().join("r"), dir.path(), Durability::Process).unwrap();
     let config = r#"{"name":"survey","members":[{"name":"team-lead"},{"name":"ann","cwd":"/"}]}"#;
     let team = root.create_team(&protocol::team_config::TeamConfig::parse(config).unwrap()).unwrap();
     let ann = AgentName::new_unchecked("ann");

@@ -158,7 +158,7 @@ fn between_two_lives_one_rests_with_the_others() {
     let mut state = state_with_policy(Policy { max_turns: Some(1), ..Policy::default() });
     let ann = start_member_with(
         &mut state,
-        worker_request("ann", |order| order.restart = protocol::turn_program::RestartPolicy::OnFailure),
+        worker_request("ann", |order| order.restart = protocol::control::RestartPolicy::OnFailure),
         50,
     );
     start_member_with(&mut state, worker_request("bob", |_| {}), 51);
@@ -243,7 +243,7 @@ fn what_programs_tell_is_counted_once_and_ends_the_budget() {
 fn the_next_life_and_the_next_daemon_go_on_with_the_count() {
     for (session, more, all) in [(None, 300, 900), (None, 700, 1_300), (Some("s"), 700, 700)] {
         let mut state = state_with_policy(Policy::default());
-        let restart = protocol::turn_program::RestartPolicy::OnFailure;
+        let restart = protocol::control::RestartPolicy::OnFailure;
         let ann = start_member_with(&mut state, worker_request("ann", |order| order.restart = restart), 50);
         budget_of(&mut state, 50, session, 600);
         report_exit(&mut state, &ann, 50, ExitReport::Exit(1));

@@ -6,12 +6,12 @@ use crate::core::event::CoreEvent;
 use crate::core::jobs::files::{
     ConfigSnapshot, FileJob, FileResult, InboxScanResult, MessageHeader, RestoreRule,
 };
+use protocol::control::RestartPolicy;
 use protocol::control::SetModeRequest;
 use protocol::event::EventKind;
 use protocol::member_request::MemberRequestKind;
 use protocol::payload::Payload;
 use protocol::permission_mode::PermissionMode;
-use protocol::turn_program::RestartPolicy;
 
 fn start_native_member(state: &mut State) -> SpawnId {
     let ann = start_member(state, "ann", 50);

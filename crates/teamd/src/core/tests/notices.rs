@@ -11,9 +11,9 @@ use crate::core::recovery;
 use crate::core::state::daemon::State;
 use crate::core::state::event_log_cursor::EventLogCursor;
 use crate::core::tests::hooks;
+use protocol::control::RestartPolicy;
 use protocol::control::{HookEvent, TurnStatus};
 use protocol::task::Task;
-use protocol::turn_program::RestartPolicy;
 
 /// The words for those who are attached.
 fn shown_notice(effects: &[Effect]) -> Vec<String> {

@@ -10,12 +10,12 @@ use crate::core::recovery;
 use crate::core::state::daemon::State;
 use crate::core::state::event_log_cursor::EventLogCursor;
 use crate::core::tests::hooks;
-use protocol::capabilities::RosterFile;
 use protocol::control::{
     HookEvent, HookReport, HookSource, LaunchArgv, LongPollEnd, LongPollRequest, ResumeArgv,
 };
 use protocol::payload::Payload;
 use protocol::permission_mode::PermissionMode;
+use protocol::roster_file::RosterFile;
 
 /// An order whose lives begin with `plan`, `ask` or `edit`, resumed ones with the session behind it.
 fn start_planner(feed: Delivery) -> Request {
@@ -189,7 +189,8 @@ fn the_roster_tells_in_which_modes_a_plan_can_be_carried_out() {
     let mut state = new_state();
     start_member_with(&mut state, start_planner(Delivery::Hook), 50);
     let roster = serde_json::to_vec(&state.to_roster()).unwrap();
-    let ability = RosterFile::parse_or_default(Some(&roster))
+    let ability = RosterFile::parse(&roster)
+        .unwrap()
         .member_capabilities(&survey_team(), &AgentName::new_unchecked("ann"));
     let followed =
         [PermissionMode::AcceptEdits, PermissionMode::DontAsk].map(|mode| ability.supported_mode(mode));

@@ -11,9 +11,9 @@ use crate::core::state::daemon::State;
 use crate::core::state::event_log_cursor::EventLogCursor;
 use crate::core::state::team::ScanState;
 use protocol::control::MemberAddress;
+use protocol::control::RestartPolicy;
 use protocol::error::ErrorReport;
 use protocol::task::Task;
-use protocol::turn_program::RestartPolicy;
 
 fn reconnect_shim(state: &mut State) -> (SpawnId, SpawnId) {
     let ann =

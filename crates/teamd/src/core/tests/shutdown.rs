@@ -11,9 +11,9 @@ use crate::core::recovery;
 use crate::core::state::daemon::State;
 use crate::core::state::event_log_cursor::EventLogCursor;
 use crate::core::tests::turns::{report_exit, start_member_with, worker_request};
+use protocol::control::RestartPolicy;
 use protocol::error::ErrorReport;
 use protocol::id::RequestId;
-use protocol::turn_program::RestartPolicy;
 
 /// Its join gets the order to end it.
 fn sends_end(effects: &[Effect]) -> bool {

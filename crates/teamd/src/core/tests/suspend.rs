@@ -9,9 +9,9 @@ use crate::core::jobs::panes::{PaneJob, PaneResult};
 use crate::core::recovery;
 use crate::core::state::daemon::State;
 use crate::core::state::event_log_cursor::EventLogCursor;
+use protocol::control::RestartPolicy;
 use protocol::control::{CreateTeamReply, PastMember, ResumeMembersRequest};
 use protocol::error::ErrorReport;
-use protocol::turn_program::RestartPolicy;
 
 fn restart_daemon(before: &State) -> State {
     let roster = serde_json::from_value(serde_json::to_value(before.to_roster()).unwrap()).unwrap();

@@ -7,10 +7,11 @@ use crate::core::event::CoreEvent;
 use crate::core::jobs::files::{FileJob, FileResult};
 use crate::core::jobs::panes::PaneJob;
 use crate::core::lifecycle::Lifecycle;
+use protocol::control::{Backend, RestartPolicy};
 use protocol::control::{LocatePaneReply, MemberAddress, TurnStatus};
 use protocol::payload::IdleReason;
 use protocol::task::Task;
-use protocol::turn_program::{Backend, RestartPolicy, TurnProgram, Worker};
+use protocol::turn_program::{TurnProgram, Worker};
 use std::sync::Arc;
 
 pub(crate) fn worker_request(name: &str, change: impl FnOnce(&mut SpawnRequest)) -> Request {

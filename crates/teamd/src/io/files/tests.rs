@@ -15,12 +15,13 @@ use crate::core::roster::Roster;
 use crate::core::roster::record::AgentRecord;
 use crate::io::files::members;
 use crate::io::files::thread::{FilesThread, ROSTER_FILE};
-use protocol::control::{Activity, CreateTeamRequest, TaskCommandPolicy};
+use protocol::control::{Activity, CreateTeamRequest};
 use protocol::error::ErrorReport;
 use protocol::id::{RequestId, TaskId};
 use protocol::message::Message;
 use protocol::name::{AgentName, TeamName};
 use protocol::policy::Policy;
+use protocol::policy::TaskCommandPolicy;
 use protocol::team_config::TeamConfig;
 use std::collections::BTreeSet;
 use std::collections::{BTreeMap, VecDeque};
@@ -30,7 +31,7 @@ use store::{Durability, Error, NewTask, Root, StateDir, Team};
 fn new_files_thread(at: &Path, told: BTreeMap<(TeamName, AgentName), usize>) -> FilesThread {
     let root = at.join("root");
     std::fs::create_dir_all(&root).unwrap();
-    let root = Root::open(&root, &at.join("aside"), Durability::Process).unwrap();
+    let root = Root::open(&root, &at, Durability::Process).unwrap();
     let state = StateDir::open(&at.join("state")).unwrap();
     let (events, _) = tokio::sync::mpsc::unbounded_channel();
     FilesThread::new(root, state, told, events)

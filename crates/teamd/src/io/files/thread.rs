@@ -26,7 +26,7 @@ use store::{BaseVersion, Error, Root, StateDir, Team};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// The file that holds the roster, in the state directory.
-pub(crate) const ROSTER_FILE: &str = protocol::capabilities::RosterFile::FILE_NAME;
+pub(crate) const ROSTER_FILE: &str = protocol::roster_file::RosterFile::FILE_NAME;
 /// The event log, in the state directory.
 pub(super) const EVENT_LOG_FILE: &str = "events.jsonl";
 /// Beyond this the event log starts anew and the old one gets `.1`, bytes. Small enough to be read whole at the

@@ -5,9 +5,9 @@ use super::validation_error::{Located, ValidationErrors, nearest_help};
 use crate::commands::spawn;
 use crate::profile::ProfileRegistry;
 use protocol::control;
+use protocol::control::{Backend, RestartPolicy};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
-use protocol::turn_program::{Backend, RestartPolicy};
 use std::path::{Path, PathBuf};
 
 /// A member, ready to be spawned.

@@ -2,8 +2,8 @@
 
 use super::table_reader::TableReader;
 use super::validation_error::ValidationErrors;
-use protocol::control::TaskCommandPolicy;
 use protocol::duration;
+use protocol::policy::TaskCommandPolicy;
 use protocol::policy::{Approver, Policy as TeamPolicy, PolicyRule, RuleAction, TimeoutAction};
 use protocol::usage::to_microdollars;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! Every flaw that a run file can have, and what a good one becomes.
 
 use super::*;
-use protocol::control::TaskCommandPolicy;
+use protocol::control::{Backend, RestartPolicy};
+use protocol::policy::TaskCommandPolicy;
 use protocol::policy::{Approver, PolicyRule, RuleAction, TimeoutAction};
-use protocol::turn_program::{Backend, RestartPolicy};
 use std::time::Duration;
 
 fn caller(cwd: &Path) -> FileContext<'_> {

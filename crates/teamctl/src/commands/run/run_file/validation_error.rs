@@ -1,6 +1,6 @@
 //! What is wrong with a run file: all of it at once, each flaw with its place and one sentence.
 
-use protocol::name::nearest_names;
+use protocol::did_you_mean::nearest_names;
 use serde::Serialize;
 
 /// One thing that is wrong.

@@ -10,10 +10,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-mod daemon;
-#[path = "../../benches/ground.rs"]
+#[path = "../../benches/bench_team.rs"]
 #[allow(dead_code, reason = "the benches use what is not used here")]
-mod ground;
+mod bench_team;
+mod daemon;
 mod inboxes;
 mod node_baseline;
 mod task_lists;

@@ -1,13 +1,13 @@
-//! What the store's own steps take in one process that goes on: `cargo bench -p teamd-store --bench store`, as `make bench` does. What is a
+//! What the store's own steps take in one process that goes on: `cargo bench -p teamd-store --bench operations`, as `make bench` does. What is a
 //! ratio to another program is in the example `figures`.
 
 #![allow(clippy::unwrap_used, reason = "a measurement that fails must stop")]
 #![allow(missing_docs, reason = "nobody calls these")]
 
-mod ground;
+mod bench_team;
 
+use bench_team::{diamond_tasks, message, open_team, team, team_with_messages};
 use divan::{Bencher, black_box};
-use ground::{diamond_tasks, message, open_team, team, team_with_messages};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use std::time::Duration;

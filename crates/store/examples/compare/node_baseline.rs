@@ -42,7 +42,7 @@ pub(crate) fn command(file: &Path) -> Option<Command> {
     let crates = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let modules = crates.join("../../tests/compat/writers/node_modules");
     let mut node = Command::new("node");
-    node.arg(crates.join("examples/figures/baseline.js")).arg(file).env("NODE_PATH", &modules);
+    node.arg(crates.join("examples/compare/baseline.js")).arg(file).env("NODE_PATH", &modules);
     modules.join("proper-lockfile").is_dir().then_some(node)
 }
 

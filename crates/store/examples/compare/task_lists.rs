@@ -1,7 +1,7 @@
 //! The task list looked at and claimed from, beside a program that reads all of its files each time.
 
+use crate::bench_team::team;
 use crate::daemon::NextTaskDaemon;
-use crate::ground::team;
 use crate::node_baseline::{NodeProcess, time_pairs};
 use crate::{median, row};
 use protocol::id::TaskId;

@@ -14,7 +14,7 @@ pub(crate) fn team() -> (TempDir, Team) {
 }
 
 fn root(dir: &Path, durability: Durability) -> Root {
-    Root::open(&dir.join("root"), &dir.join("aside"), durability).unwrap()
+    Root::open(&dir.join("root"), dir, durability).unwrap()
 }
 
 /// The team that is there already, as another process has it.

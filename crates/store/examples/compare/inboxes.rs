@@ -1,6 +1,6 @@
 //! Inboxes of every length: beside what other programs do with them, and beside reading their bytes.
 
-use crate::ground::{create_team, message, open_team, team_with_messages};
+use crate::bench_team::{create_team, message, open_team, team_with_messages};
 use crate::node_baseline::{NodeProcess, command, time_pairs};
 use crate::{median, row, time};
 use protocol::name::AgentName;

@@ -1,0 +1,31 @@
+//! Small functions on text that several crates share: one line, shell quoting.
+
+/// `text` on one line: every line break becomes a space.
+pub fn single_line(text: &str) -> String {
+    text.replace(['\r', '\n'], " ")
+}
+
+/// `word` as one word of a shell command line, in quotes only where it needs them.
+pub fn shell_quote(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => single_quoted(word),
+    }
+}
+
+/// `word` in single quotes, whatever it holds.
+pub(crate) fn single_quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shell_quote_makes_one_word() {
+        assert_eq!([shell_quote("ann@t"), shell_quote("a b"), shell_quote("")], ["ann@t", "'a b'", "''"]);
+        assert_eq!(shell_quote("a'b; rm -r ~"), r"'a'\''b; rm -r ~'");
+    }
+}
