@@ -1,7 +1,7 @@
-//! Where a server listens, and which program speaks to it.
+//! The address of a tmux server, and the program that connects to it.
 //!
-//! Every process of ours gets the address by its arguments. `TMUX`, which names the server of the pane that we may be
-//! in, is taken out of its environment.
+//! Every tmux process gets the address as an argument. The variable `TMUX`, which names the server
+//! of the pane that the caller runs in, is removed from its environment.
 
 use std::fmt;
 use std::io;
@@ -11,12 +11,12 @@ use std::process::{Command, Stdio};
 
 use crate::Error;
 
-/// A tmux server's address.
+/// The address of a tmux server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerAddress {
-    /// A socket, as `tmux -S` takes it, and as the first field of `$TMUX` has it.
+    /// Path of the socket: the argument of `tmux -S`, and the first field of `$TMUX`.
     Path(PathBuf),
-    /// A name in the user's socket directory, as `tmux -L` takes it.
+    /// Name of a socket in the user's socket directory: the argument of `tmux -L`.
     Name(String),
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for ServerAddress {
     }
 }
 
-/// The tmux program: a path, or a name to look up in `PATH`.
+/// The tmux program: a path, or a name that is looked up in `PATH`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TmuxProgram(pub PathBuf);
 
@@ -39,7 +39,7 @@ impl Default for TmuxProgram {
     }
 }
 
-/// A program and an address: all that starts a process.
+/// A tmux program and a server address: all that is needed to start a tmux process.
 #[derive(Debug, Clone)]
 pub(crate) struct TmuxEndpoint {
     pub(crate) program: TmuxProgram,
@@ -47,9 +47,10 @@ pub(crate) struct TmuxEndpoint {
 }
 
 impl TmuxEndpoint {
-    /// The program at this address: itself and three words, the rest still to come.
+    /// Returns the program with `-u` and the address as its three arguments. The caller adds the
+    /// tmux command.
     ///
-    /// `-u`, because tmux takes us for a terminal that knows no UTF-8 otherwise, and prints `_` for `日`.
+    /// Without `-u` tmux assumes a terminal without UTF-8 and prints `_` for `日`.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.program.0);
         TmuxEndpoint::detach_from_tmux(&mut command);
@@ -61,12 +62,13 @@ impl TmuxEndpoint {
         command
     }
 
-    /// Out of the pane that we may be in: another server's address, and the process group that gets ^C and ^Z.
+    /// Separates `command` from the pane that the caller may run in. It removes the variables that
+    /// name that pane's server, and sets a process group of its own, which gets no ^C and ^Z.
     pub(crate) fn detach_from_tmux(command: &mut Command) {
         command.env_remove("TMUX").env_remove("TMUX_PANE").process_group(0);
     }
 
-    /// That the program did not start.
+    /// Returns the error for a tmux program that could not be started.
     pub(crate) fn start_error(&self, source: io::Error) -> Error {
         Error::ProgramNotStarted { program: self.program.0.clone(), source }
     }

@@ -1,32 +1,36 @@
-//! What stands on a pane's border: name, state and task, in the agent's colour.
+//! The label on the border of a pane: name, state and task, in the color of the member.
 //!
-//! The texts come from outside, so they travel as values of pane options, which tmux shows without expanding them;
-//! the formats that show them are constants. Styles (`#[…]`) do work inside a value, so `#` is dropped.
+//! The texts come from outside, so they are stored as pane options. tmux shows the values without
+//! expanding formats in them, and the format that shows them is a constant. Styles (`#[…]`) are
+//! interpreted even in a value, so every `#` is removed.
 
 use tmux_interface::{SetOption, TmuxCommand};
 
 use crate::PaneId;
 use crate::command_list::CommandList;
 
-/// The words on a border, as they come; they are cleaned on their way to tmux.
+/// The texts of a label. They may contain any characters. Control characters and `#` are removed
+/// before tmux gets them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BorderLabel {
-    /// Who it is; up to 64 characters are shown.
+    /// Name of the member. Up to 64 characters are shown.
     pub name: String,
-    /// One of blue, green, yellow, purple, orange, pink, cyan, red; anything else shows in the default colour.
+    /// One of `blue`, `green`, `yellow`, `purple`, `orange`, `pink`, `cyan` and `red`. Any other
+    /// value is the default color.
     pub color: String,
-    /// How it is; up to 32 characters are shown.
+    /// State of the member. Up to 32 characters are shown.
     pub state: String,
-    /// What it does; up to 60 characters are shown.
+    /// What the member works on. Up to 60 characters are shown.
     pub task: String,
 }
 
-/// Shows nothing but its number on a pane that is not ours. A comma inside `#{?…}` would end the branch.
+/// The format of a border. For a pane without a tag it shows only the index of the pane. No branch
+/// of `#{?…}` may contain a comma of its own, because a comma ends the branch.
 pub(crate) const BORDER_FORMAT: &str = "#{?#{@teamd}, #[fg=#{@teamd_color}]#[bold]#{@teamd_name}#[default] \
      #{@teamd_state}#{?#{@teamd_task}, | #{@teamd_task},} , #{pane_index} }";
 
 impl BorderLabel {
-    /// The commands that put it on a pane.
+    /// Returns the commands that set the label of a pane.
     pub(crate) fn set_commands(&self, pane: PaneId) -> CommandList {
         CommandList::new(&set_pane_option(pane, "@teamd_name", sanitize(&self.name, 64)))
             .with_command(&set_pane_option(pane, "@teamd_color", tmux_color(&self.color).to_owned()))
@@ -35,18 +39,20 @@ impl BorderLabel {
     }
 }
 
-/// Sets one option of one pane. `--`, because a value may begin with a dash.
+/// Returns the command that sets an option of a pane. It has `--`, because the value may begin with
+/// a dash.
 pub(crate) fn set_pane_option(pane: PaneId, name: &'static str, value: String) -> TmuxCommand<'static> {
     let mut command = SetOption::new().pane().target_pane(pane.to_string()).build();
     command.push_param("--").push_param(name).push_param(value);
     command
 }
 
+/// Removes control characters and `#`, and cuts the text to `length` characters.
 fn sanitize(text: &str, length: usize) -> String {
     text.chars().filter(|c| !c.is_control() && *c != '#').take(length).collect()
 }
 
-/// tmux knows fewer names than the teams do.
+/// Returns tmux's name for a color of a member, because tmux has other names for some.
 fn tmux_color(color: &str) -> &'static str {
     match color {
         "blue" => "blue",

@@ -1,6 +1,7 @@
-//! What panes show.
+//! Captures the screens of tagged panes.
 //!
-//! Only of a pane that is ours: anybody else's screen is nobody's business.
+//! The screen of a pane with another tag, or with none, is never read.
+//! `pane_with_another_tag_is_left_alone` checks it.
 
 use tmux_interface::CapturePane;
 
@@ -9,95 +10,107 @@ use crate::deadline::Deadline;
 use crate::guarded_command::{all_of, if_else, print_command};
 use crate::{Error, PaneId, PaneTag, TmuxServer, nonce};
 
-/// As many as are looked at in one command, so that it stays short enough where each command is a process.
+/// How many panes one command list captures. More would make the argument vector too long if there
+/// is no control connection.
 const MAX_PANES_PER_COMMAND: usize = 16;
 
 impl TmuxServer {
-    /// The screen of a pane of `owner`'s as plain text, a line each; or, with `lines`, the last so many that hold
-    /// something, reaching back into its history.
+    /// Returns the screen of a pane as plain text, without colours.
+    ///
+    /// With `lines`, returns that many lines from the end of the history and the screen. Blank
+    /// lines at the end don't count.
     ///
     /// # Errors
-    /// `NotOurs`.
-    pub fn capture(&mut self, pane: PaneId, owner: &PaneTag, lines: Option<u32>) -> Result<String, Error> {
+    ///
+    /// `NotOwned`.
+    pub fn capture(&mut self, pane: PaneId, tag: &PaneTag, lines: Option<u32>) -> Result<String, Error> {
         let mut command = CapturePane::new().stdout().target_pane(pane.to_string());
         if let Some(lines) = lines {
             command = command.start_line(format!("-{lines}"));
         }
-        let act = CommandList::new(&command.build());
-        let screen = self.run_if_tagged(Deadline::for_action("read a pane's screen"), pane, owner, &act)?;
+        let commands = CommandList::new(&command.build());
+        let screen = self.run_if_tagged(Deadline::for_action("capture a pane"), pane, tag, &commands)?;
         Ok(match lines {
             Some(lines) => last_lines(&screen, lines).to_owned(),
             None => screen,
         })
     }
 
-    /// The screens of several panes in this order, as plain text, a line that was wrapped by its pane in one; none for a
-    /// pane that is not its owner's any more. One round trip for each sixteen of them, and two seconds for all.
+    /// Returns the screens of several panes as plain text, in the same order. Wrapped lines are
+    /// joined. `None` for a pane that does not have its tag any more.
+    ///
+    /// It makes one round trip for 16 panes, and takes up to two seconds for all.
     ///
     /// # Errors
-    /// `Timeout` above all: a screen can wait.
+    ///
+    /// As for other commands. `Timeout` is the usual one, because the time limit is short.
     pub fn capture_panes(&mut self, panes: &[(PaneId, PaneTag)]) -> Result<Vec<Option<String>>, Error> {
-        let deadline = Deadline::for_capture("look at the screens");
+        let deadline = Deadline::for_capture("capture the screens");
         let mut screens = Vec::with_capacity(panes.len());
-        for some in panes.chunks(MAX_PANES_PER_COMMAND) {
-            screens.extend(self.capture_chunk(some, deadline)?);
+        for chunk in panes.chunks(MAX_PANES_PER_COMMAND) {
+            screens.extend(self.capture_chunk(chunk, deadline)?);
         }
         Ok(screens)
     }
 
+    /// Captures up to [`MAX_PANES_PER_COMMAND`] panes in one round trip.
     fn capture_chunk(
         &mut self,
         panes: &[(PaneId, PaneTag)],
         deadline: Deadline,
     ) -> Result<Vec<Option<String>>, Error> {
-        let words = ScreenDelimiters { end: nonce::generate(), not_owned: nonce::generate() };
-        let mut script = print_command(&words.end);
-        for (pane, owner) in panes {
+        let delimiters = ScreenDelimiters { end: nonce::generate(), not_owned: nonce::generate() };
+        let mut commands = print_command(&delimiters.end);
+        for (pane, tag) in panes {
             let capture = CapturePane::new().stdout().join().target_pane(pane.to_string()).build();
-            let condition = all_of(&self.epoch().condition(), &owner.owned_condition());
-            let one = if_else(
+            let condition = all_of(&self.epoch().condition(), &tag.owned_condition());
+            let guarded = if_else(
                 &pane.to_string(),
                 &condition,
                 &CommandList::new(&capture),
-                &print_command(&words.not_owned),
+                &print_command(&delimiters.not_owned),
             )?;
-            script = script.extend(one).extend(print_command(&words.end));
+            commands = commands.extend(guarded).extend(print_command(&delimiters.end));
         }
-        let text = self.run(&script, deadline)?.text(deadline.action())?;
-        words
+        let text = self.run(&commands, deadline)?.text(deadline.action())?;
+        delimiters
             .split_screens(&text, panes.len())
             .ok_or_else(|| Error::unexpected_reply(deadline.action(), &text))
     }
 }
 
-/// What stands between screens, and in place of one; nobody else knows them.
+/// Nonces that tmux prints between the screens, and in place of a screen.
 struct ScreenDelimiters {
+    /// Printed before the first screen and after each one.
     end: String,
+    /// Printed in place of the screen of a pane without the expected tag.
     not_owned: String,
 }
 
 impl ScreenDelimiters {
+    /// Splits the reply into screens. `None` if there are not exactly `count` of them.
     fn split_screens(&self, text: &str, count: usize) -> Option<Vec<Option<String>>> {
-        let mut ends = text.split('\n').collect::<Vec<_>>();
-        let first = ends.iter().position(|line| *line == self.end)?;
-        let parts = ends.split_off(first + 1);
+        let mut before = text.split('\n').collect::<Vec<_>>();
+        let first = before.iter().position(|line| *line == self.end)?;
+        let parts = before.split_off(first + 1);
         let last = parts.strip_suffix(&[self.end.as_str()])?;
         let screens = last.split(|line| *line == self.end).map(|lines| self.join_screen(lines));
         Some(screens.collect::<Vec<_>>()).filter(|screens| screens.len() == count)
     }
 
+    /// Joins the lines of a screen. `None` if they are the `not_owned` nonce.
     fn join_screen(&self, lines: &[&str]) -> Option<String> {
         (lines != [self.not_owned.as_str()]).then(|| lines.join("\n"))
     }
 }
 
-/// The end of a text, without the empty rest of the screen.
+/// Returns the last `lines` lines of `text`, not counting blank lines and spaces at its end.
 fn last_lines(text: &str, lines: u32) -> &str {
     let text = text.trim_end_matches([' ', '\n']);
     let count = usize::try_from(lines).unwrap_or(usize::MAX);
-    let Some(before) = count.checked_sub(1) else { return "" };
-    match text.rmatch_indices('\n').nth(before) {
-        Some((at, _)) => &text[at + 1..],
+    let Some(newlines) = count.checked_sub(1) else { return "" };
+    match text.rmatch_indices('\n').nth(newlines) {
+        Some((index, _)) => &text[index + 1..],
         None => text,
     }
 }
@@ -108,11 +121,11 @@ mod tests {
 
     #[test]
     fn screens_are_split_by_delimiters() {
-        let words = ScreenDelimiters { end: "E".to_owned(), not_owned: "R".to_owned() };
-        let seen = words.split_screens("E\na\n\nb\nE\nR\nE\n\nE", 3).unwrap();
-        assert_eq!(seen, [Some("a\n\nb".to_owned()), None, Some(String::new())]);
+        let delimiters = ScreenDelimiters { end: "E".to_owned(), not_owned: "R".to_owned() };
+        let screens = delimiters.split_screens("E\na\n\nb\nE\nR\nE\n\nE", 3).unwrap();
+        assert_eq!(screens, [Some("a\n\nb".to_owned()), None, Some(String::new())]);
         for text in ["", "E", "E\na", "E\na\nE\nb", "a\nE\nb"] {
-            assert_eq!(words.split_screens(text, 2), None, "{text}");
+            assert_eq!(delimiters.split_screens(text, 2), None, "{text}");
         }
     }
 

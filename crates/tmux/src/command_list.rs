@@ -1,47 +1,54 @@
-//! Commands for tmux, before anybody decides how they travel.
+//! Lists of tmux commands, in the form that a control connection or a process needs.
 //!
-//! The builders of `tmux_interface` make the words; it neither quotes nor knows argument vectors, so here they become
-//! one line of tmux's language, or arguments of a process. A script has a command at least, so its line is never
-//! empty and never a comment: tmux would not answer those.
+//! The builders of `tmux_interface` make the words of a command, but do no quoting. This module
+//! turns the words into one line for tmux's command parser, or into arguments of a process.
+//!
+//! Invariant: a list has at least one command, because [`CommandList::new`] takes one. So its line
+//! is never empty and never a comment. tmux would send no reply to those.
 
 use tmux_interface::TmuxCommand;
 
 use crate::Error;
 use crate::quote::quote;
 
-/// Commands that tmux runs one after the other, up to the first that fails.
+/// Commands that tmux runs one after another, until one fails.
 #[derive(Debug, Clone)]
 pub(crate) struct CommandList(Vec<Vec<String>>);
 
 impl CommandList {
+    /// Returns a list of one command.
     pub(crate) fn new(command: &TmuxCommand<'_>) -> CommandList {
         CommandList(vec![command_words(command)])
     }
 
+    /// Appends one command.
     pub(crate) fn with_command(mut self, command: &TmuxCommand<'_>) -> CommandList {
         self.0.push(command_words(command));
         self
     }
 
-    pub(crate) fn extend(mut self, script: CommandList) -> CommandList {
-        self.0.extend(script.0);
+    /// Appends all commands of `other`.
+    pub(crate) fn extend(mut self, other: CommandList) -> CommandList {
+        self.0.extend(other.0);
         self
     }
 
-    /// As one line of tmux's language, without its end.
+    /// Returns the list as one line for tmux's command parser, without a newline.
     ///
     /// # Errors
-    /// `Invalid` if a word cannot be spelled.
+    ///
+    /// `InvalidArgument` if a word contains NUL.
     pub(crate) fn to_command_line(&self) -> Result<String, Error> {
         let commands: Result<Vec<String>, Error> = self.0.iter().map(|words| quote_words(words)).collect();
         Ok(commands?.join(" ; "))
     }
 
-    /// As arguments of the tmux program. It takes an argument's last `;` for the end of a command, unless a
-    /// backslash stands before it.
+    /// Returns the list as arguments of the tmux program. tmux takes a `;` at the end of an
+    /// argument as the end of a command, unless a backslash precedes it.
     ///
     /// # Errors
-    /// `Invalid` if a word cannot be spelled.
+    ///
+    /// `InvalidArgument` if a word contains NUL.
     pub(crate) fn to_args(&self) -> Result<Vec<String>, Error> {
         self.to_command_line()?;
         let mut arguments = Vec::new();
@@ -62,6 +69,7 @@ fn quote_words(words: &[String]) -> Result<String, Error> {
     Ok(words?.join(" "))
 }
 
+/// Puts a backslash before a `;` at the end of `word`.
 fn escape_semicolon(word: &str) -> String {
     match word.strip_suffix(';') {
         Some(rest) => format!("{rest}\\;"),
@@ -74,26 +82,26 @@ mod tests {
     use super::*;
     use tmux_interface::{DisplayMessage, KillPane};
 
-    fn script(message: &str) -> CommandList {
+    fn print_and_kill(message: &str) -> CommandList {
         let message = DisplayMessage::new().print().message(message).build();
         CommandList::new(&message).with_command(&KillPane::new().target_pane("%1").build())
     }
 
     #[test]
     fn a_line_separates_commands_and_quotes_words() {
-        let line = script("a;\nkill-server").to_command_line().unwrap();
+        let line = print_and_kill("a;\nkill-server").to_command_line().unwrap();
         assert_eq!(line, r#""display-message" "-p" "a;\012kill-server" ; "kill-pane" "-t" "%1""#);
     }
 
     #[test]
     fn trailing_semicolon_is_escaped() {
-        let words = script(r"a\;").to_args().unwrap();
+        let words = print_and_kill(r"a\;").to_args().unwrap();
         assert_eq!(words, ["display-message", "-p", r"a\\;", ";", "kill-pane", "-t", "%1"]);
     }
 
     #[test]
     fn nul_is_rejected() {
-        assert!(script("\0").to_command_line().is_err());
-        assert!(script("\0").to_args().is_err());
+        assert!(print_and_kill("\0").to_command_line().is_err());
+        assert!(print_and_kill("\0").to_args().is_err());
     }
 }

@@ -1,7 +1,7 @@
-//! Getting a connection, and learning who is at its other end.
+//! Connects to a tmux server and reads its epoch and version.
 //!
-//! A connection counts once tmux has answered over it with its epoch and version. What keeps a first connection from
-//! being made is often gone a moment later, so it is tried thrice.
+//! A connection is usable once tmux has replied with its epoch and version. The conditions that
+//! make a first attempt fail are often over a moment later, so there are up to three attempts.
 
 use std::path::Path;
 use std::thread;
@@ -15,54 +15,66 @@ use crate::guarded_command::print_command;
 use crate::server::NoticeSender;
 use crate::{Error, ServerAddress, ServerEpoch, TmuxVersion, stale_client, subprocess};
 
-/// Who answered.
+/// What the server reports about itself in its first reply.
 pub(crate) struct ServerHandshake {
     pub(crate) epoch: ServerEpoch,
     pub(crate) version: TmuxVersion,
 }
 
-/// A server that is just ending takes connections and drops them, and nothing tells when it is done; and a name may
-/// be left over from a process that had our id. Both are gone at the second or third try.
+/// Connects, and starts a server if none is running. A transient failure is tried again after 50 ms
+/// and once more after 400 ms.
+///
+/// There are two such failures. A server that is exiting accepts connections and closes them, and
+/// nothing shows when it has exited. And an earlier process with this process id may have left a
+/// session with the same name.
+///
+/// # Errors
+///
+/// `ProgramNotStarted`, `TooOld`, `Connect`, `Timeout`.
 pub(crate) fn connect_with_retries(
     tmux: &TmuxEndpoint,
-    herald: &NoticeSender,
+    notices: &NoticeSender,
     deadline: Deadline,
 ) -> Result<(ControlConnection, ServerHandshake), Error> {
     check_socket_directory(tmux)?;
     check_program_version(tmux, deadline)?;
     stale_client::wait_or_remove(tmux, deadline);
-    for pause in [50, 400] {
-        match try_connect(tmux, ServerStart::IfNeeded, herald, deadline) {
+    for delay_ms in [50, 400] {
+        match try_connect(tmux, ServerStart::IfNeeded, notices, deadline) {
             Err(Error::Connect { cause, .. }) if is_transient(&cause) => {
-                thread::park_timeout(Duration::from_millis(pause));
+                thread::park_timeout(Duration::from_millis(delay_ms));
             }
             result => return result,
         }
     }
-    try_connect(tmux, ServerStart::IfNeeded, herald, deadline)
+    try_connect(tmux, ServerStart::IfNeeded, notices, deadline)
 }
 
-/// One try.
+/// Makes one attempt to connect, as [`connect_with_retries`] does up to three times.
+///
+/// # Errors
+///
+/// `ProgramNotStarted`, `TooOld`, `Connect`, `Timeout`.
 pub(crate) fn try_connect(
     tmux: &TmuxEndpoint,
     start: ServerStart,
-    herald: &NoticeSender,
+    notices: &NoticeSender,
     deadline: Deadline,
 ) -> Result<(ControlConnection, ServerHandshake), Error> {
-    let mut control = ControlConnection::open(tmux, start, herald)?;
-    let question = print_command(&format!("#{{version}} {}", ServerEpoch::FORMAT));
-    match control.run(&[question], deadline) {
+    let mut connection = ControlConnection::open(tmux, start, notices)?;
+    let query = print_command(&format!("#{{version}} {}", ServerEpoch::FORMAT));
+    match connection.run(&[query], deadline) {
         Ok(mut replies) => {
-            let reply = replies.pop().expect("one for one");
-            let hello = parse_handshake(&reply.text(deadline.action())?, deadline.action())?;
-            Ok((control, hello))
+            let reply = replies.pop().expect("one reply per command list");
+            let handshake = parse_handshake(&reply.text(deadline.action())?, deadline.action())?;
+            Ok((connection, handshake))
         }
-        Err(Error::Disconnected { .. }) => Err(connect_error(tmux, control.close_reason())),
+        Err(Error::Disconnected { .. }) => Err(connect_error(tmux, connection.close_reason())),
         Err(other) => Err(other),
     }
 }
 
-/// Refuses a program that is too old before it is asked for what it does not know.
+/// Checks the version of the tmux program, before it gets options that an old one does not know.
 fn check_program_version(tmux: &TmuxEndpoint, deadline: Deadline) -> Result<(), Error> {
     let mut command = tmux.command();
     command.arg("-V");
@@ -73,32 +85,35 @@ fn check_program_version(tmux: &TmuxEndpoint, deadline: Deadline) -> Result<(), 
     }
 }
 
-/// In a directory that does not exist tmux 3.3a crashes instead of saying so.
+/// Checks that the directory of the socket exists. If it does not, tmux 3.3a crashes.
 fn check_socket_directory(tmux: &TmuxEndpoint) -> Result<(), Error> {
     match &tmux.address {
         ServerAddress::Path(path) if path.parent().is_some_and(is_missing_directory) => {
-            Err(connect_error(tmux, "its directory does not exist".to_owned()))
+            Err(connect_error(tmux, "the directory of the socket does not exist".to_owned()))
         }
         _ => Ok(()),
     }
 }
 
-/// The parent of a bare file name is empty, and means here.
+/// Whether `dir` is missing. An empty path is the current directory.
 fn is_missing_directory(dir: &Path) -> bool {
     !dir.as_os_str().is_empty() && !dir.is_dir()
 }
 
+/// Whether `cause` is the message of a failure that may be over after a moment.
 fn is_transient(cause: &str) -> bool {
     ["server exited", "lost server", "closed the connection", "duplicate session"]
         .iter()
-        .any(|words| cause.contains(words))
+        .any(|message| cause.contains(message))
 }
 
-fn parse_handshake(text: &str, verb: &'static str) -> Result<ServerHandshake, Error> {
-    let (version, epoch) = text.split_once(' ').ok_or_else(|| Error::unexpected_reply(verb, text))?;
+/// Parses a version, a space and an epoch.
+fn parse_handshake(text: &str, action: &'static str) -> Result<ServerHandshake, Error> {
+    let (version, epoch) = text.split_once(' ').ok_or_else(|| Error::unexpected_reply(action, text))?;
     Ok(ServerHandshake { epoch: epoch.parse()?, version: TmuxVersion::parse_supported(version)? })
 }
 
+/// Returns the error for a failed connection to `tmux`. `cause` is a message of tmux.
 pub(crate) fn connect_error(tmux: &TmuxEndpoint, cause: String) -> Error {
     Error::Connect { address: tmux.address.to_string(), cause }
 }

@@ -1,12 +1,14 @@
-//! The client process of a control connection, and what takes it and its session down with us.
+//! The client process of a control connection. It ends with this process, and so does its session.
 //!
-//! A client that just loses its pipes is not enough: if the server has something left to tell it, the client stays for
-//! ever, and then the server cannot end either. So beside it stands a watcher, which reads the other end of a socket
-//! that we hold and never write to. The kernel closes that with us; then the watcher kills the client, whose place in
-//! the server is free at once, and the hidden session after it.
+//! Closing the pipes of the client is not enough. If the server still has output for it, the client
+//! never exits, and then the server can't exit either. So a watcher process runs beside the client.
+//! It reads from a socket whose other end this process holds and never writes to. The kernel closes
+//! that end when this process exits. The watcher then kills the client, which frees the client's
+//! entry in the server at once, and then kills the hidden session.
 //!
-//! The option `destroy-unattached` would do without a watcher, and is dangerous: while a client is on its way out, the
-//! end of any other one destroys the session under it, and tmux 3.3a crashes, with all the user's sessions.
+//! The tmux option `destroy-unattached` needs no watcher, but it is dangerous. If any other client
+//! exits while this one is exiting, tmux destroys the session of the exiting client. tmux 3.3a then
+//! crashes, and all sessions of the user are lost.
 
 use std::io;
 use std::net::Shutdown;
@@ -23,27 +25,35 @@ use crate::address::TmuxEndpoint;
 use crate::command_list::CommandList;
 use crate::{Error, subprocess};
 
-/// Whether a server may be started where none is running.
+/// Whether tmux starts a server if none is running.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ServerStart {
     IfNeeded,
     Never,
 }
 
-/// A running client. Dropped, it is gone, and its session follows.
+/// A running control client. Drop kills it and its session.
 pub(crate) struct ControlClient {
     child: Child,
-    /// The watcher and the client have the other end, as their standard error.
+    /// The other end is the standard error of the watcher and of the client.
     watcher_socket: UnixStream,
-    /// What they printed there, once both have closed it.
+    /// Receives what they printed there, once both have closed it.
     stderr: Receiver<Vec<u8>>,
 }
 
-/// `$0` is the session, the first four words are the program and the address, all of them are the client. The shell
-/// becomes the client, so the watcher knows it by its process id; and we reap that only after the watcher let go,
-/// which is when the session is gone: hence the `:`, for a last command would take the watcher's place. The server that
-/// answers by then may be another, and have a session of that name: only one that was made there is ended. Nothing is
-/// said to the closed end, that the client has gone by itself least of all: to speak there is to die of SIGPIPE.
+/// Shell script that starts the watcher in the background and then becomes the client.
+///
+/// `$0` is the name of the session. `$1` to `$4` are the program and its address. All arguments
+/// together are the command line of the client.
+///
+/// - The shell becomes the client by `exec`, so `$$` is the process id of the client.
+/// - `ControlClient::kill` reaps the client only after the watcher has closed its standard error.
+///   The session is gone by then. The `:` is needed for that: without it the shell could `exec` the
+///   last command, and the watcher would no longer exist.
+/// - Another server may listen at the address by then and may have a session with this name. So the
+///   watcher kills the session only if its `@teamd_server` names the server that replies.
+/// - The watcher prints nothing, not even that the client has already exited. Writing to the closed
+///   socket would kill it by SIGPIPE.
 const WATCHER_SCRIPT: &str = r#"
 (
     read -r nothing <&2; kill -9 $$ 2>/dev/null
@@ -54,10 +64,12 @@ exec "$@"
 "#;
 
 impl ControlClient {
-    /// Starts it, and gives its input and output.
+    /// Starts the client and the watcher. Returns them with the standard input and output of the
+    /// client.
     ///
     /// # Errors
-    /// `Run`, or `Invalid` for words that cannot be spelled.
+    ///
+    /// `ProgramNotStarted`; `InvalidArgument` if a word contains NUL.
     pub(crate) fn start(
         tmux: &TmuxEndpoint,
         start: ServerStart,
@@ -68,6 +80,7 @@ impl ControlClient {
         ControlClient::start_process(command, start, &words).map_err(|source| tmux.start_error(source))
     }
 
+    /// Runs `command` with `-C` and `words`. The standard error of both processes is a new socket.
     fn start_process(
         mut command: Command,
         start: ServerStart,
@@ -76,21 +89,21 @@ impl ControlClient {
         if let ServerStart::Never = start {
             command.arg("-N");
         }
-        let (leash, theirs) = UnixStream::pair()?;
-        let ours = leash.try_clone()?;
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(OwnedFd::from(theirs));
+        let (watcher_socket, stderr_socket) = UnixStream::pair()?;
+        let stderr_reader = watcher_socket.try_clone()?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(OwnedFd::from(stderr_socket));
         let mut child = command.arg("-C").args(words).spawn()?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
-        let complaints = subprocess::read_in_thread(Some(ours));
-        Ok((ControlClient { child, watcher_socket: leash, stderr: complaints }, stdin, stdout))
+        let stderr = subprocess::read_in_thread(Some(stderr_reader));
+        Ok((ControlClient { child, watcher_socket, stderr }, stdin, stdout))
     }
 
-    /// Ends it, and gives what it had to complain about.
+    /// Kills the client and its session. Returns what the client printed on standard error.
     pub(crate) fn kill(&mut self) -> String {
-        // Either may fail only where there is nothing left to end.
+        // Both fail only if the watcher or the client has exited already.
         drop(self.watcher_socket.shutdown(Shutdown::Write));
         drop(self.child.kill());
-        // At once, unless somebody has stopped the watcher.
+        // The watcher exits at once, unless a signal has stopped it.
         let printed = self.stderr.recv_timeout(Duration::from_millis(500)).unwrap_or_default();
         drop(self.child.wait());
         String::from_utf8_lossy(&printed).trim().to_owned()
@@ -103,7 +116,7 @@ impl Drop for ControlClient {
     }
 }
 
-/// The same command, with the watcher beside it.
+/// Returns a command that runs `command` with the watcher beside it.
 fn with_watcher(command: &Command, session: &str) -> Command {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", WATCHER_SCRIPT, session]).arg(command.get_program()).args(command.get_args());
@@ -111,28 +124,31 @@ fn with_watcher(command: &Command, session: &str) -> Command {
     shell
 }
 
-/// The options are set on this session alone, in the command line that makes it, so that a user's settings don't get
-/// a say: it must outlive a moment without a client, end with its process, and take its client along.
+/// Returns the commands that create the hidden session.
+///
+/// The options are set in the same command list as the session, and on this session only, so that
+/// the user's settings never apply to it. The session must survive a moment without a client, must
+/// end with the process in its pane, and must end its client when it ends.
 fn hidden_session_commands(name: &str) -> CommandList {
     let session = NewSession::new().not_update_env().start_directory("/").session_name(name);
     let mut session = session.width(80).height(24).build();
     session.push_option("-f", "ignore-size,no-output");
     session.push_param("--");
-    // Waits for a line that nobody types, whatever the server's PATH is.
+    // The shell waits for a line that is never typed. It needs no program from the server's PATH.
     for word in ["/bin/sh", "-c", "while read -r nothing; do :; done"] {
         session.push_param(word);
     }
-    let made = SetOption::new().format().target_pane(format!("={name}:"));
-    let window = SetOption::new().window().target_pane(format!("={name}:"));
+    let session_option = SetOption::new().format().target_pane(format!("={name}:"));
+    let window_option = SetOption::new().window().target_pane(format!("={name}:"));
     CommandList::new(&session)
-        .with_command(&made.option("@teamd_server").value("#{pid} #{start_time}").build())
+        .with_command(&session_option.option("@teamd_server").value("#{pid} #{start_time}").build())
         .with_command(&set_session_option(name, "destroy-unattached", "off"))
         .with_command(&set_session_option(name, "detach-on-destroy", "on"))
         .with_command(&set_session_option(name, "status", "off"))
-        .with_command(&window.option("remain-on-exit").value("off").build())
+        .with_command(&window_option.option("remain-on-exit").value("off").build())
 }
 
-/// Sets an option of the session of exactly this name.
+/// Returns the command that sets an option of the session with exactly this name.
 pub(crate) fn set_session_option(
     session: &str,
     option: &'static str,
@@ -141,11 +157,12 @@ pub(crate) fn set_session_option(
     SetOption::new().target_pane(format!("={session}:")).option(option).value(value).build()
 }
 
-/// The process whose hidden session this is the name of.
+/// Returns the process id in the name of a hidden session. `None` if `name` is another session's.
 pub(crate) fn session_pid(name: &str) -> Option<u32> {
     name.strip_prefix("_teamd-")?.split_once('-')?.0.parse().ok()
 }
 
+/// Returns a name for a hidden session that this process has not used yet.
 fn new_session_name() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("_teamd-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
@@ -156,24 +173,25 @@ mod tests {
     use super::*;
     use std::time::Instant;
 
-    /// Where the dead are reaped at once the client's number is nobody's by then.
+    /// The test reaps the client before the watcher runs, so the watcher's `kill` finds no process.
     #[test]
     fn watcher_works_after_the_client_has_exited() {
         let directory = tempfile::tempdir().unwrap();
-        let told = directory.path().join("told");
-        // Four words, as a program and its address have; the fifth is what it is asked to do.
-        let mut stand_in = Command::new("/bin/sh");
-        stand_in.args(["-c", "echo $1 >>\"$0\""]).arg(&told);
+        let log = directory.path().join("log");
+        // The first four words stand for the program and its address. `$1` in the script is the
+        // fifth word: the tmux command.
+        let mut program = Command::new("/bin/sh");
+        program.args(["-c", "echo $1 >>\"$0\""]).arg(&log);
         let (mut client, ..) =
-            ControlClient::start_process(with_watcher(&stand_in, "nobody"), ServerStart::IfNeeded, &[])
+            ControlClient::start_process(with_watcher(&program, "no-session"), ServerStart::IfNeeded, &[])
                 .unwrap();
         client.child.wait().unwrap();
         client.watcher_socket.shutdown(Shutdown::Both).unwrap();
-        let did = || std::fs::read_to_string(&told).unwrap_or_default();
-        let until = Instant::now() + Duration::from_secs(10);
-        while !did().contains("if-shell") && Instant::now() < until {
+        let logged = || std::fs::read_to_string(&log).unwrap_or_default();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !logged().contains("if-shell") && Instant::now() < deadline {
             std::thread::yield_now();
         }
-        assert_eq!(did(), "-C\nif-shell\n");
+        assert_eq!(logged(), "-C\nif-shell\n");
     }
 }

@@ -1,10 +1,13 @@
-//! One control-mode client: how commands usually reach the server.
+//! A control-mode client: the usual way for commands to reach the server.
 //!
-//! The client sits in a hidden session of its own, so that it has no say in the size, the focus or the environment
-//! of the user's. That session ends with us, however we end: see [`Client`]. A reader thread never waits for anybody: a
-//! client that is not read would keep the server from ever ending. What is written goes there without a thread between, whose
-//! turn would have to come where the processors are busy. After every script goes a word that nobody else can know; the answer
-//! is what came before its echo.
+//! The client is attached to a hidden session of its own, so that it has no effect on the size, the
+//! focus or the environment of the user's sessions. That session ends with this process, see
+//! [`crate::control_client`].
+//!
+//! A reader thread reads the client's output and never blocks on anything else: a client whose
+//! output is not read prevents the server from exiting. Commands are written by the calling thread,
+//! because another thread might have to wait for a busy processor. After each command list the
+//! connection prints a nonce. The reply is what the server printed before that nonce.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::process::ChildStdin;
@@ -28,73 +31,83 @@ use crate::reply::CommandReply;
 use crate::server::{NoticeSender, ServerNotice};
 use crate::{Error, nonce};
 
-/// An open connection. Dropped, it takes its client and its hidden session along, and tells nobody.
+/// An open connection. Drop ends its client and its hidden session, and sends no notice.
 pub(crate) struct ControlConnection {
     client: ControlClient,
-    /// Takes what it has room for, and does not wait.
+    /// Non-blocking: a write takes only as many bytes as there is room for.
     input: ChildStdin,
     blocks: Receiver<ControlBlock>,
     status: Arc<ConnectionStatus>,
 }
 
-/// What the reader thread leaves for the owner to find.
+/// State that the reader thread shares with the owner of the connection.
 #[derive(Default)]
 struct ConnectionStatus {
+    /// The client's output has ended, or the connection was dropped.
     closed: AtomicBool,
-    /// The last error that no command of ours caused: why the client did not start.
+    /// The last error that no command of this connection caused. It says why the client did not
+    /// start.
     error: Mutex<Option<String>>,
 }
 
 impl ControlConnection {
-    /// Starts a client. That it works is known only after a first answer.
+    /// Starts a client. Only a first reply shows that it works.
     ///
     /// # Errors
-    /// `Run`, or `Invalid` for a script that cannot be spelled.
+    ///
+    /// `ProgramNotStarted`; `InvalidArgument` if a word contains NUL.
     pub(crate) fn open(
         tmux: &TmuxEndpoint,
         start: ServerStart,
-        herald: &NoticeSender,
+        notices: &NoticeSender,
     ) -> Result<ControlConnection, Error> {
         let (client, stdin, stdout) = ControlClient::start(tmux, start)?;
         let input = stdin.ok_or_else(|| tmux.start_error(ErrorKind::BrokenPipe.into()))?;
         set_nonblocking(&input).map_err(|errno| tmux.start_error(errno.into()))?;
         let (sender, blocks) = channel();
-        let line = Arc::new(ConnectionStatus::default());
-        let reader = ControlReader { status: line.clone(), blocks: sender, herald: herald.clone() };
+        let status = Arc::new(ConnectionStatus::default());
+        let reader = ControlReader { status: status.clone(), blocks: sender, notices: notices.clone() };
         let thread = thread::Builder::new().name("tmux reader".to_owned());
         thread.spawn(move || reader.run_thread(stdout)).map_err(|source| tmux.start_error(source))?;
-        Ok(ControlConnection { client, input, blocks, status: line })
+        Ok(ControlConnection { client, input, blocks, status })
     }
 
+    /// Whether the client's output has not ended yet.
     pub(crate) fn is_open(&self) -> bool {
         !self.status.closed.load(Ordering::Acquire)
     }
 
-    /// Sends scripts in one breath, and waits for all that each of them printed. One that fails does not keep those behind
-    /// it from being run.
+    /// Sends all command lists in one write, and waits for the reply to each. If one list fails,
+    /// the lists after it still run.
     ///
     /// # Errors
-    /// `Timeout` or `Lost`, after which the connection is of no use; `Invalid` for a script that cannot be spelled: then
-    /// none is sent.
+    ///
+    /// `Timeout` or `Disconnected`; the connection is unusable then. `InvalidArgument` if a word
+    /// contains NUL; nothing is sent then.
     pub(crate) fn run(
         &mut self,
-        scripts: &[CommandList],
+        command_lists: &[CommandList],
         deadline: Deadline,
     ) -> Result<Vec<CommandReply>, Error> {
-        let words: Vec<String> = scripts.iter().map(|_| nonce::generate()).collect();
+        let nonces: Vec<String> = command_lists.iter().map(|_| nonce::generate()).collect();
         let mut lines = String::new();
-        for (script, word) in scripts.iter().zip(&words) {
-            lines.extend([&script.to_command_line()?, "\n", &print_command(word).to_command_line()?, "\n"]);
+        for (command_list, nonce) in command_lists.iter().zip(&nonces) {
+            lines.extend([
+                &command_list.to_command_line()?,
+                "\n",
+                &print_command(nonce).to_command_line()?,
+                "\n",
+            ]);
         }
         self.write(lines.as_bytes(), deadline)?;
-        words.iter().map(|word| self.read_reply(word, deadline)).collect()
+        nonces.iter().map(|nonce| self.read_reply(nonce, deadline)).collect()
     }
 
-    /// A stopped server can hold it up, until the deadline.
+    /// Writes all of `lines`. If the server is stopped, this waits until the deadline.
     fn write(&mut self, mut lines: &[u8], deadline: Deadline) -> Result<(), Error> {
         while !lines.is_empty() {
             match self.input.write(lines) {
-                Ok(taken) => lines = &lines[taken..],
+                Ok(written) => lines = &lines[written..],
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.wait_until_writable(deadline)?,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return Err(deadline.disconnect_error()),
@@ -103,20 +116,23 @@ impl ControlConnection {
         Ok(())
     }
 
+    /// Waits until the client reads from its input, or until the deadline.
     fn wait_until_writable(&self, deadline: Deadline) -> Result<(), Error> {
-        let left = Timespec::try_from(deadline.remaining_time()).map_err(|_| deadline.timeout_error())?;
-        match poll(&mut [PollFd::new(&self.input, PollFlags::OUT)], Some(&left)) {
+        let remaining =
+            Timespec::try_from(deadline.remaining_time()).map_err(|_| deadline.timeout_error())?;
+        match poll(&mut [PollFd::new(&self.input, PollFlags::OUT)], Some(&remaining)) {
             Ok(0) => Err(deadline.timeout_error()),
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(_) => Err(deadline.disconnect_error()),
         }
     }
 
-    fn read_reply(&mut self, word: &str, deadline: Deadline) -> Result<CommandReply, Error> {
+    /// Collects blocks until one is the nonce. They are the reply.
+    fn read_reply(&mut self, nonce: &str, deadline: Deadline) -> Result<CommandReply, Error> {
         let mut reply = CommandReply::default();
         loop {
             match self.blocks.recv_timeout(deadline.remaining_time()) {
-                Ok(block) if block.text() == word.as_bytes() => return Ok(reply),
+                Ok(block) if block.text() == nonce.as_bytes() => return Ok(reply),
                 Ok(block) => reply.add_block(block),
                 Err(RecvTimeoutError::Timeout) => return Err(deadline.timeout_error()),
                 Err(RecvTimeoutError::Disconnected) => return Err(deadline.disconnect_error()),
@@ -124,14 +140,15 @@ impl ControlConnection {
         }
     }
 
-    /// Why the connection ended, as far as tmux has told.
+    /// Kills the client, and returns tmux's message about why the connection ended.
     pub(crate) fn close_reason(&mut self) -> String {
         let printed = self.client.kill();
-        // Until the reader is at the end: what could not be written was known before it.
+        // The error is complete once the reader thread is at the end of the output, which closes
+        // the channel.
         while self.blocks.recv_timeout(Duration::from_millis(500)).is_ok() {}
-        let said = self.status.error.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match said {
-            Some(said) => said,
+        let error = self.status.error.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match error {
+            Some(message) => message,
             None if printed.is_empty() => "it closed the connection".to_owned(),
             None => printed,
         }
@@ -140,39 +157,42 @@ impl ControlConnection {
 
 impl Drop for ControlConnection {
     fn drop(&mut self) {
-        // Before the client ends, so that the reader takes its end for ours.
+        // This comes before the client ends, so that the reader thread sends no notice.
         self.status.closed.store(true, Ordering::Release);
     }
 }
 
+/// Makes writes to `input` return instead of block.
 fn set_nonblocking(input: &ChildStdin) -> Result<(), Errno> {
     fcntl_setfl(input, fcntl_getfl(input)? | OFlags::NONBLOCK)
 }
 
+/// The reader thread's half of a connection.
 struct ControlReader {
     status: Arc<ConnectionStatus>,
     blocks: Sender<ControlBlock>,
-    herald: NoticeSender,
+    notices: NoticeSender,
 }
 
 impl ControlReader {
-    /// To the end of the client's output, which is the only end that counts: `%exit` can be spoofed.
+    /// Reads the client's output to its end. Only that is the end of the connection, because a pane
+    /// or a hook can print `%exit` too.
     fn run_thread(self, stdout: Option<impl Read>) {
         if let Some(stdout) = stdout {
             self.read_lines(&mut BufReader::new(stdout));
         }
         if !self.status.closed.swap(true, Ordering::AcqRel) {
-            self.herald.notify(ServerNotice::Disconnected);
+            self.notices.notify(ServerNotice::Disconnected);
         }
     }
 
     fn read_lines(&self, stdout: &mut impl BufRead) {
-        let mut wire = ControlParser::default();
+        let mut parser = ControlParser::default();
         let mut line = Vec::new();
         while stdout.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
-            match wire.push_line(line.strip_suffix(b"\n").unwrap_or(&line)) {
+            match parser.push_line(line.strip_suffix(b"\n").unwrap_or(&line)) {
                 Some(ControlEvent::Block(block)) => self.handle_block(block),
-                Some(ControlEvent::Changed) => self.herald.notify(ServerNotice::Changed),
+                Some(ControlEvent::Changed) => self.notices.notify(ServerNotice::Changed),
                 None => {}
             }
             line.clear();
@@ -181,11 +201,11 @@ impl ControlReader {
 
     fn handle_block(&self, block: ControlBlock) {
         match (block.origin, block.outcome) {
-            // Nobody listens once the owner has dropped it.
+            // This fails only if the connection has been dropped.
             (BlockOrigin::OwnCommand, _) => drop(self.blocks.send(block)),
             (BlockOrigin::Other, BlockStatus::Error) => {
-                let said = String::from_utf8_lossy(&block.text()).into_owned();
-                *self.status.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
+                let message = String::from_utf8_lossy(&block.text()).into_owned();
+                *self.status.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
             }
             (BlockOrigin::Other, BlockStatus::Ok) => {}
         }

@@ -1,24 +1,29 @@
-//! The lines of a control-mode client, put together into blocks.
+//! Parses the output of a control-mode client into blocks.
 //!
-//! `%begin TIME NUMBER FLAGS` opens a block, and only `%end` or `%error` with the very same three closes it:
-//! everything between is data, whatever it looks like. Outside of blocks nothing can be trusted, since a user's hook
-//! can print there what it likes; such a line is at most a hint to look. Lines are bytes.
+//! `%begin TIME NUMBER FLAGS` opens a block. Only `%end` or `%error` with the same three values
+//! closes it, and every line between them is data. Lines outside of blocks can't be trusted,
+//! because a user's hook can print anything there. Such a line causes at most a notice that
+//! something may have changed. Lines are bytes and need not be UTF-8.
 
-/// What one command printed.
+/// The output of one command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ControlBlock {
-    /// Whether our own input caused it; the others come from the start of the client and from hooks.
+    /// Which command caused the block.
     pub(crate) origin: BlockOrigin,
     pub(crate) outcome: BlockStatus,
     pub(crate) lines: Vec<Vec<u8>>,
 }
 
+/// Which command caused a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BlockOrigin {
+    /// A command that this client sent.
     OwnCommand,
+    /// The start of the client, or a hook.
     Other,
 }
 
+/// Whether a block ended with `%end` or with `%error`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BlockStatus {
     Ok,
@@ -26,34 +31,37 @@ pub(crate) enum BlockStatus {
 }
 
 impl ControlBlock {
-    /// The data, its lines joined.
+    /// Returns the lines of the block, joined by newlines.
     pub(crate) fn text(&self) -> Vec<u8> {
         self.lines.join(&b'\n')
     }
 }
 
-/// What a line amounted to.
+/// What a line of output completes or announces.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ControlEvent {
-    /// A block is complete.
+    /// The line ends a block.
     Block(ControlBlock),
-    /// Windows, panes or sessions may have moved.
+    /// Windows, panes or sessions may have changed.
     Changed,
 }
 
-/// Puts lines together. Feed it every line in order, without the newline.
+/// Builds blocks from lines.
 #[derive(Debug, Default)]
 pub(crate) struct ControlParser {
     open: Option<OpenBlock>,
 }
 
+/// A block whose end has not come yet.
 #[derive(Debug)]
 struct OpenBlock {
+    /// The three values of `%begin`: time, number and flags.
     id: Vec<u8>,
     lines: Vec<Vec<u8>>,
 }
 
-/// Hints of `tmux(1)`, CONTROL MODE, that mean another look. What only concerns a pane's output is not among them.
+/// The notifications of `tmux(1)`, section CONTROL MODE, after which the caller lists the panes
+/// again. Notifications about the output of a pane are not among them.
 const CHANGE_NOTIFICATIONS: [&[u8]; 10] = [
     b"%layout-change",
     b"%pane-mode-changed",
@@ -68,6 +76,7 @@ const CHANGE_NOTIFICATIONS: [&[u8]; 10] = [
 ];
 
 impl ControlParser {
+    /// Handles the next line, without its newline. `None` if the line completes nothing.
     pub(crate) fn push_line(&mut self, line: &[u8]) -> Option<ControlEvent> {
         let Some(open) = &mut self.open else { return self.parse_outside_block(line) };
         match block_end(line, &open.id) {
@@ -84,8 +93,8 @@ impl ControlParser {
             self.open = Some(OpenBlock { id: id.to_vec(), lines: Vec::new() });
             return None;
         }
-        let word = line.split(|b| *b == b' ').next().unwrap_or_default();
-        CHANGE_NOTIFICATIONS.contains(&word).then_some(ControlEvent::Changed)
+        let name = line.split(|b| *b == b' ').next().unwrap_or_default();
+        CHANGE_NOTIFICATIONS.contains(&name).then_some(ControlEvent::Changed)
     }
 
     fn finish_block(&mut self, outcome: BlockStatus) -> Option<ControlBlock> {
@@ -94,8 +103,9 @@ impl ControlParser {
     }
 }
 
+/// Returns how `line` ends the block `id`. `None` if the line does not end it.
 fn block_end(line: &[u8], id: &[u8]) -> Option<BlockStatus> {
-    let ends = |word: &[u8]| line.strip_prefix(word).is_some_and(|rest| rest == id);
+    let ends = |keyword: &[u8]| line.strip_prefix(keyword).is_some_and(|rest| rest == id);
     match () {
         () if ends(b"%end ") => Some(BlockStatus::Ok),
         () if ends(b"%error ") => Some(BlockStatus::Error),
@@ -103,7 +113,7 @@ fn block_end(line: &[u8], id: &[u8]) -> Option<BlockStatus> {
     }
 }
 
-/// The lowest bit of the flags says that the command came in on our connection.
+/// Reads the lowest bit of the flags, which is set if the command came from this client.
 fn block_origin(id: &[u8]) -> BlockOrigin {
     let flags = id.rsplit(|b| *b == b' ').next().and_then(|flags| std::str::from_utf8(flags).ok());
     match flags.and_then(|flags| flags.parse::<u32>().ok()) {
@@ -116,12 +126,12 @@ fn block_origin(id: &[u8]) -> BlockOrigin {
 mod tests {
     use super::*;
 
-    fn heard(stream: &[u8]) -> Vec<ControlEvent> {
-        let mut wire = ControlParser::default();
-        stream.split(|b| *b == b'\n').filter_map(|line| wire.push_line(line)).collect()
+    fn parse(stream: &[u8]) -> Vec<ControlEvent> {
+        let mut parser = ControlParser::default();
+        stream.split(|b| *b == b'\n').filter_map(|line| parser.push_line(line)).collect()
     }
 
-    fn ours(outcome: BlockStatus, lines: &[&[u8]]) -> ControlEvent {
+    fn own_block(outcome: BlockStatus, lines: &[&[u8]]) -> ControlEvent {
         let lines = lines.iter().map(|line| line.to_vec()).collect();
         ControlEvent::Block(ControlBlock { origin: BlockOrigin::OwnCommand, outcome, lines })
     }
@@ -132,23 +142,23 @@ mod tests {
             b"%begin 5 7 1\n%end 9 9 9\n%pause %1\n%exit\n%begin 5 8 1\n%end 5 7 0\n\n\xff\xfe\n%end 5 7 1\n";
         let data: [&[u8]; 7] =
             [b"%end 9 9 9", b"%pause %1", b"%exit", b"%begin 5 8 1", b"%end 5 7 0", b"", b"\xff\xfe"];
-        assert_eq!(heard(stream), [ours(BlockStatus::Ok, &data)]);
+        assert_eq!(parse(stream), [own_block(BlockStatus::Ok, &data)]);
     }
 
     #[test]
     fn error_block_differs_from_end() {
         let stream = b"%begin 5 7 1\ncan't find pane: %9\n%error 5 7 1\n";
-        assert_eq!(heard(stream), [ours(BlockStatus::Error, &[b"can't find pane: %9"])]);
+        assert_eq!(parse(stream), [own_block(BlockStatus::Error, &[b"can't find pane: %9"])]);
     }
 
     #[test]
     fn blocks_of_hooks_are_other() {
         let stream = b"%begin 5 7 0\nx\n%end 5 7 0\n%begin 5 8 what\n%end 5 8 what\n";
-        let origins: Vec<BlockOrigin> = heard(stream)
+        let origins: Vec<BlockOrigin> = parse(stream)
             .into_iter()
-            .map(|heard| match heard {
+            .map(|event| match event {
                 ControlEvent::Block(block) => block.origin,
-                ControlEvent::Changed => panic!("no hint was there"),
+                ControlEvent::Changed => panic!("unexpected change event"),
             })
             .collect();
         assert_eq!(origins, [BlockOrigin::Other, BlockOrigin::Other]);
@@ -158,7 +168,7 @@ mod tests {
     fn notifications_outside_blocks_are_changes() {
         let stream =
             b"%exit spoofed\n%end 1 2 1\nhello\n\n%output %1 abc\n%message x\n%window-add @2\n%window-addx\n";
-        assert_eq!(heard(stream), [ControlEvent::Changed]);
+        assert_eq!(parse(stream), [ControlEvent::Changed]);
     }
 
     #[test]
@@ -167,6 +177,6 @@ mod tests {
         let mut stream = b"%begin 1 1 1\n".to_vec();
         stream.extend(&line);
         stream.extend(b"\n%end 1 1 1\n");
-        assert_eq!(heard(&stream), [ours(BlockStatus::Ok, &[&line])]);
+        assert_eq!(parse(&stream), [own_block(BlockStatus::Ok, &[&line])]);
     }
 }

@@ -1,7 +1,9 @@
-//! New panes: a session, a window or a split, always detached, always with an argument vector.
+//! Creates panes: in a new session, in a new window, or by a split.
 //!
-//! The command begins at once, and that is all that an answer proves: tmux gives an id for a missing program too.
-//! Whether it runs, its own first word must tell. The directory is always `/`, since tmux expands formats in it.
+//! A new pane is never selected, and it always runs an argument vector. The reply only proves that
+//! the pane was created: tmux returns an id for a missing program too. The first message of the
+//! program itself shows that it runs. The working directory is always `/`, because tmux expands
+//! formats in it.
 
 use tmux_interface::{NewSession, NewWindow, SetOption, SplitWindow, TmuxCommand};
 
@@ -14,69 +16,77 @@ use crate::layout::tile_commands;
 use crate::reply::CommandReply;
 use crate::{Error, PaneId, SessionId, TmuxServer, WindowId, validate};
 
-/// What was made.
+/// A new pane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CreatedPane {
-    /// The new pane.
+    /// The id of the pane.
     pub pane: PaneId,
-    /// Its window.
+    /// The window of the pane.
     pub window: WindowId,
-    /// Its session.
+    /// The session of the window.
     pub session: SessionId,
-    /// The process that tmux started in it.
+    /// The id of the process that tmux started in the pane.
     pub pid: u32,
-    /// Columns and rows of its window.
+    /// Columns and lines of the window.
     pub size: (u32, u32),
-    /// It is the first one of a new window, which looks as the user's do until it is claimed.
+    /// The pane is the first one of a new window. The window has the user's settings until
+    /// [`TmuxServer::tag_and_pipe`] sets the options of a teamd window.
     pub is_first_in_window: bool,
 }
 
+/// The format of a new pane. [`parse_created`] reads it.
 const CREATED_FORMAT: &str =
     "#{pane_id} #{window_id} #{session_id} #{pane_pid} #{window_width} #{window_height}";
 
 impl TmuxServer {
-    /// A session of 200 by 50 with one window, which stays although nobody is attached.
-    /// [`Server::claim_and_record`] makes that window one of ours.
+    /// Creates a session with one window of 200 columns and 50 lines. The session stays without
+    /// attached clients.
     ///
     /// # Errors
-    /// `Invalid` for a name that is not plain or fewer than two words; `Failed` for a name that is taken. After
-    /// `Timeout` and `Lost` it may exist.
+    ///
+    /// `InvalidArgument` if a name or `argv` is not valid; `Rejected` if a session of this name
+    /// exists. After `Timeout` and `Disconnected` the session may exist.
     pub fn new_session(&mut self, name: &str, window: &str, argv: &[String]) -> Result<CreatedPane, Error> {
-        let deadline = Deadline::for_action("make a session");
+        let deadline = Deadline::for_action("create a session");
         let session = NewSession::new().detached().print().format(CREATED_FORMAT).not_update_env();
         let session = session.start_directory("/").session_name(validate::check_name(name)?);
         let session = session.window_name(validate::check_name(window)?).width(200).height(50).build();
-        // In one go: a user may have this option on, and then any client that leaves takes the new session along.
-        let script = CommandList::new(&with_program(session, argv)?).with_command(&set_session_option(
+        // This is one command list, because the user may have set `destroy-unattached`. The next
+        // client that detaches would then destroy the session.
+        let commands = CommandList::new(&with_program(session, argv)?).with_command(&set_session_option(
             name,
             "destroy-unattached",
             "off",
         ));
-        self.create_in_new_window(&script, deadline)
+        self.create_in_new_window(&commands, deadline)
     }
 
-    /// A window behind the last one of the session. [`Server::claim_and_record`] makes it one of ours.
+    /// Creates a window after the last one of the session.
     ///
     /// # Errors
-    /// As [`Server::new_session`], but `Failed` where the session is gone.
+    ///
+    /// As [`TmuxServer::new_session`], but `Rejected` if the session does not exist.
     pub fn new_window(
         &mut self,
         session: SessionId,
         window: &str,
         argv: &[String],
     ) -> Result<CreatedPane, Error> {
-        let deadline = Deadline::for_action("make a window");
+        let deadline = Deadline::for_action("create a window");
         let command = NewWindow::new().after().detached().print().format(CREATED_FORMAT).start_directory("/");
         let command =
             command.target_window(format!("{session}:{{end}}")).window_name(validate::check_name(window)?);
         self.create_in_new_window(&CommandList::new(&with_program(command.build(), argv)?), deadline)
     }
 
-    /// One more pane in a window; a zoomed one stays zoomed. Where there is no space the panes are tiled first.
+    /// Creates one more pane in a window. If there is no room, the panes are tiled first. A zoomed
+    /// window stays zoomed.
     ///
     /// # Errors
-    /// `NoSpace` if that does not help or the window is zoomed; `Invalid` for fewer than two words; `Failed` where
-    /// the window is gone. After `Timeout` and `Lost` the pane may exist.
+    ///
+    /// `NoSpace` if there is still no room, or if the window is zoomed; `InvalidArgument` if `argv`
+    /// is not valid; `Rejected` if the window does not exist. After `Timeout` and `Disconnected`
+    /// the pane may exist.
     pub fn split(&mut self, window: WindowId, argv: &[String]) -> Result<CreatedPane, Error> {
         let deadline = Deadline::for_action("split a window");
         let split = split_commands(window, argv)?;
@@ -86,68 +96,77 @@ impl TmuxServer {
         }
     }
 
-    /// As [`Server::split`], where a split has found no space just now: the panes are tiled first.
+    /// As [`TmuxServer::split`], but tiles the panes before the first attempt. For a caller whose
+    /// last split had no room.
     ///
     /// # Errors
-    /// As there.
+    ///
+    /// As [`TmuxServer::split`].
     pub fn tile_then_split(&mut self, window: WindowId, argv: &[String]) -> Result<CreatedPane, Error> {
         self.run_tile_and_split(window, split_commands(window, argv)?, Deadline::for_action("split a window"))
     }
 
+    /// Tiles the panes and splits the window, in one round trip.
     fn run_tile_and_split(
         &mut self,
         window: WindowId,
         split: CommandList,
         deadline: Deadline,
     ) -> Result<CreatedPane, Error> {
-        let mut answers = self.run_all_once(&[tile_commands(window)?, split], deadline)?.into_iter();
-        let mut answer = || answers.next().ok_or(deadline.disconnect_error());
-        let tiled = answer()?.into_result(deadline.action());
-        split_from_reply(answer()?, window, deadline).or_else(|error| tiled.and(Err(error)))
+        let mut replies = self.run_all_once(&[tile_commands(window)?, split], deadline)?.into_iter();
+        let mut next_reply = || replies.next().ok_or(deadline.disconnect_error());
+        let tiled = next_reply()?.into_result(deadline.action());
+        split_from_reply(next_reply()?, window, deadline).or_else(|error| tiled.and(Err(error)))
     }
 
+    /// Runs commands that create a window, and parses their reply.
     fn create_in_new_window(
         &mut self,
-        script: &CommandList,
+        commands: &CommandList,
         deadline: Deadline,
     ) -> Result<CreatedPane, Error> {
         Ok(CreatedPane {
             is_first_in_window: true,
-            ..created_from_reply(self.run_once(script, deadline)?, deadline)?
+            ..created_from_reply(self.run_once(commands, deadline)?, deadline)?
         })
     }
 
-    /// Makes a window one of ours: its border, and that its layout is our affair.
+    /// Sets the options of a teamd window: see [`configure_window_commands`].
     pub(crate) fn configure_window(&mut self, window: WindowId, deadline: Deadline) -> Result<(), Error> {
         self.run(&configure_window_commands(window), deadline)?.into_result(deadline.action())
     }
 }
 
-/// What the answer to [`split_script`] says.
+/// Parses the reply to [`split_commands`].
+///
+/// # Errors
+///
+/// `NoSpace` if the window has no room for another pane; `Rejected`; `UnexpectedReply`.
 pub(crate) fn split_from_reply(
-    answer: CommandReply,
+    reply: CommandReply,
     window: WindowId,
     deadline: Deadline,
 ) -> Result<CreatedPane, Error> {
-    match created_from_reply(answer, deadline) {
+    match created_from_reply(reply, deadline) {
         Err(error) if error.is_no_space() => Err(Error::NoSpace { window }),
         result => result,
     }
 }
 
-fn created_from_reply(answer: CommandReply, deadline: Deadline) -> Result<CreatedPane, Error> {
-    let answer = answer.text(deadline.action())?;
-    parse_created(&answer).ok_or_else(|| Error::unexpected_reply(deadline.action(), &answer))
+fn created_from_reply(reply: CommandReply, deadline: Deadline) -> Result<CreatedPane, Error> {
+    let reply = reply.text(deadline.action())?;
+    parse_created(&reply).ok_or_else(|| Error::unexpected_reply(deadline.action(), &reply))
 }
 
-fn parse_created(answer: &str) -> Option<CreatedPane> {
-    let mut words = answer.split(' ');
-    let pane = words.next()?.parse().ok()?;
-    let window = words.next()?.parse().ok()?;
-    let session = words.next()?.parse().ok()?;
-    let pid = words.next()?.parse().ok()?;
-    let size = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-    words.next().is_none().then_some(CreatedPane {
+/// Parses a line in [`CREATED_FORMAT`].
+fn parse_created(reply: &str) -> Option<CreatedPane> {
+    let mut fields = reply.split(' ');
+    let pane = fields.next()?.parse().ok()?;
+    let window = fields.next()?.parse().ok()?;
+    let session = fields.next()?.parse().ok()?;
+    let pid = fields.next()?.parse().ok()?;
+    let size = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    fields.next().is_none().then_some(CreatedPane {
         pane,
         window,
         session,
@@ -157,6 +176,7 @@ fn parse_created(answer: &str) -> Option<CreatedPane> {
     })
 }
 
+/// Appends `argv` to a command as the program of the new pane.
 fn with_program<'a>(mut command: TmuxCommand<'a>, argv: &'a [String]) -> Result<TmuxCommand<'a>, Error> {
     command.push_param("--");
     for word in validate::check_argv(argv)? {
@@ -165,7 +185,8 @@ fn with_program<'a>(mut command: TmuxCommand<'a>, argv: &'a [String]) -> Result<
     Ok(command)
 }
 
-/// `-Z` keeps a zoom, but also makes one where there was none, so it is asked for only on a zoomed window.
+/// Returns the commands that split a window. `-Z` keeps a zoomed window zoomed, but also zooms one
+/// that is not, so it is used only for zoomed windows.
 pub(crate) fn split_commands(window: WindowId, argv: &[String]) -> Result<CommandList, Error> {
     let window = window.to_string();
     let plain = SplitWindow::new().detached().print().format(CREATED_FORMAT).start_directory("/");
@@ -175,8 +196,11 @@ pub(crate) fn split_commands(window: WindowId, argv: &[String]) -> Result<Comman
     if_else(&window, "#{window_zoomed_flag}", &zoomed, &plain)
 }
 
-/// Options of our window alone: the border, and whatever a user's settings could do to a pane of ours: keep it
-/// after its end, rename it, type into all of them at once.
+/// Returns the commands that make a window a teamd window.
+///
+/// They set options of this window only. The border shows the labels. The other options override
+/// settings of the user that would keep an untagged pane after its process has exited, rename the
+/// window, or type into all panes at once.
 pub(crate) fn configure_window_commands(window: WindowId) -> CommandList {
     let set = |name: &'static str, value: &'static str| {
         SetOption::new().window().target_pane(window.to_string()).option(name).value(value).build()
@@ -196,10 +220,10 @@ mod tests {
 
     #[test]
     fn partial_reply_is_rejected() {
-        let made = parse_created("%5 @3 $0 4711 80 24").unwrap();
-        assert_eq!((made.pid, made.size), (4711, (80, 24)));
-        for answer in ["", "%5", "%5 @3 $0 1", "%5 @3 $0 x 8 2", "%5 @3 $0 1 8 2 3", "@3 %5 $0 1 8 2"] {
-            assert!(parse_created(answer).is_none(), "{answer:?}");
+        let created = parse_created("%5 @3 $0 4711 80 24").unwrap();
+        assert_eq!((created.pid, created.size), (4711, (80, 24)));
+        for reply in ["", "%5", "%5 @3 $0 1", "%5 @3 $0 x 8 2", "%5 @3 $0 1 8 2 3", "@3 %5 $0 1 8 2"] {
+            assert!(parse_created(reply).is_none(), "{reply:?}");
         }
     }
 }

@@ -1,54 +1,57 @@
-//! How long one public call may take, all its round trips together.
+//! The time limit of one public call, with all of its round trips.
 //!
-//! The instant is fixed at the start, and every wait inside asks for what is left.
+//! The deadline is fixed when the call begins. Every wait inside the call lasts at most until then.
 
 use std::time::{Duration, Instant};
 
 use crate::Error;
 
-/// The end of one call's time.
+/// When a call must have ended, and what the call does.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline {
     at: Instant,
+    /// The time limit that `at` was computed from.
     seconds: u64,
     action: &'static str,
 }
 
 impl Deadline {
-    /// Three seconds: a split was measured at 41 ms in the worst of 200 under load, and a server built with
-    /// systemd may wait one second for D-Bus at each pane.
-    pub(crate) fn for_action(verb: &'static str) -> Deadline {
-        Deadline::after(verb, 3)
+    /// Three seconds. The slowest of 200 splits under load took 41 ms, but a tmux server that is
+    /// built with systemd may wait one second for D-Bus per pane.
+    pub(crate) fn for_action(action: &'static str) -> Deadline {
+        Deadline::after(action, 3)
     }
 
-    /// Ten seconds: a server that starts first runs the user's configuration.
-    pub(crate) fn for_server_start(verb: &'static str) -> Deadline {
-        Deadline::after(verb, 10)
+    /// Ten seconds, because a new server runs the user's configuration first.
+    pub(crate) fn for_server_start(action: &'static str) -> Deadline {
+        Deadline::after(action, 10)
     }
 
-    /// Two seconds: somebody waits for what a screen can tell besides.
-    pub(crate) fn for_capture(verb: &'static str) -> Deadline {
-        Deadline::after(verb, 2)
+    /// Two seconds, because callers wait for screens that are only additional information.
+    pub(crate) fn for_capture(action: &'static str) -> Deadline {
+        Deadline::after(action, 2)
     }
 
-    fn after(verb: &'static str, seconds: u64) -> Deadline {
-        Deadline { at: Instant::now() + Duration::from_secs(seconds), seconds, action: verb }
+    fn after(action: &'static str, seconds: u64) -> Deadline {
+        Deadline { at: Instant::now() + Duration::from_secs(seconds), seconds, action }
     }
 
-    /// What is left; zero once it has passed.
+    /// Returns the time until the deadline. It is zero after the deadline.
     pub(crate) fn remaining_time(self) -> Duration {
         self.at.saturating_duration_since(Instant::now())
     }
 
-    /// What the call does, for errors.
+    /// Returns what the call does, for errors, such as `kill a pane`.
     pub(crate) fn action(self) -> &'static str {
         self.action
     }
 
+    /// Returns the error for a call that had no reply before the deadline.
     pub(crate) fn timeout_error(self) -> Error {
         Error::Timeout { action: self.action, seconds: self.seconds }
     }
 
+    /// Returns the error for a connection that ended before the reply.
     pub(crate) fn disconnect_error(self) -> Error {
         Error::Disconnected { action: self.action }
     }

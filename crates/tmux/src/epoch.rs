@@ -1,7 +1,7 @@
-//! Which life of which server: what gives a pane id its meaning.
+//! Identifies one run of one tmux server.
 //!
-//! A server that is started anew counts its panes from `%0` again. Its process id and the second of its start tell it
-//! from the one before.
+//! A new server counts its panes from `%0` again, so a pane id alone may name a pane of an earlier
+//! server. The process id of the server and the time of its start tell the two apart.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,22 +9,23 @@ use std::str::FromStr;
 
 use crate::Error;
 
-/// One running tmux server. Written as `pid:start:path`.
+/// One run of a tmux server. The text form is `pid:start:path`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ServerEpoch {
-    /// The server's process id.
+    /// Process id of the server.
     pub pid: u32,
-    /// When it started, in seconds since 1970.
+    /// When the server started, in seconds since 1970.
     pub start_time: u64,
-    /// Where it listens, in its own words.
+    /// Path of the socket, as the server reports it.
     pub socket_path: PathBuf,
 }
 
 impl ServerEpoch {
-    /// The format that prints one. A path is a value there, so nothing in it is expanded.
+    /// The tmux format that prints the text form. The path is a value in it, so tmux does not
+    /// expand formats in the path.
     pub(crate) const FORMAT: &str = "#{pid}:#{start_time}:#{socket_path}";
 
-    /// A condition, as tmux formats have them, that holds on this server only.
+    /// Returns a tmux format that is true on this server only.
     pub(crate) fn condition(&self) -> String {
         format!("#{{&&:#{{==:#{{pid}},{}}},#{{==:#{{start_time}},{}}}}}", self.pid, self.start_time)
     }
@@ -44,7 +45,7 @@ impl FromStr for ServerEpoch {
     }
 }
 
-/// The path comes last because it may hold colons.
+/// Parses `pid:start:path`. The path is last because it may contain colons.
 fn parse_parts(text: &str) -> Option<ServerEpoch> {
     let mut parts = text.splitn(3, ':');
     let pid = parts.next()?.parse().ok()?;

@@ -1,119 +1,126 @@
-//! What can go wrong with panes, told so that the reader knows what was not done.
+//! Errors of this crate.
 //!
-//! The variants are the cases that a caller tells apart; the rest is `Failed`, with tmux's own words. None of
-//! them ever means "the pane is gone": that is what an answer that came back says.
+//! Each case that a caller may handle by itself has a variant. Every other refusal by tmux is
+//! `Rejected`, with tmux's message. None of the variants proves that a killed pane is gone. A
+//! caller learns that from a reply: [`crate::KillOutcome`], or a list of panes.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::{PaneId, ServerEpoch, WindowId};
 
-/// Why something was not done, or cannot be known.
+/// Why a call failed, or why its result is unknown.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The program or the running server is older than 3.2.
-    #[error("cannot use {found}: tmux 3.2 or newer is needed, please update it")]
+    /// The tmux program or the running server is older than 3.2.
+    #[error("cannot use {found}: tmux 3.2 or newer is required")]
     TooOld {
-        /// What it says of itself.
+        /// The version that it reports.
         found: String,
     },
     /// The tmux program did not start.
     #[error("cannot run {}: {source}; is tmux installed?", program.display())]
     ProgramNotStarted {
-        /// What was to run.
+        /// The program, as configured.
         program: PathBuf,
-        /// Why not.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// No connection to the server; nothing was sent.
+    /// There is no connection to the server. Nothing was sent.
     #[error("cannot connect to the tmux server at {address}: {cause}")]
     Connect {
-        /// As tmux was told it.
+        /// The address that was passed to tmux.
         address: String,
-        /// In tmux's words, if it had any.
+        /// The message of tmux, or a text of this crate if tmux printed none.
         cause: String,
     },
-    /// No answer in time. Whether the act happened is unknown: look.
-    #[error("cannot {action}: tmux did not reply in {seconds} s; it may still happen")]
+    /// tmux did not reply in time. The command may have run, or may still run.
+    #[error("cannot {action}: tmux did not reply in {seconds} s; the command may still run")]
     Timeout {
-        /// What was tried.
+        /// What the call does, such as `kill a pane`.
         action: &'static str,
-        /// How long the whole call was given.
+        /// The time limit of the whole call, in seconds.
         seconds: u64,
     },
-    /// The connection ended before the answer. Whether the act happened is unknown: look.
-    #[error("cannot {action}: the connection to tmux ended before the answer; it may have happened")]
+    /// The connection ended before the reply. The command may have run.
+    #[error("cannot {action}: the connection to tmux ended before the reply; the command may have run")]
     Disconnected {
-        /// What was tried.
+        /// What the call does, such as `kill a pane`.
         action: &'static str,
     },
-    /// Another server answers at the address now, so every id that we hold is void; nothing was sent to it.
-    #[error("cannot go on with tmux server {expected}: {found} answers in its place")]
+    /// Another server listens at the address now, so all known ids are invalid. Nothing was sent to
+    /// it.
+    #[error("cannot use tmux server {expected}: server {found} listens at its address now")]
     OtherServer {
-        /// The one that the ids are of.
+        /// The server that the ids belong to.
         expected: ServerEpoch,
-        /// The one that is there.
+        /// The server that replied.
         found: ServerEpoch,
     },
-    /// The window cannot be split any further, or is zoomed and must not be laid out anew.
+    /// The window has no room for another pane: it is full even when its panes are tiled, or it is
+    /// zoomed and so may not be tiled.
     #[error("cannot split window {window}: no space for a new pane; use another window")]
     NoSpace {
-        /// The full one.
+        /// The window without room.
         window: WindowId,
     },
-    /// The pane does not carry the expected owner, or is not there; nothing was done.
-    #[error("cannot {action}: pane {pane} is not ours")]
+    /// The pane does not have the expected tag, was respawned by a user, or does not exist. Nothing
+    /// was done.
+    #[error("cannot {action}: pane {pane} is missing or has another owner")]
     NotOwned {
-        /// What was tried.
+        /// What the call does, such as `kill a pane`.
         action: &'static str,
-        /// On which pane.
+        /// The pane that the call names.
         pane: PaneId,
     },
-    /// No such pane on this server.
-    #[error("cannot find pane {pane}: the server has none of that id")]
+    /// The server has no pane with this id.
+    #[error("cannot find pane {pane}: the tmux server has no pane with that id")]
     PaneNotFound {
-        /// The one looked for.
+        /// The pane that was looked for.
         pane: PaneId,
     },
-    /// What the caller gave is not usable; nothing was sent.
+    /// An argument of the caller is not valid, or a value of tmux did not parse.
     #[error("cannot use {what}: {why}")]
     InvalidArgument {
-        /// What was given, in a form fit for printing.
+        /// The argument, quoted and cut to 80 characters.
         what: String,
-        /// What is wrong with it.
+        /// What is wrong with it, as a clause.
         why: &'static str,
     },
-    /// tmux refused, in its own words.
-    #[error("cannot {action}: tmux says: {cause}")]
+    /// tmux refused the command.
+    #[error("cannot {action}: tmux: {cause}")]
     Rejected {
-        /// What was tried.
+        /// What the call does, such as `kill a pane`.
         action: &'static str,
-        /// What tmux said.
+        /// The message of tmux.
         cause: String,
     },
-    /// tmux answered something that we do not understand.
-    #[error("cannot {action}: tmux gave an unexpected answer {reply:?}")]
+    /// The reply of tmux does not parse.
+    #[error("cannot {action}: unexpected reply from tmux: {reply:?}")]
     UnexpectedReply {
-        /// What was tried.
+        /// What the call does, such as `kill a pane`.
         action: &'static str,
-        /// Its beginning.
+        /// The first 200 characters of the reply.
         reply: String,
     },
 }
 
 impl Error {
-    /// tmux found no space for one more pane: "no space for new pane", and 3.7 has other words before it. joining
-    /// has words of its own.
+    /// Whether tmux refused because the window has no room for another pane.
+    ///
+    /// `split-window` says `no space for new pane`; tmux 3.7 puts other words before it.
+    /// `join-pane` says `pane too small`.
     pub(crate) fn is_no_space(&self) -> bool {
         matches!(self, Error::Rejected { cause, .. } if cause.contains("no space for") || cause.contains("pane too small"))
     }
 
-    /// An answer that does not parse, cut to what fits into a log line.
-    pub(crate) fn unexpected_reply(verb: &'static str, answer: &str) -> Error {
-        Error::UnexpectedReply { action: verb, reply: answer.chars().take(200).collect() }
+    /// Returns the error for a reply that does not parse. The reply is cut to fit into a log line.
+    pub(crate) fn unexpected_reply(action: &'static str, reply: &str) -> Error {
+        Error::UnexpectedReply { action, reply: reply.chars().take(200).collect() }
     }
 
+    /// Returns the error for an invalid argument `what`. `why` is a clause that says what is wrong.
     pub(crate) fn invalid_argument(what: &str, why: &'static str) -> Error {
         Error::InvalidArgument { what: format!("{:?}", what.chars().take(80).collect::<String>()), why }
     }

@@ -1,7 +1,8 @@
-//! Acts that tmux itself does only if the pane is still the one that we mean.
+//! Commands that tmux runs only if a condition on a pane is true.
 //!
-//! The question and the act travel as one `if-shell -F`, so nothing can happen between them. It asks for the server's
-//! epoch and the pane's owner. A pane that is not there has an empty owner in tmux's eyes, and so is refused as well.
+//! The condition and the commands travel as one `if-shell -F`, so nothing can change between the
+//! check and the commands. The usual condition is the epoch of the server and the tag of the pane.
+//! For a pane that does not exist tmux reads an empty tag, so the condition is false then too.
 
 use tmux_interface::{DisplayMessage, IfShell};
 
@@ -11,78 +12,95 @@ use crate::reply::CommandReply;
 use crate::{Error, PaneId, PaneTag, TmuxServer, nonce};
 
 impl TmuxServer {
-    /// Does `act` if the pane is `owner`'s, and gives what it printed.
+    /// Runs `commands` if the pane has the tag `tag`, and returns what it printed. It may run
+    /// twice.
     ///
     /// # Errors
-    /// `NotOurs` if nothing was done; and what [`Server::ask`] has.
+    ///
+    /// `NotOwned` if nothing was done; `Rejected`; and the errors of [`TmuxServer::run`].
     pub(crate) fn run_if_tagged(
         &mut self,
         deadline: Deadline,
         pane: PaneId,
-        owner: &PaneTag,
-        act: &CommandList,
+        tag: &PaneTag,
+        commands: &CommandList,
     ) -> Result<String, Error> {
-        let condition = self.tag_condition(owner);
-        self.run_if(deadline, pane, &condition, act)
+        let condition = self.tag_condition(tag);
+        self.run_if(deadline, pane, &condition, commands)
     }
 
-    /// Holds on `owner`'s pane alone, on this very server.
-    pub(crate) fn tag_condition(&self, owner: &PaneTag) -> String {
-        all_of(&self.epoch().condition(), &owner.owned_condition())
+    /// Returns a condition that is true only on this server, and on a pane with the tag `tag` that
+    /// no user has respawned.
+    pub(crate) fn tag_condition(&self, tag: &PaneTag) -> String {
+        all_of(&self.epoch().condition(), &tag.owned_condition())
     }
 
-    /// Does `act` if `condition` holds on the pane, and gives what it printed.
+    /// Runs `commands` if `condition` is true for the pane, and returns what it printed. It may run
+    /// twice.
     ///
     /// # Errors
-    /// As above.
+    ///
+    /// As [`TmuxServer::run_if_tagged`].
     pub(crate) fn run_if(
         &mut self,
         deadline: Deadline,
         pane: PaneId,
         condition: &str,
-        act: &CommandList,
+        commands: &CommandList,
     ) -> Result<String, Error> {
-        let guarded = GuardedCommand::new(pane, condition, act)?;
-        let reply = self.run(&guarded.script, deadline)?;
+        let guarded = GuardedCommand::new(pane, condition, commands)?;
+        let reply = self.run(&guarded.command_list, deadline)?;
         guarded.output(reply, deadline)
     }
 
-    /// The same for what must not be done twice.
+    /// As [`TmuxServer::run_if`], for commands that must not run twice.
     ///
     /// # Errors
-    /// As above; after `Timeout` and `Lost` it may have been done.
+    ///
+    /// As [`TmuxServer::run_if_tagged`]. After `Timeout` and `Disconnected` it may have run.
     pub(crate) fn run_if_once(
         &mut self,
         deadline: Deadline,
         pane: PaneId,
         condition: &str,
-        act: &CommandList,
+        commands: &CommandList,
     ) -> Result<String, Error> {
-        let guarded = GuardedCommand::new(pane, condition, act)?;
-        let reply = self.run_once(&guarded.script, deadline)?;
+        let guarded = GuardedCommand::new(pane, condition, commands)?;
+        let reply = self.run_once(&guarded.command_list, deadline)?;
         guarded.output(reply, deadline)
     }
 }
 
-/// An act that a condition on a pane stands before, for whoever asks for several in one round trip.
+/// Commands with a condition on a pane. Callers use it directly to send several lists in one round
+/// trip.
 pub(crate) struct GuardedCommand {
-    pub(crate) script: CommandList,
+    pub(crate) command_list: CommandList,
     pane: PaneId,
-    /// What is said where the condition does not hold, and by nobody else.
+    /// Printed by tmux if the condition is false, and by nothing else.
     refusal_nonce: String,
 }
 
 impl GuardedCommand {
-    pub(crate) fn new(pane: PaneId, condition: &str, act: &CommandList) -> Result<GuardedCommand, Error> {
-        let refusal = nonce::generate();
-        let script = if_else(&pane.to_string(), condition, act, &print_command(&refusal))?;
-        Ok(GuardedCommand { script, pane, refusal_nonce: refusal })
-    }
-
-    /// What it printed.
+    /// Puts `condition` on `pane` before `commands`.
     ///
     /// # Errors
-    /// `NotOurs` if nothing was done; `Failed`.
+    ///
+    /// `InvalidArgument` if a word contains NUL.
+    pub(crate) fn new(
+        pane: PaneId,
+        condition: &str,
+        commands: &CommandList,
+    ) -> Result<GuardedCommand, Error> {
+        let refusal_nonce = nonce::generate();
+        let command_list = if_else(&pane.to_string(), condition, commands, &print_command(&refusal_nonce))?;
+        Ok(GuardedCommand { command_list, pane, refusal_nonce })
+    }
+
+    /// Returns what the commands printed.
+    ///
+    /// # Errors
+    ///
+    /// `NotOwned` if the condition was false; `Rejected`.
     pub(crate) fn output(&self, reply: CommandReply, deadline: Deadline) -> Result<String, Error> {
         let text = reply.text(deadline.action())?;
         if text == self.refusal_nonce {
@@ -93,12 +111,18 @@ impl GuardedCommand {
     }
 }
 
-/// Prints a constant word or a constant format.
+/// Returns the command that prints `text`. tmux expands formats in it, so it must not come from
+/// outside.
 pub(crate) fn print_command(text: &str) -> CommandList {
     CommandList::new(&DisplayMessage::new().print().message(text).build())
 }
 
-/// One script where the condition holds on the target, the other where it does not.
+/// Returns a command that runs `yes` if the condition is true for the target, and `no` if it is
+/// false.
+///
+/// # Errors
+///
+/// `InvalidArgument` if a word contains NUL.
 pub(crate) fn if_else(
     target: &str,
     condition: &str,
@@ -110,16 +134,22 @@ pub(crate) fn if_else(
     Ok(CommandList::new(&command))
 }
 
-/// One script where the condition holds on the target, else nothing.
+/// Returns a command that runs `yes` if the condition is true for the target.
+///
+/// # Errors
+///
+/// `InvalidArgument` if a word contains NUL.
 pub(crate) fn if_then(target: &str, condition: &str, yes: &CommandList) -> Result<CommandList, Error> {
     let command = IfShell::new().not_execute().target_pane(target).shell_command(condition);
     Ok(CommandList::new(&command.command(yes.to_command_line()?).build()))
 }
 
-pub(crate) fn all_of(one: &str, other: &str) -> String {
-    format!("#{{&&:{one},{other}}}")
+/// Returns the condition that both conditions are true.
+pub(crate) fn all_of(first: &str, second: &str) -> String {
+    format!("#{{&&:{first},{second}}}")
 }
 
-pub(crate) fn any_of(one: &str, other: &str) -> String {
-    format!("#{{||:{one},{other}}}")
+/// Returns the condition that at least one of the conditions is true.
+pub(crate) fn any_of(first: &str, second: &str) -> String {
+    format!("#{{||:{first},{second}}}")
 }

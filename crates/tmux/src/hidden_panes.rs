@@ -1,8 +1,9 @@
-//! Panes out of sight, and back.
+//! Hides panes and shows them again.
 //!
-//! A hidden pane has a window of its own in a session that nobody is attached to. That session begins with the first
-//! pane that is hidden and ends with the last one, so it outlives us. What a pane is hidden or shown by is one guarded
-//! step inside the server, the session included: killed at any instant, we leave no session without a pane of ours.
+//! A hidden pane has a window of its own in a session without attached clients. The session begins
+//! with the first hidden pane and ends with the last one, so it outlives this process. tmux hides
+//! or shows a pane in one guarded command list, which also creates the session. So if this process
+//! is killed at any moment, no session without a tagged pane is left.
 
 use tmux_interface::{BreakPane, HasSession, JoinPane, NewSession, ResizePane, TmuxCommand};
 
@@ -13,73 +14,81 @@ use crate::guarded_command::{all_of, if_else};
 use crate::layout::tile_commands;
 use crate::{Error, PaneId, PaneRow, PaneTag, SessionId, TmuxServer, WindowId, kill_pane, validate};
 
-/// The session of hidden panes.
+/// Name of the session of hidden panes.
 pub(crate) const HIDDEN_SESSION: &str = "_teamd-hidden";
 
 impl TmuxServer {
-    /// Takes a pane out of its window, out of sight; one that is hidden already stays so. Whoever sees another pane
-    /// of that window zoomed goes on to.
+    /// Moves a pane into the session of hidden panes, in a window with the name `window`. Does
+    /// nothing if the pane is hidden already. If another pane of its window is zoomed, it stays
+    /// zoomed.
     ///
     /// # Errors
-    /// `NoPane`; `NotOurs`; `Invalid` for a window's name that is not plain.
-    pub fn hide(&mut self, pane: PaneId, owner: &PaneTag, window: &str) -> Result<(), Error> {
+    ///
+    /// `PaneNotFound`; `NotOwned`; `InvalidArgument` if the name is not valid.
+    pub fn hide(&mut self, pane: PaneId, tag: &PaneTag, window: &str) -> Result<(), Error> {
         let deadline = Deadline::for_action("hide a pane");
-        if self.tagged_row(pane, owner, deadline)?.is_hidden {
+        if self.tagged_row(pane, tag, deadline)?.is_hidden {
             return Ok(());
         }
-        self.move_to_session(pane, owner, &SessionTarget::Name(HIDDEN_SESSION), window, deadline)?;
+        self.move_to_session(pane, tag, &SessionTarget::Name(HIDDEN_SESSION), window, deadline)?;
         self.check_moved(pane, deadline, |row| row.is_hidden)
     }
 
-    /// Puts a pane into a window beside those that are there. Where there is no space they are tiled first.
+    /// Moves a pane into an existing window. If there is no room, the panes of the window are tiled
+    /// first.
     ///
     /// # Errors
-    /// `NotOurs`; `NoSpace` if that does not help; `Failed` where the window is gone.
-    pub fn show_in_window(&mut self, pane: PaneId, owner: &PaneTag, window: WindowId) -> Result<(), Error> {
+    ///
+    /// `NotOwned`; `NoSpace` if there is still no room; `Rejected` if the window does not exist.
+    pub fn show_in_window(&mut self, pane: PaneId, tag: &PaneTag, window: WindowId) -> Result<(), Error> {
         let deadline = Deadline::for_action("show a pane");
-        let script = join_commands(pane, window)?;
-        match self.run_if_tagged(deadline, pane, owner, &script) {
+        let commands = join_commands(pane, window)?;
+        match self.run_if_tagged(deadline, pane, tag, &commands) {
             Err(error) if error.is_no_space() => {
                 self.run(&tile_commands(window)?, deadline)?.into_result(deadline.action())?;
-                let again = self.run_if_tagged(deadline, pane, owner, &script);
-                again.map_err(|error| if error.is_no_space() { Error::NoSpace { window } } else { error })?;
+                let retried = self.run_if_tagged(deadline, pane, tag, &commands);
+                retried
+                    .map_err(|error| if error.is_no_space() { Error::NoSpace { window } } else { error })?;
             }
             result => drop(result?),
         }
         self.check_moved(pane, deadline, |row| row.window == window)
     }
 
-    /// Gives a pane a window of its own in a session, with a border that shows its label.
+    /// Moves a pane into a new teamd window of a session. Returns the window.
     ///
     /// # Errors
-    /// `NotOurs`; `Invalid` for a name that is not plain; `Failed` where the session is gone.
+    ///
+    /// `PaneNotFound`; `NotOwned`; `InvalidArgument` if the name is not valid; `Rejected` if the
+    /// session does not exist.
     pub fn show_in_session(
         &mut self,
         pane: PaneId,
-        owner: &PaneTag,
+        tag: &PaneTag,
         session: SessionId,
         window: &str,
     ) -> Result<WindowId, Error> {
         let deadline = Deadline::for_action("show a pane");
-        self.move_to_session(pane, owner, &SessionTarget::Id(session), window, deadline)?;
+        self.move_to_session(pane, tag, &SessionTarget::Id(session), window, deadline)?;
         self.configure_pane_window(pane, deadline)
     }
 
-    /// The same in the session of that name, which is made if there is none.
+    /// As [`TmuxServer::show_in_session`], but names the session. Creates it if it does not exist.
     ///
     /// # Errors
-    /// As [`Server::put_into`].
+    ///
+    /// As [`TmuxServer::show_in_session`].
     pub fn show_in_named_session(
         &mut self,
         pane: PaneId,
-        owner: &PaneTag,
+        tag: &PaneTag,
         session: &str,
         window: &str,
     ) -> Result<WindowId, Error> {
         let deadline = Deadline::for_action("show a pane");
         self.move_to_session(
             pane,
-            owner,
+            tag,
             &SessionTarget::Name(validate::check_name(session)?),
             window,
             deadline,
@@ -87,7 +96,7 @@ impl TmuxServer {
         self.configure_pane_window(pane, deadline)
     }
 
-    /// Its window becomes one of ours.
+    /// Makes the window of a shown pane a teamd window.
     fn configure_pane_window(&mut self, pane: PaneId, deadline: Deadline) -> Result<WindowId, Error> {
         let row = self
             .pane_row(pane, deadline)?
@@ -97,29 +106,31 @@ impl TmuxServer {
         Ok(row.window)
     }
 
+    /// Moves a pane into a new window of a session. Creates a session that has only a name.
     fn move_to_session(
         &mut self,
         pane: PaneId,
-        owner: &PaneTag,
+        tag: &PaneTag,
         session: &SessionTarget<'_>,
         window: &str,
         deadline: Deadline,
     ) -> Result<(), Error> {
-        let row = self.tagged_row(pane, owner, deadline)?;
+        let row = self.tagged_row(pane, tag, deadline)?;
         let window = validate::check_name(window)?;
-        let there = match session {
+        let exists = match session {
             SessionTarget::Id(_) => true,
             SessionTarget::Name(name) => self.has_session(name, deadline)?,
         };
-        let script = match session {
+        let commands = match session {
             SessionTarget::Id(id) => break_pane_command(pane, &format!("{id}:"), window),
-            SessionTarget::Name(name) if there => break_pane_command(pane, &format!("={name}:"), window),
+            SessionTarget::Name(name) if exists => break_pane_command(pane, &format!("={name}:"), window),
             SessionTarget::Name(name) => break_into_new_session(pane, name, window),
         };
-        let act = with_zoom_restored(&row, &script)?;
-        self.run_if_tagged(deadline, pane, owner, &act).map(drop)
+        let guarded = with_zoom_restored(&row, &commands)?;
+        self.run_if_tagged(deadline, pane, tag, &guarded).map(drop)
     }
 
+    /// Whether a session with exactly this name exists.
     fn has_session(&mut self, name: &str, deadline: Deadline) -> Result<bool, Error> {
         let command = HasSession::new().target_session(format!("={name}")).build();
         match self.run(&CommandList::new(&command), deadline)?.into_result(deadline.action()) {
@@ -129,24 +140,33 @@ impl TmuxServer {
         }
     }
 
-    fn tagged_row(&mut self, pane: PaneId, owner: &PaneTag, deadline: Deadline) -> Result<PaneRow, Error> {
+    /// Returns the row of a pane with the tag `tag`.
+    ///
+    /// # Errors
+    ///
+    /// `PaneNotFound`; `NotOwned` if the pane has another tag.
+    fn tagged_row(&mut self, pane: PaneId, tag: &PaneTag, deadline: Deadline) -> Result<PaneRow, Error> {
         let row = self.pane_row(pane, deadline)?.ok_or(Error::PaneNotFound { pane })?;
-        if row.tag.as_deref() != Some(owner.as_str()) {
+        if row.tag.as_deref() != Some(tag.as_str()) {
             return Err(Error::NotOwned { action: deadline.action(), pane });
         }
         Ok(row)
     }
 
-    /// That it is where it was put; a list says so, never an answer alone.
+    /// Checks by a list that the pane is where it was moved to. The reply to the move is no proof.
+    ///
+    /// # Errors
+    ///
+    /// `PaneNotFound`; `Rejected` if `is_moved` is false for the row of the pane.
     fn check_moved(
         &mut self,
         pane: PaneId,
         deadline: Deadline,
-        there: impl Fn(&PaneRow) -> bool,
+        is_moved: impl Fn(&PaneRow) -> bool,
     ) -> Result<(), Error> {
         match self.pane_row(pane, deadline)? {
             None => Err(Error::PaneNotFound { pane }),
-            Some(row) if there(&row) => Ok(()),
+            Some(row) if is_moved(&row) => Ok(()),
             Some(row) => {
                 let cause = format!("pane {pane} is in window {} of {}", row.window, row.session);
                 Err(Error::Rejected { action: deadline.action(), cause })
@@ -155,18 +175,24 @@ impl TmuxServer {
     }
 }
 
-/// Where a window is to be.
+/// The session that gets a new window.
 enum SessionTarget<'a> {
+    /// A session that exists.
     Id(SessionId),
+    /// A session that is created if it does not exist.
     Name(&'a str),
 }
 
+/// Returns the command that moves a pane into a new window of `session`.
 fn break_pane_command(pane: PaneId, session: &str, window: &str) -> CommandList {
     let command = BreakPane::new().detached().src_pane(pane.to_string()).dst_window(session);
     CommandList::new(&command.window_name(window).build())
 }
 
-/// tmux makes no session without a pane; the one that it begins with goes at once, and stands first in it.
+/// Returns the commands that create a session and move a pane into it.
+///
+/// tmux creates no session without a pane, so the session begins with a placeholder. The last
+/// command kills it. It is in the first window of the session.
 fn break_into_new_session(pane: PaneId, name: &str, window: &str) -> CommandList {
     let session = NewSession::new().detached().not_update_env().start_directory("/");
     let session = session.session_name(name).width(200).height(50).build();
@@ -176,7 +202,7 @@ fn break_into_new_session(pane: PaneId, name: &str, window: &str) -> CommandList
         .with_command(&kill_pane::kill_first_pane_command(name))
 }
 
-/// With something in it that does nothing, and ends with its terminal.
+/// Appends a program that does nothing and exits when its terminal is closed.
 fn with_placeholder_program(mut session: TmuxCommand<'_>) -> TmuxCommand<'_> {
     session.push_param("--");
     for word in ["/bin/sh", "-c", "while read -r nothing; do :; done"] {
@@ -185,7 +211,7 @@ fn with_placeholder_program(mut session: TmuxCommand<'_>) -> TmuxCommand<'_> {
     session
 }
 
-/// A window that was zoomed stays so.
+/// Returns the command that moves a pane into `window`. A zoomed window stays zoomed.
 fn join_commands(pane: PaneId, window: WindowId) -> Result<CommandList, Error> {
     let window = window.to_string();
     let join = JoinPane::new().detached().src_pane(pane.to_string()).dst_pane(window.as_str()).build();
@@ -194,16 +220,19 @@ fn join_commands(pane: PaneId, window: WindowId) -> Result<CommandList, Error> {
     if_else(&window, "#{window_zoomed_flag}", &join.clone().with_command(&zoom), &join)
 }
 
-/// Holds on a pane that another one of its window is zoomed over.
+/// Returns the condition that another pane of the window is zoomed.
 pub(crate) fn hidden_by_zoom_condition() -> String {
     all_of("#{window_zoomed_flag}", "#{!=:#{pane_active},1}")
 }
 
-/// tmux ends a window's zoom with any pane that leaves it. The zoomed one is the active one, so it is zoomed again,
-/// unless it is the one to go, or the pane has moved to another window since it was listed.
-pub(crate) fn with_zoom_restored(row: &PaneRow, act: &CommandList) -> Result<CommandList, Error> {
+/// Returns `commands`, followed by a command that zooms the zoomed pane of the window again.
+/// `commands` remove the pane `row` from its window.
+///
+/// tmux unzooms a window when a pane leaves it. The zoomed pane is the active one. The zoom is not
+/// restored if the leaving pane is the zoomed one, or if it is in another window than in `row`.
+pub(crate) fn with_zoom_restored(row: &PaneRow, commands: &CommandList) -> Result<CommandList, Error> {
     let (pane, window) = (row.pane.to_string(), row.window.to_string());
     let zoom = ResizePane::new().zoom().target_pane(window.as_str()).build();
-    let behind = all_of(&hidden_by_zoom_condition(), &format!("#{{==:#{{window_id}},{window}}}"));
-    if_else(&pane, &behind, &act.clone().with_command(&zoom), act)
+    let zoomed_here = all_of(&hidden_by_zoom_condition(), &format!("#{{==:#{{window_id}},{window}}}"));
+    if_else(&pane, &zoomed_here, &commands.clone().with_command(&zoom), commands)
 }

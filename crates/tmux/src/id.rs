@@ -1,7 +1,7 @@
-//! The ids that tmux gives: `%14`, `@3`, `$0`.
+//! The ids that tmux gives to panes, windows and sessions: `%14`, `@3`, `$0`.
 //!
-//! They are the only targets this crate ever uses. A server never uses one twice, but the next server starts again
-//! at zero, so an id means something only beside its [`Epoch`](crate::Epoch).
+//! A server never uses an id twice. The next server starts again at zero, so an id is only valid
+//! together with a [`ServerEpoch`](crate::ServerEpoch).
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 use crate::Error;
 
 macro_rules! id {
-    ($(#[$doc:meta])* $name:ident, $sigil:literal, $why:literal) => {
+    ($(#[$doc:meta])* $name:ident, $sigil:literal, $requirement:literal) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(u32);
@@ -26,22 +26,22 @@ macro_rules! id {
             fn from_str(text: &str) -> Result<$name, Error> {
                 let digits = text.strip_prefix($sigil).filter(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
                 let number = digits.and_then(|digits| digits.parse().ok());
-                number.map($name).ok_or_else(|| Error::invalid_argument(text, $why))
+                number.map($name).ok_or_else(|| Error::invalid_argument(text, $requirement))
             }
         }
     };
 }
 
 id!(
-    /// A pane, `%14`.
+    /// The id of a pane, such as `%14`.
     PaneId, "%", "a pane id is % and a number"
 );
 id!(
-    /// A window, `@3`.
+    /// The id of a window, such as `@3`.
     WindowId, "@", "a window id is @ and a number"
 );
 id!(
-    /// A session, `$0`.
+    /// The id of a session, such as `$0`.
     SessionId, "$", "a session id is $ and a number"
 );
 

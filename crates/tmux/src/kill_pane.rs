@@ -1,9 +1,14 @@
-//! The one place where a pane is killed.
+//! Kills panes. No other module kills tagged panes.
 //!
-//! Killing is one guarded step inside the server, and "gone" is what tmux says behind it, never a failure. Both are asked for
-//! in one round trip, also of several panes where no two are in one window and no session ends with them; the next pane's of
-//! that window comes after it, see [`crate::mark`].
-//! A pane's end is a hang-up for its processes and no more; who must be sure of those has to see to them before.
+//! One round trip kills a pane if it has the expected tag, and then asks whether the pane still
+//! exists. Only the answer to that question means that the pane is gone, never a failure.
+//!
+//! One round trip may kill panes of several windows, but at most one per window, and never the last
+//! pane of a session. The next pane of a window is killed in a later round trip: see
+//! [`crate::tag_pane`] for the crash of tmux that this avoids.
+//!
+//! Killing a pane sends only SIGHUP to its processes. A caller that needs them to end must end them
+//! first.
 
 use tmux_interface::{DisplayMessage, KillPane, TmuxCommand};
 
@@ -17,35 +22,38 @@ use crate::{Error, PaneId, PaneTag, TmuxServer, WindowId, nonce};
 /// How an attempt to kill a pane ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KillOutcome {
-    /// It was there and ours, and is gone.
+    /// The pane had the tag and is gone.
     Killed,
-    /// It is not that owner's, or somebody has started it anew with a process of theirs; it lives.
+    /// The pane exists, but has another tag or was respawned by a user. It was not killed.
     NotOwned,
-    /// There is no such pane.
+    /// The pane does not exist.
     NotFound,
 }
 
 impl TmuxServer {
-    /// Kills a pane if it is `owner`'s. A zoom of another pane in that window stays. One that somebody has started anew
-    /// loses our marks.
+    /// Kills a pane with the tag `tag`. If another pane of the window is zoomed, it stays zoomed.
+    /// If a user has respawned the pane, it only loses its tag and label.
     ///
     /// # Errors
-    /// `Failed` if it is there all the same; `Timeout` and the like leave it unknown.
-    pub fn kill(&mut self, pane: PaneId, owner: &PaneTag) -> Result<KillOutcome, Error> {
+    ///
+    /// `Rejected` if the pane still exists after it was killed. After any other error it is unknown
+    /// whether the pane exists.
+    pub fn kill(&mut self, pane: PaneId, tag: &PaneTag) -> Result<KillOutcome, Error> {
         let deadline = Deadline::for_action("kill a pane");
         let kill = kill_command(pane);
-        // Whose zoom it is must be known before it ends.
-        let waits = nonce::generate();
+        // A zoom ends with the pane, so the zoomed window must be known before. The nonce says that
+        // the pane was not killed for this reason.
+        let zoomed_nonce = nonce::generate();
         let unless_zoomed =
-            if_else(&pane.to_string(), &hidden_by_zoom_condition(), &print_command(&waits), &kill)?;
-        let (did, there) = match self.run_and_check(pane, owner, &unless_zoomed, deadline)? {
-            (Ok(said), true) if said == waits => match self.pane_row(pane, deadline)? {
+            if_else(&pane.to_string(), &hidden_by_zoom_condition(), &print_command(&zoomed_nonce), &kill)?;
+        let (result, exists) = match self.run_and_check(pane, tag, &unless_zoomed, deadline)? {
+            (Ok(text), true) if text == zoomed_nonce => match self.pane_row(pane, deadline)? {
                 None => return Ok(KillOutcome::NotFound),
-                Some(row) => self.run_and_check(pane, owner, &with_zoom_restored(&row, &kill)?, deadline)?,
+                Some(row) => self.run_and_check(pane, tag, &with_zoom_restored(&row, &kill)?, deadline)?,
             },
-            tried => tried,
+            attempt => attempt,
         };
-        match (did, there) {
+        match (result, exists) {
             (Ok(_), false) => Ok(KillOutcome::Killed),
             (Ok(_), true) => Err(Error::Rejected {
                 action: deadline.action(),
@@ -53,81 +61,91 @@ impl TmuxServer {
             }),
             (Err(Error::NotOwned { .. }), false) => Ok(KillOutcome::NotFound),
             (Err(Error::NotOwned { .. }), true) => {
-                self.untag(pane, owner, deadline)?;
+                self.untag(pane, tag, deadline)?;
                 Ok(self.pane_row(pane, deadline)?.map_or(KillOutcome::NotFound, |_| KillOutcome::NotOwned))
             }
             (Err(other), _) => Err(other),
         }
     }
 
-    /// Which of these panes are gone after one round trip, in which each is killed that is its owner's, in that window still,
-    /// behind no zoom, and not the last of its session. No two may be of one window. For who stays there is [`Server::kill`].
+    /// Kills panes of several windows in one round trip. Returns for each pane whether it is gone.
+    ///
+    /// A pane is killed if it has its tag, is still in its window, is not hidden by a zoom, and is
+    /// not the last pane of its session. The caller passes at most one pane per window. It calls
+    /// [`TmuxServer::kill`] for panes that are not gone.
     ///
     /// # Errors
-    /// `Timeout` and the like leave all of it unknown.
+    ///
+    /// After an error it is unknown which panes exist.
     pub fn kill_panes(&mut self, panes: &[(PaneId, PaneTag, WindowId)]) -> Result<Vec<bool>, Error> {
         let deadline = Deadline::for_action("kill panes");
-        let mut scripts = Vec::new();
-        for (pane, owner, window) in panes {
+        let mut command_lists = Vec::new();
+        for (pane, tag, window) in panes {
             let in_place =
                 format!("#{{&&:#{{==:#{{window_id}},{window}}},#{{!=:{},1}}}}", hidden_by_zoom_condition());
             let condition =
-                all_of(&self.tag_condition(owner), &all_of(&in_place, &session_survives_condition()));
-            scripts.extend([
+                all_of(&self.tag_condition(tag), &all_of(&in_place, &session_survives_condition()));
+            command_lists.extend([
                 if_then(&pane.to_string(), &condition, &kill_command(*pane))?,
                 pane_id_command(*pane),
             ]);
         }
-        let answers = self.run_all(&scripts, deadline)?.into_iter().skip(1).step_by(2);
-        answers
-            .zip(panes)
-            .map(|(answer, (pane, ..))| Ok(!self.pane_exists(answer, *pane, deadline)?))
-            .collect()
+        let replies = self.run_all(&command_lists, deadline)?.into_iter().skip(1).step_by(2);
+        replies.zip(panes).map(|(reply, (pane, ..))| Ok(!self.pane_exists(reply, *pane, deadline)?)).collect()
     }
 
-    /// What came of an act on `owner`'s pane, and whether it is there behind it.
+    /// Runs `commands` if the pane has the tag `tag`. Returns their result, and whether the pane
+    /// exists after them.
     fn run_and_check(
         &mut self,
         pane: PaneId,
-        owner: &PaneTag,
-        act: &CommandList,
+        tag: &PaneTag,
+        commands: &CommandList,
         deadline: Deadline,
     ) -> Result<(Result<String, Error>, bool), Error> {
-        let guarded = GuardedCommand::new(pane, &self.tag_condition(owner), act)?;
-        let [did, look] = self.run_array(&[guarded.script.clone(), pane_id_command(pane)], deadline)?;
-        Ok((guarded.output(did, deadline), self.pane_exists(look, pane, deadline)?))
+        let guarded = GuardedCommand::new(pane, &self.tag_condition(tag), commands)?;
+        let [result, query] =
+            self.run_array(&[guarded.command_list.clone(), pane_id_command(pane)], deadline)?;
+        Ok((guarded.output(result, deadline), self.pane_exists(query, pane, deadline)?))
     }
 
-    /// What the answer to [`its_id`] says: asked about a pane that is gone, tmux tells the id of another, or of none; and of one
-    /// whose window has just gone with it, its id, but no session.
-    fn pane_exists(&mut self, answer: CommandReply, pane: PaneId, deadline: Deadline) -> Result<bool, Error> {
-        let told = answer.text(deadline.action()).unwrap_or_else(|_| "an error".to_owned());
-        match told.parse::<PaneId>() {
+    /// Whether `pane` exists, by the reply to [`pane_id_command`].
+    ///
+    /// For a missing pane tmux prints the id of another pane, or nothing. For a pane whose window
+    /// has just closed, tmux still has the pane id but no session, and the command prints nothing.
+    fn pane_exists(&mut self, reply: CommandReply, pane: PaneId, deadline: Deadline) -> Result<bool, Error> {
+        let text = reply.text(deadline.action()).unwrap_or_else(|_| "an error".to_owned());
+        match text.parse::<PaneId>() {
             Ok(id) => Ok(id == pane),
-            Err(_) if told.is_empty() => Ok(false),
-            // What a user's alias makes of the question.
+            Err(_) if text.is_empty() => Ok(false),
+            // A command alias of the user may have added output to the reply.
             Err(_) => Ok(self.pane_row(pane, deadline)?.is_some()),
         }
     }
 }
 
-/// With the pane its session does not end: the end of the window that was the current one before it would be told of a session
-/// that has none, and up to tmux 3.6 that is the end of the server.
+/// Returns the condition that the session of the pane does not end with the pane.
+///
+/// If it does, tmux sends a notice for the last window of a session that has no window left. Up to
+/// tmux 3.6 that crashes the server.
 fn session_survives_condition() -> String {
     any_of("#{!=:#{window_panes},1}", &all_of("#{!=:#{session_windows},1}", "#{!=:#{window_linked},1}"))
 }
 
+/// Returns the command that kills a pane without any condition.
 fn kill_command(pane: PaneId) -> CommandList {
     CommandList::new(&KillPane::new().target_pane(pane.to_string()).build())
 }
 
-/// Asks for the id of what is meant by that of a pane: tmux need not go through all panes for it, as it does for a list.
+/// Returns the command that prints the id of the pane that tmux finds for `pane`. It is faster than
+/// a list, for which tmux goes through all panes.
 fn pane_id_command(pane: PaneId) -> CommandList {
     let id = "#{?session_id,#{pane_id},}";
     CommandList::new(&DisplayMessage::new().print().target_pane(pane.to_string()).message(id).build())
 }
 
-/// Ends the pane that a session of ours began with, in the script that made the session.
+/// Returns the command that kills the first pane of a new session. It runs in the same command list
+/// that creates the session.
 pub(crate) fn kill_first_pane_command(session: &str) -> TmuxCommand<'static> {
     KillPane::new().target_pane(format!("={session}:^")).build()
 }

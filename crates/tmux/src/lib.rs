@@ -1,12 +1,19 @@
-//! Panes: one connection to one tmux server, and guarded acts on what is ours there.
+//! Panes of a tmux server: they are created, tagged, read, typed into, hidden and killed here.
 //!
-//! Everything goes through [`Server`]. It speaks to tmux over a control-mode client, or through one process per
-//! command where that client cannot be had. This crate knows no teams and no agents: who a pane belongs to is an
-//! [`Owner`], a word in a pane option, and whatever ends, reads or marks a pane names the owner that it expects.
+//! Everything goes through [`TmuxServer`]. It sends commands over a control-mode client. If there
+//! is none, it starts one tmux process per command.
 //!
-//! Invariants: a command goes only to the server whose [`Epoch`] was seen at the start; targets are ids, never
-//! names; text from outside reaches tmux only as an option's value or as an argument vector, never where tmux
-//! would expand a format; nothing newer than the manual of tmux 3.2 is spelled.
+//! This crate knows no teams and no agents. A pane belongs to a [`PaneTag`], which is the value of
+//! a pane option. Every call that kills, reads or labels a pane names the tag that it expects.
+//!
+//! - Invariant: a command goes only to the server whose [`ServerEpoch`] was read by the first
+//!   connection. `pane_ids_of_another_server_are_rejected` checks it.
+//! - Invariant: a pane is always named by its id. Sessions that this crate creates are also named
+//!   by their exact name, which contains only plain characters. `invalid_names_are_rejected` checks
+//!   the names.
+//! - Invariant: text from outside reaches tmux only as the value of an option or a buffer, or in an
+//!   argument vector. tmux never expands formats in it. The tests in `injection.rs` check it.
+//! - Only commands and formats of the manual of tmux 3.2 are used.
 
 #![warn(missing_docs)]
 
@@ -58,17 +65,17 @@ pub use status_message::MAX_MESSAGE_BYTES;
 pub use tag_pane::TagOutcome;
 pub use version::TmuxVersion;
 
-/// Everything that reads what tmux printed, for the fuzz target of that name.
+/// Runs all parsers of tmux output on `bytes`. The fuzz target `reply` calls it.
 #[cfg(fuzzing)]
 pub fn fuzz_reply(bytes: &[u8]) {
-    let mut wire = wire::Wire::default();
-    let mut reply = reply::Reply::default();
+    let mut parser = control_parser::ControlParser::default();
+    let mut reply = reply::CommandReply::default();
     for line in bytes.split(|byte| *byte == b'\n') {
-        if let Some(wire::Heard::Block(block)) = wire.line(line) {
-            reply.take(block);
+        if let Some(control_parser::ControlEvent::Block(block)) = parser.push_line(line) {
+            reply.add_block(block);
         }
     }
     for line in reply.text("fuzz").unwrap_or_default().lines() {
-        list::parse_row(line);
+        list_panes::parse_row(line);
     }
 }

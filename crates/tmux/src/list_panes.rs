@@ -1,7 +1,7 @@
-//! Looking: which panes there are, and where.
+//! Lists panes: which panes exist, and in which windows.
 //!
-//! A list, and no question about one target: asked about a pane that is gone, tmux answers for another one.
-//! The fields are numbers, flags and our own owner, so a line is a row.
+//! Even a query for one pane is a list. tmux replies to a question about a missing pane with the
+//! values of another pane. The fields are numbers, flags and the tag, so each line is one row.
 
 use tmux_interface::ListPanes;
 
@@ -11,60 +11,66 @@ use crate::hidden_panes::HIDDEN_SESSION;
 use crate::reply::CommandReply;
 use crate::{Error, PaneId, PaneTag, SessionId, TmuxServer, WindowId};
 
-/// One pane of the server, ours or not.
+/// One pane of the server, tagged or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PaneRow {
-    /// The pane.
+    /// The id of the pane.
     pub pane: PaneId,
-    /// The window it is in.
+    /// The window of the pane.
     pub window: WindowId,
-    /// A session that shows that window; the first one listed, if there are several.
+    /// A session with that window. If there are several, the first one in the list.
     pub session: SessionId,
-    /// The process that tmux started in it. Of a dead pane it is a number that may be another's by now.
+    /// The id of the process that tmux started in the pane. If the pane is dead, another process
+    /// may have this id by now.
     pub pid: u32,
-    /// The process has ended, and the pane was kept.
+    /// The process has exited, and the pane was kept.
     pub is_dead: bool,
-    /// Whose it is. What never was an [`Owner`] has `_` in place of the characters that none has.
+    /// The value of the tag option. `None` if the pane has none. In a value that is not a
+    /// [`PaneTag`], invalid characters are replaced by `_`.
     pub tag: Option<String>,
-    /// A pane of its window is zoomed.
+    /// A pane of the window is zoomed.
     pub is_zoomed: bool,
-    /// It is out of sight: in the session of hidden panes.
+    /// The pane is in the session of hidden panes.
     pub is_hidden: bool,
-    /// Its window is one that we made; else its shape is its user's affair.
+    /// The window was created by this crate, so its layout may be changed.
     pub is_teamd_window: bool,
-    /// Columns of its window.
+    /// Width of the window, in columns.
     pub width: u32,
-    /// Lines of its window.
+    /// Height of the window, in lines.
     pub height: u32,
 }
 
 impl TmuxServer {
-    /// Every pane of the server, once.
+    /// Lists every pane of the server, each once.
     ///
     /// # Errors
-    /// `Unexpected` if one row does not parse: half a list would look like panes that are gone.
+    ///
+    /// `UnexpectedReply` if one row does not parse: in a partial list, panes would seem to be gone.
     pub fn list_panes(&mut self) -> Result<Vec<PaneRow>, Error> {
         self.list_panes_until(Deadline::for_action("list the panes"))
     }
 
-    /// The session that shows a pane; any, if there are several.
+    /// Returns the session of a pane. If there are several, the first one in the list.
     ///
     /// # Errors
-    /// `NoPane`.
+    ///
+    /// `PaneNotFound`.
     pub fn pane_session(&mut self, pane: PaneId) -> Result<SessionId, Error> {
         let row = self.pane_row(pane, Deadline::for_action("find a pane's session"))?;
         row.map(|row| row.session).ok_or(Error::PaneNotFound { pane })
     }
 
-    /// The panes of one window.
+    /// Lists the panes of one window.
     ///
     /// # Errors
-    /// As [`Server::list`]; `Failed` where there is no such window.
+    ///
+    /// As [`TmuxServer::list_panes`]; `Rejected` if the window does not exist.
     pub fn list_window_panes(&mut self, window: WindowId) -> Result<Vec<PaneRow>, Error> {
         let deadline = Deadline::for_action("list the panes of a window");
         parse_rows(self.run(&list_window_command(window), deadline)?, deadline)
     }
 
+    /// Returns the row of one pane. `None` if the pane does not exist.
     pub(crate) fn pane_row(&mut self, pane: PaneId, deadline: Deadline) -> Result<Option<PaneRow>, Error> {
         find_row(self.run(&list_pane_command(pane), deadline)?, pane, deadline)
     }
@@ -75,28 +81,29 @@ impl TmuxServer {
     }
 }
 
-/// Asks for the panes of a window.
+/// Returns the command that lists the panes of a window.
 fn list_window_command(window: WindowId) -> CommandList {
     CommandList::new(&ListPanes::new().target(window.to_string()).format(row_format()).build())
 }
 
-/// Asks for one. tmux looks at all panes for it; but it is the spelling of a row that takes it long.
+/// Returns the command that lists one pane. tmux checks the filter for every pane, but what takes
+/// it long is to format a row.
 fn list_pane_command(pane: PaneId) -> CommandList {
-    let this = format!("#{{==:#{{pane_id}},{pane}}}");
-    CommandList::new(&ListPanes::new().all().format(row_format()).filter(this).build())
+    let filter = format!("#{{==:#{{pane_id}},{pane}}}");
+    CommandList::new(&ListPanes::new().all().format(row_format()).filter(filter).build())
 }
 
-/// What the answer to [`of_pane`] says.
+/// Parses the reply to [`list_pane_command`]. `None` if the pane is not in it.
 fn find_row(reply: CommandReply, pane: PaneId, deadline: Deadline) -> Result<Option<PaneRow>, Error> {
     Ok(parse_rows(reply, deadline)?.into_iter().find(|row| row.pane == pane))
 }
 
-/// What the answer to a list says.
+/// Parses the reply to a list command.
 fn parse_rows(reply: CommandReply, deadline: Deadline) -> Result<Vec<PaneRow>, Error> {
     let mut rows: Vec<PaneRow> = Vec::new();
     for line in reply.text(deadline.action())?.lines() {
         let row = parse_row(line).ok_or_else(|| Error::unexpected_reply(deadline.action(), line))?;
-        // A window that several sessions show is listed in each.
+        // A window that is linked to several sessions is listed for each of them.
         if !rows.iter().any(|known| known.pane == row.pane) {
             rows.push(row);
         }
@@ -104,15 +111,19 @@ fn parse_rows(reply: CommandReply, deadline: Deadline) -> Result<Vec<PaneRow>, E
     Ok(rows)
 }
 
+/// Returns the format of a row. [`parse_row`] reads its eleven fields.
 fn row_format() -> String {
     let fields = "#{pane_id} #{window_id} #{session_id} #{pane_pid} #{pane_dead} #{window_zoomed_flag}";
-    let hidden = format!("#{{==:#{{session_name}},{HIDDEN_SESSION}}} #{{==:#{{@teamd_window}},1}}");
-    format!("{fields} {hidden} #{{window_width}} #{{window_height}} {}", PaneTag::TAG_FORMAT)
+    let session_and_window =
+        format!("#{{==:#{{session_name}},{HIDDEN_SESSION}}} #{{==:#{{@teamd_window}},1}}");
+    format!("{fields} {session_and_window} #{{window_width}} #{{window_height}} {}", PaneTag::TAG_FORMAT)
 }
 
+/// Parses a line in [`row_format`]. `None` if a field is missing, extra or not valid.
 pub(crate) fn parse_row(line: &str) -> Option<PaneRow> {
     let fields: Vec<&str> = line.split(' ').collect();
-    let [pane, window, session, pid, dead, zoomed, hidden, home, width, height, owner] = fields[..] else {
+    let [pane, window, session, pid, dead, zoomed, hidden, teamd_window, width, height, tag] = fields[..]
+    else {
         return None;
     };
     Some(PaneRow {
@@ -121,15 +132,16 @@ pub(crate) fn parse_row(line: &str) -> Option<PaneRow> {
         session: session.parse().ok()?,
         pid: pid.parse().ok()?,
         is_dead: parse_flag(dead)?,
-        tag: Some(owner.to_owned()).filter(|owner| !owner.is_empty()),
+        tag: Some(tag.to_owned()).filter(|tag| !tag.is_empty()),
         is_zoomed: parse_flag(zoomed)?,
         is_hidden: parse_flag(hidden)?,
-        is_teamd_window: parse_flag(home)?,
+        is_teamd_window: parse_flag(teamd_window)?,
         width: width.parse().ok()?,
         height: height.parse().ok()?,
     })
 }
 
+/// Parses a flag of tmux, which is `1`, `0` or empty.
 fn parse_flag(text: &str) -> Option<bool> {
     match text {
         "1" => Some(true),

@@ -1,10 +1,12 @@
-//! Words that nobody can print before we have said them.
+//! Random words that no program can print before it has received them.
 //!
-//! They mark the end of an answer and a refusal. A pane that prints all it can think of still does not hit one.
+//! They mark the end of a reply, a rejected command and the borders between captured screens. The
+//! output of a pane can't contain one by accident or by intent.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// A fresh word: letters, digits and a dash, 64 bits from the system's random keys.
+/// Returns a new nonce of letters, digits and a dash. It has 64 bits from the hash keys that the
+/// standard library makes from system randomness.
 pub(crate) fn generate() -> String {
     format!("teamd-{:016x}", RandomState::new().build_hasher().finish())
 }

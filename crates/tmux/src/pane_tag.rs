@@ -1,11 +1,14 @@
-//! Whose pane it is: the value of the pane option `@teamd`, and in `@teamd_pid` the process that it was given for.
+//! The tag of a pane says which spawn the pane belongs to.
 //!
-//! The options stay with a pane that a person starts anew with a command of their own (`respawn-pane`); the process does
-//! not, and then the pane is theirs. Releases up to 0.1.0 kept no process: of their panes it is the command that they
-//! were started with, which has the owner in it.
+//! The tag is the value of the pane option `@teamd`. The option `@teamd_pid` has the process that
+//! ran in the pane when it was tagged. If a user respawns the pane with a command of their own
+//! (`respawn-pane`), both options stay but the process changes. The pane is the user's then.
+//! Releases up to 0.1.0 stored no process. A pane of theirs is recognized by its start command,
+//! which contains the tag.
 //!
-//! Never empty, because tmux reads an option that nobody set as the empty string, and so would an empty owner match
-//! every pane there is. Its letters mean nothing in a format, in a quoted word or in a shell.
+//! Invariant: a tag is never empty. tmux reads an unset option as an empty string, so an empty tag
+//! would match every untagged pane. `tag_is_a_plain_word` checks it, and that a tag has no
+//! character with a meaning in a format, in a quoted word or in a shell.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,26 +17,27 @@ use crate::Error;
 use crate::guarded_command::{all_of, any_of};
 use crate::validate;
 
-/// One to 64 letters, digits and dashes. Make it unique per pane, so that one owner never fits another's pane.
+/// A tag of 1 to 64 ASCII letters, digits and dashes. The caller gives every pane a different one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PaneTag(String);
 
 impl PaneTag {
-    /// The pane option that holds it.
+    /// The pane option with the tag.
     pub(crate) const TAG_OPTION: &str = "@teamd";
-    /// The one that holds the pane's process, as it was when it became ours.
+    /// The pane option with the process id that the pane had when it was tagged.
     pub(crate) const PID_OPTION: &str = "@teamd_pid";
-    /// Holds where that process is still the pane's.
+    /// Condition: the pane still has that process.
     const SAME_PROCESS: &str = "#{==:#{@teamd_pid},#{pane_pid}}";
-    /// Prints the option, with every character that no owner has made into `_`, so that a list keeps its lines.
+    /// Prints the option. Characters that no tag has become `_`, so that the value of a foreign
+    /// program can't break the lines of a list.
     pub(crate) const TAG_FORMAT: &str = "#{s/[^A-Za-z0-9-]/_/:@teamd}";
 
-    /// The word itself.
+    /// Returns the tag as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// A condition, as tmux formats have them, that holds on panes of this owner only.
+    /// Returns a condition that is true for panes with this tag that no user has respawned.
     pub(crate) fn owned_condition(&self) -> String {
         format!(
             "#{{&&:{},{}}}",
@@ -42,11 +46,13 @@ impl PaneTag {
         )
     }
 
+    /// Returns a condition that is true for panes of releases up to 0.1.0 that no user has
+    /// respawned.
     fn same_command_condition(&self) -> String {
         all_of("#{==:#{@teamd_pid},}", &format!("#{{m:*{}*,#{{pane_start_command}}}}", self.0))
     }
 
-    /// The same, but also on a pane that somebody has started anew since.
+    /// Returns a condition that is true for all panes with this tag, also for respawned ones.
     pub(crate) fn tag_condition(&self) -> String {
         format!("#{{==:#{{{}}},{}}}", PaneTag::TAG_OPTION, self.0)
     }
@@ -57,7 +63,7 @@ impl FromStr for PaneTag {
 
     fn from_str(text: &str) -> Result<PaneTag, Error> {
         if text.contains('_') || !validate::is_plain_name(text) {
-            return Err(Error::invalid_argument(text, "an owner is 1 to 64 letters, digits and dashes"));
+            return Err(Error::invalid_argument(text, "a pane tag is 1 to 64 letters, digits and dashes"));
         }
         Ok(PaneTag(text.to_owned()))
     }

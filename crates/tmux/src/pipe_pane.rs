@@ -1,7 +1,8 @@
-//! A pane's output, given to a program.
+//! Pipes the output of a pane to a program.
 //!
-//! tmux runs a shell command for it, and expands formats and dates in the command first. So every word is spelled in
-//! a way that holds neither `#` nor `%`: whatever is not plain goes through the shell's own `printf`, byte by byte.
+//! tmux runs a shell command for this, and expands formats and dates in it first. So the command is
+//! written without `#` and `%`. Each such character, and every byte that is not plain text, is
+//! produced by the shell's `printf`.
 
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -14,59 +15,77 @@ use crate::deadline::Deadline;
 use crate::{Error, PaneId, PaneTag, TmuxServer};
 
 impl TmuxServer {
-    /// Runs `command`, a program and its arguments, with what the pane prints from now on as its standard input. A
-    /// record that was running ends.
+    /// Runs `command`, a program and its arguments. Its standard input is what the pane prints from
+    /// now on. An earlier pipe of the pane ends.
     ///
     /// # Errors
-    /// `NotOurs`; `Invalid` for a program whose path is not absolute, or a word with a NUL. A program that fails is
-    /// not noticed here.
-    pub fn pipe_output(&mut self, pane: PaneId, owner: &PaneTag, command: &[PathBuf]) -> Result<(), Error> {
-        self.run_if_tagged(Deadline::for_action("record a pane"), pane, owner, &pipe_commands(pane, command)?)
-            .map(drop)
+    ///
+    /// `NotOwned`; `InvalidArgument` if the path of the program is not absolute or a word contains
+    /// NUL. A failure of the program is not reported.
+    pub fn pipe_output(&mut self, pane: PaneId, tag: &PaneTag, command: &[PathBuf]) -> Result<(), Error> {
+        self.run_if_tagged(
+            Deadline::for_action("pipe a pane's output"),
+            pane,
+            tag,
+            &pipe_commands(pane, command)?,
+        )
+        .map(drop)
     }
 }
 
+/// Returns the commands that pipe the output of a pane to `command`.
+///
+/// # Errors
+///
+/// `InvalidArgument` if the path of the program is not absolute or a word contains NUL.
 pub(crate) fn pipe_commands(pane: PaneId, command: &[PathBuf]) -> Result<CommandList, Error> {
     Ok(CommandList::new(
         &PipePane::new().target_pane(pane.to_string()).shell_command(shell_command(command)?).build(),
     ))
 }
 
+/// Returns `command` as a line of `sh` without `#` and `%`.
 fn shell_command(command: &[PathBuf]) -> Result<String, Error> {
     if !command.first().is_some_and(|program| program.is_absolute()) {
         let program = command.first().map(|program| program.to_string_lossy().into_owned());
         return Err(Error::invalid_argument(
             &program.unwrap_or_default(),
-            "the program of a record has an absolute path",
+            "the path of the program must be absolute",
         ));
     }
     let words: Vec<String> = command.iter().map(|word| quote_for_tmux(word)).collect::<Result<_, _>>()?;
     Ok(format!("exec {}", words.join(" ")))
 }
 
-/// One word of `sh`.
+/// Returns `word` as one word of `sh` without `#` and `%`.
+///
+/// # Errors
+///
+/// `InvalidArgument` if `word` contains NUL.
 fn quote_for_tmux(word: &Path) -> Result<String, Error> {
     let bytes = word.as_os_str().as_bytes();
     if bytes.contains(&0) {
-        return Err(Error::invalid_argument(&word.to_string_lossy(), "no word of a record holds a NUL"));
+        return Err(Error::invalid_argument(&word.to_string_lossy(), "it contains a NUL"));
     }
-    let mut spelled = String::from("'");
+    let mut quoted = String::from("'");
     for run in bytes.chunk_by(|one, other| needs_no_escape(*one) == needs_no_escape(*other)) {
         match std::str::from_utf8(run) {
-            Ok(text) if needs_no_escape(run[0]) => spelled.push_str(text),
-            _ => spelled.push_str(&octal_printf(run)),
+            Ok(text) if needs_no_escape(run[0]) => quoted.push_str(text),
+            _ => quoted.push_str(&octal_printf(run)),
         }
     }
-    spelled.push('\'');
-    Ok(spelled)
+    quoted.push('\'');
+    Ok(quoted)
 }
 
-/// A newline is plain in single quotes, and would be lost at the end of a substitution.
+/// Whether `byte` can stand for itself in single quotes. A newline must do so, because a command
+/// substitution drops newlines at its end.
 fn needs_no_escape(byte: u8) -> bool {
     byte == b'\n' || matches!(byte, b' '..=b'~' if !b"#%'\\".contains(&byte))
 }
 
-/// Leaves the single quotes, and comes back to them.
+/// Returns shell text that closes the single quotes, prints `run` by `printf`, and opens them
+/// again.
 fn octal_printf(run: &[u8]) -> String {
     let mut octal = String::new();
     for byte in run {

@@ -1,24 +1,26 @@
-//! Words as tmux's own parser reads them back, byte for byte.
+//! Quoting for tmux's command parser.
 //!
-//! Every word stands in double quotes. Inside them tmux still knows the backslash, `$NAME` and a leading `~`; those
-//! are escaped, and so is every control character, since a newline would end the command. NUL has no spelling.
+//! Every word is put into double quotes. Inside them tmux still interprets the backslash, `$NAME`
+//! and a leading `~`, so these are escaped. Control characters are escaped too, because a newline
+//! ends the command. There is no way to write NUL.
 
 use std::fmt::Write;
 
 use crate::Error;
 
-/// `word` in quotes.
+/// Quotes `word`, so that tmux's parser returns exactly the same bytes.
 ///
 /// # Errors
-/// `Invalid` for a word with NUL in it.
+///
+/// `InvalidArgument` if `word` contains NUL.
 pub(crate) fn quote(word: &str) -> Result<String, Error> {
     let mut quoted = String::with_capacity(word.len() + 2);
     quoted.push('"');
     for c in word.chars() {
         match c {
-            '\0' => return Err(Error::invalid_argument(word, "it holds a NUL")),
+            '\0' => return Err(Error::invalid_argument(word, "it contains a NUL")),
             '\\' | '"' | '$' | '~' => quoted.extend(['\\', c]),
-            // DEL too; tmux knows three octal digits since long before 3.2.
+            // This includes DEL. tmux has accepted three octal digits since long before 3.2.
             c if c.is_ascii_control() => write!(quoted, "\\{:03o}", u32::from(c)).expect("a String takes it"),
             c => quoted.push(c),
         }

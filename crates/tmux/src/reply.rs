@@ -1,11 +1,12 @@
-//! What tmux answered to a script, whichever way it travelled.
+//! The reply of tmux to a command list, from a control connection or from a process.
 //!
-//! Bytes until somebody needs text: a pane's screen may hold anything.
+//! It is kept as bytes until a caller needs text, because the screen of a pane may contain any
+//! bytes.
 
 use crate::Error;
 use crate::control_parser::{BlockStatus, ControlBlock};
 
-/// The answer: what was printed, without a final newline, and the first error, if any.
+/// What tmux printed, without the final newline, and the first error message, if any.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommandReply {
     lines: Vec<Vec<u8>>,
@@ -13,11 +14,12 @@ pub(crate) struct CommandReply {
 }
 
 impl CommandReply {
+    /// Returns the reply of a process. `error` is its standard error if it failed.
     pub(crate) fn new(text: Vec<u8>, error: Option<String>) -> CommandReply {
         CommandReply { lines: vec![text], error }
     }
 
-    /// Adds the next block; an `if-shell` or an alias gives several for one command.
+    /// Adds the next block. An `if-shell` or an alias causes several blocks for one command.
     pub(crate) fn add_block(&mut self, block: ControlBlock) {
         match block.outcome {
             BlockStatus::Ok => self.lines.extend(block.lines),
@@ -27,22 +29,24 @@ impl CommandReply {
         }
     }
 
-    /// The printed text, with what is not UTF-8 replaced.
+    /// Returns the printed text. Invalid UTF-8 is replaced by `U+FFFD`.
     ///
     /// # Errors
-    /// `Failed`, in tmux's words.
-    pub(crate) fn text(self, verb: &'static str) -> Result<String, Error> {
+    ///
+    /// `Rejected` with tmux's message.
+    pub(crate) fn text(self, action: &'static str) -> Result<String, Error> {
         match self.error {
-            Some(cause) => Err(Error::Rejected { action: verb, cause }),
+            Some(cause) => Err(Error::Rejected { action, cause }),
             None => Ok(String::from_utf8_lossy(&self.lines.join(&b'\n')).into_owned()),
         }
     }
 
-    /// For commands that print nothing.
+    /// Returns the result of commands that print nothing.
     ///
     /// # Errors
-    /// `Failed`, in tmux's words.
-    pub(crate) fn into_result(self, verb: &'static str) -> Result<(), Error> {
-        self.text(verb).map(drop)
+    ///
+    /// `Rejected` with tmux's message.
+    pub(crate) fn into_result(self, action: &'static str) -> Result<(), Error> {
+        self.text(action).map(drop)
     }
 }

@@ -1,8 +1,11 @@
-//! The tmux server as the rest of the program sees it: one address, one epoch, one way in.
+//! A handle on one run of a tmux server. All other modules send their commands through it.
 //!
-//! Commands travel over the control connection. Where that has ended, the server is asked who it is; if it is still the
-//! same, the connection is made anew, and where that fails the command goes by a process of its own. A server that
-//! is not the same one is never sent anything.
+//! Commands go over the control connection. If it has ended, the server is first asked for its
+//! epoch by a process. If the epoch is the same, a new connection is made. If that fails, the
+//! commands go by one process each.
+//!
+//! Invariant: a server with another epoch gets no command, except the one that reads its epoch.
+//! `pane_ids_of_another_server_are_rejected` checks it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,29 +19,33 @@ use crate::guarded_command::print_command;
 use crate::reply::CommandReply;
 use crate::{Error, ServerAddress, ServerEpoch, TmuxProgram, TmuxVersion, subprocess};
 
-/// What tmux does by itself, as far as it tells. A hint: changes of other sessions' panes come without any.
+/// A change that tmux reports by itself. tmux does not report every change: for panes of other
+/// sessions there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerNotice {
-    /// Something moved: look again.
+    /// Windows, panes or sessions may have changed. The caller lists the panes again.
     Changed,
-    /// The connection ended by itself: the server may be gone. The next call tries to connect again.
+    /// The connection ended by itself. The server may be gone. The next call tries to connect
+    /// again.
     Disconnected,
 }
 
-/// Passes notices on. Shared by the reader threads of successive connections.
+/// Sends notices to the caller's handler. The reader threads of successive connections share it.
 #[derive(Clone)]
 pub(crate) struct NoticeSender(Arc<Mutex<NoticeHandler>>);
 
 type NoticeHandler = Box<dyn Fn(ServerNotice) + Send>;
 
 impl NoticeSender {
+    /// Calls the handler and waits until it returns.
     pub(crate) fn notify(&self, notice: ServerNotice) {
-        let listener = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        listener(notice);
+        let handler = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        handler(notice);
     }
 }
 
-/// One running tmux server. Its methods block, for three seconds at most.
+/// A handle on one run of a tmux server. Except for connecting, its methods block for three seconds
+/// at most.
 pub struct TmuxServer {
     tmux: TmuxEndpoint,
     epoch: ServerEpoch,
@@ -48,13 +55,16 @@ pub struct TmuxServer {
 }
 
 impl TmuxServer {
-    /// Connects to the server at `address` with the tmux in `PATH`; starts a server if there is none. Takes up to
-    /// ten seconds, since a new server runs the user's configuration first.
+    /// Connects to the server at `address` with the tmux in `PATH`. Starts a server if none is
+    /// running. This takes up to ten seconds, because a new server runs the user's configuration
+    /// first.
     ///
-    /// `notice` is called on a thread of ours and must not block: a client that is not read holds its server up.
+    /// `notice` is called on a thread of this crate and must not block: if the output of a control
+    /// client is not read, its server hangs.
     ///
     /// # Errors
-    /// `Run`, `TooOld`, `Connect`, `Timeout`.
+    ///
+    /// `ProgramNotStarted`, `TooOld`, `Connect`, `Timeout`.
     pub fn connect(
         address: &ServerAddress,
         notice: Box<dyn Fn(ServerNotice) + Send>,
@@ -62,114 +72,139 @@ impl TmuxServer {
         TmuxServer::connect_with(&TmuxProgram::default(), address, notice)
     }
 
-    /// [`Server::connect`] with a tmux of the caller's choice.
+    /// As [`TmuxServer::connect`], with the given tmux program.
     ///
     /// # Errors
-    /// The same.
+    ///
+    /// As [`TmuxServer::connect`].
     pub fn connect_with(
         program: &TmuxProgram,
         address: &ServerAddress,
         notice: Box<dyn Fn(ServerNotice) + Send>,
     ) -> Result<TmuxServer, Error> {
         let tmux = TmuxEndpoint { program: program.clone(), address: address.clone() };
-        let herald = NoticeSender(Arc::new(Mutex::new(notice)));
+        let notices = NoticeSender(Arc::new(Mutex::new(notice)));
         let deadline = Deadline::for_server_start("connect to tmux");
         failpoint::hit("tmux.connect");
-        let (control, hello) = connect::connect_with_retries(&tmux, &herald, deadline)?;
+        let (connection, handshake) = connect::connect_with_retries(&tmux, &notices, deadline)?;
         failpoint::hit("tmux.connected");
-        let ServerHandshake { epoch, version } = hello;
-        Ok(TmuxServer { tmux, epoch, version, connection: Some(control), notices: herald })
+        let ServerHandshake { epoch, version } = handshake;
+        Ok(TmuxServer { tmux, epoch, version, connection: Some(connection), notices })
     }
 
-    /// Which life of which server this is.
+    /// Returns which run of which server this handle is for.
     pub fn epoch(&self) -> &ServerEpoch {
         &self.epoch
     }
 
-    /// The running server's version.
+    /// Returns the version of the server. The tmux program may have another one.
     pub fn version(&self) -> TmuxVersion {
         self.version
     }
 
-    /// Whether the same server answers. False is no proof of its end: it may be slow or stopped.
+    /// Whether the same server replies. If not, it may still run: it may be slow or stopped.
     pub fn is_alive(&mut self) -> bool {
-        let deadline = Deadline::for_action("ask tmux who it is");
-        let answer = self
+        let deadline = Deadline::for_action("check the tmux server");
+        let reply = self
             .run(&print_command(ServerEpoch::FORMAT), deadline)
             .and_then(|reply| reply.text(deadline.action()));
-        answer.is_ok_and(|text| text.parse().is_ok_and(|epoch: ServerEpoch| epoch == self.epoch))
+        reply.is_ok_and(|text| text.parse().is_ok_and(|epoch: ServerEpoch| epoch == self.epoch))
     }
 
-    /// Runs a script that does no harm if it runs twice.
+    /// Runs a command list that may run twice. It is sent again if the connection ends before the
+    /// reply.
     ///
     /// # Errors
-    /// `Timeout`, `Lost`, `Restarted`, `Connect`, `Run`, or `Invalid` for a script that cannot be spelled.
-    pub(crate) fn run(&mut self, script: &CommandList, deadline: Deadline) -> Result<CommandReply, Error> {
-        match self.run_once(script, deadline) {
-            Err(Error::Disconnected { .. }) => self.run_once(script, deadline),
-            answer => answer,
-        }
-    }
-
-    /// The same for several, in one round trip. Each is run and answered, whatever became of those before it.
     ///
-    /// # Errors
-    /// As [`Server::ask`].
-    pub(crate) fn run_array<const N: usize>(
+    /// `Timeout`, `Disconnected`, `OtherServer`, `Connect`, `ProgramNotStarted`; `InvalidArgument`
+    /// if a word contains NUL.
+    pub(crate) fn run(
         &mut self,
-        scripts: &[CommandList; N],
-        deadline: Deadline,
-    ) -> Result<[CommandReply; N], Error> {
-        Ok(self.run_all(scripts, deadline)?.try_into().expect("one for each"))
-    }
-
-    /// The same for any number.
-    ///
-    /// # Errors
-    /// As [`Server::ask`].
-    pub(crate) fn run_all(
-        &mut self,
-        scripts: &[CommandList],
-        deadline: Deadline,
-    ) -> Result<Vec<CommandReply>, Error> {
-        match self.run_all_once(scripts, deadline) {
-            Err(Error::Disconnected { .. }) => self.run_all_once(scripts, deadline),
-            answers => answers,
-        }
-    }
-
-    /// Runs a script that must not run twice. After `Timeout` and `Lost` it may have run, or may still run.
-    ///
-    /// # Errors
-    /// As [`Server::ask`].
-    pub(crate) fn run_once(
-        &mut self,
-        script: &CommandList,
+        command_list: &CommandList,
         deadline: Deadline,
     ) -> Result<CommandReply, Error> {
-        Ok(self.run_all_once(std::slice::from_ref(script), deadline)?.pop().expect("one for one"))
+        match self.run_once(command_list, deadline) {
+            Err(Error::Disconnected { .. }) => self.run_once(command_list, deadline),
+            reply => reply,
+        }
     }
 
+    /// As [`TmuxServer::run`], for several command lists in one round trip. Each list runs and has
+    /// a reply of its own, even if a list before it fails.
+    ///
+    /// # Errors
+    ///
+    /// As [`TmuxServer::run`].
+    pub(crate) fn run_array<const N: usize>(
+        &mut self,
+        command_lists: &[CommandList; N],
+        deadline: Deadline,
+    ) -> Result<[CommandReply; N], Error> {
+        Ok(self.run_all(command_lists, deadline)?.try_into().expect("one reply per command list"))
+    }
+
+    /// As [`TmuxServer::run_array`], for any number of lists.
+    ///
+    /// # Errors
+    ///
+    /// As [`TmuxServer::run`].
+    pub(crate) fn run_all(
+        &mut self,
+        command_lists: &[CommandList],
+        deadline: Deadline,
+    ) -> Result<Vec<CommandReply>, Error> {
+        match self.run_all_once(command_lists, deadline) {
+            Err(Error::Disconnected { .. }) => self.run_all_once(command_lists, deadline),
+            replies => replies,
+        }
+    }
+
+    /// Runs a command list that must not run twice. After `Timeout` and `Disconnected` it may have
+    /// run, or may still run.
+    ///
+    /// # Errors
+    ///
+    /// As [`TmuxServer::run`].
+    pub(crate) fn run_once(
+        &mut self,
+        command_list: &CommandList,
+        deadline: Deadline,
+    ) -> Result<CommandReply, Error> {
+        Ok(self
+            .run_all_once(std::slice::from_ref(command_list), deadline)?
+            .pop()
+            .expect("one reply per command list"))
+    }
+
+    /// As [`TmuxServer::run_once`], for several command lists in one round trip.
+    ///
+    /// # Errors
+    ///
+    /// As [`TmuxServer::run`].
     pub(crate) fn run_all_once(
         &mut self,
-        scripts: &[CommandList],
+        command_lists: &[CommandList],
         deadline: Deadline,
     ) -> Result<Vec<CommandReply>, Error> {
         self.reconnect(deadline)?;
         failpoint::hit("tmux.ask");
-        let Some(control) = &mut self.connection else {
-            return scripts.iter().map(|script| subprocess::run(&self.tmux, script, deadline)).collect();
+        let Some(connection) = &mut self.connection else {
+            return command_lists
+                .iter()
+                .map(|command_list| subprocess::run(&self.tmux, command_list, deadline))
+                .collect();
         };
-        let answers = control.run(scripts, deadline);
+        let replies = connection.run(command_lists, deadline);
         failpoint::hit("tmux.answered");
-        if let Err(Error::Timeout { .. } | Error::Disconnected { .. }) = answers {
-            // Late answers would be taken for those of the next script.
+        if let Err(Error::Timeout { .. } | Error::Disconnected { .. }) = replies {
+            // A late reply would otherwise be read as part of the next one.
             self.connection = None;
         }
-        answers
+        replies
     }
 
-    /// Leaves no control connection behind only if the same server answers, but takes no client.
+    /// Makes a new connection if there is none. On success there is still none if the same server
+    /// replies but accepts no control client. Commands then go by processes.
     fn reconnect(&mut self, deadline: Deadline) -> Result<(), Error> {
         if self.connection.as_ref().is_some_and(ControlConnection::is_open) {
             return Ok(());
@@ -177,17 +212,18 @@ impl TmuxServer {
         self.connection = None;
         self.check_epoch(deadline)?;
         match connect::try_connect(&self.tmux, ServerStart::Never, &self.notices, deadline) {
-            Ok((control, hello)) => {
-                self.check_same_epoch(hello.epoch)?;
-                self.connection = Some(control);
+            Ok((connection, handshake)) => {
+                self.check_same_epoch(handshake.epoch)?;
+                self.connection = Some(connection);
                 Ok(())
             }
-            Err(passed @ Error::Timeout { .. }) => Err(passed),
+            Err(timeout @ Error::Timeout { .. }) => Err(timeout),
             Err(_) => Ok(()),
         }
     }
 
-    /// Asks by a process first: a new client would leave its mark on a server that is not ours.
+    /// Checks the epoch by a process, because a control client would create a session on a server
+    /// that may be another one.
     fn check_epoch(&self, deadline: Deadline) -> Result<(), Error> {
         match subprocess::run(&self.tmux, &print_command(ServerEpoch::FORMAT), deadline)?
             .text(deadline.action())
@@ -198,6 +234,11 @@ impl TmuxServer {
         }
     }
 
+    /// Compares the epoch of a server with the one of this handle.
+    ///
+    /// # Errors
+    ///
+    /// `OtherServer` if `found` is not the epoch of this handle.
     fn check_same_epoch(&self, found: ServerEpoch) -> Result<(), Error> {
         if found == self.epoch {
             return Ok(());

@@ -1,8 +1,10 @@
-//! What a daemon that was killed has on the server for a moment still: its control client and its hidden session.
+//! Waits until the control client and the hidden session of an exited daemon are gone.
 //!
-//! When they go, tmux tells every control client, and 3.3a also one that has only begun to say who it is: then it reads
-//! through a null pointer in `control_write`, and all of its sessions are gone (met twice in some three hundred kills of a
-//! daemon whose successor connected at once, on a busy machine). So the successor connects once they have gone.
+//! A killed daemon leaves both on the server for a moment. When they end, tmux notifies every
+//! control client. tmux 3.3a also notifies a client that has not finished its handshake. It then
+//! dereferences a null pointer in `control_write` and crashes with all of its sessions. This
+//! happened twice in some 300 kills of a daemon whose successor connected at once, on a busy
+//! machine. So a new daemon connects only after they are gone.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -16,35 +18,43 @@ use crate::deadline::Deadline;
 use crate::guarded_command::{all_of, if_then};
 use crate::subprocess;
 
-/// Where their watcher was killed too they would stay: then we do what it was there for.
+/// How long to wait for the watcher of the exited daemon. After that the watcher has probably been
+/// killed too, and this module kills the session itself.
 const STALE_CLIENT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Each look is a process of its own, so this is no busy loop; of a server that isn't there nothing is left.
+/// Waits for up to 500 ms until no hidden session of an exited process is left, and then kills the
+/// rest. Returns at once if no server is running.
+///
+/// Each check runs a process, so the loop does not use a processor all the time.
 pub(crate) fn wait_or_remove(tmux: &TmuxEndpoint, deadline: Deadline) {
-    let until = Instant::now() + STALE_CLIENT_TIMEOUT.min(deadline.remaining_time());
-    let mut there = stale_sessions(tmux, deadline);
-    while !there.is_empty() {
-        if Instant::now() >= until {
-            return there.iter().for_each(|name| kill_session(tmux, name, deadline));
+    let end = Instant::now() + STALE_CLIENT_TIMEOUT.min(deadline.remaining_time());
+    let mut stale = stale_sessions(tmux, deadline);
+    while !stale.is_empty() {
+        if Instant::now() >= end {
+            return stale.iter().for_each(|name| kill_session(tmux, name, deadline));
         }
-        there = stale_sessions(tmux, deadline);
+        stale = stale_sessions(tmux, deadline);
     }
 }
 
-/// A session that was made on this server for a control client, and has none. In another container its daemon may
-/// live, whose number says nothing here: then it has.
+/// Kills the session `name` if it was created on this server for a control client and has no
+/// client.
+///
+/// A session with a client stays: its daemon may run in another container, where process ids mean
+/// something else.
 fn kill_session(tmux: &TmuxEndpoint, name: &str, deadline: Deadline) {
     let kill = KillSession::new().target_session(format!("={name}")).build();
-    let made_here = "#{==:#{@teamd_server},#{pid} #{start_time}}";
-    let act = if_then(
+    let created_here = "#{==:#{@teamd_server},#{pid} #{start_time}}";
+    let guarded = if_then(
         &format!("={name}:"),
-        &all_of(made_here, "#{==:#{session_attached},0}"),
+        &all_of(created_here, "#{==:#{session_attached},0}"),
         &CommandList::new(&kill),
     );
-    // What stays costs the next one the same wait, and nothing else.
-    drop(act.and_then(|act| subprocess::run(tmux, &act, deadline)));
+    // If this fails, the next daemon waits for the session again. There is no other effect.
+    drop(guarded.and_then(|guarded| subprocess::run(tmux, &guarded, deadline)));
 }
 
+/// Returns the names of hidden sessions whose process has exited. Empty if no server replies.
 fn stale_sessions(tmux: &TmuxEndpoint, deadline: Deadline) -> BTreeSet<String> {
     let clients = ListClients::new().format("#{session_name}").build();
     let sessions = ListSessions::new().format("#{session_name}").build();
@@ -53,11 +63,14 @@ fn stale_sessions(tmux: &TmuxEndpoint, deadline: Deadline) -> BTreeSet<String> {
         return BTreeSet::new();
     };
     let names = reply.text(deadline.action()).unwrap_or_default();
-    let is_left = |name: &&str| session_pid(name).is_some_and(has_exited);
-    names.lines().filter(is_left).map(str::to_owned).collect()
+    let is_stale = |name: &&str| session_pid(name).is_some_and(has_exited);
+    names.lines().filter(is_stale).map(str::to_owned).collect()
 }
 
-/// A zombie has; its number says nothing in another container, where we wait in vain.
+/// Whether process `pid` has exited. A zombie has exited too.
+///
+/// A process of another container seems to have exited, so its session is waited for without
+/// effect.
 fn has_exited(pid: u32) -> bool {
     let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else { return true };
     String::from_utf8_lossy(&stat).rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['Z', 'X']))

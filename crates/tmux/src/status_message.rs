@@ -1,6 +1,6 @@
-//! A word to everybody who is attached to the server, shown in their status line for some seconds.
+//! Shows a message in the status line of all attached clients for some seconds.
 //!
-//! tmux expands formats in such a message, so only letters that mean nothing to it pass.
+//! tmux expands formats in the message, so only characters without a meaning to tmux are allowed.
 
 use tmux_interface::{DisplayMessage, ListClients};
 
@@ -8,34 +8,36 @@ use crate::command_list::CommandList;
 use crate::deadline::Deadline;
 use crate::{Error, PaneId, TmuxServer};
 
-/// For this long it stands there, unless a key is pressed, ms.
+/// How long the message is shown, in milliseconds. A key press ends it.
 const DISPLAY_MS: usize = 5_000;
-/// The longest word, in bytes.
+/// Length limit of a message, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 300;
-/// A client, the pane that it shows, and whether its terminal is the one that is looked at.
+/// The format of a client: control mode, active pane, whether its terminal has the focus, name.
 const CLIENT_FORMAT: &str = "#{client_control_mode} #{pane_id} #{m:*focused*,#{client_flags}} #{client_name}";
 
 impl TmuxServer {
-    /// Shows `text` to every client that is a person's, but for those that look at one of `panes` just now. True where
-    /// somebody looks at each of these. Nobody attached is no error.
+    /// Shows `text` to every attached client, except control clients and clients that show one of
+    /// `panes` in a focused terminal. It is no error if no client is attached.
+    ///
+    /// Returns whether a client shows each of `panes` in a focused terminal. False if `panes` is
+    /// empty.
     ///
     /// # Errors
-    /// `Invalid` for a text that holds more than letters, digits, spaces and `@:_,()-`.
+    ///
+    /// `InvalidArgument` if `text` contains anything else than ASCII letters, digits, spaces and
+    /// `@:_,()-`, does not begin with a letter or digit, or is longer than [`MAX_MESSAGE_BYTES`].
     pub fn show_message(&mut self, text: &str, panes: &[PaneId]) -> Result<bool, Error> {
         if !is_safe_text(text) {
-            return Err(Error::invalid_argument(
-                text,
-                "an announcement is letters, digits, spaces and @:_,()-",
-            ));
+            return Err(Error::invalid_argument(text, "a message is letters, digits, spaces and @:_,()-"));
         }
-        let deadline = Deadline::for_action("announce");
+        let deadline = Deadline::for_action("show a message");
         let list = ListClients::new().format(CLIENT_FORMAT).build();
         let clients = self.run(&CommandList::new(&list), deadline)?.text(deadline.action())?;
         let clients: Vec<AttachedClient<'_>> = clients.lines().filter_map(parse_client).collect();
         for client in clients.iter().filter(|client| !client.shows_any(panes)) {
             let message =
                 DisplayMessage::new().target_client(client.name).delay(DISPLAY_MS).message(text).build();
-            // It may be gone by now.
+            // The client may have detached since it was listed.
             self.run(&CommandList::new(&message), deadline)?.into_result(deadline.action()).ok();
         }
         let is_seen = |pane: &PaneId| clients.iter().any(|client| client.shows_any(&[*pane]));
@@ -43,31 +45,36 @@ impl TmuxServer {
     }
 }
 
-/// A person's.
+/// An attached client that is not a control client.
 struct AttachedClient<'l> {
+    /// The active pane. `None` if its id does not parse.
     pane: Option<PaneId>,
-    /// As long as its terminal has not said otherwise, which it does with `focus-events` alone.
+    /// Whether the terminal has the focus. Always true if the option `focus-events` is off, because
+    /// the terminal reports no change then.
     is_focused: bool,
     name: &'l str,
 }
 
 impl AttachedClient<'_> {
+    /// Whether the client shows one of `panes` in a focused terminal.
     fn shows_any(&self, panes: &[PaneId]) -> bool {
         self.is_focused && self.pane.is_some_and(|pane| panes.contains(&pane))
     }
 }
 
+/// Parses a line in [`CLIENT_FORMAT`]. `None` for a control client.
 fn parse_client(line: &str) -> Option<AttachedClient<'_>> {
     let (pane, rest) = line.strip_prefix("0 ")?.split_once(' ')?;
     let (focused, name) = rest.split_once(' ')?;
     Some(AttachedClient { pane: pane.parse().ok(), is_focused: focused == "1", name })
 }
 
+/// Whether tmux shows `text` unchanged and takes it for no option.
 fn is_safe_text(text: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || " @:_,()-".contains(c);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || " @:_,()-".contains(c);
     text.len() <= MAX_MESSAGE_BYTES
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text.chars().all(plain)
+        && text.chars().all(is_plain)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! One process per command: the way that is left when there is no control connection.
+//! Runs one tmux process per command. It is used when there is no control connection.
 //!
-//! Slower by 2 ms or more, and an argument vector has to stay below 16 KB there. It never starts a server, and every
-//! process is given until the deadline, then killed and reaped.
+//! A process is at least 2 ms slower than the control connection, and its argument vector must be
+//! smaller than 16 KB. It never starts a server. A process that runs at the deadline is killed and
+//! reaped.
 
 use std::io::{ErrorKind, Read};
 use std::process::{Child, Command};
@@ -14,10 +15,11 @@ use crate::command_list::CommandList;
 use crate::deadline::Deadline;
 use crate::reply::CommandReply;
 
-/// Runs a script on a server that is there already.
+/// Runs `script` on a running server (`-N`).
 ///
 /// # Errors
-/// `Run`, `Timeout`, or `Invalid` for a script that cannot be spelled.
+///
+/// `ProgramNotStarted`, `Timeout`; `InvalidArgument` if a word of `script` contains NUL.
 pub(crate) fn run(
     tmux: &TmuxEndpoint,
     script: &CommandList,
@@ -30,59 +32,65 @@ pub(crate) fn run(
     Ok(CommandReply::new(text, output.error))
 }
 
-/// What a process left behind; a complaint if it failed.
+/// The output of a process that has exited.
 pub(crate) struct ProcessOutput {
     pub(crate) stdout: Vec<u8>,
+    /// Standard error if the process failed. `None` if it succeeded.
     pub(crate) error: Option<String>,
 }
 
-/// Runs a command to its end.
+/// Runs `command` until it exits or the deadline passes.
 ///
 /// # Errors
-/// `Run` or `Timeout`.
+///
+/// `ProgramNotStarted`, `Timeout`.
 pub(crate) fn run_process(
     tmux: &TmuxEndpoint,
     mut command: Command,
     deadline: Deadline,
 ) -> Result<ProcessOutput, Error> {
     let mut child = match command.spawn() {
-        // The kernel refuses what tmux would refuse, and in about its words.
-        Err(long) if long.kind() == ErrorKind::ArgumentListTooLong => {
+        // The kernel rejects an argument vector that tmux would reject too. The error is then the
+        // same as tmux's own.
+        Err(error) if error.kind() == ErrorKind::ArgumentListTooLong => {
             return Ok(ProcessOutput { stdout: Vec::new(), error: Some("command too long".to_owned()) });
         }
         spawned => spawned.map_err(|source| tmux.start_error(source))?,
     };
-    let gathered = collect_output(&mut child, deadline);
-    if gathered.is_err() {
-        // It may have ended in between; then there is nothing to kill.
+    let output = collect_output(&mut child, deadline);
+    if output.is_err() {
+        // This fails only if the process has exited meanwhile.
         drop(child.kill());
     }
     let status = child.wait().map_err(|source| tmux.start_error(source))?;
-    let (text, complaint) = gathered?;
-    let complaint = (!status.success()).then(|| String::from_utf8_lossy(&complaint).trim().to_owned());
-    Ok(ProcessOutput { stdout: text, error: complaint })
+    let (stdout, stderr) = output?;
+    let error = (!status.success()).then(|| String::from_utf8_lossy(&stderr).trim().to_owned());
+    Ok(ProcessOutput { stdout, error })
 }
 
+/// Reads standard output and standard error to their ends.
 fn collect_output(child: &mut Child, deadline: Deadline) -> Result<(Vec<u8>, Vec<u8>), Error> {
-    let text = read_in_thread(child.stdout.take());
-    let complaint = read_in_thread(child.stderr.take());
-    let wait = |end: Receiver<Vec<u8>>| {
-        end.recv_timeout(deadline.remaining_time()).map_err(|_| deadline.timeout_error())
+    let stdout = read_in_thread(child.stdout.take());
+    let stderr = read_in_thread(child.stderr.take());
+    let wait = |pipe: Receiver<Vec<u8>>| {
+        pipe.recv_timeout(deadline.remaining_time()).map_err(|_| deadline.timeout_error())
     };
-    Ok((wait(text)?, wait(complaint)?))
+    Ok((wait(stdout)?, wait(stderr)?))
 }
 
-/// Reads to the end on a thread, which ends with the process, and gives it all at once. A pipe that is not there or
-/// breaks counts as empty: the exit status tells.
+/// Reads `pipe` to its end on a new thread. The receiver gets one value with all bytes.
+///
+/// If `pipe` is `None`, the value is empty. If reading fails, the value is what was read before:
+/// the exit status of the process shows the failure.
 pub(crate) fn read_in_thread(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     let read = move || {
         let mut bytes = Vec::new();
         drop(pipe.map(|mut pipe| pipe.read_to_end(&mut bytes)));
-        // Nobody waits any more once the deadline has passed.
+        // This fails only if the receiver was dropped because the deadline had passed.
         drop(sender.send(bytes));
     };
-    // Without a thread the sender is dropped, and the wait ends as if the time were over.
+    // If the thread can't start, the sender is dropped and the caller returns `Timeout`.
     drop(thread::Builder::new().name("tmux output".to_owned()).spawn(read));
     receiver
 }

@@ -1,11 +1,17 @@
-//! Marks on a pane: whose it is, and what its border says.
+//! Sets the tag and the label of a pane.
 //!
-//! They are pane options, so they stay with the pane when the user moves it to another window or session. Who starts it
-//! anew with a command of their own gets it without them.
+//! Both are pane options, so they stay with the pane when the user moves it to another window or
+//! session.
 //!
-//! A claimed pane stays when its process ends, until it is killed by its owner. Up to tmux 3.6, two panes of a window
-//! that go in the same moment crash a server that has a control client, the active one's end being told when the
-//! window has no pane left; so do two windows whose end is that of their session. Kills that come one by one do not.
+//! A tagged pane stays after its process has exited, until it is killed here. Otherwise several
+//! panes could close at the same moment. Up to tmux 3.6, that crashes a server with a control
+//! client in two cases:
+//!
+//! - Two panes of one window close: tmux sends the notice for the active pane when the window has
+//!   no pane left.
+//! - Two windows close, and their session ends with them.
+//!
+//! Kills that come one after another do not crash the server.
 
 use std::path::PathBuf;
 
@@ -19,119 +25,121 @@ use crate::guarded_command::{GuardedCommand, all_of, any_of, if_then};
 use crate::pipe_pane::pipe_commands;
 use crate::{BorderLabel, CreatedPane, Error, PaneId, PaneTag, TmuxServer, WindowId};
 
-/// What came of a claim, and with it.
+/// The results of [`TmuxServer::tag_and_pipe`].
 #[derive(Debug)]
 pub struct TagOutcome {
-    /// As [`Server::claim`].
+    /// Whether the pane was tagged: the result of [`TmuxServer::tag_pane`].
     pub tagged: Result<(), Error>,
-    /// Whether its window, if that is new, is one of ours.
+    /// Whether the options of a teamd window were set. `Ok` if the window is not new.
     pub window_configured: Result<(), Error>,
-    /// Whether the pane is recorded.
+    /// Whether the output of the pane is piped.
     pub piped: Result<(), Error>,
-    /// The pane that was asked for besides, if that was sent; after `Timeout` and `Lost` it may exist.
+    /// The next pane. `None` if none was requested, or if the request was not sent. After `Timeout`
+    /// and `Disconnected` the pane may exist.
     pub next_pane: Option<Result<CreatedPane, Error>>,
 }
 
 impl TmuxServer {
-    /// Makes a pane `owner`'s and labels it, in one go. From now on it stays when its process ends.
+    /// Tags and labels a pane in one step. From then on the pane stays after its process has
+    /// exited.
     ///
     /// # Errors
-    /// `NotOurs` if it is somebody else's already; `Failed` where the pane is gone.
-    pub fn tag_pane(&mut self, pane: PaneId, owner: &PaneTag, label: &BorderLabel) -> Result<(), Error> {
-        let deadline = Deadline::for_action("claim a pane");
-        let claim = self.tag_commands(pane, owner, label.set_commands(pane))?;
-        let reply = self.run(&claim.script, deadline)?;
-        claim.output(reply, deadline).map(drop)
+    ///
+    /// `NotOwned` if the pane has another tag already; `Rejected` if it does not exist.
+    pub fn tag_pane(&mut self, pane: PaneId, tag: &PaneTag, label: &BorderLabel) -> Result<(), Error> {
+        let deadline = Deadline::for_action("tag a pane");
+        let guarded = self.tag_commands(pane, tag, label.set_commands(pane))?;
+        let reply = self.run(&guarded.command_list, deadline)?;
+        guarded.output(reply, deadline).map(drop)
     }
 
-    /// [`Server::claim`] and [`Server::record`] for a pane that was just made, whose window becomes one of ours if it is new: then
-    /// its border shows the panes' labels. And a split for the one that comes next, all in one round trip.
+    /// Tags a new pane, labels it and pipes its output to `command`, in one round trip.
+    ///
+    /// If the window is new, it becomes a teamd window, whose borders show the labels. If `next` is
+    /// given, the same round trip splits that window to create the next pane.
     ///
     /// # Errors
-    /// `Invalid` for words that can't be spelled: then nothing was asked for. Else each has its own.
+    ///
+    /// `InvalidArgument` if a command is not valid or contains NUL; nothing was sent then. Each
+    /// step has its own result in [`TagOutcome`].
     pub fn tag_and_pipe(
         &mut self,
-        CreatedPane { pane, window, is_first_in_window: first, .. }: CreatedPane,
-        owner: &PaneTag,
+        CreatedPane { pane, window, is_first_in_window, .. }: CreatedPane,
+        tag: &PaneTag,
         label: &BorderLabel,
         command: &[PathBuf],
         next: Option<(WindowId, &[String])>,
     ) -> Result<TagOutcome, Error> {
-        let deadline = Deadline::for_action("claim a pane");
-        let claim =
-            self.tag_commands(pane, owner, label.set_commands(pane).extend(pipe_commands(pane, command)?))?;
-        let mut scripts: Vec<CommandList> =
-            first.then(|| configure_window_commands(window)).into_iter().collect();
-        scripts.push(claim.script.clone());
-        let ours = scripts.len();
-        scripts.extend(next.map(|(window, argv)| split_commands(window, argv)).transpose()?);
-        // A pane is not made twice.
-        let answers = match self.run_all_once(&scripts, deadline) {
-            Err(Error::Disconnected { .. }) => self.run_all(&scripts[..ours], deadline),
-            answers => answers,
+        let deadline = Deadline::for_action("tag a pane");
+        let guarded =
+            self.tag_commands(pane, tag, label.set_commands(pane).extend(pipe_commands(pane, command)?))?;
+        let mut command_lists: Vec<CommandList> =
+            is_first_in_window.then(|| configure_window_commands(window)).into_iter().collect();
+        command_lists.push(guarded.command_list.clone());
+        let retried = command_lists.len();
+        command_lists.extend(next.map(|(window, argv)| split_commands(window, argv)).transpose()?);
+        // A retry leaves out the split, because the pane may exist already.
+        let replies = match self.run_all_once(&command_lists, deadline) {
+            Err(Error::Disconnected { .. }) => self.run_all(&command_lists[..retried], deadline),
+            replies => replies,
         };
-        let mut answers = match answers {
+        let mut replies = match replies {
             Err(error) => {
                 let sent = matches!(error, Error::Timeout { .. } | Error::Disconnected { .. });
-                let next = next.filter(|_| sent).map(|_| Err(deadline.disconnect_error()));
-                let [dressed, recorded] =
+                let next_pane = next.filter(|_| sent).map(|_| Err(deadline.disconnect_error()));
+                let [window_configured, piped] =
                     [Err(deadline.disconnect_error()), Err(deadline.disconnect_error())];
-                return Ok(TagOutcome {
-                    tagged: Err(error),
-                    window_configured: dressed,
-                    piped: recorded,
-                    next_pane: next,
-                });
+                return Ok(TagOutcome { tagged: Err(error), window_configured, piped, next_pane });
             }
-            Ok(answers) => answers.into_iter(),
+            Ok(replies) => replies.into_iter(),
         };
-        let mut answer = || answers.next().ok_or(deadline.disconnect_error());
-        let dressed =
-            if first { answer().and_then(|reply| reply.into_result(deadline.action())) } else { Ok(()) };
-        let claimed = answer().and_then(|reply| claim.output(reply, deadline).map(drop));
-        let next = next.map(|(window, _)| split_from_reply(answer()?, window, deadline));
-        let (claimed, recorded) = match claimed {
+        let mut next_reply = || replies.next().ok_or(deadline.disconnect_error());
+        let window_configured = if is_first_in_window {
+            next_reply().and_then(|reply| reply.into_result(deadline.action()))
+        } else {
+            Ok(())
+        };
+        let tagged = next_reply().and_then(|reply| guarded.output(reply, deadline).map(drop));
+        let next_pane = next.map(|(window, _)| split_from_reply(next_reply()?, window, deadline));
+        let (tagged, piped) = match tagged {
             Ok(()) => (Ok(()), Ok(())),
-            // Which of the two could not be done?
+            // Either the tag or the pipe may have failed, so each is tried alone.
             Err(Error::Rejected { .. }) => {
-                (self.tag_pane(pane, owner, label), self.pipe_output(pane, owner, command))
+                (self.tag_pane(pane, tag, label), self.pipe_output(pane, tag, command))
             }
             Err(error) => (Err(error), Err(deadline.disconnect_error())),
         };
-        Ok(TagOutcome { tagged: claimed, window_configured: dressed, piped: recorded, next_pane: next })
+        Ok(TagOutcome { tagged, window_configured, piped, next_pane })
     }
 
-    /// And what else is to be done if it may be claimed.
-    fn tag_commands(
-        &self,
-        pane: PaneId,
-        owner: &PaneTag,
-        besides: CommandList,
-    ) -> Result<GuardedCommand, Error> {
-        let unclaimed = format!("#{{==:#{{{}}},}}", PaneTag::TAG_OPTION);
-        let free = any_of(&unclaimed, &owner.owned_condition());
-        let act = CommandList::new(&set_pane_option(pane, PaneTag::TAG_OPTION, owner.to_string()))
+    /// Returns the commands that tag `pane` and then run `then`, if the pane has no tag or already
+    /// has `tag`.
+    fn tag_commands(&self, pane: PaneId, tag: &PaneTag, then: CommandList) -> Result<GuardedCommand, Error> {
+        let untagged = format!("#{{==:#{{{}}},}}", PaneTag::TAG_OPTION);
+        let free = any_of(&untagged, &tag.owned_condition());
+        let commands = CommandList::new(&set_pane_option(pane, PaneTag::TAG_OPTION, tag.to_string()))
             .with_command(&set_pid_option(pane))
             .with_command(&set_pane_option(pane, "remain-on-exit", "on".to_owned()))
-            .extend(besides);
-        GuardedCommand::new(pane, &all_of(&self.epoch().condition(), &free), &act)
+            .extend(then);
+        GuardedCommand::new(pane, &all_of(&self.epoch().condition(), &free), &commands)
     }
 
-    /// Puts another label on a pane of `owner`'s.
+    /// Changes the label of a pane with the tag `tag`.
     ///
     /// # Errors
-    /// `NotOurs`.
-    pub fn set_label(&mut self, pane: PaneId, owner: &PaneTag, label: &BorderLabel) -> Result<(), Error> {
-        self.run_if_tagged(Deadline::for_action("label a pane"), pane, owner, &label.set_commands(pane))
+    ///
+    /// `NotOwned`.
+    pub fn set_label(&mut self, pane: PaneId, tag: &PaneTag, label: &BorderLabel) -> Result<(), Error> {
+        self.run_if_tagged(Deadline::for_action("label a pane"), pane, tag, &label.set_commands(pane))
             .map(drop)
     }
 
-    /// Takes our marks off a pane of `owner`'s that somebody has started anew: it ends with its process again, and its
-    /// border says nothing of us. On any other pane nothing is done.
-    pub(crate) fn untag(&mut self, pane: PaneId, owner: &PaneTag, deadline: Deadline) -> Result<(), Error> {
-        let theirs = all_of(&owner.tag_condition(), &format!("#{{!=:{},1}}", owner.owned_condition()));
-        let condition = all_of(&self.epoch().condition(), &theirs);
-        let marks = [
+    /// Removes the tag and the label from a pane with the tag `tag` that a user has respawned. The
+    /// pane then closes when its process exits. Any other pane stays unchanged.
+    pub(crate) fn untag(&mut self, pane: PaneId, tag: &PaneTag, deadline: Deadline) -> Result<(), Error> {
+        let respawned = all_of(&tag.tag_condition(), &format!("#{{!=:{},1}}", tag.owned_condition()));
+        let condition = all_of(&self.epoch().condition(), &respawned);
+        let options = [
             PaneTag::PID_OPTION,
             "remain-on-exit",
             "@teamd_name",
@@ -140,19 +148,21 @@ impl TmuxServer {
             "@teamd_task",
         ];
         let first = CommandList::new(&unset_option(pane, PaneTag::TAG_OPTION));
-        let script =
-            marks.into_iter().fold(first, |script, mark| script.with_command(&unset_option(pane, mark)));
-        let script = if_then(&pane.to_string(), &condition, &script)?;
-        self.run(&script, deadline)?.into_result(deadline.action())
+        let commands = options
+            .into_iter()
+            .fold(first, |commands, option| commands.with_command(&unset_option(pane, option)));
+        let guarded = if_then(&pane.to_string(), &condition, &commands)?;
+        self.run(&guarded, deadline)?.into_result(deadline.action())
     }
 }
 
-/// Writes down the process that is in the pane; a format that tmux fills in itself.
+/// Returns the command that stores the process id of the pane. tmux expands the value itself.
 fn set_pid_option(pane: PaneId) -> TmuxCommand<'static> {
     let command = SetOption::new().pane().format().target_pane(pane.to_string());
     command.option(PaneTag::PID_OPTION).value("#{pane_pid}").build()
 }
 
-fn unset_option(pane: PaneId, mark: &'static str) -> TmuxCommand<'static> {
-    SetOption::new().pane().unset().target_pane(pane.to_string()).option(mark).build()
+/// Returns the command that removes an option of the pane.
+fn unset_option(pane: PaneId, option: &'static str) -> TmuxCommand<'static> {
+    SetOption::new().pane().unset().target_pane(pane.to_string()).option(option).build()
 }

@@ -1,20 +1,22 @@
-//! What a caller hands in as a name or as a command, looked at before it goes anywhere.
+//! Checks of names and commands that a caller passes in.
 //!
-//! tmux expands formats in the names of windows and sessions, so only letters that mean nothing to it pass. A command
-//! of a single word would go through the user's shell, so there must be two.
+//! tmux expands formats in the names of windows and sessions, so only characters without a meaning
+//! to tmux are allowed. tmux runs a command of a single word in the user's shell, so a command
+//! needs at least two words.
 
 use crate::Error;
 
-/// True of one to 64 letters, digits, underscores and dashes.
+/// Whether `text` is 1 to 64 ASCII letters, digits, underscores and dashes.
 pub(crate) fn is_plain_name(text: &str) -> bool {
     (1..=64).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
-/// A name for a window or a session, as it stands.
+/// Returns `text` unchanged if it is a valid name for a window or a session.
 ///
 /// # Errors
-/// `Invalid` if it is not plain.
+///
+/// `InvalidArgument` if [`is_plain_name`] is false.
 pub(crate) fn check_name(text: &str) -> Result<&str, Error> {
     if is_plain_name(text) {
         return Ok(text);
@@ -22,10 +24,11 @@ pub(crate) fn check_name(text: &str) -> Result<&str, Error> {
     Err(Error::invalid_argument(text, "a name is 1 to 64 letters, digits, underscores and dashes"))
 }
 
-/// A program and its arguments, as they stand.
+/// Returns `words` unchanged if they are a program and at least one argument.
 ///
 /// # Errors
-/// `Invalid` below two words, or for an empty program.
+///
+/// `InvalidArgument` if there are fewer than two words or the program is empty.
 pub(crate) fn check_argv(words: &[String]) -> Result<&[String], Error> {
     match words {
         [program, _, ..] if !program.is_empty() => Ok(words),

@@ -1,31 +1,35 @@
-//! Which tmux it is.
+//! The version of a tmux program or server.
 //!
-//! tmux calls itself `3.3a`, `next-3.8` (on the way to 3.8) or `master`; OpenBSD's own calls itself after the system.
-//! Letters are repairs and change nothing that we use, so they are dropped.
+//! tmux reports `3.3a`, `next-3.8` (the development version before 3.8) or `master`. The tmux of
+//! OpenBSD reports the version of the system. Letters mark bug fix releases. They make no
+//! difference to this crate, so the parser drops them.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::Error;
 
-/// A version of tmux; what cannot be ordered (`master`) counts as the newest.
+/// A version of tmux. A version without a number (`master`) counts as the newest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TmuxVersion {
-    /// 3 of 3.3a.
+    /// The first number of the version, such as 3 in `3.4a`.
     pub major: u32,
-    /// 3 of 3.3a.
+    /// The second number of the version, such as 4 in `3.4a`.
     pub minor: u32,
 }
 
 impl TmuxVersion {
-    /// The first one that has client flags at attach, list filters and pane-wise synchronisation.
+    /// The first version with all features that this crate needs: client flags in `new-session`,
+    /// filters in `list-panes`, and `synchronize-panes` as a pane option.
     pub(crate) const MINIMUM: TmuxVersion = TmuxVersion { major: 3, minor: 2 };
+    /// Stands for `master` and for OpenBSD's tmux.
     const UNVERSIONED: TmuxVersion = TmuxVersion { major: u32::MAX, minor: 0 };
 
-    /// The version in `text`, if it is not too old.
+    /// Parses the version in `text` and checks that it is not too old.
     ///
     /// # Errors
-    /// `TooOld`, or `Invalid` where it is no version at all.
+    ///
+    /// `TooOld`; `InvalidArgument` if `text` is not a version.
     pub(crate) fn parse_supported(text: &str) -> Result<TmuxVersion, Error> {
         let version = text.parse::<TmuxVersion>()?;
         if version < TmuxVersion::MINIMUM {
@@ -38,18 +42,19 @@ impl TmuxVersion {
 impl FromStr for TmuxVersion {
     type Err = Error;
 
-    /// Takes what `#{version}` holds, with or without the `tmux ` that `tmux -V` puts before it.
+    /// Parses the value of `#{version}`, or the output of `tmux -V`, which begins with `tmux `.
     fn from_str(text: &str) -> Result<TmuxVersion, Error> {
-        let word = text.trim();
-        let word = word.strip_prefix("tmux ").unwrap_or(word);
-        if word == "master" || word.starts_with("openbsd") {
+        let name = text.trim();
+        let name = name.strip_prefix("tmux ").unwrap_or(name);
+        if name == "master" || name.starts_with("openbsd") {
             return Ok(TmuxVersion::UNVERSIONED);
         }
-        let numbers = word.strip_prefix("next-").unwrap_or(word);
-        parse_numbers(numbers).ok_or_else(|| Error::invalid_argument(text, "it is no version of tmux"))
+        let numbers = name.strip_prefix("next-").unwrap_or(name);
+        parse_numbers(numbers).ok_or_else(|| Error::invalid_argument(text, "it is not a version of tmux"))
     }
 }
 
+/// Parses `MAJOR.MINOR` and ignores what follows.
 fn parse_numbers(text: &str) -> Option<TmuxVersion> {
     let (major, rest) = text.split_once('.')?;
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());

@@ -1,4 +1,4 @@
-//! Whatever stands in a name, a label, a command or a path, it arrives as it is, and tmux executes nothing.
+//! Text in names, labels, commands and paths arrives unchanged, and tmux executes none of it.
 
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,8 +10,8 @@ use crate::test_server::{
     wait_until,
 };
 
-/// Each would leave a mark, or lose a letter, in one of the places where tmux expands. None holds a slash, so that
-/// all can be the names of files.
+/// Each text creates the file `$MARK` or loses a character if tmux or a shell expands it somewhere.
+/// None contains a slash, so that all can be file names.
 const HOSTILE_TEXTS: [&str; 22] = [
     "#(touch $MARK)",
     "##(touch $MARK)",
@@ -37,44 +37,48 @@ const HOSTILE_TEXTS: [&str; 22] = [
     "日本 🦀 é",
 ];
 
-fn assert_no_mark(bench: &TestServer, text: &str) {
-    assert!(!bench.path("mark").exists(), "{text:?} was executed");
+/// Checks that no text was executed.
+fn assert_no_mark(fixture: &TestServer, text: &str) {
+    assert!(!fixture.path("mark").exists(), "{text:?} was executed");
 }
 
-/// A program that writes its arguments down and stays.
-fn dump(bench: &TestServer, text: &str) -> Vec<String> {
+/// Returns a command that writes its arguments to a FIFO and keeps running. The FIFO is its first
+/// argument.
+fn dump_command(fixture: &TestServer, text: &str) -> Vec<String> {
     let program =
-        bench.write_script("dump", "file=$1; shift; printf '%s\\0' \"$@\" >\"$file\"; exec sleep 1000");
+        fixture.write_script("dump", "file=$1; shift; printf '%s\\0' \"$@\" >\"$file\"; exec sleep 1000");
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let fifo = bench.make_fifo(&format!("fifo-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
+    let fifo = fixture.make_fifo(&format!("fifo-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
     strings([program.to_str().unwrap(), fifo.to_str().unwrap(), text, "", text])
 }
 
+/// Reads the FIFO of a [`dump_command`] and checks that the arguments are unchanged.
 fn assert_arrived(argv: &[String]) {
     let arrived = String::from_utf8(read(argv[1].clone().into())).unwrap();
     assert_eq!(arrived, format!("{}\0\0{}\0", argv[2], argv[4]));
 }
 
-fn team(server: &mut TmuxServer) -> CreatedPane {
-    let made = server.new_session("team", "one", &idle_command()).unwrap();
-    tag_created(server, made, &tag("ann"), &label(""));
-    made
+/// Creates a session with one tagged pane.
+fn create_team(server: &mut TmuxServer) -> CreatedPane {
+    let created = server.new_session("team", "one", &idle_command()).unwrap();
+    tag_created(server, created, &tag("ann"), &label(""));
+    created
 }
 
 #[test]
 fn arguments_are_passed_unchanged() {
-    on_all_servers(|bench| {
-        let (mut server, _notices) = bench.connect();
-        let team = team(&mut server);
+    on_all_servers(|fixture| {
+        let (mut server, _notices) = fixture.connect();
+        let team = create_team(&mut server);
         for text in HOSTILE_TEXTS {
-            let argv = dump(bench, text);
-            let made = server.split(team.window, &argv).unwrap();
+            let argv = dump_command(fixture, text);
+            let created = server.split(team.window, &argv).unwrap();
             assert_arrived(&argv);
-            server.tag_pane(made.pane, &tag("bob"), &label("")).unwrap();
-            server.kill(made.pane, &tag("bob")).unwrap();
-            assert_no_mark(bench, text);
+            server.tag_pane(created.pane, &tag("bob"), &label("")).unwrap();
+            server.kill(created.pane, &tag("bob")).unwrap();
+            assert_no_mark(fixture, text);
         }
-        let argv = dump(bench, &HOSTILE_TEXTS.concat());
+        let argv = dump_command(fixture, &HOSTILE_TEXTS.concat());
         server.new_window(team.session, "two", &argv).unwrap();
         assert_arrived(&argv);
     });
@@ -82,60 +86,60 @@ fn arguments_are_passed_unchanged() {
 
 #[test]
 fn arguments_are_passed_unchanged_by_subprocess() {
-    on_default_servers(|bench| {
-        let (mut server, notices) = bench.connect();
-        let team = team(&mut server);
-        bench.write_tmux_wrapper("case \" $* \" in *' -C '*) exit 1;; esac");
-        bench.run(["detach-client", "-s", &bench.hidden_sessions()[0]]);
+    on_default_servers(|fixture| {
+        let (mut server, notices) = fixture.connect();
+        let team = create_team(&mut server);
+        fixture.write_tmux_wrapper("case \" $* \" in *' -C '*) exit 1;; esac");
+        fixture.run(["detach-client", "-s", &fixture.hidden_sessions()[0]]);
         while notices.recv_timeout(std::time::Duration::from_secs(9)).unwrap()
             != tmux::ServerNotice::Disconnected
         {}
         for text in HOSTILE_TEXTS {
-            let argv = dump(bench, text);
-            let made = server.split(team.window, &argv).unwrap();
+            let argv = dump_command(fixture, text);
+            let created = server.split(team.window, &argv).unwrap();
             assert_arrived(&argv);
-            server.tag_pane(made.pane, &tag("bob"), &label(text)).unwrap();
-            assert_eq!(server.kill(made.pane, &tag("bob")).unwrap(), tmux::KillOutcome::Killed);
+            server.tag_pane(created.pane, &tag("bob"), &label(text)).unwrap();
+            assert_eq!(server.kill(created.pane, &tag("bob")).unwrap(), tmux::KillOutcome::Killed);
         }
         assert!(server.is_alive());
-        assert!(bench.hidden_sessions().is_empty());
+        assert!(fixture.hidden_sessions().is_empty());
         assert_eq!(server.kill("%0".parse().unwrap(), &tag("bob")).unwrap(), tmux::KillOutcome::NotOwned);
         assert!(matches!(server.capture(team.pane, &tag("bob"), None), Err(Error::NotOwned { .. })));
         server.capture(team.pane, &tag("ann"), None).unwrap();
-        assert_no_mark(bench, "");
+        assert_no_mark(fixture, "");
     });
 }
 
 #[test]
 fn labels_are_not_expanded() {
-    on_all_servers(|bench| {
-        let (mut server, _notices) = bench.connect();
-        let made = team(&mut server);
-        let _person = bench.attach_user();
-        bench.run(["switch-client", "-t", "=team:"]);
+    on_all_servers(|fixture| {
+        let (mut server, _notices) = fixture.connect();
+        let created = create_team(&mut server);
+        let _user = fixture.attach_user();
+        fixture.run(["switch-client", "-t", "=team:"]);
         for text in HOSTILE_TEXTS {
-            server.set_label(made.pane, &tag("ann"), &label(text)).unwrap();
+            server.set_label(created.pane, &tag("ann"), &label(text)).unwrap();
             let shown: String = text.chars().filter(|c| !c.is_control() && *c != '#').collect();
-            let pane = made.pane.to_string();
-            let border = bench.run(["display-message", "-p", "-t", &pane, "#{T:pane-border-format}"]);
-            // 3.4 alone prints a backslash before a dollar.
+            let pane = created.pane.to_string();
+            let border = fixture.run(["display-message", "-p", "-t", &pane, "#{T:pane-border-format}"]);
+            // Only tmux 3.4 prints a backslash before a dollar sign.
             let border = border.replace("\\$", "$");
             let want = format!("#[fg=colour208]#[bold]{shown}#[default] {shown} | {shown}");
             assert_eq!(border.trim(), want.trim(), "{text:?}");
-            assert_no_mark(bench, text);
+            assert_no_mark(fixture, text);
         }
     });
 }
 
 #[test]
 fn unknown_color_sets_no_style() {
-    on_all_servers(|bench| {
-        let (mut server, _notices) = bench.connect();
-        let made = team(&mut server);
+    on_all_servers(|fixture| {
+        let (mut server, _notices) = fixture.connect();
+        let created = create_team(&mut server);
         for text in HOSTILE_TEXTS {
             let label = tmux::BorderLabel { color: text.into(), ..label("x") };
-            server.set_label(made.pane, &tag("ann"), &label).unwrap();
-            let color = bench.run(["show-options", "-pv", "-t", &made.pane.to_string(), "@teamd_color"]);
+            server.set_label(created.pane, &tag("ann"), &label).unwrap();
+            let color = fixture.run(["show-options", "-pv", "-t", &created.pane.to_string(), "@teamd_color"]);
             assert_eq!(color, "default");
         }
     });
@@ -143,10 +147,10 @@ fn unknown_color_sets_no_style() {
 
 #[test]
 fn pipe_writes_to_the_exact_file() {
-    on_all_servers(|bench| {
-        let (mut server, _notices) = bench.connect();
+    on_all_servers(|fixture| {
+        let (mut server, _notices) = fixture.connect();
         for (index, text) in HOSTILE_TEXTS.iter().enumerate() {
-            let fifo = bench.make_fifo(&format!("go-{index}"));
+            let fifo = fixture.make_fifo(&format!("go-{index}"));
             let argv = strings([
                 "sh",
                 "-c",
@@ -154,41 +158,41 @@ fn pipe_writes_to_the_exact_file() {
                 "sh",
                 fifo.to_str().unwrap(),
             ]);
-            let made = server.new_session(&format!("team-{index}"), "one", &argv).unwrap();
-            server.tag_pane(made.pane, &tag("ann"), &label("")).unwrap();
-            fs::create_dir(bench.path(format!("d{text}"))).unwrap();
-            let file = bench.path(format!("d{text}")).join(text);
-            server.pipe_output(made.pane, &tag("ann"), &into(&file)).unwrap();
-            bench.write_file(&format!("go-{index}"), "go\n");
-            wait_until(&format!("the record {text:?}"), || {
+            let created = server.new_session(&format!("team-{index}"), "one", &argv).unwrap();
+            server.tag_pane(created.pane, &tag("ann"), &label("")).unwrap();
+            fs::create_dir(fixture.path(format!("d{text}"))).unwrap();
+            let file = fixture.path(format!("d{text}")).join(text);
+            server.pipe_output(created.pane, &tag("ann"), &append_command(&file)).unwrap();
+            fixture.write_file(&format!("go-{index}"), "go\n");
+            wait_until(&format!("the output in the file {text:?}"), || {
                 fs::read_to_string(&file).is_ok_and(|text| text.contains("heard")).then_some(())
             });
-            assert_no_mark(bench, text);
+            assert_no_mark(fixture, text);
         }
     });
 }
 
-/// What appends its input to `file`.
-fn into(file: &std::path::Path) -> Vec<std::path::PathBuf> {
+/// Returns a command that appends its input to `file`.
+fn append_command(file: &std::path::Path) -> Vec<std::path::PathBuf> {
     vec!["/bin/sh".into(), "-c".into(), "exec cat >>\"$1\"".into(), "sh".into(), file.to_owned()]
 }
 
 #[test]
 fn invalid_names_are_rejected() {
-    on_default_servers(|bench| {
-        let (mut server, _notices) = bench.connect();
-        let team = team(&mut server);
+    on_default_servers(|fixture| {
+        let (mut server, _notices) = fixture.connect();
+        let team = create_team(&mut server);
         for text in HOSTILE_TEXTS.into_iter().filter(|text| *text != "-x") {
-            for refused in [
+            for result in [
                 server.new_session(text, "one", &idle_command()),
                 server.new_session("two", text, &idle_command()),
                 server.new_window(team.session, text, &idle_command()),
             ] {
-                assert!(matches!(refused, Err(Error::InvalidArgument { .. })), "{text:?}");
+                assert!(matches!(result, Err(Error::InvalidArgument { .. })), "{text:?}");
             }
         }
-        let made = server.new_session("-x", "-y", &idle_command()).unwrap();
-        server.new_window(made.session, "-y", &idle_command()).unwrap();
+        let created = server.new_session("-x", "-y", &idle_command()).unwrap();
+        server.new_window(created.session, "-y", &idle_command()).unwrap();
         for argv in [strings(["sleep"]), strings([""; 0]), strings(["sleep", "a\0b"])] {
             assert!(
                 matches!(server.split(team.window, &argv), Err(Error::InvalidArgument { .. })),

@@ -1,10 +1,13 @@
-//! Panes on real tmux servers.
+//! Tests on real tmux servers.
 //!
-//! Every test has a server of its own, in a directory of its own, and kills it by its own socket. Most run on a plain
-//! server and on one whose user has changed whatever can hurt; and all of that once for each program in
-//! `TEAMD_TEST_TMUX` (a list as in `PATH`), else for the one tmux in `PATH`.
+//! Every test has a server and a directory of its own, and kills the server by its socket. Most
+//! tests run on a server with the default configuration and on one with a hostile configuration:
+//! every setting of a user that may cause failures.
+//!
+//! All of that runs once for each program in `TEAMD_TEST_TMUX`, a list in the format of `PATH`. If
+//! it is not set, the tests run with the tmux in `PATH`.
 
-// clippy lets tests unwrap and print, but not what they share.
+// clippy allows unwrap and print in test functions only, not in their helper functions.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod control_parser;

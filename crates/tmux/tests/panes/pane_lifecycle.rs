@@ -1,4 +1,4 @@
-//! A pane from its making to its end.
+//! Panes are created, tagged, listed, captured and killed.
 
 use std::path::PathBuf;
 
@@ -9,31 +9,33 @@ use crate::test_server::{
     wait_until,
 };
 
+/// Returns the row of a pane. `None` if it does not exist.
 fn row(server: &mut TmuxServer, pane: tmux::PaneId) -> Option<PaneRow> {
     server.list_panes().unwrap().into_iter().find(|row| row.pane == pane)
 }
 
-fn main_session(bench: &TestServer, server: &mut TmuxServer) -> tmux::SessionId {
-    let pane = bench.run(["list-panes", "-t", "=main:", "-F", "#{pane_id}"]);
+/// Returns the session of the user.
+fn main_session(fixture: &TestServer, server: &mut TmuxServer) -> tmux::SessionId {
+    let pane = fixture.run(["list-panes", "-t", "=main:", "-F", "#{pane_id}"]);
     server.pane_session(pane.lines().next().unwrap().parse().unwrap()).unwrap()
 }
 
 #[test]
 fn pane_is_created_tagged_captured_and_killed() {
-    on_all_servers(|bench| {
-        let (mut server, _notices) = bench.connect();
+    on_all_servers(|fixture| {
+        let (mut server, _notices) = fixture.connect();
         assert!(server.is_alive());
-        let session = main_session(bench, &mut server);
+        let session = main_session(fixture, &mut server);
         let first = server.new_window(session, "team", &idle_command()).unwrap();
         let second = server.split(first.window, &idle_command()).unwrap();
         assert_eq!((second.window, second.session), (first.window, session));
         server.tag_pane(second.pane, &tag("ann-1"), &label("x")).unwrap();
         server.apply_layout(first.window, "tiled").unwrap();
-        let seen = row(&mut server, second.pane).unwrap();
-        assert_eq!((seen.tag.as_deref(), seen.pid, seen.is_dead), (Some("ann-1"), second.pid, false));
-        assert_eq!((seen.window, seen.session), (second.window, second.session));
-        let size = bench.run(["display-message", "-p", "-t", "=main:", "#{window_width} #{window_height}"]);
-        assert_eq!(format!("{} {}", seen.width, seen.height), size);
+        let listed = row(&mut server, second.pane).unwrap();
+        assert_eq!((listed.tag.as_deref(), listed.pid, listed.is_dead), (Some("ann-1"), second.pid, false));
+        assert_eq!((listed.window, listed.session), (second.window, second.session));
+        let size = fixture.run(["display-message", "-p", "-t", "=main:", "#{window_width} #{window_height}"]);
+        assert_eq!(format!("{} {}", listed.width, listed.height), size);
         assert_eq!(row(&mut server, first.pane).unwrap().tag, None);
         assert_eq!(server.kill(second.pane, &tag("ann-1")).unwrap(), KillOutcome::Killed);
         assert_eq!(server.kill(second.pane, &tag("ann-1")).unwrap(), KillOutcome::NotFound);
@@ -42,45 +44,46 @@ fn pane_is_created_tagged_captured_and_killed() {
 
 #[test]
 fn new_pane_is_tagged_and_piped_in_one_round_trip() {
-    on_all_servers(|bench| {
-        let (mut server, _notices) = bench.connect();
-        let fifo = bench.make_fifo("go");
-        let said = "read go <\"$1\"; echo heard; exec sleep 1000";
+    on_all_servers(|fixture| {
+        let (mut server, _notices) = fixture.connect();
+        let fifo = fixture.make_fifo("go");
+        let script = "read go <\"$1\"; echo heard; exec sleep 1000";
         let first = server.new_session("team", "one", &idle_command()).unwrap();
         let made =
-            server.split(first.window, &strings(["sh", "-c", said, "sh", fifo.to_str().unwrap()])).unwrap();
-        let into = |name: &str| -> Vec<PathBuf> {
-            vec!["/bin/sh".into(), "-c".into(), "exec cat >\"$1\"".into(), "sh".into(), bench.path(name)]
+            server.split(first.window, &strings(["sh", "-c", script, "sh", fifo.to_str().unwrap()])).unwrap();
+        let write_command = |name: &str| -> Vec<PathBuf> {
+            vec!["/bin/sh".into(), "-c".into(), "exec cat >\"$1\"".into(), "sh".into(), fixture.path(name)]
         };
         let next = Some((first.window, &idle_command()[..]));
-        let claimed = server.tag_and_pipe(made, &tag("ann"), &label("ann"), &into("record"), next).unwrap();
-        claimed.tagged.and(claimed.piped).unwrap();
-        let next = claimed.next_pane.unwrap().unwrap();
-        let beside: Vec<_> = server
+        let outcome =
+            server.tag_and_pipe(made, &tag("ann"), &label("ann"), &write_command("record"), next).unwrap();
+        outcome.tagged.and(outcome.piped).unwrap();
+        let next = outcome.next_pane.unwrap().unwrap();
+        let panes: Vec<_> = server
             .list_window_panes(first.window)
             .unwrap()
             .into_iter()
             .map(|row| (row.pane, row.tag))
             .collect();
-        assert_eq!(beside, [(first.pane, None), (next.pane, None), (made.pane, Some("ann".to_owned()))]);
-        let refused = server.tag_and_pipe(made, &tag("bob"), &label("bob"), &into("another"), None);
-        let refused = refused.unwrap().tagged;
-        assert!(matches!(refused, Err(Error::NotOwned { .. })), "{refused:?}");
-        bench.write_file("go", "go\n");
-        wait_until("the record", || {
-            std::fs::read_to_string(bench.path("record"))
+        assert_eq!(panes, [(first.pane, None), (next.pane, None), (made.pane, Some("ann".to_owned()))]);
+        let result = server.tag_and_pipe(made, &tag("bob"), &label("bob"), &write_command("another"), None);
+        let result = result.unwrap().tagged;
+        assert!(matches!(result, Err(Error::NotOwned { .. })), "{result:?}");
+        fixture.write_file("go", "go\n");
+        wait_until("the piped output", || {
+            std::fs::read_to_string(fixture.path("record"))
                 .is_ok_and(|text| text.contains("heard"))
                 .then_some(())
         });
-        assert!(!bench.path("another").exists());
-        assert_eq!(bench.run(["show-options", "-pv", "-t", &made.pane.to_string(), "@teamd_name"]), "ann");
+        assert!(!fixture.path("another").exists());
+        assert_eq!(fixture.run(["show-options", "-pv", "-t", &made.pane.to_string(), "@teamd_name"]), "ann");
     });
 }
 
 #[test]
 fn kill_panes_ends_one_pane_per_window() {
-    on_all_servers(|bench| {
-        let (mut server, _notices) = bench.connect();
+    on_all_servers(|fixture| {
+        let (mut server, _notices) = fixture.connect();
         let first = server.new_session("team", "one", &idle_command()).unwrap();
         let names = ["ann", "bob", "carl", "dora"];
         let made = names.map(|name| {
@@ -89,9 +92,9 @@ fn kill_panes_ends_one_pane_per_window() {
             made
         });
         let [_, bob, carl, dora] = made;
-        bench.run(["join-pane", "-d", "-s", &dora.pane.to_string(), "-t", &first.pane.to_string()]);
-        bench.run(["split-window", "-t", &carl.pane.to_string(), "sleep 1000"]);
-        bench.run(["resize-pane", "-Z", "-t", &carl.window.to_string()]);
+        fixture.run(["join-pane", "-d", "-s", &dora.pane.to_string(), "-t", &first.pane.to_string()]);
+        fixture.run(["split-window", "-t", &carl.pane.to_string(), "sleep 1000"]);
+        fixture.run(["resize-pane", "-Z", "-t", &carl.window.to_string()]);
         let all = [0, 1, 2, 3].map(|at| {
             let name = if made[at].pane == bob.pane { "another" } else { names[at] };
             (made[at].pane, tag(name), made[at].window)
@@ -100,9 +103,9 @@ fn kill_panes_ends_one_pane_per_window() {
         assert_eq!(
             gone,
             [true, false, false, false],
-            "bob's is another's, carl's behind a zoom, dora's elsewhere"
+            "bob's tag differs, carl's pane is hidden by a zoom, dora's is in another window"
         );
-        assert_eq!(server.kill_panes(&all).unwrap(), gone, "who is gone stays so");
+        assert_eq!(server.kill_panes(&all).unwrap(), gone, "killed panes stay gone");
         for name in ["bob", "carl", "dora"] {
             let pane = made[names.iter().position(|one| *one == name).unwrap()].pane;
             assert_eq!(server.kill(pane, &tag(name)).unwrap(), KillOutcome::Killed);
@@ -110,11 +113,11 @@ fn kill_panes_ends_one_pane_per_window() {
     });
 }
 
-/// Else the server dies, up to tmux 3.6, with all of its sessions.
+/// Otherwise the server crashes, up to tmux 3.6.
 #[test]
 fn kill_panes_never_ends_a_session() {
-    on_all_servers(|bench| {
-        let (mut server, _notices) = bench.connect();
+    on_all_servers(|fixture| {
+        let (mut server, _notices) = fixture.connect();
         let other = server.new_session("other", "one", &idle_command()).unwrap();
         let one = server.new_session("team", "one", &idle_command()).unwrap();
         let two = server.new_window(one.session, "two", &idle_command()).unwrap();
@@ -124,17 +127,20 @@ fn kill_panes_never_ends_a_session() {
         });
         assert_eq!(server.kill_panes(&all).unwrap(), [true, false]);
         assert_eq!(server.kill(two.pane, &tag("bob")).unwrap(), KillOutcome::Killed);
-        assert!(server.list_panes().unwrap().iter().any(|row| row.pane == other.pane), "the server lives");
+        assert!(
+            server.list_panes().unwrap().iter().any(|row| row.pane == other.pane),
+            "the server still runs"
+        );
     });
 }
 
 #[test]
 fn new_session_stays_without_clients() {
-    on_all_servers(|bench| {
-        let (mut server, _notices) = bench.connect();
+    on_all_servers(|fixture| {
+        let (mut server, _notices) = fixture.connect();
         let made = server.new_session("team", "one", &idle_command()).unwrap();
-        // A client that comes and goes makes tmux look for sessions to destroy.
-        bench.run(["list-sessions"]);
+        // When a client exits, tmux looks for sessions to destroy.
+        fixture.run(["list-sessions"]);
         assert!(row(&mut server, made.pane).is_some());
         if server.version() > "3.2".parse().unwrap() {
             assert_eq!(row(&mut server, made.pane).unwrap().width, 200);
@@ -145,36 +151,36 @@ fn new_session_stays_without_clients() {
 
 #[test]
 fn dead_pane_is_tagged_but_not_piped() {
-    on_default_servers(|bench| {
-        let (mut server, _notices) = bench.connect();
-        bench.run(["set-option", "-g", "remain-on-exit", "on"]);
-        let session = main_session(bench, &mut server);
+    on_default_servers(|fixture| {
+        let (mut server, _notices) = fixture.connect();
+        fixture.run(["set-option", "-g", "remain-on-exit", "on"]);
+        let session = main_session(fixture, &mut server);
         let first = server.new_window(session, "team", &idle_command()).unwrap();
         let made = server.split(first.window, &strings(["sh", "-c", "exit 0"])).unwrap();
-        let is_dead = ["display-message", "-p", "-t", &made.pane.to_string(), "#{pane_dead}"];
-        wait_until("its end", || (bench.run(is_dead) == "1").then_some(()));
-        let record = ["/bin/cat".into()];
-        let claimed = server.tag_and_pipe(made, &tag("ann"), &label("ann"), &record, None).unwrap();
-        claimed.tagged.unwrap();
-        assert!(matches!(claimed.piped, Err(Error::Rejected { .. })), "{:?}", claimed.piped);
+        let query_dead = ["display-message", "-p", "-t", &made.pane.to_string(), "#{pane_dead}"];
+        wait_until("the exit of the process", || (fixture.run(query_dead) == "1").then_some(()));
+        let pipe_command = ["/bin/cat".into()];
+        let outcome = server.tag_and_pipe(made, &tag("ann"), &label("ann"), &pipe_command, None).unwrap();
+        outcome.tagged.unwrap();
+        assert!(matches!(outcome.piped, Err(Error::Rejected { .. })), "{:?}", outcome.piped);
         assert_eq!(server.kill(made.pane, &tag("ann")).unwrap(), KillOutcome::Killed);
     });
 }
 
 #[test]
 fn new_window_is_last_and_not_selected() {
-    on_all_servers(|bench| {
-        let (mut server, _notices) = bench.connect();
-        let session = main_session(bench, &mut server);
-        bench.run(["new-window", "-d", "-t", "=main:7", "sleep", "1000"]);
+    on_all_servers(|fixture| {
+        let (mut server, _notices) = fixture.connect();
+        let session = main_session(fixture, &mut server);
+        fixture.run(["new-window", "-d", "-t", "=main:7", "sleep", "1000"]);
         let made = server.new_window(session, "team", &idle_command()).unwrap();
         tag_created(&mut server, made, &tag("ann"), &label("ann"));
         let format = "#{window_index} #{window_active} #{window_name} #{automatic-rename} #{synchronize-panes} \
                       #{pane-border-status}";
-        let seen = bench.run(["display-message", "-p", "-t", &made.pane.to_string(), format]);
-        assert_eq!(seen, "8 0 team 0 0 top");
+        let options = fixture.run(["display-message", "-p", "-t", &made.pane.to_string(), format]);
+        assert_eq!(options, "8 0 team 0 0 top");
         let window = made.window.to_string();
-        assert_eq!(bench.run(["show-options", "-wv", "-t", &window, "remain-on-exit"]), "off");
+        assert_eq!(fixture.run(["show-options", "-wv", "-t", &window, "remain-on-exit"]), "off");
         let row = server.list_window_panes(made.window).unwrap().remove(0);
         assert_eq!((row.width, row.height), made.size);
     });
@@ -182,25 +188,25 @@ fn new_window_is_last_and_not_selected() {
 
 #[test]
 fn border_shows_the_label() {
-    on_all_servers(|bench| {
-        let (mut server, _notices) = bench.connect();
-        let session = main_session(bench, &mut server);
+    on_all_servers(|fixture| {
+        let (mut server, _notices) = fixture.connect();
+        let session = main_session(fixture, &mut server);
         let made = server.new_window(session, "team", &idle_command()).unwrap();
         let border = |pane: PaneId| {
-            bench.run(["display-message", "-p", "-t", &pane.to_string(), "#{T:pane-border-format}"])
+            fixture.run(["display-message", "-p", "-t", &pane.to_string(), "#{T:pane-border-format}"])
         };
         tag_created(&mut server, made, &tag("ann"), &label("日本"));
         assert_eq!(border(made.pane).trim(), "#[fg=colour208]#[bold]日本#[default] 日本 | 日本");
-        let unclaimed = server.split(made.window, &idle_command()).unwrap();
-        assert!(border(unclaimed.pane).trim().parse::<u32>().is_ok());
+        let untagged = server.split(made.window, &idle_command()).unwrap();
+        assert!(border(untagged.pane).trim().parse::<u32>().is_ok());
     });
 }
 
 #[test]
 fn capture_keeps_unicode() {
-    on_all_servers(|bench| {
-        let (mut server, _notices) = bench.connect();
-        let session = main_session(bench, &mut server);
+    on_all_servers(|fixture| {
+        let (mut server, _notices) = fixture.connect();
+        let session = main_session(fixture, &mut server);
         let text = "printf '日本\\303\\n%%end 9 9 9\\n%%exit\\nlast\\n'; exec sleep 1000";
         let made = server.new_window(session, "team", &strings(["sh", "-c", text])).unwrap();
         server.tag_pane(made.pane, &tag("ann"), &label("")).unwrap();
@@ -217,21 +223,21 @@ fn capture_keeps_unicode() {
 
 #[test]
 fn full_window_is_a_distinct_error() {
-    on_all_servers(|bench| {
-        let (mut server, _notices) = bench.connect();
-        let session = main_session(bench, &mut server);
+    on_all_servers(|fixture| {
+        let (mut server, _notices) = fixture.connect();
+        let session = main_session(fixture, &mut server);
         let made = server.new_window(session, "team", &idle_command()).unwrap();
         let full = (0..400).find_map(|_| server.split(made.window, &idle_command()).err()).unwrap();
         assert!(matches!(full, Error::NoSpace { window } if window == made.window), "{full}");
-        let gone = server.split("@9999".parse().unwrap(), &idle_command()).unwrap_err();
-        assert!(matches!(gone, Error::Rejected { .. }), "{gone}");
+        let missing = server.split("@9999".parse().unwrap(), &idle_command()).unwrap_err();
+        assert!(matches!(missing, Error::Rejected { .. }), "{missing}");
     });
 }
 
 #[test]
 fn missing_targets_are_errors() {
-    on_all_servers(|bench| {
-        let (mut server, _notices) = bench.connect();
+    on_all_servers(|fixture| {
+        let (mut server, _notices) = fixture.connect();
         let (pane, session) = ("%9999".parse().unwrap(), "$9999".parse().unwrap());
         assert!(matches!(server.pane_session(pane), Err(Error::PaneNotFound { .. })));
         assert!(matches!(server.new_window(session, "team", &idle_command()), Err(Error::Rejected { .. })));
@@ -243,16 +249,17 @@ fn missing_targets_are_errors() {
 
 #[test]
 fn server_is_found_by_name_or_started() {
-    on_default_servers(|bench| {
+    on_default_servers(|fixture| {
         let address = ServerAddress::Name(format!("teamd-test-{}", std::process::id()));
-        let mut server = TmuxServer::connect_with(&bench.program(), &address, Box::new(drop)).unwrap();
-        assert!(server.epoch().socket_path.starts_with(bench.path("")), "{}", server.epoch());
+        let mut server = TmuxServer::connect_with(&fixture.program(), &address, Box::new(drop)).unwrap();
+        assert!(server.epoch().socket_path.starts_with(fixture.path("")), "{}", server.epoch());
         assert!(server.is_alive());
-        // Its only session is the hidden one, so it ends with the connection.
+        // Without this session the server would only have the hidden one, and would exit with the
+        // connection.
         server.new_session("team", "one", &idle_command()).unwrap();
         let pid = server.epoch().pid;
         drop(server);
-        let again = TmuxServer::connect_with(&bench.program(), &address, Box::new(drop)).unwrap();
+        let again = TmuxServer::connect_with(&fixture.program(), &address, Box::new(drop)).unwrap();
         assert_eq!(again.epoch().pid, pid);
         crate::test_server::signal("TERM", pid);
     });

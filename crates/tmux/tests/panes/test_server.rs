@@ -1,7 +1,7 @@
-//! A private tmux server with a user's session in it, and ways to wait that end.
+//! A private tmux server with a user's session in it, and functions that wait with a time limit.
 //!
-//! The program under test is a script that adds the server's own configuration and an environment in which nothing of
-//! the caller's is left; it never sees the default socket, since `TMUX_TMPDIR` is private as well.
+//! The tmux program under test is a script. It adds the configuration of the server, and removes
+//! the caller's environment. `TMUX_TMPDIR` is private too, so it never uses the default socket.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,13 @@ use std::{env, fs, thread};
 use tempfile::TempDir;
 use tmux::{BorderLabel, CreatedPane, PaneTag, ServerAddress, ServerNotice, TmuxProgram, TmuxServer};
 
-/// How long anything may take before a test fails.
+/// How long one step may take before the test fails.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 const DEFAULT_CONF: &str = "";
 
-/// What users have in their configurations. The shell is one that would print its arguments and run nothing.
+/// Settings that users have and that may cause failures. `SHELL` is replaced by a program that only
+/// prints its arguments.
 const HOSTILE_CONF: &str = r##"
 set -g base-index 1
 set -g pane-base-index 1
@@ -38,9 +39,10 @@ set-hook -g after-new-window 'display-message "hello"'
 set-hook -g window-layout-changed 'display-message -p "#{pane_title}"'
 "##;
 
+/// A tmux server in a private directory. Drop kills it.
 pub(crate) struct TestServer {
     dir: TempDir,
-    /// The real tmux.
+    /// Path of the real tmux program.
     pub(crate) tmux: PathBuf,
 }
 
@@ -50,7 +52,7 @@ impl Drop for TestServer {
     }
 }
 
-/// Runs a test on every kind of server.
+/// Runs a test with both configurations, for every tmux program.
 pub(crate) fn on_all_servers(test: impl Fn(&TestServer)) {
     for tmux in programs() {
         for conf in [DEFAULT_CONF, HOSTILE_CONF] {
@@ -60,7 +62,7 @@ pub(crate) fn on_all_servers(test: impl Fn(&TestServer)) {
     }
 }
 
-/// Runs a test on a plain server of every version.
+/// Runs a test with the default configuration, for every tmux program.
 pub(crate) fn on_default_servers(test: impl Fn(&TestServer)) {
     for tmux in programs() {
         println!("{}", tmux.display());
@@ -68,6 +70,7 @@ pub(crate) fn on_default_servers(test: impl Fn(&TestServer)) {
     }
 }
 
+/// Returns the tmux programs of `TEAMD_TEST_TMUX`, or the one in `PATH`.
 fn programs() -> Vec<PathBuf> {
     match env::var_os("TEAMD_TEST_TMUX") {
         Some(list) if !list.is_empty() => env::split_paths(&list).collect(),
@@ -81,15 +84,16 @@ fn programs() -> Vec<PathBuf> {
 
 impl TestServer {
     fn start(tmux: &Path, conf: &str) -> TestServer {
-        let bench = TestServer { dir: tempfile::tempdir().expect("a directory"), tmux: tmux.to_owned() };
-        let shell = bench.write_script("shell", "printf '%s\\n' \"$@\"\nexec sleep 1000");
-        bench.write_file("conf", &conf.replace("SHELL", shell.to_str().expect("UTF-8")));
-        bench.write_tmux_wrapper("");
-        bench.start_server();
-        bench
+        let server = TestServer { dir: tempfile::tempdir().expect("a directory"), tmux: tmux.to_owned() };
+        let shell = server.write_script("shell", "printf '%s\\n' \"$@\"\nexec sleep 1000");
+        server.write_file("conf", &conf.replace("SHELL", shell.to_str().expect("UTF-8")));
+        server.write_tmux_wrapper("");
+        server.start_server();
+        server
     }
 
-    /// A user's session `main` of two panes, 200 by 50.
+    /// Starts the server with a user's session `main`. It has two panes and 200 columns by 50
+    /// lines.
     pub(crate) fn start_server(&self) {
         self.run(
             ["new-session", "-d", "-s", "main", "-x", "200", "-y", "50", "--", "sleep", "1000", ";"]
@@ -99,7 +103,7 @@ impl TestServer {
         );
     }
 
-    /// Makes the program under test anew, with a line of shell before tmux.
+    /// Writes the tmux program under test. It runs `line` in the shell before tmux.
     pub(crate) fn write_tmux_wrapper(&self, line: &str) {
         let dir = self.dir.path().display();
         let clean = format!(
@@ -121,8 +125,8 @@ impl TestServer {
     }
 
     pub(crate) fn write_script(&self, name: &str, text: &str) -> PathBuf {
-        // By a child: a program that this process had open for writing while another thread forked is busy
-        // until that fork has become its own program.
+        // A child process writes the script. If this process had it open for writing while another
+        // thread forks, the kernel would report it as busy until that fork has called exec.
         self.write_file(&format!("{name}.text"), &format!("#!/bin/sh\n{text}\n"));
         let mut copy = Command::new("install");
         copy.args(["-m", "755"]).arg(self.path(format!("{name}.text"))).arg(self.path(name));
@@ -143,29 +147,30 @@ impl TestServer {
         TmuxProgram(self.path("tmux"))
     }
 
-    /// The user's own tmux.
+    /// Returns a command that runs tmux as the user does.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(self.path("tmux"));
         command.env_remove("TMUX").arg("-u").arg("-S").arg(self.path("socket")).args(args);
         command
     }
 
-    /// Runs the user's own tmux, and gives what it printed.
+    /// Runs tmux as the user does, and returns what it printed.
     pub(crate) fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> String {
         let output = self.command(args).output().expect("tmux runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
     }
 
+    /// Connects the crate under test. Returns the handle and the notices.
     pub(crate) fn connect(&self) -> (TmuxServer, Receiver<ServerNotice>) {
         let (sender, notices) = channel();
-        // A test may be over before its server is.
+        // The receiver may be dropped at the end of a test, before the server has exited.
         let notice = Box::new(move |notice| sender.send(notice).unwrap_or_default());
         let server = TmuxServer::connect_with(&self.program(), &self.address(), notice);
         (server.unwrap_or_else(|error| panic!("{error}")), notices)
     }
 
-    /// A person in front of session `main`; gone when dropped.
+    /// Attaches a client to the session `main`. Drop detaches it.
     pub(crate) fn attach_user(&self) -> AttachedUser {
         self.run(["set-hook", "-g", "client-attached[70]", "wait-for -S attached"]);
         let program = self.path("tmux").display().to_string();
@@ -183,7 +188,7 @@ impl TestServer {
         person
     }
 
-    /// Blocks until somebody signals that channel.
+    /// Blocks until `wait-for -S` signals the tmux channel.
     pub(crate) fn wait_for(&self, channel: &str) {
         let mut child = self.command(["wait-for", channel]).spawn().expect("tmux runs");
         let id = child.id();
@@ -191,18 +196,19 @@ impl TestServer {
         let waiter = thread::spawn(move || sender.send(child.wait()));
         if ended.recv_timeout(TIMEOUT).is_err() {
             signal("KILL", id);
-            panic!("nobody signalled {channel}");
+            panic!("no signal on {channel}");
         }
         drop(waiter.join());
     }
 
-    /// The hidden sessions that are there.
+    /// Returns the names of all sessions of this crate.
     pub(crate) fn hidden_sessions(&self) -> Vec<String> {
         let names = self.run(["list-sessions", "-F", "#{session_name}"]);
         names.lines().filter(|name| name.starts_with("_teamd-")).map(ToOwned::to_owned).collect()
     }
 }
 
+/// A client of a user, in a terminal of `script(1)`.
 pub(crate) struct AttachedUser(Child);
 
 impl Drop for AttachedUser {
@@ -212,31 +218,33 @@ impl Drop for AttachedUser {
     }
 }
 
+/// Sends a signal, such as `KILL`.
 pub(crate) fn signal(name: &str, pid: u32) {
     let status = Command::new("kill").args(["-s", name, &pid.to_string()]).status().expect("kill runs");
     assert!(status.success(), "kill -s {name} {pid}");
 }
 
-/// Runs something that may block, for as long as our patience lasts.
+/// Runs a function that may block. Panics if it takes longer than [`TIMEOUT`].
 pub(crate) fn with_timeout<T: Send + 'static>(what: &str, run: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, done) = channel();
     thread::spawn(move || sender.send(run()));
     done.recv_timeout(TIMEOUT).unwrap_or_else(|_| panic!("{what} took too long"))
 }
 
-/// Asks again until there is an answer. For what no event tells: that the server has read a pane's terminal.
-pub(crate) fn wait_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+/// Calls `check` until it returns a value. It is for changes without an event, such as output of a
+/// pane that the server has to read.
+pub(crate) fn wait_until<T>(what: &str, mut check: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + TIMEOUT;
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = check() {
             return found;
         }
-        assert!(Instant::now() < end, "{what} never came");
+        assert!(Instant::now() < end, "{what}: no result in time");
         thread::yield_now();
     }
 }
 
-/// Reads a fifo to its end.
+/// Reads a FIFO to its end.
 pub(crate) fn read(fifo: PathBuf) -> Vec<u8> {
     with_timeout("the fifo", move || fs::read(fifo).expect("the fifo read"))
 }
@@ -246,21 +254,21 @@ pub(crate) fn strings<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> Vec<
 }
 
 pub(crate) fn tag(name: &str) -> PaneTag {
-    name.parse().expect("an owner")
+    name.parse().expect("a pane tag")
 }
 
 pub(crate) fn label(text: &str) -> BorderLabel {
     BorderLabel { name: text.into(), color: "orange".into(), state: text.into(), task: text.into() }
 }
 
-/// Claimed as agents' panes are, with a recorder that keeps nothing.
-pub(crate) fn tag_created(server: &mut TmuxServer, made: CreatedPane, owner: &PaneTag, label: &BorderLabel) {
-    let record = ["/bin/sh", "-c", "exec cat >/dev/null"].map(PathBuf::from);
-    let claimed = server.tag_and_pipe(made, owner, label, &record, None).unwrap();
-    claimed.tagged.and(claimed.window_configured).and(claimed.piped).unwrap();
+/// Tags and pipes a new pane, as the daemon does. The output is discarded.
+pub(crate) fn tag_created(server: &mut TmuxServer, created: CreatedPane, tag: &PaneTag, label: &BorderLabel) {
+    let discard = ["/bin/sh", "-c", "exec cat >/dev/null"].map(PathBuf::from);
+    let outcome = server.tag_and_pipe(created, tag, label, &discard, None).unwrap();
+    outcome.tagged.and(outcome.window_configured).and(outcome.piped).unwrap();
 }
 
-/// Sits in a pane and does nothing.
+/// Returns a command that does nothing.
 pub(crate) fn idle_command() -> Vec<String> {
     strings(["sleep", "1000"])
 }

@@ -1,16 +1,17 @@
-//! What belongs to the user stays as it was.
+//! Sessions, windows, options and clients of the user stay as they are.
 
 use tmux::TmuxServer;
 
 use crate::test_server::{TestServer, idle_command, label, on_all_servers, tag};
 
-/// All that a person could miss.
-fn belongings(bench: &TestServer) -> Vec<(String, String)> {
+/// Returns the state of the user's sessions, options and hooks, each with the command that prints
+/// it. Lines with `team` are left out, because the windows of the test have that name.
+fn user_state(fixture: &TestServer) -> Vec<(String, String)> {
     let window =
         "#{window_id} #{window_active} #{window_zoomed_flag} #{window_layout} #{window_name} #{window_flags}";
     let client =
         "#{?client_control_mode,team,#{client_session} #{client_width}x#{client_height} #{client_flags}}";
-    let looks: [&[&str]; 13] = [
+    let queries: [&[&str]; 13] = [
         &["list-windows", "-t", "=main:", "-F", window],
         &["list-panes", "-t", "=main:", "-F", "#{pane_id} #{pane_active} #{pane_width} #{pane_height}"],
         &["list-clients", "-F", client],
@@ -25,107 +26,110 @@ fn belongings(bench: &TestServer) -> Vec<(String, String)> {
         &["show-hooks", "-g"],
         &["list-keys"],
     ];
-    // The windows of ours are the only thing that is new.
-    let theirs =
+    let without_team =
         |text: String| text.lines().filter(|line| !line.contains("team")).collect::<Vec<_>>().join("\n");
-    looks.iter().map(|look| (look.join(" "), theirs(bench.run(*look)))).collect()
+    queries.iter().map(|query| (query.join(" "), without_team(fixture.run(*query)))).collect()
 }
 
-fn storm(server: &mut TmuxServer, window: tmux::WindowId) {
-    let made: Vec<_> = (0..20).map(|_| server.split(window, &idle_command()).unwrap().pane).collect();
+/// Creates, tags and kills 20 panes.
+fn create_and_kill_panes(server: &mut TmuxServer, window: tmux::WindowId) {
+    let panes: Vec<_> = (0..20).map(|_| server.split(window, &idle_command()).unwrap().pane).collect();
     server.apply_layout(window, "tiled").unwrap();
-    for pane in &made {
+    for pane in &panes {
         server.tag_pane(*pane, &tag("ann"), &label("ann")).unwrap();
     }
-    for pane in made {
+    for pane in panes {
         assert_eq!(server.kill(pane, &tag("ann")).unwrap(), tmux::KillOutcome::Killed);
     }
 }
 
 #[test]
 fn twenty_panes_leave_user_state_unchanged() {
-    on_all_servers(|bench| {
-        let _person = bench.attach_user();
-        bench.run(["resize-pane", "-Z", "-t", "=main:"]);
-        // Else tmux itself renames it, a moment after something began in it.
-        bench.run(["rename-window", "-t", "=main:", "mine"]);
-        assert!(bench.run(["show-environment", "-t", "=main:"]).contains("SSH_AUTH_SOCK=/a/socket"));
-        let before = belongings(bench);
-        let (mut server, _notices) = bench.connect();
+    on_all_servers(|fixture| {
+        let _user = fixture.attach_user();
+        fixture.run(["resize-pane", "-Z", "-t", "=main:"]);
+        // Otherwise tmux renames the window a moment after a program has started in it.
+        fixture.run(["rename-window", "-t", "=main:", "mine"]);
+        assert!(fixture.run(["show-environment", "-t", "=main:"]).contains("SSH_AUTH_SOCK=/a/socket"));
+        let before = user_state(fixture);
+        let (mut server, _notices) = fixture.connect();
         let session = server.pane_session("%0".parse().unwrap()).unwrap();
-        let made = server.new_window(session, "team", &idle_command()).unwrap();
-        storm(&mut server, made.window);
-        for (before, after) in before.iter().zip(belongings(bench)) {
+        let created = server.new_window(session, "team", &idle_command()).unwrap();
+        create_and_kill_panes(&mut server, created.window);
+        for (before, after) in before.iter().zip(user_state(fixture)) {
             assert_eq!(before.1, after.1, "{}", before.0);
         }
-        bench.run(["set-hook", "-g", "session-closed[71]", "wait-for -S closed"]);
+        fixture.run(["set-hook", "-g", "session-closed[71]", "wait-for -S closed"]);
         drop(server);
-        bench.wait_for("closed");
+        fixture.wait_for("closed");
         for _ in 0..50 {
-            bench.run(["list-panes", "-a"]);
+            fixture.run(["list-panes", "-a"]);
         }
     });
 }
 
 #[test]
 fn zoomed_team_pane_stays_zoomed() {
-    on_all_servers(|bench| {
-        let (mut server, _notices) = bench.connect();
+    on_all_servers(|fixture| {
+        let (mut server, _notices) = fixture.connect();
         let session = server.pane_session("%0".parse().unwrap()).unwrap();
-        let made = server.new_window(session, "team", &idle_command()).unwrap();
-        let other = server.split(made.window, &idle_command()).unwrap();
-        let zoom = || {
-            bench.run([
+        let created = server.new_window(session, "team", &idle_command()).unwrap();
+        let other = server.split(created.window, &idle_command()).unwrap();
+        let zoom_and_pane = || {
+            fixture.run([
                 "display-message",
                 "-p",
                 "-t",
-                &made.window.to_string(),
+                &created.window.to_string(),
                 "#{window_zoomed_flag} #{pane_id}",
             ])
         };
-        assert_eq!(zoom(), format!("0 {}", made.pane));
-        bench.run(["resize-pane", "-Z", "-t", &made.pane.to_string()]);
+        assert_eq!(zoom_and_pane(), format!("0 {}", created.pane));
+        fixture.run(["resize-pane", "-Z", "-t", &created.pane.to_string()]);
         server.tag_pane(other.pane, &tag("ann"), &label("")).unwrap();
-        let third = server.split(made.window, &idle_command()).unwrap();
-        server.apply_layout(made.window, "tiled").unwrap();
+        let third = server.split(created.window, &idle_command()).unwrap();
+        server.apply_layout(created.window, "tiled").unwrap();
         assert!(server.list_panes().unwrap().iter().any(|row| row.pane == third.pane && row.is_zoomed));
         server.kill(other.pane, &tag("ann")).unwrap();
-        assert_eq!(zoom(), format!("1 {}", made.pane));
-        server.tag_pane(made.pane, &tag("bob"), &label("")).unwrap();
-        server.kill(made.pane, &tag("bob")).unwrap();
-        assert_eq!(zoom(), format!("0 {}", third.pane));
+        assert_eq!(zoom_and_pane(), format!("1 {}", created.pane));
+        server.tag_pane(created.pane, &tag("bob"), &label("")).unwrap();
+        server.kill(created.pane, &tag("bob")).unwrap();
+        assert_eq!(zoom_and_pane(), format!("0 {}", third.pane));
     });
 }
 
 #[test]
 fn attached_user_sees_the_message_unexpanded() {
-    on_all_servers(|bench| {
-        let (mut server, _notices) = bench.connect();
-        assert!(!server.show_message("nobody reads this", &[]).unwrap());
-        let _person = bench.attach_user();
+    on_all_servers(|fixture| {
+        let (mut server, _notices) = fixture.connect();
+        assert!(!server.show_message("no client shows this", &[]).unwrap());
+        let _user = fixture.attach_user();
         assert!(!server.show_message("ann@survey asks for permission", &[]).unwrap());
-        let clients = bench.run(["list-clients", "-F", "#{client_control_mode} #{client_name}"]);
+        let clients = fixture.run(["list-clients", "-F", "#{client_control_mode} #{client_name}"]);
         let client = clients.lines().find_map(|line| line.strip_prefix("0 ")).unwrap().to_owned();
-        let told = bench.run(["show-messages", "-t", &client]);
-        assert!(told.contains("ann@survey asks for permission"), "{told}");
+        let messages = fixture.run(["show-messages", "-t", &client]);
+        assert!(messages.contains("ann@survey asks for permission"), "{messages}");
         assert!(server.show_message("#(touch x)", &[]).is_err());
     });
 }
 
 #[test]
 fn user_viewing_the_pane_gets_no_message() {
-    on_all_servers(|bench| {
-        let (mut server, _notices) = bench.connect();
-        let _person = bench.attach_user();
-        let shown = bench.run(["list-clients", "-F", "#{client_control_mode} #{pane_id}"]);
+    on_all_servers(|fixture| {
+        let (mut server, _notices) = fixture.connect();
+        let _user = fixture.attach_user();
+        let shown = fixture.run(["list-clients", "-F", "#{client_control_mode} #{pane_id}"]);
         let shown = shown.lines().find_map(|line| line.strip_prefix("0 ")).unwrap().parse().unwrap();
-        assert!(server.show_message("seen by who looks there", &[shown]).unwrap());
+        assert!(server.show_message("not for this client", &[shown]).unwrap());
         let other = "%99".parse().unwrap();
-        assert!(!server.show_message("ann has ended", &[shown, other]).unwrap(), "the other is not seen");
+        assert!(
+            !server.show_message("ann has ended", &[shown, other]).unwrap(),
+            "no client shows the other pane"
+        );
         assert!(!server.show_message("bob has ended", &[other]).unwrap());
-        let clients = bench.run(["list-clients", "-F", "#{client_control_mode} #{client_name}"]);
+        let clients = fixture.run(["list-clients", "-F", "#{client_control_mode} #{client_name}"]);
         let client = clients.lines().find_map(|line| line.strip_prefix("0 ")).unwrap().to_owned();
-        let told = bench.run(["show-messages", "-t", &client]);
-        assert!(told.contains("bob has ended") && !told.contains("seen by who"), "{told}");
+        let messages = fixture.run(["show-messages", "-t", &client]);
+        assert!(messages.contains("bob has ended") && !messages.contains("not for this"), "{messages}");
     });
 }
