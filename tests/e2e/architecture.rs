@@ -154,7 +154,7 @@ fn unsafe_code_is_limited_to_two_modules_and_explained() {
         sources().into_iter().filter(|(_, text)| text.contains("unsafe {") || text.contains("unsafe_code)"));
     let unsafe_ones: Vec<(String, String)> = unsafe_ones.collect();
     let names: Vec<&str> = unsafe_ones.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["store/src/file/lease.rs", "teamctl/src/exec.rs"]);
+    assert_eq!(names, ["store/src/file/write_lease.rs", "teamctl/src/pre_exec.rs"]);
     for (name, text) in &unsafe_ones {
         assert_eq!(text.matches("unsafe {").count(), text.matches("// SAFETY:").count(), "{name}");
     }
@@ -186,8 +186,11 @@ fn camel_case(word: &str) -> String {
 /// spells the command, with that question, and runs none but a list.
 #[test]
 fn only_one_module_closes_panes() {
-    let doctor = "teamctl/src/verbs/doctor/panes.rs";
-    assert_eq!(files_using_commands(&["kill-pane"]), ["teamctl/src/join/mod.rs", doctor, "tmux/src/kill.rs"]);
+    let doctor = "teamctl/src/commands/doctor/orphan_panes.rs";
+    assert_eq!(
+        files_using_commands(&["kill-pane"]),
+        [doctor, "teamctl/src/shim/mod.rs", "tmux/src/kill_pane.rs"]
+    );
     let others = files_using_commands(&["kill-server", "kill-window"]);
     assert!(others.is_empty(), "{others:?}: panes are closed one by one, and only ours");
 }
@@ -196,9 +199,9 @@ fn only_one_module_closes_panes() {
 fn only_one_module_types_into_panes() {
     assert_eq!(
         files_using_commands(&["send-keys", "paste-buffer", "load-buffer", "set-buffer"]),
-        ["tmux/src/keys.rs"]
+        ["tmux/src/paste.rs"]
     );
-    for call in [".paste(", ".enter("] {
+    for call in [".paste(", ".press_enter("] {
         let callers = non_test_sources()
             .into_iter()
             .filter(|(name, text)| name.starts_with("teamd/") && text.contains(call));

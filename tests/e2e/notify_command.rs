@@ -75,8 +75,8 @@ fn each_event_is_notified_once_after_kills() {
 fn pending_notices_are_sent_by_the_next_daemon() {
     let house = env_with_notify_command("");
     house.tmux(["set-environment", "-g", "TEAMD_FAILPOINTS", &house.path("out").display().to_string()]);
-    house.write_file("out/order", "kill teamd act.ring 2\n");
-    house.write_file("out/passed", "");
+    house.write_file("out/armed", "kill teamd act.ring 2\n");
+    house.write_file("out/hits", "");
     house.start_daemon();
     house.teamctl(["create", "survey"]).expect_success();
     let gate = house.create_gate("out/gate");

@@ -151,13 +151,13 @@ fn opening_session_does_not_survive_teamd_unsupervised() {
 
 /// The first process of an agent that comes next to this point of a debug build stops there.
 fn arm_stop_at_failpoint(house: &TestEnv, point: &str) {
-    house.write_file("out/order", format!("pause teamd-pane {point} 1\n"));
-    house.write_file("out/passed", "");
+    house.write_file("out/armed", format!("pause teamd-pane {point} 1\n"));
+    house.write_file("out/hits", "");
 }
 
 fn stopped_pid(house: &TestEnv) -> Option<u32> {
-    let passed = house.read("out/passed");
-    let pid = passed.lines().find_map(|line| line.strip_prefix("did ")?.parse().ok())?;
+    let passed = house.read("out/hits");
+    let pid = passed.lines().find_map(|line| line.strip_prefix("acted ")?.parse().ok())?;
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.starts_with(" T ").then_some(pid)
 }

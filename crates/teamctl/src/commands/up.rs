@@ -187,7 +187,7 @@ fn daemon_args(here: &CommandContext, socket: &Path) -> Result<Vec<String>, Erro
         words.extend(["--root".to_owned(), root.to_string_lossy().into_owned()]);
     }
     if let Some(stuck) = ProfileRegistry::for_user().no_output_after()? {
-        words.extend(["--stuck".to_owned(), stuck]);
+        words.extend(["--no-output-after".to_owned(), stuck]);
     }
     Ok(words)
 }

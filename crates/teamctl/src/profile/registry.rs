@@ -130,7 +130,7 @@ impl ProfileRegistry {
         self.read_user_config(|keys| parse_notify_command(keys, text))
     }
 
-    /// `stuck` there: how long a turn may write nothing before people are told, as `teamd --stuck` takes it.
+    /// `stuck` there: how long a turn may write nothing before people are told, as `teamd --no-output-after` takes it.
     pub(crate) fn no_output_after(&self) -> Result<Option<String>, ErrorReport> {
         self.read_user_config(|keys| {
             let text: Option<String> = keys.take("stuck", "a text, as \"10m\"")?;
