@@ -1,4 +1,4 @@
-# A formula for Homebrew. `make formula` fills in where the source lies, and its checksum.
+# A formula for Homebrew. `scripts/formula` fills in where the source lies, and its checksum.
 class TeamdAgents < Formula
   desc "Supervises teams of coding agents in tmux panes"
   url "@URL@"
@@ -11,8 +11,9 @@ class TeamdAgents < Formula
   depends_on "tmux"
 
   def install
-    # Beside each other, and out of the way of libteam's teamd: each finds the others there.
+    # Out of the way of libteam's teamd. The programs find each other in bin and libexec/teamd of this prefix.
     system "cargo", "install", *std_cargo_args(path: "crates/teamd-agents", root: libexec)
+    (libexec/"libexec/teamd").install Dir[libexec/"bin/teamd-*"]
     bin.install_symlink libexec/"bin/teamctl"
     system bin/"teamctl", "man", man1
     generate_completions_from_executable(bin/"teamctl", "completions", shells: [:bash, :zsh, :fish])

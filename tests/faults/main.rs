@@ -1,5 +1,5 @@
 //! Trials of the promises: what can fail is made to fail, again and again, and what must hold is counted. Each has its
-//! number of rounds from the environment (`MESSAGES=n`, say), small unless told; `make torture` tells the large ones.
+//! number of rounds from the environment (`MESSAGES=n`, say), small unless told; `scripts/torture` tells the large ones.
 //!
 //! What a trial did goes to [`harness::figure`], for the tables of README and docs/torture.md.
 

@@ -1,7 +1,7 @@
 //! A mixed team, run from one file: the built-in worker, Claude Code in its own way, and Codex through its hooks, in
 //! real panes, each against a scripted model.
 //!
-//! Opt-in: `make test-mixed` installs the programs, names their place in `TEAMD_TEST_MIXED`, and runs this where nothing
+//! Opt-in: `scripts/test-mixed` installs the programs, names their place in `TEAMD_TEST_MIXED`, and runs this where nothing
 //! but loopback can be reached.
 
 #![allow(
@@ -106,7 +106,7 @@ fn path(place: &Path, version: &str) -> String {
 #[test]
 fn mixed_team_completes_one_run_file() {
     let Some(place) = std::env::var_os("TEAMD_TEST_MIXED").map(PathBuf::from) else {
-        return println!("skipped: it needs the programs; make test-mixed brings them");
+        return println!("skipped: it needs the programs; scripts/test-mixed brings them");
     };
     let world = MixedEnv::new(&place);
     world.house.teamctl(["setup", "codex", "--write"]).expect_success();
@@ -142,7 +142,7 @@ fn task_outcome(task: &Value) -> String {
 #[test]
 fn claude_usage_is_read_from_its_transcript() {
     let Some(place) = std::env::var_os("TEAMD_TEST_MIXED").map(PathBuf::from) else {
-        return println!("skipped: it needs the programs; make test-mixed brings them");
+        return println!("skipped: it needs the programs; scripts/test-mixed brings them");
     };
     let mut world = MixedEnv::new(&place);
     let home = world.house.root().display().to_string();
