@@ -6,7 +6,7 @@ pub(crate) use store::now;
 
 use crate::cli::GlobalArgs;
 use crate::next_task_client::NextTaskClient;
-use client::Connection;
+use client::connection::Connection;
 use protocol::control::{Call, PROTOCOL_VERSION, Reply, Request, Response};
 use protocol::directories::Directories;
 use protocol::error::{ErrorKind, ErrorReport};

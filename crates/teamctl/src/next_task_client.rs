@@ -1,7 +1,8 @@
 //! Asks the daemon which task is next: of a long list that is much sooner answered than by a look at all its files. Its
 //! word is a hint, and none is no loss: then there is that look.
 
-use client::{Connection, Error};
+use client::connection::Connection;
+use client::error::Error;
 use protocol::control::{Call, NextTaskHint, NextTaskRequest, PROTOCOL_VERSION, Reply, Request, Response};
 use std::cell::Cell;
 use std::path::PathBuf;

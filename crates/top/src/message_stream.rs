@@ -2,14 +2,14 @@
 
 use crate::snapshot::MessageItem;
 use crate::snapshot_reader::{clock_time, today};
+use client::suggested_commands::SuggestedCommands;
+use client::text::{message_text, single_line};
 use protocol::message::InboxEntry;
 use protocol::name::AgentName;
 use protocol::timestamp::parse_iso8601;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{InboxCursor, Team};
-use view::suggested_commands::SuggestedCommands;
-use view::text::{message_text, single_line};
 
 /// The most letters that are kept, the newest.
 const MAX_MESSAGES: usize = 1000;

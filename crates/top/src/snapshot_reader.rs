@@ -5,7 +5,12 @@ use crate::effect_threads::suggested_commands;
 use crate::message_stream::MessageStream;
 use crate::snapshot::{self, DaemonReachability, MemberItem, RequestItem, ScreenSnapshot, TeamPresence};
 use crate::task_tree;
-use client::Connection;
+use client::connection::Connection;
+use client::directory_watcher::{WatchEvent, WatchNotifier};
+use client::request_view::{RequestView, open_requests, request_text};
+use client::suggested_commands::SuggestedCommands;
+use client::team_view::{MemberView, StatusSource, TeamView, read_leads_file, read_suspended_teams};
+use client::text::single_line;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use protocol::control::{
@@ -25,11 +30,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Caller, Durability, InboxCursor, Root, Team};
-use view::directory_watcher::{WatchEvent, WatchNotifier};
-use view::request_view::{RequestView, open_requests, request_text};
-use view::suggested_commands::SuggestedCommands;
-use view::team_view::{MemberView, StatusSource, TeamView, read_leads_file, read_suspended_teams};
-use view::text::single_line;
 
 /// So long a daemon may take to answer: it is at once, unless it is stopped, or waits two seconds for a tmux that is.
 const DAEMON_TIMEOUT: Duration = Duration::from_secs(3);
@@ -96,7 +96,7 @@ impl SnapshotReader {
             if status.is_none() { read_suspended_teams(&self.arguments.state_dir) } else { Vec::new() };
         let lives = StatusSource::from_reply_or_roster(status.as_ref(), &written);
         let mut view =
-            view::team_view::open_team_view(&team, lives, &mut |team, name| post.read_inbox(team, name));
+            client::team_view::open_team_view(&team, lives, &mut |team, name| post.read_inbox(team, name));
         view.set_lead_session(&read_leads_file(&self.arguments.state_dir));
         for past in &view.past_members {
             self.messages.read_inbox(&team, &past.name);
@@ -128,7 +128,7 @@ impl SnapshotReader {
                 }
                 (DaemonReachability::Running, Some(status))
             }
-            Err(client::Error::NotRunning { .. } | client::Error::Disconnected(_)) => {
+            Err(client::error::Error::NotRunning { .. } | client::error::Error::Disconnected(_)) => {
                 (DaemonReachability::NotRunning, None)
             }
             Err(_) => (DaemonReachability::Unresponsive, None),
@@ -222,16 +222,16 @@ fn carry_over_dialogs(status: &mut StatusReply, before: Option<&StatusReply>) {
     }
 }
 
-fn query_status(socket: &Path, request: control::Request) -> Result<StatusReply, client::Error> {
+fn query_status(socket: &Path, request: control::Request) -> Result<StatusReply, client::error::Error> {
     let mut connection = Connection::open(socket)?;
     connection.set_timeout(DAEMON_TIMEOUT)?;
     let call = Call { version: PROTOCOL_VERSION, token: None, idempotency_key: None, request };
     match connection.call(&call)? {
         Response::Done(reply) => match *reply {
             Reply::Status(status) => Ok(status),
-            _ => Err(client::Error::Unresponsive(socket.to_owned())),
+            _ => Err(client::error::Error::Unresponsive(socket.to_owned())),
         },
-        Response::Failed(_) => Err(client::Error::Unresponsive(socket.to_owned())),
+        Response::Failed(_) => Err(client::error::Error::Unresponsive(socket.to_owned())),
     }
 }
 
@@ -256,7 +256,7 @@ pub(crate) fn last_log_lines(path: &Path) -> Vec<String> {
         file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
-    view::terminal_text::printable_lines(&read().unwrap_or_default())
+    client::terminal_text::printable_lines(&read().unwrap_or_default())
 }
 
 fn file_version(found: &Metadata) -> FileVersion {
@@ -286,7 +286,7 @@ fn usage_text(used: Usage) -> String {
 fn budget_text(budget: &BudgetStatus) -> String {
     let until =
         budget.max_time_ms.map(|ms| format!("until {}", clock_time(budget.started_at.saturating_add(ms))));
-    view::text::budget_text(budget, until)
+    client::text::budget_text(budget, until)
 }
 
 /// Of one that runs what it does, with what waits behind it; of any other its phase.

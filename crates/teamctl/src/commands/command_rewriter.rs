@@ -4,9 +4,9 @@
 use crate::cli::CliCommand;
 use crate::context::{CommandContext, env_var, into_error};
 use clap::Subcommand;
+use client::suggested_commands::SuggestedCommands;
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;
-use view::suggested_commands::SuggestedCommands;
 
 /// They are about no team, or name it behind the verb.
 const COMMANDS_WITHOUT_TEAM: [&str; 10] =
@@ -36,7 +36,7 @@ pub(crate) fn rewrite_commands(here: &CommandContext, hint: &str) -> String {
     let at = suggested_commands(here);
     let named = here.args.team.as_deref().filter(|team| env_var("TEAMD_TEAM").as_deref() != Some(team));
     let team = named.and_then(|team| TeamName::sanitize(team).ok()).map(|team| at.for_team(&team));
-    view::suggested_commands::insert_options(hint, |verb, rest| {
+    client::suggested_commands::insert_options(hint, |verb, rest| {
         let about =
             team.as_ref().filter(|_| !rest.contains(" -t ") && !COMMANDS_WITHOUT_TEAM.contains(&verb));
         CliCommand::has_subcommand(verb).then(|| about.unwrap_or(&at))

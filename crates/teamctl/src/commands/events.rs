@@ -3,13 +3,14 @@
 
 use crate::context::{CommandContext, now};
 use crate::output;
+use client::directory_watcher::{DirectoryWatcher, WatchEvent};
+use client::file_tail::FileTail;
 use protocol::duration;
 use protocol::error::ErrorReport;
 use protocol::event::Event;
 use protocol::timestamp::{iso8601, parse_iso8601};
 use serde_json::Value;
 use std::process::ExitCode;
-use view::directory_watcher::{DirectoryWatcher, FileTail, WatchEvent};
 
 /// Show what happened: who came, what was done, who ended and how
 ///

@@ -7,6 +7,8 @@ mod seen_entries;
 
 use crate::context::{CommandContext, into_error};
 use crate::output;
+use client::directory_watcher::{DirectoryWatcher, WatchEvent};
+use client::stdout_closed::is_output_closed;
 use format::format_entry;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::InboxEntry;
@@ -16,7 +18,6 @@ use seen_entries::SeenEntries;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use store::{Inbox as File, Team, message_id};
-use view::directory_watcher::{DirectoryWatcher, WatchEvent, is_output_closed};
 
 /// Read an inbox: your own, or as the lead anybody's
 ///

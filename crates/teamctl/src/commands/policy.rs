@@ -3,6 +3,7 @@
 use super::run::run_file::read_policy;
 use crate::context::{CommandContext, unexpected_reply};
 use crate::output;
+use client::text::short_duration;
 use protocol::control::{Reply, Request, SetPolicyRequest};
 use protocol::error::ErrorReport;
 use protocol::policy::{Approver, Policy as TeamPolicy, TimeoutAction};
@@ -10,7 +11,6 @@ use protocol::usage::{format_count, format_dollars};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use view::text::short_duration;
 
 /// Show a team's policy, or put another in its place
 ///

@@ -4,14 +4,14 @@ use super::command_rewriter;
 use crate::context::{CommandContext, into_error, now};
 use crate::hook::led_by_this_session;
 use crate::output::{self, sanitize};
+use client::request_view::{self, RequestView};
+use client::suggested_commands::SuggestedCommands;
+use client::text::single_line;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use store::Root;
-use view::request_view::{self, RequestView};
-use view::suggested_commands::SuggestedCommands;
-use view::text::single_line;
 
 /// What members ask: plans that wait for approval, and questions for permission
 ///

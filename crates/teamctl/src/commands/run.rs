@@ -23,6 +23,7 @@ mod team_snapshot;
 use super::command_rewriter::rewrite_commands;
 use crate::context::{CommandContext, env_var, into_error};
 use crate::output;
+use client::directory_watcher::DirectoryWatcher;
 use daemon_keeper::DaemonKeeper;
 use existing_team::ExistingTeam;
 use protocol::duration;
@@ -38,7 +39,6 @@ use std::time::{Duration, Instant};
 use stop_requests::StopRequests;
 use store::Root;
 use task_fate::RetryRules;
-use view::directory_watcher::DirectoryWatcher;
 
 /// Run a whole team from a file, to its end
 ///

@@ -12,6 +12,7 @@ use crate::profile::agent_type::{self, AgentType};
 use crate::profile::{
     Launch, LaunchFacts, Profile, ProfileRegistry, built_in_summaries, read_only_unsupported,
 };
+use client::suggested_commands::SuggestedCommands;
 use protocol::control::{self, Reply, Request, SpawnReply};
 use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -23,7 +24,6 @@ use protocol::turn_program::{Backend, RestartPolicy};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use uuid::Uuid;
-use view::suggested_commands::SuggestedCommands;
 
 /// Start a teammate; answers when it runs
 ///

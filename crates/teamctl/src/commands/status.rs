@@ -7,13 +7,13 @@ mod tmux_segment;
 use super::command_rewriter;
 use crate::context::{CommandContext, into_error, unexpected_reply};
 use crate::output;
+use client::team_view::{StatusSource, TeamView, count_unread, read_suspended_teams, team_view};
 use protocol::control::{Reply, Request, StatusReply};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{TeamName, did_you_mean, strip_team};
 use serde_json::json;
 use std::process::ExitCode;
 use store::Root;
-use view::team_view::{StatusSource, TeamView, count_unread, read_suspended_teams, team_view};
 
 /// Show teams and members: phase, activity, task, unread mail, pane
 ///

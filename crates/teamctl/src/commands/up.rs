@@ -9,6 +9,8 @@ use super::command_rewriter;
 use crate::context::{CommandContext, own_program};
 use crate::output;
 use crate::profile::ProfileRegistry;
+use client::directory_watcher::{DirectoryWatcher, WatchEvent};
+use client::suggested_commands::SuggestedCommands;
 use protocol::control::{Reply, StatusReply, TeamStatus};
 use protocol::error::{ErrorKind, ErrorReport};
 use serde_json::json;
@@ -17,8 +19,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use tmux_target::TmuxTarget;
-use view::directory_watcher::{DirectoryWatcher, WatchEvent};
-use view::suggested_commands::SuggestedCommands;
 
 /// Start teamd in a detached tmux session, unless one runs
 ///

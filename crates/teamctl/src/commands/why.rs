@@ -15,6 +15,7 @@ use super::command_rewriter;
 use crate::context::CommandContext;
 use crate::output::{self, sanitize};
 use cause::Cause;
+use client::suggested_commands::SuggestedCommands;
 use evidence::Evidence;
 pub(super) use evidence::SystemSnapshot;
 use member_history::EventLog;
@@ -25,7 +26,6 @@ use serde::Serialize;
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
-use view::suggested_commands::SuggestedCommands;
 
 /// So long a turn may write nothing before that is worth a word, unless somebody says otherwise.
 const NO_OUTPUT_DEFAULT: Duration = Duration::from_secs(300);

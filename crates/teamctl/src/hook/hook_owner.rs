@@ -54,5 +54,5 @@ pub(crate) fn led_by_this_session(here: &CommandContext) -> Result<Option<LeadPr
 
 /// Who leads teams from a session.
 pub(crate) fn read_leads_file(here: &CommandContext) -> Result<LeadsFile, ErrorReport> {
-    Ok(view::team_view::read_leads_file(&here.directories()?.state_dir))
+    Ok(client::team_view::read_leads_file(&here.directories()?.state_dir))
 }

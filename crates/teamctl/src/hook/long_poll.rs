@@ -3,7 +3,7 @@
 
 use super::controlling_terminal::ControllingTerminal;
 use super::typing_detector::TypingDetector;
-use client::Connection;
+use client::connection::Connection;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use protocol::control::{Call, LongPollEnd, Reply, Response};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};

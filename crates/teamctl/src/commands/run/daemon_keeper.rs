@@ -8,12 +8,12 @@ use crate::commands::down;
 use crate::commands::up::tmux_target::TmuxTarget;
 use crate::commands::up::{self, DaemonStart, TMUX_NAME};
 use crate::context::{CommandContext, unexpected_reply};
+use client::directory_watcher::WatchNotifier;
 use protocol::control::{Reply, Request, StatusReply};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
-use view::directory_watcher::WatchNotifier;
 
 /// So often in [`WITHIN`] a daemon that dies is started again.
 const MAX_STARTS: usize = 5;

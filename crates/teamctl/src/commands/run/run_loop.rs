@@ -12,6 +12,7 @@ use super::team_snapshot::{self, TeamSnapshot};
 use super::{RunContext, team_setup, team_shutdown};
 use crate::context::{into_error, now};
 use crate::output::sanitize;
+use client::suggested_commands::SuggestedCommands;
 use protocol::control::{Activity, MemberFlag, MemberStatus};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
@@ -20,7 +21,6 @@ use protocol::task::Task;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use store::{Root, Team};
-use view::suggested_commands::SuggestedCommands;
 
 /// Looking takes at most a fifth of the time, so that a long list leaves room for those who work.
 const SCAN_SHARE: u32 = 4;

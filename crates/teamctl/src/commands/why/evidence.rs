@@ -5,6 +5,7 @@ use super::member_history::{self, EventLog, MemberHistory};
 use super::system_probe::{self, FreeSpace, ServerState, StoppedProcess};
 use crate::context::{CommandContext, into_error, now};
 use crate::process_table::{self, ProcessStat};
+use client::request_view::RequestView;
 use protocol::control::{DaemonStatus, MemberStatus, PastMember, Reply, Request, StatusReply, TeamStatus};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::member_request::{MemberRequest, MemberRequestKind};
@@ -17,7 +18,6 @@ use protocol::team_config::{Member, TeamConfig};
 use std::path::PathBuf;
 use std::time::Duration;
 use store::{LockState, Team};
-use view::request_view::RequestView;
 
 /// All of it, as it was at one moment.
 #[derive(Debug)]
@@ -134,7 +134,7 @@ impl SystemSnapshot {
         let (status, daemon) = probe_daemon(here)?;
         let state = here.directories()?.state_dir;
         let teams =
-            status.map_or_else(|| view::team_view::read_suspended_teams(&state), |status| status.teams);
+            status.map_or_else(|| client::team_view::read_suspended_teams(&state), |status| status.teams);
         Ok(SystemSnapshot {
             teams,
             tmux: probe_tmux(&daemon),
@@ -284,7 +284,7 @@ fn open_requests(
         return Vec::new();
     }
     let policy = here.caller_in(team.clone()).and_then(|caller| caller.policy()).unwrap_or_default();
-    let open = view::request_view::open_requests(&policy, team.requests().scan().unwrap_or_default());
+    let open = client::request_view::open_requests(&policy, team.requests().scan().unwrap_or_default());
     let meant = open.into_iter().filter(|waiting| name.is_lead() || waiting.request.from == *name);
     let ask = |RequestView { request, policy_answer: ends }: RequestView| OpenRequestEvidence {
         id: request.request.id().to_string(),
