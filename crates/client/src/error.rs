@@ -54,3 +54,9 @@ impl From<Error> for ErrorReport {
         }
     }
 }
+
+/// The daemon answered something else than what it was asked.
+pub fn unexpected_reply() -> ErrorReport {
+    ErrorReport::new(ErrorKind::Internal, "cannot understand the daemon's answer")
+        .with_help("is teamd of another release? see: teamctl doctor")
+}

@@ -4,12 +4,27 @@
 //! Blocking, std only; no async runtime.
 
 pub mod connection;
+pub mod controlling_terminal;
+pub mod daemon_command;
+pub mod daemon_process;
+pub mod daemon_start;
+pub mod daemon_start_lock;
 pub mod directory_watcher;
 pub mod error;
+pub mod event_log;
 pub mod file_tail;
+pub mod lead_session;
+pub mod next_task_client;
+pub mod process_table;
+pub mod program_output;
+pub mod request_timeout;
 pub mod request_view;
 pub mod stdout_closed;
 pub mod suggested_commands;
+pub mod team_context;
 pub mod team_view;
 pub mod terminal_text;
 pub mod text;
+pub mod tmux_command;
+pub mod tmux_session;
+pub mod tmux_target;

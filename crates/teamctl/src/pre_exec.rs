@@ -84,7 +84,7 @@ fn take_foreground() {
 
 /// The wake line that join left open for us, closed on exec from now on; none where there is no such line.
 pub(crate) fn inherited_wake_socket() -> Option<OwnedFd> {
-    let number: RawFd = crate::context::env_var("TEAMD_WAKE_FD")?.parse().ok().filter(|fd| *fd > 2)?;
+    let number: RawFd = store::env_var("TEAMD_WAKE_FD")?.parse().ok().filter(|fd| *fd > 2)?;
     // SAFETY: the number was given to us for this; whether it is an open stream socket is asked before
     // anything is read, and nobody else in this process owns it: it is taken once, at the start of `work`.
     let line = unsafe { OwnedFd::from_raw_fd(number) };

@@ -1,8 +1,9 @@
 //! `policy`: who answers what members ask, and what the team may use up; another from a file.
 
 use super::run::run_file::read_policy;
-use crate::context::{CommandContext, unexpected_reply};
+use crate::context::CommandContext;
 use crate::output;
+use client::error::unexpected_reply;
 use client::text::short_duration;
 use protocol::control::{Reply, Request, SetPolicyRequest};
 use protocol::error::ErrorReport;

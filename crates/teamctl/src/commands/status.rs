@@ -4,9 +4,10 @@
 mod table;
 mod tmux_segment;
 
-use super::command_rewriter;
-use crate::context::{CommandContext, into_error, unexpected_reply};
+use crate::command_rewriter;
+use crate::context::CommandContext;
 use crate::output;
+use client::error::unexpected_reply;
 use client::team_view::{StatusSource, TeamView, count_unread, read_suspended_teams, team_view};
 use protocol::control::{Reply, Request, StatusReply};
 use protocol::error::{ErrorKind, ErrorReport};
@@ -62,7 +63,7 @@ pub(crate) fn run(here: &CommandContext, args: &StatusArgs) -> Result<ExitCode, 
         if daemon.is_err() { read_suspended_teams(&here.directories()?.state_dir) } else { Vec::new() };
     let mut teams =
         team_views(here, &root, StatusSource::from_reply_or_roster(daemon.as_ref().ok(), &written), args)?;
-    let leads = crate::hook::read_leads_file(here)?;
+    let leads = client::team_view::read_leads_file(&here.directories()?.state_dir);
     teams.iter_mut().for_each(|team| team.set_lead_session(&leads));
     if let Some(name) = &args.name {
         keep_member(&mut teams, name)?;
@@ -116,7 +117,7 @@ fn team_views(
         Some(named) => team == named,
         None => args.all || !team.is_claude_session(),
     };
-    let names: Vec<TeamName> = root.teams().map_err(into_error)?.into_iter().filter(shown).collect();
+    let names: Vec<TeamName> = root.teams()?.into_iter().filter(shown).collect();
     Ok(names.into_iter().map(|name| team_view(root, name, lives, &mut count_unread)).collect())
 }
 

@@ -11,14 +11,14 @@ mod next_commands;
 mod system_probe;
 mod task_waits;
 
-use super::command_rewriter;
+use crate::command_rewriter;
 use crate::context::CommandContext;
 use crate::output::{self, sanitize};
 use cause::Cause;
+use client::event_log::EventLog;
 use client::suggested_commands::SuggestedCommands;
 use evidence::Evidence;
 pub(super) use evidence::SystemSnapshot;
-use member_history::EventLog;
 use protocol::duration;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, did_you_mean, strip_team};

@@ -4,12 +4,12 @@ use super::parse::parse_profile;
 use super::template::{base_name, encode_value, fill, variables_in};
 use super::toml_table::{TomlTable, did_you_mean};
 use super::{Profile, ProfileKind};
-use crate::context::env_var;
 use protocol::duration;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, nearest_names};
 use std::io;
 use std::path::{Path, PathBuf};
+use store::env_var;
 use toml::Value;
 
 const WORKER: &str = "worker";

@@ -2,9 +2,9 @@
 
 use super::descendants;
 use super::signals::ShimSignals;
-use crate::next_task_client::NextTaskClient;
-use crate::process_table::ProcessStat;
 use client::connection::Connection;
+use client::next_task_client::NextTaskClient;
+use client::process_table::ProcessStat;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use protocol::control::{Call, FromShim, PROTOCOL_VERSION, Request, ShimHello, ToShim, TurnStatus};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -36,7 +36,6 @@ pub(crate) use team_files::TeamFiles;
 pub(crate) use turn_builder::TurnBuilder;
 pub(crate) use usage_counter::UsageCounter;
 
-use crate::context::now;
 use inbox_action::{InboxAction, plan_answer_text};
 use permission_request::OpenPermissionRequest;
 use prompt_text::TurnSubject;
@@ -46,6 +45,7 @@ use protocol::message::{InboxEntry, Message};
 use protocol::permission_mode::PermissionMode;
 use protocol::task::Task;
 use protocol::turn_program::PlanStage;
+use store::now;
 
 /// How a life ends, seen from within.
 #[derive(Debug)]

@@ -4,7 +4,6 @@
 
 use super::TeamFiles;
 use super::reply_text::MAX_REPLY_BYTES;
-use crate::context::into_error;
 use protocol::error::ErrorReport;
 use protocol::message::InboxEntry;
 use protocol::name::AgentName;
@@ -29,7 +28,7 @@ impl TeamFiles {
 
     /// Its plan has no answer yet.
     pub(super) fn is_awaiting_approval(&self) -> Result<bool, ErrorReport> {
-        Ok(self.team().requests().open_plan_request(self.member_name()).map_err(into_error)?.is_some())
+        Ok(self.team().requests().open_plan_request(self.member_name())?.is_some())
     }
 
     /// The end of a turn in plan mode, with what it said at last: that is its plan, unless one waits or was approved

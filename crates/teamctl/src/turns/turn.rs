@@ -4,11 +4,11 @@ use super::executor::{ExecutorEvent, StartError, TurnEndKind, TurnExecutor, Turn
 use super::prompt_text::TurnSubject;
 use super::turn_outcome::{TaskSettlement, TurnOutcome, settle, turn_outcome};
 use super::{StepError, TurnLoop, TurnLoopEnd, TurnWork};
-use crate::context::now;
 use protocol::control::Activity;
 use protocol::payload::{IdleNotification, IdleReason};
 use protocol::task::Task;
 use protocol::timestamp::iso8601;
+use store::now;
 
 impl<H: TurnExecutor> TurnLoop<H> {
     /// From the turn's first line to the lead's knowledge of its end.

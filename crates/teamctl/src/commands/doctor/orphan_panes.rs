@@ -3,11 +3,12 @@
 
 use super::orphan_processes::spawns_in_roster;
 use super::report::DoctorReport;
-use crate::commands::up::{TMUX_NAME, tmux_target};
-use crate::context::{CommandContext, env_var};
+use crate::context::CommandContext;
+use client::tmux_target::{self, TMUX_NAME};
 use protocol::control::{Reply, StatusReply};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use store::env_var;
 
 /// Of each pane: its id, whose it is, whether its process is the one that the mark was given for, how that was started.
 const PANE_FORMAT: &str =

@@ -4,7 +4,7 @@
 //! end what stood there before is back.
 
 use super::progress_table::{RunProgress, TerminalSize, render};
-use crate::commands::command_rewriter;
+use crate::command_rewriter;
 use crate::context::CommandContext;
 use crate::output;
 use client::suggested_commands::SuggestedCommands;

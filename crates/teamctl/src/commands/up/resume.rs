@@ -1,9 +1,11 @@
 //! `up --resume`: who rests is started again, and each is told of once it runs, or will not.
 
 use super::{budget_line, daemon_line};
-use crate::context::{CommandContext, team_by_name, unexpected_reply};
+use crate::context::CommandContext;
 use crate::output;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
+use client::error::unexpected_reply;
+use client::team_context::team_by_name;
 use protocol::control::{
     MemberStatus, PastMember, Reply, Request, ResumeMembersReply, ResumeMembersRequest, StatusReply,
 };

@@ -1,10 +1,11 @@
 //! What can be seen of one member: in the files, from the daemon, in the event log, on the machine. Whatever of it
 //! can't be had is left out and the rest is gathered all the same; it is what one looks for when things are broken.
 
-use super::member_history::{self, EventLog, MemberHistory};
+use super::member_history::{self, MemberHistory};
 use super::system_probe::{self, FreeSpace, ServerState, StoppedProcess};
-use crate::context::{CommandContext, into_error, now};
-use crate::process_table::{self, ProcessStat};
+use crate::context::CommandContext;
+use client::event_log::EventLog;
+use client::process_table::{self, ProcessStat};
 use client::request_view::RequestView;
 use protocol::control::{DaemonStatus, MemberStatus, PastMember, Reply, Request, StatusReply, TeamStatus};
 use protocol::error::{ErrorKind, ErrorReport};
@@ -17,6 +18,7 @@ use protocol::task::Task;
 use protocol::team_config::{Member, TeamConfig};
 use std::path::PathBuf;
 use std::time::Duration;
+use store::now;
 use store::{LockState, Team};
 
 /// All of it, as it was at one moment.
@@ -152,7 +154,7 @@ pub(super) fn gather(
     address: &str,
     silent: Duration,
 ) -> Result<Evidence, ErrorReport> {
-    let config = team.config().map_err(into_error);
+    let config = team.config().map_err(ErrorReport::from);
     let MemberLookup { name, agent, past, member } = look_up_member(team, address, &ground.teams, &config);
     let told = ground.teams.iter().find(|told| told.name == *team.name());
     let rest = told.into_iter().flat_map(|told| &told.past_members).filter(|past| past.has_respawn());
@@ -242,7 +244,7 @@ fn probe_daemon(here: &CommandContext) -> Result<(Option<StatusReply>, DaemonPro
             let about = Box::new(status.daemon.clone());
             Ok((Some(status), DaemonProbe::Running(about)))
         }
-        Ok(_) => Err(crate::context::unexpected_reply()),
+        Ok(_) => Err(client::error::unexpected_reply()),
         Err(fault) if fault.kind == ErrorKind::NoDaemon => Ok((None, DaemonProbe::NotRunning)),
         Err(fault) if fault.kind == ErrorKind::Timeout => {
             Ok((None, DaemonProbe::Unresponsive(system_probe::probe_socket(&here.socket()?))))
