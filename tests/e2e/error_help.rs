@@ -37,7 +37,6 @@ const WITHOUT_TEAM: [(&str, i32); 33] = [
     ("trace last", 67),
     ("wait", 67),
     ("why ann", 67),
-    ("work", 64),
 ];
 
 /// On a team with ann, who has no pane, and bob, who has one, and with two tasks, of which the second waits for the first.

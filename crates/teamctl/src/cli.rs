@@ -120,7 +120,6 @@ pub(crate) enum CliCommand {
     Prompt(commands::instructions::InstructionsArgs),
     Hook(crate::hook::HookArgs),
     Lead(commands::lead::LeadArgs),
-    Work(crate::work::WorkArgs),
     Notify(commands::notify::NotifyArgs),
     #[command(hide = true)]
     Keys(crate::keys::KeysArgs),
@@ -176,7 +175,6 @@ pub(crate) fn dispatch(verb: CliCommand, here: &CommandContext) -> Result<ExitCo
         CliCommand::Prompt(args) => commands::instructions::run(here, &args),
         CliCommand::Hook(args) => crate::hook::run(here, &args),
         CliCommand::Lead(args) => commands::lead::run(here, &args),
-        CliCommand::Work(args) => crate::work::run(here, &args),
         CliCommand::Notify(args) => commands::notify::run(&args),
         CliCommand::Keys(_) => crate::keys::run(here),
         CliCommand::Join(args) => crate::shim::run(&args, &here.socket()?),

@@ -13,7 +13,7 @@ const COMMANDS_WITHOUT_TEAM: [&str; 10] =
 
 /// All commands and their aliases. Invariant: the parser knows the same ones; checked by
 /// `cli::tests::command_names_are_those_of_the_parser`.
-pub(crate) const COMMAND_NAMES: [&str; 49] = [
+pub(crate) const COMMAND_NAMES: [&str; 48] = [
     "agents",
     "approve",
     "attach",
@@ -62,7 +62,6 @@ pub(crate) const COMMAND_NAMES: [&str; 49] = [
     "up",
     "wait",
     "why",
-    "work",
 ];
 
 /// For what is about no one team.

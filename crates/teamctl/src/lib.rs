@@ -16,7 +16,6 @@ mod pre_exec;
 mod profile;
 mod shim;
 mod turns;
-mod work;
 
 use protocol::error::{ErrorKind, ErrorReport};
 use std::process::ExitCode;

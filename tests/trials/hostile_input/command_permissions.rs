@@ -100,7 +100,6 @@ const COMMANDS: [(&[&str], CommandPermission, &[i32]); 55] = [
     (&["agents"], CommandPermission::Member, &[0]),
     (&["setup", "codex"], CommandPermission::Member, &[0]),
     (&["hook", "nothing"], CommandPermission::Member, &[0]),
-    (&["work"], CommandPermission::Member, &[64]),
     (&["notify", "a word"], CommandPermission::Member, &[78]),
     (&["completions", "bash"], CommandPermission::Member, &[0]),
     (&["man"], CommandPermission::Member, &[0]),

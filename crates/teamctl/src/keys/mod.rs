@@ -12,7 +12,7 @@ use crate::context::CommandContext;
 use crate::hook::{LongPoll, WaitEnd};
 use crate::output as words;
 use crate::profile::ProfileRegistry;
-use crate::turns::{NextPrompt, SUBMIT_PLAN_PROMPT, TeamFiles};
+use crate::turns::{NextPrompt, TeamFiles};
 use client::error::unexpected_reply;
 use pane_activity::PaneActivity;
 pub(crate) use prompt_screen::PromptPatterns;
@@ -22,6 +22,7 @@ use protocol::control::{
     PaneInput as Order, Reply, Request, ScreenReply,
 };
 use protocol::error::{ErrorKind, ErrorReport};
+use protocol::plan_prompts::SUBMIT_PLAN_PROMPT;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 

@@ -26,11 +26,9 @@ mod usage_counter;
 pub(crate) use executor::{
     ExecutorEvent, StartError, TurnCommand, TurnEndKind, TurnExecutor, TurnInput, TurnResult,
 };
-pub(crate) use lead_updates::is_bare_idle;
 pub(crate) use next_prompt::NextPrompt;
 pub(crate) use output_scanner::{OutputFields, OutputScanner};
 pub(crate) use output_tail::OutputTail;
-pub(crate) use plan_mode_long_lived::{PLAN_PROMPT, SUBMIT_PLAN_PROMPT};
 pub(crate) use reply_text::extract_reply;
 pub(crate) use team_files::TeamFiles;
 pub(crate) use turn_builder::TurnBuilder;

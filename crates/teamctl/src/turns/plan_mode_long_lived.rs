@@ -9,13 +9,6 @@ use protocol::message::InboxEntry;
 use protocol::name::AgentName;
 use protocol::payload::{Payload, PlanApprovalResponse};
 
-/// Ahead of what it is given in plan mode, where its last words are heard.
-pub(crate) use super::plan_mode::PLAN_PROMPT;
-
-/// The same where they are not.
-pub(crate) const SUBMIT_PLAN_PROMPT: &str = "You are in plan mode: read what you need, and change nothing. Hand in your plan with \
-     `teamctl plan FILE`, or `teamctl plan -` and the text on its standard input; it is carried out once it is approved.";
-
 /// Where a turn in plan mode brought no plan.
 const NO_PLAN_ERROR: &str =
     "its turn in plan mode said nothing: there is no plan; it can hand one in with: teamctl plan";

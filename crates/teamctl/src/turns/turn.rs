@@ -6,6 +6,7 @@ use super::turn_outcome::{TaskSettlement, TurnOutcome, settle, turn_outcome};
 use super::{StepError, TurnLoop, TurnLoopEnd, TurnWork};
 use protocol::control::Activity;
 use protocol::payload::{IdleNotification, IdleReason};
+use protocol::plan_prompts::PLAN_PROMPT;
 use protocol::task::Task;
 use protocol::timestamp::iso8601;
 use store::now;
@@ -104,7 +105,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
         self.status.since = now();
         (self.status.activity, self.status.summary, self.status.shutdown_requested) =
             (Activity::Active, about, false);
-        let ahead = self.is_planning().then_some(super::plan_mode::PLAN_PROMPT);
+        let ahead = self.is_planning().then_some(PLAN_PROMPT);
         if ahead.is_some() {
             self.executor.start_capture();
         }
