@@ -4,18 +4,17 @@ use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 use std::collections::BTreeSet;
 
 /// Who may import whom, beyond the libraries of others.
-const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 14] = [
+const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 13] = [
     ("acp", &["protocol"]),
     ("failpoint", &[]),
     ("protocol", &[]),
     ("store", &["failpoint", "protocol"]),
     ("tmux", &["failpoint"]),
-    ("client", &["failpoint", "protocol"]),
+    ("client", &["failpoint", "protocol", "store"]),
     ("worktree", &["failpoint"]),
     ("teamd", &["failpoint", "protocol", "store", "tmux", "worktree"]),
-    ("teamctl", &["client", "failpoint", "protocol", "store", "view", "worktree"]),
-    ("top", &["client", "protocol", "store", "view"]),
-    ("view", &["protocol", "store"]),
+    ("teamctl", &["client", "failpoint", "protocol", "store", "worktree"]),
+    ("top", &["client", "protocol", "store"]),
     ("mcp", &["protocol", "store"]),
     ("tests", &[]),
     ("teamd-agents", &["acp", "mcp", "teamctl", "teamd", "top"]),
@@ -26,7 +25,7 @@ const FORBIDDEN_LIBRARIES: [(&str, &[&str]); 6] = [
     ("protocol", &["nix", "rustix", "tokio", "notify", "tempfile"]),
     ("store", &["tokio", "notify", "tmux_interface"]),
     ("tmux", &["tokio", "notify"]),
-    ("client", &["tokio", "notify"]),
+    ("client", &["tokio", "tmux_interface"]),
     ("worktree", &["tokio", "notify", "tmux_interface"]),
     ("teamctl", &["tokio", "tmux_interface"]),
 ];

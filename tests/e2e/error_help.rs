@@ -4,7 +4,7 @@ use harness::{CommandOutput, TestEnv};
 use std::collections::BTreeSet;
 
 /// Where there is neither a team nor a daemon: what is typed, and how it ends.
-const WITHOUT_TEAM: [(&str, i32); 33] = [
+const WITHOUT_TEAM: [(&str, i32); 32] = [
     ("approve perm-1", 67),
     ("attach ann", 67),
     ("broadcast hello", 67),
@@ -37,7 +37,6 @@ const WITHOUT_TEAM: [(&str, i32); 33] = [
     ("trace last", 67),
     ("wait", 67),
     ("why ann", 67),
-    ("work", 64),
 ];
 
 /// On a team with ann, who has no pane, and bob, who has one, and with two tasks, of which the second waits for the first.

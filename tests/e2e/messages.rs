@@ -20,19 +20,6 @@ fn message_to_an_idle_worker_is_shown_and_marked_read() {
 }
 
 #[test]
-fn worker_passes_messages_to_its_command() {
-    let house = TestEnv::with_team();
-    let out = house.path("out/mail").display().to_string();
-    let handle = format!("printf '%s: %s' \"$MESSAGE_FROM\" \"$MESSAGE_TEXT\" > {out}");
-    house.teamctl(["spawn", "ann", "--", "teamctl", "work", "--on-message", &handle]).expect_success();
-    house.teamctl(["send", "ann", "$(touch evil); \"quoted\""]).expect_success();
-    let mail =
-        house.wait_until("it is handled", || Some(house.read("out/mail")).filter(|mail| mail.ends_with('"')));
-    assert_eq!(mail, "team-lead: $(touch evil); \"quoted\"");
-    house.shut_down();
-}
-
-#[test]
 fn hundred_messages_from_ten_senders_arrive_in_order() {
     let house = TestEnv::with_team();
     let record = format!("exec '{}' record out/ann <&$TEAMD_WAKE_FD", house.scripted_agent_path());

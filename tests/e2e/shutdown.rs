@@ -23,25 +23,6 @@ fn worker_approves_shutdown() {
 }
 
 #[test]
-fn busy_worker_can_reject_shutdown() {
-    let house = TestEnv::with_team();
-    let worker = "exec teamctl work --busy reject --run 'touch out/started; read line <out/go'";
-    house.teamctl(["spawn", "ann", "--", "sh", "-c", worker]).expect_success();
-    house.create_gate("out/go");
-    house.teamctl(["task", "create", "long"]).expect_success();
-    house.wait_until("the task runs", || house.path("out/started").exists().then_some(()));
-    let ran = house.teamctl(["shutdown", "ann", "--json"]);
-    assert_eq!(ran.code, 1, "{ran:?}");
-    let how = ran.json()["ended"][0]["how"].as_str().unwrap().to_owned();
-    assert!(how.starts_with("rejected: task ") && how.ends_with("runs"), "{how}");
-    assert_eq!(house.member("ann").unwrap()["phase"], "running");
-    house.open_gate("out/go");
-    house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
-    house.teamctl(["shutdown", "ann"]).expect_success();
-    house.shut_down();
-}
-
-#[test]
 fn missing_answer_is_not_an_approval() {
     let house = TestEnv::with_team();
     let pid = house.json(["spawn", "ann", "--", "sleep", "3600"])["pid"].to_string();

@@ -129,22 +129,11 @@ fn task_command_gets_the_task_and_no_stdin() {
     let run = format!(
         "printf '%s|%s|%s|' \"$TASK_ID\" \"$TASK_SUBJECT\" \"$TASK_DESCRIPTION\" > {out}; cat >> {out}"
     );
-    house.teamctl(["task", "create", "$(touch evil); `x`", "--description", "two\nlines"]).expect_success();
-    house.teamctl(["spawn", "ann", "--", "teamctl", "work", "--run", &run]).expect_success();
+    let create = ["task", "create", "$(touch evil); `x`", "--description", "two\nlines", "--command", &run];
+    house.teamctl(create).expect_success();
+    house.teamctl(["spawn", "ann", "--agent", "worker"]).expect_success();
     house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
     assert_eq!(house.read("out/seen"), "1|$(touch evil); `x`|two\nlines|");
-    house.shut_down();
-}
-
-#[test]
-fn respawned_worker_resumes_its_task() {
-    let house = TestEnv::with_team();
-    house.teamctl(["task", "create", "left"]).expect_success();
-    let out = house.path("out/done").display().to_string();
-    let script = format!("teamctl task claim 1 && exec teamctl work --run 'touch {out}'");
-    house.teamctl(["spawn", "ann", "--", "sh", "-c", &script]).expect_success();
-    house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
-    assert!(house.path("out/done").exists());
     house.shut_down();
 }
 

@@ -1,256 +1,30 @@
-//! The control socket, from the caller's side: blocking, std only.
+//! The daemon and the teams from the caller's side, for `teamctl`, the shim and the screen: the control socket, views of
+//! teams for people and scripts, waiting for changes of files.
 //!
-//! A connection that ends before the answer is told at once as "no daemon": never a time-out, never a
-//! guess whether it was done. The peer's uid is checked, so that a planted socket gets nothing.
+//! Blocking, std only; no async runtime.
 
-use nix::errno::Errno;
-use nix::sys::socket::{
-    AddressFamily, SockFlag, SockType, UnixAddr, connect, getsockopt, socket, sockopt::PeerCredentials,
-};
-use protocol::control::framing::{self, LineAssembler};
-use protocol::control::{Call, Response};
-use protocol::error::{ErrorKind, ErrorReport};
-use serde::{Serialize, de::DeserializeOwned};
-use std::io::{BufRead, BufReader, IoSlice, Read, Write};
-use std::os::fd::{AsRawFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// What went wrong on the way to the daemon or back.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Nobody listens there.
-    #[error("cannot reach teamd at {}: {source}", path.display())]
-    NotRunning {
-        /// The socket.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// It was there, and went away before it answered.
-    #[error("teamd at {} went away before it answered", .0.display())]
-    Disconnected(PathBuf),
-    /// It is there, and says nothing: stopped, or overwhelmed.
-    #[error("teamd at {} does not answer; what was asked may still happen", .0.display())]
-    Unresponsive(PathBuf),
-    /// Somebody else's socket.
-    #[error("cannot trust the socket {}: it is served by uid {uid}", path.display())]
-    WrongUser {
-        /// The socket.
-        path: PathBuf,
-        /// Whose it is.
-        uid: u32,
-    },
-    /// Not our conversation.
-    #[error(transparent)]
-    Frame(#[from] framing::FrameError),
-}
-
-impl From<Error> for ErrorReport {
-    fn from(error: Error) -> ErrorReport {
-        let message = error.to_string();
-        match error {
-            Error::NotRunning { .. } | Error::Disconnected(_) => {
-                ErrorReport::new(ErrorKind::NoDaemon, message).with_help("start it with: teamctl up")
-            }
-            Error::Unresponsive(_) => {
-                ErrorReport::new(ErrorKind::Timeout, message).with_help("is it stopped? see: pgrep -a teamd")
-            }
-            Error::WrongUser { ref path, .. } => {
-                let hint =
-                    format!("see whose it is: ls -l {}; or name another: --socket PATH", path.display());
-                ErrorReport::new(ErrorKind::NotPermitted, message).with_help(hint)
-            }
-            Error::Frame(_) => ErrorReport::new(ErrorKind::Internal, message)
-                .with_help("is teamd of another release? see: teamctl doctor"),
-        }
-    }
-}
-
-/// An open conversation.
-#[derive(Debug)]
-pub struct Connection {
-    path: PathBuf,
-    reader: BufReader<UnixStream>,
-    assembler: LineAssembler,
-}
-
-impl Connection {
-    /// Connects, and makes sure that the other side is of our user.
-    ///
-    /// # Errors
-    /// [`Error::NoDaemon`], [`Error::Stranger`].
-    pub fn open(path: &Path) -> Result<Connection, Error> {
-        failpoint::hit("client.connect");
-        let stream = UnixStream::connect(path);
-        Connection::from_stream(
-            path,
-            stream.map_err(|source| Error::NotRunning { path: path.to_owned(), source })?,
-        )
-    }
-
-    /// The same, without a wait: a daemon that is stopped takes nobody up, and once too many wait for it the next
-    /// would be held.
-    ///
-    /// # Errors
-    /// [`Error::Silent`] for that, else as [`Connection::open`].
-    pub fn open_without_blocking(path: &Path) -> Result<Connection, Error> {
-        failpoint::hit("client.connect");
-        let stream = connect_without_blocking(path).map_err(|errno| match errno {
-            Errno::EAGAIN => Error::Unresponsive(path.to_owned()),
-            errno => Error::NotRunning { path: path.to_owned(), source: errno.into() },
-        })?;
-        Connection::from_stream(path, stream)
-    }
-
-    fn from_stream(path: &Path, stream: UnixStream) -> Result<Connection, Error> {
-        let no_daemon = |source| Error::NotRunning { path: path.to_owned(), source };
-        let peer = getsockopt(&stream, PeerCredentials).map_err(|errno| no_daemon(errno.into()))?;
-        if peer.uid() != nix::unistd::geteuid().as_raw() {
-            return Err(Error::WrongUser { path: path.to_owned(), uid: peer.uid() });
-        }
-        Ok(Connection {
-            path: path.to_owned(),
-            reader: BufReader::new(stream),
-            assembler: LineAssembler::default(),
-        })
-    }
-
-    /// Asks, and waits for the answer, which comes after the effect.
-    ///
-    /// # Errors
-    /// [`Error::WentAway`] the moment the daemon dies.
-    pub fn call(&mut self, call: &Call) -> Result<Response, Error> {
-        failpoint::hit("client.ask");
-        self.send(call)?;
-        failpoint::hit("client.asked");
-        let response = self.receive();
-        failpoint::hit("client.answered");
-        response
-    }
-
-    /// Sends one object.
-    ///
-    /// # Errors
-    /// [`Error::WentAway`], [`Error::Frame`].
-    pub fn send<T: Serialize>(&mut self, value: &T) -> Result<(), Error> {
-        let lines = framing::encode(value)?;
-        self.reader.get_mut().write_all(&lines).map_err(|error| self.io_error(&error))
-    }
-
-    /// Sends one object with a descriptor beside its first byte.
-    ///
-    /// # Errors
-    /// As [`Connection::send`].
-    pub fn send_with_fd<T: Serialize>(&mut self, value: &T, descriptor: BorrowedFd<'_>) -> Result<(), Error> {
-        use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
-        let lines = framing::encode(value)?;
-        let rights = [descriptor.as_raw_fd()];
-        let sent = sendmsg::<()>(
-            self.reader.get_ref().as_raw_fd(),
-            &[IoSlice::new(&lines)],
-            &[ControlMessage::ScmRights(&rights)],
-            MsgFlags::MSG_NOSIGNAL,
-            None,
-        )
-        .map_err(|_| self.disconnect_error())?;
-        self.reader.get_mut().write_all(&lines[sent..]).map_err(|_| self.disconnect_error())
-    }
-
-    /// Waits for one object.
-    ///
-    /// # Errors
-    /// [`Error::WentAway`], [`Error::Frame`].
-    pub fn receive<T: DeserializeOwned>(&mut self) -> Result<T, Error> {
-        loop {
-            let mut line = String::new();
-            let limit = framing::MAX_LINE_BYTES as u64;
-            let read = self
-                .reader
-                .by_ref()
-                .take(limit)
-                .read_line(&mut line)
-                .map_err(|error| self.io_error(&error))?;
-            if read == 0 || !line.ends_with('\n') {
-                return Err(self.disconnect_error());
-            }
-            if let Some(text) = self.assembler.push_line(line.trim_end_matches('\n'))? {
-                return serde_json::from_str(&text).map_err(|error| Error::Frame(error.into()));
-            }
-        }
-    }
-
-    /// Whether an object, or a part of one, is here already and poll(2) would not tell.
-    pub fn has_buffered(&self) -> bool {
-        !self.reader.buffer().is_empty()
-    }
-
-    /// The process that serves it, as the kernel has it.
-    pub fn peer_pid(&self) -> Option<u32> {
-        let peer = getsockopt(self.reader.get_ref(), PeerCredentials).ok()?;
-        u32::try_from(peer.pid()).ok().filter(|pid| *pid > 0)
-    }
-
-    /// From now on each wait ends after this with [`Error::Silent`].
-    ///
-    /// # Errors
-    /// [`Error::WentAway`] where the socket is no more.
-    pub fn set_timeout(&self, wait: Duration) -> Result<(), Error> {
-        let stream = self.reader.get_ref();
-        let set = stream.set_read_timeout(Some(wait)).and_then(|()| stream.set_write_timeout(Some(wait)));
-        set.map_err(|_| self.disconnect_error())
-    }
-
-    /// The socket, for poll(2).
-    pub fn as_fd(&self) -> BorrowedFd<'_> {
-        use std::os::fd::AsFd;
-        self.reader.get_ref().as_fd()
-    }
-
-    fn io_error(&self, error: &std::io::Error) -> Error {
-        match error.kind() {
-            std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => {
-                Error::Unresponsive(self.path.clone())
-            }
-            _ => self.disconnect_error(),
-        }
-    }
-
-    fn disconnect_error(&self) -> Error {
-        Error::Disconnected(self.path.clone())
-    }
-}
-
-fn connect_without_blocking(path: &Path) -> nix::Result<UnixStream> {
-    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    let fd = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
-    connect(fd.as_raw_fd(), &UnixAddr::new(path)?)?;
-    let stream = UnixStream::from(fd);
-    stream.set_nonblocking(false).map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(0)))?;
-    Ok(stream)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use nix::sys::socket::{Backlog, bind, listen};
-
-    #[test]
-    fn open_without_blocking_fails_on_a_stopped_daemon() {
-        let path = std::env::temp_dir().join(format!("silent-{}.sock", std::process::id()));
-        let (kind, flags) = (SockType::Stream, SockFlag::SOCK_CLOEXEC);
-        let stopped = socket(AddressFamily::Unix, kind, flags, None).unwrap();
-        bind(stopped.as_raw_fd(), &UnixAddr::new(&path).unwrap()).unwrap();
-        listen(&stopped, Backlog::new(2).unwrap()).unwrap();
-        let mut waiting = Vec::new();
-        let last = loop {
-            match Connection::open_without_blocking(&path) {
-                Ok(connection) => waiting.push(connection),
-                Err(error) => break error,
-            }
-        };
-        std::fs::remove_file(path).unwrap();
-        assert!(matches!(last, Error::Unresponsive(_)) && !waiting.is_empty(), "{last}");
-    }
-}
+pub mod connection;
+pub mod controlling_terminal;
+pub mod daemon_command;
+pub mod daemon_process;
+pub mod daemon_start;
+pub mod daemon_start_lock;
+pub mod directory_watcher;
+pub mod error;
+pub mod event_log;
+pub mod file_tail;
+pub mod lead_session;
+pub mod next_task_client;
+pub mod process_table;
+pub mod program_output;
+pub mod request_timeout;
+pub mod request_view;
+pub mod stdout_closed;
+pub mod suggested_commands;
+pub mod team_context;
+pub mod team_view;
+pub mod terminal_text;
+pub mod text;
+pub mod tmux_command;
+pub mod tmux_session;
+pub mod tmux_target;

@@ -93,6 +93,7 @@ pub mod message;
 pub mod name;
 pub mod payload;
 pub mod permission_mode;
+pub mod plan_prompts;
 pub mod policy;
 pub mod redact;
 pub mod roster_file;

@@ -160,6 +160,24 @@ pub struct IdleNotification {
     pub failure_reason: Option<String>,
 }
 
+impl IdleNotification {
+    /// Whether the text of a message is a notification that says only that a turn has ended: no summary, no task, no
+    /// failure.
+    pub fn is_bare_in(text: &str) -> bool {
+        matches!(
+            Payload::parse(text),
+            Some(Payload::IdleNotification(IdleNotification {
+                idle_reason: IdleReason::Available,
+                summary: None,
+                completed_task_id: None,
+                completed_status: None,
+                failure_reason: None,
+                ..
+            }))
+        )
+    }
+}
+
 /// Whoever set the owner, to the new owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -4,8 +4,10 @@
 mod help_tests;
 
 use crate::commands;
-use clap::{Args, Parser, Subcommand};
-use std::path::PathBuf;
+use crate::context::{CommandContext, GlobalArgs};
+use clap::{CommandFactory, Parser, Subcommand};
+use protocol::error::ErrorReport;
+use std::process::ExitCode;
 
 /// Drive teams of coding agents in tmux
 ///
@@ -73,36 +75,6 @@ impl From<Often> for CliCommand {
     }
 }
 
-/// Accepted before and after every verb.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Everywhere")]
-pub(crate) struct GlobalArgs {
-    /// The directory that holds teams/ and tasks/ [default: $CLAUDE_CONFIG_DIR, else ~/.claude]
-    #[arg(long, global = true, env = "TEAMD_ROOT", value_name = "DIR", hide_env_values = true)]
-    pub(crate) root: Option<PathBuf>,
-    /// The daemon's control socket [default: in the runtime directory, one per root]
-    #[arg(long, global = true, env = "TEAMD_SOCKET", value_name = "PATH", hide_env_values = true)]
-    pub(crate) socket: Option<PathBuf>,
-    /// The team; may be left out where there is just one
-    // A team of another program's may be called -x.
-    #[arg(
-        short,
-        long,
-        global = true,
-        env = "TEAMD_TEAM",
-        value_name = "TEAM",
-        hide_env_values = true,
-        allow_hyphen_values = true
-    )]
-    pub(crate) team: Option<String>,
-    /// Print one JSON object (streams: one per line)
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-    /// Print nothing but errors
-    #[arg(short, long, global = true)]
-    pub(crate) quiet: bool,
-}
-
 /// One verb each; its arguments stand in its own file.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CliCommand {
@@ -148,7 +120,6 @@ pub(crate) enum CliCommand {
     Prompt(commands::instructions::InstructionsArgs),
     Hook(crate::hook::HookArgs),
     Lead(commands::lead::LeadArgs),
-    Work(crate::work::WorkArgs),
     Notify(commands::notify::NotifyArgs),
     #[command(hide = true)]
     Keys(crate::keys::KeysArgs),
@@ -158,6 +129,59 @@ pub(crate) enum CliCommand {
     Record(crate::output_log::OutputLogArgs),
     Completions(commands::completions::CompletionsArgs),
     Man(commands::man::ManArgs),
+}
+
+/// Runs a verb. What it prints it has printed when this returns.
+pub(crate) fn dispatch(verb: CliCommand, here: &CommandContext) -> Result<ExitCode, ErrorReport> {
+    match verb {
+        CliCommand::Up(args) => commands::up::run(here, &args),
+        CliCommand::Down(args) => commands::down::run(here, &args),
+        CliCommand::Create(args) => commands::create::run(here, &args),
+        CliCommand::Spawn(args) => commands::spawn::run(here, args),
+        CliCommand::Status(args) => commands::status::run(here, &args),
+        CliCommand::Top(args) => commands::top::run(here, &args),
+        CliCommand::Attach(args) => commands::attach::run(here, &args),
+        CliCommand::Capture(args) => commands::capture::run(here, &args),
+        CliCommand::Hide(args) => commands::hide::run(here, &args),
+        CliCommand::Show(args) => commands::show::run(here, &args),
+        CliCommand::Layout(args) => commands::layout::run(here, &args),
+        CliCommand::Logs(args) => commands::logs::run(here, &args),
+        CliCommand::Send(args) => commands::send::run(here, &args),
+        CliCommand::Broadcast(args) => commands::broadcast::run(here, &args),
+        CliCommand::Inbox(args) => commands::inbox::run(here, &args),
+        CliCommand::Wait(args) => commands::wait::run(here, &args),
+        CliCommand::Requests(args) => commands::requests::run(here, &args),
+        CliCommand::Approve(args) => commands::approve::run(here, &args),
+        CliCommand::Deny(args) => commands::deny::run(here, &args),
+        CliCommand::Mode(args) => commands::mode::run(here, &args),
+        CliCommand::Interrupt(args) => commands::interrupt::run(here, &args),
+        CliCommand::Shutdown(args) => commands::shutdown::run(here, &args),
+        CliCommand::Respond(args) => commands::answer_shutdown::run(here, &args),
+        CliCommand::Plan(args) => commands::submit_plan::run(here, &args),
+        CliCommand::Kill(args) => commands::kill::run(here, &args),
+        CliCommand::Delete(args) => commands::delete::run(here, &args),
+        CliCommand::Policy(args) => commands::policy::run(here, &args),
+        CliCommand::Export(args) => commands::export::run(here, &args),
+        CliCommand::Import(args) => commands::import::run(here, &args),
+        CliCommand::Task(args) => commands::task::run(here, &args),
+        CliCommand::Run(args) => commands::run::run(here, &args),
+        CliCommand::Events(args) => commands::events::run(here, &args),
+        CliCommand::Trace(args) => commands::trace::run(here, &args),
+        CliCommand::Why(args) => commands::why::run(here, &args),
+        CliCommand::Agents(args) => commands::profiles::run(here, args),
+        CliCommand::Setup(args) => commands::setup::run(here, &args),
+        CliCommand::Doctor(args) => commands::doctor::run(here, &args),
+        CliCommand::Mcp(args) => commands::mcp::run(here, &args),
+        CliCommand::Prompt(args) => commands::instructions::run(here, &args),
+        CliCommand::Hook(args) => crate::hook::run(here, &args),
+        CliCommand::Lead(args) => commands::lead::run(here, &args),
+        CliCommand::Notify(args) => commands::notify::run(&args),
+        CliCommand::Keys(_) => crate::keys::run(here),
+        CliCommand::Join(args) => crate::shim::run(&args, &here.socket()?),
+        CliCommand::Record(args) => crate::output_log::run(&args),
+        CliCommand::Completions(args) => commands::completions::run(&args, &Cli::command()),
+        CliCommand::Man(args) => commands::man::run(&args, Cli::command()),
+    }
 }
 
 #[cfg(test)]
@@ -186,6 +210,15 @@ mod tests {
             let whole = Cli::try_parse_from(&words).ok().map(|line| format!("{line:?}"));
             assert!(found.is_none() || found == whole, "{line}: {found:?}, {whole:?}");
         }
+    }
+
+    #[test]
+    fn command_names_are_those_of_the_parser() {
+        let command = Cli::command();
+        let names = command.get_subcommands().flat_map(|command| command.get_name_and_visible_aliases());
+        let mut names: Vec<&str> = names.collect();
+        names.sort_unstable();
+        assert_eq!(names, crate::command_rewriter::COMMAND_NAMES);
     }
 
     #[test]

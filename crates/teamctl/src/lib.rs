@@ -5,19 +5,17 @@
 //! async runtime: it starts in a millisecond, and can't grow into a second supervisor.
 
 mod cli;
+mod command_rewriter;
 mod commands;
 mod context;
 mod hook;
 mod keys;
-mod next_task_client;
 mod output;
 mod output_log;
 mod pre_exec;
-mod process_table;
 mod profile;
 mod shim;
 mod turns;
-mod work;
 
 use protocol::error::{ErrorKind, ErrorReport};
 use std::process::ExitCode;
@@ -35,7 +33,7 @@ pub fn run_teamctl() -> ExitCode {
         }
     };
     let here = context::CommandContext::new(cli.global);
-    match commands::dispatch(cli.verb, &here) {
+    match cli::dispatch(cli.verb, &here) {
         Ok(_) if output::has_lost_output() => {
             output::print_warning("cannot write to standard output: what was printed is not whole");
             ExitCode::from(ErrorKind::Io.exit_code())

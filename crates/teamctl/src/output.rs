@@ -1,7 +1,7 @@
 //! The one place that prints. People get sentences and tables, scripts get one JSON object; what agents
 //! wrote is shown with its control characters made visible. A reader that hangs up early is no error.
 
-use crate::commands::command_rewriter::rewrite_commands;
+use crate::command_rewriter::rewrite_commands;
 use crate::context::CommandContext;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::terminal::{visible, visible_json};
@@ -109,7 +109,7 @@ pub(crate) fn print_located_error(message: &str) {
 
 /// Whether stdout takes colour: a terminal, and no `NO_COLOR`.
 pub(crate) fn supports_color() -> bool {
-    std::io::stdout().is_terminal() && crate::context::env_var("NO_COLOR").is_none()
+    std::io::stdout().is_terminal() && store::env_var("NO_COLOR").is_none()
 }
 
 /// A protocol colour's text, in that colour where the terminal takes it.

@@ -3,7 +3,6 @@
 //! `teamd-pane record PATH` is what tmux pipes a pane into; join writes the same way where there is no pane. What a
 //! full disk does not take is lost: whoever writes the output must never wait for it.
 
-use crate::context::into_error;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::ffi::OsString;
 use std::io::Read;
@@ -38,7 +37,7 @@ impl OutputLogWriter {
                 format!("cannot record to {}: it names no file", path.display()),
             )
         })?;
-        Ok(OutputLogWriter { dir: StateDir::open(dir).map_err(into_error)?, name: name.to_owned() })
+        Ok(OutputLogWriter { dir: StateDir::open(dir)?, name: name.to_owned() })
     }
 
     /// Adds bytes; what the disk does not take is lost.

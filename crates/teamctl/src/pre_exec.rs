@@ -6,8 +6,7 @@
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, signal, sigprocmask};
-use nix::sys::socket::{SockType, getsockopt, sockopt};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -80,23 +79,4 @@ fn take_foreground() {
     sigprocmask(SigmaskHow::SIG_BLOCK, Some(&ttou), Some(&mut before)).ok();
     nix::unistd::tcsetpgrp(std::io::stdin(), nix::unistd::getpid()).ok();
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None).ok();
-}
-
-/// The wake line that join left open for us, closed on exec from now on; none where there is no such line.
-pub(crate) fn inherited_wake_socket() -> Option<OwnedFd> {
-    let number: RawFd = crate::context::env_var("TEAMD_WAKE_FD")?.parse().ok().filter(|fd| *fd > 2)?;
-    // SAFETY: the number was given to us for this; whether it is an open stream socket is asked before
-    // anything is read, and nobody else in this process owns it: it is taken once, at the start of `work`.
-    let line = unsafe { OwnedFd::from_raw_fd(number) };
-    match getsockopt(&line, sockopt::SockType) {
-        Ok(SockType::Stream) => {
-            fcntl(&line, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).ok()?;
-            Some(line)
-        }
-        _ => {
-            // Not ours after all: it must not be closed by us.
-            std::mem::forget(line);
-            None
-        }
-    }
 }

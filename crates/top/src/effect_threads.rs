@@ -5,6 +5,7 @@
 use crate::args::{ScreenArgs, ScreenKind};
 use crate::event::{ActionResult, ActionStatus, PaneAvailability, UiEffect, UiEvent};
 use crate::snapshot_reader;
+use client::suggested_commands::SuggestedCommands;
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::ffi::OsString;
 use std::fs::File;
@@ -16,7 +17,6 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use store::{Durability, Root};
-use view::suggested_commands::SuggestedCommands;
 
 /// How many lines of the log are shown of a member without a pane.
 const LOG_LINES: usize = 40;

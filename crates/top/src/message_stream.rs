@@ -3,6 +3,8 @@
 
 use crate::snapshot::MessageItem;
 use crate::snapshot_reader::{clock_time, today};
+use client::suggested_commands::SuggestedCommands;
+use client::text::message_text;
 use protocol::message::InboxEntry;
 use protocol::name::AgentName;
 use protocol::text::single_line;
@@ -10,8 +12,6 @@ use protocol::timestamp::parse_iso8601;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{InboxCursor, Team};
-use view::suggested_commands::SuggestedCommands;
-use view::text::message_text;
 
 /// How many messages are kept.
 const MAX_MESSAGES: usize = 1000;

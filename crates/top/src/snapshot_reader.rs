@@ -6,7 +6,11 @@ use crate::effect_threads::suggested_commands;
 use crate::message_stream::MessageStream;
 use crate::snapshot::{self, DaemonReachability, MemberItem, RequestItem, ScreenSnapshot, TeamPresence};
 use crate::task_tree;
-use client::Connection;
+use client::connection::Connection;
+use client::directory_watcher::{WatchEvent, WatchNotifier};
+use client::request_view::{RequestView, open_requests, request_text};
+use client::suggested_commands::SuggestedCommands;
+use client::team_view::{MemberView, StatusSource, TeamView, read_suspended_teams};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use protocol::control::{
@@ -28,10 +32,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::read_leads_file;
 use store::{Caller, Durability, InboxCursor, Root, Team};
-use view::directory_watcher::{WatchEvent, WatchNotifier};
-use view::request_view::{RequestView, open_requests, request_text};
-use view::suggested_commands::SuggestedCommands;
-use view::team_view::{MemberView, StatusSource, TeamView, read_suspended_teams};
 
 /// How long the daemon may take to answer. It answers at once, unless it is stopped, or waits two
 /// seconds for a tmux server that is stopped.
@@ -98,8 +98,9 @@ impl SnapshotReader {
         let suspended =
             if status.is_none() { read_suspended_teams(&self.arguments.state_dir) } else { Vec::new() };
         let source = StatusSource::from_reply_or_roster(status.as_ref(), &suspended);
-        let mut view =
-            view::team_view::open_team_view(&team, source, &mut |team, name| messages.read_inbox(team, name));
+        let mut view = client::team_view::open_team_view(&team, source, &mut |team, name| {
+            messages.read_inbox(team, name)
+        });
         view.set_lead_session(&read_leads_file(&self.arguments.state_dir));
         for past in &view.past_members {
             self.messages.read_inbox(&team, &past.name);
@@ -131,7 +132,7 @@ impl SnapshotReader {
                 }
                 (DaemonReachability::Running, Some(status))
             }
-            Err(client::Error::NotRunning { .. } | client::Error::Disconnected(_)) => {
+            Err(client::error::Error::NotRunning { .. } | client::error::Error::Disconnected(_)) => {
                 (DaemonReachability::NotRunning, None)
             }
             Err(_) => (DaemonReachability::Unresponsive, None),
@@ -228,16 +229,16 @@ fn carry_over_dialogs(status: &mut StatusReply, before: Option<&StatusReply>) {
     }
 }
 
-fn query_status(socket: &Path, request: control::Request) -> Result<StatusReply, client::Error> {
+fn query_status(socket: &Path, request: control::Request) -> Result<StatusReply, client::error::Error> {
     let mut connection = Connection::open(socket)?;
     connection.set_timeout(DAEMON_TIMEOUT)?;
     let call = Call { version: PROTOCOL_VERSION, token: None, idempotency_key: None, request };
     match connection.call(&call)? {
         Response::Done(reply) => match *reply {
             Reply::Status(status) => Ok(status),
-            _ => Err(client::Error::Unresponsive(socket.to_owned())),
+            _ => Err(client::error::Error::Unresponsive(socket.to_owned())),
         },
-        Response::Failed(_) => Err(client::Error::Unresponsive(socket.to_owned())),
+        Response::Failed(_) => Err(client::error::Error::Unresponsive(socket.to_owned())),
     }
 }
 
@@ -262,7 +263,7 @@ pub(crate) fn last_log_lines(path: &Path) -> Vec<String> {
         file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
-    view::terminal_text::printable_lines(&read().unwrap_or_default())
+    client::terminal_text::printable_lines(&read().unwrap_or_default())
 }
 
 fn file_version(metadata: &Metadata) -> FileVersion {
@@ -292,7 +293,7 @@ fn usage_text(usage: Usage) -> String {
 fn budget_text(budget: &BudgetStatus) -> String {
     let until =
         budget.max_time_ms.map(|ms| format!("until {}", clock_time(budget.started_at.saturating_add(ms))));
-    view::text::budget_text(budget, until)
+    client::text::budget_text(budget, until)
 }
 
 /// The activity and the flags of a member that runs, or else its lifecycle.

@@ -5,11 +5,11 @@
 use crate::args::ScreenArgs;
 use crate::event::{ActionResult, UiEvent};
 use crate::snapshot_reader::{SnapshotReader, agent_log_dir};
+use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use protocol::error::ErrorReport;
 use std::path::Path;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
-use view::directory_watcher::{DirectoryWatcher, WatchEvent};
 
 /// The shortest time between two snapshots.
 const MIN_INTERVAL: Duration = Duration::from_millis(250);

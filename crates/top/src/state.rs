@@ -4,9 +4,9 @@ use crate::event::ActionResult;
 use crate::page_layout;
 use crate::snapshot::{ListItem, Panel, ScreenSnapshot};
 use crate::terminal_capabilities::TerminalCapabilities;
+use client::suggested_commands::SuggestedCommands;
 use protocol::name::TeamName;
 use std::sync::Arc;
-use view::suggested_commands::SuggestedCommands;
 
 /// The state of the screen, owned by the event loop.
 #[derive(Debug, Clone, PartialEq)]

@@ -10,10 +10,10 @@ use crate::snapshot::{
 use crate::state::UiState;
 use crate::terminal_capabilities::{Charset, ColorSupport, TerminalCapabilities};
 use crate::update::update;
+use client::suggested_commands::SuggestedCommands;
 use protocol::name::TeamName;
 use protocol::task::Task;
 use std::sync::Arc;
-use view::suggested_commands::SuggestedCommands;
 
 const FULL_CAPABILITIES: TerminalCapabilities =
     TerminalCapabilities { colors: ColorSupport::Enabled, charset: Charset::Unicode };

@@ -1,11 +1,12 @@
 //! `respond`: a teammate's own answer to a request to shut down.
 
-use crate::context::{CommandContext, now};
+use crate::context::CommandContext;
 use crate::output;
 use protocol::error::ErrorReport;
 use protocol::id::RequestId;
 use std::process::ExitCode;
 use store::ShutdownDecision;
+use store::now;
 
 /// Answer a request to shut down, as the teammate that was asked
 ///

@@ -1,14 +1,15 @@
 //! `approve`: a yes to what a member asks. Straight to the files, so it works with the daemon dead.
 
 use super::requests::selected_teams;
-use crate::context::{CommandContext, into_error, now};
-use crate::hook::led_by_this_session;
+use crate::context::CommandContext;
 use crate::output::{self, sanitize};
+use client::lead_session::led_by_this_session;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::member_request::{Answer, Approval};
 use protocol::permission_mode::PermissionMode;
 use serde_json::Value;
 use std::process::ExitCode;
+use store::now;
 use store::{Error, OpenRequest, Team};
 
 /// Say yes to what a member asks: its plan, or the use of a tool
@@ -57,7 +58,7 @@ pub(super) fn answer_request(
     here.require_lead("answer a request")?;
     let (caller, at) = (here.caller_in(team_of_request(here, id)?)?, now());
     // In the terminal of a session that leads it is taken for that program's doing.
-    let result = match led_by_this_session(here)? {
+    let result = match led_by_this_session(&here.directories()?) {
         Some(_) => caller.answer_request_as_program(id, answer, at)?,
         None => caller.answer_request(id, answer, at)?,
     };
@@ -69,7 +70,7 @@ pub(super) fn answer_request(
 fn team_of_request(here: &CommandContext, id: &str) -> Result<Team, ErrorReport> {
     let (root, teams) = (here.root()?, selected_teams(here)?);
     if let [only] = teams.as_slice() {
-        return root.team(only).map_err(into_error);
+        return root.team(only).map_err(ErrorReport::from);
     }
     let mut found = Vec::new();
     let mut closed = None;
@@ -85,11 +86,11 @@ fn team_of_request(here: &CommandContext, id: &str) -> Result<Team, ErrorReport>
     if found.iter().any(is_whole) {
         found.retain(is_whole);
     } else if let Some(error) = closed.take_if(|error| is_about_request(error, id)) {
-        return Err(into_error(error));
+        return Err(ErrorReport::from(error));
     }
     match (found.len(), closed) {
         (1, _) => Ok(found.remove(0).0),
-        (0, Some(error)) => Err(into_error(error)),
+        (0, Some(error)) => Err(ErrorReport::from(error)),
         (0, None) => {
             let message = format!("cannot answer {id}: no team has such a request");
             Err(ErrorReport::new(ErrorKind::NotFound, message).with_help("see them with: teamctl requests"))

@@ -1,12 +1,14 @@
 //! `attach`: go to a member's pane. Inside tmux the client switches to it, outside a new one attaches. One
 //! that has no pane is seen in its log.
 
-use super::up::tmux_failed;
-use crate::context::{CommandContext, env_var, unexpected_reply};
+use crate::context::CommandContext;
+use client::error::unexpected_reply;
+use client::tmux_command::tmux_failed;
 use protocol::control::{LocatePaneReply, MemberAddress, Reply, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
+use store::env_var;
 
 /// Go to a member's pane; of one that has none, follow the output
 #[derive(Debug, clap::Args)]

@@ -2,11 +2,12 @@
 //! some may have it and others not: the result says which, and the exit code that it was not all.
 
 use super::message_input;
-use crate::context::{CommandContext, now};
+use crate::context::CommandContext;
 use crate::output;
 use protocol::error::ErrorReport;
 use serde_json::json;
 use std::process::ExitCode;
+use store::now;
 use store::{FailedRecipient, message_id};
 
 /// Send a message to every other member

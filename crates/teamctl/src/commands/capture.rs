@@ -1,7 +1,8 @@
 //! `capture`: what a member's pane shows.
 
-use crate::context::{CommandContext, unexpected_reply};
+use crate::context::CommandContext;
 use crate::output;
+use client::error::unexpected_reply;
 use protocol::control::{self, Reply, Request};
 use protocol::error::ErrorReport;
 use std::process::ExitCode;

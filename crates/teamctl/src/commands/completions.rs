@@ -1,7 +1,6 @@
 //! `completions`: what a shell needs to complete the verbs, their flags and values.
 
-use crate::cli::Cli;
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_complete::Shell;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::io::{self, Write};
@@ -17,14 +16,15 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-pub(crate) fn run(args: &CompletionsArgs) -> Result<ExitCode, ErrorReport> {
-    write_stdout(&completion_script(args.shell))
+/// `command` is the parser of the whole command line.
+pub(crate) fn run(args: &CompletionsArgs, command: &Command) -> Result<ExitCode, ErrorReport> {
+    write_stdout(&completion_script(args.shell, command))
 }
 
 /// In memory: the generator panics where its output is closed early.
-fn completion_script(shell: Shell) -> Vec<u8> {
+fn completion_script(shell: Shell, command: &Command) -> Vec<u8> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut visible_commands(&Cli::command()), "teamctl", &mut script);
+    clap_complete::generate(shell, &mut visible_commands(command), "teamctl", &mut script);
     script
 }
 
@@ -50,12 +50,14 @@ pub(super) fn write_stdout(bytes: &[u8]) -> Result<ExitCode, ErrorReport> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::Cli;
+    use clap::CommandFactory;
 
     #[test]
     fn each_shell_is_told_of_all_verbs_but_hidden_ones() {
         let teamctl = Cli::command();
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-            let script = String::from_utf8(completion_script(shell)).unwrap();
+            let script = String::from_utf8(completion_script(shell, &teamctl)).unwrap();
             let words = |verb: &Command| match shell {
                 Shell::Fish => format!(" -a \"{}\"", verb.get_name()),
                 Shell::Zsh => format!("\n'{}:", verb.get_name()),

@@ -2,8 +2,9 @@
 
 use super::message_input;
 use super::run::run_file::{ValidationError, read_policy};
-use crate::context::{CommandContext, unexpected_reply};
+use crate::context::CommandContext;
 use crate::output;
+use client::error::unexpected_reply;
 use protocol::control::{self, Reply, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;

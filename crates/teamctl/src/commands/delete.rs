@@ -1,7 +1,8 @@
 //! `delete`: remove a team and its files.
 
-use crate::context::{CommandContext, unexpected_reply};
+use crate::context::CommandContext;
 use crate::output;
+use client::error::unexpected_reply;
 use protocol::control::{self, DeleteTeamReply, Reply, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::path::{Path, PathBuf};
@@ -32,8 +33,9 @@ pub(crate) struct DeleteArgs {
 
 pub(crate) fn run(here: &CommandContext, args: &DeleteArgs) -> Result<ExitCode, ErrorReport> {
     here.require_lead("delete a team")?;
-    let mut here = CommandContext::new(here.args.clone());
-    here.args.team = args.name.clone().or(here.args.team);
+    let mut global = here.args.clone();
+    global.team = args.name.clone().or(global.team);
+    let here = CommandContext::new(global);
     let team = here.team_name(&here.root()?)?;
     let discard = args.discard.iter().map(|path| recorded_path(path)).collect::<Result<_, _>>()?;
     match here.call_daemon(Request::DeleteTeam(control::DeleteTeamRequest {

@@ -14,7 +14,7 @@ pub(in crate::commands) mod team_files;
 mod unsupervised_members;
 mod worktrees;
 
-use crate::context::{CommandContext, into_error};
+use crate::context::CommandContext;
 use crate::output;
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;
@@ -73,12 +73,12 @@ pub(crate) fn run(here: &CommandContext, args: &DoctorArgs) -> Result<ExitCode, 
         Err(fault) => report.fail_with_error("root", &fault),
     }
     orphan_panes::check(here, status.as_ref(), &mut report);
-    report.rewrite_commands(|fix| super::command_rewriter::rewrite_commands(here, fix));
+    report.rewrite_commands(|fix| crate::command_rewriter::rewrite_commands(here, fix));
     Ok(print_report(here, &report))
 }
 
 fn check_teams(root: &Root, treatment: FixMode, report: &mut DoctorReport) {
-    let names = match root.teams().map_err(into_error) {
+    let names = match root.teams().map_err(ErrorReport::from) {
         Ok(names) => names,
         Err(fault) => return report.fail_with_error("teams", &fault),
     };
@@ -89,7 +89,7 @@ fn check_teams(root: &Root, treatment: FixMode, report: &mut DoctorReport) {
         report.ok("sessions", message);
     }
     for name in names {
-        match root.team(&name).map_err(into_error) {
+        match root.team(&name).map_err(ErrorReport::from) {
             Ok(team) => {
                 team_files::check(&team, report);
                 task_links::check(&team, treatment, report);

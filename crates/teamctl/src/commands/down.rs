@@ -1,16 +1,15 @@
 //! `down`: every agent is asked to end, those that do not answer are ended, then the daemon ends. With `--keep` each can
 //! be brought back by `up --resume`.
 
-use super::command_rewriter;
 use super::shutdown::{exit_code, exit_line, print_exits};
 use super::up::suspended_line;
-use crate::context::{CommandContext, unexpected_reply};
+use crate::command_rewriter;
+use crate::context::CommandContext;
 use crate::output;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use client::daemon_process::{open_pidfd, wait_for_exit};
+use client::error::unexpected_reply;
 use protocol::control::{AgentExit, Reply, Request};
 use protocol::error::ErrorReport;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 
 /// Shut every team's agents down, then teamd
@@ -58,16 +57,6 @@ fn result_line(agent: &AgentExit, keep: bool) -> String {
         (false, true) => format!("{} has ended, and does not rest: {}", agent.name, agent.description),
         (false, false) => exit_line(agent),
     }
-}
-
-/// A process that lives, by its number.
-pub(super) fn open_pidfd(pid: u32) -> Option<OwnedFd> {
-    pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()
-}
-
-/// For 5 s.
-pub(super) fn wait_for_exit(process: &OwnedFd) {
-    poll(&mut [PollFd::new(process.as_fd(), PollFlags::POLLIN)], PollTimeout::from(5_000_u16)).ok();
 }
 
 #[cfg(test)]

@@ -1,15 +1,17 @@
 //! `events`: the daemon's event log, oldest first, as it is or as a line for people. The log lies outside
 //! the root and survives the daemon and the teams; the file before a rotation is read too.
 
-use crate::context::{CommandContext, now};
+use crate::context::CommandContext;
 use crate::output;
+use client::directory_watcher::{DirectoryWatcher, WatchEvent};
+use client::event_log::event_line;
+use client::file_tail::FileTail;
 use protocol::duration;
 use protocol::error::ErrorReport;
-use protocol::event::Event;
 use protocol::timestamp::{iso8601, parse_iso8601};
 use serde_json::Value;
 use std::process::ExitCode;
-use view::directory_watcher::{DirectoryWatcher, FileTail, WatchEvent};
+use store::now;
 
 /// Show what happened: who came, what was done, who ended and how
 ///
@@ -83,32 +85,6 @@ fn print_event(here: &CommandContext, args: &EventsArgs, line: &[u8]) {
 fn is_before(event: &Value, since: Option<u64>) -> bool {
     let time = event["time"].as_str().and_then(parse_iso8601);
     since.zip(time).is_some_and(|(since, time)| time < since)
-}
-
-/// A kind of ours has a sentence; of any other, an older or a later one, all fields are told.
-pub(super) fn event_line(line: &str, event: &Value) -> String {
-    let known: Option<Event> = serde_json::from_str(line).ok();
-    let text = match known {
-        Some(known) => format!("{} {}", known.time, known.to_text()),
-        None => event_fields(event),
-    };
-    output::sanitize(&text.replace('\n', " "))
-}
-
-fn event_fields(event: &Value) -> String {
-    let field = |name: &str| event[name].as_str().map(str::to_owned);
-    let who = match (event["agent"].as_str(), event["team"].as_str()) {
-        (Some(agent), Some(team)) => Some(format!("{agent}@{team}")),
-        (agent, team) => agent.or(team).map(str::to_owned),
-    };
-    let told = ["time", "team", "agent", "event", "text"];
-    let rest = event.as_object().into_iter().flatten().filter(|(key, _)| !told.contains(&key.as_str()));
-    let rest = rest.map(|(key, value)| match value.as_str() {
-        Some(text) => Some(format!("{key}={text}")),
-        None => Some(format!("{key}={value}")),
-    });
-    let words = [field("time"), who, field("event"), field("text")].into_iter().chain(rest).flatten();
-    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// Cuts what arrives in pieces into lines; an unfinished one waits for its rest.

@@ -1,6 +1,6 @@
 //! `export`: a team's files in one archive, at the paths that they have below a root.
 
-use crate::context::{CommandContext, into_error};
+use crate::context::CommandContext;
 use crate::output;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::policy::Policy;
@@ -35,10 +35,11 @@ pub(crate) struct ExportArgs {
 
 pub(crate) fn run(here: &CommandContext, args: &ExportArgs) -> Result<ExitCode, ErrorReport> {
     here.require_lead("export a team")?;
-    let mut here = CommandContext::new(here.args.clone());
-    here.args.team = args.name.clone().or(here.args.team);
+    let mut global = here.args.clone();
+    global.team = args.name.clone().or(global.team);
+    let here = CommandContext::new(global);
     let team = here.team()?;
-    let policy = here.state_dir()?.read(&Policy::file_name(team.name())).map_err(into_error)?;
+    let policy = here.state_dir()?.read(&Policy::file_name(team.name()))?;
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.tar", team.name())));
     if path == Path::new("-") {
         if std::io::stdout().is_terminal() {

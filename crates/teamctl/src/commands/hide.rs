@@ -1,7 +1,8 @@
 //! `hide`: a member's pane out of sight. Its agent notices nothing.
 
-use crate::context::{CommandContext, unexpected_reply};
+use crate::context::CommandContext;
 use crate::output;
+use client::error::unexpected_reply;
 use protocol::control::{MemberAddress, Reply, Request, VisibilityReply};
 use protocol::error::ErrorReport;
 use std::process::ExitCode;

@@ -3,8 +3,9 @@
 use super::create::{default_create_request, sanitized_team_name};
 use super::export::POLICY_ENTRY;
 use super::policy::policy_text;
-use crate::context::{CommandContext, into_error, unexpected_reply};
+use crate::context::CommandContext;
 use crate::output;
+use client::error::unexpected_reply;
 use protocol::control::{CreateTeamReply, CreateTeamRequest, DeleteTeamRequest, Reply, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::AgentName;
@@ -49,7 +50,8 @@ pub(crate) fn run(here: &CommandContext, args: &ImportArgs) -> Result<ExitCode, 
         _ => fault,
     })?;
     let Reply::CreateTeam(made) = reply else { return Err(unexpected_reply()) };
-    let filled = here.root()?.team(&made.team_name).and_then(|team| team.import(&parcel)).map_err(into_error);
+    let filled =
+        here.root()?.team(&made.team_name).and_then(|team| team.import(&parcel)).map_err(ErrorReport::from);
     if let Err(fault) = filled {
         // Nobody takes half a team for the whole.
         let order = DeleteTeamRequest { team: made.team_name, force: true, discard_worktrees: Vec::new() };

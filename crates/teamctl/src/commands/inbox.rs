@@ -5,8 +5,10 @@ mod format;
 mod repeats;
 mod seen_entries;
 
-use crate::context::{CommandContext, into_error};
+use crate::context::CommandContext;
 use crate::output;
+use client::directory_watcher::{DirectoryWatcher, WatchEvent};
+use client::stdout_closed::is_output_closed;
 use format::format_entry;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::InboxEntry;
@@ -16,7 +18,6 @@ use seen_entries::SeenEntries;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use store::{Inbox as File, Team, message_id};
-use view::directory_watcher::{DirectoryWatcher, WatchEvent, is_output_closed};
 
 /// Read an inbox: your own, or as the lead anybody's
 ///
@@ -64,7 +65,7 @@ fn inbox_owner(here: &CommandContext, team: &Team, args: &InboxArgs) -> Result<A
     let Some(address) = &args.name else { return Ok(me) };
     let name = match team.member(address) {
         Ok(member) => member.name,
-        Err(error) => past_member(team, address).ok_or_else(|| into_error(error))?,
+        Err(error) => past_member(team, address).ok_or_else(|| ErrorReport::from(error))?,
     };
     if name != me {
         here.require_lead(&format!("read the inbox of {name}"))?;
@@ -101,7 +102,7 @@ struct InboxReader<'a> {
 impl InboxReader<'_> {
     fn print_current(&self) -> Result<ExitCode, ErrorReport> {
         let shown = if self.args.unread { self.inbox.read_unread() } else { self.inbox.read() };
-        let shown = self.limit_entries(shown.map_err(into_error)?);
+        let shown = self.limit_entries(shown?);
         if self.here.args.json {
             let messages: Vec<Value> = shown.iter().map(entry_json).collect();
             output::print_result(self.here, &json!({"messages": messages}), "");
@@ -121,7 +122,7 @@ impl InboxReader<'_> {
         let mut fresh = SeenEntries::default();
         let mut limited = false;
         loop {
-            let mut shown = self.filter_entries(fresh.take_new(self.inbox.read().map_err(into_error)?));
+            let mut shown = self.filter_entries(fresh.take_new(self.inbox.read()?));
             if !std::mem::replace(&mut limited, true) {
                 shown = self.limit_entries(shown);
             }
@@ -164,6 +165,6 @@ impl InboxReader<'_> {
         if !self.args.mark_read || unread.is_empty() || is_output_closed() {
             return Ok(());
         }
-        self.inbox.mark_read(&unread).map_err(into_error)
+        self.inbox.mark_read(&unread).map_err(ErrorReport::from)
     }
 }

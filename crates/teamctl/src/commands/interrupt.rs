@@ -1,7 +1,8 @@
 //! `interrupt`: end a member's turn, not the member.
 
-use crate::context::{CommandContext, unexpected_reply};
+use crate::context::CommandContext;
 use crate::output;
+use client::error::unexpected_reply;
 use protocol::control::{InterruptReply, MemberAddress, Reply, Request};
 use protocol::error::ErrorReport;
 use std::process::ExitCode;

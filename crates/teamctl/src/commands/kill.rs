@@ -1,7 +1,8 @@
 //! `kill`: end members without asking.
 
 use super::shutdown::print_exits;
-use crate::context::{CommandContext, unexpected_reply};
+use crate::context::CommandContext;
+use client::error::unexpected_reply;
 use protocol::control::{MemberSelection, Reply, Request};
 use protocol::error::ErrorReport;
 use std::process::ExitCode;

@@ -1,8 +1,9 @@
 //! `layout`: how the panes of a team share their windows, from now on.
 
-use crate::context::{CommandContext, unexpected_reply};
+use crate::context::CommandContext;
 use crate::output;
 use clap::builder::PossibleValuesParser;
+use client::error::unexpected_reply;
 use protocol::control::{self, Reply, Request, SetLayoutReply, SetLayoutRequest};
 use protocol::error::ErrorReport;
 use std::process::ExitCode;

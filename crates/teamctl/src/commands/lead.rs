@@ -1,15 +1,18 @@
 //! `lead`: the session in this pane leads a team. It is known by the first process of its terminal; its program's
 //! hooks wait for the lead's mail from then on, and `teamctl` here means that team.
 
-use crate::context::{CommandContext, env_var, unexpected_reply};
-use crate::hook::{controlling_terminal, led_by_this_session};
+use crate::context::CommandContext;
 use crate::output;
+use client::controlling_terminal::controlling_terminal;
+use client::error::unexpected_reply;
+use client::lead_session::led_by_this_session;
 use protocol::control::{self, Reply, Request, SetLeadRequest};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use store::env_var;
 
 /// Make the session in this pane the lead of a team
 ///
@@ -41,7 +44,7 @@ pub(crate) fn run(here: &CommandContext, args: &LeadArgs) -> Result<ExitCode, Er
 }
 
 fn release_lead(here: &CommandContext) -> Result<ExitCode, ErrorReport> {
-    let team = match led_by_this_session(here)? {
+    let team = match led_by_this_session(&here.directories()?) {
         Some(lead) => lead.team,
         // A person may end it from elsewhere, by the team's name.
         None if here.args.team.is_some() => here.team_name(&here.root()?)?,
@@ -60,7 +63,7 @@ fn find_or_create_team(here: &CommandContext, name: Option<&str>) -> Result<(Tea
     let root = here.root()?;
     let Some(name) = name.or(here.args.team.as_deref()) else { return Ok((here.team_name(&root)?, false)) };
     let team = super::create::sanitized_team_name(name)?;
-    if root.teams().map_err(crate::context::into_error)?.contains(&team) {
+    if root.teams().map_err(crate::ErrorReport::from)?.contains(&team) {
         return Ok((team, false));
     }
     match here.call_daemon(Request::CreateTeam(super::create::default_create_request(&team)?))? {

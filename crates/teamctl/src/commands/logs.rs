@@ -3,6 +3,8 @@
 
 use crate::context::CommandContext;
 use crate::output;
+use client::directory_watcher::{DirectoryWatcher, WatchEvent};
+use client::file_tail::FileTail;
 use protocol::did_you_mean::did_you_mean;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName, strip_team};
@@ -11,7 +13,6 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use view::directory_watcher::{DirectoryWatcher, FileTail, WatchEvent};
 
 /// Print what a member's program wrote, also after its end
 ///

@@ -1,8 +1,7 @@
 //! `man`: the man pages, made from the same words as the help: one for the program, one for each verb.
 
 use super::completions::write_stdout;
-use crate::cli::Cli;
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_mangen::Man as Generator;
 use protocol::error::ErrorReport;
 use std::fs::{File, create_dir_all};
@@ -25,8 +24,9 @@ struct ManPage {
     roff: Vec<u8>,
 }
 
-pub(crate) fn run(args: &ManArgs) -> Result<ExitCode, ErrorReport> {
-    let pages = all_pages();
+/// `command` is the parser of the whole command line.
+pub(crate) fn run(args: &ManArgs, command: Command) -> Result<ExitCode, ErrorReport> {
+    let pages = all_pages(command);
     let Some(directory) = &args.directory else {
         return write_stdout(&pages.into_iter().flat_map(|page| page.roff).collect::<Vec<u8>>());
     };
@@ -39,8 +39,7 @@ pub(crate) fn run(args: &ManArgs) -> Result<ExitCode, ErrorReport> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn all_pages() -> Vec<ManPage> {
-    let mut teamctl = Cli::command();
+fn all_pages(mut teamctl: Command) -> Vec<ManPage> {
     teamctl.build();
     let mut pages = Vec::new();
     add_pages(&teamctl, "teamctl", &mut pages);
@@ -60,10 +59,12 @@ fn add_pages(command: &Command, name: &str, pages: &mut Vec<ManPage>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::Cli;
+    use clap::CommandFactory;
 
     #[test]
     fn every_verb_has_a_page_with_its_name_and_examples() {
-        let pages = all_pages();
+        let pages = all_pages(Cli::command());
         let help = Cli::command().render_help().to_string();
         let (_, verbs) = help.split_once("Commands:\n").expect("verbs are listed");
         let verbs = verbs.lines().map_while(|line| line.split_whitespace().next());

@@ -3,14 +3,16 @@
 
 mod parent_agent;
 
-use crate::context::{CommandContext, env_var, into_error, member_name, own_program};
-use crate::hook::led_by_this_session;
+use crate::context::CommandContext;
+use client::lead_session::led_by_this_session;
+use client::team_context::member_name;
 use parent_agent::{AgentEnvironment, ExpectedRoot, ParentAgent, parent_agent};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+use store::{env_var, own_program};
 
 /// The server's program, which lies beside ours.
 const SERVER_PROGRAM: &str = "teamd-mcp";
@@ -142,11 +144,14 @@ fn resolve_identity(
 fn checked_identity(here: &CommandContext, speaker: McpIdentity) -> Result<McpIdentity, ErrorReport> {
     match &speaker.team {
         Some(team) if !speaker.name.is_lead() => {
-            let team = here.root()?.team(team).map_err(into_error)?;
+            let team = here.root()?.team(team)?;
             Ok(McpIdentity { name: member_name(&team, speaker.name.as_str())?, ..speaker })
         }
         Some(_) => Ok(speaker),
-        None => Ok(McpIdentity { team: led_by_this_session(here)?.map(|lead| lead.team), ..speaker }),
+        None => Ok(McpIdentity {
+            team: led_by_this_session(&here.directories()?).map(|lead| lead.team),
+            ..speaker
+        }),
     }
 }
 

@@ -1,7 +1,8 @@
 //! `mode`: the permission mode of a member while it runs, or of the lead.
 
-use crate::context::{CommandContext, unexpected_reply};
+use crate::context::CommandContext;
 use crate::output;
+use client::error::unexpected_reply;
 use protocol::control::{Reply, Request, SetModeReply, SetModeRequest};
 use protocol::error::ErrorReport;
 use protocol::permission_mode::PermissionMode;

@@ -1,8 +1,10 @@
 //! `policy`: who answers what members ask, and what the team may use up; another from a file.
 
 use super::run::run_file::read_policy;
-use crate::context::{CommandContext, unexpected_reply};
+use crate::context::CommandContext;
 use crate::output;
+use client::error::unexpected_reply;
+use client::text::short_duration;
 use protocol::control::{Reply, Request, SetPolicyRequest};
 use protocol::error::ErrorReport;
 use protocol::policy::{Approver, Policy as TeamPolicy, TimeoutAction};
@@ -10,7 +12,6 @@ use protocol::usage::{format_count, format_dollars};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use view::text::short_duration;
 
 /// Show a team's policy, or put another in its place
 ///

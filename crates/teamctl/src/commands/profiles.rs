@@ -1,16 +1,15 @@
 //! `agents`: the profiles that there are, what one says, and whether its program is there and takes what it says.
 
 mod check;
-pub(super) mod program_output;
-
-use crate::commands::spawn::spawn_environment;
-use crate::context::{CommandContext, env_var};
+pub(super) use crate::commands::spawn::spawn_environment;
+use crate::context::CommandContext;
 use crate::output;
 use crate::profile::{Profile, ProfileRegistry, ProfileSource};
 use protocol::error::ErrorReport;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use store::env_var;
 
 /// List the agent programs that can be spawned, show a profile, or check a program
 ///

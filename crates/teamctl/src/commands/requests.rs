@@ -1,17 +1,18 @@
 //! `requests`: what members ask and nobody has answered, shown whole. Reads the files alone.
 
-use super::command_rewriter;
-use crate::context::{CommandContext, into_error, now};
-use crate::hook::led_by_this_session;
+use crate::command_rewriter;
+use crate::context::CommandContext;
 use crate::output::{self, sanitize};
+use client::lead_session::led_by_this_session;
+use client::request_view::{self, RequestView};
+use client::suggested_commands::SuggestedCommands;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 use protocol::text::single_line;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use store::Root;
-use view::request_view::{self, RequestView};
-use view::suggested_commands::SuggestedCommands;
+use store::now;
 
 /// What members ask: plans that wait for approval, and questions for permission
 ///
@@ -49,9 +50,8 @@ pub(crate) fn run(here: &CommandContext, _: &RequestsArgs) -> Result<ExitCode, E
 /// Of which teams: the one that was named or that is led from here, else all of ours.
 pub(super) fn selected_teams(here: &CommandContext) -> Result<Vec<TeamName>, ErrorReport> {
     let root = here.root()?;
-    let ours: Vec<TeamName> =
-        root.teams().map_err(into_error)?.into_iter().filter(|team| !team.is_claude_session()).collect();
-    if here.args.team.is_some() || ours.len() < 2 || led_by_this_session(here)?.is_some() {
+    let ours: Vec<TeamName> = root.teams()?.into_iter().filter(|team| !team.is_claude_session()).collect();
+    if here.args.team.is_some() || ours.len() < 2 || led_by_this_session(&here.directories()?).is_some() {
         return Ok(vec![here.team_name(&root)?]);
     }
     Ok(ours)
@@ -68,8 +68,8 @@ fn open_requests(
     root: &Root,
     team: &TeamName,
 ) -> Result<Vec<TeamRequest>, ErrorReport> {
-    let caller = here.caller_in(root.team(team).map_err(into_error)?)?;
-    let (policy, asking) = (caller.policy()?, caller.team().requests().scan().map_err(into_error)?);
+    let caller = here.caller_in(root.team(team)?)?;
+    let (policy, asking) = (caller.policy()?, caller.team().requests().scan()?);
     let all = request_view::open_requests(&policy, asking).into_iter();
     Ok(all.map(|waiting| TeamRequest { team: team.clone(), waiting }).collect())
 }

@@ -20,9 +20,10 @@ mod team_setup;
 mod team_shutdown;
 mod team_snapshot;
 
-use super::command_rewriter::rewrite_commands;
-use crate::context::{CommandContext, env_var, into_error};
+use crate::command_rewriter::rewrite_commands;
+use crate::context::{CommandContext, GlobalArgs};
 use crate::output;
+use client::directory_watcher::DirectoryWatcher;
 use daemon_keeper::DaemonKeeper;
 use existing_team::ExistingTeam;
 use protocol::duration;
@@ -37,8 +38,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use stop_requests::StopRequests;
 use store::Root;
+use store::env_var;
 use task_fate::RetryRules;
-use view::directory_watcher::DirectoryWatcher;
 
 /// Run a whole team from a file, to its end
 ///
@@ -89,8 +90,7 @@ pub(crate) fn run(here: &CommandContext, args: &RunArgs) -> Result<ExitCode, Err
         Err(flaws) => return Ok(print_validation_errors(here, "run", &args.file, &flaws)),
     };
     check_team_option(here, &file.name)?;
-    let mut own = CommandContext::new(here.args.clone());
-    own.args.team = Some(file.name.to_string());
+    let own = CommandContext::new(GlobalArgs { team: Some(file.name.to_string()), ..here.args.clone() });
     let (root, state) = (own.root()?, own.state_dir()?);
     let mut alone = run_lock::acquire(&state, &file.name)?;
     let before = alone.previous_note();
@@ -117,7 +117,7 @@ pub(crate) fn run(here: &CommandContext, args: &RunArgs) -> Result<ExitCode, Err
     }
     let rules = match &found {
         Some(team) if left == ResumePoint::Work => {
-            let tasks = team.tasks().list().map_err(into_error)?;
+            let tasks = team.tasks().list()?;
             existing_team::difference_warnings(&file, &tasks)
                 .iter()
                 .for_each(|line| output::print_warning(line));

@@ -2,12 +2,13 @@
 //! when it is read is the recipient's affair.
 
 use super::message_input;
-use crate::context::{CommandContext, into_error, now};
+use crate::context::CommandContext;
 use crate::output;
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 use serde_json::json;
 use std::process::ExitCode;
+use store::now;
 use store::{Team, message_id};
 
 /// Send a message to a member
@@ -52,5 +53,5 @@ pub(super) fn team_of_address(here: &CommandContext, address: &str) -> Result<Te
         Some(team) if here.args.team.is_none() => team,
         _ => here.team_name(&root)?,
     };
-    root.team(&name).map_err(into_error)
+    root.team(&name).map_err(ErrorReport::from)
 }

@@ -6,7 +6,7 @@ mod merge_toml;
 pub(super) mod settings_file;
 mod settings_template;
 
-use crate::context::{CommandContext, into_error};
+use crate::context::CommandContext;
 use crate::output;
 use crate::profile::ProfileRegistry;
 use protocol::error::ErrorReport;
@@ -68,9 +68,9 @@ pub(crate) fn run(here: &CommandContext, args: &SetupArgs) -> Result<ExitCode, E
 }
 
 fn apply_or_diff(target: &SettingsFile, write: bool) -> Result<SettingsChange, ErrorReport> {
-    let suffix = format!(".before-teamd-{}", crate::context::now());
+    let suffix = format!(".before-teamd-{}", store::now());
     let backup = match write && !target.is_up_to_date() {
-        true => target.settings.replace(target.wanted.as_bytes(), &suffix).map_err(into_error)?,
+        true => target.settings.replace(target.wanted.as_bytes(), &suffix)?,
         false => None,
     };
     let file = target.settings.path().to_owned();

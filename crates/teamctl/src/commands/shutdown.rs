@@ -1,8 +1,9 @@
 //! `shutdown`: ask, wait, end, and say how each ended.
 
 use super::message_input;
-use crate::context::{CommandContext, unexpected_reply};
+use crate::context::CommandContext;
 use crate::output;
+use client::error::unexpected_reply;
 use protocol::control::{self, AgentExit, ExitsReply, MemberSelection, Reply, Request};
 use protocol::duration;
 use protocol::error::{ErrorKind, ErrorReport};

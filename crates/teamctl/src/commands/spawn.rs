@@ -5,13 +5,15 @@ mod worktree_spawn;
 
 pub(super) use worktree_spawn::rebuild_for_worktree;
 
-use super::command_rewriter;
-use crate::context::{CommandContext, into_error, own_program, unexpected_reply};
+use crate::command_rewriter;
+use crate::context::CommandContext;
 use crate::output;
 use crate::profile::agent_type::{self, AgentType};
 use crate::profile::{
     Launch, LaunchFacts, Profile, ProfileRegistry, built_in_summaries, read_only_unsupported,
 };
+use client::error::unexpected_reply;
+use client::suggested_commands::SuggestedCommands;
 use protocol::control::{self, Reply, Request, SpawnReply};
 use protocol::control::{Backend, RestartPolicy};
 use protocol::delivery::Delivery;
@@ -22,8 +24,8 @@ use protocol::permission_mode::is_read_only_type;
 use protocol::team_config::{Member, TeamConfig};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use store::own_program;
 use uuid::Uuid;
-use view::suggested_commands::SuggestedCommands;
 
 /// Start a teammate; answers when it runs
 ///
@@ -358,7 +360,7 @@ fn restart(word: Option<&str>) -> Result<RestartPolicy, ErrorReport> {
 /// What somebody has written down of that type; most types are a word alone.
 fn read_agent_type(root: &Path, agent_type: Option<&str>) -> Result<Option<AgentType>, ErrorReport> {
     let Some(agent_type) = agent_type else { return Ok(None) };
-    let text = store::read_agent_type(root, agent_type).map_err(into_error)?;
+    let text = store::read_agent_type(root, agent_type)?;
     Ok(text.map(|text| agent_type::parse_agent_type(&text)))
 }
 

@@ -4,9 +4,11 @@
 mod table;
 mod tmux_segment;
 
-use super::command_rewriter;
-use crate::context::{CommandContext, into_error, unexpected_reply};
+use crate::command_rewriter;
+use crate::context::CommandContext;
 use crate::output;
+use client::error::unexpected_reply;
+use client::team_view::{StatusSource, TeamView, count_unread, read_suspended_teams, team_view};
 use protocol::control::{Reply, Request, StatusReply};
 use protocol::did_you_mean::did_you_mean;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -14,7 +16,6 @@ use protocol::name::{TeamName, strip_team};
 use serde_json::json;
 use std::process::ExitCode;
 use store::Root;
-use view::team_view::{StatusSource, TeamView, count_unread, read_suspended_teams, team_view};
 
 /// Show teams and members: phase, activity, task, unread mail, pane
 ///
@@ -63,7 +64,7 @@ pub(crate) fn run(here: &CommandContext, args: &StatusArgs) -> Result<ExitCode, 
         if daemon.is_err() { read_suspended_teams(&here.directories()?.state_dir) } else { Vec::new() };
     let mut teams =
         team_views(here, &root, StatusSource::from_reply_or_roster(daemon.as_ref().ok(), &written), args)?;
-    let leads = crate::hook::read_leads_file(here)?;
+    let leads = store::read_leads_file(&here.directories()?.state_dir);
     teams.iter_mut().for_each(|team| team.set_lead_session(&leads));
     if let Some(name) = &args.name {
         keep_member(&mut teams, name)?;
@@ -117,7 +118,7 @@ fn team_views(
         Some(named) => team == named,
         None => args.all || !team.is_claude_session(),
     };
-    let names: Vec<TeamName> = root.teams().map_err(into_error)?.into_iter().filter(shown).collect();
+    let names: Vec<TeamName> = root.teams()?.into_iter().filter(shown).collect();
     Ok(names.into_iter().map(|name| team_view(root, name, lives, &mut count_unread)).collect())
 }
 

@@ -1,11 +1,12 @@
 //! `plan`: a teammate in plan mode hands in its plan.
 
 use super::message_input;
-use crate::context::{CommandContext, now};
+use crate::context::CommandContext;
 use crate::output;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use store::now;
 
 /// Hand in your plan, as a teammate in plan mode
 ///

@@ -1,13 +1,14 @@
 //! `top`: the screen, which is a program of its own beside ours: what draws it would slow every other verb. Whose team it
 //! shows is settled here, and handed over in its arguments; where several may be meant it has them all, and asks.
 
-use super::up::tmux_failed;
-use crate::context::{CommandContext, env_var, own_program};
+use crate::context::CommandContext;
+use client::tmux_command::tmux_failed;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use store::{env_var, own_program};
 
 /// The screen's program, which lies beside ours.
 const SCREEN_PROGRAM: &str = "teamd-top";

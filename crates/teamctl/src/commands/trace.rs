@@ -4,17 +4,18 @@
 mod find_message;
 mod message_history;
 
-use super::why::member_history::EventLog;
 use super::why::{Diagnosis, SystemSnapshot, diagnose};
-use crate::context::{CommandContext, now};
+use crate::context::CommandContext;
 use crate::output::{self, sanitize};
+use client::event_log::EventLog;
+use client::text::short_duration;
 use find_message::{CopyLocation, MessageCopy};
 use message_history::{MessageHistory, MessageReply, ReadState};
 use protocol::error::ErrorReport;
 use protocol::timestamp::iso8601;
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use view::text::short_duration;
+use store::now;
 
 /// Say where a message is: stored, fed, read, answered; and what it waits for
 ///

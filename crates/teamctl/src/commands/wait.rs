@@ -5,13 +5,13 @@ mod condition;
 
 use crate::context::CommandContext;
 use crate::output;
+use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use condition::WaitCondition;
 use protocol::duration;
 use protocol::error::{ErrorKind, ErrorReport};
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use view::directory_watcher::{DirectoryWatcher, WatchEvent};
 
 /// Wait for a message, for members to be idle or gone, or for all tasks to be done
 ///

@@ -11,13 +11,14 @@ mod next_commands;
 mod system_probe;
 mod task_waits;
 
-use super::command_rewriter;
+use crate::command_rewriter;
 use crate::context::CommandContext;
 use crate::output::{self, sanitize};
 use cause::Cause;
+use client::event_log::EventLog;
+use client::suggested_commands::SuggestedCommands;
 use evidence::Evidence;
 pub(super) use evidence::SystemSnapshot;
-use member_history::EventLog;
 use protocol::did_you_mean::did_you_mean;
 use protocol::duration;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -26,7 +27,6 @@ use serde::Serialize;
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
-use view::suggested_commands::SuggestedCommands;
 
 /// So long a turn may write nothing before that is worth a word, unless somebody says otherwise.
 const NO_OUTPUT_DEFAULT: Duration = Duration::from_secs(300);

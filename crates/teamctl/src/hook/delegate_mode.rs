@@ -3,14 +3,13 @@
 
 use super::response::deny_tool_response;
 use super::{HookInvocation, HookOwner};
-use crate::context::into_error;
 use crate::output;
 use protocol::delegate_mode::{REFUSAL_REASON, can_use_tool};
 use protocol::error::ErrorReport;
 
 pub(super) fn check_tool(stand: &HookInvocation<'_>) -> Result<(), ErrorReport> {
     let HookOwner::Lead(lead) = &stand.caller else { return Ok(()) };
-    let config = stand.here.root()?.team(&lead.team).and_then(|team| team.config()).map_err(into_error)?;
+    let config = stand.here.root()?.team(&lead.team).and_then(|team| team.config())?;
     let mode = config.members.into_iter().find(|member| member.name.is_lead()).and_then(|member| member.mode);
     let input = &stand.input;
     if mode.as_deref() == Some("delegate")

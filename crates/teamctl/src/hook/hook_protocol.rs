@@ -1,10 +1,10 @@
 //! How a program takes what its hook says, and how long it lets it wait: as its profile has it.
 
-use crate::context::env_var;
 use crate::output;
 use crate::profile::{ProfileRegistry, ReplySource, UsageFile};
 use serde_json::{Value, json};
 use std::time::Duration;
+use store::env_var;
 
 /// How long a hook waits unless its profile says otherwise: less than programs give their hooks.
 const DEFAULT_MAX_WAIT: Duration = Duration::from_secs(550);

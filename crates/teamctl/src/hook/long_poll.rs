@@ -1,9 +1,9 @@
 //! The wait at a turn's end. It asks nobody twice: it sleeps until the daemon says that there is something to look at,
 //! or until there is a reason to wait no longer.
 
-use super::controlling_terminal::ControllingTerminal;
 use super::typing_detector::TypingDetector;
-use client::Connection;
+use client::connection::Connection;
+use client::controlling_terminal::ControllingTerminal;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use protocol::control::{Call, LongPollEnd, Reply, Response};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};

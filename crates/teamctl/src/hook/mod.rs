@@ -4,7 +4,6 @@
 //! never fails the program that runs it: on any trouble it says nothing on stdout, a line on stderr, and exits with 0.
 //! In a program that belongs to no team it does nothing at once, since a user's hooks run in every session.
 
-mod controlling_terminal;
 mod delegate_mode;
 mod event_input;
 mod hook_owner;
@@ -15,13 +14,13 @@ mod turn_end;
 mod typing_detector;
 mod usage_file;
 
-pub(crate) use controlling_terminal::controlling_terminal;
-pub(crate) use hook_owner::{HookOwner, hook_owner, led_by_this_session, read_leads_file};
+use hook_owner::{HookOwner, hook_owner};
 pub(crate) use long_poll::{LongPoll, WaitEnd};
 
-use crate::context::{CommandContext, unexpected_reply};
+use crate::context::CommandContext;
 use crate::output;
 use crate::turns::TeamFiles;
+use client::error::unexpected_reply;
 use event_input::HookInput;
 use hook_protocol::HookProtocol;
 use protocol::control::{HookEvent, HookReply, HookReport, HookSource, Reply, Request};
@@ -131,7 +130,7 @@ impl HookInvocation<'_> {
         let hooked = HookReport {
             leads_team: self.caller.led_team(),
             session_id: self.input.session.clone(),
-            ancestors: controlling_terminal::ancestor_ids(),
+            ancestors: client::controlling_terminal::ancestor_ids(),
             source: HookSource::Program,
             usage: if self.is_reported_by_program(&said) { usage_file::usage_report(self) } else { None },
             event: said,

@@ -4,18 +4,19 @@
 //! it made of it, and only then it is marked read: a program may have given up on this hook, or may take no more such
 //! answers in a row than so many, and finds its mail at its next turn's end.
 
-use super::controlling_terminal::controlling_terminal;
 use super::long_poll::{LongPoll, WaitEnd};
 use super::response::continue_response;
 use super::{HookInvocation, HookOwner};
-use crate::context::{into_error, now};
 use crate::output;
-use crate::turns::{NextPrompt, PLAN_PROMPT, TeamFiles};
+use crate::turns::{NextPrompt, TeamFiles};
+use client::controlling_terminal::controlling_terminal;
 use protocol::control::{Call, HookEvent, HookReply, LongPollRequest, PROTOCOL_VERSION, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::InboxEntry;
+use protocol::plan_prompts::PLAN_PROMPT;
 use protocol::policy::Policy;
 use std::time::Instant;
+use store::now;
 
 pub(super) fn handle_turn_end(stand: &HookInvocation<'_>) -> Result<(), ErrorReport> {
     let began = Instant::now();
@@ -80,7 +81,7 @@ fn reply_without_daemon(stand: &HookInvocation<'_>) -> HookReply {
 /// Of the team that it leads.
 fn policy(stand: &HookInvocation<'_>) -> Result<Policy, ErrorReport> {
     let Some(team) = stand.caller.led_team() else { return Ok(Policy::default()) };
-    let team = stand.here.root()?.team(&team).map_err(into_error)?;
+    let team = stand.here.root()?.team(&team)?;
     stand.here.caller_in(team)?.policy()
 }
 
@@ -88,7 +89,7 @@ fn policy(stand: &HookInvocation<'_>) -> Result<Policy, ErrorReport> {
 pub(super) fn open_team_files(stand: &HookInvocation<'_>) -> Result<TeamFiles, ErrorReport> {
     let root = stand.here.root()?;
     let team = match stand.caller.led_team() {
-        Some(team) => root.team(&team).map_err(into_error)?,
+        Some(team) => root.team(&team)?,
         None => stand.here.team()?,
     };
     let me = stand.caller.name(stand.here);

@@ -8,11 +8,12 @@
 mod pane_activity;
 mod prompt_screen;
 
-use crate::context::{CommandContext, unexpected_reply};
+use crate::context::CommandContext;
 use crate::hook::{LongPoll, WaitEnd};
 use crate::output as words;
 use crate::profile::ProfileRegistry;
-use crate::turns::{NextPrompt, SUBMIT_PLAN_PROMPT, TeamFiles};
+use crate::turns::{NextPrompt, TeamFiles};
+use client::error::unexpected_reply;
 use pane_activity::PaneActivity;
 pub(crate) use prompt_screen::PromptPatterns;
 use prompt_screen::ScreenState;
@@ -21,6 +22,7 @@ use protocol::control::{
     PaneInput as Order, Reply, Request, ScreenReply,
 };
 use protocol::error::{ErrorKind, ErrorReport};
+use protocol::plan_prompts::SUBMIT_PLAN_PROMPT;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -44,7 +46,7 @@ const NOT_ACCEPTED: &str = "what was typed into it was not taken";
 const NO_TIMEOUT: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 pub(crate) fn run(here: &CommandContext) -> Result<ExitCode, ErrorReport> {
-    let name = crate::context::env_var("TEAMD_PROFILE").unwrap_or_default();
+    let name = store::env_var("TEAMD_PROFILE").unwrap_or_default();
     let prompt = ProfileRegistry::for_user().profile(&name)?.prompt_patterns().ok_or_else(|| {
         ErrorReport::new(
             ErrorKind::Config,

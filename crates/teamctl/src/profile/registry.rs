@@ -4,13 +4,12 @@ use super::parse::parse_profile;
 use super::template::{base_name, encode_value, fill, variables_in};
 use super::toml_table::{TomlTable, did_you_mean};
 use super::{Profile, ProfileKind};
-use crate::context::env_var;
-use protocol::did_you_mean::nearest_names;
 use protocol::duration;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::AgentName;
 use std::io;
 use std::path::{Path, PathBuf};
+use store::env_var;
 use toml::Value;
 
 const WORKER: &str = "worker";
@@ -159,7 +158,7 @@ impl ProfileRegistry {
 
     fn unknown_profile(&self, name: &str) -> ErrorReport {
         let message = format!("cannot find the profile {name}: there is none of that name");
-        let near = did_you_mean(nearest_names(name, self.all_names()).first());
+        let near = did_you_mean(protocol::did_you_mean::nearest_names(name, self.all_names()).first());
         ErrorReport::new(ErrorKind::Usage, message).with_help(format!(
             "{near}{}; any other program goes behind --, as in: teamctl spawn NAME -- PROGRAM",
             self.profile_list()

@@ -2,9 +2,9 @@
 
 use super::descendants;
 use super::signals::ShimSignals;
-use crate::next_task_client::NextTaskClient;
-use crate::process_table::ProcessStat;
-use client::Connection;
+use client::connection::Connection;
+use client::next_task_client::NextTaskClient;
+use client::process_table::ProcessStat;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use protocol::control::{Call, FromShim, PROTOCOL_VERSION, Request, ShimHello, ToShim, TurnStatus};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -223,7 +223,7 @@ impl DaemonConnection {
         }
     }
 
-    fn send_hello(&self) -> Result<Connection, client::Error> {
+    fn send_hello(&self) -> Result<Connection, client::error::Error> {
         let mut connection = Connection::open(&self.socket)?;
         connection.set_timeout(SEND_TIMEOUT)?;
         let hello =

@@ -5,7 +5,7 @@
 //! now. That is everybody's, and goes on.
 
 use super::signals::ShimSignals;
-use crate::process_table::ProcessStat;
+use client::process_table::ProcessStat;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::wait::{WaitPidFlag, waitpid};
@@ -69,7 +69,7 @@ pub(super) fn end_all(
 /// in the background is reparented to us.
 pub(super) fn daemon_and_its_tmux(pid: u32) -> Vec<ProcessStat> {
     let called = |process: &ProcessStat, name: &str| {
-        crate::process_table::program_name(process.pid).is_some_and(|called| called.starts_with(name))
+        client::process_table::program_name(process.pid).is_some_and(|called| called.starts_with(name))
     };
     let daemon = ProcessStat::read(pid).filter(|daemon| called(daemon, "teamd"));
     let around = daemon.and_then(|daemon| ProcessStat::read(daemon.parent));
@@ -251,7 +251,7 @@ mod tests {
 
         fn sleepers(&self) -> Vec<ProcessStat> {
             let all = descendants_from_table(self.0.id(), &[]).into_iter();
-            all.filter(|process| crate::process_table::program_name(process.pid).as_deref() == Some("sleep"))
+            all.filter(|process| client::process_table::program_name(process.pid).as_deref() == Some("sleep"))
                 .collect()
         }
     }

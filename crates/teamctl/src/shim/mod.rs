@@ -353,7 +353,7 @@ fn close_own_pane(spawn: &str) {
         // tmux would read more than a word into it.
         return;
     }
-    let variable = |name| crate::context::env_var(name);
+    let variable = |name| store::env_var(name);
     let (Some(tmux), Some(pane)) = (variable("TMUX"), variable("TMUX_PANE")) else { return };
     let socket = tmux.split(',').next().unwrap_or_default();
     let mut command = Command::new("tmux");

@@ -9,16 +9,16 @@ use super::pty::OutputPty;
 use super::signals::ShimSignals;
 use super::turn_interrupt::{InterruptStage, signal_group};
 use super::turn_process::{PendingStdin, TurnProcess};
-use crate::context::into_error;
-use crate::next_task_client::NextTaskClient;
 use crate::output;
 use crate::turns::{
     ExecutorEvent, InitialState, OutputFields, StartError, TeamFiles, TurnBuilder, TurnCommand, TurnEndKind,
     TurnExecutor, TurnInput, TurnLoop, TurnLoopEnd, TurnResult,
 };
+use client::next_task_client::NextTaskClient;
 use nix::poll::PollFlags;
 use protocol::control::{FromShim, StartAgent, ToShim, TurnSetup, TurnStatus};
 use protocol::driver_protocol::PermissionAnswer;
+use protocol::error::ErrorReport;
 use protocol::turn_program::TurnProgram;
 use protocol::usage::{UsageReading, UsageScope};
 use std::io::Read;
@@ -78,7 +78,8 @@ pub(super) fn prepare(
     let durability = Durability::from_env_value(go.env.get("TEAMD_DURABILITY").map(String::as_str));
     let durability = durability.map_err(|fault| fault.message)?;
     let root = Root::open(&turns.root, &go.state_dir, durability);
-    let team = root.and_then(|root| root.team(&turns.team)).map_err(|error| into_error(error).message)?;
+    let team =
+        root.and_then(|root| root.team(&turns.team)).map_err(|error| ErrorReport::from(error).message)?;
     let owner = format!("{}@{}", turns.name, turns.team);
     let program =
         TurnBuilder::new(turns.program.clone(), turns.session_id.clone(), go.state_dir.clone(), &owner);

@@ -2,7 +2,7 @@
 //! named in one line, and what somebody has sent several times stands once. In the inbox everything stays as it is.
 
 use protocol::message::{InboxEntry, Message};
-use protocol::payload::{IdleNotification, IdleReason, Payload};
+use protocol::payload::{IdleNotification, Payload};
 
 /// One piece of news, with all entries that it stands for.
 #[derive(Debug, PartialEq)]
@@ -33,7 +33,7 @@ pub(super) fn lead_updates(unread: &[InboxEntry]) -> Vec<LeadUpdate> {
     let mut idle: Option<LeadUpdate> = None;
     for entry in unread {
         let Some(message) = entry.unread() else { continue };
-        if is_bare_idle(message) {
+        if IdleNotification::is_bare_in(&message.text) {
             let (mut names, mut entries) = match idle.take() {
                 Some(LeadUpdate::Idle { names, entries }) => (names, entries),
                 _ => (Vec::new(), Vec::new()),
@@ -84,21 +84,6 @@ fn repeated_message<'r>(
         }
         _ => None,
     }
-}
-
-/// The end of a turn, and no more: no task, no failure, no words.
-pub(crate) fn is_bare_idle(message: &Message) -> bool {
-    matches!(
-        Payload::parse(&message.text),
-        Some(Payload::IdleNotification(IdleNotification {
-            idle_reason: IdleReason::Available,
-            summary: None,
-            completed_task_id: None,
-            completed_status: None,
-            failure_reason: None,
-            ..
-        }))
-    )
 }
 
 #[cfg(test)]

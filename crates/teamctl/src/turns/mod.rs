@@ -26,17 +26,14 @@ mod usage_counter;
 pub(crate) use executor::{
     ExecutorEvent, StartError, TurnCommand, TurnEndKind, TurnExecutor, TurnInput, TurnResult,
 };
-pub(crate) use lead_updates::is_bare_idle;
 pub(crate) use next_prompt::NextPrompt;
 pub(crate) use output_scanner::{OutputFields, OutputScanner};
 pub(crate) use output_tail::OutputTail;
-pub(crate) use plan_mode_long_lived::{PLAN_PROMPT, SUBMIT_PLAN_PROMPT};
 pub(crate) use reply_text::extract_reply;
 pub(crate) use team_files::TeamFiles;
 pub(crate) use turn_builder::TurnBuilder;
 pub(crate) use usage_counter::UsageCounter;
 
-use crate::context::now;
 use inbox_action::{InboxAction, plan_answer_text};
 use permission_request::OpenPermissionRequest;
 use prompt_text::TurnSubject;
@@ -46,6 +43,7 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::{InboxEntry, Message};
 use protocol::permission_mode::PermissionMode;
 use protocol::task::Task;
+use store::now;
 
 /// How a life ends, seen from within.
 #[derive(Debug)]

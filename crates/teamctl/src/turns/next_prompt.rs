@@ -7,7 +7,6 @@ use super::plan_mode_long_lived::plan_approval_in;
 use super::prompt_text::{TurnSubject, idle_text, lead_text, shutdown_request_text};
 use super::team_files::TeamFiles;
 use super::turn_outcome::{TurnOutcome, settle};
-use crate::context::now;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::message::{InboxEntry, Message};
@@ -15,6 +14,7 @@ use protocol::payload::{IdleNotification, IdleReason, PlanApprovalResponse};
 use protocol::policy::Policy;
 use protocol::timestamp::iso8601;
 use protocol::turn_program::{PerTurnProgram, TurnProgram};
+use store::now;
 
 /// What one answer holds at most, bytes; what comes behind it waits for the next turn's end.
 const MAX_PROMPT_BYTES: usize = 128 << 10;

@@ -1,6 +1,6 @@
 //! The last lines of an agent's output, for whoever has to say why a turn failed: without what steers a terminal.
 
-use view::terminal_text::printable_lines;
+use client::terminal_text::printable_lines;
 
 /// How much of the output is remembered, bytes; colours and progress bars take their share of it.
 const BUFFER_BYTES: usize = 16 << 10;

@@ -1,7 +1,6 @@
 //! What an agent wrote to its peers during a turn, for the lead: found in their inboxes, since an agent sends by
 //! programs of its own. Only inboxes that changed since the turn began are looked into.
 
-use crate::context::now;
 use protocol::message::Message;
 use protocol::name::AgentName;
 use protocol::payload::Payload;
@@ -9,6 +8,7 @@ use protocol::timestamp::parse_iso8601;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
+use store::now;
 use store::{InboxCursor, Team};
 
 /// A file's time may lie behind the clock by two ticks of the kernel.

@@ -3,7 +3,6 @@
 
 use super::file_retry::RETRY_DELAY;
 use super::{TurnExecutor, TurnLoop};
-use crate::context::now;
 use protocol::capabilities::is_changed_input;
 use protocol::driver_protocol::{PermissionAnswer, PermissionQuestion};
 use protocol::id::{RequestId, UniqueMillis};
@@ -14,6 +13,7 @@ use protocol::policy::is_text_key;
 use serde_json::Value;
 use std::time::Instant;
 use store::MESSAGE_LIMIT;
+use store::now;
 use uuid::Uuid;
 
 /// Two questions in one millisecond are two.

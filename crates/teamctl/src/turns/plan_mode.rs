@@ -11,10 +11,6 @@ use protocol::message::InboxEntry;
 use protocol::payload::{Payload, PlanApprovalResponse};
 use protocol::permission_mode::PermissionMode;
 
-/// Ahead of what a turn in plan mode is about.
-pub(crate) const PLAN_PROMPT: &str = "You are in plan mode: read what you need, and change nothing. End with your plan; \
-     it is carried out once it is approved.";
-
 impl<H: TurnExecutor> TurnLoop<H> {
     /// Its next turn that goes well hands in a plan.
     pub(super) fn is_planning(&self) -> bool {

@@ -4,18 +4,10 @@
 
 use super::TeamFiles;
 use super::reply_text::MAX_REPLY_BYTES;
-use crate::context::into_error;
 use protocol::error::ErrorReport;
 use protocol::message::InboxEntry;
 use protocol::name::AgentName;
 use protocol::payload::{Payload, PlanApprovalResponse};
-
-/// Ahead of what it is given in plan mode, where its last words are heard.
-pub(crate) use super::plan_mode::PLAN_PROMPT;
-
-/// The same where they are not.
-pub(crate) const SUBMIT_PLAN_PROMPT: &str = "You are in plan mode: read what you need, and change nothing. Hand in your plan with \
-     `teamctl plan FILE`, or `teamctl plan -` and the text on its standard input; it is carried out once it is approved.";
 
 /// Where a turn in plan mode brought no plan.
 const NO_PLAN_ERROR: &str =
@@ -29,7 +21,7 @@ impl TeamFiles {
 
     /// Its plan has no answer yet.
     pub(super) fn is_awaiting_approval(&self) -> Result<bool, ErrorReport> {
-        Ok(self.team().requests().open_plan_request(self.member_name()).map_err(into_error)?.is_some())
+        Ok(self.team().requests().open_plan_request(self.member_name())?.is_some())
     }
 
     /// The end of a turn in plan mode, with what it said at last: that is its plan, unless one waits or was approved

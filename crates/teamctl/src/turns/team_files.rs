@@ -3,8 +3,7 @@
 use super::inbox_action::{permission_answers, shutdown_requests};
 use super::peer_messages::PeerMessages;
 use super::plan_mode::answers_to_request;
-use crate::context::{into_error, now};
-use crate::next_task_client::NextTaskClient;
+use client::next_task_client::NextTaskClient;
 use protocol::control::PlanStage;
 use protocol::control::{NextTaskHint, NextTaskRequest};
 use protocol::error::ErrorReport;
@@ -19,6 +18,7 @@ use protocol::task::Task;
 use protocol::timestamp::iso8601;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use store::now;
 use store::{Error, InboxCursor, Team};
 
 /// How often in a life the agent takes a task again that it gave back.
@@ -83,7 +83,7 @@ impl TeamFiles {
     /// Others may have been put in the place of the team's directories: the teammate is of the team that is there now.
     pub(super) fn reopen_if_moved(&mut self) -> Result<(), ErrorReport> {
         if !self.team.is_current_in_root()
-            && let Some(team) = self.team.anew().map_err(into_error)?
+            && let Some(team) = self.team.anew()?
         {
             (self.team, self.read_position) = (team, None);
             self.pending.clear();
@@ -96,14 +96,14 @@ impl TeamFiles {
         self.reopen_if_moved()?;
         self.mark_read(Vec::new())?;
         let inbox = self.team.inbox(&self.me);
-        let (new, mark) = inbox.read_since(self.read_position.as_ref()).map_err(into_error)?;
+        let (new, mark) = inbox.read_since(self.read_position.as_ref())?;
         if mark.is_reset() {
             self.pending.clear();
         }
         self.pending.extend(new.into_iter().filter(is_unread));
         // Others mark and remove too: then only the whole of it says what is left.
         if mark.unread_count() != self.pending.len() {
-            self.pending = inbox.read_unread().map_err(into_error)?;
+            self.pending = inbox.read_unread()?;
         }
         self.read_position = Some(mark);
         if let Some(text) = self.delivered_prompt.take()
@@ -118,7 +118,7 @@ impl TeamFiles {
     pub(crate) fn mark_read(&mut self, entries: Vec<InboxEntry>) -> Result<(), ErrorReport> {
         self.delivered.extend(entries);
         if !self.delivered.is_empty() {
-            self.team.inbox(&self.me).mark_read(&self.delivered).map_err(into_error)?;
+            self.team.inbox(&self.me).mark_read(&self.delivered)?;
             let given = std::mem::take(&mut self.delivered);
             self.pending.retain(|entry| !given.iter().any(|given| given.raw == entry.raw));
         }
@@ -195,23 +195,23 @@ impl TeamFiles {
 
     /// Nobody waits for the answers to these any more.
     pub(super) fn withdraw_requests(&self, ids: &[RequestId]) -> Result<(), ErrorReport> {
-        self.team.requests().withdraw(&self.me, ids, now()).map_err(into_error)
+        self.team.requests().withdraw(&self.me, ids, now()).map_err(ErrorReport::from)
     }
 
     /// Hands in a plan, in a file of its own.
     pub(super) fn submit_plan(&self, plan: &str) -> Result<PlanStage, ErrorReport> {
-        let file = self.team.write_plan(plan).map_err(into_error)?;
+        let file = self.team.write_plan(plan)?;
         self.submit_plan_file(file, plan)
     }
 
     /// Hands in a plan of an earlier life once more, under a fresh id; none where its file is gone.
     pub(super) fn resubmit_plan(&self, file: &str) -> Result<Option<PlanStage>, ErrorReport> {
-        let plan = self.team.read_plan(file).map_err(into_error)?;
+        let plan = self.team.read_plan(file)?;
         plan.map(|plan| self.submit_plan_file(file.to_owned(), &plan)).transpose()
     }
 
     fn submit_plan_file(&self, file: String, plan: &str) -> Result<PlanStage, ErrorReport> {
-        let request = self.team.request_plan_approval(&self.me, &file, plan, now()).map_err(into_error)?;
+        let request = self.team.request_plan_approval(&self.me, &file, plan, now())?;
         Ok(PlanStage::AwaitingApproval { request_id: request, file })
     }
 
@@ -236,14 +236,14 @@ impl TeamFiles {
     pub(super) fn send_queued(&mut self) -> Result<(), ErrorReport> {
         if !self.unsent.is_empty() {
             let lead = self.team.inbox(&AgentName::lead());
-            lead.append_all(self.unsent.make_contiguous()).map_err(into_error)?;
+            lead.append_all(self.unsent.make_contiguous())?;
             self.unsent.clear();
         }
         Ok(())
     }
 
     fn send_to_lead(&self, text: String) -> Result<(), ErrorReport> {
-        self.team.inbox(&AgentName::lead()).append(&self.new_message(text)).map_err(into_error)
+        self.team.inbox(&AgentName::lead()).append(&self.new_message(text)).map_err(ErrorReport::from)
     }
 
     fn new_message(&self, text: String) -> Message {
@@ -287,7 +287,7 @@ impl TeamFiles {
         let claimed = if self.release_counts.is_empty() {
             tasks.claim(None, &self.me)
         } else {
-            match choose_task(&tasks.list_cached().map_err(into_error)?, &self.me, &self.release_counts) {
+            match choose_task(&tasks.list_cached()?, &self.me, &self.release_counts) {
                 Some(id) => tasks.claim(Some(&id), &self.me),
                 None => return Ok(None),
             }
@@ -300,19 +300,19 @@ impl TeamFiles {
             Ok(task) => Ok(Some(task)),
             // It is ours; that our own inbox could not be told so is no loss.
             Err(Error::OwnerNotNotified { id, .. }) => {
-                self.team.tasks().get(&id).map(Some).map_err(into_error)
+                self.team.tasks().get(&id).map(Some).map_err(ErrorReport::from)
             }
             Err(Error::NoTaskAvailable(_)) => Ok(None),
             // Somebody was faster; that they took it wakes nobody, so the next look is at once.
             Err(Error::TaskClaimed { .. } | Error::TaskBlocked { .. }) => self.claim_next(),
-            Err(error) => Err(into_error(error)),
+            Err(error) => Err(ErrorReport::from(error)),
         }
     }
 
     /// A task of the agent's that is in progress, though no turn is on it: it claimed one in another turn, or an
     /// earlier life left it. Looked for between the turns only.
     pub(super) fn unfinished_task(&self) -> Result<Option<Task>, ErrorReport> {
-        let task = self.team.tasks().resumable_task(&self.me).map_err(into_error)?;
+        let task = self.team.tasks().resumable_task(&self.me)?;
         Ok(task.filter(|task| !self.unsettled.contains(&task.id)))
     }
 
@@ -355,7 +355,7 @@ fn deleted_as_none(found: Result<Task, Error>) -> Result<Option<Task>, ErrorRepo
     match found {
         Ok(task) => Ok(Some(task)),
         Err(Error::NoSuchTask { .. }) => Ok(None),
-        Err(error) => Err(into_error(error)),
+        Err(error) => Err(ErrorReport::from(error)),
     }
 }
 

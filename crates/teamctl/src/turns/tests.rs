@@ -8,7 +8,6 @@ mod shutdown_requests;
 mod tasks;
 
 use super::*;
-use crate::context::now;
 use protocol::id::TaskId;
 use protocol::message::Message;
 use protocol::name::{AgentName, TeamName};
@@ -21,6 +20,7 @@ use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Instant;
+use store::now;
 use store::{Durability, NewTask, Root, Team};
 
 /// What happens during a wait: something to the files, and then this.

@@ -4,11 +4,12 @@ use super::executor::{ExecutorEvent, StartError, TurnEndKind, TurnExecutor, Turn
 use super::prompt_text::TurnSubject;
 use super::turn_outcome::{TaskSettlement, TurnOutcome, settle, turn_outcome};
 use super::{StepError, TurnLoop, TurnLoopEnd, TurnWork};
-use crate::context::now;
 use protocol::control::Activity;
 use protocol::payload::{IdleNotification, IdleReason};
+use protocol::plan_prompts::PLAN_PROMPT;
 use protocol::task::Task;
 use protocol::timestamp::iso8601;
+use store::now;
 
 impl<H: TurnExecutor> TurnLoop<H> {
     /// From the turn's first line to the lead's knowledge of its end.
@@ -104,7 +105,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
         self.status.since = now();
         (self.status.activity, self.status.summary, self.status.shutdown_requested) =
             (Activity::Active, about, false);
-        let ahead = self.is_planning().then_some(super::plan_mode::PLAN_PROMPT);
+        let ahead = self.is_planning().then_some(PLAN_PROMPT);
         if ahead.is_some() {
             self.executor.start_capture();
         }

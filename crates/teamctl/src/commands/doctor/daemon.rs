@@ -1,7 +1,8 @@
 //! The daemon: whether it answers, and whether it is of our release.
 
 use super::report::DoctorReport;
-use crate::context::{CommandContext, unexpected_reply};
+use crate::context::CommandContext;
+use client::error::unexpected_reply;
 use protocol::control::{Reply, StatusReply};
 use protocol::error::ErrorKind;
 use std::os::unix::fs::MetadataExt;

@@ -2,11 +2,12 @@
 //! named with the command that closes them, and never closed here: what a mark says of its root is too little for that.
 
 use super::report::DoctorReport;
-use crate::commands::up::{TMUX_NAME, tmux_target};
-use crate::context::{CommandContext, env_var};
+use crate::context::CommandContext;
+use client::tmux_target::{self, TMUX_NAME};
 use protocol::control::{Reply, StatusReply};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use store::env_var;
 
 /// Of each pane: its id, whose it is, whether its process is the one that the mark was given for, how that was started.
 const PANE_FORMAT: &str =

@@ -3,7 +3,7 @@
 
 use super::FixMode;
 use super::report::DoctorReport;
-use crate::process_table::{ProcessStat, program_name, self_and_ancestors};
+use client::process_table::{ProcessStat, program_name, self_and_ancestors};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::os::fd::OwnedFd;
 use std::path::Path;

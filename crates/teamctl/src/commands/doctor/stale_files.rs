@@ -4,7 +4,7 @@
 
 use super::FixMode;
 use super::report::DoctorReport;
-use crate::context::into_error;
+use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 use std::fs::{Metadata, read_dir};
 use std::path::{Path, PathBuf};
@@ -98,7 +98,7 @@ fn reason_foreign(root: &Path, path: &Path) -> Option<String> {
 fn fix(root: &Root, report: &mut DoctorReport) {
     let ours = root.teams().unwrap_or_default().into_iter().filter(|name| !name.is_claude_session());
     for name in ours {
-        match root.team(&name).map_err(into_error) {
+        match root.team(&name).map_err(ErrorReport::from) {
             Ok(team) => remove_stale(&team, report),
             Err(fault) => report.fail_with_error("leftovers", &fault),
         }
@@ -107,7 +107,7 @@ fn fix(root: &Root, report: &mut DoctorReport) {
 
 /// Locks first: what keeps an old file from going shall not keep them.
 fn remove_stale(team: &Team, report: &mut DoctorReport) {
-    match team.remove_stale_locks().map_err(into_error) {
+    match team.remove_stale_locks().map_err(ErrorReport::from) {
         Ok(released) => {
             released.iter().for_each(|path| {
                 report.ok("locks", format!("{} was stale, and is removed", path.display()));
@@ -115,7 +115,7 @@ fn remove_stale(team: &Team, report: &mut DoctorReport) {
         }
         Err(fault) => report.fail_with_error("locks", &fault),
     }
-    if let Err(fault) = team.remove_abandoned().map_err(into_error) {
+    if let Err(fault) = team.remove_abandoned().map_err(ErrorReport::from) {
         report.fail_with_error("leftovers", &fault);
     }
 }

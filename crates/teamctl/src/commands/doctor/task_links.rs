@@ -4,7 +4,7 @@
 
 use super::FixMode;
 use super::report::DoctorReport;
-use crate::context::into_error;
+use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
@@ -19,7 +19,7 @@ struct TaskLink {
 }
 
 pub(super) fn check(team: &Team, treatment: FixMode, report: &mut DoctorReport) {
-    let tasks = match team.tasks().list().map_err(into_error) {
+    let tasks = match team.tasks().list().map_err(ErrorReport::from) {
         Ok(tasks) => tasks,
         Err(fault) => return report.fail_with_error("tasks", &fault),
     };
@@ -55,7 +55,7 @@ fn report_link(team: &Team, half: TaskLink, treatment: FixMode, report: &mut Doc
         return report.warn("links", message, "teamctl doctor --fix");
     }
     let update = TaskUpdate { add_blocked_by: vec![blocker], ..TaskUpdate::default() };
-    match team.tasks().update(&blocked, update, &AgentName::lead()).map_err(into_error) {
+    match team.tasks().update(&blocked, update, &AgentName::lead()).map_err(ErrorReport::from) {
         Ok(_) => report
             .ok("links", format!("task {blocked} of {} waits for {blocker}: now both say so", team.name())),
         Err(fault) => report.warn("links", message, format!("it stays so: {fault}")),

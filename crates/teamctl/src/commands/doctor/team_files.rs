@@ -1,14 +1,14 @@
 //! A team's config and inboxes: whether each can be read, and which entry of an inbox is no message.
 
 use super::report::DoctorReport;
-use crate::context::into_error;
+use protocol::error::ErrorReport;
 use protocol::name::AgentName;
 use std::path::Path;
 use store::Team;
 
 pub(super) fn check(team: &Team, report: &mut DoctorReport) {
     let name = team.name();
-    match team.config().map_err(into_error) {
+    match team.config().map_err(ErrorReport::from) {
         Ok(config) => report.ok("config", format!("{name} has {} member(s)", config.members.len())),
         Err(fault) => report.fail_with_error("config", &fault),
     }
@@ -22,7 +22,7 @@ pub(super) fn check(team: &Team, report: &mut DoctorReport) {
 
 /// Nothing is damaged by it any more; but somebody does it.
 fn check_restored_messages(team: &Team, report: &mut DoctorReport) {
-    match team.restored_counts().map_err(into_error) {
+    match team.restored_counts().map_err(ErrorReport::from) {
         Ok(counts) => counts.into_iter().for_each(|(file, count)| {
             let owner = file.trim_end_matches(".json");
             let message =
@@ -48,7 +48,7 @@ pub(in crate::commands) fn inbox_owners(directory: &Path) -> Vec<AgentName> {
 /// Whether every entry is a message.
 fn check_inbox(team: &Team, owner: &AgentName, report: &mut DoctorReport) -> bool {
     let inbox = team.inbox(owner);
-    let entries = match inbox.read().map_err(into_error) {
+    let entries = match inbox.read().map_err(ErrorReport::from) {
         Ok(entries) => entries,
         Err(fault) => {
             report.fail_with_error("inboxes", &fault);

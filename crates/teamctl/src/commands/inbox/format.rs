@@ -1,8 +1,8 @@
 //! One entry of an inbox, for people.
 
 use crate::output::{paint, sanitize};
+use client::text::message_text;
 use protocol::message::InboxEntry;
-use view::text::message_text;
 
 /// A head with sender, time and summary, and the text below it.
 pub(super) fn format_entry(entry: &InboxEntry) -> String {

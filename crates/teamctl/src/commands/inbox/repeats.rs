@@ -1,8 +1,7 @@
 //! What a member says once more is shown once, where it said it last, with how often: also where others have spoken in between.
 
-use crate::turns::is_bare_idle;
 use protocol::message::InboxEntry;
-use protocol::payload::Payload;
+use protocol::payload::{IdleNotification, Payload};
 use std::collections::HashMap;
 
 /// Each entry that nobody has said again, and how often it was said.
@@ -23,8 +22,8 @@ pub(super) fn collapse_repeats(entries: &[InboxEntry]) -> Vec<(&InboxEntry, usiz
 /// not the same as unread.
 fn is_repeat(before: &InboxEntry, entry: &InboxEntry) -> bool {
     let (Ok(first), Ok(second)) = (&before.message, &entry.message) else { return false };
-    let says_the_same = || match is_bare_idle(first) {
-        true => is_bare_idle(second),
+    let says_the_same = || match IdleNotification::is_bare_in(&first.text) {
+        true => IdleNotification::is_bare_in(&second.text),
         false => first.text == second.text && Payload::detect_type(&first.text).is_none(),
     };
     first.from == second.from && before.unread().is_some() == entry.unread().is_some() && says_the_same()

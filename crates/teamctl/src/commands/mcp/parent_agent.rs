@@ -1,10 +1,10 @@
 //! Under whose process this one runs, where its own environment does not say: many programs start their MCP servers
 //! with a bare one, and settings that all sessions of a program share can't name an agent.
 
-use crate::context::env_var;
-use crate::process_table::self_and_ancestors;
+use client::process_table::self_and_ancestors;
 use std::collections::BTreeMap;
 use std::path::Path;
+use store::env_var;
 
 /// What an agent's processes know of themselves.
 pub(super) type AgentEnvironment = BTreeMap<String, String>;

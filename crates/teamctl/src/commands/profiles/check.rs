@@ -1,12 +1,12 @@
 //! `agents check`: does what a profile says fit the program that is installed?
 
 use super::installed_path;
-use super::program_output::program_output;
 use crate::commands::setup::settings_file::SettingsFile;
 use crate::commands::spawn::spawn_environment;
 use crate::context::CommandContext;
 use crate::output;
 use crate::profile::{Launch, Profile, ProfileRegistry};
+use client::program_output::program_output;
 use protocol::error::{ErrorKind, ErrorReport};
 use serde::Serialize;
 use serde_json::json;

@@ -4,16 +4,20 @@
 //! that somebody took down stays down: the event log tells that from a death.
 
 use super::task_times;
-use crate::commands::down;
-use crate::commands::up::tmux_target::TmuxTarget;
-use crate::commands::up::{self, DaemonStart, TMUX_NAME};
-use crate::context::{CommandContext, unexpected_reply};
+use crate::commands::up::{no_output_after, print_daemon_error};
+use crate::context::CommandContext;
+use crate::output;
+use client::daemon_process;
+use client::daemon_start::{self, DaemonStart};
+use client::directory_watcher::WatchNotifier;
+use client::error::unexpected_reply;
+use client::tmux_target::TMUX_NAME;
+use client::tmux_target::TmuxTarget;
 use protocol::control::{Reply, Request, StatusReply};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
-use view::directory_watcher::WatchNotifier;
 
 /// So often in [`WITHIN`] a daemon that dies is started again.
 const MAX_STARTS: usize = 5;
@@ -78,13 +82,15 @@ impl<'a> DaemonKeeper<'a> {
         let status = loop {
             self.check_start_rate()?;
             self.check_takedown()?;
-            match up::start_unless_running(self.here, &self.server) {
+            match daemon_start::start_unless_running(self.here, &self.server, &no_output_after) {
                 Ok(DaemonStart::AlreadyRunning(status)) => break status,
-                Ok(DaemonStart::Started(status)) => {
+                Ok(DaemonStart::Started { status, warnings }) => {
+                    warnings.iter().for_each(|warning| output::print_warning(warning));
                     self.started.push_back(Instant::now());
                     break status;
                 }
-                Ok(DaemonStart::Failed(code)) => {
+                Ok(DaemonStart::Failed { code, message }) => {
+                    print_daemon_error(self.here, &message);
                     return Err(ErrorReport::new(
                         error_kind_of_exit_code(code),
                         "cannot start teamd: it has said why above",
@@ -104,7 +110,7 @@ impl<'a> DaemonKeeper<'a> {
         }
         // Where it can't be watched, the next look asks it all the same.
         self.teller.notify_on_exit(status.daemon.pid);
-        self.process = down::open_pidfd(status.daemon.pid);
+        self.process = daemon_process::open_pidfd(status.daemon.pid);
         Ok(())
     }
 
@@ -124,7 +130,7 @@ impl<'a> DaemonKeeper<'a> {
             return Ok(());
         }
         // It hangs up first, and writes down why it goes then.
-        self.process.iter().for_each(down::wait_for_exit);
+        self.process.iter().for_each(daemon_process::wait_for_exit);
         if task_times::was_daemon_taken_down(self.here.state_dir()?.path())? && !self.is_responsive() {
             return Err(self.takedown_error());
         }

@@ -4,12 +4,12 @@
 //! end what stood there before is back.
 
 use super::progress_table::{RunProgress, TerminalSize, render};
-use crate::commands::command_rewriter;
+use crate::command_rewriter;
 use crate::context::CommandContext;
 use crate::output;
+use client::suggested_commands::SuggestedCommands;
 use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
-use view::suggested_commands::SuggestedCommands;
 
 /// The last lines are kept for the table's foot.
 const RECENT_LINES: usize = 8;

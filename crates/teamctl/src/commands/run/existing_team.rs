@@ -3,7 +3,6 @@
 
 use super::run_file::{RunFile, TaskSpec};
 use super::task_fate::{MemberState, MemberStates, RetryRules, TaskFate, evaluate, run_file_key};
-use crate::context::into_error;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
@@ -28,10 +27,10 @@ pub(super) fn find_team(root: &Root, file: &RunFile, resume: bool) -> Result<Exi
     let team = match root.team(&file.name) {
         Ok(team) => team,
         Err(store::Error::NoSuchTeam { .. }) => return Ok(ExistingTeam::Missing),
-        Err(error) => return Err(into_error(error)),
+        Err(error) => return Err(ErrorReport::from(error)),
     };
-    let config = team.config().map_err(into_error)?;
-    let tasks = team.tasks().list().map_err(into_error)?;
+    let config = team.config()?;
+    let tasks = team.tasks().list()?;
     let stranger = foreign_team_error(file, &config, &tasks);
     let is_empty = config.members.iter().all(|member| member.name.is_lead());
     let finished = stranger.is_none() && is_empty && is_complete(file, &tasks);

@@ -3,7 +3,7 @@
 
 use super::task_fate::TaskFate;
 use super::task_results::short_duration;
-use view::suggested_commands::SuggestedCommands;
+use client::suggested_commands::SuggestedCommands;
 
 /// What is to be shown.
 #[derive(Debug, Default)]

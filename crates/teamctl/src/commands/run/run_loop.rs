@@ -10,8 +10,8 @@ use super::task_fate::{RETRIES_KEY, RetryRules, RunDecision, TaskFate, evaluate,
 use super::task_times::TaskTimes;
 use super::team_snapshot::{self, TeamSnapshot};
 use super::{RunContext, team_setup, team_shutdown};
-use crate::context::{into_error, now};
 use crate::output::sanitize;
+use client::suggested_commands::SuggestedCommands;
 use protocol::control::{Activity, MemberFlag, MemberStatus};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
@@ -19,8 +19,8 @@ use protocol::name::AgentName;
 use protocol::task::Task;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+use store::now;
 use store::{Root, Team};
-use view::suggested_commands::SuggestedCommands;
 
 /// Looking takes at most a fifth of the time, so that a long list leaves room for those who work.
 const SCAN_SHARE: u32 = 4;
@@ -102,7 +102,7 @@ impl RunState {
     /// Nothing is left to do: that its members have ended is no reason why a task is not done.
     pub(super) fn finish_without_work(&mut self, file: &RunFile) -> Result<RunEnd, ErrorReport> {
         self.snapshot.lives = all_running(file);
-        let tasks = self.team.tasks().list().map_err(into_error)?.into_iter();
+        let tasks = self.team.tasks().list()?.into_iter();
         self.all_tasks.extend(tasks.filter(|task| !task.is_internal()).map(|task| (task.id, task)));
         Ok(RunEnd::Finished)
     }

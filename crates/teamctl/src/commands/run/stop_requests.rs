@@ -1,12 +1,12 @@
 //! Ctrl-C: once asks the team to stop, twice ends it. The handlers only count and wake.
 
+use client::directory_watcher::WatchNotifier;
 use protocol::error::{ErrorKind, ErrorReport};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use view::directory_watcher::WatchNotifier;
 
 /// How often somebody asked us to stop.
 #[derive(Debug)]

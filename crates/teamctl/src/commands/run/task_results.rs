@@ -3,13 +3,13 @@
 use super::run_file::RunFile;
 use super::task_fate::{RunDecision, TaskFate, run_file_key};
 use super::task_times::TaskTimes;
-use crate::context::now;
 use crate::output::sanitize;
 use protocol::id::TaskId;
 use protocol::name::TeamName;
 use protocol::task::{Task, TaskStatus};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use store::now;
 
 /// One task at the end.
 #[derive(Debug, Clone, PartialEq, Serialize)]

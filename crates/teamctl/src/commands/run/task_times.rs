@@ -3,7 +3,8 @@
 //! What was there before is read for the times alone: a run that is taken up again knows how long its tasks
 //! took. Where the log has no word on a task, what the looks saw is used.
 
-use crate::commands::events::event_line;
+use client::event_log::event_line;
+use client::file_tail::FileTail;
 use protocol::error::ErrorReport;
 use protocol::event::{Event, EventKind, REQUESTED_STOP_REASON};
 use protocol::id::TaskId;
@@ -13,7 +14,6 @@ use protocol::timestamp::parse_iso8601;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
-use view::directory_watcher::FileTail;
 
 /// The log, and how far it was read.
 pub(super) struct TaskTimes {

@@ -10,7 +10,7 @@ use super::run_loop::RunState;
 use super::task_fate::{ABANDONED_KEY, MemberState, MemberStates, TaskRelease, release_count, run_file_key};
 use super::team_snapshot::{self, TeamSnapshot};
 use crate::commands::spawn;
-use crate::context::{into_error, unexpected_reply};
+use client::error::unexpected_reply;
 use protocol::control::{self, Reply, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
@@ -41,7 +41,7 @@ pub(super) fn create_team(run: &mut RunContext, root: &Root) -> Result<Team, Err
     });
     loop {
         match run.here.call_daemon(request.clone()) {
-            Ok(_) => return root.team(&run.file.name).map_err(into_error),
+            Ok(_) => return root.team(&run.file.name).map_err(ErrorReport::from),
             Err(fault) if fault.kind == ErrorKind::NoDaemon => run.daemon.start()?,
             Err(fault) => return Err(fault),
         }
@@ -215,7 +215,7 @@ fn create_missing_tasks(list: &Tasks, plans: &[TaskSpec], there: &[Task]) -> Res
                 .collect(),
         }
     });
-    list.create_all(planned.collect()).map_err(into_error).map(drop)
+    list.create_all(planned.collect()).map_err(ErrorReport::from).map(drop)
 }
 
 #[cfg(test)]

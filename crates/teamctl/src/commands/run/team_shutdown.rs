@@ -10,8 +10,8 @@ use super::task_fate::{RetryRules, evaluate};
 use super::task_results::{self, TaskResult, short_duration};
 use super::task_times::TaskTimes;
 use super::team_snapshot;
-use crate::commands::command_rewriter::rewrite_commands;
-use crate::context::{CommandContext, into_error};
+use crate::command_rewriter::rewrite_commands;
+use crate::context::CommandContext;
 use crate::output;
 use protocol::control::{DeleteTeamRequest, MemberSelection, Reply, Request, ShutdownMembersRequest};
 use protocol::error::{BEING_DELETED_SUFFIX, ErrorKind, ErrorReport};
@@ -101,7 +101,7 @@ fn results_of_ended_team(
     file: &RunFile,
     team: &Team,
 ) -> Result<Vec<TaskResult>, ErrorReport> {
-    let tasks = team.tasks().list().map_err(into_error)?;
+    let tasks = team.tasks().list()?;
     let decision = evaluate(&RetryRules::default(), &tasks, &all_running(file));
     let log = TaskTimes::open(here.state_dir()?.path(), &file.name)?;
     let known = tasks.into_iter().filter(|task| !task.is_internal()).map(|task| (task.id, task)).collect();
@@ -205,11 +205,11 @@ fn start_shutdown_request(run: &RunContext, end: &RunEnd) -> Receiver<Result<Rep
 
 /// The table, from the files as they are now: somebody may have finished while it was asked to end.
 fn final_results(run: &RunContext, stage: &mut RunState) -> Result<Vec<TaskResult>, ErrorReport> {
-    let tasks = stage.team.tasks().list().map_err(into_error)?;
+    let tasks = stage.team.tasks().list()?;
     stage.print_new_events()?;
     // Who lived before: nobody lives now, and that is no reason why a task is not done.
     let decision = evaluate(&rules_at_end(run), &tasks, &stage.snapshot.lives);
-    stage.log.update_from_tasks(&tasks, crate::context::now());
+    stage.log.update_from_tasks(&tasks, store::now());
     let visible = tasks.into_iter().filter(|task| !task.is_internal());
     stage.all_tasks.extend(visible.map(|task| (task.id, task)));
     Ok(task_results::task_results(&run.file, &stage.all_tasks, &decision, &stage.log))

@@ -2,7 +2,6 @@
 
 use super::RunContext;
 use super::task_fate::{ABANDONED_KEY, MemberState, MemberStates, TaskRelease};
-use crate::context::into_error;
 use protocol::control::{MemberStatus, TeamStatus};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::AgentName;
@@ -26,8 +25,8 @@ pub(super) struct TeamSnapshot {
 
 /// Looks. The tasks first: who is gone after that will not have begun one of them since.
 pub(super) fn take(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot, ErrorReport> {
-    let tasks = team.tasks().list().map_err(into_error)?;
-    let others = team.config().map_err(into_error)?.members.into_iter().map(|member| member.name);
+    let tasks = team.tasks().list()?;
+    let others = team.config()?.members.into_iter().map(|member| member.name);
     let file = &run.file;
     let others = others.filter(|name| !file.members.iter().any(|member| member.name == *name));
     let others = others.filter(|name| !name.is_lead()).map(|name| (name, MemberState::Running));
@@ -77,7 +76,7 @@ pub(super) fn release_task(team: &Team, given: &TaskRelease) -> Result<bool, Err
     match tasks.get(&given.id) {
         Ok(task) if still(&task) => {}
         Ok(_) | Err(Error::NoSuchTask { .. }) => return Ok(false),
-        Err(error) => return Err(into_error(error)),
+        Err(error) => return Err(ErrorReport::from(error)),
     }
     match tasks.update(&given.id, update, &AgentName::lead()) {
         Ok(_) => Ok(true),
@@ -85,6 +84,6 @@ pub(super) fn release_task(team: &Team, given: &TaskRelease) -> Result<bool, Err
         Err(Error::OwnerNotNotified { .. }) => Ok(true),
         // Somebody was faster, or the owner has just gone: the next look decides anew.
         Err(error) if [ErrorKind::Refused, ErrorKind::NotFound].contains(&error.kind()) => Ok(false),
-        Err(error) => Err(into_error(error)),
+        Err(error) => Err(ErrorReport::from(error)),
     }
 }

@@ -1,12 +1,12 @@
 //! One file of settings: what it holds, and what it should.
 
 use super::{merge_json, merge_toml};
-use crate::context::{env_var, into_error, own_program};
 use crate::profile::settings_patch::{SettingsFormat, SettingsPatch};
 use protocol::error::{ErrorKind, ErrorReport};
 use similar::TextDiff;
 use std::path::{Path, PathBuf};
 use store::ForeignSettings;
+use store::{env_var, own_program};
 
 /// See above.
 pub(in crate::commands) struct SettingsFile {
@@ -21,7 +21,7 @@ impl SettingsFile {
         piece: &SettingsPatch,
         project: &Path,
     ) -> Result<SettingsFile, ErrorReport> {
-        let settings = ForeignSettings::read(&settings_path(piece, project)?).map_err(into_error)?;
+        let settings = ForeignSettings::read(&settings_path(piece, project)?)?;
         let own = own_program()?;
         let own = own.to_string_lossy();
         let broken = |why: String| {

@@ -2,12 +2,12 @@
 //! it is checked before the daemon is asked for anything.
 
 use crate::commands::message_input;
-use crate::context::{env_var, env_vars};
 use crate::profile::Launch;
 use protocol::env_filter::is_inherited;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use store::{env_var, env_vars};
 
 /// The largest first message, as of every message, bytes.
 const MESSAGE_LIMIT: usize = 256 * 1024;

@@ -1,7 +1,8 @@
 //! `--worktree`: the daemon has one made, and the order is made anew for the directory in it.
 
 use super::SpawnOptions;
-use crate::context::{CommandContext, unexpected_reply};
+use crate::context::CommandContext;
+use client::error::unexpected_reply;
 use protocol::control::{self, Reply, Request, WorktreeReply, WorktreeRequest};
 use protocol::error::ErrorReport;
 

@@ -1,12 +1,12 @@
 //! The view for people: a table for each team that fits 80 columns, then what somebody should look at.
 
 use crate::commands::up::suspended_line;
-use crate::context::now;
 use crate::output::{paint, sanitize};
+use client::suggested_commands::SuggestedCommands;
+use client::team_view::{AbandonedTask, FailedTask, MemberView, TaskCounts, TeamView};
+use client::text::{budget_text, time_budget_text};
 use protocol::control::{Activity, MemberFlag, PastMember, WorktreeStatus};
-use view::suggested_commands::SuggestedCommands;
-use view::team_view::{AbandonedTask, FailedTask, MemberView, TaskCounts, TeamView};
-use view::text::{budget_text, time_budget_text};
+use store::now;
 
 /// As many characters of a text as a table takes.
 const CELL_WIDTH: usize = 40;

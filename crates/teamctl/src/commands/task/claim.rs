@@ -1,7 +1,7 @@
 //! `task claim`: take a task; of several who try, one has it.
 
 use super::print_task;
-use crate::context::{CommandContext, into_error};
+use crate::context::CommandContext;
 use protocol::control::NextTaskRequest;
 use protocol::error::ErrorReport;
 use protocol::id::TaskId;
@@ -25,7 +25,7 @@ pub(super) fn run(here: &CommandContext, team: &Team, args: &ClaimTaskArgs) -> R
         Some(id) => tasks.claim(Some(id), &me),
         None => tasks.claim_with_hint(&me, || hints.next_task(asked())),
     };
-    let task = task.map_err(into_error)?;
+    let task = task?;
     print_task(here, &task, &format!("Task {} is {}'s: {}", task.id, here.caller_name(), task.subject));
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! `task create`: a new task, pending.
 
 use super::{parse_metadata, print_task};
-use crate::context::{CommandContext, member_name};
+use crate::context::CommandContext;
+use client::team_context::member_name;
 use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use serde_json::{Map, Value};

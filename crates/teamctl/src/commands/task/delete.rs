@@ -1,7 +1,7 @@
 //! `task delete`: remove a task for good.
 
 use super::print_task;
-use crate::context::{CommandContext, into_error};
+use crate::context::CommandContext;
 use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use store::Team;
@@ -15,7 +15,7 @@ pub(super) struct DeleteTaskArgs {
 }
 
 pub(super) fn run(here: &CommandContext, team: &Team, args: &DeleteTaskArgs) -> Result<(), ErrorReport> {
-    let task = team.tasks().delete(&args.id, &here.caller_name()).map_err(into_error)?;
+    let task = team.tasks().delete(&args.id, &here.caller_name())?;
     print_task(here, &task, &format!("Task {} is deleted: {}", task.id, task.subject));
     Ok(())
 }

@@ -1,10 +1,11 @@
 //! `task done`: a task is completed. Where a teammate says so, the lead is told.
 
 use super::print_task;
-use crate::context::{CommandContext, now};
+use crate::context::CommandContext;
 use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use store::Team;
+use store::now;
 
 /// Say that a task is completed; again is fine
 #[derive(Debug, clap::Args)]

@@ -1,7 +1,7 @@
 //! `task get`: one task in full.
 
 use super::format::task_page;
-use crate::context::{CommandContext, into_error};
+use crate::context::CommandContext;
 use crate::output;
 use protocol::error::ErrorReport;
 use protocol::id::TaskId;
@@ -17,7 +17,7 @@ pub(super) struct GetTaskArgs {
 }
 
 pub(super) fn run(here: &CommandContext, team: &Team, args: &GetTaskArgs) -> Result<(), ErrorReport> {
-    let (task, blockers) = team.tasks().get_with_blockers(&args.id).map_err(into_error)?;
+    let (task, blockers) = team.tasks().get_with_blockers(&args.id)?;
     output::print_result(here, &json!({"task": task.to_json(&blockers)}), &task_page(&task, &blockers));
     Ok(())
 }

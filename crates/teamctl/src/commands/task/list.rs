@@ -1,7 +1,7 @@
 //! `task list`: all tasks by number, without those that only track agents.
 
 use super::format::task_row;
-use crate::context::{CommandContext, into_error};
+use crate::context::CommandContext;
 use crate::output;
 use protocol::error::ErrorReport;
 use protocol::task::Task;
@@ -24,7 +24,7 @@ pub(super) struct ListTasksArgs {
 }
 
 pub(super) fn run(here: &CommandContext, team: &Team, args: &ListTasksArgs) -> Result<(), ErrorReport> {
-    let all = team.tasks().list_cached().map_err(into_error)?;
+    let all = team.tasks().list_cached()?;
     let wanted =
         |task: &&Arc<Task>| (args.all || !task.is_internal()) && (!args.available || task.is_available(&all));
     let shown: Vec<&Arc<Task>> = all.iter().filter(wanted).collect();

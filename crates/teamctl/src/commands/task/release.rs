@@ -1,7 +1,7 @@
 //! `task release`: give a task back.
 
 use super::print_task;
-use crate::context::{CommandContext, into_error};
+use crate::context::CommandContext;
 use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use store::Team;
@@ -15,7 +15,7 @@ pub(super) struct ReleaseTaskArgs {
 }
 
 pub(super) fn run(here: &CommandContext, team: &Team, args: &ReleaseTaskArgs) -> Result<(), ErrorReport> {
-    let task = team.tasks().release(&args.id, &here.caller_name()).map_err(into_error)?;
+    let task = team.tasks().release(&args.id, &here.caller_name())?;
     print_task(here, &task, &format!("Task {} is pending again: {}", task.id, task.subject));
     Ok(())
 }

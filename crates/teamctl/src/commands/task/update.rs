@@ -1,11 +1,13 @@
 //! `task update`: any of a task's fields, in one step.
 
 use super::{parse_metadata, print_task};
-use crate::context::{CommandContext, member_name, now};
+use crate::context::CommandContext;
+use client::team_context::member_name;
 use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use protocol::task::TaskStatus;
 use serde_json::{Map, Value};
+use store::now;
 use store::{TaskUpdate, Team};
 
 /// Change a task

@@ -3,7 +3,7 @@
 
 use crate::commands::doctor::team_files::inbox_owners;
 use crate::commands::requests;
-use crate::context::{CommandContext, into_error};
+use crate::context::CommandContext;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::{InboxEntry, Message};
 use protocol::name::AgentName;
@@ -42,7 +42,7 @@ pub(super) fn find_copies(here: &CommandContext, wanted: &str) -> Result<Vec<Mes
     let root = here.root()?;
     let mut all = Vec::new();
     for name in requests::selected_teams(here)? {
-        copies_in_team(&root.team(&name).map_err(into_error)?, &mut all);
+        copies_in_team(&root.team(&name)?, &mut all);
     }
     let id = match wanted {
         "last" => last_sent_by_caller(here, &all).ok_or_else(no_sent_message)?,

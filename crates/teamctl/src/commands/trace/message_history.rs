@@ -2,7 +2,8 @@
 //! which line belongs to this one follows from their order. Pure.
 
 use super::find_message::{CopyLocation, MessageCopy};
-use crate::commands::why::member_history::{self, EventLog};
+use client::event_log::EventLog;
+use client::event_log::event_time;
 use protocol::event::{Event, EventKind};
 use protocol::member_request::{MemberRequest, parse_answer};
 use protocol::message::InboxEntry;
@@ -83,7 +84,7 @@ pub(super) fn message_history(
     let from = stored_event(copy, events);
     let since = from.map_or(&[][..], |at| &events[at..]);
     // A short turn may be told of before the look that found the message.
-    let sent = events.partition_point(|event| member_history::event_time(event) < copy.sent_at());
+    let sent = events.partition_point(|event| event_time(event) < copy.sent_at());
     let turns = from.map_or(&[][..], |at| &events[at.min(sent)..]);
     let read = match (copy.message.read, copy.location, read_at(since)) {
         (false, CopyLocation::InInbox { .. }, _) => ReadState::Unread,
@@ -91,7 +92,7 @@ pub(super) fn message_history(
         (_, _, at) => ReadState::ReadAt(at),
     };
     MessageHistory {
-        stored: from.map(|at| member_history::event_time(&events[at])),
+        stored: from.map(|at| event_time(&events[at])),
         delivered: delivering_turn(copy, turns, read),
         read,
         reply: first_reply(copy, answers),
@@ -104,7 +105,7 @@ fn stored_event(copy: &MessageCopy, events: &[Event]) -> Option<usize> {
         EventKind::MessageStored { index, from, .. } if *from == copy.message.from => Some(*index),
         _ => None,
     };
-    let since = |event: &Event| member_history::event_time(event) + CLOCK_SKEW_MS >= copy.sent_at();
+    let since = |event: &Event| event_time(event) + CLOCK_SKEW_MS >= copy.sent_at();
     let all: Vec<(usize, usize)> = events
         .iter()
         .enumerate()
@@ -123,7 +124,7 @@ fn read_at(since: &[Event]) -> Option<u64> {
             behind += 1;
             None
         }
-        EventKind::MessageRead { unread } => (unread <= behind).then(|| member_history::event_time(event)),
+        EventKind::MessageRead { unread } => (unread <= behind).then(|| event_time(event)),
         _ => None,
     })
 }
@@ -132,9 +133,7 @@ fn read_at(since: &[Event]) -> Option<u64> {
 /// sender's word that goes on.
 fn delivering_turn(copy: &MessageCopy, since: &[Event], read: ReadState) -> Option<(String, u64)> {
     let turn = |event: &Event| match &event.kind {
-        EventKind::MemberActive { summary: about } => {
-            Some(Some((about.clone(), member_history::event_time(event))))
-        }
+        EventKind::MemberActive { summary: about } => Some(Some((about.clone(), event_time(event)))),
         EventKind::MemberIdle { .. } => Some(None),
         _ => None,
     };

@@ -1,8 +1,11 @@
 //! `up --resume`: who rests is started again, and each is told of once it runs, or will not.
 
 use super::{budget_line, daemon_line};
-use crate::context::{CommandContext, team_by_name, unexpected_reply};
+use crate::context::CommandContext;
 use crate::output;
+use client::directory_watcher::{DirectoryWatcher, WatchEvent};
+use client::error::unexpected_reply;
+use client::team_context::team_by_name;
 use protocol::control::{
     MemberStatus, PastMember, Reply, Request, ResumeMembersReply, ResumeMembersRequest, StatusReply,
 };
@@ -11,7 +14,6 @@ use protocol::name::{AgentName, TeamName};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use view::directory_watcher::{DirectoryWatcher, WatchEvent};
 
 /// Longer than the daemon takes to give a start up.
 const RESUME_TIMEOUT: Duration = Duration::from_secs(90);

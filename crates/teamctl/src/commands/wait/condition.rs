@@ -2,7 +2,8 @@
 //! looked up once, before the wait, so that a slip of the pen does not wait for ever.
 
 use super::{WaitArgs, WaitFor};
-use crate::context::{CommandContext, into_error, member_name};
+use crate::context::CommandContext;
+use client::team_context::member_name;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::name::{AgentName, strip_team};
@@ -64,10 +65,10 @@ impl WaitCondition {
     pub(super) fn unmet_conditions(&self) -> Result<Vec<String>, ErrorReport> {
         match self {
             WaitCondition::Message { inbox, from } => missing_message(inbox, from),
-            WaitCondition::Idle { team, names } => unmet_idle(&team.config().map_err(into_error)?, names),
+            WaitCondition::Idle { team, names } => unmet_idle(&team.config()?, names),
             WaitCondition::Exit { team, names } => unmet_exit(team, names),
             WaitCondition::TasksDone { team } => {
-                let tasks = team.tasks().list().map_err(into_error)?;
+                let tasks = team.tasks().list()?;
                 check_tasks_possible(&tasks)?;
                 Ok(unmet_tasks(&tasks))
             }
@@ -102,9 +103,8 @@ fn current_or_past_member(team: &Team, name: &str) -> Result<AgentName, ErrorRep
     };
     let former = AgentName::new_unchecked(strip_team(name, team.name()));
     let tracked = |task: &Task| task.is_internal() && task.subject.eq_ignore_ascii_case(former.as_str());
-    let known =
-        team.inbox(&former).path().exists() || team.tasks().list().map_err(into_error)?.iter().any(tracked);
-    if known { Ok(former) } else { Err(into_error(unknown)) }
+    let known = team.inbox(&former).path().exists() || team.tasks().list()?.iter().any(tracked);
+    if known { Ok(former) } else { Err(ErrorReport::from(unknown)) }
 }
 
 /// A member, or whoever wrote already: a person, a task list, one that has gone.
@@ -118,12 +118,12 @@ fn names_or_all(team: &Team, names: Vec<AgentName>) -> Result<Vec<AgentName>, Er
     if !names.is_empty() {
         return Ok(names);
     }
-    let members = team.config().map_err(into_error)?.members;
+    let members = team.config()?.members;
     Ok(members.into_iter().map(|member| member.name).filter(|name| !name.is_lead()).collect())
 }
 
 fn missing_message(inbox: &Inbox, from: &[AgentName]) -> Result<Vec<String>, ErrorReport> {
-    let entries = inbox.read_unread().map_err(into_error)?;
+    let entries = inbox.read_unread()?;
     let mut messages = entries.iter().filter_map(|entry| entry.unread());
     let there =
         messages.any(|message| from.is_empty() || from.contains(&AgentName::new_unchecked(&message.from)));
@@ -150,7 +150,7 @@ fn unmet_exit(team: &Team, names: &[AgentName]) -> Result<Vec<String>, ErrorRepo
         Ok(config) => config,
         // The team was deleted, and its members with it.
         Err(Error::NoSuchTeam { .. }) => return Ok(Vec::new()),
-        Err(error) => return Err(into_error(error)),
+        Err(error) => return Err(ErrorReport::from(error)),
     };
     let there = names.iter().filter(|name| config.member(name).is_some());
     Ok(there.map(|name| format!("end of {name}")).collect())

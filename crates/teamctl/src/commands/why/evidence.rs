@@ -1,10 +1,12 @@
 //! What can be seen of one member: in the files, from the daemon, in the event log, on the machine. Whatever of it
 //! can't be had is left out and the rest is gathered all the same; it is what one looks for when things are broken.
 
-use super::member_history::{self, EventLog, MemberHistory};
+use super::member_history::{self, MemberHistory};
 use super::system_probe::{self, FreeSpace, ServerState, StoppedProcess};
-use crate::context::{CommandContext, into_error, now};
-use crate::process_table::{self, ProcessStat};
+use crate::context::CommandContext;
+use client::event_log::EventLog;
+use client::process_table::{self, ProcessStat};
+use client::request_view::RequestView;
 use protocol::control::{DaemonStatus, MemberStatus, PastMember, Reply, Request, StatusReply, TeamStatus};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::member_request::{MemberRequest, MemberRequestKind};
@@ -16,8 +18,8 @@ use protocol::task::Task;
 use protocol::team_config::{Member, TeamConfig};
 use std::path::PathBuf;
 use std::time::Duration;
+use store::now;
 use store::{LockState, Team};
-use view::request_view::RequestView;
 
 /// All of it, as it was at one moment.
 #[derive(Debug)]
@@ -134,7 +136,7 @@ impl SystemSnapshot {
         let (status, daemon) = probe_daemon(here)?;
         let state = here.directories()?.state_dir;
         let teams =
-            status.map_or_else(|| view::team_view::read_suspended_teams(&state), |status| status.teams);
+            status.map_or_else(|| client::team_view::read_suspended_teams(&state), |status| status.teams);
         Ok(SystemSnapshot {
             teams,
             tmux: probe_tmux(&daemon),
@@ -152,7 +154,7 @@ pub(super) fn gather(
     address: &str,
     silent: Duration,
 ) -> Result<Evidence, ErrorReport> {
-    let config = team.config().map_err(into_error);
+    let config = team.config().map_err(ErrorReport::from);
     let MemberLookup { name, agent, past, member } = look_up_member(team, address, &ground.teams, &config);
     let told = ground.teams.iter().find(|told| told.name == *team.name());
     let rest = told.into_iter().flat_map(|told| &told.past_members).filter(|past| past.has_respawn());
@@ -242,7 +244,7 @@ fn probe_daemon(here: &CommandContext) -> Result<(Option<StatusReply>, DaemonPro
             let about = Box::new(status.daemon.clone());
             Ok((Some(status), DaemonProbe::Running(about)))
         }
-        Ok(_) => Err(crate::context::unexpected_reply()),
+        Ok(_) => Err(client::error::unexpected_reply()),
         Err(fault) if fault.kind == ErrorKind::NoDaemon => Ok((None, DaemonProbe::NotRunning)),
         Err(fault) if fault.kind == ErrorKind::Timeout => {
             Ok((None, DaemonProbe::Unresponsive(system_probe::probe_socket(&here.socket()?))))
@@ -284,7 +286,7 @@ fn open_requests(
         return Vec::new();
     }
     let policy = here.caller_in(team.clone()).and_then(|caller| caller.policy()).unwrap_or_default();
-    let open = view::request_view::open_requests(&policy, team.requests().scan().unwrap_or_default());
+    let open = client::request_view::open_requests(&policy, team.requests().scan().unwrap_or_default());
     let meant = open.into_iter().filter(|waiting| name.is_lead() || waiting.request.from == *name);
     let ask = |RequestView { request, policy_answer: ends }: RequestView| OpenRequestEvidence {
         id: request.request.id().to_string(),

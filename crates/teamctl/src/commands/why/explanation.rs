@@ -4,6 +4,7 @@ use super::cause::Cause;
 use super::evidence::{DaemonProbe, Evidence, OpenRequestEvidence};
 use super::system_probe::{ServerState, StoppedProcess};
 use super::task_waits::TaskWait;
+use client::text::short_duration;
 use protocol::delivery::Delivery;
 use protocol::event::EventKind;
 use protocol::message::Message;
@@ -11,7 +12,6 @@ use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
 use protocol::timestamp::{iso8601, parse_iso8601};
 use store::LockInfo;
-use view::text::short_duration;
 
 pub(super) fn sentence(cause: &Cause, e: &Evidence) -> String {
     let name = &e.name;

@@ -1,10 +1,10 @@
 //! What the event log tells of one member, oldest first: its lives, its turns, how the daemon stopped.
 
+use client::event_log::EventLog;
+use client::event_log::event_time;
 use protocol::event::{Event, EventKind};
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::IdleReason;
-use protocol::timestamp::parse_iso8601;
-use std::path::Path;
 
 /// One member's story, and the daemon's.
 #[derive(Debug, Default)]
@@ -13,31 +13,6 @@ pub(super) struct MemberHistory(Vec<Event>);
 /// What besides a member's own name is looked for: the daemon's life, the team's and those of others.
 const SPAWN_EVENTS: [&str; 5] =
     ["\"daemon_", "\"team_", "\"member_spawned\"", "\"member_not_spawned\"", "\"member_ended\""];
-
-/// The event log, as it was read once; of one that is rotated meanwhile some twice or not at all.
-#[derive(Debug)]
-pub(in crate::commands) struct EventLog(Vec<String>);
-
-impl EventLog {
-    /// Both files.
-    pub(in crate::commands) fn read(state: &Path) -> EventLog {
-        let text = |file: &str| {
-            let bytes = std::fs::read(state.join(file)).unwrap_or_default();
-            String::from_utf8(bytes)
-                .unwrap_or_else(|odd| String::from_utf8_lossy(odd.as_bytes()).into_owned())
-        };
-        EventLog(["events.jsonl.1", "events.jsonl"].map(text).to_vec())
-    }
-
-    /// What it tells of that member and in words like these, oldest first. It is large, and most of it is of others: only
-    /// lines that hold one of the words are parsed.
-    pub(in crate::commands) fn events_of(&self, name: &AgentName, words: &[&str]) -> Vec<Event> {
-        let name = serde_json::to_string(name.as_str()).unwrap_or_default();
-        let is_meant = |line: &&str| line.contains(&name) || words.iter().any(|word| line.contains(word));
-        let lines = self.0.iter().flat_map(|text| text.lines()).filter(is_meant);
-        lines.filter_map(|line| serde_json::from_str(line).ok()).collect()
-    }
-}
 
 /// Its story, and who else was ever told of in that team.
 pub(super) fn member_history(
@@ -75,11 +50,6 @@ fn is_spawn_event(what: &EventKind) -> bool {
             | EventKind::MemberSpawnFailed { .. }
             | EventKind::MemberExited { .. }
     )
-}
-
-/// When it was, ms since the epoch; 0 where that can't be read.
-pub(in crate::commands) fn event_time(event: &Event) -> u64 {
-    parse_iso8601(&event.time).unwrap_or(0)
 }
 
 impl MemberHistory {

@@ -4,11 +4,11 @@ use super::cause::Cause;
 use super::evidence::{Evidence, OpenRequestEvidence};
 use super::system_probe::ServerState;
 use super::task_waits::{TaskWait, is_unowned};
+use client::suggested_commands::SuggestedCommands;
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
 use protocol::text::shell_quote;
 use std::path::Path;
-use view::suggested_commands::SuggestedCommands;
 
 /// The first is the one to type; the others are ways besides.
 pub(super) fn next_commands(cause: &Cause, e: &Evidence, typed: &SuggestedCommands) -> Vec<String> {

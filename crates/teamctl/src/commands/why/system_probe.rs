@@ -1,6 +1,6 @@
 //! What only the machine tells: stopped processes, servers that don't answer, disks without room.
 
-use crate::process_table::{ProcessStat, descendants_of, program_name};
+use client::process_table::{ProcessStat, descendants_of, program_name};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::sys::statvfs::statvfs;
 use std::os::unix::net::UnixStream;
@@ -155,7 +155,7 @@ fn free_space(path: &Path) -> Option<FreeSpace> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process_table::all_processes;
+    use client::process_table::all_processes;
 
     #[test]
     fn whoever_asks_a_silent_tmux_is_ended() {

@@ -3,9 +3,9 @@
 
 use super::super::{DeliverySpec, Profile, ProfileKind, ProgramSpec};
 use super::LaunchFacts;
-use crate::turns::{PLAN_PROMPT, SUBMIT_PLAN_PROMPT};
 use protocol::control::LaunchArgv;
 use protocol::error::{ErrorKind, ErrorReport};
+use protocol::plan_prompts::{PLAN_PROMPT, SUBMIT_PLAN_PROMPT};
 use std::collections::BTreeMap;
 
 /// The mode.

@@ -3,7 +3,7 @@
 use super::super::parse::parse_profile;
 use super::super::registry::{built_in_names, built_in_profile};
 use super::*;
-use crate::turns::PLAN_PROMPT;
+use protocol::plan_prompts::PLAN_PROMPT;
 use protocol::turn_program::SessionSource;
 
 struct SampleMember {

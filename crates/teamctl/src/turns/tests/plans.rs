@@ -4,6 +4,7 @@ use super::*;
 use protocol::id::RequestId;
 use protocol::payload::PlanApprovalRequest;
 use protocol::permission_mode::PermissionMode;
+use protocol::plan_prompts::PLAN_PROMPT;
 
 fn planner(plan: PlanStage) -> InitialState {
     let mode = Some(PermissionMode::Plan);
@@ -62,9 +63,9 @@ fn a_plan_is_handed_in_rejected_and_handed_in_again_and_approved_it_is_carried_o
     assert_eq!((plans[0].plan_content.as_str(), plans[0].from.as_str()), ("the plan", "ann"));
     assert_eq!(std::fs::read_to_string(&plans[1].plan_file_path).unwrap(), "the plan");
     let input = |at: usize| stage.begun[at].input.clone().unwrap();
-    assert!(input(0).starts_with(plan_mode::PLAN_PROMPT) && input(0).contains("count"), "{}", input(0));
+    assert!(input(0).starts_with(PLAN_PROMPT) && input(0).contains("count"), "{}", input(0));
     assert!(input(1).contains("smaller") && input(2).contains("Your plan is approved"));
-    assert!(!input(2).contains(plan_mode::PLAN_PROMPT));
+    assert!(!input(2).contains(PLAN_PROMPT));
     assert_eq!(ground.team.tasks().get(&task.id).unwrap().status, TaskStatus::Completed);
     let last = stage.told.last().unwrap();
     assert_eq!((last.mode, &last.plan_stage), (Some(PermissionMode::AcceptEdits), &None));

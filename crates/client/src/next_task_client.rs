@@ -1,7 +1,8 @@
 //! Asks the daemon which task is next: of a long list that is much sooner answered than by a look at all its files. Its
 //! word is a hint, and none is no loss: then there is that look.
 
-use client::{Connection, Error};
+use crate::connection::Connection;
+use crate::error::Error;
 use protocol::control::{Call, NextTaskHint, NextTaskRequest, PROTOCOL_VERSION, Reply, Request, Response};
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -14,18 +15,18 @@ const RETRY_AFTER: Duration = Duration::from_secs(10);
 
 /// See the head of this file.
 #[derive(Debug)]
-pub(crate) struct NextTaskClient {
+pub struct NextTaskClient {
     socket: PathBuf,
     silent_until: Cell<Option<Instant>>,
 }
 
 impl NextTaskClient {
     /// Of the daemon that serves this socket, whether there is one or not.
-    pub(crate) fn new(socket: PathBuf) -> NextTaskClient {
+    pub fn new(socket: PathBuf) -> NextTaskClient {
         NextTaskClient { socket, silent_until: Cell::new(None) }
     }
 
-    pub(crate) fn next_task(&self, asked: NextTaskRequest) -> NextTaskHint {
+    pub fn next_task(&self, asked: NextTaskRequest) -> NextTaskHint {
         if self.silent_until.get().is_some_and(|until| Instant::now() < until) {
             return NextTaskHint::Unknown;
         }

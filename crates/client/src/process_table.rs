@@ -8,34 +8,34 @@ const STAT_BYTES: usize = 4096;
 
 /// One line of /proc/PID/stat; number and start together are one process for ever, however numbers are reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct ProcessStat {
-    pub(crate) pid: u32,
-    pub(crate) parent: u32,
+pub struct ProcessStat {
+    pub pid: u32,
+    pub parent: u32,
     /// 0: it began outside of this namespace of processes.
-    pub(crate) session: u32,
+    pub session: u32,
     /// The number of its controlling terminal's device; 0: none.
-    pub(crate) tty: u32,
+    pub tty: u32,
     /// Ticks since boot.
-    pub(crate) start: u64,
+    pub start: u64,
     /// It has ended with all its threads, and its parent has not looked.
-    pub(crate) zombie: bool,
+    pub zombie: bool,
     /// A signal has stopped it, or a debugger holds it.
-    pub(crate) stopped: bool,
+    pub stopped: bool,
 }
 
 impl ProcessStat {
     /// Whether the two lines are of one process.
-    pub(crate) fn is_same(&self, other: &ProcessStat) -> bool {
+    pub fn is_same(&self, other: &ProcessStat) -> bool {
         (self.pid, self.start) == (other.pid, other.start)
     }
 
     /// Whether it is in the table still, dead or alive.
-    pub(crate) fn exists(&self) -> bool {
+    pub fn exists(&self) -> bool {
         ProcessStat::read(self.pid).is_some_and(|now| now.is_same(self))
     }
 
     /// None where there is no such process, or no /proc.
-    pub(crate) fn read(pid: u32) -> Option<ProcessStat> {
+    pub fn read(pid: u32) -> Option<ProcessStat> {
         let stat = read_stat(pid)?;
         // The second field is the program's name in parentheses, which may hold anything: these count from the third.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
@@ -62,20 +62,20 @@ fn read_stat(pid: u32) -> Option<String> {
 }
 
 /// Its program's name, as far as the kernel keeps it.
-pub(crate) fn program_name(pid: u32) -> Option<String> {
+pub fn program_name(pid: u32) -> Option<String> {
     let name = std::fs::read(format!("/proc/{pid}/comm")).ok()?;
     Some(String::from_utf8_lossy(&name).trim().to_owned())
 }
 
 /// The whole table.
-pub(crate) fn all_processes() -> Vec<ProcessStat> {
+pub fn all_processes() -> Vec<ProcessStat> {
     let pids = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     pids.filter_map(ProcessStat::read).collect()
 }
 
 /// Of a table those processes and all below them, each behind its parent.
-pub(crate) fn descendants_of(all: &[ProcessStat], roots: &[u32]) -> Vec<ProcessStat> {
+pub fn descendants_of(all: &[ProcessStat], roots: &[u32]) -> Vec<ProcessStat> {
     let mut found: Vec<ProcessStat> =
         all.iter().filter(|process| roots.contains(&process.pid)).copied().collect();
     let mut next = 0;
@@ -89,7 +89,7 @@ pub(crate) fn descendants_of(all: &[ProcessStat], roots: &[u32]) -> Vec<ProcessS
 }
 
 /// This process, its parent, and so on; bounded, since the table changes while it is read.
-pub(crate) fn self_and_ancestors() -> Vec<ProcessStat> {
+pub fn self_and_ancestors() -> Vec<ProcessStat> {
     let mut all: Vec<ProcessStat> = Vec::new();
     let mut next = std::process::id();
     while let Some(process) = ProcessStat::read(next).filter(|process| process.pid > 1)

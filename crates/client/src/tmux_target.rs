@@ -1,20 +1,22 @@
 //! The tmux server that teamd is started on: the one on which agents of the teamd before live on in their panes, since no
 //! other can show or close these. Else that of `$TMUX`, else one of a name.
 
-use crate::commands::profiles::program_output;
-use crate::context::{env_var, env_vars};
-use crate::output;
+use crate::program_output;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use store::{env_var, env_vars};
 
 /// The tmux server that a daemon is started on.
 #[derive(Debug, Clone)]
-pub(in crate::commands) enum TmuxTarget {
+pub enum TmuxTarget {
     /// That of `$TMUX`, else the one of this name.
     CallerOrNamed(String),
     /// The one with this socket.
     Socket(PathBuf),
 }
+
+/// The tmux server where there is no `$TMUX` and nobody names another.
+pub const TMUX_NAME: &str = "teamd";
 
 /// What tells a server from any other, as the roster has it of each pane.
 const SERVER_EPOCH: &str = "#{pid}:#{start_time}:#{socket_path}";
@@ -26,23 +28,24 @@ const AGENT_VARIABLES: [&str; 5] =
 
 impl TmuxTarget {
     /// This one, unless panes of the daemon with this state directory are on another that runs, and none is on this.
-    pub(super) fn server_or_that_of_panes(&self, state: &Path) -> TmuxTarget {
+    /// Then the second value is a warning for people.
+    pub fn server_or_that_of_panes(&self, state: &Path) -> (TmuxTarget, Option<String>) {
         let epochs = store::read_roster_file(state).unwrap_or_default().server_epochs();
         if epochs.is_empty() || self.epoch().is_some_and(|epoch| epochs.contains(&epoch)) {
-            return self.clone();
+            return (self.clone(), None);
         }
         let runs = |epoch: &String| {
             let server = TmuxTarget::Socket(epoch.splitn(3, ':').nth(2)?.into());
             (server.epoch().as_ref() == Some(epoch)).then_some(server)
         };
-        let Some(theirs) = epochs.iter().find_map(runs) else { return self.clone() };
+        let Some(theirs) = epochs.iter().find_map(runs) else { return (self.clone(), None) };
         let [_, socket] = theirs.address_args();
-        output::print_warning(&format!("agents live on the tmux server {socket}: teamd goes there"));
-        theirs
+        let warning = format!("agents live on the tmux server {socket}: teamd goes there");
+        (theirs, Some(warning))
     }
 
     /// tmux itself, on this server.
-    pub(super) fn tmux_command(&self) -> Command {
+    pub fn tmux_command(&self) -> Command {
         let mut command = Command::new("tmux");
         command.arg("-u").args(self.address_args());
         for name in AGENT_VARIABLES {
@@ -72,7 +75,7 @@ impl TmuxTarget {
 }
 
 /// What tmux answers on that server, letter by letter in any locale; why it does not, in words.
-pub(in crate::commands) fn tmux_output(server: &[String; 2], words: &[&str]) -> Result<String, String> {
+pub fn tmux_output(server: &[String; 2], words: &[&str]) -> Result<String, String> {
     let words = words.iter().map(|word| (*word).to_owned());
     let words: Vec<String> = std::iter::once("-u".to_owned()).chain(server.clone()).chain(words).collect();
     let env = env_vars().filter(|(name, _)| name != "TMUX").collect();

@@ -18,7 +18,7 @@ const PROGRAM_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_OUTPUT_BYTES: u64 = 1 << 20;
 
 /// What it printed, on either output; why nothing, in words. One that fails has said nothing that counts.
-pub(in crate::commands) fn program_output(
+pub fn program_output(
     program: &Path,
     arguments: &[String],
     env: &BTreeMap<String, String>,

@@ -9,27 +9,27 @@ use std::path::PathBuf;
 
 /// Where this process is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ControllingTerminal {
+pub struct ControllingTerminal {
     /// The processes from our parent to the first of the terminal.
-    pub(crate) ancestors: Vec<ProcessStat>,
+    pub ancestors: Vec<ProcessStat>,
     /// Its device; none where nobody above has one.
-    pub(crate) device: Option<PathBuf>,
+    pub device: Option<PathBuf>,
 }
 
 impl ControllingTerminal {
     /// The first process of the terminal; without a terminal our parent.
-    pub(crate) fn first_process(&self) -> Option<ProcessStat> {
+    pub fn first_process(&self) -> Option<ProcessStat> {
         if self.device.is_some() { self.ancestors.last().copied() } else { self.ancestors.first().copied() }
     }
 }
 
 /// Where this process is now. Nothing where there is no /proc.
-pub(crate) fn controlling_terminal() -> ControllingTerminal {
+pub fn controlling_terminal() -> ControllingTerminal {
     from_ancestors(&self_and_ancestors())
 }
 
 /// The processes above this one, its parent first, as far as they can be seen.
-pub(super) fn ancestor_ids() -> Vec<control::Process> {
+pub fn ancestor_ids() -> Vec<control::Process> {
     let told = |process: &ProcessStat| control::Process { pid: process.pid, start_time: process.start };
     self_and_ancestors().iter().skip(1).map(told).collect()
 }

@@ -15,7 +15,7 @@ use store::StateDir;
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Waits for whoever else does; held for as long as what it gives lives.
-pub(super) fn acquire(state: &StateDir) -> Result<File, ErrorReport> {
+pub fn acquire(state: &StateDir) -> Result<File, ErrorReport> {
     let path = state.path().join("up.lock");
     let open = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path);
     let file = open.map_err(|error| ErrorReport::from_io("open", &path, &error))?;

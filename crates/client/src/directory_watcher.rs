@@ -5,11 +5,7 @@
 //! says "look", never what changed. A directory that is missing, or goes and comes again, is waited for
 //! through the nearest one above it.
 
-mod file_tail;
-
-pub use file_tail::FileTail;
-
-use nix::errno::Errno;
+use crate::stdout_closed::poll_output_closed;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use notify::event::{AccessKind, AccessMode, EventKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
@@ -226,25 +222,6 @@ fn is_change(event: &notify::Result<notify::Event>) -> bool {
     match event.kind {
         EventKind::Access(kind) => kind == AccessKind::Close(AccessMode::Write),
         _ => true,
-    }
-}
-
-/// Whether nobody reads our output any more, now.
-pub fn is_output_closed() -> bool {
-    poll_output_closed(PollTimeout::ZERO)
-}
-
-/// Waits that long for the end of whoever reads stdout; false where it did not come or can't be told.
-fn poll_output_closed(wait: PollTimeout) -> bool {
-    let stdout = std::io::stdout();
-    // Errors and hang-ups are reported though nothing is asked for.
-    let mut asked = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
-    loop {
-        match poll(&mut asked, wait) {
-            Ok(ready) => return ready > 0,
-            Err(Errno::EINTR) => {}
-            Err(_) => return false,
-        }
     }
 }
 

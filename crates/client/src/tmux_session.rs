@@ -4,29 +4,32 @@
 //! A session of ours has our socket's path in an option of its own. Another that has the name we want, a person's or
 //! that of the daemon of another root, gets nothing from us.
 
-use super::tmux_target::TmuxTarget;
-use super::{daemon_args, daemon_path, escape_for_tmux, tmux_failed};
-use crate::context::{CommandContext, env_var};
-use crate::output;
+use crate::daemon_command::{daemon_args, daemon_path};
+use crate::team_context::TeamContext;
+use crate::tmux_command::{escape_for_tmux, tmux_failed};
+use crate::tmux_target::TmuxTarget;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::path::Path;
 use std::process::Output;
+use store::env_var;
 
 /// The option of a session whose daemon listens at that path.
 const SOCKET_OPTION: &str = "@teamd_socket";
 
-pub(super) fn start_in_tmux_session(
-    here: &CommandContext,
+/// Starts teamd in its session. Returns a warning if the session could not have its usual name.
+pub fn start_in_tmux_session(
+    context: &TeamContext,
     server: &TmuxTarget,
     socket: &Path,
-) -> Result<(), ErrorReport> {
-    let program = daemon_command(here, socket)?;
+    no_output_after: Option<&str>,
+) -> Result<Option<String>, ErrorReport> {
+    let program = daemon_command(context, socket, no_output_after)?;
     let mark = socket.to_string_lossy();
     if let Some(session) = previous_tmux_session(server, &mark)? {
         let last = format!("{session}:{{end}}");
         // It may have ended since: then a new one is made.
         if run_tmux(server, &new_window_args(&last, &program))?.status.success() {
-            return Ok(());
+            return Ok(None);
         }
     }
     let usual = "teamd".to_owned();
@@ -35,17 +38,16 @@ pub(super) fn start_in_tmux_session(
         let said = String::from_utf8_lossy(&output.stderr);
         match output.status.success() {
             true if name != usual => {
-                output::print_warning(&format!(
-                    "the tmux session {usual} is not this teamd's: new panes go into {name}"
-                ));
-                return Ok(());
+                let warning =
+                    format!("the tmux session {usual} is not this teamd's: new panes go into {name}");
+                return Ok(Some(warning));
             }
-            true => return Ok(()),
+            true => return Ok(None),
             // One from another state directory began the same a moment before us: theirs will answer.
             false
                 if said.contains("duplicate session") && previous_tmux_session(server, &mark)?.is_some() =>
             {
-                return Ok(());
+                return Ok(None);
             }
             false if said.contains("duplicate session") => {}
             false => {
@@ -74,7 +76,11 @@ fn previous_tmux_session(server: &TmuxTarget, mark: &str) -> Result<Option<Strin
 }
 
 /// teamd as tmux is to run it, with what it needs of our environment.
-fn daemon_command(here: &CommandContext, socket: &Path) -> Result<Vec<String>, ErrorReport> {
+fn daemon_command(
+    context: &TeamContext,
+    socket: &Path,
+    no_output_after: Option<&str>,
+) -> Result<Vec<String>, ErrorReport> {
     let mut words = Vec::new();
     for name in ["HOME", "PATH", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "TEAMD_DURABILITY", "CLAUDE_CONFIG_DIR"]
     {
@@ -83,7 +89,7 @@ fn daemon_command(here: &CommandContext, socket: &Path) -> Result<Vec<String>, E
         }
     }
     words.extend(["--".to_owned(), escape_for_tmux(&daemon_path()?.to_string_lossy())]);
-    words.extend(daemon_args(here, socket)?.iter().map(|word| escape_for_tmux(word)));
+    words.extend(daemon_args(context, socket, no_output_after).iter().map(|word| escape_for_tmux(word)));
     Ok(words)
 }
 

@@ -1,16 +1,68 @@
 //! How `teamctl` is to be typed by whoever asked: with the options that he has typed, and the team where it takes that to
 //! be understood.
 
-use crate::cli::CliCommand;
-use crate::context::{CommandContext, env_var, into_error};
-use clap::Subcommand;
+use crate::context::CommandContext;
+use client::suggested_commands::SuggestedCommands;
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;
-use view::suggested_commands::SuggestedCommands;
+use store::env_var;
 
 /// They are about no team, or name it behind the verb.
 const COMMANDS_WITHOUT_TEAM: [&str; 10] =
     ["agents", "create", "delete", "doctor", "down", "export", "lead", "run", "setup", "up"];
+
+/// All commands and their aliases. Invariant: the parser knows the same ones; checked by
+/// `cli::tests::command_names_are_those_of_the_parser`.
+pub(crate) const COMMAND_NAMES: [&str; 48] = [
+    "agents",
+    "approve",
+    "attach",
+    "broadcast",
+    "capture",
+    "completions",
+    "create",
+    "delete",
+    "deny",
+    "doctor",
+    "down",
+    "events",
+    "export",
+    "hide",
+    "hook",
+    "import",
+    "inbox",
+    "interrupt",
+    "join",
+    "keys",
+    "kill",
+    "layout",
+    "lead",
+    "logs",
+    "man",
+    "mcp",
+    "mode",
+    "notify",
+    "plan",
+    "policy",
+    "prompt",
+    "ps",
+    "record",
+    "requests",
+    "respond",
+    "run",
+    "send",
+    "setup",
+    "show",
+    "shutdown",
+    "spawn",
+    "status",
+    "task",
+    "top",
+    "trace",
+    "up",
+    "wait",
+    "why",
+];
 
 /// For what is about no one team.
 pub(crate) fn suggested_commands(here: &CommandContext) -> SuggestedCommands {
@@ -27,7 +79,7 @@ pub(crate) fn suggested_commands_for_team(
     here: &CommandContext,
     team: &TeamName,
 ) -> Result<SuggestedCommands, ErrorReport> {
-    let teams = here.root()?.teams().map_err(into_error)?;
+    let teams = here.root()?.teams()?;
     Ok(suggested_commands(here).for_team_unless_implied(team, &teams, env_var("TEAMD_TEAM").as_deref()))
 }
 
@@ -36,9 +88,9 @@ pub(crate) fn rewrite_commands(here: &CommandContext, hint: &str) -> String {
     let at = suggested_commands(here);
     let named = here.args.team.as_deref().filter(|team| env_var("TEAMD_TEAM").as_deref() != Some(team));
     let team = named.and_then(|team| TeamName::sanitize(team).ok()).map(|team| at.for_team(&team));
-    view::suggested_commands::insert_options(hint, |verb, rest| {
+    client::suggested_commands::insert_options(hint, |verb, rest| {
         let about =
             team.as_ref().filter(|_| !rest.contains(" -t ") && !COMMANDS_WITHOUT_TEAM.contains(&verb));
-        CliCommand::has_subcommand(verb).then(|| about.unwrap_or(&at))
+        COMMAND_NAMES.contains(&verb).then(|| about.unwrap_or(&at))
     })
 }

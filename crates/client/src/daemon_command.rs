@@ -1,0 +1,28 @@
+//! The command line of the daemon.
+
+use crate::team_context::TeamContext;
+use protocol::error::{ErrorKind, ErrorReport};
+use std::path::{Path, PathBuf};
+use store::own_program;
+
+/// The arguments of teamd for this root and socket. `no_output_after` is passed on as its option of that name.
+pub fn daemon_args(context: &TeamContext, socket: &Path, no_output_after: Option<&str>) -> Vec<String> {
+    let mut words = vec!["--socket".to_owned(), socket.to_string_lossy().into_owned()];
+    if let Some(root) = &context.options().root {
+        words.extend(["--root".to_owned(), root.to_string_lossy().into_owned()]);
+    }
+    if let Some(duration) = no_output_after {
+        words.extend(["--no-output-after".to_owned(), duration.to_owned()]);
+    }
+    words
+}
+
+/// The teamd that came with this teamctl: a system may have another program of that name.
+pub fn daemon_path() -> Result<PathBuf, ErrorReport> {
+    let path = own_program()?.with_file_name("teamd");
+    if path.is_file() {
+        return Ok(path);
+    }
+    Err(ErrorReport::new(ErrorKind::MissingPath, format!("cannot find {}", path.display()))
+        .with_help("install teamd beside teamctl"))
+}

@@ -1,0 +1,17 @@
+//! The lead session that the caller runs in.
+
+use crate::controlling_terminal::controlling_terminal;
+use protocol::control::LeadProcess;
+use protocol::directories::Directories;
+use store::read_leads_file;
+
+/// The lead session whose terminal the caller runs in; None if there is none, or if the list of lead sessions cannot be
+/// read.
+pub fn led_by_this_session(directories: &Directories) -> Option<LeadProcess> {
+    let leads = read_leads_file(&directories.state_dir).leads;
+    if leads.is_empty() {
+        return None;
+    }
+    let first = controlling_terminal().first_process()?;
+    leads.into_iter().find(|lead| (lead.pid, lead.start_time) == (first.pid, first.start))
+}

@@ -1,0 +1,25 @@
+//! What the process learns from its surroundings: environment variables and the path of its own program.
+
+use protocol::error::{ErrorKind, ErrorReport};
+use std::path::PathBuf;
+
+/// An environment variable; None if it is unset, empty or not UTF-8.
+pub fn env_var(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// All environment variables that are UTF-8.
+pub fn env_vars() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+/// The path of the running program, next to which the other programs are installed.
+///
+/// # Errors
+/// `Internal` if the kernel does not give it.
+pub fn own_program() -> Result<PathBuf, ErrorReport> {
+    std::env::current_exe().map_err(|error| {
+        ErrorReport::new(ErrorKind::Internal, format!("cannot find our own program: {error}"))
+    })
+}
