@@ -70,9 +70,9 @@ impl TmuxServer {
 
     /// Kills panes of several windows in one round trip. Returns for each pane whether it is gone.
     ///
-    /// A pane is killed if it has its tag, is still in its window, is not hidden by a zoom, and is
-    /// not the last pane of its session. The caller passes at most one pane per window. It calls
-    /// [`TmuxServer::kill`] for panes that are not gone.
+    /// A pane is killed only if it has its tag, is still in its window and is not hidden by a zoom.
+    /// The last pane of a session is never killed. The caller passes at most one pane per window.
+    /// It calls [`TmuxServer::kill`] for panes that are not gone.
     ///
     /// # Errors
     ///
