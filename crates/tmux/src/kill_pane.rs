@@ -41,8 +41,8 @@ impl TmuxServer {
     pub fn kill(&mut self, pane: PaneId, tag: &PaneTag) -> Result<KillOutcome, Error> {
         let deadline = Deadline::for_action("kill a pane");
         let kill = kill_command(pane);
-        // A zoom ends with the pane, so the zoomed window must be known before. The nonce says that
-        // the pane was not killed for this reason.
+        // Killing the pane ends the zoom of its window, so the window must be known before. The nonce
+        // says that the pane was not killed for this reason.
         let zoomed_nonce = nonce::generate();
         let unless_zoomed =
             if_else(&pane.to_string(), &hidden_by_zoom_condition(), &print_command(&zoomed_nonce), &kill)?;
