@@ -126,7 +126,7 @@ fn with_watcher(command: &Command, session: &str) -> Command {
 
 /// Returns the commands that create the hidden session.
 ///
-/// The options are set in the same command list as the session, and on this session only, so that
+/// The options are set on this session only. They are in the same command list as the session, so
 /// the user's settings never apply to it. The session must survive a moment without a client, must
 /// end with the process in its pane, and must end its client when it ends.
 fn hidden_session_commands(name: &str) -> CommandList {

@@ -1,7 +1,7 @@
 //! A control-mode client: the usual way for commands to reach the server.
 //!
-//! The client is attached to a hidden session of its own, so that it has no effect on the size, the
-//! focus or the environment of the user's sessions. That session ends with this process, see
+//! The client is attached to a hidden session of its own. So it has no effect on the size, the
+//! focus or the environment of the user's sessions. The hidden session ends with this process, see
 //! [`crate::control_client`].
 //!
 //! A reader thread reads the client's output and never blocks on anything else: a client whose

@@ -199,8 +199,8 @@ pub(crate) fn split_commands(window: WindowId, argv: &[String]) -> Result<Comman
 /// Returns the commands that make a window a teamd window.
 ///
 /// They set options of this window only. The border shows the labels. The other options override
-/// settings of the user that would keep an untagged pane after its process has exited, rename the
-/// window, or type into all panes at once.
+/// settings of the user. Such settings would keep an untagged pane after its process has exited,
+/// rename the window, or type into all panes at once.
 pub(crate) fn configure_window_commands(window: WindowId) -> CommandList {
     let set = |name: &'static str, value: &'static str| {
         SetOption::new().window().target_pane(window.to_string()).option(name).value(value).build()

@@ -16,7 +16,7 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// Three seconds. The slowest of 200 splits under load took 41 ms, but a tmux server that is
+    /// Three seconds. The slowest of 200 splits under load took 41 ms. But a tmux server that is
     /// built with systemd may wait one second for D-Bus per pane.
     pub(crate) fn for_action(action: &'static str) -> Deadline {
         Deadline::after(action, 3)

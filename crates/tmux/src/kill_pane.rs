@@ -41,8 +41,8 @@ impl TmuxServer {
     pub fn kill(&mut self, pane: PaneId, tag: &PaneTag) -> Result<KillOutcome, Error> {
         let deadline = Deadline::for_action("kill a pane");
         let kill = kill_command(pane);
-        // A zoom ends with the pane, so the zoomed window must be known before. The nonce says that
-        // the pane was not killed for this reason.
+        // Killing the pane ends the zoom of its window, so the window must be known before. The nonce
+        // says that the pane was not killed for this reason.
         let zoomed_nonce = nonce::generate();
         let unless_zoomed =
             if_else(&pane.to_string(), &hidden_by_zoom_condition(), &print_command(&zoomed_nonce), &kill)?;
@@ -70,9 +70,9 @@ impl TmuxServer {
 
     /// Kills panes of several windows in one round trip. Returns for each pane whether it is gone.
     ///
-    /// A pane is killed if it has its tag, is still in its window, is not hidden by a zoom, and is
-    /// not the last pane of its session. The caller passes at most one pane per window. It calls
-    /// [`TmuxServer::kill`] for panes that are not gone.
+    /// A pane is killed only if it has its tag, is still in its window and is not hidden by a zoom.
+    /// The last pane of a session is never killed. The caller passes at most one pane per window.
+    /// It calls [`TmuxServer::kill`] for panes that are not gone.
     ///
     /// # Errors
     ///

@@ -24,8 +24,8 @@ impl TmuxServer {
     ///
     /// # Errors
     ///
-    /// `InvalidArgument` if `text` contains anything else than ASCII letters, digits, spaces and
-    /// `@:_,()-`, does not begin with a letter or digit, or is longer than [`MAX_MESSAGE_BYTES`].
+    /// `InvalidArgument` if `text` is longer than [`MAX_MESSAGE_BYTES`], does not begin with an
+    /// ASCII letter or digit, or contains anything but these, spaces and `@:_,()-`.
     pub fn show_message(&mut self, text: &str, panes: &[PaneId]) -> Result<bool, Error> {
         if !is_safe_text(text) {
             return Err(Error::invalid_argument(text, "a message is letters, digits, spaces and @:_,()-"));

@@ -1,5 +1,7 @@
-//! Filling the directory that was planned. The repository's post-checkout hook runs, as it does for the user; its no
-//! is no reason to give up what git has made.
+//! Creates the worktree of a proposal: git fills the directory.
+//!
+//! The post-checkout hook of the repository runs, as it does for the user. If only the hook fails,
+//! the worktree is kept.
 
 use crate::error::{Error, io_error};
 use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT, WRITE_TIMEOUT};
@@ -12,111 +14,128 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 impl WorktreeProposal {
-    /// Makes it what was planned, and sees that it is that; gives the directory in it that `cwd` stands for. What
-    /// could not be filled is taken back as far as nothing is in it.
+    /// Creates the worktree and checks it. Returns the directory in it that corresponds to `cwd`.
+    ///
+    /// If git fails, an empty directory and the unused branch are removed again. A worktree that
+    /// exists already is only checked.
     ///
     /// # Errors
-    /// As of every call of git; [`Error::NotOurs`] where something else came of it.
-    pub fn add(&self, surroundings: &GitEnvironment) -> Result<PathBuf, Error> {
+    ///
+    /// [`Error::NotRecorded`] if the result is not the proposed worktree;
+    /// [`Error::RepositoryBusy`]; the errors of every git command.
+    pub fn add(&self, environment: &GitEnvironment) -> Result<PathBuf, Error> {
         if !self.exists {
-            self.create_worktree(surroundings).inspect_err(|_| undo(&self.record, surroundings))?;
+            self.create_worktree(environment).inspect_err(|_| undo(&self.record, environment))?;
         }
         self.record.private_git_dir()?;
         self.subdirectory_in_worktree()
     }
 
-    fn create_worktree(&self, surroundings: &GitEnvironment) -> Result<(), Error> {
-        let tree = &self.record;
-        // One after the other: git looks at all worktrees of the repository, and stumbles over one that another git has
-        // begun and not finished.
-        let _alone = lock_repository(&tree.common_git_dir, WRITE_TIMEOUT)?;
-        let git = Git::in_directory(&self.cwd, surroundings);
-        if tree.branch_created {
-            create_branch(tree, &git)?;
+    /// Creates the branch if needed, and runs `git worktree add`.
+    fn create_worktree(&self, environment: &GitEnvironment) -> Result<(), Error> {
+        let record = &self.record;
+        // One process at a time: git reads all worktrees of the repository, and fails if another
+        // git has created one only partly.
+        let _lock = lock_repository(&record.common_git_dir, WRITE_TIMEOUT)?;
+        let git = Git::in_directory(&self.cwd, environment);
+        if record.branch_created {
+            create_branch(record, &git)?;
         }
-        let to = [tree.path.as_os_str(), OsStr::new(&tree.branch)];
+        let destination = [record.path.as_os_str(), OsStr::new(&record.branch)];
         let arguments = [["worktree", "add"], ["--quiet", "--"]].concat();
-        let arguments: Vec<&OsStr> = arguments.into_iter().map(OsStr::new).chain(to).collect();
-        let verb = "make the worktree";
-        let made = git.with_hooks().run(verb, &arguments, b"", WRITE_TIMEOUT)?;
-        if !made.is_success() && !is_complete(tree, surroundings)? {
-            return Err(made.to_error(verb));
+        let arguments: Vec<&OsStr> = arguments.into_iter().map(OsStr::new).chain(destination).collect();
+        let action = "create the worktree";
+        let output = git.with_hooks().run(action, &arguments, b"", WRITE_TIMEOUT)?;
+        if !output.is_success() && !is_complete(record, environment)? {
+            return Err(output.to_error(action));
         }
-        if !tree.is_on_its_branch() {
-            return Err(tree.not_recorded("it is not on the branch that it was made for"));
+        if !record.is_on_its_branch() {
+            return Err(record.not_recorded("it is not on the branch that it was created for"));
         }
         Ok(())
     }
 
-    /// The same subdirectory, or what the commit has of the way to it. Never out of the worktree by a link.
+    /// Returns the directory that corresponds to `cwd`. If the commit does not have it, this is its
+    /// nearest parent that exists. If a link leads out of the worktree, this is the top of the
+    /// worktree.
     fn subdirectory_in_worktree(&self) -> Result<PathBuf, Error> {
         let cwd = self.record.path.join(&self.subdirectory);
-        let there = cwd.ancestors().find(|path| path.is_dir()).unwrap_or(&self.record.path);
-        let cwd = there.canonicalize().map_err(io_error("enter", there))?;
+        let existing = cwd.ancestors().find(|path| path.is_dir()).unwrap_or(&self.record.path);
+        let cwd = existing.canonicalize().map_err(io_error("find", existing))?;
         Ok(if cwd.starts_with(&self.record.path) { cwd } else { self.record.path.clone() })
     }
 }
 
-/// Alone with the repository, as long as the file is open.
-pub(crate) fn lock_repository(repository: &Path, patience: Duration) -> Result<File, Error> {
+/// Takes the lock for creating worktrees of a repository. It is held while the file is open.
+///
+/// # Errors
+///
+/// [`Error::RepositoryBusy`] if another process holds the lock for longer than `timeout`;
+/// [`Error::Io`].
+pub(crate) fn lock_repository(repository: &Path, timeout: Duration) -> Result<File, Error> {
     let file = File::open(repository).map_err(io_error("open", repository))?;
     match file.try_lock() {
         Ok(()) => return Ok(file),
         Err(TryLockError::WouldBlock) => {}
         Err(TryLockError::Error(error)) => return Err(io_error("lock", repository)(error)),
     }
-    // A lock has no deadline of its own. The thread that gets it too late finds nobody, and lets it go.
-    let (got, waits) = channel();
-    let wait = move || drop(got.send(file.lock().map(|()| file)));
+    // Waiting for a file lock has no timeout, so a thread waits. If it gets the lock after the
+    // timeout, sending fails and the file is closed.
+    let (sender, receiver) = channel();
+    let wait = move || drop(sender.send(file.lock().map(|()| file)));
     std::thread::Builder::new().spawn(wait).map_err(io_error("wait for", repository))?;
-    match waits.recv_timeout(patience) {
+    match receiver.recv_timeout(timeout) {
         Ok(locked) => locked.map_err(io_error("lock", repository)),
         Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-            Err(Error::RepositoryBusy { repository: repository.to_owned(), timeout: patience })
+            Err(Error::RepositoryBusy { repository: repository.to_owned(), timeout })
         }
     }
 }
 
-/// A step of its own, which fails where somebody has made one of that name; its log says whose it is.
-fn create_branch(tree: &WorktreeRecord, git: &Git<'_>) -> Result<(), Error> {
-    let (verb, made, branch) = ("make the branch", branch_log_message(tree), branch_ref(&tree.branch));
-    let arguments = ["update-ref", "--create-reflog", "-m", &made, &branch, &tree.base_commit, ""];
-    git.run(verb, &arguments, b"", READ_TIMEOUT)?.stdout_or_error(verb).map(drop)
+/// Creates the branch. This is a command of its own, because it fails if a branch of this name
+/// exists. The reflog of the branch says which worktree it was created for.
+fn create_branch(record: &WorktreeRecord, git: &Git<'_>) -> Result<(), Error> {
+    let (action, message, branch) =
+        ("create the branch", branch_log_message(record), branch_ref(&record.branch));
+    let arguments = ["update-ref", "--create-reflog", "-m", &message, &branch, &record.base_commit, ""];
+    git.run(action, &arguments, b"", READ_TIMEOUT)?.stdout_or_error(action).map(drop)
 }
 
-/// No other directory had that number then.
-fn branch_log_message(tree: &WorktreeRecord) -> String {
-    format!("teamd: for the worktree with the inode {}", tree.inode)
+/// Returns the message of the first reflog entry. The inode is unique while the directory exists.
+fn branch_log_message(record: &WorktreeRecord) -> String {
+    format!("teamd: for the worktree with the inode {}", record.inode)
 }
 
-/// Whether the branch is the one that was made for it, by the beginning of its log; not, where there is no such branch.
-pub(crate) fn was_created_for(tree: &WorktreeRecord, git: &Git<'_>) -> Result<bool, Error> {
-    let arguments = ["log", "--walk-reflogs", "--format=%gs", &branch_ref(&tree.branch), "--"];
-    let log = git.run("look at a branch", &arguments, b"", READ_TIMEOUT)?;
-    let first = log.stdout.trim_ascii_end().rsplit(|byte| *byte == b'\n').next();
-    Ok(log.is_success() && first == Some(branch_log_message(tree).as_bytes()))
+/// Whether the branch was created for this worktree, by the first entry of its reflog. False if the
+/// branch does not exist.
+pub(crate) fn was_created_for(record: &WorktreeRecord, git: &Git<'_>) -> Result<bool, Error> {
+    let arguments = ["log", "--walk-reflogs", "--format=%gs", &branch_ref(&record.branch), "--"];
+    let reflog = git.run("check a branch", &arguments, b"", READ_TIMEOUT)?;
+    let first = reflog.stdout.trim_ascii_end().rsplit(|byte| *byte == b'\n').next();
+    Ok(reflog.is_success() && first == Some(branch_log_message(record).as_bytes()))
 }
 
-/// Git's no was a hook's: everything is there.
-fn is_complete(tree: &WorktreeRecord, surroundings: &GitEnvironment) -> Result<bool, Error> {
-    if !matches!(tree.state(), Ok(WorktreeState::Present(_))) {
+/// Whether the worktree is complete although git failed. The post-checkout hook has failed then.
+fn is_complete(record: &WorktreeRecord, environment: &GitEnvironment) -> Result<bool, Error> {
+    if !matches!(record.state(), Ok(WorktreeState::Present(_))) {
         return Ok(false);
     }
     let arguments = ["diff", "--quiet", "--ignore-submodules", "HEAD", "--"];
-    Ok(tree.git(surroundings).run("look at the worktree", &arguments, b"", READ_TIMEOUT)?.is_success())
+    Ok(record.git(environment).run("check the worktree", &arguments, b"", READ_TIMEOUT)?.is_success())
 }
 
-/// Git takes back itself what it has begun; the directory was ours, and the branch goes where it is.
-fn undo(tree: &WorktreeRecord, surroundings: &GitEnvironment) {
-    if tree.state().is_ok_and(|found| found == WorktreeState::Empty) {
-        remove_dir(&tree.path).ok();
-        crate::remove::delete_unused_branch(tree, surroundings).ok();
+/// Removes the directory if it is empty, and then the unused branch. Git itself removes the files
+/// that it has created.
+fn undo(record: &WorktreeRecord, environment: &GitEnvironment) {
+    if record.state().is_ok_and(|state| state == WorktreeState::Empty) {
+        remove_dir(&record.path).ok();
+        crate::remove::delete_unused_branch(record, environment).ok();
     }
 }
 
-/// Whether the branch is where it began.
-pub(crate) fn is_at_base(tree: &WorktreeRecord, git: &Git<'_>) -> Result<bool, Error> {
-    let arguments = ["rev-parse", "--verify", "--quiet", &branch_ref(&tree.branch)];
-    let tip = git.run("look at a branch", &arguments, b"", READ_TIMEOUT)?;
-    Ok(tip.is_success() && tip.stdout.trim_ascii_end() == tree.base_commit.as_bytes())
+/// Whether the branch still is at the commit that it was created from.
+pub(crate) fn is_at_base(record: &WorktreeRecord, git: &Git<'_>) -> Result<bool, Error> {
+    let arguments = ["rev-parse", "--verify", "--quiet", &branch_ref(&record.branch)];
+    let tip = git.run("check a branch", &arguments, b"", READ_TIMEOUT)?;
+    Ok(tip.is_success() && tip.stdout.trim_ascii_end() == record.base_commit.as_bytes())
 }

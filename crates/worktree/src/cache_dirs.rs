@@ -1,17 +1,21 @@
-//! Ignored files that are no work: those below a directory that says itself that it is a cache, with a CACHEDIR.TAG
-//! as bford.info/cachedir describes it. Cargo's `target` does; what does not say so counts as kept.
+//! Finds ignored files that need not be saved: those in cache directories.
+//!
+//! A cache directory has a `CACHEDIR.TAG` file, as <https://bford.info/cachedir/> describes.
+//! Cargo's `target` has one. Ignored files in any other directory count as unsaved work.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+/// The first bytes of every `CACHEDIR.TAG`.
 const SIGNATURE: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
 
-/// Answers for one tree, remembered by directory.
+/// The cache directories of one working tree. Each directory is checked once.
 #[derive(Debug)]
 pub(crate) struct CacheDirs {
     tree: PathBuf,
+    /// Whether a directory has a tag, by its path relative to the tree.
     known: BTreeMap<PathBuf, bool>,
 }
 
@@ -20,23 +24,27 @@ impl CacheDirs {
         CacheDirs { tree: tree.to_owned(), known: BTreeMap::new() }
     }
 
-    /// Whether this, or a directory around it below the tree's top, is a cache.
+    /// Whether `file` or a directory around it is a cache directory. The top of the tree never is
+    /// one.
     pub(crate) fn contains(&mut self, file: &Path) -> bool {
-        let below = |path: &&Path| !path.as_os_str().is_empty();
-        file.ancestors().take_while(below).any(|directory| self.is_cache(directory))
+        let is_below_top = |path: &&Path| !path.as_os_str().is_empty();
+        file.ancestors().take_while(is_below_top).any(|directory| self.is_cache(directory))
     }
 
+    /// Whether the directory itself has a tag.
     fn is_cache(&mut self, directory: &Path) -> bool {
         let tree = &self.tree;
         *self.known.entry(directory.to_owned()).or_insert_with(|| has_cachedir_tag(&tree.join(directory)))
     }
 }
 
-/// A link to a tag is none, and neither is a tag behind a link.
+/// Whether the directory has a `CACHEDIR.TAG`. Neither the directory nor the file may be a link.
 fn has_cachedir_tag(directory: &Path) -> bool {
     let tag = directory.join("CACHEDIR.TAG");
-    let plain = directory.symlink_metadata().is_ok_and(|found| found.is_dir())
-        && tag.symlink_metadata().is_ok_and(|found| found.is_file());
+    let has_tag_file = directory.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
+        && tag.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
     let mut head = [0; SIGNATURE.len()];
-    plain && File::open(tag).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == SIGNATURE
+    has_tag_file
+        && File::open(tag).and_then(|mut file| file.read_exact(&mut head)).is_ok()
+        && head == SIGNATURE
 }

@@ -1,82 +1,85 @@
-//! What can go wrong, told with path and verb.
+//! Errors of this crate. Each names the path and the action that failed.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Why something could not be done with a worktree.
+/// Why an action on a worktree or a repository failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no git in the PATH.
+    /// There is no git in `PATH`.
     #[error("cannot find git")]
     NoGit,
-    /// The directory belongs to no repository.
-    #[error("cannot make a worktree for {}: it is in no git repository", .0.display())]
+    /// The directory is not in a git repository.
+    #[error("cannot create a worktree for {}: it is not in a git repository", .0.display())]
     NoRepository(PathBuf),
-    /// A repository without a commit has nothing to begin from.
-    #[error("cannot make a worktree of {}: it has no commit yet", .0.display())]
+    /// The repository has no commit, so there is nothing to check out.
+    #[error("cannot create a worktree of {}: the repository has no commit yet", .0.display())]
     NoCommit(PathBuf),
-    /// The name is none that git takes for a branch.
-    #[error("cannot use {0:?} as a branch: git takes no such name")]
+    /// Git does not accept the name as the name of a branch, or all numbered names are taken.
+    #[error("cannot use {0:?} as a branch: it is not a valid name of a branch")]
     InvalidBranch(String),
-    /// It could not be written down.
+    /// The path can't be stored in the record, which is UTF-8.
     #[error("cannot use {}: the path is not UTF-8", .0.display())]
     PathNotUtf8(PathBuf),
-    /// Another worktree has it checked out.
-    #[error("cannot check out {branch}: {} has it", worktree.display())]
+    /// The branch is checked out in another worktree.
+    #[error("cannot check out {branch}: it is checked out in {}", worktree.display())]
     BranchTaken {
         /// The branch.
         branch: String,
-        /// Where it is checked out.
+        /// The worktree in which it is checked out.
         worktree: PathBuf,
     },
-    /// What is at a path is not what was recorded.
-    #[error("cannot touch {}: {why}", path.display())]
+    /// What exists at the path is not the recorded worktree. Nothing was changed.
+    #[error("cannot use {} as a worktree: {why}", path.display())]
     NotRecorded {
         /// The path.
         path: PathBuf,
-        /// What differs.
+        /// What differs, as a clause.
         why: &'static str,
     },
-    /// It was written to between two looks.
+    /// The worktree was written to after it was saved, or while it was saved.
     #[error("cannot remove {}: it changed while it was saved", .0.display())]
     ChangedWhileSaving(PathBuf),
-    /// Git said no.
+    /// Git failed.
     #[error("cannot {action}: {stderr}")]
     Git {
-        /// What git was to do.
+        /// What git was run for, such as `list the stashes`.
         action: String,
-        /// Its last words.
+        /// The last three lines that git printed on standard error.
         stderr: String,
     },
-    /// Git did not end in time, and was ended.
-    #[error("cannot {action}: git did not end within {} s", timeout.as_secs())]
+    /// Git did not exit in time and was killed.
+    #[error("cannot {action}: git did not finish within {} s", timeout.as_secs())]
     Timeout {
-        /// What git was to do.
+        /// What git was run for, such as `list the stashes`.
         action: String,
-        /// How long it had.
+        /// The time limit of the call.
         timeout: Duration,
     },
-    /// Another worktree is made in the repository, for longer than anybody waits.
-    #[error("cannot make a worktree of {}: others are being made there, for more than {} s", repository.display(), timeout.as_secs())]
+    /// Other processes create worktrees in the repository, and did not finish in time.
+    #[error("cannot create a worktree of {}: other processes have created worktrees there for more than {} s", repository.display(), timeout.as_secs())]
     RepositoryBusy {
-        /// What the repository's worktrees share.
+        /// The common git directory of the repository.
         repository: PathBuf,
-        /// How long was waited.
+        /// How long this process has waited.
         timeout: Duration,
     },
-    /// The system said no.
+    /// A system call failed.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was to be done.
+        /// What was done, as a verb phrase, such as `read`.
         action: &'static str,
-        /// With what.
+        /// The path that it was done with.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }
 
-/// For `map_err`.
-pub(crate) fn io_error<E: Into<std::io::Error>>(verb: &'static str, path: &Path) -> impl FnOnce(E) -> Error {
-    move |error| Error::Io { action: verb, path: path.to_owned(), source: error.into() }
+/// Returns a function for `map_err` that makes an [`Error::Io`].
+pub(crate) fn io_error<E: Into<std::io::Error>>(
+    action: &'static str,
+    path: &Path,
+) -> impl FnOnce(E) -> Error {
+    move |error| Error::Io { action, path: path.to_owned(), source: error.into() }
 }

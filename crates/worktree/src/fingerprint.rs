@@ -1,5 +1,7 @@
-//! What a worktree and the submodules in it were like when they were looked at: any write between two looks makes a
-//! difference, also one that leaves every name and length as it was.
+//! Fingerprints of a worktree and its submodules, to detect changes between two checks.
+//!
+//! Every write changes the fingerprint, even one that leaves all names and sizes as they are.
+//! `writes_after_saving_prevent_removal` checks it.
 
 use crate::archive::walk;
 use crate::error::{Error, io_error};
@@ -12,69 +14,83 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The tree itself under the empty path, and each submodule that is checked out in it.
+/// The fingerprints of the worktree and of each submodule that is checked out in it, by path
+/// relative to the worktree. The path of the worktree itself is empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WorktreeFingerprint(pub(crate) BTreeMap<PathBuf, RepositoryFingerprint>);
 
-/// One of them.
+/// The fingerprint of one working tree, without its submodules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RepositoryFingerprint {
     pub(crate) status: FileStatus,
-    pub(crate) heads: HeadState,
-    /// What is in no commit, file by file, without the submodules.
+    pub(crate) head_state: HeadState,
+    /// The files of `status` without submodules, sorted.
     pub(crate) files: Vec<PathBuf>,
+    /// The stamps of `files` and of everything below them.
     stamps: BTreeMap<PathBuf, FileStamp>,
+    /// The stamp of the index. `None` if there is no index.
     index: Option<FileStamp>,
 }
 
-/// The time of a file's last change goes on with every write, and nobody can set it back.
+/// The state of one file. A write always sets `ctime` to the current time, and no program can set
+/// it back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FileStamp {
     inode: u64,
     mode: u32,
     size: u64,
+    /// Seconds since 1970, and nanoseconds.
     ctime: (i64, i64),
 }
 
 impl WorktreeFingerprint {
-    pub(crate) fn read(tree: &Path, surroundings: &GitEnvironment) -> Result<WorktreeFingerprint, Error> {
-        let mut places = vec![PathBuf::new()];
-        places.extend(submodule::all_checked_out(tree, surroundings)?);
-        let mark =
-            |at: PathBuf| Ok((at.clone(), RepositoryFingerprint::read(&tree.join(&at), surroundings)?));
-        places.into_iter().map(mark).collect::<Result<_, _>>().map(WorktreeFingerprint)
+    /// Reads the worktree at `tree` and its submodules.
+    ///
+    /// # Errors
+    ///
+    /// As [`Git::output_of`].
+    pub(crate) fn read(tree: &Path, environment: &GitEnvironment) -> Result<WorktreeFingerprint, Error> {
+        let mut working_trees = vec![PathBuf::new()];
+        working_trees.extend(submodule::all_checked_out(tree, environment)?);
+        let fingerprint =
+            |path: PathBuf| Ok((path.clone(), RepositoryFingerprint::read(&tree.join(&path), environment)?));
+        working_trees.into_iter().map(fingerprint).collect::<Result<_, _>>().map(WorktreeFingerprint)
     }
 }
 
 impl RepositoryFingerprint {
-    fn read(place: &Path, surroundings: &GitEnvironment) -> Result<RepositoryFingerprint, Error> {
-        let git = Git::in_directory(place, surroundings);
-        let (status, heads) = (FileStatus::read(place, &git)?, HeadState::read(&git)?);
-        let inner = submodule::direct_checked_out(place, &git)?;
-        let mut files: Vec<PathBuf> = status.files().filter(|file| !inner.contains(file)).cloned().collect();
+    /// Reads one working tree.
+    fn read(place: &Path, environment: &GitEnvironment) -> Result<RepositoryFingerprint, Error> {
+        let git = Git::in_directory(place, environment);
+        let (status, head_state) = (FileStatus::read(place, &git)?, HeadState::read(&git)?);
+        let submodules = submodule::direct_checked_out(place, &git)?;
+        let mut files: Vec<PathBuf> =
+            status.files().filter(|file| !submodules.contains(file)).cloned().collect();
         files.sort();
         files.dedup();
         let mut stamps = BTreeMap::new();
-        for (name, found) in walk(place, &files, &|_| false)? {
-            stamps.insert(name, FileStamp::from_metadata(&found));
+        for (name, metadata) in walk(place, &files, &|_| false)? {
+            stamps.insert(name, FileStamp::from_metadata(&metadata));
         }
-        let private = git.output_line("find the index", &["rev-parse", "--absolute-git-dir"])?;
-        let index = FileStamp::of_path(&Path::new(&private).join("index"))?;
-        Ok(RepositoryFingerprint { status, heads, files, stamps, index })
+        let git_dir = git.output_line("find the index", &["rev-parse", "--absolute-git-dir"])?;
+        let index = FileStamp::of_path(&Path::new(&git_dir).join("index"))?;
+        Ok(RepositoryFingerprint { status, head_state, files, stamps, index })
     }
 }
 
 impl FileStamp {
-    fn from_metadata(found: &Metadata) -> FileStamp {
-        let changed = (found.ctime(), found.ctime_nsec());
-        FileStamp { inode: found.ino(), mode: found.mode(), size: found.size(), ctime: changed }
+    fn from_metadata(metadata: &Metadata) -> FileStamp {
+        let ctime = (metadata.ctime(), metadata.ctime_nsec());
+        FileStamp { inode: metadata.ino(), mode: metadata.mode(), size: metadata.size(), ctime }
     }
 
+    /// Reads the stamp of a file. `None` if the file does not exist.
     fn of_path(path: &Path) -> Result<Option<FileStamp>, Error> {
         match path.symlink_metadata() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            found => {
-                found.map_err(io_error("look at", path)).map(|found| Some(FileStamp::from_metadata(&found)))
+            metadata => {
+                let metadata = metadata.map_err(io_error("check", path))?;
+                Ok(Some(FileStamp::from_metadata(&metadata)))
             }
         }
     }

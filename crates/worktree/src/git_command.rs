@@ -1,7 +1,10 @@
-//! Git as a process: an argument vector, a deadline, output as bytes.
+//! Runs git as a process, with an argument vector and a deadline.
 //!
-//! What it prints goes into files in memory, not into pipes: a hook's child that keeps a pipe open could hold us up.
-//! No variable of the caller's that begins with `GIT_` gets through; git asks nobody, and speaks English.
+//! The output goes into files in memory, not into pipes. A child of a hook could keep a pipe open,
+//! and reading would never end.
+//!
+//! Git gets none of the caller's variables whose names begin with `GIT_`. It never prompts, and its
+//! messages are in English.
 
 use crate::error::{Error, io_error};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -17,15 +20,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// For everything that only looks.
+/// Time limit of a command that reads or changes little.
 pub(crate) const READ_TIMEOUT: Duration = Duration::from_secs(120);
-/// For what writes a whole tree, with the user's own filters and hooks.
+/// Time limit of a command that writes a whole working tree, or runs the user's filters and hooks.
 pub(crate) const WRITE_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Between the word and the end by force.
+/// Time between SIGTERM and SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(5);
 
-/// The environment that git runs in. `Debug` does not show it: there may be secrets in it.
+/// The environment variables of git. `Debug` shows only their number, because they may contain
+/// secrets.
 #[derive(Clone)]
 pub struct GitEnvironment(Vec<(OsString, OsString)>);
 
@@ -36,7 +40,8 @@ impl std::fmt::Debug for GitEnvironment {
 }
 
 impl GitEnvironment {
-    /// These variables, without those that would point git elsewhere.
+    /// Takes these variables, except those whose names begin with `GIT_`. They could name another
+    /// repository.
     pub fn from_vars<K: Into<OsString>, V: Into<OsString>>(
         variables: impl IntoIterator<Item = (K, V)>,
     ) -> GitEnvironment {
@@ -44,30 +49,31 @@ impl GitEnvironment {
         GitEnvironment(all.filter(|(name, _)| !name.as_encoded_bytes().starts_with(b"GIT_")).collect())
     }
 
-    /// Those of this process.
+    /// Takes the variables of this process, as [`GitEnvironment::from_vars`] does.
     pub fn from_process() -> GitEnvironment {
         GitEnvironment::from_vars(std::env::vars_os())
     }
 }
 
-/// Whether the repository's hooks run.
+/// Whether hooks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HookPolicy {
-    /// The user's own, as they would for the user.
+    /// The hooks of the repository run, as they do for the user.
     Run,
-    /// None: we only look, or put away.
+    /// No hooks run.
     Disable,
 }
 
-/// Git at one place.
+/// Runs git in one directory or repository.
 #[derive(Debug, Clone)]
 pub(crate) struct Git<'a> {
+    /// The arguments that select the directory or repository: `-C DIR` or `--git-dir=DIR`.
     location_args: Vec<OsString>,
     hooks: HookPolicy,
     environment: &'a GitEnvironment,
 }
 
-/// What git printed, and how it ended.
+/// The output and exit status of git.
 #[derive(Debug)]
 pub(crate) struct GitOutput {
     status: ExitStatus,
@@ -76,76 +82,87 @@ pub(crate) struct GitOutput {
 }
 
 impl<'a> Git<'a> {
-    /// In a working directory.
-    pub(crate) fn in_directory(directory: &Path, surroundings: &'a GitEnvironment) -> Git<'a> {
-        Git {
-            location_args: vec!["-C".into(), directory.into()],
-            hooks: HookPolicy::Disable,
-            environment: surroundings,
-        }
+    /// Returns git with `directory` as its working directory. Hooks do not run.
+    pub(crate) fn in_directory(directory: &Path, environment: &'a GitEnvironment) -> Git<'a> {
+        Git { location_args: vec!["-C".into(), directory.into()], hooks: HookPolicy::Disable, environment }
     }
 
-    /// With a repository's own directory, whatever is checked out where.
-    pub(crate) fn with_git_dir(directory: &Path, surroundings: &'a GitEnvironment) -> Git<'a> {
-        let mut at = OsString::from("--git-dir=");
-        at.push(directory);
-        Git { location_args: vec![at], hooks: HookPolicy::Disable, environment: surroundings }
+    /// Returns git for the repository whose git directory is `directory`. Hooks do not run.
+    pub(crate) fn with_git_dir(directory: &Path, environment: &'a GitEnvironment) -> Git<'a> {
+        let mut git_dir = OsString::from("--git-dir=");
+        git_dir.push(directory);
+        Git { location_args: vec![git_dir], hooks: HookPolicy::Disable, environment }
     }
 
-    /// With the hooks of the repository.
+    /// Returns the same git with hooks.
     pub(crate) fn with_hooks(mut self) -> Git<'a> {
         self.hooks = HookPolicy::Run;
         self
     }
 
-    /// What it prints, where it says yes.
-    pub(crate) fn output_of<S: AsRef<OsStr>>(&self, verb: &str, arguments: &[S]) -> Result<Vec<u8>, Error> {
-        self.run(verb, arguments, b"", READ_TIMEOUT)?.stdout_or_error(verb)
+    /// Runs git and returns its output.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Git`] if git fails; the errors of [`Git::run`].
+    pub(crate) fn output_of<S: AsRef<OsStr>>(&self, action: &str, arguments: &[S]) -> Result<Vec<u8>, Error> {
+        self.run(action, arguments, b"", READ_TIMEOUT)?.stdout_or_error(action)
     }
 
-    /// One line of what it prints, where it says yes. A path may have line ends in it.
+    /// As [`Git::output_of`], without the newline at the end. The output is not split into lines,
+    /// because a path may contain newlines.
     pub(crate) fn output_line<S: AsRef<OsStr>>(
         &self,
-        verb: &str,
+        action: &str,
         arguments: &[S],
     ) -> Result<OsString, Error> {
-        let mut bytes = self.output_of(verb, arguments)?;
+        let mut bytes = self.output_of(action, arguments)?;
         bytes.pop_if(|byte| *byte == b'\n');
         Ok(OsString::from_vec(bytes))
     }
 
-    /// The same as text.
-    pub(crate) fn output_text<S: AsRef<OsStr>>(&self, verb: &str, arguments: &[S]) -> Result<String, Error> {
-        Ok(self.output_line(verb, arguments)?.to_string_lossy().into_owned())
+    /// As [`Git::output_line`], as text. Invalid UTF-8 is replaced by `U+FFFD`.
+    pub(crate) fn output_text<S: AsRef<OsStr>>(
+        &self,
+        action: &str,
+        arguments: &[S],
+    ) -> Result<String, Error> {
+        Ok(self.output_line(action, arguments)?.to_string_lossy().into_owned())
     }
 
-    /// A number that it prints.
+    /// Runs git with `input` on standard input and parses its output as a number.
+    ///
+    /// # Errors
+    ///
+    /// As [`Git::output_of`]; [`Error::Git`] also if the output is not a number.
     pub(crate) fn output_number<S: AsRef<OsStr>>(
         &self,
-        verb: &str,
+        action: &str,
         arguments: &[S],
         input: &[u8],
     ) -> Result<u64, Error> {
-        let bytes = self.run(verb, arguments, input, READ_TIMEOUT)?.stdout_or_error(verb)?;
+        let bytes = self.run(action, arguments, input, READ_TIMEOUT)?.stdout_or_error(action)?;
         let text = String::from_utf8_lossy(&bytes);
-        let no_number =
-            |_| Error::Git { action: verb.to_owned(), stderr: format!("no number: {}", text.trim()) };
-        text.trim().parse().map_err(no_number)
+        let not_a_number =
+            |_| Error::Git { action: action.to_owned(), stderr: format!("not a number: {}", text.trim()) };
+        text.trim().parse().map_err(not_a_number)
     }
 
-    /// Runs it to its end.
+    /// Runs git until it exits or the time limit has passed.
     ///
     /// # Errors
-    /// [`Error::NoGit`], [`Error::Timeout`], [`Error::Io`]; a no of git's is in the output.
+    ///
+    /// [`Error::NoGit`], [`Error::Timeout`], [`Error::Io`]. A failure of git is not an error here:
+    /// the output has the exit status.
     pub(crate) fn run<S: AsRef<OsStr>>(
         &self,
-        verb: &str,
+        action: &str,
         arguments: &[S],
         input: &[u8],
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<GitOutput, Error> {
         let (mut stdout, mut stderr) = (memory_file()?, memory_file()?);
-        let status = self.run_with_files(verb, arguments, input, &stdout, &stderr, patience)?;
+        let status = self.run_with_files(action, arguments, input, &stdout, &stderr, timeout)?;
         Ok(GitOutput {
             status,
             stdout: read_all(&mut stdout)?,
@@ -153,27 +170,32 @@ impl<'a> Git<'a> {
         })
     }
 
-    /// What it prints goes into this file.
+    /// Runs git with `file` as its standard output.
+    ///
+    /// # Errors
+    ///
+    /// As [`Git::output_of`].
     pub(crate) fn run_to_file<S: AsRef<OsStr>>(
         &self,
-        verb: &str,
+        action: &str,
         arguments: &[S],
         file: &File,
     ) -> Result<(), Error> {
         let mut stderr = memory_file()?;
-        let status = self.run_with_files(verb, arguments, b"", file, &stderr, WRITE_TIMEOUT)?;
+        let status = self.run_with_files(action, arguments, b"", file, &stderr, WRITE_TIMEOUT)?;
         let stderr = String::from_utf8_lossy(&read_all(&mut stderr)?).into_owned();
-        GitOutput { status, stdout: Vec::new(), stderr }.stdout_or_error(verb).map(drop)
+        GitOutput { status, stdout: Vec::new(), stderr }.stdout_or_error(action).map(drop)
     }
 
+    /// Runs git with these files as standard output and standard error.
     fn run_with_files<S: AsRef<OsStr>>(
         &self,
-        verb: &str,
+        action: &str,
         arguments: &[S],
         input: &[u8],
         stdout: &File,
         stderr: &File,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<ExitStatus, Error> {
         let mut command = self.command();
         command.args(arguments);
@@ -183,17 +205,19 @@ impl<'a> Git<'a> {
             std::io::ErrorKind::NotFound => Error::NoGit,
             _ => io_error("start", Path::new("git"))(error),
         })?;
-        let ended = wait_or_kill(child, verb, patience);
+        let status = wait_or_kill(child, action, timeout);
         failpoint::hit("git.ran");
-        ended
+        status
     }
 
+    /// Returns the command without the arguments of the caller.
     fn command(&self) -> Command {
         let mut command = Command::new("git");
         command.env_clear().envs(self.environment.0.iter().map(|(name, value)| (name, value)));
-        // No prompt, no refresh of an index that somebody works with, English words.
+        // Git must not prompt, must not refresh an index that a user works with, and must print
+        // English messages.
         command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C");
-        // Beyond the reach of a terminal's signals.
+        // The process group of its own keeps signals of a terminal away.
         command.process_group(0).current_dir("/").args(&self.location_args);
         command.args(["-c", "core.fsmonitor=false", "-c", "core.quotePath=false"]);
         if self.hooks == HookPolicy::Disable {
@@ -204,71 +228,84 @@ impl<'a> Git<'a> {
 }
 
 impl GitOutput {
+    /// Whether git exited with status 0.
     pub(crate) fn is_success(&self) -> bool {
         self.status.success()
     }
 
-    /// What it printed, where it said yes; else its last words.
-    pub(crate) fn stdout_or_error(self, verb: &str) -> Result<Vec<u8>, Error> {
-        if self.is_success() { Ok(self.stdout) } else { Err(self.to_error(verb)) }
+    /// Returns the standard output if git succeeded.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Git`] if git failed.
+    pub(crate) fn stdout_or_error(self, action: &str) -> Result<Vec<u8>, Error> {
+        if self.is_success() { Ok(self.stdout) } else { Err(self.to_error(action)) }
     }
 
-    /// Its no.
-    pub(crate) fn to_error(&self, verb: &str) -> Error {
-        let said: Vec<&str> = self.stderr.lines().filter(|line| !line.trim().is_empty()).collect();
-        let said = said[said.len().saturating_sub(3)..].join("; ");
-        let said = if said.is_empty() { format!("git ended with {}", self.status) } else { said };
-        Error::Git { action: verb.to_owned(), stderr: said }
+    /// Returns the error for a failure of git, with the last three lines of standard error that are
+    /// not blank. If there are none, it has the exit status.
+    pub(crate) fn to_error(&self, action: &str) -> Error {
+        let lines: Vec<&str> = self.stderr.lines().filter(|line| !line.trim().is_empty()).collect();
+        let message = lines[lines.len().saturating_sub(3)..].join("; ");
+        let stderr = if message.is_empty() { format!("git failed: {}", self.status) } else { message };
+        Error::Git { action: action.to_owned(), stderr }
     }
 }
 
-/// Waits for its end, and ends it with all that it started where that takes too long: asked first, since then it
-/// takes back what it has half done.
-fn wait_or_kill(mut child: Child, verb: &str, patience: Duration) -> Result<ExitStatus, Error> {
-    let at = Path::new("git");
+/// Waits until git exits. After `timeout` it ends git and all processes that git has started.
+///
+/// It sends SIGTERM first, so that git can remove what it has created partly. [`TERM_GRACE`] later
+/// it sends SIGKILL.
+fn wait_or_kill(mut child: Child, action: &str, timeout: Duration) -> Result<ExitStatus, Error> {
+    let program = Path::new("git");
     let pid = Pid::from_child(&child);
-    let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(io_error("watch", at))?;
-    if exits_within(&pidfd, patience)? {
-        return child.wait().map_err(io_error("wait for", at));
+    let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(io_error("watch", program))?;
+    if exits_within(&pidfd, timeout)? {
+        return child.wait().map_err(io_error("wait for", program));
     }
     kill_process_group(pid, Signal::TERM).ok();
     exits_within(&pidfd, TERM_GRACE)?;
     kill_process_group(pid, Signal::KILL).ok();
-    child.wait().map_err(io_error("wait for", at))?;
-    Err(Error::Timeout { action: verb.to_owned(), timeout: patience })
+    child.wait().map_err(io_error("wait for", program))?;
+    Err(Error::Timeout { action: action.to_owned(), timeout })
 }
 
-fn exits_within(pidfd: &OwnedFd, patience: Duration) -> Result<bool, Error> {
-    let until = Instant::now() + patience;
+/// Whether the process exits before `timeout` has passed.
+fn exits_within(pidfd: &OwnedFd, timeout: Duration) -> Result<bool, Error> {
+    let end = Instant::now() + timeout;
     loop {
-        let left = Timespec::try_from(until.saturating_duration_since(Instant::now())).ok();
-        match poll(&mut [PollFd::new(pidfd, PollFlags::IN)], left.as_ref()) {
+        let remaining = Timespec::try_from(end.saturating_duration_since(Instant::now())).ok();
+        match poll(&mut [PollFd::new(pidfd, PollFlags::IN)], remaining.as_ref()) {
             Err(rustix::io::Errno::INTR) => {}
             ready => return Ok(ready.map_err(io_error("wait for", Path::new("git")))? > 0),
         }
     }
 }
 
+/// Creates a file in memory.
 fn memory_file() -> Result<File, Error> {
-    let made =
-        memfd_create("git", MemfdFlags::CLOEXEC).map_err(io_error("make a file in", Path::new("memory")))?;
-    Ok(made.into())
+    let file = memfd_create("git", MemfdFlags::CLOEXEC)
+        .map_err(io_error("create a file in", Path::new("memory")))?;
+    Ok(file.into())
 }
 
+/// Returns standard input with `input`.
 fn stdin(input: &[u8]) -> Result<Stdio, Error> {
     if input.is_empty() {
         return Ok(Stdio::null());
     }
     let mut file = memory_file()?;
-    let at = Path::new("memory");
-    file.write_all(input).and_then(|()| file.rewind()).map_err(io_error("write into", at))?;
+    let memory = Path::new("memory");
+    file.write_all(input).and_then(|()| file.rewind()).map_err(io_error("write into", memory))?;
     Ok(file.into())
 }
 
+/// Returns a second descriptor of `file` for a child process.
 fn clone_as_stdio(file: &File) -> Result<Stdio, Error> {
     Ok(file.try_clone().map_err(io_error("share a file in", Path::new("memory")))?.into())
 }
 
+/// Reads a file from its beginning to its end.
 fn read_all(file: &mut File) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let read = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
@@ -276,12 +313,12 @@ fn read_all(file: &mut File) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// The entries of output that ends each with a NUL.
+/// Splits output into its entries. Each ends with a NUL.
 pub(crate) fn split_nul(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split(|byte| *byte == 0).filter(|entry| !entry.is_empty())
 }
 
-/// A path as git printed it.
+/// Returns the path that git printed.
 pub(crate) fn path_from_bytes(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes.to_vec()))
 }

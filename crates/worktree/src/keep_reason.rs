@@ -1,52 +1,55 @@
-//! Why a worktree is not removed: what would be lost with it, or who is in it.
+//! Reasons to keep a worktree: unsaved work, or programs that use it.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// One kind of unsaved work, or of use.
+/// One reason to keep a worktree. `Display` writes it as one line for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeepReason {
-    /// Changes in the index.
+    /// Files with staged changes.
     Staged(Vec<PathBuf>),
-    /// Changes of tracked files, not in the index; conflicts too.
+    /// Tracked files with changes that are not staged, or in conflict.
     Unstaged(Vec<PathBuf>),
-    /// Files that git does not know.
+    /// Untracked files.
     Untracked(Vec<PathBuf>),
-    /// Files that git ignores, but for what says itself that it can be made anew (CACHEDIR.TAG).
+    /// Ignored files, except those in a directory with a `CACHEDIR.TAG`.
     Ignored(Vec<PathBuf>),
-    /// Files that git was told not to look at: assume-unchanged, skip-worktree.
+    /// Files that git does not check for changes: assume-unchanged or skip-worktree.
     IgnoredByStatus(Vec<PathBuf>),
-    /// So many commits on its branch that no other branch has, here or on a remote.
+    /// Number of commits of its branches that no other branch has, local or remote.
     Unpushed(u64),
-    /// So many commits on a detached HEAD that no branch has.
+    /// Number of commits of a detached HEAD that no branch has.
     Detached(u64),
-    /// So many commits that only its own log of HEAD still holds.
+    /// Number of commits that only its own references and the reflog of its HEAD have.
     ReflogOnly(u64),
-    /// So many stashes were made in it.
+    /// Number of stashes that were made in the worktree.
     Stashed(usize),
-    /// `git worktree lock`, and why.
+    /// The worktree is locked by `git worktree lock`, for this reason. The text may be empty.
     Locked(String),
-    /// A lock of git's: a command is under way in it, or was killed.
+    /// The lock file of a git command that runs in the worktree, or that was killed.
     GitLockFile(PathBuf),
-    /// Begun and not ended: a rebase, a merge…
+    /// An operation in progress, such as `rebase` or `merge`.
     OperationInProgress(&'static str),
-    /// A submodule with work of its own.
+    /// A submodule with unsaved work. A path in the worktree, or that of a repository without a
+    /// checkout.
     Submodule(PathBuf),
-    /// Processes that are in it or have a file of it open.
+    /// Ids of processes that use the worktree or have a file of it open.
     InUse(Vec<u32>),
-    /// Nothing is at its path, and git has it on its list all the same.
+    /// The path does not exist, but git still lists the worktree.
     PathMissing,
-    /// It could not be looked at, so nobody knows.
+    /// The worktree could not be checked; the error.
     CheckFailed(String),
 }
 
-const NOT_THERE: &str = "not there, and git has it on its list: moved away, or its disk is not mounted; \
+/// The text of [`KeepReason::PathMissing`].
+const PATH_MISSING_TEXT: &str = "not there, and git has it on its list: moved away, or its disk is not mounted; \
                          git worktree prune forgets what is gone for good";
 
-/// On one line, whatever is in the name of a file or in the words of who locked it.
+/// Writes one line without control characters, even if a path or the reason of a lock contains
+/// some.
 impl fmt::Display for KeepReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told = match self {
+        let text = match self {
             KeepReason::Staged(files) => file_list_text("staged", files),
             KeepReason::Unstaged(files) => file_list_text("changed and not staged", files),
             KeepReason::Untracked(files) => file_list_text("untracked", files),
@@ -57,29 +60,30 @@ impl fmt::Display for KeepReason {
             KeepReason::ReflogOnly(n) => format!("{} that only its log still holds", commit_count_text(*n)),
             KeepReason::Stashed(1) => "1 stash".to_owned(),
             KeepReason::Stashed(n) => format!("{n} stashes"),
-            KeepReason::Locked(why) if why.is_empty() => "locked".to_owned(),
-            KeepReason::Locked(why) => format!("locked: {why}"),
+            KeepReason::Locked(reason) if reason.is_empty() => "locked".to_owned(),
+            KeepReason::Locked(reason) => format!("locked: {reason}"),
             KeepReason::GitLockFile(lock) => format!("a git command is under way ({})", lock.display()),
-            KeepReason::OperationInProgress(what) => format!("in the middle of a {what}"),
+            KeepReason::OperationInProgress(operation) => format!("in the middle of a {operation}"),
             KeepReason::Submodule(path) => format!("work in the submodule {}", path.display()),
             KeepReason::InUse(pids) => format!("in use by {}", process_list_text(pids)),
-            KeepReason::PathMissing => NOT_THERE.to_owned(),
-            KeepReason::CheckFailed(why) => why.clone(),
+            KeepReason::PathMissing => PATH_MISSING_TEXT.to_owned(),
+            KeepReason::CheckFailed(error) => error.clone(),
         };
-        f.write_str(&escape_controls(&told))
+        f.write_str(&escape_controls(&text))
     }
 }
 
-/// Text without line ends and other control characters: `\n` and the like in their place.
+/// Replaces control characters by escapes, such as `\n`.
 pub fn escape_controls(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    text.chars().map(shown).collect()
+    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(escape).collect()
 }
 
-/// As many as a sentence takes.
+/// How many files a reason names.
 const MAX_LISTED_FILES: usize = 3;
 
-fn file_list_text(what: &str, files: &[PathBuf]) -> String {
+/// Returns `KIND: FILE, FILE, FILE and N more`.
+fn file_list_text(kind: &str, files: &[PathBuf]) -> String {
     let names: Vec<String> =
         files.iter().take(MAX_LISTED_FILES).map(|file| file.display().to_string()).collect();
     let more = if files.len() > MAX_LISTED_FILES {
@@ -87,13 +91,15 @@ fn file_list_text(what: &str, files: &[PathBuf]) -> String {
     } else {
         String::new()
     };
-    format!("{what}: {}{more}", names.join(", "))
+    format!("{kind}: {}{more}", names.join(", "))
 }
 
+/// Returns `1 commit` or `N commits`.
 fn commit_count_text(n: u64) -> String {
     if n == 1 { "1 commit".to_owned() } else { format!("{n} commits") }
 }
 
+/// Returns `process PID` or `processes PID, PID`.
 fn process_list_text(pids: &[u32]) -> String {
     let all: Vec<String> = pids.iter().map(u32::to_string).collect();
     if all.len() == 1 { format!("process {}", all[0]) } else { format!("processes {}", all.join(", ")) }

@@ -1,11 +1,19 @@
-//! Worktrees of git repositories: made for somebody, looked into, saved, removed.
+//! Creates, checks, saves and removes worktrees of git repositories.
 //!
-//! Knows repositories and worktrees, no teams, no daemon and no terminal. Git runs as a process, each call with a
-//! deadline; nothing here follows a link out of a worktree, and nothing is removed that was not recorded when it was
-//! made: the directory is made, and its inode known, before git fills it.
+//! This crate knows repositories and worktrees, but no teams, daemons or terminals. It runs git as
+//! a process, with a deadline for each call. It follows no link out of a worktree.
 //!
-//! In order: [`plan()`] (and the caller records what comes of it), [`Plan::add`], later [`Tree::unsaved`], [`Tree::save`],
-//! [`Tree::remove`].
+//! Invariant: only a worktree that was recorded when its directory was created is removed. Its
+//! inode is known before git fills it. `only_the_recorded_directory_is_touched` checks it.
+//!
+//! The calls come in this order:
+//!
+//! 1. [`propose_worktree`] chooses a branch and creates an empty directory. The caller stores the
+//!    record in the proposal.
+//! 2. [`WorktreeProposal::add`] lets git fill the directory.
+//! 3. [`WorktreeRecord::keep_reasons`] looks for unsaved work.
+//! 4. [`WorktreeRecord::remove`] removes a worktree without unsaved work. For any other,
+//!    [`WorktreeRecord::save`] saves it and [`WorktreeRecord::discard`] removes it.
 #![warn(missing_docs)]
 
 mod add;

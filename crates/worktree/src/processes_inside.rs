@@ -1,10 +1,12 @@
-//! Processes in a directory: those whose working directory, root, program or open file lies below it. Only those that
-//! we may look at, our own user's; this one is left out.
+//! Finds processes that use a directory.
+//!
+//! A process uses it if its working directory, root, program or an open file is in it. Only
+//! processes that this user may inspect are found, and this process itself is left out.
 
 use std::fs::{read_dir, read_link};
 use std::path::Path;
 
-/// Their pids, in order.
+/// Returns the process ids in ascending order.
 pub(crate) fn processes_using(directory: &Path) -> Vec<u32> {
     let pids = read_dir("/proc").into_iter().flatten().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -14,9 +16,15 @@ pub(crate) fn processes_using(directory: &Path) -> Vec<u32> {
     found
 }
 
+/// Whether a process uses the directory. False if the process has exited or may not be inspected.
 fn uses_directory(pid: u32, directory: &Path) -> bool {
-    let of = Path::new("/proc").join(pid.to_string());
-    let leads = |link: &Path| read_link(link).is_ok_and(|to| to.starts_with(directory));
-    let places = ["cwd", "root", "exe"].iter().any(|name| leads(&of.join(name)));
-    places || read_dir(of.join("fd")).into_iter().flatten().flatten().any(|entry| leads(&entry.path()))
+    let process = Path::new("/proc").join(pid.to_string());
+    let points_inside = |link: &Path| read_link(link).is_ok_and(|target| target.starts_with(directory));
+    let has_link = ["cwd", "root", "exe"].iter().any(|name| points_inside(&process.join(name)));
+    has_link
+        || read_dir(process.join("fd"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .any(|entry| points_inside(&entry.path()))
 }

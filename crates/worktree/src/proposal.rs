@@ -1,5 +1,7 @@
-//! What a worktree will be, decided before anything of git is changed: an old one that goes on, or an empty
-//! directory with a branch to be. The caller writes it down, and only then has it filled.
+//! Plans a worktree before git changes anything.
+//!
+//! The result is an earlier worktree that is used again, or an empty directory and a branch for it.
+//! The caller stores the record, and only then lets git fill the directory.
 
 use crate::error::{Error, io_error};
 use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT};
@@ -10,112 +12,122 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// So many names are tried.
+/// How many numbered names are tried for a branch and for a directory.
 const MAX_NAME_ATTEMPTS: u32 = 1_000;
 
-/// Who wants one, and where.
+/// What kind of worktree the caller wants.
 #[derive(Debug, Clone)]
 pub struct WorktreeOptions {
     /// A directory in the repository, absolute.
     pub cwd: PathBuf,
-    /// What its directory is called.
+    /// Name of the new directory.
     pub name: String,
-    /// The branch that was asked for: checked out if it is there and free, else made.
+    /// The branch to check out. It is created if it does not exist. `None` creates
+    /// `default_branch`.
     pub branch: Option<String>,
-    /// The branch to be made where none was asked for; a taken one gets `-2`, `-3`.
+    /// Name of the new branch if `branch` is `None`. If it exists, `-2`, `-3` and so on is
+    /// appended.
     pub default_branch: String,
-    /// What was made for the same one before.
+    /// Earlier worktrees of the same member.
     pub previous: Vec<WorktreeRecord>,
 }
 
-/// A worktree to be, or to be gone on with.
+/// A planned worktree, or an earlier one that is used again.
 #[derive(Debug, Clone)]
 pub struct WorktreeProposal {
-    /// To be recorded before [`Plan::add`].
+    /// The caller stores this record before [`WorktreeProposal::add`].
     pub record: WorktreeRecord,
-    /// It is there already, from before.
+    /// The worktree exists already.
     pub exists: bool,
-    /// Where `cwd` is in the repository's tree.
+    /// Path of `cwd`, relative to the top of the working tree.
     pub subdirectory: PathBuf,
-    /// The directory that was asked for.
+    /// The directory in [`WorktreeOptions::cwd`].
     pub cwd: PathBuf,
 }
 
-/// Decides, and makes the directory: empty, so that nothing is lost if nobody comes back for it.
+/// Plans a worktree and creates its directory.
+///
+/// The directory is empty, so nothing is lost if the caller never continues. If an earlier worktree
+/// can be used again, nothing is created.
 ///
 /// # Errors
-/// [`Error::NoRepository`], [`Error::NoCommit`], [`Error::BadBranch`], [`Error::BranchTaken`], and as of every call
-/// of git.
+///
+/// [`Error::NoRepository`], [`Error::NoCommit`], [`Error::InvalidBranch`], [`Error::BranchTaken`],
+/// [`Error::PathNotUtf8`]; the errors of every git command.
 pub fn propose_worktree(
-    wanted: &WorktreeOptions,
-    surroundings: &GitEnvironment,
+    options: &WorktreeOptions,
+    environment: &GitEnvironment,
 ) -> Result<WorktreeProposal, Error> {
-    let repository = Repository::read(&wanted.cwd, surroundings)?;
-    let before = wanted.previous.iter().find(|tree| can_reuse(tree, wanted, &repository));
-    if let Some(tree) = before {
-        let (tree, cwd) = (tree.clone(), wanted.cwd.clone());
-        return Ok(WorktreeProposal {
-            record: tree,
-            exists: true,
-            subdirectory: repository.subdirectory,
-            cwd,
-        });
+    let repository = Repository::read(&options.cwd, environment)?;
+    let reusable = options.previous.iter().find(|record| can_reuse(record, options, &repository));
+    if let Some(record) = reusable {
+        let (record, cwd) = (record.clone(), options.cwd.clone());
+        return Ok(WorktreeProposal { record, exists: true, subdirectory: repository.subdirectory, cwd });
     }
-    let branches = BranchChooser { git: Git::in_directory(&wanted.cwd, surroundings) };
-    let (branch, new_branch) = branches.choose(wanted)?;
-    let base = branches.base_commit(&branch, new_branch, wanted)?;
-    let path = create_directory(&repository.worktrees_dir, &wanted.name)?;
+    let branches = BranchChooser { git: Git::in_directory(&options.cwd, environment) };
+    let (branch, branch_created) = branches.choose(options)?;
+    let base_commit = branches.base_commit(&branch, branch_created, options)?;
+    let path = create_directory(&repository.worktrees_dir, &options.name)?;
     for path in [&path, &repository.common_git_dir] {
         path.to_str().ok_or_else(|| Error::PathNotUtf8(path.clone()))?;
     }
-    let inode = symlink_metadata(&path).map_err(io_error("look at", &path))?.ino();
-    let tree = WorktreeRecord {
+    let inode = symlink_metadata(&path).map_err(io_error("check", &path))?.ino();
+    let record = WorktreeRecord {
         path,
         branch,
-        branch_created: new_branch,
+        branch_created,
         common_git_dir: repository.common_git_dir,
-        base_commit: base,
+        base_commit,
         inode,
     };
     Ok(WorktreeProposal {
-        record: tree,
+        record,
         exists: false,
         subdirectory: repository.subdirectory,
-        cwd: wanted.cwd.clone(),
+        cwd: options.cwd.clone(),
     })
 }
 
-/// In the middle of a rebase it is on no branch, and goes on all the same.
-fn can_reuse(tree: &WorktreeRecord, wanted: &WorktreeOptions, repository: &Repository) -> bool {
-    let fits = match &wanted.branch {
-        Some(branch) => tree.branch == *branch,
-        None => is_branch_of_series(&tree.branch, &wanted.default_branch),
+/// Whether an earlier worktree fits `options`. During a rebase its HEAD is detached, so that fits
+/// too.
+fn can_reuse(record: &WorktreeRecord, options: &WorktreeOptions, repository: &Repository) -> bool {
+    let has_wanted_branch = match &options.branch {
+        Some(branch) => record.branch == *branch,
+        None => is_branch_of_series(&record.branch, &options.default_branch),
     };
-    let Ok(WorktreeState::Present(private)) = tree.state() else { return false };
-    let detached = || read_to_string(private.join("HEAD")).is_ok_and(|head| !head.starts_with("ref: "));
-    fits && tree.common_git_dir == repository.common_git_dir && (tree.is_on_its_branch() || detached())
+    let Ok(WorktreeState::Present(git_dir)) = record.state() else { return false };
+    let detached = || read_to_string(git_dir.join("HEAD")).is_ok_and(|head| !head.starts_with("ref: "));
+    has_wanted_branch
+        && record.common_git_dir == repository.common_git_dir
+        && (record.is_on_its_branch() || detached())
 }
 
-fn is_branch_of_series(branch: &str, usual: &str) -> bool {
-    let rest = branch.strip_prefix(usual);
+/// Whether `branch` is `default_branch`, or that name with a number appended.
+fn is_branch_of_series(branch: &str, default_branch: &str) -> bool {
+    let rest = branch.strip_prefix(default_branch);
     rest.is_some_and(|rest| {
         rest.is_empty() || rest.strip_prefix('-').is_some_and(|n| n.parse::<u32>().is_ok())
     })
 }
 
+/// Chooses the branch for a worktree.
 struct BranchChooser<'a> {
     git: Git<'a>,
 }
 
 impl BranchChooser<'_> {
-    /// Which, and whether it is to be made.
-    fn choose(&self, wanted: &WorktreeOptions) -> Result<(String, bool), Error> {
-        let Some(branch) = &wanted.branch else {
-            return Ok((self.free_branch(&wanted.default_branch)?, true));
+    /// Returns the branch, and whether it must be created.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidBranch`], [`Error::BranchTaken`]; the errors of every git command.
+    fn choose(&self, options: &WorktreeOptions) -> Result<(String, bool), Error> {
+        let Some(branch) = &options.branch else {
+            return Ok((self.free_branch(&options.default_branch)?, true));
         };
-        let verb = "look at a branch";
+        let action = "check a branch";
         let checked =
-            self.git.run(verb, &["check-ref-format", "--branch", branch.as_str()], b"", READ_TIMEOUT)?;
+            self.git.run(action, &["check-ref-format", "--branch", branch.as_str()], b"", READ_TIMEOUT)?;
         if branch.starts_with('-')
             || !checked.is_success()
             || checked.stdout.trim_ascii() != branch.as_bytes()
@@ -126,60 +138,69 @@ impl BranchChooser<'_> {
             return Ok((branch.clone(), true));
         }
         let format = "--format=%(worktreepath)";
-        let at = self.git.output_line(verb, &["for-each-ref", format, &branch_ref(branch)])?;
-        if at.is_empty() {
+        let worktree = self.git.output_line(action, &["for-each-ref", format, &branch_ref(branch)])?;
+        if worktree.is_empty() {
             return Ok((branch.clone(), false));
         }
-        Err(Error::BranchTaken { branch: branch.clone(), worktree: at.into() })
+        Err(Error::BranchTaken { branch: branch.clone(), worktree: worktree.into() })
     }
 
-    fn free_branch(&self, usual: &str) -> Result<String, Error> {
-        for branch in numbered_names(usual) {
+    /// Returns the first numbered name that is not the name of a branch.
+    fn free_branch(&self, default_branch: &str) -> Result<String, Error> {
+        for branch in numbered_names(default_branch) {
             if !self.exists(&branch)? {
                 return Ok(branch);
             }
         }
-        Err(Error::InvalidBranch(usual.to_owned()))
+        Err(Error::InvalidBranch(default_branch.to_owned()))
     }
 
     fn exists(&self, branch: &str) -> Result<bool, Error> {
         let arguments = ["show-ref", "--verify", "--quiet", &branch_ref(branch)];
-        Ok(self.git.run("look at a branch", &arguments, b"", READ_TIMEOUT)?.is_success())
+        Ok(self.git.run("check a branch", &arguments, b"", READ_TIMEOUT)?.is_success())
     }
 
-    fn base_commit(&self, branch: &str, new: bool, wanted: &WorktreeOptions) -> Result<String, Error> {
-        let from = if new { "HEAD".to_owned() } else { branch_ref(branch) };
-        let arguments = ["rev-parse", "--verify", "--quiet", &format!("{from}^{{commit}}")];
-        self.git.output_text("find the commit to begin from", &arguments).map_err(|error| match error {
-            Error::Git { .. } => Error::NoCommit(wanted.cwd.clone()),
+    /// Returns the commit to check out: that of HEAD for a new branch, else that of the branch.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoCommit`]; the errors of every git command.
+    fn base_commit(&self, branch: &str, new: bool, options: &WorktreeOptions) -> Result<String, Error> {
+        let start = if new { "HEAD".to_owned() } else { branch_ref(branch) };
+        let arguments = ["rev-parse", "--verify", "--quiet", &format!("{start}^{{commit}}")];
+        self.git.output_text("find the commit to check out", &arguments).map_err(|error| match error {
+            Error::Git { .. } => Error::NoCommit(options.cwd.clone()),
             error => error,
         })
     }
 }
 
+/// Returns the full reference name of a branch.
 pub(crate) fn branch_ref(branch: &str) -> String {
     format!("refs/heads/{branch}")
 }
 
+/// Returns `NAME`, `NAME-2`, `NAME-3` and so on.
 fn numbered_names(name: &str) -> impl Iterator<Item = String> {
     (1..MAX_NAME_ATTEMPTS).map(move |n| if n == 1 { name.to_owned() } else { format!("{name}-{n}") })
 }
 
-/// Made by us, just now: of two who want the same name one gets the next.
-fn create_directory(beside: &Path, name: &str) -> Result<PathBuf, Error> {
-    DirBuilder::new().recursive(true).create(beside).map_err(io_error("make", beside))?;
-    let beside = beside.canonicalize().map_err(io_error("find", beside))?;
+/// Creates a new directory in `parent`. If the name is taken, it gets the next number, so two
+/// callers never get the same directory.
+fn create_directory(parent: &Path, name: &str) -> Result<PathBuf, Error> {
+    DirBuilder::new().recursive(true).create(parent).map_err(io_error("create", parent))?;
+    let parent = parent.canonicalize().map_err(io_error("find", parent))?;
     for name in numbered_names(name) {
-        let path = beside.join(name);
-        failpoint::hit_before_call("worktree.mkdir").map_err(io_error("make", &path))?;
+        let path = parent.join(name);
+        failpoint::hit_before_call("worktree.mkdir").map_err(io_error("create", &path))?;
         match create_dir(&path) {
             Ok(()) => {
                 failpoint::hit("worktree.made");
                 return Ok(path);
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(io_error("make", &path)(error)),
+            Err(error) => return Err(io_error("create", &path)(error)),
         }
     }
-    Err(io_error("make", &beside.join(name))(std::io::Error::from(ErrorKind::AlreadyExists)))
+    Err(io_error("create", &parent.join(name))(std::io::Error::from(ErrorKind::AlreadyExists)))
 }

@@ -1,5 +1,6 @@
-//! A worktree as it is recorded, and whether what lies at its path still is that one. No git on the way: files
-//! alone, so that it can be asked wherever there is no time.
+//! The record of a worktree, and checks that what exists at its path still is that worktree.
+//!
+//! The checks read files and run no git, so callers can do them where they must not wait.
 
 use crate::error::{Error, io_error};
 use crate::git_command::{Git, GitEnvironment};
@@ -9,118 +10,137 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A worktree of ours. Recorded when its directory is made, before git fills it.
+/// A worktree of teamd. The caller stores the record when the directory is created, before git
+/// fills it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorktreeRecord {
-    /// Where it is: absolute, without links.
+    /// Absolute path of the worktree, without links.
     pub path: PathBuf,
-    /// The branch that was checked out in it.
+    /// The branch that the worktree was created for.
     pub branch: String,
-    /// The branch was made for it.
+    /// The branch was created for the worktree.
     #[serde(rename = "new_branch")]
     pub branch_created: bool,
-    /// The directory that the repository's worktrees share, `REPO/.git`: absolute, without links.
+    /// The git directory that all worktrees of the repository share, such as `REPO/.git`. An
+    /// absolute path without links.
     #[serde(rename = "repository")]
     pub common_git_dir: PathBuf,
-    /// The commit that it began from.
+    /// The commit that was checked out at the beginning.
     #[serde(rename = "base")]
     pub base_commit: String,
-    /// Of its directory. Its device has no name that lasts: on btrfs, overlays and NFS it is another after a reboot.
+    /// Inode of the directory. The device number is not stored: on btrfs, overlay file systems and
+    /// NFS it may change at a reboot.
     pub inode: u64,
 }
 
-/// What lies at its path.
+/// What exists at the path of a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorktreeState {
-    /// Nothing.
+    /// Nothing exists at the path.
     Missing,
-    /// Our directory, which nobody has filled.
+    /// The recorded directory, still empty.
     Empty,
-    /// The worktree that was recorded; git keeps what belongs to it alone in this directory.
+    /// The recorded worktree. The path is its private git directory, such as
+    /// `REPO/.git/worktrees/NAME`.
     Present(PathBuf),
 }
 
 impl WorktreeRecord {
-    /// Looks at it. Which branch it is on is another question: [`Tree::is_on_its_branch`].
+    /// Checks what exists at the path. It does not check the branch:
+    /// [`WorktreeRecord::is_on_its_branch`] does.
     ///
     /// # Errors
-    /// [`Error::NotOurs`] where something else is there; [`Error::Io`].
+    ///
+    /// [`Error::NotRecorded`] if something else is there; [`Error::Io`].
     pub fn state(&self) -> Result<WorktreeState, Error> {
-        let found = match symlink_metadata(&self.path) {
+        let metadata = match symlink_metadata(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(WorktreeState::Missing),
-            found => found.map_err(io_error("look at", &self.path))?,
+            metadata => metadata.map_err(io_error("check", &self.path))?,
         };
-        if !found.is_dir() || found.ino() != self.inode {
-            return Err(self.not_recorded("it is not the directory that was made for it"));
+        if !metadata.is_dir() || metadata.ino() != self.inode {
+            return Err(self.not_recorded("it is not the directory that was created for it"));
         }
-        if self.path.canonicalize().map_err(io_error("look at", &self.path))? != self.path {
-            return Err(self.not_recorded("a link leads there"));
+        if self.path.canonicalize().map_err(io_error("check", &self.path))? != self.path {
+            return Err(self.not_recorded("its path contains a symbolic link"));
         }
         let link = self.path.join(".git");
         match symlink_metadata(&link) {
             Err(error) if error.kind() == ErrorKind::NotFound => self.state_without_git(),
-            Err(error) => Err(io_error("look at", &link)(error)),
-            Ok(found) if found.is_file() => self.check_links(&link).map(WorktreeState::Present),
-            Ok(_) => Err(self.not_recorded("its .git is no file")),
+            Err(error) => Err(io_error("check", &link)(error)),
+            Ok(metadata) if metadata.is_file() => self.check_links(&link).map(WorktreeState::Present),
+            Ok(_) => Err(self.not_recorded("its .git is not a file")),
         }
     }
 
-    /// The same, where only the worktree itself will do.
+    /// Returns the private git directory of the worktree, which must be present.
     ///
     /// # Errors
-    /// As [`Tree::look`]; [`Error::NotOurs`] too where nothing is there.
+    ///
+    /// As [`WorktreeRecord::state`]; also [`Error::NotRecorded`] if the path is missing or empty.
     pub(crate) fn private_git_dir(&self) -> Result<PathBuf, Error> {
         match self.state()? {
-            WorktreeState::Present(private) => Ok(private),
-            WorktreeState::Missing => Err(self.not_recorded("it is not there")),
-            WorktreeState::Empty => Err(self.not_recorded("there is nothing in it")),
+            WorktreeState::Present(git_dir) => Ok(git_dir),
+            WorktreeState::Missing => Err(self.not_recorded("it does not exist")),
+            WorktreeState::Empty => Err(self.not_recorded("the directory is empty")),
         }
     }
 
-    /// Whether the branch that it was made for is checked out in it. A repository that keeps its references in
-    /// tables does not tell this way, and then nothing speaks against it.
+    /// Whether the branch that the worktree was created for is checked out in it.
+    ///
+    /// The check reads `HEAD`. In a repository with reftables `HEAD` does not name the branch, and
+    /// the result is true.
     pub fn is_on_its_branch(&self) -> bool {
-        let head = self.private_git_dir().ok().and_then(|private| read_to_string(private.join("HEAD")).ok());
+        let head = self.private_git_dir().ok().and_then(|git_dir| read_to_string(git_dir.join("HEAD")).ok());
         let name = head.as_deref().and_then(|head| head.trim_end().strip_prefix("ref: refs/heads/"));
         name.is_some_and(|name| name == self.branch || name == ".invalid")
     }
 
-    /// Git in it.
-    pub(crate) fn git<'a>(&self, surroundings: &'a GitEnvironment) -> Git<'a> {
-        Git::in_directory(&self.path, surroundings)
+    /// Returns git with the worktree as its working directory.
+    pub(crate) fn git<'a>(&self, environment: &'a GitEnvironment) -> Git<'a> {
+        Git::in_directory(&self.path, environment)
     }
 
+    /// Returns the state of a directory without `.git`, which must be empty.
     fn state_without_git(&self) -> Result<WorktreeState, Error> {
-        let mut entries = read_dir(&self.path).map_err(io_error("look into", &self.path))?;
+        let mut entries = read_dir(&self.path).map_err(io_error("list", &self.path))?;
         if entries.next().is_none() {
             return Ok(WorktreeState::Empty);
         }
-        Err(self.not_recorded("it is no worktree any more"))
+        Err(self.not_recorded("it is not a worktree any more"))
     }
 
-    /// Both must lead to each other: `.git` here, `gitdir` there.
+    /// Checks that `.git` in the worktree and `gitdir` in the private git directory name each
+    /// other. Returns the private git directory.
     fn check_links(&self, link: &Path) -> Result<PathBuf, Error> {
-        let there = read_git_link(link, "gitdir: ")?;
-        let private =
-            self.path.join(there).canonicalize().map_err(|_| self.not_recorded("its .git leads nowhere"))?;
-        if private.parent() != Some(&self.common_git_dir.join("worktrees")) {
+        let target = read_git_link(link, "gitdir: ")?;
+        let git_dir = self
+            .path
+            .join(target)
+            .canonicalize()
+            .map_err(|_| self.not_recorded("its .git names a missing directory"))?;
+        if git_dir.parent() != Some(&self.common_git_dir.join("worktrees")) {
             return Err(self.not_recorded("it belongs to another repository"));
         }
-        let back = private.join(read_git_link(&private.join("gitdir"), "")?);
-        let same = |at: &Path| at.canonicalize().ok() == link.canonicalize().ok();
-        if same(&back) { Ok(private) } else { Err(self.not_recorded("its repository knows it elsewhere")) }
+        let back = git_dir.join(read_git_link(&git_dir.join("gitdir"), "")?);
+        let is_link = |path: &Path| path.canonicalize().ok() == link.canonicalize().ok();
+        if is_link(&back) {
+            Ok(git_dir)
+        } else {
+            Err(self.not_recorded("its repository lists it at another path"))
+        }
     }
 
+    /// Returns the error for a path that is not the recorded worktree. `why` is a clause.
     pub(crate) fn not_recorded(&self, why: &'static str) -> Error {
         Error::NotRecorded { path: self.path.clone(), why }
     }
 }
 
-/// The path that a file of git's names.
-pub(crate) fn read_git_link(file: &Path, before: &str) -> Result<PathBuf, Error> {
+/// Reads the path in a file of git, after `prefix`. Empty if the file does not begin with `prefix`.
+pub(crate) fn read_git_link(file: &Path, prefix: &str) -> Result<PathBuf, Error> {
     use std::os::unix::ffi::OsStrExt;
     let bytes = std::fs::read(file).map_err(io_error("read", file))?;
-    let rest = bytes.strip_prefix(before.as_bytes()).unwrap_or_default();
+    let rest = bytes.strip_prefix(prefix.as_bytes()).unwrap_or_default();
     let rest = rest.strip_suffix(b"\n").unwrap_or(rest);
     Ok(PathBuf::from(std::ffi::OsStr::from_bytes(rest)))
 }

@@ -1,5 +1,7 @@
-//! The end of a worktree: git removes it, without force where nothing is in it that git would mind, and only what is
-//! recorded. Its branch goes where it has nothing of its own.
+//! Removes worktrees and their unused branches.
+//!
+//! Only a recorded worktree is removed. Git removes it, and without `--force` unless it has
+//! submodules or was saved before. The branch is deleted if it has no commits of its own.
 
 use crate::add::{is_at_base, was_created_for};
 use crate::error::{Error, io_error};
@@ -14,94 +16,103 @@ use std::ffi::OsStr;
 use std::fs::remove_dir;
 use std::path::Path;
 
-/// What became of it.
+/// The result of removing a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RemoveOutcome {
-    /// There was nothing any more, but for its branch perhaps.
+    /// The worktree did not exist any more. Its unused branch may have been deleted.
     AlreadyGone,
-    /// It is removed; its branch had nothing of its own, and went too.
+    /// The worktree was removed, and its unused branch deleted.
     Removed,
-    /// It is removed, and its branch is there.
+    /// The worktree was removed. Its branch stays.
     RemovedKeptBranch,
-    /// It is there, since something would be lost.
+    /// The worktree was kept for these reasons.
     Kept(Vec<KeepReason>),
 }
 
 impl WorktreeRecord {
-    /// Removes it if nothing is lost with it: looked for here, once more.
+    /// Removes the worktree unless it has unsaved work, which this checks itself.
     ///
     /// # Errors
-    /// [`Error::NotOurs`], and then nothing was touched; as of every call of git.
-    pub fn remove(&self, surroundings: &GitEnvironment) -> Result<RemoveOutcome, Error> {
-        let reasons = self.keep_reasons(surroundings)?;
+    ///
+    /// [`Error::NotRecorded`]; nothing was changed then. The errors of every git command.
+    pub fn remove(&self, environment: &GitEnvironment) -> Result<RemoveOutcome, Error> {
+        let reasons = self.keep_reasons(environment)?;
         if !reasons.is_empty() {
             return Ok(RemoveOutcome::Kept(reasons));
         }
         match self.state()? {
-            // Whoever removed it may have been killed ahead of the rest.
+            // An earlier call may have been killed before it removed the directory and the branch.
             WorktreeState::Missing => {
-                return self.remove_parent_and_branch(surroundings).map(|_| RemoveOutcome::AlreadyGone);
+                return self.remove_parent_and_branch(environment).map(|_| RemoveOutcome::AlreadyGone);
             }
             WorktreeState::Empty => remove_dir(&self.path).map_err(io_error("remove", &self.path))?,
-            WorktreeState::Present(private) => {
-                // Git removes none with a submodule otherwise; that nothing is in it was seen just now.
-                let force = has_submodules(&self.path, &private, surroundings)?;
-                self.git_worktree_remove(if force { &["--force"] } else { &[] }, surroundings)?;
+            WorktreeState::Present(git_dir) => {
+                // Git removes no worktree with submodules without `--force`. `keep_reasons` has
+                // found no unsaved work in them.
+                let force = has_submodules(&self.path, &git_dir, environment)?;
+                self.git_worktree_remove(if force { &["--force"] } else { &[] }, environment)?;
             }
         }
-        self.remove_parent_and_branch(surroundings)
+        self.remove_parent_and_branch(environment)
     }
 
-    /// Removes it with all that is in it, which was saved before.
+    /// Removes the worktree with its unsaved work, which was saved before.
     ///
     /// # Errors
-    /// As [`Tree::remove`]; [`Error::Changed`] where it was written to after it was saved.
+    ///
+    /// As [`WorktreeRecord::remove`]; [`Error::ChangedWhileSaving`] if it was written to after it
+    /// was saved.
     pub fn discard(
         &self,
         saved: &SavedWorktree,
-        surroundings: &GitEnvironment,
+        environment: &GitEnvironment,
     ) -> Result<RemoveOutcome, Error> {
         self.private_git_dir()?;
-        if WorktreeFingerprint::read(&self.path, surroundings)? != saved.fingerprint {
+        if WorktreeFingerprint::read(&self.path, environment)? != saved.fingerprint {
             return Err(Error::ChangedWhileSaving(self.path.clone()));
         }
-        // Twice: also one that is locked.
-        self.git_worktree_remove(&["--force", "--force"], surroundings)?;
-        self.remove_parent_and_branch(surroundings)
+        // The second `--force` also removes a locked worktree.
+        self.git_worktree_remove(&["--force", "--force"], environment)?;
+        self.remove_parent_and_branch(environment)
     }
 
-    fn git_worktree_remove(&self, force: &[&str], surroundings: &GitEnvironment) -> Result<(), Error> {
-        let git = Git::with_git_dir(&self.common_git_dir, surroundings);
+    /// Runs `git worktree remove`.
+    fn git_worktree_remove(&self, force: &[&str], environment: &GitEnvironment) -> Result<(), Error> {
+        let git = Git::with_git_dir(&self.common_git_dir, environment);
         let mut arguments = vec![OsStr::new("worktree"), OsStr::new("remove")];
         arguments.extend(force.iter().map(OsStr::new));
         arguments.extend([OsStr::new("--"), self.path.as_os_str()]);
-        let verb = "remove the worktree";
-        git.run(verb, &arguments, b"", WRITE_TIMEOUT)?.stdout_or_error(verb).map(drop)
+        let action = "remove the worktree";
+        git.run(action, &arguments, b"", WRITE_TIMEOUT)?.stdout_or_error(action).map(drop)
     }
 
-    /// The directory beside the repository goes when it is empty.
-    fn remove_parent_and_branch(&self, surroundings: &GitEnvironment) -> Result<RemoveOutcome, Error> {
+    /// Removes the directory for worktrees if it is empty, and deletes the unused branch.
+    fn remove_parent_and_branch(&self, environment: &GitEnvironment) -> Result<RemoveOutcome, Error> {
         self.path.parent().map(remove_dir);
-        let dropped = delete_unused_branch(self, surroundings)?;
-        Ok(if dropped { RemoveOutcome::Removed } else { RemoveOutcome::RemovedKeptBranch })
+        let deleted = delete_unused_branch(self, environment)?;
+        Ok(if deleted { RemoveOutcome::Removed } else { RemoveOutcome::RemovedKeptBranch })
     }
 }
 
-/// Where it was made for the worktree, is where it began, and its log holds nothing else. Git has the last word.
+/// Deletes the branch if it was created for the worktree, is at its first commit, and has no other
+/// commits in its reflog. Returns whether git has deleted it.
 pub(crate) fn delete_unused_branch(
-    tree: &WorktreeRecord,
-    surroundings: &GitEnvironment,
+    record: &WorktreeRecord,
+    environment: &GitEnvironment,
 ) -> Result<bool, Error> {
-    let git = Git::with_git_dir(&tree.common_git_dir, surroundings);
-    if !was_created_for(tree, &git)? || !is_at_base(tree, &git)? || count_only_in_branch_log(tree, &git)? > 0
+    let git = Git::with_git_dir(&record.common_git_dir, environment);
+    if !was_created_for(record, &git)?
+        || !is_at_base(record, &git)?
+        || count_only_in_branch_log(record, &git)? > 0
     {
         return Ok(false);
     }
-    let arguments = ["branch", "--delete", "--quiet", "--", &tree.branch];
+    let arguments = ["branch", "--delete", "--quiet", "--", &record.branch];
     Ok(git.run("remove the branch", &arguments, b"", READ_TIMEOUT)?.is_success())
 }
 
-fn has_submodules(tree: &Path, private: &Path, surroundings: &GitEnvironment) -> Result<bool, Error> {
-    let links = submodule::gitlinks(&Git::in_directory(tree, surroundings))?;
-    Ok(!links.is_empty() || !submodule::find_repositories(&private.join("modules"))?.is_empty())
+/// Whether the index names submodules, or repositories of submodules are left.
+fn has_submodules(worktree: &Path, git_dir: &Path, environment: &GitEnvironment) -> Result<bool, Error> {
+    let links = submodule::gitlinks(&Git::in_directory(worktree, environment))?;
+    Ok(!links.is_empty() || !submodule::find_repositories(&git_dir.join("modules"))?.is_empty())
 }

@@ -1,4 +1,7 @@
-//! The repository around a directory, and where its worktrees of ours go: beside it, outside of its own tree.
+//! The git repository around a directory, and the directory for its worktrees.
+//!
+//! Worktrees of teamd are in `REPO.worktrees`, beside the repository and outside of its working
+//! tree.
 
 use crate::error::{Error, io_error};
 use crate::git_command::{Git, GitEnvironment, path_from_bytes};
@@ -6,126 +9,143 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A repository, seen from a directory in it.
+/// A repository, as seen from a directory in it.
 #[derive(Debug)]
 pub(crate) struct Repository {
-    /// What its worktrees share.
+    /// The git directory that all worktrees of the repository share, such as `REPO/.git`.
     pub(crate) common_git_dir: PathBuf,
-    /// `REPO.worktrees`.
+    /// The directory for worktrees of teamd: `REPO.worktrees`. It need not exist.
     pub(crate) worktrees_dir: PathBuf,
-    /// Where in its tree the directory is.
+    /// Path of the directory, relative to the top of the working tree. Empty outside of a working tree.
     pub(crate) subdirectory: PathBuf,
 }
 
 /// A worktree as git lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedWorktree {
-    /// Where.
+    /// Its absolute path.
     pub path: PathBuf,
-    /// Which branch, where one is checked out.
+    /// The branch that is checked out. `None` for a detached HEAD or a bare repository.
     pub branch: Option<String>,
 }
 
 impl Repository {
-    pub(crate) fn read(cwd: &Path, surroundings: &GitEnvironment) -> Result<Repository, Error> {
-        let git = Git::in_directory(cwd, surroundings);
-        let verb = "find the repository";
-        let ask = |what: &str| git.output_line(verb, &["rev-parse", what]).map(PathBuf::from);
-        let common = ask("--git-common-dir").map_err(|error| match error {
-            Error::Git { stderr: said, .. } if said.contains("not a git repository") => {
+    /// Asks git for the repository around `cwd`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoRepository`]; the errors of [`Git::run`].
+    pub(crate) fn read(cwd: &Path, environment: &GitEnvironment) -> Result<Repository, Error> {
+        let git = Git::in_directory(cwd, environment);
+        let action = "find the repository";
+        let rev_parse = |option: &str| git.output_line(action, &["rev-parse", option]).map(PathBuf::from);
+        let common_git_dir = rev_parse("--git-common-dir").map_err(|error| match error {
+            Error::Git { stderr, .. } if stderr.contains("not a git repository") => {
                 Error::NoRepository(cwd.to_owned())
             }
             error => error,
         })?;
-        let common = canonical(&cwd.join(common))?;
-        if ask("--is-inside-work-tree")? != Path::new("true") {
+        let common_git_dir = canonical(&cwd.join(common_git_dir))?;
+        if rev_parse("--is-inside-work-tree")? != Path::new("true") {
             return Ok(Repository {
-                worktrees_dir: worktrees_path(&main_directory(&common)),
-                common_git_dir: common,
+                worktrees_dir: worktrees_path(&main_directory(&common_git_dir)),
+                common_git_dir,
                 subdirectory: PathBuf::new(),
             });
         }
-        let is_main = canonical(&cwd.join(ask("--git-dir")?))? == common;
-        let own = if is_main { canonical(&ask("--show-toplevel")?)? } else { main_directory(&common) };
-        let home = outermost_superproject(&own, surroundings)?;
+        let is_main = canonical(&cwd.join(rev_parse("--git-dir")?))? == common_git_dir;
+        let top = if is_main {
+            canonical(&rev_parse("--show-toplevel")?)?
+        } else {
+            main_directory(&common_git_dir)
+        };
+        let outermost = outermost_superproject(&top, environment)?;
         Ok(Repository {
-            common_git_dir: common,
-            worktrees_dir: worktrees_path(&home),
-            subdirectory: ask("--show-prefix")?,
+            common_git_dir,
+            worktrees_dir: worktrees_path(&outermost),
+            subdirectory: rev_parse("--show-prefix")?,
         })
     }
 }
 
-/// The worktrees of a repository, given by the directory that they share. Git's own list.
+/// Returns git's list of the worktrees of a repository. `repository` is its common git directory.
 ///
 /// # Errors
-/// As of every call of git.
-pub fn list_worktrees(
-    repository: &Path,
-    surroundings: &GitEnvironment,
-) -> Result<Vec<ListedWorktree>, Error> {
-    let git = Git::with_git_dir(repository, surroundings);
+///
+/// The errors of every git command: [`Error::NoGit`], [`Error::Git`], [`Error::Timeout`] and
+/// [`Error::Io`].
+pub fn list_worktrees(repository: &Path, environment: &GitEnvironment) -> Result<Vec<ListedWorktree>, Error> {
+    let git = Git::with_git_dir(repository, environment);
     let all = git.output_of("list the worktrees", &["worktree", "list", "--porcelain", "-z"])?;
-    let mut found: Vec<ListedWorktree> = Vec::new();
+    let mut worktrees: Vec<ListedWorktree> = Vec::new();
     for line in all.split(|byte| *byte == 0) {
-        if let Some(at) = line.strip_prefix(b"worktree ") {
-            found.push(ListedWorktree { path: path_from_bytes(at), branch: None });
-        } else if let (Some(name), Some(last)) = (line.strip_prefix(b"branch refs/heads/"), found.last_mut())
+        if let Some(path) = line.strip_prefix(b"worktree ") {
+            worktrees.push(ListedWorktree { path: path_from_bytes(path), branch: None });
+        } else if let (Some(name), Some(last)) =
+            (line.strip_prefix(b"branch refs/heads/"), worktrees.last_mut())
         {
             last.branch = Some(String::from_utf8_lossy(name).into_owned());
         }
     }
-    Ok(found)
+    Ok(worktrees)
 }
 
-/// The directory that the worktrees of the repository around `cwd` share.
+/// Returns the common git directory of the repository around `cwd`.
 ///
 /// # Errors
-/// [`Error::NoRepository`], and as of every call of git.
-pub fn common_git_dir(cwd: &Path, surroundings: &GitEnvironment) -> Result<PathBuf, Error> {
-    Ok(Repository::read(cwd, surroundings)?.common_git_dir)
+///
+/// [`Error::NoRepository`]; the errors of every git command.
+pub fn common_git_dir(cwd: &Path, environment: &GitEnvironment) -> Result<PathBuf, Error> {
+    Ok(Repository::read(cwd, environment)?.common_git_dir)
 }
 
-/// The directory in which those of the repository around `cwd` lie that we made; it need not be there.
+/// Returns the directory for worktrees of the repository around `cwd`. It need not exist.
 ///
 /// # Errors
-/// [`Error::NoRepository`], and as of every call of git.
-pub fn worktrees_directory(cwd: &Path, surroundings: &GitEnvironment) -> Result<PathBuf, Error> {
-    Ok(Repository::read(cwd, surroundings)?.worktrees_dir)
+///
+/// [`Error::NoRepository`]; the errors of every git command.
+pub fn worktrees_directory(cwd: &Path, environment: &GitEnvironment) -> Result<PathBuf, Error> {
+    Ok(Repository::read(cwd, environment)?.worktrees_dir)
 }
 
-/// A submodule's worktrees would lie in the tree around it.
-fn outermost_superproject(top: &Path, surroundings: &GitEnvironment) -> Result<PathBuf, Error> {
+/// Returns the outermost repository around `top`, or `top` itself if it is not a submodule.
+///
+/// The worktrees of a submodule are put beside that repository. Otherwise they would be in the
+/// working tree around the submodule.
+fn outermost_superproject(top: &Path, environment: &GitEnvironment) -> Result<PathBuf, Error> {
     let mut top = top.to_owned();
     loop {
-        let git = Git::in_directory(&top, surroundings);
-        let around = git
-            .output_line("find the repository around", &["rev-parse", "--show-superproject-working-tree"])
+        let git = Git::in_directory(&top, environment);
+        let superproject = git
+            .output_line("find the superproject", &["rev-parse", "--show-superproject-working-tree"])
             .unwrap_or_default();
-        if around.is_empty() {
+        if superproject.is_empty() {
             return Ok(top);
         }
-        top = canonical(Path::new(&around))?;
+        top = canonical(Path::new(&superproject))?;
     }
 }
 
-/// What people call the repository: the directory around `.git`, or a bare one itself.
-fn main_directory(common: &Path) -> PathBuf {
-    match (common.file_name(), common.parent()) {
+/// Returns the directory that users call the repository: the parent of `.git`, or a bare repository
+/// itself.
+fn main_directory(common_git_dir: &Path) -> PathBuf {
+    match (common_git_dir.file_name(), common_git_dir.parent()) {
         (Some(name), Some(parent)) if name == ".git" => parent.to_owned(),
-        _ => common.to_owned(),
+        _ => common_git_dir.to_owned(),
     }
 }
 
-fn worktrees_path(home: &Path) -> PathBuf {
-    let mut name = OsString::from(home.as_os_str());
-    if home.as_os_str().as_bytes().ends_with(b"/") {
+/// Returns `main_dir` with `.worktrees` appended. For `/` that is `/repository.worktrees`.
+fn worktrees_path(main_dir: &Path) -> PathBuf {
+    let mut name = OsString::from(main_dir.as_os_str());
+    if main_dir.as_os_str().as_bytes().ends_with(b"/") {
         name.push("repository");
     }
     name.push(".worktrees");
     name.into()
 }
 
+/// Returns the absolute path without links.
 fn canonical(path: &Path) -> Result<PathBuf, Error> {
     path.canonicalize().map_err(io_error("find", path))
 }

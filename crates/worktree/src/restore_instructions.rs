@@ -1,4 +1,5 @@
-//! The words for having a saved worktree back: what a shell does, in the repository or a clone of it.
+//! The README of a saved worktree: the shell commands that restore it in the repository or in a
+//! clone.
 
 use crate::keep_reason::escape_controls;
 use crate::local_commits::HeadState;
@@ -7,75 +8,86 @@ use crate::save::SAVED_REFS;
 use crate::shell_quote::shell_quote;
 use std::path::{Path, PathBuf};
 
-/// What was saved of the tree itself, or of one submodule. Each part is there where there was something for it.
+/// What was saved of the worktree itself, or of one submodule.
 #[derive(Debug)]
 pub(crate) struct SavedPart {
-    /// Where it was in the tree; empty for the tree itself.
+    /// Path in the worktree. Empty for the worktree itself.
     pub(crate) path: PathBuf,
-    /// Where it is saved.
+    /// The directory that it is saved in.
     pub(crate) directory: PathBuf,
+    /// The commit of HEAD. `None` if there was no commit.
     pub(crate) head: Option<String>,
+    /// Names of the saved files in `directory`. A file without content is not saved.
     pub(crate) files: Vec<&'static str>,
 }
 
 impl SavedPart {
+    /// Returns the path of a saved file as a word of a shell. `None` if it was not saved.
     fn quoted_path(&self, name: &str) -> Option<String> {
         self.files.contains(&name).then(|| shell_quote(&self.directory.join(name)))
     }
 
-    /// A submodule gets a repository of its own again; its remote need not have what it had.
-    fn commit_commands(&self, words: &str) -> Vec<String> {
-        let fetch = |bundle| format!("git{words} fetch --quiet {bundle} '+refs/*:refs/restored/*'");
-        let head = self.head.as_ref().map(|head| format!("git{words} checkout --quiet --detach {head}"));
+    /// Returns the commands that create the repository of a submodule and check out its commit.
+    /// They do not use its remote, which may not have the commits.
+    fn commit_commands(&self, location_args: &str) -> Vec<String> {
+        let fetch = |bundle| format!("git{location_args} fetch --quiet {bundle} '+refs/*:refs/restored/*'");
+        let head =
+            self.head.as_ref().map(|head| format!("git{location_args} checkout --quiet --detach {head}"));
         let init = format!("git init --quiet {}", shell_quote(&self.path));
         std::iter::once(init).chain(self.quoted_path("commits.bundle").map(fetch)).chain(head).collect()
     }
 
-    fn file_commands(&self, words: &str) -> Vec<String> {
+    /// Returns the commands that restore changed files.
+    fn file_commands(&self, location_args: &str) -> Vec<String> {
         let lines = [
-            self.quoted_path("staged.patch").map(|patch| format!("git{words} apply --index {patch}")),
-            self.quoted_path("unstaged.patch").map(|patch| format!("git{words} apply {patch}")),
-            self.quoted_path("files.tar").map(|files| format!("tar{words} -xf {files}")),
+            self.quoted_path("staged.patch").map(|patch| format!("git{location_args} apply --index {patch}")),
+            self.quoted_path("unstaged.patch").map(|patch| format!("git{location_args} apply {patch}")),
+            self.quoted_path("files.tar").map(|files| format!("tar{location_args} -xf {files}")),
         ];
         lines.into_iter().flatten().collect()
     }
 }
 
 impl WorktreeRecord {
-    /// `parts`: itself, then its submodules, the outer ones first.
-    pub(crate) fn restore_readme(&self, heads: &HeadState, parts: &[SavedPart]) -> String {
-        let shown = |path: &Path| escape_controls(&path.display().to_string());
-        let mut to = self.path.clone().into_os_string();
-        to.push(".restored");
-        let to = shell_quote(Path::new(&to));
-        let head = heads.head.clone().unwrap_or_default();
+    /// Returns the text of the README. `parts` has the worktree first, then its submodules, outer
+    /// ones before inner ones.
+    ///
+    /// Only the lines that begin with `git `, `cd ` or `tar ` are commands.
+    pub(crate) fn restore_readme(&self, head_state: &HeadState, parts: &[SavedPart]) -> String {
+        let display = |path: &Path| escape_controls(&path.display().to_string());
+        let mut restored = self.path.clone().into_os_string();
+        restored.push(".restored");
+        let restored = shell_quote(Path::new(&restored));
+        let head = head_state.head.clone().unwrap_or_default();
         let mut lines = vec![
-            format!("Saved from the worktree {}, which was to be removed then.", shown(&self.path)),
+            format!("Saved from the worktree {}, before it was removed.", display(&self.path)),
             format!(
-                "Its branch was {}, its last commit {head}; it began from {}.",
+                "Branch: {}. Last commit: {head}. Created from commit: {}.",
                 self.branch, self.base_commit
             ),
             format!(
-                "To have it back, in {} or a clone that has {}:",
-                shown(&self.common_git_dir),
+                "To restore it, run these commands in {} or in a clone that has {}:",
+                display(&self.common_git_dir),
                 self.base_commit
             ),
             String::new(),
         ];
         let bundle = parts.first().and_then(|own| own.quoted_path("commits.bundle"));
         lines.extend(bundle.map(|bundle| format!("git fetch {bundle} '{SAVED_REFS}*:refs/restored/*'")));
-        lines.push(format!("git worktree add --detach {to} {head}"));
-        lines.push(format!("cd {to}"));
+        lines.push(format!("git worktree add --detach {restored} {head}"));
+        lines.push(format!("cd {restored}"));
         for part in parts {
-            let is_own = part.path.as_os_str().is_empty();
-            let words = if is_own { String::new() } else { format!(" -C {}", shell_quote(&part.path)) };
-            lines.extend(if is_own { Vec::new() } else { part.commit_commands(&words) });
-            lines.extend(part.file_commands(&words));
+            let is_worktree = part.path.as_os_str().is_empty();
+            let location_args =
+                if is_worktree { String::new() } else { format!(" -C {}", shell_quote(&part.path)) };
+            lines.extend(if is_worktree { Vec::new() } else { part.commit_commands(&location_args) });
+            lines.extend(part.file_commands(&location_args));
         }
         lines.extend([
             String::new(),
-            "Beside it: git.tar, git's own notes on the worktree (HEAD, index, logs, a rebase".to_owned(),
-            "under way), and in submodules/ what was in them, also in those that were not checked out."
+            "Saved too: git.tar has the private git directory of the worktree (HEAD, index, reflogs,"
+                .to_owned(),
+            "a rebase in progress); submodules/ has the submodules, also those without a checkout."
                 .to_owned(),
         ]);
         lines.join("\n") + "\n"

@@ -1,6 +1,11 @@
-//! Into the trash: everything of a worktree that no commit of a branch has, before it is removed by force. Commits as
-//! a bundle, what is staged and what is not as patches, and every file that differs as it was; with the words for
-//! having it back. Complete and looked at once more, or an error, and then nothing may be removed.
+//! Saves everything of a worktree that no branch has, before the worktree is removed by force.
+//!
+//! Commits are saved as a bundle, staged and unstaged changes as patches, and every changed file as
+//! it is. A README has the commands that restore them.
+//!
+//! Invariant: a [`SavedWorktree`] is complete. If anything can't be saved, or if the worktree
+//! changes meanwhile, saving fails and the worktree is not removed. `unsavable_worktree_is_kept`
+//! and `writes_after_saving_prevent_removal` check it.
 
 use crate::archive::{create_new_file, write_archive};
 use crate::error::{Error, io_error};
@@ -17,251 +22,273 @@ use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Names for what is to be saved, in a part of the references that belongs to the worktree alone and goes with it.
+/// Prefix of the references to the commits that are saved. They belong to the worktree only, and
+/// git removes them with it.
 pub(crate) const SAVED_REFS: &str = "refs/worktree/teamd/";
 
-/// What was saved, and where.
+/// A saved worktree, which [`WorktreeRecord::discard`] may remove.
 #[derive(Debug, Clone)]
 pub struct SavedWorktree {
-    /// The directory.
+    /// The directory that it is saved in.
     pub directory: PathBuf,
-    /// How it is had back, for people.
+    /// The text of the README, with the commands that restore it.
     pub restore_instructions: String,
-    /// What it was like: it is removed as long as that is so.
+    /// The state that was saved. The worktree is removed only while it is in this state.
     pub(crate) fingerprint: WorktreeFingerprint,
 }
 
 impl WorktreeRecord {
-    /// Saves all of it in `directory`, which must not be there and is made, 0700. What an error leaves there says that
-    /// it is not complete.
+    /// Saves the worktree in a new directory, with mode 0700. `directory` must not exist. After an
+    /// error its README says that it is not complete.
     ///
     /// # Errors
-    /// Where anything could not be saved; [`Error::Changed`] where it was written to meanwhile.
-    pub fn save(&self, directory: &Path, surroundings: &GitEnvironment) -> Result<SavedWorktree, Error> {
-        let private = self.private_git_dir()?;
+    ///
+    /// [`Error::NotRecorded`]; [`Error::ChangedWhileSaving`] if the worktree was written to
+    /// meanwhile; [`Error::Io`] and the errors of every git command if something can't be saved.
+    pub fn save(&self, directory: &Path, environment: &GitEnvironment) -> Result<SavedWorktree, Error> {
+        let git_dir = self.private_git_dir()?;
         create_private_dir(directory)?;
-        self.save_parts(&private, directory, surroundings).inspect_err(|error| {
-            let words = format!("Not complete, and nothing was removed for it: {error}.\n");
-            write_new_file(&directory.join("README"), words.as_bytes()).ok();
+        self.save_parts(&git_dir, directory, environment).inspect_err(|error| {
+            let text = format!("Not complete: {error}. The worktree was not removed.\n");
+            write_new_file(&directory.join("README"), text.as_bytes()).ok();
         })
     }
 
+    /// Saves the worktree and all submodules, and writes the README.
     fn save_parts(
         &self,
-        private: &Path,
+        git_dir: &Path,
         directory: &Path,
-        surroundings: &GitEnvironment,
+        environment: &GitEnvironment,
     ) -> Result<SavedWorktree, Error> {
-        let marks = WorktreeFingerprint::read(&self.path, surroundings)?;
+        let fingerprints = WorktreeFingerprint::read(&self.path, environment)?;
         let mut parts = Vec::new();
-        // The empty path is the first of them.
-        for (at, mark) in &marks.0 {
-            parts.push(match at.as_os_str().is_empty() {
-                true => self.save_main_tree(mark, private, directory, surroundings)?,
+        // The map is sorted, so the empty path of the worktree itself is first.
+        for (path, fingerprint) in &fingerprints.0 {
+            parts.push(match path.as_os_str().is_empty() {
+                true => self.save_main_tree(fingerprint, git_dir, directory, environment)?,
                 false => {
                     let into = directory.join("submodules").join((parts.len() - 1).to_string());
-                    self.save_submodule(at, mark, private, into, surroundings)?
+                    self.save_submodule(path, fingerprint, git_dir, into, environment)?
                 }
             });
         }
-        save_other_repositories(&self.path, private, surroundings, &directory.join("submodules"))?;
-        let heads = &marks.0[Path::new("")].heads;
-        let restore = self.restore_readme(heads, &parts);
-        if WorktreeFingerprint::read(&self.path, surroundings)? != marks {
+        save_other_repositories(&self.path, git_dir, environment, &directory.join("submodules"))?;
+        let head_state = &fingerprints.0[Path::new("")].head_state;
+        let restore_instructions = self.restore_readme(head_state, &parts);
+        if WorktreeFingerprint::read(&self.path, environment)? != fingerprints {
             return Err(Error::ChangedWhileSaving(self.path.clone()));
         }
-        write_new_file(&directory.join("README"), restore.as_bytes())?;
+        write_new_file(&directory.join("README"), restore_instructions.as_bytes())?;
         sync_recursively(directory)?;
-        Ok(SavedWorktree {
-            directory: directory.to_owned(),
-            restore_instructions: restore,
-            fingerprint: marks,
-        })
+        Ok(SavedWorktree { directory: directory.to_owned(), restore_instructions, fingerprint: fingerprints })
     }
 
+    /// Saves the worktree itself and its private git directory, without submodules.
     fn save_main_tree(
         &self,
-        mark: &RepositoryFingerprint,
-        private: &Path,
+        fingerprint: &RepositoryFingerprint,
+        git_dir: &Path,
         directory: &Path,
-        surroundings: &GitEnvironment,
+        environment: &GitEnvironment,
     ) -> Result<SavedPart, Error> {
-        let (git, heads) = (self.git(surroundings), &mark.heads);
-        let mut names = vec![("head".to_owned(), heads.head.clone())];
-        let own = heads.own_branches(self);
-        names.extend(own.iter().enumerate().map(|(n, own)| (format!("branch-{n}"), branch_tip(&git, own))));
-        names.extend(numbered_refs("stash", stash::stashes_of_worktree(self, &git, heads)?));
-        names.extend(numbered_refs("abandoned", local_commits::reflog_only_commits(self, &git, heads)?));
+        let (git, head_state) = (self.git(environment), &fingerprint.head_state);
+        let mut names = vec![("head".to_owned(), head_state.head.clone())];
+        let branches = head_state.own_branches(self);
+        names.extend(
+            branches.iter().enumerate().map(|(n, branch)| (format!("branch-{n}"), branch_tip(&git, branch))),
+        );
+        names.extend(numbered_refs("stash", stash::stashes_of_worktree(self, &git, head_state)?));
+        names.extend(numbered_refs("abandoned", local_commits::reflog_only_commits(self, &git, head_state)?));
         create_refs(&git, names)?;
-        let mut has = Vec::new();
-        has.extend(write_bundle(&git, directory, Some(&self.base_commit))?);
-        has.extend(save_changes(&self.path, &git, mark, private, directory)?);
-        let modules = |name: &Path| name == Path::new("modules");
-        write_archive(private, &[PathBuf::new()], &directory.join("git.tar"), &modules)?;
+        let mut files = Vec::new();
+        files.extend(write_bundle(&git, directory, Some(&self.base_commit))?);
+        files.extend(save_changes(&self.path, &git, fingerprint, git_dir, directory)?);
+        let is_modules = |name: &Path| name == Path::new("modules");
+        write_archive(git_dir, &[PathBuf::new()], &directory.join("git.tar"), &is_modules)?;
         Ok(SavedPart {
             path: PathBuf::new(),
             directory: directory.to_owned(),
-            head: heads.head.clone(),
-            files: has,
+            head: head_state.head.clone(),
+            files,
         })
     }
 
-    /// As a whole: its remote may not have it.
+    /// Saves a submodule with all of its commits, because its remote may not have them.
     fn save_submodule(
         &self,
-        at: &Path,
-        mark: &RepositoryFingerprint,
-        private: &Path,
+        path: &Path,
+        fingerprint: &RepositoryFingerprint,
+        git_dir: &Path,
         directory: PathBuf,
-        surroundings: &GitEnvironment,
+        environment: &GitEnvironment,
     ) -> Result<SavedPart, Error> {
-        let place = self.path.join(at);
-        let (git, head) = (Git::in_directory(&place, surroundings), mark.heads.head.clone());
+        let worktree = self.path.join(path);
+        let (git, head) = (Git::in_directory(&worktree, environment), fingerprint.head_state.head.clone());
         create_private_dir(&directory)?;
         ref_head_and_logs(&git, head.clone())?;
-        let mut has = Vec::new();
-        has.extend(write_bundle(&git, &directory, None)?);
-        has.extend(save_changes(&place, &git, mark, private, &directory)?);
-        Ok(SavedPart { path: at.to_owned(), directory, head, files: has })
+        let mut files = Vec::new();
+        files.extend(write_bundle(&git, &directory, None)?);
+        files.extend(save_changes(&worktree, &git, fingerprint, git_dir, &directory)?);
+        Ok(SavedPart { path: path.to_owned(), directory, head, files })
     }
 }
 
-/// Those that are not checked out now, with all that they remember.
+/// Saves the repositories of submodules that are not checked out, with all of their commits.
 fn save_other_repositories(
     tree: &Path,
-    private: &Path,
-    surroundings: &GitEnvironment,
+    git_dir: &Path,
+    environment: &GitEnvironment,
     into: &Path,
 ) -> Result<(), Error> {
-    for (n, at) in submodule::not_checked_out(tree, private, surroundings)?.iter().enumerate() {
-        let (git, directory) = (Git::with_git_dir(at, surroundings), into.join(format!("repository-{n}")));
+    for (n, repository) in submodule::not_checked_out(tree, git_dir, environment)?.iter().enumerate() {
+        let (git, directory) =
+            (Git::with_git_dir(repository, environment), into.join(format!("repository-{n}")));
         create_private_dir(&directory)?;
         ref_head_and_logs(&git, None)?;
         write_bundle(&git, &directory, None)?;
-        let words = format!("The repository {}: in a clone of it\n", at.display());
+        let text = format!(
+            "The repository {}. To restore its commits, run in a clone of it:\n",
+            repository.display()
+        );
         let fetch = "git fetch commits.bundle '+refs/*:refs/restored/*'\n";
-        write_new_file(&directory.join("README"), (words + fetch).as_bytes())?;
+        write_new_file(&directory.join("README"), (text + fetch).as_bytes())?;
     }
     Ok(())
 }
 
-/// Its HEAD, and what only its logs hold: stashes are in one of them.
+/// Creates references to HEAD and to the commits that only reflogs have. Stashes are among these.
 fn ref_head_and_logs(git: &Git<'_>, head: Option<String>) -> Result<(), Error> {
     let mut names = vec![("head".to_owned(), head)];
     names.extend(numbered_refs("log", local_commits::reflog_only_in_repository(git)?));
     create_refs(git, names)
 }
 
+/// Returns the commit of a branch. `None` if the branch does not exist.
 fn branch_tip(git: &Git<'_>, branch: &str) -> Option<String> {
-    git.output_text(
-        "look at a branch",
-        &["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")],
-    )
-    .ok()
+    git.output_text("check a branch", &["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")])
+        .ok()
 }
 
-fn numbered_refs(what: &str, commits: Vec<String>) -> Vec<(String, Option<String>)> {
-    commits.into_iter().enumerate().map(|(n, commit)| (format!("{what}-{n}"), Some(commit))).collect()
+/// Returns names `KIND-0`, `KIND-1` and so on for commits.
+fn numbered_refs(kind: &str, commits: Vec<String>) -> Vec<(String, Option<String>)> {
+    commits.into_iter().enumerate().map(|(n, commit)| (format!("{kind}-{n}"), Some(commit))).collect()
 }
 
+/// Creates references below [`SAVED_REFS`]. Names without a commit are left out.
 fn create_refs(git: &Git<'_>, names: Vec<(String, Option<String>)>) -> Result<(), Error> {
-    let present = names.into_iter().filter_map(|(name, commit)| Some((name, commit?)));
-    let orders: String =
-        present.map(|(name, commit)| format!("update {SAVED_REFS}{name} {commit}\n")).collect();
-    let verb = "name what is to be saved";
-    git.run(verb, &["update-ref", "--stdin"], orders.as_bytes(), crate::git_command::READ_TIMEOUT)?
-        .stdout_or_error(verb)
+    let commits = names.into_iter().filter_map(|(name, commit)| Some((name, commit?)));
+    let commands: String =
+        commits.map(|(name, commit)| format!("update {SAVED_REFS}{name} {commit}\n")).collect();
+    let action = "create references to unsaved commits";
+    git.run(action, &["update-ref", "--stdin"], commands.as_bytes(), crate::git_command::READ_TIMEOUT)?
+        .stdout_or_error(action)
         .map(drop)
 }
 
-/// All named commits beyond `base`, or all that there are; none where there are none.
+/// Writes `commits.bundle` and verifies it. With `base`, it has the commits of [`SAVED_REFS`] that
+/// `base` does not have; without it, all commits of the repository.
+///
+/// Returns the name of the file, or `None` if there are no commits to save.
 fn write_bundle(git: &Git<'_>, into: &Path, base: Option<&str>) -> Result<Option<&'static str>, Error> {
-    let (part, file) = ("commits.bundle", into.join("commits.bundle"));
-    let what = if base.is_some() { vec![format!("--glob={SAVED_REFS}*")] } else { vec!["--all".to_owned()] };
-    let not = base.map(|base| ["--not".to_owned(), base.to_owned()]);
-    let what: Vec<String> = what.into_iter().chain(not.into_iter().flatten()).collect();
-    let verb = "save the commits";
-    let count = ["rev-list".to_owned(), "--count".to_owned()].into_iter().chain(what.clone());
-    if git.output_number(verb, &count.collect::<Vec<_>>(), b"")? == 0 {
+    let (name, file) = ("commits.bundle", into.join("commits.bundle"));
+    let refs = if base.is_some() { vec![format!("--glob={SAVED_REFS}*")] } else { vec!["--all".to_owned()] };
+    let excluded = base.map(|base| ["--not".to_owned(), base.to_owned()]);
+    let revisions: Vec<String> = refs.into_iter().chain(excluded.into_iter().flatten()).collect();
+    let action = "save the commits";
+    let count = ["rev-list".to_owned(), "--count".to_owned()].into_iter().chain(revisions.clone());
+    if git.output_number(action, &count.collect::<Vec<_>>(), b"")? == 0 {
         return Ok(None);
     }
     let mut arguments: Vec<OsString> = ["bundle", "create", "--quiet"].map(OsString::from).into();
     arguments.push(file.clone().into());
-    arguments.extend(what.into_iter().map(OsString::from));
-    git.run(verb, &arguments, b"", crate::git_command::WRITE_TIMEOUT)?.stdout_or_error(verb)?;
+    arguments.extend(revisions.into_iter().map(OsString::from));
+    git.run(action, &arguments, b"", crate::git_command::WRITE_TIMEOUT)?.stdout_or_error(action)?;
     let verify = [OsStr::new("bundle"), OsStr::new("verify"), OsStr::new("--quiet"), file.as_os_str()];
     git.output_of("verify the saved commits", &verify)?;
-    Ok(Some(part))
+    Ok(Some(name))
 }
 
-/// What is staged, what is not, and all files that differ, as they are. Where a submodule is at is its own part's.
+/// Saves staged changes, unstaged changes, and all changed files as they are. Returns the names of
+/// the files that were written.
+///
+/// The commit of a submodule is saved with the submodule, so the patch of unstaged changes has
+/// none.
 fn save_changes(
     tree: &Path,
     git: &Git<'_>,
-    mark: &RepositoryFingerprint,
-    private: &Path,
+    fingerprint: &RepositoryFingerprint,
+    git_dir: &Path,
     into: &Path,
 ) -> Result<Vec<&'static str>, Error> {
     let patches = [
         ("staged.patch", ["--cached", "--ignore-submodules=dirty"].as_slice()),
         ("unstaged.patch", ["--ignore-submodules=all"].as_slice()),
     ];
-    let mut has = Vec::new();
-    for (part, which) in patches {
-        has.extend(write_patch(git, which, mark, &into.join(part))?.then_some(part));
+    let mut files = Vec::new();
+    for (name, options) in patches {
+        files.extend(write_patch(git, options, fingerprint, &into.join(name))?.then_some(name));
     }
-    // What leads into the worktree's own repositories leads nowhere without them; they are saved apart.
-    let leads_there =
-        |name: &Path| name.ends_with(".git") && submodule::points_into(&tree.join(name), private);
-    has.extend(
-        write_archive(tree, &mark.files, &into.join("files.tar"), &leads_there)?.then_some("files.tar"),
+    // A `.git` file that names a repository of this worktree would be useless, because that
+    // repository is saved as a submodule.
+    let is_own_repository =
+        |name: &Path| name.ends_with(".git") && submodule::points_into(&tree.join(name), git_dir);
+    files.extend(
+        write_archive(tree, &fingerprint.files, &into.join("files.tar"), &is_own_repository)?
+            .then_some("files.tar"),
     );
-    Ok(has)
+    Ok(files)
 }
 
-/// As any git applies it, whatever is configured here. A conflict has no patch: its file is saved whole.
+/// Writes a patch and verifies it. Returns false, and writes no file, if there are no changes.
+///
+/// The options make the patch independent of the user's configuration, so that any git can apply
+/// it. A file in conflict is not in the patch: it is saved as it is.
 fn write_patch(
     git: &Git<'_>,
-    which: &[&str],
-    mark: &RepositoryFingerprint,
+    options: &[&str],
+    fingerprint: &RepositoryFingerprint,
     file: &Path,
 ) -> Result<bool, Error> {
-    let fixed = ["diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv"];
-    let spelled = ["--no-renames", "--src-prefix=a/", "--dst-prefix=b/", "--unified=3"];
+    let format = ["diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv"];
+    let paths_and_context = ["--no-renames", "--src-prefix=a/", "--dst-prefix=b/", "--unified=3"];
     let submodules = ["--submodule=short"];
-    let words = fixed.iter().chain(&spelled).chain(&submodules).chain(which).chain(&["--", ":/"]);
+    let words =
+        format.iter().chain(&paths_and_context).chain(&submodules).chain(options).chain(&["--", ":/"]);
     let mut arguments: Vec<OsString> = words.map(OsString::from).collect();
-    arguments.extend(mark.status.unmerged.iter().map(|file| {
-        let mut but = OsString::from(":(top,exclude,literal)");
-        but.push(file);
-        but
+    arguments.extend(fingerprint.status.unmerged.iter().map(|file| {
+        let mut exclude = OsString::from(":(top,exclude,literal)");
+        exclude.push(file);
+        exclude
     }));
-    let made = create_new_file(file)?;
-    git.run_to_file("save the changes", &arguments, &made)?;
-    if made.metadata().map_err(io_error("look at", file))?.len() == 0 {
+    let patch = create_new_file(file)?;
+    git.run_to_file("save the changes", &arguments, &patch)?;
+    if patch.metadata().map_err(io_error("check", file))?.len() == 0 {
         std::fs::remove_file(file).map_err(io_error("remove", file))?;
         return Ok(false);
     }
-    let readable = [OsStr::new("apply"), OsStr::new("--numstat"), OsStr::new("--"), file.as_os_str()];
-    git.output_of("verify the saved changes", &readable)?;
+    let verify = [OsStr::new("apply"), OsStr::new("--numstat"), OsStr::new("--"), file.as_os_str()];
+    git.output_of("verify the saved changes", &verify)?;
     Ok(true)
 }
 
+/// Creates a directory with mode 0700, and its missing parents. It must not exist.
 fn create_private_dir(directory: &Path) -> Result<(), Error> {
     if let Some(parent) = directory.parent().filter(|parent| !parent.exists()) {
-        create_dir_all(parent).map_err(io_error("make", parent))?;
+        create_dir_all(parent).map_err(io_error("create", parent))?;
     }
-    DirBuilder::new().mode(0o700).create(directory).map_err(io_error("make", directory))
+    DirBuilder::new().mode(0o700).create(directory).map_err(io_error("create", directory))
 }
 
+/// Writes a file that must not exist yet.
 fn write_new_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     create_new_file(path)?.write_all(bytes).map_err(io_error("write", path))
 }
 
-/// On the disk, since what it was made from goes now.
+/// Flushes all files below `directory` to the disk, because the worktree is removed next.
 fn sync_recursively(directory: &Path) -> Result<(), Error> {
-    for entry in directory.read_dir().map_err(io_error("look into", directory))? {
-        let path = entry.map_err(io_error("look into", directory))?.path();
+    for entry in directory.read_dir().map_err(io_error("list", directory))? {
+        let path = entry.map_err(io_error("list", directory))?.path();
         if path.is_dir() {
             sync_recursively(&path)?;
         } else {

@@ -1,56 +1,75 @@
-//! Stashes belong to a repository, not to a worktree; but each says on which branch it was made, and from which
-//! commit. None is lost with a worktree. Whose it is would be.
+//! Finds the stashes that were made in a worktree.
+//!
+//! Stashes belong to the repository, so none is lost with a worktree. But without the worktree it
+//! is no longer known who made them. Each stash names the branch and the commit that it was made
+//! on.
 
 use crate::error::Error;
 use crate::git_command::{Git, READ_TIMEOUT};
 use crate::local_commits::HeadState;
 use crate::record::WorktreeRecord;
 
-/// The commits of the stashes that were made in this worktree, as far as that can be told.
+/// Returns the commits of the stashes that were made in this worktree, as far as the reflog of its
+/// HEAD shows it.
+///
+/// # Errors
+///
+/// As [`Git::output_of`].
 pub(crate) fn stashes_of_worktree(
-    tree: &WorktreeRecord,
+    record: &WorktreeRecord,
     git: &Git<'_>,
-    heads: &HeadState,
+    head_state: &HeadState,
 ) -> Result<Vec<String>, Error> {
     let all = list_stashes(git)?;
-    let own = |stash: &&Stash| match stash_branch(&stash.subject) {
-        Some("(no branch)") | None => heads.reflog.contains(&stash.parent),
-        Some(branch) => {
-            heads.own_branches(tree).iter().chain(&heads.visited_branches).any(|own| own == branch)
-        }
+    let is_own = |stash: &&Stash| match stash_branch(&stash.subject) {
+        Some("(no branch)") | None => head_state.reflog.contains(&stash.parent),
+        Some(branch) => head_state
+            .own_branches(record)
+            .iter()
+            .chain(&head_state.visited_branches)
+            .any(|own| own == branch),
     };
-    Ok(all.iter().filter(own).map(|stash| stash.commit.clone()).collect())
+    Ok(all.iter().filter(is_own).map(|stash| stash.commit.clone()).collect())
 }
 
-/// How many there are at all.
+/// Counts all stashes of the repository.
+///
+/// # Errors
+///
+/// As [`Git::output_of`].
 pub(crate) fn count_stashes(git: &Git<'_>) -> Result<usize, Error> {
     Ok(list_stashes(git)?.len())
 }
 
+/// A stash of the repository.
 struct Stash {
     commit: String,
+    /// The commit that the stash was made on.
     parent: String,
+    /// The message in the reflog.
     subject: String,
 }
 
+/// Lists all stashes of the repository.
 fn list_stashes(git: &Git<'_>) -> Result<Vec<Stash>, Error> {
-    let verb = "list the stashes";
-    if !git.run(verb, &["rev-parse", "--verify", "--quiet", "refs/stash"], b"", READ_TIMEOUT)?.is_success() {
+    let action = "list the stashes";
+    if !git.run(action, &["rev-parse", "--verify", "--quiet", "refs/stash"], b"", READ_TIMEOUT)?.is_success()
+    {
         return Ok(Vec::new());
     }
     let log =
-        git.output_text(verb, &["log", "--walk-reflogs", "--format=%H%x09%P%x09%gs", "refs/stash", "--"])?;
-    let stash = |line: &str| {
+        git.output_text(action, &["log", "--walk-reflogs", "--format=%H%x09%P%x09%gs", "refs/stash", "--"])?;
+    let parse = |line: &str| {
         let mut parts = line.splitn(3, '\t');
-        let (commit, parents, what) = (parts.next()?, parts.next()?, parts.next()?);
+        let (commit, parents, subject) = (parts.next()?, parts.next()?, parts.next()?);
         let parent = parents.split(' ').next()?;
-        Some(Stash { commit: commit.to_owned(), parent: parent.to_owned(), subject: what.to_owned() })
+        Some(Stash { commit: commit.to_owned(), parent: parent.to_owned(), subject: subject.to_owned() })
     };
-    Ok(log.lines().filter_map(stash).collect())
+    Ok(log.lines().filter_map(parse).collect())
 }
 
-/// `WIP on BRANCH: …`, `On BRANCH: …`; somebody's own words otherwise.
-fn stash_branch(what: &str) -> Option<&str> {
-    let rest = what.strip_prefix("WIP on ").or_else(|| what.strip_prefix("On "))?;
+/// Returns the branch in `WIP on BRANCH: …` or `On BRANCH: …`. `None` for any other message.
+fn stash_branch(subject: &str) -> Option<&str> {
+    let rest = subject.strip_prefix("WIP on ").or_else(|| subject.strip_prefix("On "))?;
     rest.split_once(": ").map(|(branch, _)| branch)
 }

@@ -1,4 +1,5 @@
-//! What of a tree is in no commit, file by file, as `git status` tells it, and what it does not tell.
+//! Files of a working tree that are in no commit: those that `git status` reports, and those that
+//! it ignores.
 
 use crate::cache_dirs::CacheDirs;
 use crate::error::Error;
@@ -6,18 +7,30 @@ use crate::git_command::{Git, path_from_bytes, split_nul};
 use crate::submodule;
 use std::path::{Path, PathBuf};
 
-/// The files that are in no commit; paths are relative to the tree.
+/// Files whose content is in no commit. Paths are relative to the top of the working tree.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct FileStatus {
+    /// Changed in the index.
     pub(crate) staged: Vec<PathBuf>,
+    /// Changed in the working tree, compared to the index.
     pub(crate) unstaged: Vec<PathBuf>,
+    /// In conflict.
     pub(crate) unmerged: Vec<PathBuf>,
+    /// Not in the index. Also the directory of a submodule that is not checked out, if it has
+    /// files.
     pub(crate) untracked: Vec<PathBuf>,
+    /// Ignored by `.gitignore`, without cache directories ([`CacheDirs`]).
     pub(crate) ignored: Vec<PathBuf>,
+    /// Files that git does not check for changes: assume-unchanged or skip-worktree.
     pub(crate) ignored_by_status: Vec<PathBuf>,
 }
 
 impl FileStatus {
+    /// Reads the status of the working tree at `tree`. `git` runs in it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Git::output_of`].
     pub(crate) fn read(tree: &Path, git: &Git<'_>) -> Result<FileStatus, Error> {
         let arguments = [
             "status",
@@ -29,32 +42,34 @@ impl FileStatus {
             "--ignore-submodules=none",
         ];
         let mut status = FileStatus::default();
-        let mut disposable = CacheDirs::new(tree);
-        for entry in split_nul(&git.output_of("look at the worktree", &arguments)?) {
-            status.add_entry(entry, &mut disposable);
+        let mut cache_dirs = CacheDirs::new(tree);
+        for entry in split_nul(&git.output_of("check the worktree", &arguments)?) {
+            status.add_entry(entry, &mut cache_dirs);
         }
         status.untracked.extend(files_in_empty_submodules(tree, git)?);
         status.ignored_by_status = ignored_by_status(tree, git)?;
         Ok(status)
     }
 
+    /// Whether there are no such files.
     pub(crate) fn is_clean(&self) -> bool {
         *self == FileStatus::default()
     }
 
-    /// Everything that lies in the tree and in no commit.
+    /// Returns all files. A file may occur twice.
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         let all = [&self.unstaged, &self.unmerged, &self.untracked, &self.ignored, &self.ignored_by_status];
         all.into_iter().chain([&self.staged]).flatten()
     }
 
-    /// `XY PATH`: X is the index, Y the tree.
-    fn add_entry(&mut self, entry: &[u8], disposable: &mut CacheDirs) {
+    /// Adds an entry of `git status`: `XY PATH`, where X is the state in the index and Y that in
+    /// the working tree.
+    fn add_entry(&mut self, entry: &[u8], cache_dirs: &mut CacheDirs) {
         let (Some(code), Some(name)) = (entry.get(..2), entry.get(3..)) else { return };
         let file = path_from_bytes(name);
         match code {
             b"??" => self.untracked.push(file),
-            b"!!" if disposable.contains(&file) => {}
+            b"!!" if cache_dirs.contains(&file) => {}
             b"!!" => self.ignored.push(file),
             b"DD" | b"AA" => self.unmerged.push(file),
             [b'U', _] | [_, b'U'] => self.unmerged.push(file),
@@ -71,15 +86,16 @@ impl FileStatus {
     }
 }
 
-/// Where a submodule goes that is not checked out, and something lies all the same: status does not look there.
+/// Returns the directories of submodules that are not checked out but have files. `git status` does
+/// not report these files.
 fn files_in_empty_submodules(tree: &Path, git: &Git<'_>) -> Result<Vec<PathBuf>, Error> {
     let links = submodule::gitlinks(git)?.into_iter();
-    let has_files = |at: &Path| at.read_dir().is_ok_and(|mut entries| entries.next().is_some());
-    Ok(links.filter(|at| !tree.join(at).join(".git").exists() && has_files(&tree.join(at))).collect())
+    let has_files = |directory: &Path| directory.read_dir().is_ok_and(|mut entries| entries.next().is_some());
+    Ok(links.filter(|link| !tree.join(link).join(".git").exists() && has_files(&tree.join(link))).collect())
 }
 
-/// Files whose changes status does not tell, because it was told not to look: those that are there. A sparse
-/// checkout marks files too, which are not.
+/// Returns the files that git does not check for changes and that exist. A sparse checkout marks
+/// missing files in the same way.
 fn ignored_by_status(tree: &Path, git: &Git<'_>) -> Result<Vec<PathBuf>, Error> {
     let all = git.output_of("list the files", &["ls-files", "-v", "-z"])?;
     let marked = split_nul(&all).filter(|entry| entry[0] == b'S' || entry[0].is_ascii_lowercase());

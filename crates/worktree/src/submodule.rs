@@ -1,4 +1,7 @@
-//! Submodules of a linked worktree keep their repositories with it: what is in no remote of theirs goes with it.
+//! Finds the submodules of a worktree, and unsaved work in them.
+//!
+//! The repositories of a linked worktree's submodules are in its private git directory. So commits
+//! that no remote has are lost with the worktree.
 
 use crate::error::{Error, io_error};
 use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT, path_from_bytes, split_nul};
@@ -8,107 +11,139 @@ use crate::status::FileStatus;
 use std::fs::read_dir;
 use std::path::{Path, PathBuf};
 
-/// The submodules that are checked out in a tree, and theirs; relative to it.
-pub(crate) fn all_checked_out(tree: &Path, surroundings: &GitEnvironment) -> Result<Vec<PathBuf>, Error> {
+/// Returns the submodules that are checked out in a working tree, with those inside them. Paths are
+/// relative to the tree.
+///
+/// # Errors
+///
+/// As [`Git::output_of`].
+pub(crate) fn all_checked_out(tree: &Path, environment: &GitEnvironment) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
-    let mut left = vec![PathBuf::new()];
-    while let Some(around) = left.pop() {
+    let mut pending = vec![PathBuf::new()];
+    while let Some(around) = pending.pop() {
         let place = tree.join(&around);
-        let here = direct_checked_out(&place, &Git::in_directory(&place, surroundings))?;
-        let here: Vec<PathBuf> = here.into_iter().map(|name| around.join(name)).collect();
-        left.extend(here.iter().cloned());
-        found.extend(here);
+        let direct = direct_checked_out(&place, &Git::in_directory(&place, environment))?;
+        let direct: Vec<PathBuf> = direct.into_iter().map(|name| around.join(name)).collect();
+        pending.extend(direct.iter().cloned());
+        found.extend(direct);
     }
     Ok(found)
 }
 
-/// Those of one repository that are checked out; relative to it.
+/// Returns the submodules of one repository that are checked out, without those inside them. Paths
+/// are relative to its working tree `place`.
+///
+/// # Errors
+///
+/// As [`Git::output_of`].
 pub(crate) fn direct_checked_out(place: &Path, git: &Git<'_>) -> Result<Vec<PathBuf>, Error> {
     Ok(gitlinks(git)?.into_iter().filter(|name| place.join(name).join(".git").exists()).collect())
 }
 
-/// Where its submodules go, by its index.
+/// Returns the paths of all submodules in the index.
+///
+/// # Errors
+///
+/// As [`Git::output_of`].
 pub(crate) fn gitlinks(git: &Git<'_>) -> Result<Vec<PathBuf>, Error> {
     let staged = git.output_of("list the submodules", &["ls-files", "--stage", "-z"])?;
     let links = split_nul(&staged).filter(|entry| entry.starts_with(b"160000 "));
     Ok(links.filter_map(|entry| entry.splitn(2, |byte| *byte == b'\t').nth(1)).map(path_from_bytes).collect())
 }
 
-/// Whether it is a file of git's that names a directory below.
+/// Whether `link` is a `.git` file that names a directory below `directory`.
 pub(crate) fn points_into(link: &Path, directory: &Path) -> bool {
-    let Ok(to) = read_git_link(link, "gitdir: ") else { return false };
-    let to = link.parent().unwrap_or(link).join(to).canonicalize();
-    to.is_ok_and(|to| to.starts_with(directory))
+    let Ok(target) = read_git_link(link, "gitdir: ") else { return false };
+    let target = link.parent().unwrap_or(link).join(target).canonicalize();
+    target.is_ok_and(|target| target.starts_with(directory))
 }
 
-/// Those with work of their own.
+/// Returns the submodules with unsaved work. For a repository without a checkout that is its
+/// absolute path.
+///
+/// # Errors
+///
+/// As [`Git::output_of`].
 pub(crate) fn with_unsaved_work(
     tree: &Path,
-    private: &Path,
-    surroundings: &GitEnvironment,
+    git_dir: &Path,
+    environment: &GitEnvironment,
 ) -> Result<Vec<PathBuf>, Error> {
-    let all = all_checked_out(tree, surroundings)?;
-    let mut worked = Vec::new();
-    for at in all {
-        let git = Git::in_directory(&tree.join(&at), surroundings);
-        if has_unsaved_work(&tree.join(&at), &git)? {
-            worked.push(at);
+    let all = all_checked_out(tree, environment)?;
+    let mut submodules = Vec::new();
+    for path in all {
+        let git = Git::in_directory(&tree.join(&path), environment);
+        if has_unsaved_work(&tree.join(&path), &git)? {
+            submodules.push(path);
         }
     }
-    for at in not_checked_out(tree, private, surroundings)? {
-        if has_local_commits(&Git::with_git_dir(&at, surroundings))? {
-            worked.push(at);
+    for path in not_checked_out(tree, git_dir, environment)? {
+        if has_local_commits(&Git::with_git_dir(&path, environment))? {
+            submodules.push(path);
         }
     }
-    Ok(worked)
+    Ok(submodules)
 }
 
-/// The repositories of others: of those that the commit of now does not have, too.
+/// Returns the repositories of submodules that are not checked out, also of those that the current
+/// commit does not have.
+///
+/// # Errors
+///
+/// As [`Git::output_of`].
 pub(crate) fn not_checked_out(
     tree: &Path,
-    private: &Path,
-    surroundings: &GitEnvironment,
+    git_dir: &Path,
+    environment: &GitEnvironment,
 ) -> Result<Vec<PathBuf>, Error> {
-    let mut all = find_repositories(&private.join("modules"))?;
-    for at in all_checked_out(tree, surroundings)? {
-        let git = Git::in_directory(&tree.join(&at), surroundings);
-        let own = PathBuf::from(git.output_line("find a submodule", &["rev-parse", "--absolute-git-dir"])?);
-        all.retain(|other| *other != own);
+    let mut all = find_repositories(&git_dir.join("modules"))?;
+    for path in all_checked_out(tree, environment)? {
+        let git = Git::in_directory(&tree.join(&path), environment);
+        let git_dir =
+            PathBuf::from(git.output_line("find a submodule", &["rev-parse", "--absolute-git-dir"])?);
+        all.retain(|other| *other != git_dir);
     }
     Ok(all)
 }
 
-fn has_unsaved_work(at: &Path, git: &Git<'_>) -> Result<bool, Error> {
-    Ok(!FileStatus::read(at, git)?.is_clean() || has_local_commits(git)?)
+/// Whether a submodule has changed files or local commits.
+fn has_unsaved_work(path: &Path, git: &Git<'_>) -> Result<bool, Error> {
+    Ok(!FileStatus::read(path, git)?.is_clean() || has_local_commits(git)?)
 }
 
-/// Commits that no remote has, stashes too.
+/// Whether a repository has commits that no remote has, or stashes.
 fn has_local_commits(git: &Git<'_>) -> Result<bool, Error> {
-    let verb = "look at a submodule";
+    let action = "check a submodule";
     let arguments = ["rev-list", "--max-count=1", "--all", "HEAD", "--reflog", "--not", "--remotes"];
-    let head = git.run(verb, &["rev-parse", "--verify", "--quiet", "HEAD"], b"", READ_TIMEOUT)?.is_success();
-    Ok(head && !git.output_of(verb, &arguments)?.is_empty() || stash::count_stashes(git)? > 0)
+    let has_head =
+        git.run(action, &["rev-parse", "--verify", "--quiet", "HEAD"], b"", READ_TIMEOUT)?.is_success();
+    Ok(has_head && !git.output_of(action, &arguments)?.is_empty() || stash::count_stashes(git)? > 0)
 }
 
-/// Git directories below; their names may have slashes.
-pub(crate) fn find_repositories(below: &Path) -> Result<Vec<PathBuf>, Error> {
-    let (mut found, mut left) = (Vec::new(), vec![below.to_owned()]);
-    while let Some(directory) = left.pop() {
+/// Returns the git directories below `top`, with those inside them. The name of a submodule may
+/// contain slashes, so they may be at any depth.
+///
+/// # Errors
+///
+/// [`Error::Io`].
+pub(crate) fn find_repositories(top: &Path) -> Result<Vec<PathBuf>, Error> {
+    let (mut found, mut pending) = (Vec::new(), vec![top.to_owned()]);
+    while let Some(directory) = pending.pop() {
         let entries = match read_dir(&directory) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            entries => entries.map_err(io_error("look into", &directory))?,
+            entries => entries.map_err(io_error("list", &directory))?,
         };
         for entry in entries {
-            let entry = entry.map_err(io_error("look into", &directory))?;
+            let entry = entry.map_err(io_error("list", &directory))?;
             if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 continue;
             }
-            let at = entry.path();
-            if at.join("HEAD").exists() {
-                left.push(at.join("modules"));
-                found.push(at.canonicalize().map_err(io_error("find", &at))?);
+            let path = entry.path();
+            if path.join("HEAD").exists() {
+                pending.push(path.join("modules"));
+                found.push(path.canonicalize().map_err(io_error("find", &path))?);
             } else {
-                left.push(at);
+                pending.push(path);
             }
         }
     }

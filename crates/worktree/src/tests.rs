@@ -1,4 +1,4 @@
-//! Against the real git, in repositories of their own.
+//! Tests with the real git. Each test has a repository of its own.
 
 mod create;
 mod save_and_restore;
@@ -13,13 +13,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// A home, and in it a repository `REPO` with a commit.
+/// A home directory with a repository that has one commit.
 struct TestRepository {
+    /// The home directory.
     directory: TempDir,
+    /// Path of the repository, without links.
     repository: PathBuf,
 }
 
-/// What a new one holds: two files, one in a subdirectory, and what is ignored.
+/// The files in the first commit, and their contents.
 const FILES: [(&str, &str); 3] =
     [("a", "one\n"), ("sub/b", "two\n"), (".gitignore", "*.log\n/cache\n/kept\n")];
 
@@ -28,25 +30,26 @@ impl TestRepository {
         TestRepository::with_name("repo")
     }
 
+    /// Creates a repository whose directory has this name.
     fn with_name(name: &str) -> TestRepository {
         let directory = tempfile::tempdir().unwrap();
         let repository = directory.path().canonicalize().unwrap().join(name);
-        let ground = TestRepository { repository, directory };
-        create_dir(&ground.repository).unwrap();
+        let repo = TestRepository { repository, directory };
+        create_dir(&repo.repository).unwrap();
         for (name, value) in [
             ("user.name", "t"),
             ("user.email", "t@example.org"),
             ("init.defaultBranch", "main"),
             ("protocol.file.allow", "always"),
         ] {
-            ground.git(ground.home(), &["config", "--global", name, value]);
+            repo.git(repo.home(), &["config", "--global", name, value]);
         }
-        ground.git(&ground.repository, &["init", "--quiet"]);
+        repo.git(&repo.repository, &["init", "--quiet"]);
         for (name, text) in FILES {
-            write_file(&ground.repository.join(name), text);
+            write_file(&repo.repository.join(name), text);
         }
-        ground.commit(&ground.repository, "first");
-        ground
+        repo.commit(&repo.repository, "first");
+        repo
     }
 
     fn home(&self) -> &Path {
@@ -54,7 +57,7 @@ impl TestRepository {
     }
 
     fn git_environment(&self) -> GitEnvironment {
-        // What points git elsewhere must not get through.
+        // The last two variables name another repository. They must not reach git.
         GitEnvironment::from_vars([
             ("PATH", std::env::var_os("PATH").unwrap()),
             ("HOME", self.home().into()),
@@ -64,23 +67,27 @@ impl TestRepository {
         ])
     }
 
+    /// Runs git in a directory, as the user does.
     fn run_git(&self, at: &Path, arguments: &[&str]) -> Output {
         let mut command = Command::new("git");
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", self.home());
         command.env("GIT_EDITOR", "true").current_dir(at).args(arguments).output().unwrap()
     }
 
+    /// Runs git and returns its output. Panics if git fails.
     fn git(&self, at: &Path, arguments: &[&str]) -> String {
         let output = self.run_git(at, arguments);
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
     }
 
-    fn commit(&self, at: &Path, what: &str) {
+    /// Commits all changes.
+    fn commit(&self, at: &Path, message: &str) {
         self.git(at, &["add", "--all"]);
-        self.git(at, &["commit", "--quiet", "--message", what]);
+        self.git(at, &["commit", "--quiet", "--message", message]);
     }
 
+    /// Returns the options for a worktree of the member `ann`.
     fn options(&self, cwd: &Path) -> WorktreeOptions {
         WorktreeOptions {
             cwd: cwd.to_owned(),
@@ -91,15 +98,15 @@ impl TestRepository {
         }
     }
 
-    fn propose(&self, wanted: &WorktreeOptions) -> WorktreeProposal {
-        propose_worktree(wanted, &self.git_environment()).unwrap()
+    fn propose(&self, options: &WorktreeOptions) -> WorktreeProposal {
+        propose_worktree(options, &self.git_environment()).unwrap()
     }
 
-    /// A worktree of the repository.
+    /// Creates a worktree of the repository.
     fn create_worktree(&self) -> WorktreeRecord {
-        let plan = self.propose(&self.options(&self.repository));
-        plan.add(&self.git_environment()).unwrap();
-        plan.record
+        let proposal = self.propose(&self.options(&self.repository));
+        proposal.add(&self.git_environment()).unwrap();
+        proposal.record
     }
 
     fn keep_reasons(&self, tree: &WorktreeRecord) -> Vec<KeepReason> {
@@ -110,7 +117,7 @@ impl TestRepository {
         tree.remove(&self.git_environment()).unwrap()
     }
 
-    /// A remote that has everything of now.
+    /// Adds a remote that has all current commits.
     fn add_remote(&self) {
         let remote = self.home().join("remote.git");
         self.git(self.home(), &["clone", "--quiet", "--bare", path_str(&self.repository), path_str(&remote)]);

@@ -1,4 +1,4 @@
-//! What would be lost with a worktree, or is in the way of removing it: every kind that there is, each looked for.
+//! Looks for everything that would be lost with a worktree, and for what prevents its removal.
 
 use crate::error::Error;
 use crate::git_command::GitEnvironment;
@@ -11,7 +11,7 @@ use crate::{processes_inside, stash, submodule};
 use std::fs::read_to_string;
 use std::path::Path;
 
-/// What git leaves in a worktree's own directory while something is under way.
+/// Files that git keeps in the private git directory during an operation, and the operation.
 const OPERATION_FILES: [(&str, &str); 8] = [
     ("rebase-merge", "rebase"),
     ("rebase-apply", "rebase"),
@@ -24,56 +24,63 @@ const OPERATION_FILES: [(&str, &str); 8] = [
 ];
 
 impl WorktreeRecord {
-    /// Every reason not to remove it. Empty: nothing is lost with it.
+    /// Returns every reason not to remove the worktree. If there is none, nothing is lost with it.
     ///
     /// # Errors
-    /// [`Error::NotOurs`]; where it could not be looked at, which is not the same as nothing.
-    pub fn keep_reasons(&self, surroundings: &GitEnvironment) -> Result<Vec<KeepReason>, Error> {
+    ///
+    /// [`Error::NotRecorded`]; the errors of every git command. After an error the worktree may
+    /// have unsaved work.
+    pub fn keep_reasons(&self, environment: &GitEnvironment) -> Result<Vec<KeepReason>, Error> {
         match self.state()? {
-            WorktreeState::Present(private) => self.reasons_if_present(&private, surroundings),
+            WorktreeState::Present(git_dir) => self.reasons_if_present(&git_dir, environment),
             WorktreeState::Empty => Ok(Vec::new()),
-            // Git forgets one that is removed, by itself or in `git worktree prune`; not one that is moved away.
-            WorktreeState::Missing if self.is_listed(surroundings)? => Ok(vec![KeepReason::PathMissing]),
+            // Git removes a worktree from its list when git itself removes it, or in `git worktree
+            // prune`. A worktree that was moved away stays in the list.
+            WorktreeState::Missing if self.is_listed(environment)? => Ok(vec![KeepReason::PathMissing]),
             WorktreeState::Missing => Ok(Vec::new()),
         }
     }
 
-    fn is_listed(&self, surroundings: &GitEnvironment) -> Result<bool, Error> {
-        Ok(list_worktrees(&self.common_git_dir, surroundings)?.iter().any(|other| other.path == self.path))
+    /// Whether git lists a worktree at this path.
+    fn is_listed(&self, environment: &GitEnvironment) -> Result<bool, Error> {
+        Ok(list_worktrees(&self.common_git_dir, environment)?.iter().any(|other| other.path == self.path))
     }
 
+    /// Returns the reasons for a worktree that is present.
     fn reasons_if_present(
         &self,
-        private: &Path,
-        surroundings: &GitEnvironment,
+        git_dir: &Path,
+        environment: &GitEnvironment,
     ) -> Result<Vec<KeepReason>, Error> {
-        let git = self.git(surroundings);
+        let git = self.git(environment);
         let mut reasons = file_reasons(FileStatus::read(&self.path, &git)?);
-        let heads = HeadState::read(&git)?;
-        let detached = local_commits::count_detached(self, &git, &heads)?;
-        let abandoned = local_commits::reflog_only_commits(self, &git, &heads)?;
+        let head_state = HeadState::read(&git)?;
+        let detached = local_commits::count_detached(self, &git, &head_state)?;
+        let reflog_only = local_commits::reflog_only_commits(self, &git, &head_state)?;
         let counted = [
             (
-                local_commits::count_unpushed(self, &git, &heads)?,
+                local_commits::count_unpushed(self, &git, &head_state)?,
                 KeepReason::Unpushed as fn(u64) -> KeepReason,
             ),
             (detached, KeepReason::Detached),
-            (abandoned.len() as u64, KeepReason::ReflogOnly),
+            (reflog_only.len() as u64, KeepReason::ReflogOnly),
         ];
         reasons.extend(counted.into_iter().filter(|(n, _)| *n > 0).map(|(n, reason)| reason(n)));
-        let stashes = stash::stashes_of_worktree(self, &git, &heads)?;
+        let stashes = stash::stashes_of_worktree(self, &git, &head_state)?;
         reasons.extend((!stashes.is_empty()).then_some(KeepReason::Stashed(stashes.len())));
-        reasons.extend(lock_reasons(private));
-        reasons.extend(operations_in_progress(private));
-        let worked = submodule::with_unsaved_work(&self.path, private, surroundings)?;
-        reasons.extend(worked.into_iter().map(KeepReason::Submodule));
-        // As late as can be: the rest takes its time.
-        let inside = processes_inside::processes_using(&self.path);
-        reasons.extend((!inside.is_empty()).then_some(KeepReason::InUse(inside)));
+        reasons.extend(lock_reasons(git_dir));
+        reasons.extend(operations_in_progress(git_dir));
+        let submodules = submodule::with_unsaved_work(&self.path, git_dir, environment)?;
+        reasons.extend(submodules.into_iter().map(KeepReason::Submodule));
+        // This check is the last one, because the others take long and processes may start
+        // meanwhile.
+        let pids = processes_inside::processes_using(&self.path);
+        reasons.extend((!pids.is_empty()).then_some(KeepReason::InUse(pids)));
         Ok(reasons)
     }
 }
 
+/// Returns a reason for each kind of files that there is.
 fn file_reasons(status: FileStatus) -> Vec<KeepReason> {
     let unstaged = [status.unstaged, status.unmerged].concat();
     let kinds = [
@@ -86,19 +93,22 @@ fn file_reasons(status: FileStatus) -> Vec<KeepReason> {
     kinds.into_iter().filter(|(files, _)| !files.is_empty()).map(|(files, reason)| reason(files)).collect()
 }
 
-fn lock_reasons(private: &Path) -> Vec<KeepReason> {
-    let words = read_to_string(private.join("locked"));
-    let kept = words.ok().map(|why| KeepReason::Locked(why.trim().to_owned()));
-    let locks = ["index.lock", "HEAD.lock"].map(|name| private.join(name));
-    let busy = locks.into_iter().filter(|lock| lock.symlink_metadata().is_ok()).map(KeepReason::GitLockFile);
-    kept.into_iter().chain(busy).collect()
+/// Returns the reasons for `git worktree lock` and for lock files of git commands.
+fn lock_reasons(git_dir: &Path) -> Vec<KeepReason> {
+    let lock_reason = read_to_string(git_dir.join("locked"));
+    let locked = lock_reason.ok().map(|reason| KeepReason::Locked(reason.trim().to_owned()));
+    let locks = ["index.lock", "HEAD.lock"].map(|name| git_dir.join(name));
+    let lock_files =
+        locks.into_iter().filter(|lock| lock.symlink_metadata().is_ok()).map(KeepReason::GitLockFile);
+    locked.into_iter().chain(lock_files).collect()
 }
 
-fn operations_in_progress(private: &Path) -> Vec<KeepReason> {
+/// Returns a reason for each operation in progress, such as a rebase.
+fn operations_in_progress(git_dir: &Path) -> Vec<KeepReason> {
     let mut found: Vec<KeepReason> = Vec::new();
-    for (name, what) in OPERATION_FILES {
-        let reason = KeepReason::OperationInProgress(what);
-        if private.join(name).symlink_metadata().is_ok() && !found.contains(&reason) {
+    for (name, operation) in OPERATION_FILES {
+        let reason = KeepReason::OperationInProgress(operation);
+        if git_dir.join(name).symlink_metadata().is_ok() && !found.contains(&reason) {
             found.push(reason);
         }
     }
