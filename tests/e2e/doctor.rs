@@ -160,7 +160,7 @@ fn process_of_an_unknown_spawn_is_killed() {
     assert_eq!(findings(&house, &[]), ["orphans warn"]);
     assert!(lost.try_wait().unwrap().is_none(), "a look ends nobody");
     let told = house.teamctl(["doctor", "--fix"]).expect_success();
-    assert!(told.contains(&format!("process {} (agent)", lost.id())), "{told}");
+    assert!(told.contains(&format!("process {} (scripted-agent)", lost.id())), "{told}");
     assert!(!lost.wait().unwrap().success());
     assert_eq!(findings(&house, &[]), [""; 0]);
     assert!(others.try_wait().unwrap().is_none(), "that of another root is ended");

@@ -16,7 +16,7 @@ pub enum WriterKind {
     SkipIfLocked,
     /// An inbox: waits for the lock, truncates, writes half, a moment later the rest.
     TruncateUnderLock,
-    /// An inbox: as [`Manner::Renaming`], and holds the lock for seconds.
+    /// An inbox: as `Manner::RenameUnderLock`, and holds the lock for seconds.
     HoldLock,
     /// A config.json: no lock, what it read a moment ago truncated over what is there. Claude Code up to 2.1.100.
     ConfigWithoutLock,
@@ -94,7 +94,7 @@ impl ForeignWriter {
     /// The same, with up to so long between two writes; without a word a few milliseconds.
     ///
     /// # Panics
-    /// As [`Foreign::start`].
+    /// As `Foreign::start`.
     pub fn start_with_pause(
         house: &TestEnv,
         manner: WriterKind,

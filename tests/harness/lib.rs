@@ -3,7 +3,7 @@
 //!
 //! Nothing in it can reach the user's own: the tmux server has a socket below the house, and every program is
 //! started with an environment of the house alone (`e2e architecture` sees to it).
-//! Tests wait for conditions with [`House::until`], which wakes when something in the house is written.
+//! Tests wait for conditions with `TestEnv::until`, which wakes when something in the house is written.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 

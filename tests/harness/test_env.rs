@@ -20,6 +20,12 @@ pub struct TestEnv {
     pub variables: Vec<(String, String)>,
 }
 
+impl Default for TestEnv {
+    fn default() -> TestEnv {
+        TestEnv::new()
+    }
+}
+
 impl TestEnv {
     /// Directories and a tmux server with an ordinary session of 200×50; no daemon yet.
     pub fn new() -> TestEnv {
@@ -171,7 +177,7 @@ impl TestEnv {
     /// The same with a patience of one's own, for programs that take long to start.
     ///
     /// # Panics
-    /// After that, as [`House::until`] does.
+    /// After that, as `TestEnv::until` does.
     pub fn wait_until_within<T>(
         &self,
         patience: Duration,

@@ -27,7 +27,7 @@ const RESCAN_INTERVAL: Duration = Duration::from_secs(30);
 pub enum WatchEvent {
     /// Something may have changed: look.
     Changed,
-    /// The deadline is over, or nothing was told for long: see [`Follow::next_after`].
+    /// The deadline is over, or nothing was told for long: see `DirectoryWatcher::wait_at_least_until`.
     TimedOut,
     /// Nobody reads our output any more.
     OutputClosed,
@@ -130,8 +130,8 @@ impl DirectoryWatcher {
         Ok(seen)
     }
 
-    /// As [`Follow::next`] without a deadline, but no earlier than `earliest`, for who would look too often: all that
-    /// changes until then is one wake. The look that comes without one is told as [`Saw::TimedOut`].
+    /// As `DirectoryWatcher::next` without a deadline, but no earlier than `earliest`, for who would look too often: all that
+    /// changes until then is one wake. The look that comes without one is told as `WatchEvent::TimedOut`.
     pub fn wait_at_least_until(&mut self, earliest: Instant) -> Result<WatchEvent, ErrorReport> {
         let mut seen = self.events.recv_timeout(RESCAN_INTERVAL).unwrap_or(WatchEvent::TimedOut);
         while seen == WatchEvent::Changed

@@ -28,7 +28,7 @@ pub fn encode_value(name: &str, value: String) -> String {
 }
 
 /// `text` as it must stand in an argument so that nothing in it is taken for a blank. No argument can hold a zero
-/// byte: one breaks each blank up, and [`filled`] takes it out again.
+/// byte: one breaks each blank up, and `filled` takes it out again.
 pub fn escape_variables(text: &str) -> String {
     let broken = |text: String, name: &str| text.replace(&format!("{{{name}}}"), &format!("{{\0{name}}}"));
     let all = DEFERRED_VARIABLES

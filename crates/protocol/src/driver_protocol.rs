@@ -32,7 +32,7 @@ pub enum ToDriver {
         /// As the agent's program calls it.
         id: String,
     },
-    /// About a [`FromDriver::Asked`].
+    /// About a `FromDriver::Asked`.
     #[serde(rename = "answer")]
     AnswerPermission {
         /// The question.
@@ -74,7 +74,7 @@ pub enum FromDriver {
         /// What it calls its modes; empty where it has none.
         modes: Vec<String>,
     },
-    /// The answer to [`ToDriver::Mode`].
+    /// The answer to `ToDriver::Mode`.
     #[serde(rename = "mode")]
     ModeSet {
         /// The mode that was asked for.
@@ -98,7 +98,7 @@ pub enum FromDriver {
         #[serde(rename = "used")]
         usage: Option<Usage>,
     },
-    /// The agent waits for leave; [`ToDriver::Answer`] gives or refuses it. The end of the turn ends the question.
+    /// The agent waits for leave; `ToDriver::Answer` gives or refuses it. The end of the turn ends the question.
     #[serde(rename = "asked")]
     PermissionAsked(PermissionQuestion),
     /// It can't go on, and exits. The text is a sentence.
@@ -137,7 +137,7 @@ pub struct PermissionQuestion {
     pub title: String,
     /// What the tool is to be given; an object.
     pub input: Value,
-    /// The agent knows [`Answer::Always`].
+    /// The agent knows `Answer::AllowAlways`.
     #[serde(rename = "always")]
     pub can_allow_always: bool,
 }

@@ -100,7 +100,7 @@ pub enum RequestKind {
 pub struct RequestId(String);
 
 impl RequestId {
-    /// A shutdown request to `agent`, made at `ms` (from a [`Mint`]).
+    /// A shutdown request to `agent`, made at `ms` (from a `UniqueMillis`).
     pub fn shutdown(ms: u64, agent: &AgentName) -> RequestId {
         RequestId(format!("shutdown-{ms}@{agent}"))
     }

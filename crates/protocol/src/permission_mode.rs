@@ -17,7 +17,7 @@ pub enum PermissionMode {
     BypassPermissions,
     /// Nothing but reading, until its plan is approved.
     Plan,
-    /// Of a lead: it spawns, messages and works on tasks alone ([`crate::delegate`]).
+    /// Of a lead: it spawns, messages and works on tasks alone (`crate::delegate`).
     Delegate,
     /// What it would have to ask for, it leaves.
     DontAsk,

@@ -94,7 +94,7 @@ pub struct PerTurnProgram {
 }
 
 /// A program that runs for the whole life behind a driver of ours, which speaks the program's protocol on one side
-/// and [`crate::driver`] on the other.
+/// and `crate::driver` on the other.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DrivenProgram {

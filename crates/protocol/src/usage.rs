@@ -1,7 +1,7 @@
 //! What agents use up, as their programs report it: tokens, and money.
 //!
 //! Programs count differently: some tell each turn, some all of their session again and again, also in the next
-//! process that goes on with it. A [`Report`] says since when it counts, so that nothing counts twice.
+//! process that goes on with it. A `Report` says since when it counts, so that nothing counts twice.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

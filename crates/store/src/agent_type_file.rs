@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// The text of the definition of that type; none if there is none, or if its name is none of a file.
 ///
-/// A link, and whatever lies elsewhere, is [`Error::Odd`].
+/// A link, and whatever lies elsewhere, is `JsonError::Odd`.
 pub fn read_agent_type(root: &Path, agent_type: &str) -> Result<Option<String>, Error> {
     let odd = agent_type.is_empty() || agent_type.starts_with('.') || agent_type.len() > 200;
     if odd || agent_type.contains(['/', '\0']) || !root.is_dir() {

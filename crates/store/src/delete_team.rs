@@ -16,7 +16,7 @@ impl Team {
     /// No file or directory that is not one of the protocol's is touched; where there are any, nothing else is either.
     ///
     /// # Errors
-    /// As [`Team::may_delete`].
+    /// As `Team::may_delete`.
     pub fn delete(&self) -> Result<(), Error> {
         self.check_deletable()?;
         let mut leftovers = Vec::new();
@@ -34,7 +34,7 @@ impl Team {
     /// Whether there is nothing but what goes with it. Nothing is touched.
     ///
     /// # Errors
-    /// [`Error::Leftovers`] names what is not one of the protocol's; `ReadOnly`, `Io`.
+    /// `JsonError::UnknownFiles` names what is not one of the protocol's; `ReadOnly`, `Io`.
     pub fn check_deletable(&self) -> Result<(), Error> {
         self.check_writable()?;
         let mut leftovers = Vec::new();

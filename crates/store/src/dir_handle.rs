@@ -22,7 +22,7 @@ use std::time::UNIX_EPOCH;
 pub(crate) struct DirHandle {
     fd: OwnedFd,
     path: PathBuf,
-    /// See [`Directory::birth`].
+    /// See `DirHandle::generation`.
     generation: OnceLock<u64>,
     identity: OnceLock<InodeId>,
     multigrain_timestamps: OnceLock<bool>,
@@ -115,7 +115,7 @@ impl DirHandle {
         Ok(names)
     }
 
-    /// Hands over what is in it name by name, in no order; spelled as in [`Directory::names`].
+    /// Hands over what is in it name by name, in no order; spelled as in `DirHandle::names`.
     pub(crate) fn for_each_name(&self, mut take: impl FnMut(&str)) -> Result<(), Error> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let fail = || Error::from_errno("list", &self.path);

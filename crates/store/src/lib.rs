@@ -2,7 +2,7 @@
 //!
 //! Blocking, and of no daemon, tmux or socket: it works with all of them dead. A file is replaced whole or
 //! not at all, under the lock that others take too; what others wrote stays as they spelled it; what does not
-//! parse is copied aside and left alone, but for the config of a team of ours, which [`Team::mend`] makes whole. `file` alone writes and renames; `pause` alone sleeps, and each wait
+//! parse is copied aside and left alone, but for the config of a team of ours, which `Team::mend` makes whole. `file` alone writes and renames; `pause` alone sleeps, and each wait
 //! has a deadline.
 
 mod agent_type_file;

@@ -80,7 +80,7 @@ impl Team {
         MemberRequests(self.clone(), Team::cached_config)
     }
 
-    /// The same for whoever mends its config, and would wait for itself: as [`Team::config_of_ours`].
+    /// The same for whoever mends its config, and would wait for itself: as `Team::config_for_repairer`.
     pub fn requests_for_repairer(&self) -> MemberRequests {
         MemberRequests(self.clone(), Team::config_for_repairer)
     }

@@ -108,7 +108,7 @@ impl Root {
         self.0.is_current()
     }
 
-    /// Whether there is anything at its path that [`Root::anew`] would not have to make.
+    /// Whether there is anything at its path that `Root::anew` would not have to make.
     pub fn has_directories(&self) -> bool {
         [TEAMS_DIR, TASKS_DIR].iter().all(|directory| self.path().join(directory).exists())
     }

@@ -1,6 +1,6 @@
 //! What writers that were killed leave beside the files: files on their way, and locks, held or moved aside.
 //! They disturb nobody; after an hour they are nobody's, and go. A lock in its place has the rule of `lock`:
-//! after ten seconds whoever wants it next may take it, or [`Team::release_stale`] when somebody cleans up.
+//! after ten seconds whoever wants it next may take it, or `Team::release_stale` when somebody cleans up.
 
 use crate::dir_handle::{DirHandle, file_type};
 use crate::error::Error;

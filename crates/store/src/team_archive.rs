@@ -104,7 +104,7 @@ pub struct TeamArchive {
 }
 
 impl TeamArchive {
-    /// Takes a file in; its path is one of those that [`Team::pack`] gives.
+    /// Takes a file in; its path is one of those that `Team::pack` gives.
     ///
     /// # Errors
     /// `Data` for any other path, for a file that is there twice or is none of its kind, and for one that is too large.

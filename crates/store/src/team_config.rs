@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long a config that does not parse is waited for. Whoever mends it begins after [`PATIENCE`], and may have other
+/// How long a config that does not parse is waited for. Whoever mends it begins after `PATIENCE`, and may have other
 /// things to do first.
 const CONFIG_REPAIR_TIMEOUT: Duration = HALF_WRITTEN_TIMEOUT.saturating_add(Duration::from_secs(3));
 
@@ -57,7 +57,7 @@ impl CachedConfig {
         &self.text
     }
 
-    /// The same for two that differ in nothing but members that [`Team::add_missing`] and [`Team::remove_members`] have put
+    /// The same for two that differ in nothing but members that `Team::add_missing_members` and [`Team::remove_members`] have put
     /// there or taken out, one after the other.
     pub fn origin(&self) -> BaseVersion {
         self.origin
@@ -136,7 +136,7 @@ fn split_syntax_error<T>(parsed: Result<T, ConfigError>) -> Result<Result<T, Con
 }
 
 impl Team {
-    /// Who is on the team now. Waits for a damaged config.json longer than [`Team::mend`] does, so that whoever reads one
+    /// Who is on the team now. Waits for a damaged config.json longer than `Team::mend` does, so that whoever reads one
     /// of ours finds it mended.
     pub fn config(&self) -> Result<TeamConfig, Error> {
         Ok(self.cached_config()?.team.clone())
@@ -148,7 +148,7 @@ impl Team {
     }
 
     /// As [`Team::config`], for whoever mends it, and would wait for itself: with no more patience than
-    /// [`Team::mend`] has.
+    /// `Team::mend` has.
     ///
     /// # Errors
     /// As those of [`Team::config`].
@@ -247,7 +247,7 @@ impl Team {
         };
         let before = last.as_ref().map(|last| last.snapshot(self)).transpose()?.flatten();
         let placed = |known| {
-            written.take().iter().for_each(|(text, origin)| self.cache_written(text, *origin, &known))
+            written.take().iter().for_each(|(text, origin)| self.cache_written(text, *origin, &known));
         };
         modify_file(self.io(), self.dir(), CONFIG_FILE, before, JsonShape::Object, edit, placed)?;
         Ok(found)

@@ -11,7 +11,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A line for people on stdout, as it stands: what comes from agents goes through [`clean`] before.
+/// A line for people on stdout, as it stands: what comes from agents goes through `clean` before.
 pub(crate) fn print_line(text: &str) {
     if let Err(error) = writeln!(std::io::stdout(), "{text}")
         && error.kind() != io::ErrorKind::BrokenPipe

@@ -10,7 +10,7 @@ pub enum Error {
     #[error("cannot find git")]
     NoGit,
     /// The directory is not in a git repository.
-    #[error("cannot create a worktree for {}: it is not in a git repository", .0.display())]
+    #[error("cannot create a worktree for {}: it is in no git repository", .0.display())]
     NoRepository(PathBuf),
     /// The repository has no commit, so there is nothing to check out.
     #[error("cannot create a worktree of {}: the repository has no commit yet", .0.display())]

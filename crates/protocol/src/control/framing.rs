@@ -9,13 +9,13 @@ pub const MAX_LINE_BYTES: usize = 64 * 1024;
 /// The longest object put together from parts, in bytes.
 pub const MAX_OBJECT_BYTES: usize = 8 * 1024 * 1024;
 
-/// Raw bytes a part: quoting can double them, so that the line stays below [`LINE`].
+/// Raw bytes a part: quoting can double them, so that the line stays below `LINE`.
 const PART_BYTES: usize = 30 * 1024;
 
 /// Why a line was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    /// Over [`LIMIT`].
+    /// Over `LIMIT`.
     #[error("cannot take a request of over {MAX_OBJECT_BYTES} bytes")]
     TooLong,
     /// Not what [`encode`] writes.
@@ -26,7 +26,7 @@ pub enum FrameError {
 /// The lines for one object, newlines included.
 ///
 /// # Errors
-/// Only what `value` itself refuses to serialize, and objects over [`LIMIT`].
+/// Only what `value` itself refuses to serialize, and objects over `LIMIT`.
 pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, FrameError> {
     let text = serde_json::to_string(value)?;
     match text.len() {

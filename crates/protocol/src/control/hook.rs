@@ -74,7 +74,7 @@ pub enum HookEvent {
         /// For people, one line: `message from bob`, `task 3: count the lines`.
         #[serde(rename = "about")]
         summary: String,
-        /// What was handed over and is unread yet, by [`crate::message::Entry::digest`]: whether the program took it
+        /// What was handed over and is unread yet, by `crate::message::Entry::digest`: whether the program took it
         /// is seen when its turn ends.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         #[serde(rename = "handed")]
@@ -95,11 +95,11 @@ pub enum HookEvent {
     SessionEnded,
 }
 
-/// Waits until there is something to look at: the answer is a [`Released`]. The agent is idle meanwhile.
+/// Waits until there is something to look at: the answer is a `LongPollEnd`. The agent is idle meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LongPollRequest {
-    /// As in [`Hooked`].
+    /// As in `HookReport`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "lead")]
     pub leads_team: Option<TeamName>,
@@ -141,16 +141,16 @@ pub struct HookReply {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     /// The text of the first message where the program got it on its command line: it is read, and that is
-    /// told by [`Said::PromptRead`].
+    /// told by `Said::PromptRead`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "given")]
     pub prompt_in_args: Option<String>,
     /// The program got the approval of its plan on its command line: it is read, and that is
-    /// told by [`Said::PromptRead`] too.
+    /// told by `Said::PromptRead` too.
     #[serde(default)]
     #[serde(rename = "approved")]
     pub approval_in_args: bool,
-    /// What was handed over last, as [`Said::Began`] had it.
+    /// What was handed over last, as `Said::Began` had it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "handed")]
     pub delivered_ids: Vec<u64>,

@@ -1,8 +1,8 @@
 //! What is said on the control socket: one JSON object a line, the version in the first.
 //!
 //! Two conversations share the socket. A *client* (teamctl) sends one [`Call`] and gets one [`Response`],
-//! after the effect. A *join* (the first process in a pane) opens with [`Request::Join`] and stays: see
-//! [`ToJoin`] and [`FromJoin`]. Both sides of every line stand in this module, so they cannot drift.
+//! after the effect. A *join* (the first process in a pane) opens with `RequestItem::Join` and stays: see
+//! `ToShim` and `FromShim`. Both sides of every line stand in this module, so they cannot drift.
 
 pub mod framing;
 mod hook;

@@ -107,7 +107,7 @@ pub enum Request {
     /// Shut every agent down (killing those that do not answer), then end the daemon.
     #[serde(rename = "down")]
     StopDaemon,
-    /// The same, and put them to rest: [`Request::BringBack`] starts each again, with its session where its program has one.
+    /// The same, and put them to rest: `RequestItem::BringBack` starts each again, with its session where its program has one.
     #[serde(rename = "rest")]
     StopDaemonAndSuspend,
     /// Start those again that rest; answered at once with who they are.

@@ -1,6 +1,6 @@
 //! The conversation between the daemon and the first process of a pane.
 //!
-//! join says hello (with the far end of the agent's wake line, by SCM_RIGHTS) and waits. Only [`ToJoin::Go`]
+//! join says hello (with the far end of the agent's wake line, by SCM_RIGHTS) and waits. Only `ToShim::StartAgent`
 //! lets the agent start, and the daemon sends it after the member stands in the files: so no agent ever runs
 //! unregistered. After a daemon's death join says hello again, with its agent's pid, and is adopted.
 
@@ -48,7 +48,7 @@ pub enum ToShim {
         /// Between TERM and KILL.
         grace_ms: u64,
     },
-    /// End the turn, not the agent; answered by [`FromJoin::Interrupted`].
+    /// End the turn, not the agent; answered by `FromShim::Interrupted`.
     Interrupt,
     /// Your report is in the roster on the disk; go.
     #[serde(rename = "noted")]
@@ -132,7 +132,7 @@ pub enum FromShim {
     /// What an agent does whose turns join runs, each time that it changes.
     #[serde(rename = "turn")]
     TurnStatus(TurnStatus),
-    /// The answer to [`ToJoin::Interrupt`], after the turn has ended.
+    /// The answer to `ToShim::Interrupt`, after the turn has ended.
     Interrupted {
         /// There was a turn to end.
         #[serde(rename = "turn")]

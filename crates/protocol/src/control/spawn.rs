@@ -24,7 +24,7 @@ pub struct SpawnRequest {
     /// Program and arguments; the program is found in the PATH of `env`. Never empty, unless it is run a turn
     /// at a time.
     pub argv: Vec<String>,
-    /// `argv` holds blanks of [`crate::late`] for the daemon to fill: `{color}`, `{lead_session}`.
+    /// `argv` holds blanks of `crate::has_deferred_variables` for the daemon to fill: `{color}`, `{lead_session}`.
     #[serde(default)]
     #[serde(rename = "late")]
     pub has_deferred_variables: bool,
@@ -55,7 +55,7 @@ pub struct SpawnRequest {
     /// How it is fed.
     #[serde(rename = "feed")]
     pub delivery: Delivery,
-    /// What its screen shows while it waits at a dialog, as [`crate::dialog`] takes it.
+    /// What its screen shows while it waits at a dialog, as `crate::dialog` takes it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "dialog")]
     pub dialog_patterns: Vec<String>,
@@ -98,7 +98,7 @@ impl std::fmt::Debug for SpawnRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResumeArgv {
-    /// Program and arguments, with the blanks of [`crate::late`]: `{session}` beside those of a first life.
+    /// Program and arguments, with the blanks of `crate::has_deferred_variables`: `{session}` beside those of a first life.
     pub argv: Vec<String>,
 }
 
@@ -106,9 +106,9 @@ pub struct ResumeArgv {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LaunchArgv {
-    /// As that of a [`Spawn`].
+    /// As that of a `Spawn`.
     pub argv: Vec<String>,
-    /// As that of a [`Spawn`].
+    /// As that of a `Spawn`.
     #[serde(default)]
     #[serde(rename = "resume")]
     pub resume_argv: Option<ResumeArgv>,

@@ -153,7 +153,7 @@ impl ToolActions {
             },
             Value::Array(elements) => elements.iter().for_each(|element| self.collect(element, kind)),
             Value::Object(fields) => {
-                fields.iter().for_each(|(key, value)| self.collect_field(key, value, kind))
+                fields.iter().for_each(|(key, value)| self.collect_field(key, value, kind));
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }

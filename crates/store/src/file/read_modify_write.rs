@@ -57,7 +57,7 @@ impl<'d> PreparedChange<'d> {
         Ok(self.put_if_unchanged(lock)?.is_some())
     }
 
-    /// As [`Change::commit`], with what is there then, unless it was a removal.
+    /// As `Change::commit`, with what is there then, unless it was a removal.
     fn put_if_unchanged(self, lock: &Lock) -> Result<Option<Option<KnownFile>>, Error> {
         if !is_unchanged(self.dir, &self.name, self.before.as_ref())? || !lock.is_ours()? {
             return Ok(None);

@@ -2,7 +2,7 @@
 //! brought up to date, gets the new end, and is exchanged with it. A reader sees the one or the other, never half, and
 //! what is killed in between leaves the file as it was. The file that was exchanged is the twin of the next change.
 //!
-//! None of it is done unless the file is known to be as it was left ([`Known`]): what others have written since is read
+//! None of it is done unless the file is known to be as it was left (`Known`): what others have written since is read
 //! whole, and replaced as any other file (`change`).
 
 use super::snapshot::{FileVersion, check_size, open_regular_file};

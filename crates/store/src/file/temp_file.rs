@@ -64,7 +64,7 @@ impl<'d> TempFile<'d> {
     }
 
     /// Puts it in the place of `target`, and says what is there then, where that can be told: not where somebody else has
-    /// changed it by then. Flushing the directory is the caller's, by [`settle`], after its locks.
+    /// changed it by then. Flushing the directory is the caller's, by `settle`, after its locks.
     pub(crate) fn replace(mut self, target: &str) -> Result<Option<KnownFile>, Error> {
         let written = self.identity();
         failpoint::hit_before_call("store.replace")
@@ -81,7 +81,7 @@ impl<'d> TempFile<'d> {
         fstat(&self.file).ok().map(|stat| FileVersion::from_stat(&stat))
     }
 
-    /// Puts it at `target` if nothing is there; false if something is. Then as [`Temporary::replace`].
+    /// Puts it at `target` if nothing is there; false if something is. Then as `TempFile::swap_roster`.
     pub(crate) fn create(mut self, target: &str) -> Result<bool, Error> {
         let path = self.dir.join(target);
         failpoint::hit_before_call("store.place").map_err(|cause| Error::io("create", &path, cause))?;

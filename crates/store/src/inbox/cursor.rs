@@ -123,7 +123,7 @@ impl Inbox {
     /// The entries that are new since `mark` (none: all), and the mark for the next look.
     ///
     /// Costs what is new where the file only grew. Marking entries read moves all that follows, so it costs a
-    /// whole look, in which the new ones are still told from the others. See [`Mark::began_again`] for a file
+    /// whole look, in which the new ones are still told from the others. See `Mark::is_reset` for a file
     /// in which they can't be.
     ///
     /// # Errors
@@ -133,10 +133,10 @@ impl Inbox {
     }
 
     /// The same for whoever has little room: the first of what is new, 256 KiB of it and what they end in. The rest
-    /// is new since the mark, which [is behind](Mark::is_behind).
+    /// is new since the mark, which `is behind](Mark::is_behind).
     ///
     /// # Errors
-    /// As [`Inbox::read`].
+    /// As [`Inbox::read`.
     pub fn read_chunk_since(
         &self,
         mark: Option<&InboxCursor>,

@@ -152,7 +152,7 @@ impl InboxTail<'_> {
         match self.file.swap_in(&own, &lock)? {
             SwapOutcome::Rejected => return Ok(false),
             SwapOutcome::Done(Some(known)) => {
-                TailIndex { file: known, last_entry: last, first_unread: unread }.write(inbox)
+                TailIndex { file: known, last_entry: last, first_unread: unread }.write(inbox);
             }
             SwapOutcome::Done(None) => {}
         }

@@ -15,7 +15,7 @@ pub(super) struct JournalEntry {
     /// The name of the inbox's file.
     #[serde(rename = "to")]
     pub(super) inbox_file: String,
-    /// The directory that it was in, as [`place`] has it.
+    /// The directory that it was in, as `place` has it.
     #[serde(rename = "of")]
     pub(super) generation: u64,
     /// It was carried over from the file before, and is older than all of this one.

@@ -52,7 +52,7 @@ enum MessageState {
 }
 
 /// What is open of one team's acknowledged messages, by the inbox's file and the message's id; held by the one process
-/// that puts back. [`Ledger::follow`] takes in what was noted, [`Ledger::settle`] compares it with an inbox.
+/// that puts back. `InboxReconciler::follow` takes in what was noted, `InboxReconciler::settle` compares it with an inbox.
 #[derive(Debug, Default)]
 pub struct InboxReconciler {
     files: [Option<JournalFile>; 2],

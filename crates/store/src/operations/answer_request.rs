@@ -30,7 +30,7 @@ impl Caller {
     /// The same for a program that leads: what the team's policy leaves to a person is not its to answer.
     ///
     /// # Errors
-    /// `NotPermitted` for that too, else as [`Caller::answer`].
+    /// `NotPermitted` for that too, else as `Caller::answer`.
     pub fn answer_request_as_program(
         &self,
         id: &str,

@@ -137,7 +137,7 @@ fn read_list(way: &IoContext, dir: &DirHandle, before: &[CachedTask]) -> Result<
     Ok(all)
 }
 
-/// As [`part`], in several threads.
+/// As `part`, in several threads.
 fn read_parallel(
     way: &IoContext,
     dir: &DirHandle,

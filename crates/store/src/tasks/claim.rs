@@ -40,8 +40,8 @@ impl HintOutcome {
 impl Tasks {
     /// Gives `owner` the task `id`, or without one its own first startable task, or the lowest available.
     ///
-    /// Refused where somebody has it ([`Error::Claimed`], [`Error::AlreadyTheirs`]) or it waits
-    /// ([`Error::Blocked`]); with nothing to take it is [`Error::NothingAvailable`]. An earlier failure is
+    /// Refused where somebody has it (`JsonError::Claimed`, `JsonError::AlreadyInProgress`) or it waits
+    /// (`JsonError::Blocked`); with nothing to take it is `JsonError::NoTaskAvailable`. An earlier failure is
     /// forgotten.
     pub fn claim(&self, id: Option<&TaskId>, owner: &AgentName) -> Result<Task, Error> {
         self.claim_and_notify(owner, |owner| match id {
@@ -67,7 +67,7 @@ impl Tasks {
         Ok(resumable_task(&self.list_cached()?, owner).cloned())
     }
 
-    /// As [`Tasks::resume`], but for those that are `settled`; else as [`Tasks::claim`] without an id. One look
+    /// As `TaskItemCache::resume`, but for those that are `settled`; else as [`Tasks::claim`] without an id. One look
     /// serves both, or whoever is `told`, and is believed that there is nothing: for those that are woken when there is.
     pub fn resume_or_claim(
         &self,

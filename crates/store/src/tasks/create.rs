@@ -89,7 +89,7 @@ impl Tasks {
     /// Adds tasks in one turn at the list, with ids ascending in the order given, and tells each owner once.
     ///
     /// Whatever would be refused is refused before anything is made: an owner who is no member, a link to
-    /// nowhere, a circle ([`Error::PlannedCycle`]). After another failure, a full disk say, some may be there.
+    /// nowhere, a circle (`JsonError::BatchCycle`). After another failure, a full disk say, some may be there.
     pub fn create_all(&self, mut planned: Vec<BatchTask>) -> Result<Vec<Task>, Error> {
         self.team.check_writable()?;
         let members = self.possible_owners()?;

@@ -49,8 +49,8 @@ impl TaskUpdate {
 
 impl Tasks {
     /// Changes a task in one step. Started without an owner, it is `by`'s. With a status set, an earlier
-    /// failure is forgotten; started again or not, what waits for others is refused ([`Error::Blocked`]). Started by a
-    /// teammate it is taken by it: of several one has it, and the others are refused ([`Error::Claimed`]).
+    /// failure is forgotten; started again or not, what waits for others is refused (`JsonError::Blocked`). Started by a
+    /// teammate it is taken by it: of several one has it, and the others are refused (`JsonError::Claimed`).
     pub fn update(&self, id: &TaskId, update: TaskUpdate, by: &AgentName) -> Result<Task, Error> {
         if update.status == Some(TaskStatus::Deleted) {
             return self.delete(id, by);

@@ -38,7 +38,7 @@ pub(crate) struct CreateArgs {
     /// leads may do nothing but lead
     #[arg(long, value_name = "MODE")]
     lead_mode: Option<PermissionMode>,
-    /// Who answers what members ask: a TOML file with a table [policy] (docs/requests.md) [default: a person or the
+    /// Who answers what members ask: a TOML file with a table `policy` (docs/requests.md) [default: a person or the
     /// lead]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,

@@ -1,6 +1,6 @@
 //! `run`: a whole team from a file, to its end, led by nobody but the file.
 //!
-//! The files are the truth: each look reads the task list and asks the daemon who lives, [`decide`] says what
+//! The files are the truth: each look reads the task list and asks the daemon who lives, `evaluate` says what
 //! follows, and the event log is why there is a look at all, and what is printed. So a run that was killed goes
 //! on with `--resume` where the files are.
 

@@ -8,7 +8,7 @@ use protocol::dialog_match::{find_dialog, is_frame_char};
 pub(crate) struct PromptPatterns {
     /// The line that the cursor stands in, as it is while nothing is written there.
     pub(crate) prompt_lines: Vec<String>,
-    /// What stands somewhere on the screen while a dialog is open, as [`protocol::dialog`] takes it.
+    /// What stands somewhere on the screen while a dialog is open, as `protocol::dialog` takes it.
     pub(crate) dialog: Vec<String>,
 }
 

@@ -69,7 +69,7 @@ impl ProfileRegistry {
 
     /// The profile of that name: the user's, else the built-in one.
     ///
-    /// [`Kind::Usage`] where there is none, [`Kind::Config`] where its file is at fault.
+    /// `Kind::Usage` where there is none, `Kind::Config` where its file is at fault.
     pub(crate) fn profile(&self, name: &str) -> Result<Profile, ErrorReport> {
         match self.user_profile(name)? {
             Some((path, text)) => parse_profile(name, &format!("the profile {}", path.display()), &text),

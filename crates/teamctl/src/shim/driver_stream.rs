@@ -1,4 +1,4 @@
-//! The line to a driver ([`protocol::driver`]): words go out as far as it takes them, and come in as they are whole.
+//! The line to a driver (`protocol::driver`): words go out as far as it takes them, and come in as they are whole.
 //! Nothing here waits.
 
 use nix::poll::PollFlags;

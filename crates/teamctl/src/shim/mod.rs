@@ -141,7 +141,7 @@ fn run_turn_agent(
         turn_executor::run_turns((link, signals), (go, turns), stands_on, (terminal, place), line);
     let grace = lived.grace.unwrap_or(DESCENDANT_GRACE);
     let left = end_all(signals, grace, &link.exempt_processes(), &mut |_, _| {}, &mut || {
-        lived.terminal.copy_available()
+        lived.terminal.copy_available();
     });
     let last = lived.terminal.drain_and_take_tail();
     if let (turn_executor::StartReport::NotSent, TurnLoopEnd::NotStarted(why)) = (&lived.birth, &lived.over) {

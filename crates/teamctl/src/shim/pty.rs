@@ -170,7 +170,7 @@ impl OutputPty {
         self.scanner.usage()
     }
 
-    /// What to wait for until [`Terminal::copy`] can do something.
+    /// What to wait for until `Terminal::copy` can do something.
     pub(super) fn watched_descriptor(&self) -> (BorrowedFd<'_>, PollFlags) {
         match &self.sink {
             OutputSink::Pane(pane) if !self.pending.is_empty() => (pane.as_fd(), PollFlags::POLLOUT),

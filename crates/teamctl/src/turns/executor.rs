@@ -96,7 +96,7 @@ pub(crate) trait TurnExecutor {
         Err("its program can't change it while it runs".to_owned())
     }
 
-    /// What the next turn prints is kept, for [`Host::said`].
+    /// What the next turn prints is kept, for `TurnExecutor::said`.
     fn start_capture(&mut self) {}
 
     /// What the turn has printed, the end of it where that is long; nothing where nobody listened.

@@ -318,7 +318,7 @@ impl From<TurnLoopEnd> for StepError {
     }
 }
 
-/// See [`Teammate::first`].
+/// See `TurnLoop::first`.
 enum FirstStep {
     Prompt(String),
     ResubmitPlan,

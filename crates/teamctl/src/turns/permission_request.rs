@@ -43,7 +43,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
                 self.send_unsent_requests();
             }
             None => {
-                self.executor.answer_permission(ask, PermissionAnswer::Deny { reason: TOO_LARGE.to_owned() })
+                self.executor.answer_permission(ask, PermissionAnswer::Deny { reason: TOO_LARGE.to_owned() });
             }
         }
     }

@@ -201,7 +201,7 @@ impl TurnBuilder {
             match session {
                 SessionSource::NoSession => self.talk = SessionState::Opened(None),
                 SessionSource::Generated => {
-                    self.talk = SessionState::Opened(Some(Uuid::new_v4().to_string()))
+                    self.talk = SessionState::Opened(Some(Uuid::new_v4().to_string()));
                 }
                 SessionSource::OutputKey { .. } => {}
             }

@@ -1,4 +1,4 @@
-//! What a program has used up, read off its lines of JSON as its profile's [`Meter`] says: pure.
+//! What a program has used up, read off its lines of JSON as its profile's `UsagePaths` says: pure.
 
 use protocol::usage::{Usage, UsagePaths, UsageReading, to_microdollars};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What the step function wants done. It does nothing itself; [`crate::act`] carries these out in order.
+//! What the step function wants done. It does nothing itself; `crate::act` carries these out in order.
 
 use crate::core::event::ConnId;
 use crate::core::jobs::files::FileJob;

@@ -1,4 +1,4 @@
-//! What wakes the loop, and nothing else does: one closed enum, one line per arm in [`crate::step`].
+//! What wakes the loop, and nothing else does: one closed enum, one line per arm in `crate::step`.
 
 use crate::core::jobs::files::FileResult;
 use crate::core::jobs::panes::PaneResult;

@@ -63,7 +63,7 @@ pub(crate) struct Starting {
     /// The first process's pid, once tmux told it, or whoever started it without a pane.
     pub(crate) shim_pid: Option<u32>,
     pub(crate) stage: StartStage,
-    /// Milliseconds on [`crate::event::Now::mono`].
+    /// Milliseconds on `crate::event::Now::mono`.
     pub(crate) deadline: u64,
 }
 

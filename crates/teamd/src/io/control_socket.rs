@@ -1,7 +1,7 @@
 //! The control socket: accepts, reads lines into events, writes answers. Knows nothing of teams.
 //!
 //! A peer of another uid is hung up on. A line is at most 64 KiB, an object at most what
-//! [`protocol::control::frame`] allows, and it comes within seconds; answers are taken, too. Who breaks that is hung up
+//! `protocol::control::frame` allows, and it comes within seconds; answers are taken, too. Who breaks that is hung up
 //! on, and nobody else notices.
 
 use crate::core::event::{ConnId, CoreEvent};

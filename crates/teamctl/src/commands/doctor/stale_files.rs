@@ -55,7 +55,7 @@ fn report_file(path: &Path, leftover: StaleFile, rest: &str, report: &mut Doctor
             report.fail("locks", message, rest);
         }
         StaleFile::AbandonedTemp => {
-            report.warn("leftovers", format!("{shown} is of a writer that died"), rest)
+            report.warn("leftovers", format!("{shown} is of a writer that died"), rest);
         }
     }
 }

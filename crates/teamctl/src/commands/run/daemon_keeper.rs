@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// So often in [`WITHIN`] a daemon that dies is started again.
+/// So often in `START_WINDOW` a daemon that dies is started again.
 const MAX_STARTS: usize = 5;
 const START_WINDOW: Duration = Duration::from_secs(60);
 

@@ -1,6 +1,6 @@
 //! A team in a file, parsed once: what comes out can be run, or every flaw is told at once.
 //!
-//! Three looks: at the text ([`section`]), at what stands in it together ([`links`]), and at the machine
+//! Three looks: at the text (`section`), at what stands in it together (`links`), and at the machine
 //! (directories, programs: [`member`]). Nothing is started, made or written by any of them.
 
 mod member;
@@ -188,7 +188,7 @@ fn team_name(name: &Located<String>, flaws: &mut ValidationErrors) -> Option<Tea
 /// The policy of a file that holds one, be it a whole team's or the policy alone.
 ///
 /// # Errors
-/// As [`read`].
+/// As `read`.
 pub(in crate::commands) fn read_policy(
     path: &Path,
 ) -> Result<Result<TeamPolicy, Vec<ValidationError>>, ErrorReport> {

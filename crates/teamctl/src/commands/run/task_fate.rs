@@ -104,7 +104,7 @@ pub(super) struct TaskRelease {
     pub(super) id: TaskId,
     /// To whom alone.
     pub(super) to: Option<AgentName>,
-    /// [`RETRIED`] or [`LEFT`].
+    /// `RETRIES_KEY` or `ABANDONED_KEY`.
     pub(super) why: &'static str,
     /// How often it was then.
     pub(super) times: u32,

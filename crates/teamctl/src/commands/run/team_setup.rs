@@ -152,7 +152,7 @@ fn spawn_missing(
                 ErrorKind::NoDaemon => missing.push(member),
                 // One of that name is just being put away.
                 ErrorKind::AlreadyExists if Instant::now() < until && run.signals.count() == 0 => {
-                    missing.push(member)
+                    missing.push(member);
                 }
                 _ => return Err(fault),
             }

@@ -76,7 +76,7 @@ fn command_key(template: &Table) -> Option<&str> {
     template.iter().find(|(_, value)| is_us(value)).map(|(key, _)| key.as_str())
 }
 
-/// What is said where [`is_anothers`].
+/// What is said where `starts_other_program`.
 pub(super) fn name_taken_error(key: &str) -> String {
     format!("`{key}` is there already, and starts another program: give that one another name first")
 }

@@ -1,5 +1,5 @@
 //! `spawn`: who may have which name, and where. The pane (or a process without one) opens with join waiting in it;
-//! what follows stands in [`super::register`].
+//! what follows stands in `super::queue_registration`.
 
 use crate::core::client_calls::send_reply;
 use crate::core::effect::Effect;

@@ -1,5 +1,5 @@
 //! A status with what the screens show: whose program waits at a dialog now. tmux is asked when somebody asks, all panes
-//! at once, and no answer waits for it longer than [`LIMIT`]: what was not seen until then is told as not known.
+//! at once, and no answer waits for it longer than `LIMIT`: what was not seen until then is told as not known.
 
 use crate::core::effect::Effect;
 use crate::core::event::{ConnId, Now};

@@ -33,7 +33,7 @@ pub(crate) const ROSTER_VERSION: u32 = 1;
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Roster {
     pub(crate) version: u32,
-    /// The start of the machine that its processes are of: see [`crate::life::boot`].
+    /// The start of the machine that its processes are of: see `crate::life::boot_id`.
     #[serde(default)]
     #[serde(rename = "boot")]
     pub(crate) boot_id: Option<String>,

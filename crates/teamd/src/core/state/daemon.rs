@@ -40,7 +40,7 @@ pub(crate) struct State {
     pub(crate) screen_waiters: ScreenWaiters,
     /// Clients that wait for the end of an agent's turn.
     pub(crate) interrupt_waiters: Vec<(SpawnId, ConnId)>,
-    /// Agents that can be put on their teams, and since when, ms on [`crate::event::Now::mono`]; the oldest first.
+    /// Agents that can be put on their teams, and since when, ms on `crate::event::Now::mono`; the oldest first.
     pub(crate) registration_queue: Vec<(u64, SpawnId)>,
     /// Members that are to be started again.
     pub(crate) pending_respawns: Vec<PendingRespawn>,

@@ -69,7 +69,7 @@ impl TaskBoard {
         self.in_progress.iter().filter_map(|id| Some(&**self.task(*id)?))
     }
 
-    /// What a claim would give by it: [`protocol::task::left`], then [`protocol::task::next`].
+    /// What a claim would give by it: `protocol::task::left`, then `protocol::task::next`.
     pub(crate) fn next(&self, asked: &NextTaskRequest) -> NextTaskHint {
         let back = asked.include_in_progress.then(|| self.resumable(&asked.owner)).flatten();
         let of = |owner: Option<&AgentName>| {

@@ -57,7 +57,7 @@ pub(crate) struct TeamState {
     pub(crate) logged_requests: LoggedRequests,
     /// What it has used up.
     pub(crate) usage: TeamUsage,
-    /// When its time is over, on [`crate::event::Now::mono`].
+    /// When its time is over, on `crate::event::Now::mono`.
     pub(crate) time_limit_at: Option<u64>,
 }
 
@@ -75,7 +75,7 @@ pub(crate) enum Deletion {
 pub(crate) enum NameReservation {
     /// Git is at work.
     Creating,
-    /// It is there, and its agent is to be started until then, on [`crate::event::Now::mono`].
+    /// It is there, and its agent is to be started until then, on `crate::event::Now::mono`.
     ReservedUntil(u64),
 }
 

@@ -50,6 +50,6 @@ pub(crate) struct ScreenWaiters {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ScreenWaiter {
     pub(crate) client: ConnId,
-    /// Then it is answered without, on [`crate::event::Now::mono`].
+    /// Then it is answered without, on `crate::event::Now::mono`.
     pub(crate) deadline: u64,
 }

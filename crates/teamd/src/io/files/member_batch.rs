@@ -72,7 +72,7 @@ pub(super) fn is_independent(job: &FileJob) -> bool {
 }
 
 impl FilesThread {
-    /// What [`gather`] has found.
+    /// What `gather` has found.
     pub(super) fn run_member_batch(&mut self, all: Vec<FileJob>) -> Vec<FileResult> {
         let (mut coming, mut going) = (Vec::new(), Vec::new());
         for job in all {

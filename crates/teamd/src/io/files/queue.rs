@@ -49,7 +49,7 @@ pub(super) fn new_queue() -> (JobSender, JobReceiver) {
 }
 
 impl JobSender {
-    /// Behind those that wait, with the next [`Jobs::go`].
+    /// Behind those that wait, with the next `JobSender::go`.
     pub(crate) fn push(&mut self, job: FileJob) {
         let place = match job {
             FileJob::SaveRoster(roster) => match swap_roster(&self.newest, Some(roster)) {

@@ -55,7 +55,7 @@ impl FilesThread {
         self.write_policy(name, policy)
     }
 
-    /// Whether [`Files::delete`] would say no, with nothing touched.
+    /// Whether `Files::delete` would say no, with nothing touched.
     pub(super) fn check_deletable(&self, name: &TeamName, force: bool) -> Result<(), ErrorReport> {
         self.open_deletable(name, force)?.check_deletable().map_err(ErrorReport::from)
     }

@@ -211,8 +211,8 @@ impl PaneManager {
         }
     }
 
-    /// The connection. It mends itself while the server is the same one; where another answers, or none, [`Panes::rows`] and
-    /// [`Panes::open`] begin anew.
+    /// The connection. It mends itself while the server is the same one; where another answers, or none, `PaneManager::rows` and
+    /// `PaneManager::open` begin anew.
     pub(super) fn connect(&mut self) -> Result<&mut TmuxServer, Error> {
         if self.server.is_none() {
             self.tmux_session = None;

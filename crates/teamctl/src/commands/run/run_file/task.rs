@@ -70,7 +70,7 @@ fn needs_command(member: &SpawnRequest) -> bool {
     matches!(&member.turns, Some(TurnProgram::Worker(worker)) if worker.run.is_none())
 }
 
-/// Without a word on what is wrong with it: [`plan`] says that.
+/// Without a word on what is wrong with it: `plan` says that.
 fn key_without_errors(task: &TableReader) -> Option<String> {
     task.string("key", &mut ValidationErrors::new("")).map(|key| key.value)
 }
