@@ -110,7 +110,7 @@ fn measure_spawn() {
             house.tmux(["list-panes", "-t", &window, "-F", "#{pane_id}"]).lines().last().unwrap().to_owned();
         house.tmux(["kill-pane", "-t", &pane]);
         ours.push(time_call(|| {
-            drop(house.teamctl(["spawn", "next", "--", "sleep", "3600"]).expect_success())
+            drop(house.teamctl(["spawn", "next", "--", "sleep", "3600"]).expect_success());
         }));
         house.teamctl(["kill", "next"]).expect_success();
     }
@@ -321,7 +321,7 @@ fn measure_descendant_cleanup() {
     }
     let before = count_sleepers(&house);
     let took = time_call(|| {
-        drop(house.teamctl(["shutdown", "--all", "--grace", "100ms", "--force"]).expect_success())
+        drop(house.teamctl(["shutdown", "--all", "--grace", "100ms", "--force"]).expect_success());
     });
     print_row(
         "processes left after `shutdown --all` of 5 agents whose children ignore HUP and TERM, nohup, setsid, fork twice",

@@ -147,7 +147,7 @@ fn measure_connection(count: usize) -> StepTimes {
         joins.extend((0..count).map(|_| listener.accept().unwrap().0));
     });
     let status = time_call(|| {
-        drop(connection.run_commands(&["list-panes -a -F '#{pane_id} #{pane_pid}'".to_owned()]))
+        drop(connection.run_commands(&["list-panes -a -F '#{pane_id} #{pane_pid}'".to_owned()]));
     });
     let kill = time_call(|| drop(connection.run_commands(&kill_commands(&panes))));
     drop(joins);

@@ -1,7 +1,7 @@
 //! Workers work, and the task list stands what they do to it.
 
 use harness::TestEnv;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
 

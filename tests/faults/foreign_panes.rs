@@ -137,7 +137,7 @@ impl<'a> SimulatedUser<'a> {
             1 => {
                 drop(self.run_tmux(&format!(
                     "swap-pane -d -s {pane} -t {first} ; swap-pane -d -s {pane} -t {first}"
-                )))
+                )));
             }
             2 => drop(self.run_tmux(&format!("break-pane -d -s {pane}"))),
             3 => self.forge_tag(pane, &one),

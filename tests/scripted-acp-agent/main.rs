@@ -156,7 +156,7 @@ impl ScriptedAcpAgent {
             }
             ["read", path] => self.access_file("fs/read_text_file", json!({"path": path})),
             ["write", path] => {
-                self.access_file("fs/write_text_file", json!({"path": path, "content": "written\n"}))
+                self.access_file("fs/write_text_file", json!({"path": path, "content": "written\n"}));
             }
             ["tool"] => {
                 send_update(

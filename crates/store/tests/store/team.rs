@@ -155,7 +155,7 @@ fn what_is_beside_our_members_is_known_to_be_the_same_while_nothing_else_was_wri
             overwrite_in_place(
                 &path,
                 std::fs::read_to_string(&path).unwrap().replacen("orchard", "another", 1),
-            )
+            );
         },
         // Another wrote between our look and our change.
         &|| {

@@ -56,7 +56,7 @@ fn dispatch_call(state: &mut State, client: ConnId, call: Call, now: Now, out: &
         Request::LocatePane(locate) => status::locate(state, client, &locate, out),
         Request::CapturePane(capture) => status::capture(state, client, &capture, out),
         Request::HidePane(who) => {
-            visibility::set_visibility(state, client, &who, PaneVisibility::Hidden, out)
+            visibility::set_visibility(state, client, &who, PaneVisibility::Hidden, out);
         }
         Request::ShowPane(who) => visibility::set_visibility(state, client, &who, PaneVisibility::Shown, out),
         Request::SetLayout(order) => visibility::set_layout(state, client, &order, out),
@@ -65,20 +65,20 @@ fn dispatch_call(state: &mut State, client: ConnId, call: Call, now: Now, out: &
             activity::report_own_activity(state, client, call.token.as_deref(), activity, now, out);
         }
         Request::ReportHook(hooked) => {
-            hooks::handle_hook_report(state, client, call.token.as_deref(), hooked, now, out)
+            hooks::handle_hook_report(state, client, call.token.as_deref(), hooked, now, out);
         }
         Request::LongPoll(park) => {
-            hooks::start_long_poll(state, client, call.token.as_deref(), &park, now, out)
+            hooks::start_long_poll(state, client, call.token.as_deref(), &park, now, out);
         }
         Request::TypeInPane(order) => typing::type_keys(state, client, call.token.as_deref(), order, out),
         Request::SetLead(order) => lead_session::handle_lead_order(state, client, order, out),
         Request::StopDaemon => shutdown::shut_down_daemon(state, client, DaemonShutdown::Terminate, now, out),
         Request::StopDaemonAndSuspend => {
-            shutdown::shut_down_daemon(state, client, DaemonShutdown::Suspend, now, out)
+            shutdown::shut_down_daemon(state, client, DaemonShutdown::Suspend, now, out);
         }
         Request::ResumeMembers(order) => restart_policy::resume_members(state, client, &order, now, out),
         Request::ConnectShim(_) => {
-            send_reply(state, client, Err(ErrorReport::new(ErrorKind::Usage, "cannot join twice")), out)
+            send_reply(state, client, Err(ErrorReport::new(ErrorKind::Usage, "cannot join twice")), out);
         }
     }
 }

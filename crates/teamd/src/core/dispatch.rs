@@ -27,21 +27,21 @@ pub(crate) fn handle_event(state: &mut State, event: CoreEvent, now: Now) -> Vec
     match event {
         CoreEvent::ClientCall { client, call } => client_calls::handle_call(state, client, *call, now, out),
         CoreEvent::InvalidCall { client, version, error: why } => {
-            client_calls::handle_invalid_call(client, version, &why, out)
+            client_calls::handle_invalid_call(client, version, &why, out);
         }
         CoreEvent::ShimStarted { spawn, result } => {
-            registration::handle_shim_started(state, &spawn, result, now, out)
+            registration::handle_shim_started(state, &spawn, result, now, out);
         }
         CoreEvent::ShimConnected { conn, hello, peer: process } => {
-            shims::handle_shim_connected(state, conn, &hello, process, now, out)
+            shims::handle_shim_connected(state, conn, &hello, process, now, out);
         }
         CoreEvent::ShimReported { conn, report: said } => {
-            shims::handle_shim_report(state, conn, said, now, out)
+            shims::handle_shim_report(state, conn, said, now, out);
         }
         CoreEvent::ConnectionClosed { conn } => handle_connection_closed(state, conn, out),
         CoreEvent::ProcessDied { spawn } => exit::handle_process_died(state, &spawn, now, out),
         CoreEvent::InboxChanged { team, inbox, is_owner_woken: rung } => {
-            messages::handle_inbox_changed(state, &team, &inbox, rung, out)
+            messages::handle_inbox_changed(state, &team, &inbox, rung, out);
         }
         CoreEvent::TaskChanged { team, task } => task_list::handle_task_changed(state, &team, task, out),
         CoreEvent::ConfigChanged { team } => rescan::schedule_config_scan(state, &team, out),
@@ -84,16 +84,16 @@ fn handle_file_result(state: &mut State, done: FileResult, now: Now, out: &mut V
             create::handle_team_created(state, client, policy, result, now, out);
         }
         FileResult::MemberRegistered { spawn, result } => {
-            registration::handle_member_registered(state, &spawn, result, now, out)
+            registration::handle_member_registered(state, &spawn, result, now, out);
         }
         FileResult::ShutdownRequestSent { spawn, result } => {
-            shutdown::handle_request_sent(state, &spawn, result, out)
+            shutdown::handle_request_sent(state, &spawn, result, out);
         }
         FileResult::MemberDeregistered { spawn, is_approved: approved, error: left } => {
             exit::handle_member_deregistered(state, &spawn, approved, left, now, out);
         }
         FileResult::ExitReportRead { spawn, ended } => {
-            exit::handle_exit_report_read(state, &spawn, ended, now, out)
+            exit::handle_exit_report_read(state, &spawn, ended, now, out);
         }
         FileResult::TasksScanned { team, members, result, asks } => {
             task_list::handle_tasks_scanned(state, &team, &members, result, asks, out);
@@ -105,29 +105,29 @@ fn handle_file_result(state: &mut State, done: FileResult, now: Now, out: &mut V
         }
         FileResult::RosterNotSaved(fault) => handle_roster_not_saved(state, fault, out),
         FileResult::InboxScanned { team, inbox, result } => {
-            messages::handle_inbox_scanned(state, &team, &inbox, result, now, out)
+            messages::handle_inbox_scanned(state, &team, &inbox, result, now, out);
         }
         FileResult::RequestsScanned { team, result } => {
-            approvals::handle_requests_scanned(state, &team, result, now, out)
+            approvals::handle_requests_scanned(state, &team, result, now, out);
         }
         FileResult::AnswerWritten { team, from, request, result } => {
             approvals::handle_answer_written(state, &team, &from, &request, result, out);
         }
         FileResult::ModeSet { client, change: who, result } => {
-            permission_mode::handle_mode_set(state, client, who, result, out)
+            permission_mode::handle_mode_set(state, client, who, result, out);
         }
         FileResult::PolicySaved { client, order, result } => {
             policy::handle_policy_saved(state, client, order, result, now, out);
         }
         FileResult::ShutdownAnswers { team, answers } => {
-            shutdown::handle_shutdown_answers(state, &team, answers, now, out)
+            shutdown::handle_shutdown_answers(state, &team, answers, now, out);
         }
         FileResult::ConfigChecked { team, snapshot: seen } => {
-            rescan::handle_config_checked(state, &team, seen, now, out)
+            rescan::handle_config_checked(state, &team, seen, now, out);
         }
         FileResult::ExitAcknowledged { conn, result } => shims::acknowledge_exit(conn, &result, out),
         FileResult::WorktreeRecorded { making, result } => {
-            worktrees::handle_worktree_recorded(state, making, result, out)
+            worktrees::handle_worktree_recorded(state, making, result, out);
         }
         FileResult::DeletableChecked { client, order, result } => {
             worktrees::handle_deletion_checked(state, client, order, result, now, out);
@@ -137,7 +137,7 @@ fn handle_file_result(state: &mut State, done: FileResult, now: Now, out: &mut V
         }
         FileResult::SessionTeamsListed { teams: there } => rescan::handle_session_teams(state, &there, out),
         FileResult::HiddenPanesWritten { client, reply, result } => {
-            visibility::handle_hidden_panes_written(state, client, reply, result, out)
+            visibility::handle_hidden_panes_written(state, client, reply, result, out);
         }
     }
 }
@@ -145,13 +145,13 @@ fn handle_file_result(state: &mut State, done: FileResult, now: Now, out: &mut V
 fn handle_pane_result(state: &mut State, done: PaneResult, now: Now, out: &mut Vec<Effect>) {
     match done {
         PaneResult::PaneOpened { spawn, result } => {
-            registration::handle_pane_opened(state, &spawn, result, now, out)
+            registration::handle_pane_opened(state, &spawn, result, now, out);
         }
         PaneResult::PaneInspected { spawn, seen } => {
-            exit::handle_pane_inspected(state, &spawn, seen, now, out)
+            exit::handle_pane_inspected(state, &spawn, seen, now, out);
         }
         PaneResult::PaneClosed { spawn, error: left } => {
-            exit::handle_pane_closed(state, &spawn, left, now, out)
+            exit::handle_pane_closed(state, &spawn, left, now, out);
         }
         PaneResult::PaneMoved { client, spawn, sight, result } => {
             visibility::handle_pane_moved(state, client, &spawn, sight, result, out);
@@ -162,7 +162,7 @@ fn handle_pane_result(state: &mut State, done: PaneResult, now: Now, out: &mut V
         }
         PaneResult::KeysTyped { client, result } => typing::handle_keys_typed(state, client, result, out),
         PaneResult::PaneCaptured { client, result } => {
-            status::handle_pane_captured(state, client, result, out)
+            status::handle_pane_captured(state, client, result, out);
         }
         PaneResult::DialogsFound { open } => dialog_check::handle_dialogs_found(state, open, out),
         PaneResult::AttachedNotified { unseen } => handle_notice_shown(state, unseen, out),

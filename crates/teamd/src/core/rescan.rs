@@ -160,7 +160,7 @@ pub(crate) fn rescan_all(state: &mut State, now: Now, out: &mut Vec<Effect>) {
     let probe = state.watcher_state != WatcherState::Active && now.mono >= state.probe_at;
     match request_watches(state, probe, out) {
         true if probe => {
-            (state.watcher_state, state.probe_at) = (WatcherState::Unproven, now.mono + PROBE_INTERVAL)
+            (state.watcher_state, state.probe_at) = (WatcherState::Unproven, now.mono + PROBE_INTERVAL);
         }
         true => {}
         // Nobody has said so since the last look: what is there is looked at meanwhile.

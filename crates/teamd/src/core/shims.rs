@@ -61,7 +61,7 @@ pub(crate) fn handle_shim_connected(
         }
         // It waits for a green light that it does not get any more.
         Lifecycle::Gone(_) if hello.agent_pid.is_none() => {
-            out.push(Effect::SendToShim { conn, message: ToShim::Refused })
+            out.push(Effect::SendToShim { conn, message: ToShim::Refused });
         }
         Lifecycle::Gone(_) => out.push(Effect::File(FileJob::AcknowledgeExit { conn })),
     }

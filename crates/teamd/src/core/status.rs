@@ -183,7 +183,7 @@ pub(crate) fn capture(
                 out.push(Effect::Pane(PaneJob::CapturePane { client, pane, owner, lines: capture.lines }));
             }
             None => {
-                send_reply(state, client, Err(no_pane_error(&capture.team, &capture.name, "capture")), out)
+                send_reply(state, client, Err(no_pane_error(&capture.team, &capture.name, "capture")), out);
             }
         },
     }

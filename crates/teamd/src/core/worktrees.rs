@@ -79,7 +79,7 @@ pub(crate) fn handle_worktree_result(
             Err(fault) => fail_creation(state, client, &team, &name, fault, out),
         },
         WorktreeResult::Filled { making, result, is_present: is_there } => {
-            finish_creation(state, &making, result, is_there, now, out)
+            finish_creation(state, &making, result, is_there, now, out);
         }
         WorktreeResult::UnsavedChecked { client, order, result: Ok(()) } => {
             delete::kill_members(state, client, order, now, out);

@@ -76,7 +76,7 @@ impl EffectRunner {
             Effect::WatchTeam { team } => drop(self.watcher.send(WatchCommand::WatchTeam(team))),
             Effect::UnwatchTeam { team } => drop(self.watcher.send(WatchCommand::UnwatchTeam(team))),
             Effect::ConfirmWatches { is_probe: probe } => {
-                drop(self.watcher.send(WatchCommand::ConfirmWatches { is_probe: probe }))
+                drop(self.watcher.send(WatchCommand::ConfirmWatches { is_probe: probe }));
             }
             Effect::CreateBarrier { mark } => drop(self.watcher.send(WatchCommand::CreateBarrier(mark))),
             Effect::File(job) => self.files.push(job),

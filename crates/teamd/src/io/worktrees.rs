@@ -235,7 +235,7 @@ fn remove_all(
             }
             RemoveOutcome::AlreadyGone => swept.missing.push(tree.path.clone()),
             RemoveOutcome::Removed | RemoveOutcome::RemovedKeptBranch => {
-                swept.removed.push(tree.path.clone())
+                swept.removed.push(tree.path.clone());
             }
         }
     }

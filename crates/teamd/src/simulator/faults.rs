@@ -52,7 +52,7 @@ pub(super) fn inject_random_fault(world: &mut Simulation) {
             world.send_event(event);
         }
         13 if world.daemon.is_some() && world.rng.u8(..) < 60 => {
-            world.send_event(CoreEvent::Signal("SIGTERM"))
+            world.send_event(CoreEvent::Signal("SIGTERM"));
         }
         14 => show_random_pane(world),
         15..=16 => world.change_random_worktree(),

@@ -256,7 +256,7 @@ impl Simulation {
             Response::Done(reply) => match &**reply {
                 Reply::ReportHook(reply) => self.handle_hook_reply(pid, reply, waits),
                 Reply::LongPoll(LongPollEnd::WorkMayWait) if waits => {
-                    self.set_activity(pid, ProgramState::Scanning)
+                    self.set_activity(pid, ProgramState::Scanning);
                 }
                 Reply::LongPoll(_) if waits => self.set_activity(pid, ProgramState::Prompt),
                 _ => {}

@@ -24,7 +24,7 @@ impl Simulation {
         }
         match join.stage.clone() {
             ShimStage::Waiting if self.now.mono >= join.started_at + START_TIMEOUT => {
-                self.close_pane_and_exit(pid)
+                self.close_pane_and_exit(pid);
             }
             ShimStage::Reporting(how) if join.conn.is_none() => self.exit_unconnected(pid, &how),
             ShimStage::Waiting | ShimStage::Running { .. }

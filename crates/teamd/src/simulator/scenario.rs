@@ -174,7 +174,7 @@ fn random_program_action(world: &mut Simulation, pid: u32) {
         1 if who.delivery == Delivery::Native => world.notify_lead(&who, IdleReason::Available),
         2 if who.delivery == Delivery::Native => {
             world.disk.change_member(&who.team, &who.name, |member| {
-                member.is_active = activity == Activity::Active
+                member.is_active = activity == Activity::Active;
             });
         }
         _ => drop(world.send_call_as(CallOrigin::Person, Some(who.token), Request::ReportActivity(activity))),

@@ -338,13 +338,13 @@ impl Simulation {
             Some(WatchCommand::WatchTeam(team)) => drop(daemon.scans.watched.insert(team)),
             Some(WatchCommand::UnwatchTeam(team)) => drop(daemon.scans.watched.remove(&team)),
             Some(WatchCommand::CreateBarrier(_)) if !self.is_fault_free && self.rng.u8(..) < 60 => {
-                self.send_event(CoreEvent::BarrierFailed)
+                self.send_event(CoreEvent::BarrierFailed);
             }
             Some(WatchCommand::CreateBarrier(mark)) => {
-                self.disk.pending_events.push_back(WatcherEvent::Barrier(mark))
+                self.disk.pending_events.push_back(WatcherEvent::Barrier(mark));
             }
             Some(WatchCommand::ConfirmWatches { is_probe: probe }) => {
-                self.send_event(CoreEvent::WatchesAdded { is_probe: probe })
+                self.send_event(CoreEvent::WatchesAdded { is_probe: probe });
             }
             None => {}
         }

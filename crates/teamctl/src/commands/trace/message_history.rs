@@ -251,7 +251,7 @@ mod tests {
     }
 
     fn copy(root: &Path, from: &str, at: u64) -> MessageCopy {
-        let root = store::Root::open(&root.join("r"), &root, store::Durability::Process).unwrap();
+        let root = store::Root::open(&root.join("r"), root, store::Durability::Process).unwrap();
         let config = protocol::team_config::TeamConfig::parse(r#"{"name":"t","members":[]}"#).unwrap();
         let message = protocol::message::Message::new(&AgentName::new_unchecked(from), "x".into(), at);
         MessageCopy {

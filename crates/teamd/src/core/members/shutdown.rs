@@ -390,7 +390,7 @@ fn apply_answer(state: &mut State, team: &TeamName, answer: ShutdownAnswer, now:
         None => mark_approved(state, &id, now),
         // Without a daemon nobody would look after it.
         Some(_) if state.daemon_shutdown.is_in_progress() || is_suspending(state, &id) => {
-            exit::terminate(state, &id, now, out)
+            exit::terminate(state, &id, now, out);
         }
         Some(reason) => keep_running(state, &id, &format!("rejected: {reason}"), out),
     }

@@ -102,16 +102,16 @@ fn apply_task_event(tasks: &mut BTreeMap<TaskId, LoggedTask>, what: EventKind) {
             put(task, LoggedTaskState::Pending, subject, None, false);
         }
         EventKind::TaskStarted { task, subject, owner } => {
-            put(task, LoggedTaskState::Started, subject, owner, false)
+            put(task, LoggedTaskState::Started, subject, owner, false);
         }
         EventKind::TaskCompleted { task, subject, owner } => {
-            put(task, LoggedTaskState::Completed, subject, owner, false)
+            put(task, LoggedTaskState::Completed, subject, owner, false);
         }
         EventKind::TaskFailed { task, subject, owner, .. } => {
-            put(task, LoggedTaskState::Failed, subject, owner, false)
+            put(task, LoggedTaskState::Failed, subject, owner, false);
         }
         EventKind::TaskAbandoned { task, subject, owner } => {
-            put(task, LoggedTaskState::Started, subject, Some(owner), true)
+            put(task, LoggedTaskState::Started, subject, Some(owner), true);
         }
         EventKind::TaskUpdated { task, subject, owner } => {
             if let Some(tale) = tasks.get_mut(&task) {

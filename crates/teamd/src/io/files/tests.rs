@@ -31,7 +31,7 @@ use store::{Durability, Error, NewTask, Root, StateDir, Team};
 fn new_files_thread(at: &Path, told: BTreeMap<(TeamName, AgentName), usize>) -> FilesThread {
     let root = at.join("root");
     std::fs::create_dir_all(&root).unwrap();
-    let root = Root::open(&root, &at, Durability::Process).unwrap();
+    let root = Root::open(&root, at, Durability::Process).unwrap();
     let state = StateDir::open(&at.join("state")).unwrap();
     let (events, _) = tokio::sync::mpsc::unbounded_channel();
     FilesThread::new(root, state, told, events)

@@ -60,11 +60,11 @@ impl WatcherThread {
                 WatchCommand::WatchRoot => self.watch_root(),
                 WatchCommand::WatchTeam(team) => self.watch_team(&team),
                 WatchCommand::UnwatchTeam(team) => {
-                    self.watch.iter_mut().for_each(|watch| watch.unwatch_team(&team))
+                    self.watch.iter_mut().for_each(|watch| watch.unwatch_team(&team));
                 }
                 WatchCommand::CreateBarrier(mark) => self.create_barrier(mark),
                 WatchCommand::ConfirmWatches { is_probe: probe } => {
-                    self.send(CoreEvent::WatchesAdded { is_probe: probe })
+                    self.send(CoreEvent::WatchesAdded { is_probe: probe });
                 }
             }
         }
