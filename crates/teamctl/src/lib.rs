@@ -100,7 +100,7 @@ pub fn run_shim() -> ExitCode {
 /// Reads a team's file, for the fuzz target of that name.
 #[cfg(fuzzing)]
 pub fn fuzz_run_file(text: &str) {
-    verbs::run::file::fuzz(text);
+    commands::run::run_file::fuzz(text);
 }
 
 /// Reads a profile, for the fuzz target of that name.

@@ -214,5 +214,5 @@ impl DeliverySpec {
 /// See [`crate::fuzz_profile`].
 #[cfg(fuzzing)]
 pub(crate) fn fuzz(text: &str) {
-    file::parse("fuzz", "fuzz.toml", text).ok();
+    parse::parse_profile("fuzz", "fuzz.toml", text).ok();
 }

@@ -2,14 +2,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use protocol::config::{Member, TeamConfig, member_set, with_member, without_member};
 use protocol::name::AgentName;
+use protocol::team_config::{Member, TeamConfig, with_member, with_member_fields, without_member};
 use serde_json::json;
 
 fuzz_target!(|text: &str| {
     let Ok(config) = TeamConfig::parse(text) else { return };
     let Some(first) = config.members.first() else { return };
-    let name = AgentName::foreign("zz-new");
+    let name = AgentName::new_unchecked("zz-new");
     if config.members.iter().any(|member| member.name == name) {
         return;
     }
@@ -20,7 +20,7 @@ fuzz_target!(|text: &str| {
     assert_eq!(rest, config.members);
     assert_eq!(last.name, name);
 
-    let set = member_set(&more, &name, &[("mode", json!("plan")), ("color", json!(null))]);
+    let set = with_member_fields(&more, &name, &[("mode", json!("plan")), ("color", json!(null))]);
     let set = set.expect("its fields can be set").expect("it is there");
     let parsed = TeamConfig::parse(&set).expect("and it is a config still");
     let last = parsed.members.last().expect("it is there");

@@ -2,15 +2,15 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use protocol::message::{Entry, Message, appended, marked_read, parse};
+use protocol::message::{InboxEntry, Message, parse_inbox, with_marked_read, with_message};
 
-fn raws(entries: &[Entry]) -> Vec<&str> {
+fn raws(entries: &[InboxEntry]) -> Vec<&str> {
     entries.iter().map(|entry| entry.raw.as_str()).collect()
 }
 
 fuzz_target!(|text: &str| {
-    let Ok(before) = parse(text) else {
-        assert!(marked_read(text, &[0]).is_err(), "what does not parse is not rewritten");
+    let Ok(before) = parse_inbox(text) else {
+        assert!(with_marked_read(text, &[0]).is_err(), "what does not parse is not rewritten");
         return;
     };
     let message = Message {
@@ -21,15 +21,15 @@ fuzz_target!(|text: &str| {
         color: None,
         read: false,
     };
-    let longer = appended(text, &message).expect("an inbox takes a message");
-    let after = parse(&longer).expect("and is one still");
+    let longer = with_message(text, &message).expect("an inbox takes a message");
+    let after = parse_inbox(&longer).expect("and is one still");
     let (last, rest) = after.split_last().expect("with one more");
     assert_eq!(raws(rest), raws(&before));
     assert_eq!(last.message.as_ref(), Ok(&message));
 
     let odd: Vec<usize> = (0..before.len()).filter(|index| index % 2 == 1).collect();
-    let marked = marked_read(text, &odd).expect("what parses can be marked");
-    let after = parse(&marked).expect("and is an inbox still");
+    let marked = with_marked_read(text, &odd).expect("what parses can be marked");
+    let after = parse_inbox(&marked).expect("and is an inbox still");
     assert_eq!(after.len(), before.len());
     for (old, new) in before.iter().zip(&after) {
         match &old.message {
@@ -38,5 +38,5 @@ fuzz_target!(|text: &str| {
             Err(_) => {}
         }
     }
-    assert_eq!(marked_read(&marked, &odd).expect("twice too"), marked, "marking is done once");
+    assert_eq!(with_marked_read(&marked, &odd).expect("twice too"), marked, "marking is done once");
 });

@@ -6,9 +6,9 @@ use protocol::payload::Payload;
 
 fuzz_target!(|text: &str| {
     if let Some(payload) = Payload::parse(text) {
-        assert_eq!(Payload::parse(&payload.to_text()).as_ref(), Some(&payload), "{}", payload.kind());
+        assert_eq!(Payload::parse(&payload.to_text()).as_ref(), Some(&payload), "{}", payload.type_name());
     }
     protocol::terminal::visible(text);
-    protocol::command::plain(text);
-    protocol::command::pieces(text);
+    protocol::shell_command::parse_plain_command(text);
+    protocol::shell_command::split_commands(text);
 });

@@ -2,14 +2,15 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use protocol::task::{Task, edited};
+use protocol::task::{Task, with_fields};
 use serde_json::json;
 
 fuzz_target!(|text: &str| {
     let Ok(task) = Task::parse(text) else { return };
     let again = Task::parse(&task.to_text()).expect("what we write is a task");
     assert_eq!((again.id, &again.subject, &again.status), (task.id, &task.subject, &task.status));
-    let new = edited(text, &[("owner", Some(json!("ann"))), ("activeForm", None)]).expect("it can be edited");
+    let new = with_fields(text, &[("owner", Some(json!("ann"))), ("activeForm", None)])
+        .expect("it can be with_fields");
     let new = Task::parse(&new).expect("and is a task still");
     assert_eq!(new.owner.as_ref().map(ToString::to_string).as_deref(), Some("ann"));
     let rest = |task: Task| Task { owner: None, active_form: None, ..task };

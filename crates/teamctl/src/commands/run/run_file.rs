@@ -234,7 +234,7 @@ pub(super) fn parse_valid(text: &str) -> RunFile {
 #[cfg(fuzzing)]
 pub(crate) fn fuzz(text: &str) {
     let nowhere = Path::new("/nonexistent");
-    parse(text, nowhere, &Caller { cwd: nowhere, root: nowhere }).ok();
+    parse(text, nowhere, &FileContext { cwd: nowhere, root: nowhere }).ok();
 }
 
 #[cfg(test)]
