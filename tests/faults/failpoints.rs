@@ -90,7 +90,10 @@ fn panic_ends_the_daemon_and_no_agent() {
         scene.house.wait_until_quiet(Duration::from_millis(200));
         assert_eq!(scene.run_case(&case), 1, "{name} was not passed");
         let log = scene.house.teamd_log();
-        assert!(log.contains(&format!("failpoint {name} is armed with panic")), "{name}: no panic is in the log");
+        assert!(
+            log.contains(&format!("failpoint {name} is armed with panic")),
+            "{name}: no panic is in the log"
+        );
     }
     scene.house.shut_down_after_panics();
 }
