@@ -1,6 +1,7 @@
-//! A long array, looked through a part at a time: what of it is in memory is one part, however long it is.
+//! Reads a long JSON array in parts. Only one part is in memory at a time.
 //!
-//! What is no array, or changes while it is looked through, is for [`read_as`](super::read_as) to wait for and to tell.
+//! The reader gives up if the file is not an array or changes meanwhile. The caller then uses
+//! [`read_and_parse`](super::snapshot::read_and_parse), which waits and reports the error.
 
 use super::snapshot::{FileSnapshot, FileVersion, open_regular_file};
 use crate::dir_handle::DirHandle;
