@@ -99,12 +99,14 @@ share: build
 	    $(TARGET)/release/teamctl completions $$shell >$(SHARE)/teamctl.$$shell || exit; \
 	done
 
-# Installs programs, man pages and completions below PREFIX.
+# Installs programs, man pages and completions below PREFIX. Removes those in bin that an older release installed there,
+# since they would be found first.
 BELOW = $(DESTDIR)$(PREFIX)
 install: share
 	install -d $(BELOW)/bin $(BELOW)/libexec/teamd $(BELOW)/share/man/man1
 	install -m 755 $(BIN:%=$(TARGET)/release/%) $(BELOW)/bin
 	install -m 755 $(LIBEXEC:%=$(TARGET)/release/%) $(BELOW)/libexec/teamd
+	rm -f $(LIBEXEC:%=$(BELOW)/bin/%)
 	install -m 644 $(SHARE)/man/* $(BELOW)/share/man/man1
 	install -D -m 644 $(SHARE)/teamctl.bash $(BELOW)/share/bash-completion/completions/teamctl
 	install -D -m 644 $(SHARE)/teamctl.zsh $(BELOW)/share/zsh/site-functions/_teamctl

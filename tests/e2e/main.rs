@@ -26,6 +26,7 @@ mod file_watching;
 mod hide_show;
 mod hooks;
 mod injection;
+mod installation;
 mod mcp;
 mod messages;
 mod moved_root;

@@ -13,7 +13,8 @@ use agent_client_protocol::v1::schema::{
     SetSessionModeRequest,
 };
 use agent_client_protocol::{Agent, Error};
-use std::path::PathBuf;
+use protocol::installed_program::installed_program;
+use std::path::{Path, PathBuf};
 
 /// Environment variables that the MCP server of the team gets, besides those that begin with
 /// `TEAMD_`.
@@ -114,10 +115,10 @@ fn session_error(error: &Error, methods: &[AuthMethod]) -> String {
     format!("wants you to log in first ({}): {text}", methods.join(", "))
 }
 
-/// The MCP server with the team's tools: `teamctl mcp`, if `teamctl` is in the driver's own
-/// directory. Empty if it is not.
+/// The MCP server with the team's tools: `teamctl mcp`, if this
+/// installation has a `teamctl`. Empty if not.
 fn team_mcp_server() -> Vec<McpServer> {
-    let teamctl = std::env::current_exe().ok().map(|program| program.with_file_name("teamctl"));
+    let teamctl = std::env::current_exe().ok().map(|own| installed_program(&own, "teamctl", Path::is_file));
     let Some(teamctl) = teamctl.filter(|teamctl| teamctl.is_file()) else { return Vec::new() };
     let is_passed = |name: &str| name.starts_with("TEAMD_") || MCP_VARIABLES.contains(&name);
     let env = std::env::vars().filter(|(name, _)| is_passed(name));

@@ -2,6 +2,7 @@
 
 use crate::team_context::TeamContext;
 use protocol::error::{ErrorKind, ErrorReport};
+use protocol::installed_program::installed_program;
 use std::path::{Path, PathBuf};
 use store::own_program;
 
@@ -19,10 +20,10 @@ pub fn daemon_args(context: &TeamContext, socket: &Path, no_output_after: Option
 
 /// The teamd that came with this teamctl: a system may have another program of that name.
 pub fn daemon_path() -> Result<PathBuf, ErrorReport> {
-    let path = own_program()?.with_file_name("teamd");
+    let path = installed_program(&own_program()?, "teamd", Path::is_file);
     if path.is_file() {
         return Ok(path);
     }
     Err(ErrorReport::new(ErrorKind::MissingPath, format!("cannot find {}", path.display()))
-        .with_help("install teamd beside teamctl"))
+        .with_help("install all programs: make install"))
 }

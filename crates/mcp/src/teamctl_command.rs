@@ -1,8 +1,9 @@
-//! Runs `teamctl`, from the directory of this program, for what only `teamctl` can do: profiles,
+//! Runs the `teamctl` of this installation for what only `teamctl` can do: profiles,
 //! calls to the daemon, and waiting for files. Cancelling the tool call kills the process.
 
 use crate::server_context::ServerContext;
 use protocol::error::{ErrorKind, ErrorReport};
+use protocol::installed_program::installed_program;
 use serde_json::Value;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -100,7 +101,7 @@ fn start_error(program: &Path, error: &std::io::Error) -> ErrorReport {
         }
         io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => {
             ErrorReport::new(ErrorKind::MissingPath, message(&error.to_string()))
-                .with_help("install it beside teamd-mcp: make install")
+                .with_help("install all programs: make install")
         }
         _ => ErrorReport::new(ErrorKind::Io, message(&error.to_string())),
     }
@@ -119,7 +120,7 @@ fn teamctl_path() -> Result<PathBuf, ErrorReport> {
     let program = std::env::current_exe().map_err(|error| {
         ErrorReport::new(ErrorKind::Internal, format!("cannot find the path of teamd-mcp: {error}"))
     })?;
-    Ok(program.with_file_name("teamctl"))
+    Ok(installed_program(&program, "teamctl", Path::is_file))
 }
 
 fn parse_output(output: &Output) -> Result<Value, ErrorReport> {

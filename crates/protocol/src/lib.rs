@@ -84,6 +84,7 @@ pub mod env_filter;
 pub mod error;
 pub mod event;
 pub mod id;
+pub mod installed_program;
 pub mod instructions;
 pub mod json;
 #[cfg(feature = "schema")]

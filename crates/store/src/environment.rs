@@ -14,7 +14,7 @@ pub fn env_vars() -> impl Iterator<Item = (String, String)> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-/// The path of the running program, next to which the other programs are installed.
+/// The path of the running program. `protocol::installed_program` finds the others from it.
 ///
 /// # Errors
 /// `Internal` if the kernel does not give it.

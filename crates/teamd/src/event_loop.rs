@@ -28,6 +28,7 @@ use crate::io::{log_file, process_watcher, single_instance};
 use protocol::control::LeadsFile;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::EventKind;
+use protocol::installed_program::installed_program;
 use protocol::name::TeamName;
 use protocol::policy::Policy;
 use std::collections::{BTreeSet, HashMap};
@@ -36,7 +37,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use store::{Durability, Root, StateDir};
+use store::{Durability, Root, StateDir, own_program};
 use tmux::ServerAddress;
 use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
@@ -339,6 +340,7 @@ fn build_settings(
         socket,
         tmux_socket: None,
         shim_program: find_shim_program()?,
+        teamctl_program: installed_program(&own_program()?, "teamctl", Path::is_file),
         state_dir: state,
         pid: std::process::id(),
         no_output_after_ms: u64::try_from(args.no_output_after.as_millis()).ok().filter(|after| *after > 0),
@@ -347,13 +349,12 @@ fn build_settings(
 
 /// The one that came with this teamd.
 fn find_shim_program() -> Result<PathBuf, ErrorReport> {
-    let missing = |why: String| {
-        ErrorReport::new(ErrorKind::MissingPath, format!("cannot find teamd-pane: {why}"))
-            .with_help("install it beside teamd")
-    };
-    let own = std::env::current_exe().map_err(|error| missing(error.to_string()))?;
-    let path = own.with_file_name("teamd-pane");
-    if path.is_file() { Ok(path) } else { Err(missing(format!("there is no {}", path.display()))) }
+    let path = installed_program(&own_program()?, "teamd-pane", Path::is_file);
+    if path.is_file() {
+        return Ok(path);
+    }
+    let message = format!("cannot find teamd-pane: there is no {}", path.display());
+    Err(ErrorReport::new(ErrorKind::MissingPath, message).with_help("install all programs: make install"))
 }
 
 fn tmux_location(args: &Args) -> TmuxLocation {

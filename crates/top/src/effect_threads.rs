@@ -6,6 +6,7 @@ use crate::args::{ScreenArgs, ScreenKind};
 use crate::event::{ActionResult, ActionStatus, PaneAvailability, UiEffect, UiEvent};
 use crate::snapshot_reader;
 use client::suggested_commands::SuggestedCommands;
+use protocol::installed_program::installed_program;
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::ffi::OsString;
 use std::fs::File;
@@ -99,7 +100,7 @@ impl EffectWorker {
         }
     }
 
-    /// Runs `teamctl` from the directory of this program and waits for it.
+    /// Runs the `teamctl` of this installation and waits for it.
     fn run_teamctl(&self, args: &[String]) -> std::io::Result<Output> {
         self.start_teamctl(args, "")?.wait_with_output()
     }
@@ -242,7 +243,7 @@ fn attach_command(arguments: &ScreenArgs, name: &str, commands: &SuggestedComman
 }
 
 fn teamctl_path() -> std::io::Result<PathBuf> {
-    Ok(std::env::current_exe()?.with_file_name("teamctl"))
+    Ok(installed_program(&std::env::current_exe()?, "teamctl", Path::is_file))
 }
 
 /// A tmux client, and the session and window that it shows.

@@ -8,13 +8,14 @@ use client::lead_session::led_by_this_session;
 use client::team_context::member_name;
 use parent_agent::{AgentEnvironment, ExpectedRoot, ParentAgent, parent_agent};
 use protocol::error::{ErrorKind, ErrorReport};
+use protocol::installed_program::installed_program;
 use protocol::name::{AgentName, TeamName};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use store::{env_var, own_program};
 
-/// The server's program, which lies beside ours.
+/// The server's program.
 const SERVER_PROGRAM: &str = "teamd-mcp";
 
 /// Serve the team's tools on standard input and output, for agents (MCP)
@@ -51,8 +52,7 @@ pub(crate) fn run(here: &CommandContext, args: &McpArgs) -> Result<ExitCode, Err
     command.args(speaker.team.iter().flat_map(|team| ["--team", team.as_str()]));
     let error = command.exec();
     let message = format!("cannot start {}: {error}", program.display());
-    Err(ErrorReport::new(ErrorKind::MissingPath, message)
-        .with_help("install it beside teamctl: make install"))
+    Err(ErrorReport::new(ErrorKind::MissingPath, message).with_help("install all programs: make install"))
 }
 
 /// Where this environment names nobody, that of a process above may.
@@ -157,7 +157,7 @@ fn checked_identity(here: &CommandContext, speaker: McpIdentity) -> Result<McpId
 
 /// Not the one of the PATH: it must be of our release.
 fn server_path() -> Result<PathBuf, ErrorReport> {
-    Ok(own_program()?.with_file_name(SERVER_PROGRAM))
+    Ok(installed_program(&own_program()?, SERVER_PROGRAM, Path::is_file))
 }
 
 #[cfg(test)]

@@ -4,13 +4,14 @@
 use crate::context::CommandContext;
 use client::tmux_command::tmux_failed;
 use protocol::error::{ErrorKind, ErrorReport};
+use protocol::installed_program::installed_program;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use store::{env_var, own_program};
 
-/// The screen's program, which lies beside ours.
+/// The screen's program.
 const SCREEN_PROGRAM: &str = "teamd-top";
 
 /// What in a popup must be as it is here: tmux would set some of it as its server has it.
@@ -51,7 +52,7 @@ pub(crate) struct TopArgs {
 pub(crate) fn run(here: &CommandContext, args: &TopArgs) -> Result<ExitCode, ErrorReport> {
     here.require_lead("watch the whole team")?;
     let teams = here.candidate_teams(&here.root()?)?;
-    let program = own_program()?.with_file_name(SCREEN_PROGRAM);
+    let program = installed_program(&own_program()?, SCREEN_PROGRAM, Path::is_file);
     let mut words: Vec<OsString> = vec!["--root".into(), here.root_path()?.into()];
     words.extend([
         "--state".into(),
@@ -65,8 +66,7 @@ pub(crate) fn run(here: &CommandContext, args: &TopArgs) -> Result<ExitCode, Err
     }
     let error = Command::new(&program).args(&words).exec();
     let message = format!("cannot start {}: {error}", program.display());
-    Err(ErrorReport::new(ErrorKind::MissingPath, message)
-        .with_help("install it beside teamctl: make install"))
+    Err(ErrorReport::new(ErrorKind::MissingPath, message).with_help("install all programs: make install"))
 }
 
 /// Becomes tmux, which waits until the popup has closed.

@@ -12,6 +12,7 @@ use super::{DeliverySpec, InstructionDelivery, Profile, ProfileKind, ProgramSpec
 use protocol::control::{LaunchArgv, ResumeArgv};
 use protocol::deferred_variables::{self, escape_variables, guard_leading_dash};
 use protocol::error::{ErrorKind, ErrorReport};
+use protocol::installed_program::installed_program;
 use protocol::name::{AgentName, TeamName};
 use protocol::permission_mode::is_read_only_type;
 use protocol::turn_program::{DrivenProgram, PerTurnProgram, TurnProgram, Worker};
@@ -238,9 +239,10 @@ impl Profile {
     }
 }
 
-/// The driver of an agent that stands; it lies beside us.
+/// The driver of an agent that stands.
 fn driver_command(modes: &BTreeMap<String, String>, counts_on: bool, facts: &LaunchFacts<'_>) -> Vec<String> {
-    let path = Path::new(facts.teamctl_path).with_file_name("teamd-acp").to_string_lossy().into_owned();
+    let path = installed_program(Path::new(facts.teamctl_path), "teamd-acp", Path::is_file);
+    let path = path.to_string_lossy().into_owned();
     let all = "bypassPermissions";
     // Where it is no mode of its sessions, it is one of its life, which begins in it.
     let anywhere = modes.get(all).cloned().or_else(|| (facts.mode == Some(all)).then(String::new));

@@ -11,6 +11,8 @@ pub(crate) struct DaemonSettings {
     pub(crate) tmux_socket: Option<PathBuf>,
     /// The program that is the first process of every pane.
     pub(crate) shim_program: PathBuf,
+    /// The command line of the same installation.
+    pub(crate) teamctl_program: PathBuf,
     /// Everything of ours that outlives the daemon.
     pub(crate) state_dir: PathBuf,
     pub(crate) pid: u32,
@@ -27,15 +29,16 @@ impl DaemonSettings {
             socket: "/run/control.sock".into(),
             tmux_socket: Some("/tmp/tmux".into()),
             shim_program: "/bin/teamd-pane".into(),
+            teamctl_program: "/bin/teamctl".into(),
             state_dir: "/state".into(),
             pid: 1,
             no_output_after_ms: Some(600_000),
         }
     }
 
-    /// The command line of the same release.
+    /// [`DaemonSettings::teamctl_program`] as a word of a command line.
     pub(crate) fn teamctl_path(&self) -> String {
-        self.shim_program.with_file_name("teamctl").to_string_lossy().into_owned()
+        self.teamctl_program.to_string_lossy().into_owned()
     }
 
     /// Where an agent's output goes.

@@ -1,0 +1,49 @@
+//! Where the programs of an installation find each other. None is looked up in the PATH, since another package may have
+//! a program of the same name, and an installation of another release may come first.
+//!
+//! Pure: the caller says which files exist.
+
+use std::path::{Path, PathBuf};
+
+/// The program `name` of the installation that `own` belongs to. `own` is the canonical path of the calling program.
+///
+/// It is beside `own`, else in `../libexec/teamd`, else, if `own` is in a `libexec/teamd`, in `../../bin`. If none of
+/// these `exists`, the path beside `own` is returned, so that an error can name it.
+pub fn installed_program(own: &Path, name: &str, exists: impl Fn(&Path) -> bool) -> PathBuf {
+    let beside = own.with_file_name(name);
+    let directory = own.parent().unwrap_or(Path::new("/"));
+    let libexec = directory.parent().map(|prefix| prefix.join("libexec/teamd").join(name));
+    let bin = directory.ends_with("libexec/teamd").then(|| directory.ancestors().nth(2)).flatten();
+    let bin = bin.map(|prefix| prefix.join("bin").join(name));
+    let mut candidates = [Some(beside.clone()), libexec, bin].into_iter().flatten();
+    candidates.find(|path| exists(path)).unwrap_or(beside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(own: &str, name: &str, files: &[&str]) -> String {
+        let exists = |path: &Path| files.iter().any(|file| Path::new(file) == path);
+        installed_program(Path::new(own), name, exists).display().to_string()
+    }
+
+    #[test]
+    fn program_in_bin_finds_one_in_libexec_and_the_reverse() {
+        let files =
+            ["/p/bin/teamctl", "/p/bin/teamd", "/p/libexec/teamd/teamd-mcp", "/p/libexec/teamd/teamd-acp"];
+        assert_eq!(found(files[0], "teamd", &files), files[1]);
+        assert_eq!(found(files[0], "teamd-mcp", &files), files[2]);
+        assert_eq!(found(files[2], "teamd-acp", &files), files[3]);
+        assert_eq!(found(files[2], "teamctl", &files), files[0]);
+    }
+
+    #[test]
+    fn program_beside_comes_first_and_is_named_if_there_is_none() {
+        let files = ["/p/bin/teamctl", "/p/bin/teamd-mcp", "/p/libexec/teamd/teamd-mcp"];
+        assert_eq!(found(files[0], "teamd-mcp", &files), files[1]);
+        assert_eq!(found(files[0], "teamd-acp", &files), "/p/bin/teamd-acp");
+        // A program in no libexec/teamd does not look into the directories above.
+        assert_eq!(found("/p/x/y/teamd-top", "teamctl", &files), "/p/x/y/teamctl");
+    }
+}

@@ -1,0 +1,41 @@
+//! Programs that are installed as `make install` and the packages do: two in bin, which start those in libexec/teamd.
+
+use harness::{FaultTarget, TestEnv};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Copies the programs below `prefix`. Links would lead back to the directory where they were built.
+fn install(prefix: &Path) {
+    let directories = [("bin", &["teamctl", "teamd"][..]), ("libexec/teamd", &["teamd-pane"])];
+    for (directory, names) in directories {
+        let directory = prefix.join(directory);
+        std::fs::create_dir_all(&directory).unwrap();
+        let programs = names.iter().map(|name| harness::programs().join(name));
+        assert!(Command::new("cp").args(programs).arg(&directory).status().unwrap().success());
+    }
+}
+
+#[test]
+fn programs_in_bin_start_those_in_libexec() {
+    let house = TestEnv::new();
+    let prefix = house.path("prefix");
+    install(&prefix);
+    let [bin, libexec] =
+        ["bin", "libexec/teamd"].map(|directory: &str| -> PathBuf { prefix.join(directory) });
+    let teamctl = |arguments: &[&str]| {
+        let output = house.command(bin.join("teamctl")).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    };
+    teamctl(&["up", "-S", &house.tmux_socket().display().to_string()]);
+    teamctl(&["create", "survey"]);
+    teamctl(&["spawn", "ann", "--agent", "worker"]);
+    let daemons = house.processes_of(FaultTarget::Daemon).concat();
+    assert!(daemons.contains(&bin.join("teamd").display().to_string()), "{daemons}");
+    let shims = house.processes_of(FaultTarget::Shim).concat();
+    assert!(shims.contains(&libexec.join("teamd-pane").display().to_string()), "{shims}");
+    // An error names a program that is missing, and what installs it.
+    let screen = house.command(bin.join("teamctl")).arg("top").output().unwrap();
+    let error = String::from_utf8_lossy(&screen.stderr).into_owned();
+    assert!(error.contains("teamd-top") && error.contains("make install"), "{error}");
+    house.shut_down();
+}
