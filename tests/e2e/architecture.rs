@@ -242,15 +242,15 @@ fn tests_use_their_own_tmux_server() {
     );
 }
 
-/// Crates whose modules still import each other: how many are in cycles, and how many items are imported from a parent.
-/// The numbers may only shrink. A crate that is not in the list has neither.
-const KNOWN_CYCLES: [(&str, usize, usize); 9] = [
+/// Crates whose modules still import each other: how many modules are in cycles, and how many
+/// items are imported from a parent. The numbers may only shrink. A crate that is not in the list
+/// has neither.
+const KNOWN_CYCLES: [(&str, usize, usize); 8] = [
     ("acp", 3, 2),
     ("mcp", 8, 19),
-    ("protocol", 8, 11),
     ("store", 34, 42),
-    ("teamctl", 129, 65),
-    ("teamd", 60, 19),
+    ("teamctl", 46, 61),
+    ("teamd", 58, 1),
     ("tmux", 12, 0),
     ("top", 7, 1),
     ("worktree", 9, 0),

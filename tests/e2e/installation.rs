@@ -1,10 +1,12 @@
-//! Programs that are installed as `make install` and the packages do: two in bin, which start those in libexec/teamd.
+//! Programs that are installed as `make install` and the packages do: two in bin, which start those
+//! in libexec/teamd.
 
 use harness::{FaultTarget, TestEnv};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Copies the programs below `prefix`. Links would lead back to the directory where they were built.
+/// Copies the programs below `prefix`. Links would lead back to the directory where they were
+/// built.
 fn install(prefix: &Path) {
     let directories = [("bin", &["teamctl", "teamd"][..]), ("libexec/teamd", &["teamd-pane"])];
     for (directory, names) in directories {

@@ -1,5 +1,5 @@
-//! The end of a test: shuts its environment down and fails if a process, pane, session, lock, socket or temporary file
-//! is left.
+//! The end of a test: shuts its environment down and fails if a process, pane, session, lock,
+//! socket or temporary file is left.
 
 use crate::TestEnv;
 use crate::fault_injector::FaultTarget;
@@ -68,7 +68,8 @@ impl TestEnv {
         assert!(ended, "processes are left behind: {names:#?}");
     }
 
-    /// The end of a house in which writers were killed: what they left is old by now, and `doctor` knows of it.
+    /// The end of a house in which writers were killed: what they left is old by now, and `doctor`
+    /// knows of it.
     pub fn shut_down_after_kills(self) {
         self.clean_up_after_kills();
         self.shut_down();
@@ -80,7 +81,8 @@ impl TestEnv {
         self.teamctl(["doctor", "--fix"]).expect_success();
     }
 
-    /// Agents that answer nobody would make `down` wait for its grace. Whoever is in the middle of a write may end it.
+    /// Agents that answer nobody would make `down` wait for its grace. Whoever is in the middle of
+    /// a write may end it.
     fn kill_all_members(&self) {
         let half = |path: &PathBuf| path.to_string_lossy().contains(".tmp.");
         let halves = || files_below(&self.root()).into_iter().filter(half).collect::<Vec<_>>();
@@ -103,8 +105,8 @@ impl TestEnv {
         halves().into_iter().for_each(|half| std::fs::remove_file(half).unwrap_or_default());
     }
 
-    /// No pane has our mark, and none of our programs runs, nor an agent, while the user's tmux server still does: it is
-    /// not its end that ends them.
+    /// No pane has our mark, and none of our programs runs, nor an agent, while the user's tmux
+    /// server still does: it is not its end that ends them.
     fn assert_no_processes(&self) {
         self.wait_until("no pane of ours is left", || {
             let panes = self.run_tmux(&["list-panes", "-a", "-F", "#{@teamd}"]).stdout;
@@ -121,7 +123,8 @@ impl TestEnv {
         let stray: Vec<PathBuf> =
             files_below(&self.path("")).into_iter().filter(|path| is_stale_file(path)).collect();
         assert!(stray.is_empty(), "left behind: {stray:#?}");
-        // The session of a daemon that was killed is ended by the watcher beside it, a moment later.
+        // The session of a daemon that was killed is ended by the watcher beside it, a moment
+        // later.
         self.wait_until("no session of ours is left", || {
             let sessions = self.run_tmux(&["list-sessions", "-F", "#{session_name}"]).stdout;
             (!sessions.contains("teamd")).then_some(())

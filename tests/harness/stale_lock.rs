@@ -1,5 +1,6 @@
-//! What stands in a lock's place and is no live lock: left by a process that was killed, or put there by somebody.
-//! Plants each kind beside the files of a test, and tells whether it was treated as it must be.
+//! What stands in a lock's place and is no live lock: left by a process that was killed, or put
+//! there by somebody. Plants each kind beside the files of a test, and tells whether it was treated
+//! as it must be.
 
 use crate::sleep;
 use std::fs::{File, Metadata};
@@ -91,8 +92,8 @@ pub struct PlantedLock {
 }
 
 impl PlantedLock {
-    /// Takes it away, if it still is there. False where somebody else did who never should have: what is no empty
-    /// directory is no lock.
+    /// Takes it away, if it still is there. False where somebody else did who never should have:
+    /// what is no empty directory is no lock.
     pub fn remove(self) -> bool {
         let found = self.path.symlink_metadata().ok();
         if found.is_none_or(|found| PlantedLockStamp::from_metadata(&found) != self.stamp) {
@@ -110,8 +111,9 @@ impl PlantedLock {
     }
 }
 
-/// Puts one after the other in the locks' places of some files, a kind after the other, and takes each away after a
-/// moment, but for the dead ones: somebody else is to take these over, until another is to stand there.
+/// Puts one after the other in the locks' places of some files, a kind after the other, and takes
+/// each away after a moment, but for the dead ones: somebody else is to take these over, until
+/// another is to stand there.
 #[derive(Debug)]
 pub struct LockPlanter {
     stop: Sender<()>,
@@ -128,7 +130,8 @@ impl LockPlanter {
         }
     }
 
-    /// Stops when each kind has had its turn, and tells what was planted, with whether it was treated as it must be.
+    /// Stops when each kind has had its turn, and tells what was planted, with whether it was
+    /// treated as it must be.
     ///
     /// # Panics
     /// Where something could not be planted.
@@ -164,8 +167,8 @@ fn plant_one_by_one(
     told
 }
 
-/// Whoever holds the lock lets it go in a moment. None where it is of one who was killed with it, and nobody comes who would
-/// take it over.
+/// Whoever holds the lock lets it go in a moment. None where it is of one who was killed with it,
+/// and nobody comes who would take it over.
 fn plant_one(kind: StaleLockKind, target: &Path) -> Option<PlantedLock> {
     let until = Instant::now() + Duration::from_secs(15);
     loop {

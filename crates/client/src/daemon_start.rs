@@ -119,7 +119,7 @@ fn check_start(
         .output();
     let ran = ran.map_err(|error| {
         ErrorReport::new(ErrorKind::MissingPath, format!("cannot start teamd: {error}"))
-            .with_help("install teamd beside teamctl")
+            .with_help("install all programs: make install")
     })?;
     let code = ran.status.code().and_then(|code| u8::try_from(code).ok());
     let why = String::from_utf8_lossy(&ran.stderr).into_owned();

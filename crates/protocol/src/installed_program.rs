@@ -1,14 +1,17 @@
-//! Where the programs of an installation find each other. None is looked up in the PATH, since another package may have
-//! a program of the same name, and an installation of another release may come first.
+//! Where the programs of an installation find each other. None is looked up in the PATH, since
+//! another package may have a program of the same name, and an installation of another release may
+//! come first.
 //!
 //! Pure: the caller says which files exist.
 
 use std::path::{Path, PathBuf};
 
-/// The program `name` of the installation that `own` belongs to. `own` is the canonical path of the calling program.
+/// The program `name` of the installation that `own` belongs to. `own` is the canonical path of the
+/// calling program.
 ///
-/// It is beside `own`, else in `../libexec/teamd`, else, if `own` is in a `libexec/teamd`, in `../../bin`. If none of
-/// these `exists`, the path beside `own` is returned, so that an error can name it.
+/// It is beside `own`, else in `../libexec/teamd`, else, if `own` is in a `libexec/teamd`, in
+/// `../../bin`. If none of these `exists`, the path beside `own` is returned, so that an error can
+/// name it.
 pub fn installed_program(own: &Path, name: &str, exists: impl Fn(&Path) -> bool) -> PathBuf {
     let beside = own.with_file_name(name);
     let directory = own.parent().unwrap_or(Path::new("/"));

@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread::JoinHandle;

@@ -1,6 +1,6 @@
-//! Which module of a crate imports which: found in `use` declarations and in paths that begin with `crate`, `super`,
-//! `self`, a child module or an imported module. A re-exported item counts as an import from where it is defined. `mod
-//! NAME;` and tests don't count.
+//! Which module of a crate imports which: found in `use` declarations and in paths that begin with
+//! `crate`, `super`, `self`, a child module or an imported module. A re-exported item counts as an
+//! import from where it is defined. `mod NAME;` and tests don't count.
 
 use super::rust_tokens::file_tokens;
 use std::collections::{BTreeMap, BTreeSet};
@@ -163,7 +163,8 @@ struct FileParser<'a> {
     tokens: &'a [String],
     at: usize,
     paths: &'a BTreeSet<ModulePath>,
-    /// The modules in the file around the present token, with the depth of braces at which each ends.
+    /// The modules in the file around the present token, with the depth of braces at which each
+    /// ends.
     inline: Vec<(String, usize)>,
     depth: usize,
     module: ParsedModule,

@@ -1,5 +1,5 @@
-//! Splits Rust source into the tokens that paths are made of. Comments, texts and attributes are left out, and so is
-//! everything under `#[cfg(test)]`.
+//! Splits Rust source into the tokens that paths are made of. Comments, texts and attributes are
+//! left out, and so is everything under `#[cfg(test)]`.
 
 /// The tokens of a file outside of tests.
 pub(super) struct FileTokens {
@@ -192,7 +192,8 @@ fn char_length(rest: &str) -> usize {
     }
 }
 
-/// A text between double quotes, with or without `b`, `c`, `r` and `#` ahead of it; 0 if there is none.
+/// A text between double quotes, with or without `b`, `c`, `r` and `#` ahead of it; 0 if there is
+/// none.
 fn string_length(rest: &str) -> usize {
     let prefix = rest.len() - rest.trim_start_matches(['b', 'c', 'r']).len();
     let hashes = rest[prefix..].len() - rest[prefix..].trim_start_matches('#').len();
