@@ -6,6 +6,7 @@ mod event_loop;
 mod io;
 #[cfg(test)]
 mod simulator;
+mod startup;
 
 use crate::args::Args;
 use clap::Parser;
@@ -34,7 +35,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { 64 } else { 0 });
         }
     };
-    match event_loop::run(&args) {
+    match startup::run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
             tracing::error!("{fault}");

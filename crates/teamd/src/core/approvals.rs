@@ -4,11 +4,13 @@
 //! asked or answered twice. A look follows whatever may have changed that; between two looks the state remembers what
 //! was decided.
 
+use crate::core::clock::Now;
 use crate::core::effect::Effect;
-use crate::core::event::Now;
 use crate::core::jobs::files::{FileJob, InboxScanResult, MessageHeader};
-use crate::core::members::{plan_handover, spawn};
+use crate::core::labels::update_label;
+use crate::core::members::plan_handover;
 use crate::core::notices::NoticeKind;
+use crate::core::scans::schedule_request_scan;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::state::team::{GivenAnswer, RequestStage, ScanState, TrackedRequest};
@@ -86,29 +88,6 @@ fn record_plan_approval(
 
 fn parse_lead_answer(letter: &MessageHeader) -> Option<(RequestId, bool)> {
     letter.answered_request().filter(|_| letter.from.is_lead())
-}
-
-/// A storm of changes becomes one look, and one more after it.
-pub(crate) fn schedule_request_scan(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
-    let Some(known) = state.team_mut(team) else { return };
-    if known.request_scan.try_start() {
-        out.push(Effect::File(FileJob::ScanRequests { team: team.clone() }));
-    }
-}
-
-/// Where somebody waits for an answer.
-pub(crate) fn schedule_request_scan_if_open(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
-    if state
-        .team_mut(team)
-        .is_some_and(|known| known.is_request_scan_needed || !known.open_requests.is_empty())
-    {
-        schedule_request_scan(state, team, out);
-    }
-}
-
-/// At the rescan: what could not be read or written is tried again.
-pub(crate) fn schedule_all_request_scans(state: &mut State, out: &mut Vec<Effect>) {
-    state.team_names().iter().for_each(|team| schedule_request_scan_if_open(state, team, out));
 }
 
 /// All requests of a team, as they stand now.
@@ -385,7 +364,7 @@ fn update_open_requests(state: &mut State, team: &TeamName, out: &mut Vec<Effect
         let now = asks(agent);
         if agent.open_requests != now {
             agent.open_requests = now;
-            out.extend(spawn::update_label(agent));
+            out.extend(update_label(agent));
         }
     }
 }

@@ -1,17 +1,19 @@
 //! A client asked: who is it, may it, has it asked before; then on to the request's own file.
 
+use crate::core::clock::Now;
+use crate::core::context::{error_reply, send_reply};
 use crate::core::effect::Effect;
-use crate::core::event::{ConnId, Now};
+use crate::core::id::ConnId;
 use crate::core::jobs::panes::PaneVisibility;
-use crate::core::members::{permission_mode, restart_policy, shutdown, spawn};
-use crate::core::panes::dialog_check::DialogCheck;
+use crate::core::members::{permission_mode, respawn, shutdown, spawn};
 use crate::core::panes::{dialog_check, typing, visibility};
 use crate::core::state::daemon::{DaemonShutdown, State};
+use crate::core::state::dialogs::DialogCheck;
 use crate::core::tasks::next_task;
 use crate::core::teams::{create, delete, policy};
 use crate::core::turns::activity;
-use crate::core::{hooks, lead_session, status, worktrees};
-use protocol::control::{Call, HookReport, LongPollRequest, PROTOCOL_VERSION, Reply, Request, Response};
+use crate::core::{hooks, interrupts, lead_session, status, worktrees};
+use protocol::control::{Call, HookReport, LongPollRequest, PROTOCOL_VERSION, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 
 pub(crate) fn handle_call(state: &mut State, client: ConnId, call: Call, now: Now, out: &mut Vec<Effect>) {
@@ -52,7 +54,7 @@ fn dispatch_call(state: &mut State, client: ConnId, call: Call, now: Now, out: &
         Request::DeleteTeam(order) => delete::delete(state, client, order, now, out),
         Request::SetMode(order) => permission_mode::set_permission_mode(state, client, order, now, out),
         Request::SetPolicy(order) => policy::set_policy(state, client, order, out),
-        Request::Interrupt(who) => activity::interrupt(state, client, &who, out),
+        Request::Interrupt(who) => interrupts::interrupt(state, client, &who, out),
         Request::LocatePane(locate) => status::locate(state, client, &locate, out),
         Request::CapturePane(capture) => status::capture(state, client, &capture, out),
         Request::HidePane(who) => {
@@ -76,7 +78,7 @@ fn dispatch_call(state: &mut State, client: ConnId, call: Call, now: Now, out: &
         Request::StopDaemonAndSuspend => {
             shutdown::shut_down_daemon(state, client, DaemonShutdown::Suspend, now, out);
         }
-        Request::ResumeMembers(order) => restart_policy::resume_members(state, client, &order, now, out),
+        Request::ResumeMembers(order) => respawn::resume_members(state, client, &order, now, out),
         Request::ConnectShim(_) => {
             send_reply(state, client, Err(ErrorReport::new(ErrorKind::Usage, "cannot join twice")), out);
         }
@@ -125,31 +127,4 @@ fn check_permission(state: &State, call: &Call) -> Result<(), ErrorReport> {
         )
         .with_help("ask team-lead with: teamctl send team-lead TEXT")),
     }
-}
-
-/// Answers a client, and whoever asked the same again meanwhile.
-pub(crate) fn send_reply(
-    state: &mut State,
-    client: ConnId,
-    result: Result<Reply, ErrorReport>,
-    out: &mut Vec<Effect>,
-) {
-    let response = match result {
-        Ok(reply) => Response::Done(Box::new(reply)),
-        Err(fault) => Response::Failed(fault),
-    };
-    if let Some(once) = state.running_calls.remove(&client) {
-        let (same, other) =
-            std::mem::take(&mut state.repeated_calls).into_iter().partition(|(_, token)| *token == once);
-        state.repeated_calls = other;
-        for (also, _) in same {
-            out.push(Effect::Reply { client: also, response: response.clone() });
-        }
-        state.remember_reply(once, response.clone());
-    }
-    out.push(Effect::Reply { client, response });
-}
-
-fn error_reply(client: ConnId, fault: ErrorReport) -> Effect {
-    Effect::Reply { client, response: Response::Failed(fault) }
 }

@@ -1,11 +1,11 @@
 //! Deadlines: the nearest one wakes the loop, and every one that has passed has its consequence here.
 
+use crate::core::clock::Now;
 use crate::core::effect::Effect;
-use crate::core::event::Now;
-use crate::core::lifecycle::{Lifecycle, Stopping};
-use crate::core::members::{exit, plan_handover, registration, restart_policy, shutdown};
+use crate::core::id::SpawnId;
+use crate::core::lifecycle::{ExpiredStage, Lifecycle, Stopping};
+use crate::core::members::{plan_handover, registration, respawn, shutdown, termination};
 use crate::core::panes::dialog_check;
-use crate::core::roster::record::SpawnId;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::teams::budget;
@@ -56,34 +56,24 @@ pub(crate) fn handle_deadline(state: &mut State, now: Now, out: &mut Vec<Effect>
     for id in due {
         handle_agent_deadline(state, &id, now, out);
     }
-    restart_policy::start_due_respawns(state, now, out);
+    respawn::start_due_respawns(state, now, out);
     approvals::answer_overdue_requests(state, now, out);
     dialog_check::reply_to_overdue_clients(state, now, out);
     budget::check_due(state, now, out);
-}
-
-/// What of an agent's stage is over.
-enum ExpiredStage {
-    Start,
-    ShutdownAnswer { force: bool },
-    Resend,
-    ApprovedGrace,
-    KillGrace,
-    Handover,
 }
 
 fn handle_agent_deadline(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
     let Some(over) = state.agents.get(id).and_then(|agent| expired_stage(agent, now)) else { return };
     match over {
         ExpiredStage::Start => registration::abort_start(state, id, start_timeout_error(), now, out),
-        ExpiredStage::ShutdownAnswer { force: true } => exit::terminate(state, id, now, out),
+        ExpiredStage::ShutdownAnswer { force: true } => termination::terminate(state, id, now, out),
         ExpiredStage::ShutdownAnswer { force: false } => shutdown::keep_running(state, id, "no answer", out),
         ExpiredStage::Resend => shutdown::resend_request(state, id, now, out),
-        ExpiredStage::ApprovedGrace => exit::terminate_approved(state, id, now, out),
+        ExpiredStage::ApprovedGrace => termination::terminate_approved(state, id, now, out),
         ExpiredStage::Handover => plan_handover::start_handover(state, id, now, out),
         ExpiredStage::KillGrace => {
             extend_kill_deadline(state, id, now);
-            exit::kill_shim(state, id, out);
+            termination::kill_shim(state, id, out);
         }
     }
 }

@@ -3,20 +3,31 @@
 //! A plain function of (state, event, now); it reads no clock and does no I/O, so that a simulator can run
 //! it without a machine. Every arm is one line; the files are named after what happens.
 
+use crate::core::clock::Now;
+use crate::core::context::send_reply;
 use crate::core::effect::Effect;
-use crate::core::event::{ConnId, CoreEvent, Now};
+use crate::core::event::CoreEvent;
+use crate::core::id::ConnId;
 use crate::core::jobs::files::{FileJob, FileResult};
 use crate::core::jobs::panes::{PaneJob, PaneResult};
-use crate::core::members::{exit, permission_mode, registration, shutdown};
+use crate::core::jobs::worktrees::WorktreeResult;
+use crate::core::long_poll::wake_long_polls;
+use crate::core::members::{cleanup, exit, permission_mode, registration, shutdown};
 use crate::core::notices::NoticeText;
 use crate::core::panes::{dialog_check, typing, visibility};
+use crate::core::scans::{schedule_config_scan, watch_session_team};
 use crate::core::state::daemon::State;
 use crate::core::tasks::{next_task, task_list};
+use crate::core::teams::delete::handle_worktrees_removed;
 use crate::core::teams::{budget, create, delete, policy};
 use crate::core::turns::no_output;
-use crate::core::{approvals, client_calls, deadlines, hooks, messages, rescan, shims, status, worktrees};
+use crate::core::worktrees::{fail_creation, finish_creation, record_proposal};
+use crate::core::{
+    approvals, client_calls, config_scan, deadlines, hooks, messages, rescan, shims, status, worktrees,
+};
+use protocol::control::RemovedWorktrees;
 use protocol::error::ErrorReport;
-use protocol::event::EventKind;
+use protocol::event::{EventKind, REQUESTED_STOP_REASON};
 
 /// Takes one event.
 pub(crate) fn handle_event(state: &mut State, event: CoreEvent, now: Now) -> Vec<Effect> {
@@ -44,8 +55,8 @@ pub(crate) fn handle_event(state: &mut State, event: CoreEvent, now: Now) -> Vec
             messages::handle_inbox_changed(state, &team, &inbox, rung, out);
         }
         CoreEvent::TaskChanged { team, task } => task_list::handle_task_changed(state, &team, task, out),
-        CoreEvent::ConfigChanged { team } => rescan::schedule_config_scan(state, &team, out),
-        CoreEvent::SessionTeamChanged { team } => rescan::watch_session_team(state, team, out),
+        CoreEvent::ConfigChanged { team } => schedule_config_scan(state, &team, out),
+        CoreEvent::SessionTeamChanged { team } => watch_session_team(state, team, out),
         CoreEvent::ProbeSeen => rescan::handle_probe_seen(state, now),
         CoreEvent::BarrierReached { mark } => next_task::handle_barrier_reached(state, mark, out),
         CoreEvent::BarrierFailed => next_task::answer_all_unknown(state, out),
@@ -55,7 +66,7 @@ pub(crate) fn handle_event(state: &mut State, event: CoreEvent, now: Now) -> Vec
         CoreEvent::WatcherOverflow => rescan::handle_overflow(state, now, out),
         CoreEvent::FileJobDone(done) => handle_file_result(state, done, now, out),
         CoreEvent::PaneJobDone(done) => handle_pane_result(state, done, now, out),
-        CoreEvent::WorktreeJobDone(done) => worktrees::handle_worktree_result(state, done, now, out),
+        CoreEvent::WorktreeJobDone(done) => handle_worktree_result(state, done, now, out),
         CoreEvent::DeadlineReached => deadlines::handle_deadline(state, now, out),
         CoreEvent::Signal(name) => handle_signal(name, out),
     }
@@ -64,7 +75,7 @@ pub(crate) fn handle_event(state: &mut State, event: CoreEvent, now: Now) -> Vec
     if let Some(word) = state.notices.take_due(now.mono) {
         out.push(show_notice(state, word));
     }
-    hooks::wake_long_polls(state, &mut effects);
+    wake_long_polls(state, &mut effects);
     state.has_roster_changed |= state.notices.take_changed();
     if std::mem::take(&mut state.has_roster_changed) {
         effects.insert(0, Effect::File(FileJob::SaveRoster(state.to_roster())));
@@ -90,7 +101,7 @@ fn handle_file_result(state: &mut State, done: FileResult, now: Now, out: &mut V
             shutdown::handle_request_sent(state, &spawn, result, out);
         }
         FileResult::MemberDeregistered { spawn, is_approved: approved, error: left } => {
-            exit::handle_member_deregistered(state, &spawn, approved, left, now, out);
+            cleanup::handle_member_deregistered(state, &spawn, approved, left, now, out);
         }
         FileResult::ExitReportRead { spawn, ended } => {
             exit::handle_exit_report_read(state, &spawn, ended, now, out);
@@ -100,8 +111,8 @@ fn handle_file_result(state: &mut State, done: FileResult, now: Now, out: &mut V
         }
         FileResult::OutputTimes { written } => no_output::handle_output_times(state, written, now, out),
         FileResult::ReplyReady { client, reply } => {
-            client_calls::send_reply(state, client, Ok(*reply), out);
-            exit::stop_after_reply(state, client, out);
+            send_reply(state, client, Ok(*reply), out);
+            stop_after_reply(state, client, out);
         }
         FileResult::RosterNotSaved(fault) => handle_roster_not_saved(state, fault, out),
         FileResult::InboxScanned { team, inbox, result } => {
@@ -123,14 +134,14 @@ fn handle_file_result(state: &mut State, done: FileResult, now: Now, out: &mut V
             shutdown::handle_shutdown_answers(state, &team, answers, now, out);
         }
         FileResult::ConfigChecked { team, snapshot: seen } => {
-            rescan::handle_config_checked(state, &team, seen, now, out);
+            config_scan::handle_config_checked(state, &team, seen, now, out)
         }
         FileResult::ExitAcknowledged { conn, result } => shims::acknowledge_exit(conn, &result, out),
         FileResult::WorktreeRecorded { making, result } => {
             worktrees::handle_worktree_recorded(state, making, result, out);
         }
         FileResult::DeletableChecked { client, order, result } => {
-            worktrees::handle_deletion_checked(state, client, order, result, now, out);
+            delete::handle_deletion_checked(state, client, order, result, now, out);
         }
         FileResult::TeamDeleted { client, team, result, worktrees: swept } => {
             delete::handle_team_deleted(state, client, &team, result, swept, out);
@@ -151,7 +162,7 @@ fn handle_pane_result(state: &mut State, done: PaneResult, now: Now, out: &mut V
             exit::handle_pane_inspected(state, &spawn, seen, now, out);
         }
         PaneResult::PaneClosed { spawn, error: left } => {
-            exit::handle_pane_closed(state, &spawn, left, now, out);
+            cleanup::handle_pane_closed(state, &spawn, left, now, out)
         }
         PaneResult::PaneMoved { client, spawn, sight, result } => {
             visibility::handle_pane_moved(state, client, &spawn, sight, result, out);
@@ -200,4 +211,47 @@ fn handle_roster_not_saved(state: &mut State, fault: ErrorReport, out: &mut Vec<
 fn handle_signal(name: &'static str, out: &mut Vec<Effect>) {
     out.push(Effect::log_daemon(EventKind::DaemonStopped { reason: format!("on {name}; the agents go on") }));
     out.push(Effect::Exit);
+}
+
+/// It has gone down, and this is who was told so last.
+pub(crate) fn stop_after_reply(state: &mut State, client: ConnId, out: &mut Vec<Effect>) {
+    if state.final_reply_to == Some(client) {
+        // The next daemon may be another day's.
+        out.extend(state.notices.take_all().map(|word| show_notice_outside_tmux(state, word.text)));
+        out.push(Effect::log_daemon(EventKind::DaemonStopped { reason: REQUESTED_STOP_REASON.to_owned() }));
+        out.push(Effect::Exit);
+    }
+}
+
+pub(crate) fn handle_worktree_result(
+    state: &mut State,
+    done: WorktreeResult,
+    now: Now,
+    out: &mut Vec<Effect>,
+) {
+    match done {
+        WorktreeResult::Proposed { client, team, name, result } => match result {
+            Ok(making) => record_proposal(state, making, out),
+            Err(fault) => fail_creation(state, client, &team, &name, fault, out),
+        },
+        WorktreeResult::Filled { making, result, is_present: is_there } => {
+            finish_creation(state, &making, result, is_there, now, out)
+        }
+        WorktreeResult::UnsavedChecked { client, order, result: Ok(()) } => {
+            delete::kill_members(state, client, order, now, out);
+        }
+        WorktreeResult::UnsavedChecked { client, order, result: Err(fault) } => {
+            delete::handle_team_deleted(
+                state,
+                client,
+                &order.team,
+                Err(fault),
+                RemovedWorktrees::default(),
+                out,
+            );
+        }
+        WorktreeResult::RemovedAll { client, order, swept: news, result } => {
+            handle_worktrees_removed(state, client, order, news, result, out);
+        }
+    }
 }

@@ -1,10 +1,10 @@
 //! What the step function wants done. It does nothing itself; `crate::act` carries these out in order.
 
-use crate::core::event::ConnId;
+use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::FileJob;
 use crate::core::jobs::panes::PaneJob;
-use crate::core::roster::record::{AgentRecord, SpawnId};
-use crate::io::worktrees::WorktreeJob;
+use crate::core::jobs::worktrees::WorktreeJob;
+use crate::core::roster::record::AgentRecord;
 use protocol::control::{Process, Response, ToShim};
 use protocol::event::{Event, EventKind};
 use protocol::name::{AgentName, TeamName};

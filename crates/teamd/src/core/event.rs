@@ -1,16 +1,13 @@
 //! What wakes the loop, and nothing else does: one closed enum, one line per arm in `crate::step`.
 
+use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::FileResult;
 use crate::core::jobs::panes::PaneResult;
-use crate::core::roster::record::SpawnId;
-use crate::io::worktrees::WorktreeResult;
+use crate::core::jobs::worktrees::WorktreeResult;
 use protocol::control::{Call, FromShim, Process, ShimHello};
 use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use protocol::name::TeamName;
-
-/// A connection to the control socket, numbered in the order of arrival.
-pub(crate) type ConnId = u64;
 
 /// Everything that can happen to the daemon.
 #[derive(Debug)]
@@ -61,13 +58,4 @@ pub(crate) enum CoreEvent {
     DeadlineReached,
     /// SIGTERM, SIGINT or SIGHUP.
     Signal(&'static str),
-}
-
-/// The time, as the step function is told it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Now {
-    /// Milliseconds on a clock that never jumps, and stands still while the machine sleeps: for deadlines.
-    pub(crate) mono: u64,
-    /// Milliseconds since the epoch: for what is written.
-    pub(crate) wall: u64,
 }

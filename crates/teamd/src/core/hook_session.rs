@@ -3,8 +3,9 @@
 
 use crate::core::roster::record::{AgentRecord, HookState};
 use crate::core::state::agent::LeadSession;
-use protocol::control::{HookEvent, HookReport, HookSource, Process};
+use protocol::control::{HookEvent, HookReply, HookReport, HookSource, Process};
 use protocol::delivery::Delivery;
+use protocol::error::{ErrorKind, ErrorReport};
 
 /// What a word is to the agent or lead whose place it came from.
 #[derive(Debug, PartialEq, Eq)]
@@ -66,6 +67,27 @@ fn identify_session(heard: &HookState, session: Option<&str>, hooked: &HookRepor
 fn is_nested(above: &[Process], heard: &[Process]) -> bool {
     let same = above.iter().rev().zip(heard.iter().rev()).take_while(|(one, other)| one == other).count();
     above.len() > heard.len() && heard.len() - same <= 1
+}
+
+/// What a hook is told that is none of the program's.
+pub(crate) fn ignored_reply(since: u64) -> HookReply {
+    let handed = Vec::new();
+    HookReply {
+        delivers_by_hook: false,
+        turn_started_at: since,
+        is_first_report: false,
+        task: None,
+        prompt_in_args: None,
+        approval_in_args: false,
+        delivered_ids: handed,
+    }
+}
+
+pub(crate) fn unknown_caller_error() -> ErrorReport {
+    ErrorReport::new(
+        ErrorKind::NotPermitted,
+        "cannot hear a hook of nobody: no living agent, and no lead, has it",
+    )
 }
 
 #[cfg(test)]

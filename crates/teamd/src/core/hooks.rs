@@ -3,25 +3,26 @@
 //! A hook looks into the files, and parks where it finds nothing. Between the two something may come: so whatever
 //! wakes an agent while no hook of it is parked is remembered, and the next one that parks is sent to look once more.
 
-use crate::core::client_calls::send_reply;
+use crate::core::clock::Now;
+use crate::core::context::send_reply;
 use crate::core::effect::Effect;
-use crate::core::event::{ConnId, Now};
-use crate::core::hook_session::HookSession;
+use crate::core::hook_session::{HookSession, agent_hook_session, ignored_reply, unknown_caller_error};
+use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::FileJob;
+use crate::core::lead_session;
+use crate::core::long_poll::{hold_long_poll, release_long_poll, release_reply};
 use crate::core::members::plan_handover;
 use crate::core::notices::NoticeKind;
-use crate::core::roster::record::{AgentPane, AgentRecord, SpawnId};
-use crate::core::state::agent::{Agent, LongPollState};
+use crate::core::roster::record::{AgentPane, AgentRecord};
+use crate::core::scans::schedule_task_scan;
+use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
-use crate::core::tasks::task_list;
 use crate::core::teams::budget;
 use crate::core::turns::activity;
-use crate::core::{hook_session, lead_session};
 use protocol::control::{
-    Activity, HookEvent, HookReply, HookReport, HookSource, LongPollEnd, LongPollRequest, Reply, Response,
-    TurnStatus,
+    Activity, HookEvent, HookReply, HookReport, HookSource, LongPollEnd, LongPollRequest, Reply, TurnStatus,
 };
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error::ErrorReport;
 use protocol::event::EventKind;
 use protocol::payload::IdleReason;
 
@@ -59,7 +60,7 @@ fn handle_agent_hook(
 ) -> Result<HookReply, ErrorReport> {
     let id = agent_of_token(state, token)?;
     let agent = state.agents.get_mut(&id).ok_or_else(unknown_caller_error)?;
-    match hook_session::agent_hook_session(&agent.record, &hooked) {
+    match agent_hook_session(&agent.record, &hooked) {
         HookSession::OtherProgram => return Ok(ignored_reply(agent.activity_since)),
         HookSession::NewSession(session) => {
             // Whenever its next life begins, it goes on with that.
@@ -155,20 +156,6 @@ fn build_reply(agent: &Agent) -> HookReply {
     }
 }
 
-/// What a hook is told that is none of the program's.
-pub(crate) fn ignored_reply(since: u64) -> HookReply {
-    let handed = Vec::new();
-    HookReply {
-        delivers_by_hook: false,
-        turn_started_at: since,
-        is_first_report: false,
-        task: None,
-        prompt_in_args: None,
-        approval_in_args: false,
-        delivered_ids: handed,
-    }
-}
-
 /// The prompt that went with the program's arguments: told to the hooks of its life until one has marked it.
 fn unread_prompt(record: &AgentRecord) -> Option<String> {
     (record.is_prompt_in_args && !record.is_prompt_acknowledged).then(|| record.prompt.clone())
@@ -228,48 +215,7 @@ fn wait_for_agent(state: &mut State, id: &SpawnId, client: ConnId, now: Now, out
         activity::apply_turn_state(state, id, Some(turn), now, out);
     } else if waits && agent.offered_task.is_none() {
         // A task may have come while it looked.
-        task_list::schedule_task_scan(state, &team, out);
-    }
-}
-
-/// Takes the place of the hook that waited; false where it is to look first.
-pub(crate) fn hold_long_poll(hooks: &mut LongPollState, client: ConnId, out: &mut Vec<Effect>) -> bool {
-    release_long_poll(hooks, LongPollEnd::Superseded, out);
-    if std::mem::take(&mut hooks.has_pending_check) {
-        out.push(release_reply(client, LongPollEnd::WorkMayWait));
-        return false;
-    }
-    hooks.waiting = Some(client);
-    true
-}
-
-/// Whoever waits is told why it waits no longer.
-pub(crate) fn release_long_poll(hooks: &mut LongPollState, why: LongPollEnd, out: &mut Vec<Effect>) {
-    out.extend(hooks.waiting.take().map(|client| release_reply(client, why)));
-}
-
-fn release_reply(client: ConnId, why: LongPollEnd) -> Effect {
-    Effect::Reply { client, response: Response::Done(Box::new(Reply::LongPoll(why))) }
-}
-
-/// There is something to look at: for the hook that waits, or for the next one.
-pub(crate) fn wake_long_poll(hooks: &mut LongPollState, out: &mut Vec<Effect>) {
-    match hooks.waiting {
-        Some(_) => release_long_poll(hooks, LongPollEnd::WorkMayWait, out),
-        None => hooks.has_pending_check = true,
-    }
-}
-
-/// Whoever is woken by its wake line is woken by its hook too.
-pub(crate) fn wake_long_polls(state: &mut State, effects: &mut Vec<Effect>) {
-    let wakes = effects.iter().filter_map(|effect| match effect {
-        Effect::WakeAgent { spawn, .. } => Some(spawn.clone()),
-        _ => None,
-    });
-    for spawn in wakes.collect::<Vec<_>>() {
-        if let Some(agent) = state.agents.get_mut(&spawn) {
-            wake_long_poll(&mut agent.long_poll, effects);
-        }
+        schedule_task_scan(state, &team, out);
     }
 }
 
@@ -284,11 +230,4 @@ pub(crate) fn drop_long_poll(state: &mut State, conn: ConnId) {
 /// The agent of that token, while it lives.
 fn agent_of_token(state: &State, token: Option<&str>) -> Result<SpawnId, ErrorReport> {
     state.agent_by_token(token).map(|agent| agent.record.spawn_id.clone()).ok_or_else(unknown_caller_error)
-}
-
-pub(crate) fn unknown_caller_error() -> ErrorReport {
-    ErrorReport::new(
-        ErrorKind::NotPermitted,
-        "cannot hear a hook of nobody: no living agent, and no lead, has it",
-    )
 }

@@ -2,19 +2,17 @@
 //! first process of that terminal, and lead until they say otherwise or that process ends. Nothing of theirs is ever
 //! closed, ended or typed into.
 
-use crate::core::client_calls::send_reply;
+use crate::core::clock::Now;
+use crate::core::context::send_reply;
 use crate::core::effect::Effect;
-use crate::core::event::{ConnId, Now};
-use crate::core::hook_session;
-use crate::core::hook_session::HookSession;
-use crate::core::hooks::{
-    hold_long_poll, ignored_reply, release_long_poll, unknown_caller_error, wake_long_poll,
-};
+use crate::core::hook_session::{HookSession, ignored_reply, lead_hook_session, unknown_caller_error};
+use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::FileJob;
-use crate::core::members::spawn::no_such_team_error;
-use crate::core::roster::record::{HookState, SpawnId};
+use crate::core::long_poll::{hold_long_poll, release_long_poll, wake_long_poll};
+use crate::core::roster::record::HookState;
 use crate::core::state::agent::LeadSession;
 use crate::core::state::daemon::State;
+use crate::core::state::lookup::no_such_team_error;
 use protocol::control::{
     HookEvent, HookReply, HookReport, LeadProcess, LongPollEnd, Process, Reply, SetLeadRequest,
 };
@@ -105,7 +103,7 @@ pub(crate) fn handle_lead_hook(
     let handed = leading.hook_state.delivered_ids.clone();
     let reply =
         HookReply { delivers_by_hook: true, delivered_ids: handed, ..ignored_reply(leading.turn_since) };
-    match hook_session::lead_hook_session(leading, hooked) {
+    match lead_hook_session(leading, hooked) {
         HookSession::OtherProgram => return Ok(ignored_reply(leading.turn_since)),
         HookSession::NewSession(session) => {
             leading.hook_state.ancestors.clone_from(&hooked.ancestors);

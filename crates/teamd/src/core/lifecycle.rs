@@ -1,7 +1,17 @@
 //! The life of an agent, from the order to the last file that is put in order.
 
-use crate::core::event::ConnId;
+use crate::core::id::ConnId;
 use protocol::control::{SpawnRequest, WorktreeRequest};
+
+/// What of an agent's stage is over.
+pub(crate) enum ExpiredStage {
+    Start,
+    ShutdownAnswer { force: bool },
+    Resend,
+    ApprovedGrace,
+    KillGrace,
+    Handover,
+}
 
 /// An agent's life; each variant carries just what exists in it.
 #[derive(Debug)]

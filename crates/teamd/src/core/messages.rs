@@ -1,8 +1,8 @@
 //! Mail: its owner is woken at once; then the inbox is read, for the event log and for what of it concerns us:
 //! answers to shutdown requests, and what members ask.
 
+use crate::core::clock::Now;
 use crate::core::effect::Effect;
-use crate::core::event::Now;
 use crate::core::jobs::files::{FileJob, InboxScanResult, RestoreRule};
 use crate::core::lifecycle::{Lifecycle, Stopping};
 use crate::core::state::agent::Agent;

@@ -2,6 +2,9 @@
 
 pub(crate) mod approvals;
 pub(crate) mod client_calls;
+pub(crate) mod clock;
+pub(crate) mod config_scan;
+pub(crate) mod context;
 pub(crate) mod deadlines;
 pub(crate) mod dispatch;
 pub(crate) mod effect;
@@ -9,9 +12,13 @@ pub(crate) mod event;
 pub(crate) mod exit_record;
 pub(crate) mod hook_session;
 pub(crate) mod hooks;
+pub(crate) mod id;
+pub(crate) mod interrupts;
 pub(crate) mod jobs;
+pub(crate) mod labels;
 pub(crate) mod lead_session;
 pub(crate) mod lifecycle;
+pub(crate) mod long_poll;
 pub(crate) mod members;
 pub(crate) mod messages;
 pub(crate) mod notices;
@@ -19,6 +26,7 @@ pub(crate) mod panes;
 pub(crate) mod recovery;
 pub(crate) mod rescan;
 pub(crate) mod roster;
+pub(crate) mod scans;
 pub(crate) mod shims;
 pub(crate) mod state;
 pub(crate) mod status;
@@ -27,4 +35,5 @@ pub(crate) mod teams;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod turns;
+pub(crate) mod waits;
 pub(crate) mod worktrees;

@@ -1,12 +1,13 @@
 //! After a start: every agent of the roster is adopted as soon as its join reconnects. What ended meanwhile
 //! is told by the pidfd; what was half put in order is put in order again.
 
+use crate::core::clock::Now;
 use crate::core::effect::Effect;
-use crate::core::event::Now;
+use crate::core::id::SpawnId;
 use crate::core::jobs::files::FileJob;
-use crate::core::members::{exit, restart_policy, shutdown};
+use crate::core::members::{cleanup, exit, restart_policy, shutdown};
 use crate::core::rescan;
-use crate::core::roster::record::SpawnId;
+use crate::core::scans::schedule_config_scan;
 use crate::core::state::agent::LeadSession;
 use crate::core::state::daemon::State;
 use crate::core::teams::budget;
@@ -27,7 +28,7 @@ pub(crate) fn recover(state: &mut State, now: Now) -> Vec<Effect> {
         recover_agent(state, id, now, out);
     }
     // One that is missing sends no event.
-    teams.iter().for_each(|team| rescan::schedule_config_scan(state, team, out));
+    teams.iter().for_each(|team| schedule_config_scan(state, team, out));
     out.extend(state.lead_sessions.values().map(LeadSession::watch_effect));
     // A daemon that was killed may have known a session, and not written it.
     let sessions = state
@@ -59,7 +60,7 @@ fn recover_agent(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect
         return exit::handle_exit_report(state, id, how, now, out);
     }
     match (&agent.record.exit, agent.record.shim) {
-        (Some(_), _) => exit::start_cleanup(state, id, out),
+        (Some(_), _) => cleanup::start_cleanup(state, id, out),
         (None, Some(process)) => out.push(Effect::WatchProcess { spawn: id.clone(), process }),
         (None, None) => {
             let token = agent.record.token.clone();

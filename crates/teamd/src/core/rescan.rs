@@ -1,18 +1,19 @@
 //! Something changed in the config or was missed: whoever may be concerned looks. Events are hints.
 
-use crate::core::approvals;
+use crate::core::clock::Now;
 use crate::core::effect::Effect;
-use crate::core::event::Now;
-use crate::core::jobs::files::{ConfigSnapshot, FileJob, RegisteredMember, RosterMembers};
-use crate::core::lifecycle::{Lifecycle, StartStage};
-use crate::core::members::{exit, permission_mode};
+use crate::core::jobs::files::FileJob;
+use crate::core::members::cleanup;
 use crate::core::panes::visibility;
+use crate::core::scans::{
+    request_watches, schedule_all_request_scans, schedule_task_scan, write_all_hidden_panes,
+};
 use crate::core::state::daemon::State;
 use crate::core::state::settings::WatcherState;
 use crate::core::state::team::{ScanState, TeamState};
-use crate::core::tasks::{next_task, task_list};
+use crate::core::tasks::next_task;
 use crate::core::teams::budget;
-use crate::core::turns::{activity, no_output};
+use crate::core::turns::no_output;
 use protocol::error::ErrorReport;
 use protocol::event::EventKind;
 use protocol::name::TeamName;
@@ -23,73 +24,6 @@ const PROBE_INTERVAL: u64 = 30_000;
 const WATCH_CONFIRM_TIMEOUT: u64 = 2_000;
 /// Between two looks at everything, ms: whoever makes directories in a loop would have one for each.
 const MIN_RESCAN_INTERVAL: u64 = 100;
-
-/// A foreign writer may have dropped a living member, or left the file damaged: that is put back, and so is
-/// which panes are hidden. Or it said there what it does.
-/// A storm of changes becomes one look, and one more after it: each takes as long as the team has members.
-pub(crate) fn schedule_config_scan(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
-    if team.is_claude_session() {
-        if !state.session_teams.contains_key(team) {
-            watch_session_team(state, team.clone(), out);
-        }
-        return;
-    }
-    if state.teams.get_mut(team).is_some_and(|known| known.config_scan.try_start()) {
-        scan_config(state, team, out);
-    }
-}
-
-fn scan_config(state: &State, team: &TeamName, out: &mut Vec<Effect>) {
-    let members = state.members(team);
-    let living = members.iter().filter(|agent| is_registered(&agent.lifecycle));
-    let living =
-        living.map(|agent| RegisteredMember { record: agent.record.clone(), activity: agent.activity });
-    let ours = RosterMembers {
-        registered: living.collect(),
-        all_names: members.iter().map(|agent| agent.record.name.clone()).collect(),
-    };
-    out.push(Effect::File(FileJob::CheckConfig { team: team.clone(), members: ours }));
-    out.extend(visibility::restore_hidden_panes(state, team));
-}
-
-fn is_registered(phase: &Lifecycle) -> bool {
-    match phase {
-        Lifecycle::Starting(starting) => starting.stage == StartStage::Launching,
-        Lifecycle::Running(_) | Lifecycle::Stopping(..) => true,
-        Lifecycle::Gone(_) => false,
-    }
-}
-
-/// What config.json says; whoever could not be taken off while it was damaged is taken off now.
-pub(crate) fn handle_config_checked(
-    state: &mut State,
-    team: &TeamName,
-    seen: ConfigSnapshot,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    let again = state
-        .teams
-        .get_mut(team)
-        .is_some_and(|known| std::mem::take(&mut known.config_scan) == ScanState::RunningRescanNeeded);
-    for (name, activity) in activity::config_activity_changes(state, team, &seen.activities) {
-        if seen.repaired.is_none() {
-            activity::apply_config_activity(state, team, &name, activity, now, out);
-        }
-    }
-    if seen.has_restored_members || seen.repaired.is_some() {
-        // What a member had asked was nobody's question while it was not there.
-        approvals::schedule_request_scan(state, team, out);
-    }
-    permission_mode::store_config_modes(state, team, &seen.modes);
-    if let Some(why) = seen.repaired {
-        out.push(Effect::log_team(team, EventKind::Error { message: why }));
-        exit::retry_failed_cleanups(state, out);
-    }
-    if again {
-        schedule_config_scan(state, team, out);
-    }
-}
 
 /// Events arrive here, so the rescan need not be quick.
 pub(crate) fn handle_probe_seen(state: &mut State, now: Now) {
@@ -167,28 +101,15 @@ pub(crate) fn rescan_all(state: &mut State, now: Now, out: &mut Vec<Effect>) {
         false => scan_files(state, out),
     }
     out.push(Effect::RetryProcessWatches);
-    exit::retry_failed_cleanups(state, out);
-    out.extend(visibility::write_all_hidden_panes(state));
+    cleanup::retry_failed_cleanups(state, out);
+    out.extend(write_all_hidden_panes(state));
     out.extend(visibility::check_hidden_panes(state));
     no_output::check_turns_without_output(state, now, out);
     budget::check_time_limits(state, now, out);
-    approvals::schedule_all_request_scans(state, out);
+    schedule_all_request_scans(state, out);
     // Whoever was woken and did not move: the next look offers to others.
     state.agents.values_mut().for_each(|agent| agent.offered_task = None);
-    state.team_names().iter().for_each(|team| task_list::schedule_task_scan(state, team, out));
-}
-
-/// All is watched before anybody looks what is there, so that nothing is missed in between. One at a time: in a storm of
-/// changes the watcher is long in saying so. True where it is asked now.
-pub(crate) fn request_watches(state: &mut State, probe: bool, out: &mut Vec<Effect>) -> bool {
-    let due = state.watch_setup.try_start();
-    if due {
-        // A directory that was made anew needs a new watch; for the others it changes nothing.
-        let teams = state.team_names().into_iter().chain(std::mem::take(&mut state.new_directories));
-        out.extend(teams.map(|team| Effect::WatchTeam { team }));
-        out.push(Effect::ConfirmWatches { is_probe: probe });
-    }
-    due
+    state.team_names().iter().for_each(|team| schedule_task_scan(state, team, out));
 }
 
 /// At what is there now.
@@ -205,12 +126,6 @@ pub(crate) fn handle_watches_added(state: &mut State, probe: bool, now: Now, out
     if std::mem::take(&mut state.watch_setup) == ScanState::RunningRescanNeeded {
         rescan_soon(state, now, out);
     }
-}
-
-/// A directory of a session, which is there before its config, by which it is known.
-pub(crate) fn watch_session_team(state: &mut State, team: TeamName, out: &mut Vec<Effect>) {
-    state.new_directories.insert(team);
-    request_watches(state, false, out);
 }
 
 /// The teams of Claude Code's sessions that are there now.
@@ -231,7 +146,7 @@ pub(crate) fn handle_session_teams(state: &mut State, there: &[TeamName], out: &
                 team.clone(),
                 TeamState { logged_tasks: told, logged_requests: told_asked, ..TeamState::default() },
             );
-            task_list::schedule_task_scan(state, team, out);
+            schedule_task_scan(state, team, out);
             is_new = true;
         }
     }

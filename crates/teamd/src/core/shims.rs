@@ -1,11 +1,12 @@
 //! The first processes of the panes: they say hello, report, and hang up.
 
+use crate::core::clock::Now;
 use crate::core::effect::Effect;
-use crate::core::event::{ConnId, Now};
+use crate::core::id::{ConnId, SpawnId};
+use crate::core::interrupts;
 use crate::core::jobs::files::FileJob;
 use crate::core::lifecycle::Lifecycle;
-use crate::core::members::{exit, registration, restart_policy};
-use crate::core::roster::record::SpawnId;
+use crate::core::members::{cleanup, exit, registration, restart_policy, termination};
 use crate::core::state::daemon::State;
 use crate::core::turns::activity;
 use protocol::control::{FromShim, Process, ShimHello, ToShim};
@@ -57,7 +58,7 @@ pub(crate) fn handle_shim_connected(
             out.push(Effect::SendToShim { conn, message: ToShim::Adopted });
             out.push(Effect::wake_agent(&id));
             activity::resume_turn(state, &id, hello.turn_status.clone(), now, out);
-            exit::send_terminate(state, &id, out);
+            termination::send_terminate(state, &id, out);
         }
         // It waits for a green light that it does not get any more.
         Lifecycle::Gone(_) if hello.agent_pid.is_none() => {
@@ -86,7 +87,7 @@ fn adopt_agent(
         None => {
             out.push(Effect::SendToShim { conn, message: ToShim::Refused });
             restart_policy::retry_interrupted_start(state, id, now);
-            exit::start_cleanup(state, id, out);
+            cleanup::start_cleanup(state, id, out);
         }
     }
 }
@@ -111,7 +112,7 @@ pub(crate) fn handle_shim_report(
             registration::fail_start(state, &id, fault, now, out);
         }
         FromShim::TurnStatus(turn) => activity::apply_turn_state(state, &id, Some(turn), now, out),
-        FromShim::Interrupted { was_in_turn: turn } => activity::handle_interrupted(state, &id, turn, out),
+        FromShim::Interrupted { was_in_turn: turn } => interrupts::handle_interrupted(state, &id, turn, out),
         FromShim::Exited(how) => {
             out.push(Effect::File(FileJob::AcknowledgeExit { conn }));
             exit::handle_exit_report(state, &id, how, now, out);
@@ -136,7 +137,7 @@ pub(crate) fn handle_shim_disconnected(state: &mut State, conn: ConnId, out: &mu
             Lifecycle::Gone(_) => {}
         }
         let id = agent.record.spawn_id.clone();
-        activity::fail_interrupt_waiters(state, &id, out);
+        interrupts::fail_interrupt_waiters(state, &id, out);
     }
     state.interrupt_waiters.retain(|(_, client)| *client != conn);
 }

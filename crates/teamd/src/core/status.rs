@@ -1,29 +1,28 @@
 //! What the daemon tells without changing anything, and what agents tell about themselves.
 
-use crate::core::client_calls::send_reply;
+use crate::core::context::send_reply;
 use crate::core::effect::Effect;
-use crate::core::event::ConnId;
+use crate::core::id::ConnId;
 use crate::core::jobs::panes::PaneJob;
+use crate::core::labels::color_name;
 use crate::core::lifecycle::{Lifecycle, Stopping};
-use crate::core::members::shutdown::find_member;
-use crate::core::members::spawn::{color_name, no_such_team_error};
-use crate::core::panes::dialog_check;
-use crate::core::panes::dialog_check::DialogCheck;
-use crate::core::roster::record::AgentPane;
 use crate::core::state::agent::Agent;
+use crate::core::state::budget::budget_status;
 use crate::core::state::daemon::State;
-use crate::core::teams::budget;
-use crate::core::worktrees;
-use protocol::control::Backend;
+use crate::core::state::dialogs::{DialogCheck, dialog_flag};
+use crate::core::state::lookup::{
+    find_member, no_pane_error, no_such_team_error, pane_and_tag, tmux_gone_error,
+};
+use crate::core::state::worktree_holds::worktree_reply;
 use protocol::control::{
     Activity, CapturePaneReply, CapturePaneRequest, DaemonStatus, LocatePaneReply, MemberAddress, MemberFlag,
     MemberStatus, Reply, StatusReply, TeamStatus, TurnStatus,
 };
 use protocol::delivery::{Delivery, DeliveryPoint};
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error::ErrorReport;
 use protocol::id::AgentId;
 use protocol::member_request::MemberRequestKind;
-use protocol::name::TeamName;
+use protocol::turn_program::Backend;
 
 pub(crate) fn reply_status(state: &mut State, client: ConnId, dialogs: &DialogCheck, out: &mut Vec<Effect>) {
     let teams = state.teams.iter().map(|(team, known)| TeamStatus {
@@ -35,8 +34,8 @@ pub(crate) fn reply_status(state: &mut State, client: ConnId, dialogs: &DialogCh
             .map(|agent| member_status(agent, dialogs))
             .collect(),
         past_members: known.past_members.clone(),
-        worktrees: known.worktrees.iter().map(worktrees::worktree_reply).collect(),
-        budget: budget::budget_status(known),
+        worktrees: known.worktrees.iter().map(worktree_reply).collect(),
+        budget: budget_status(known),
     });
     let daemon = DaemonStatus {
         pid: state.settings.pid,
@@ -100,7 +99,7 @@ fn flags(agent: &Agent, dialogs: &DialogCheck) -> Vec<MemberFlag> {
         MemberRequestKind::Plan => MemberFlag::AwaitingPlanApproval,
         MemberRequestKind::Permission => MemberFlag::AwaitingPermission,
     });
-    let dialog = dialog_check::dialog_flag(agent, dialogs);
+    let dialog = dialog_flag(agent, dialogs);
     asks.chain((asked || waits).then_some(MemberFlag::ShutdownRequested)).chain(dialog).collect()
 }
 
@@ -187,31 +186,6 @@ pub(crate) fn capture(
             }
         },
     }
-}
-
-/// `what` completes "cannot …".
-pub(crate) fn pane_and_tag(
-    state: &State,
-    team: &TeamName,
-    name: &str,
-    what: &str,
-) -> Result<(AgentPane, tmux::PaneTag), ErrorReport> {
-    if !state.teams.contains_key(team) {
-        return Err(no_such_team_error(state, team));
-    }
-    let agent = find_member(state, team, name)?;
-    let pane = agent.record.pane.clone().ok_or_else(|| no_pane_error(team, name, what))?;
-    Ok((pane, agent.record.spawn_id.pane_tag()))
-}
-
-pub(crate) fn no_pane_error(team: &TeamName, name: &str, what: &str) -> ErrorReport {
-    ErrorReport::new(ErrorKind::NotFound, format!("cannot {what} {name}: it has no pane"))
-        .with_help(format!("its output: teamctl logs {name} -t {team}"))
-}
-
-fn tmux_gone_error() -> ErrorReport {
-    ErrorReport::new(ErrorKind::MissingPath, "cannot reach tmux: its server is gone")
-        .with_help("see: teamctl doctor")
 }
 
 pub(crate) fn handle_pane_captured(

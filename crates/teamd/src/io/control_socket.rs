@@ -4,7 +4,8 @@
 //! `protocol::control::frame` allows, and it comes within seconds; answers are taken, too. Who breaks that is hung up
 //! on, and nobody else notices.
 
-use crate::core::event::{ConnId, CoreEvent};
+use crate::core::event::CoreEvent;
+use crate::core::id::ConnId;
 use crate::io::process_watcher;
 use protocol::control::framing::{LineAssembler, MAX_LINE_BYTES, encode};
 use protocol::control::{Call, FromShim, Process, Request};

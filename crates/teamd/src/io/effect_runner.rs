@@ -2,9 +2,10 @@
 
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
+use crate::core::id::SpawnId;
 use crate::core::jobs::files::FileJob;
 use crate::core::jobs::panes::PaneJob;
-use crate::core::roster::record::SpawnId;
+use crate::core::jobs::watcher::WatchCommand;
 use crate::io::children::Children;
 use crate::io::control_socket::Connections;
 use crate::io::files::queue::JobSender;
@@ -12,7 +13,6 @@ use crate::io::process_watcher::{ProcessWatcher, WatchOutcome};
 use crate::io::terminal::DaemonTerminal;
 use crate::io::wake_sockets::{WakeSocket, WakeSockets};
 use crate::io::watcher::file_watcher::OverflowFlag;
-use crate::io::watcher::thread::WatchCommand;
 use crate::io::worktrees;
 use protocol::control::Process;
 use protocol::timestamp::iso8601;

@@ -11,6 +11,7 @@ pub(crate) mod process_watcher;
 pub(crate) mod resource_limits;
 pub(crate) mod single_instance;
 pub(crate) mod terminal;
+pub(crate) mod threads;
 pub(crate) mod wake_sockets;
 pub(crate) mod watcher;
 pub(crate) mod worktrees;

@@ -3,7 +3,7 @@
 //! One thread sleeps on all of them. (tokio's own way to watch a descriptor is `unsafe` to call.)
 
 use crate::core::event::CoreEvent;
-use crate::core::roster::record::SpawnId;
+use crate::core::id::SpawnId;
 use protocol::control::Process;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;

@@ -1,7 +1,7 @@
 //! Our ends of the agents' wake lines, rung by whoever sees that something came. A wake decides nothing, it says "look":
 //! so for mail the watcher rings, without the way through the loop, which is a change of threads; for all else the loop.
 
-use crate::core::roster::record::SpawnId;
+use crate::core::id::SpawnId;
 use protocol::name::{AgentName, TeamName};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;

@@ -3,7 +3,8 @@
 //!
 //! Nothing of ours is filled that the roster on disk does not name, and nothing is removed that it does not name.
 
-use crate::core::event::{ConnId, CoreEvent};
+use crate::core::event::CoreEvent;
+use crate::core::jobs::worktrees::{WorktreeCreation, WorktreeJob, WorktreeResult};
 use crate::core::roster::MemberWorktree;
 use crate::core::roster::record::AgentRecord;
 use crate::io::process_watcher;
@@ -17,65 +18,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 use worktree::{
-    Error, GitEnvironment, KeepReason, RemoveOutcome, SavedWorktree, WorktreeOptions, WorktreeProposal,
-    WorktreeRecord, WorktreeState, escape_controls, propose_worktree, shell_quote,
+    Error, GitEnvironment, KeepReason, RemoveOutcome, SavedWorktree, WorktreeRecord, WorktreeState,
+    escape_controls, propose_worktree, shell_quote,
 };
-
-/// A worktree on its way.
-#[derive(Debug, Clone)]
-pub(crate) struct WorktreeCreation {
-    pub(crate) client: ConnId,
-    pub(crate) team: TeamName,
-    pub(crate) name: AgentName,
-    pub(crate) proposal: WorktreeProposal,
-    pub(crate) surroundings: GitEnvironment,
-}
-
-/// Something to do with git.
-#[derive(Debug)]
-pub(crate) enum WorktreeJob {
-    /// Decide what it will be, and make its empty directory.
-    Propose {
-        client: ConnId,
-        team: TeamName,
-        name: AgentName,
-        wanted: WorktreeOptions,
-        surroundings: GitEnvironment,
-    },
-    /// Fill it; the roster on disk names it.
-    Fill(Box<WorktreeCreation>),
-    /// See whether any of them would refuse it once those below these joins have ended. Nothing is touched.
-    CheckUnsaved {
-        client: ConnId,
-        order: DeleteTeamRequest,
-        worktrees: Vec<MemberWorktree>,
-        shim_pids: BTreeSet<u32>,
-    },
-    /// Remove all of a team, or none: those with unsaved work only if they are named, and saved below `trash`.
-    RemoveAll { client: ConnId, order: DeleteTeamRequest, grounds: Vec<MemberWorktree>, trash: PathBuf },
-}
-
-/// What became of it.
-#[derive(Debug)]
-pub(crate) enum WorktreeResult {
-    Proposed {
-        client: ConnId,
-        team: TeamName,
-        name: AgentName,
-        result: Result<Box<WorktreeCreation>, ErrorReport>,
-    },
-    /// The directory in it; `is_there`: something is at its path, made or not.
-    Filled { making: Box<WorktreeCreation>, result: Result<PathBuf, ErrorReport>, is_present: bool },
-    /// Why not, as far as can be seen while members live.
-    UnsavedChecked { client: ConnId, order: DeleteTeamRequest, result: Result<(), ErrorReport> },
-    /// What became of each, also where the whole failed.
-    RemovedAll {
-        client: ConnId,
-        order: DeleteTeamRequest,
-        swept: RemovedWorktrees,
-        result: Result<(), ErrorReport>,
-    },
-}
 
 /// Begins a job; its end is an event.
 pub(crate) fn begin(job: WorktreeJob, events: UnboundedSender<CoreEvent>) {

@@ -1,6 +1,7 @@
 //! Who asks the daemon, and what follows from its answers.
 
-use crate::core::event::{ConnId, CoreEvent};
+use crate::core::event::CoreEvent;
+use crate::core::id::ConnId;
 use crate::simulator::simulation::Simulation;
 use protocol::control::{
     Call, LeadProcess, PROTOCOL_VERSION, Reply, Request, Response, SetLeadRequest, WorktreeReply,

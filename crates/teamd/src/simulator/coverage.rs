@@ -7,7 +7,7 @@ use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::jobs::files::{FileJob, FileResult};
 use crate::core::jobs::panes::{PaneJob, PaneResult};
-use crate::io::worktrees::{WorktreeJob, WorktreeResult};
+use crate::core::jobs::worktrees::{WorktreeJob, WorktreeResult};
 use protocol::control::{FromShim, HookEvent, Request, Response, ToShim};
 use std::collections::BTreeSet;
 

@@ -1,12 +1,13 @@
 //! What lies on the disk, and the files thread that writes it.
 
 use crate::core::event::CoreEvent;
+use crate::core::id::SpawnId;
 use crate::core::jobs::files::{
-    ConfigSnapshot, FileJob, FileResult, RegisteredMember, Registration, RosterMembers, ShutdownAnswer,
+    ConfigSnapshot, FileJob, FileResult, ModeRoute, RegisteredMember, Registration, RosterMembers,
+    ShutdownAnswer,
 };
-use crate::core::members::permission_mode::ModeRoute;
 use crate::core::roster::Roster;
-use crate::core::roster::record::{AgentRecord, SpawnId};
+use crate::core::roster::record::AgentRecord;
 use crate::simulator::scan_memory::{ScanMemory, TeamFile, WatcherEvent};
 use crate::simulator::team_files::{RequestState, SimulatedMember, SimulatedTeamFiles};
 use crate::simulator::worktrees::Worktrees;

@@ -2,9 +2,8 @@
 
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
-use crate::core::jobs::files::FileJob;
-use crate::io::files::member_batch::collect_batch;
-use crate::io::watcher::thread::WatchCommand;
+use crate::core::jobs::files::{FileJob, collect_batch};
+use crate::core::jobs::watcher::WatchCommand;
 use crate::simulator::shim::{ShimStage, SimulatedShim};
 use crate::simulator::simulation::Simulation;
 use std::collections::VecDeque;

@@ -1,6 +1,7 @@
 //! Programs with hooks, an agent's or those of a session that leads: what their hooks tell, and how they wait for mail.
 
-use crate::core::event::{ConnId, CoreEvent};
+use crate::core::event::CoreEvent;
+use crate::core::id::ConnId;
 use crate::simulator::clients::CallOrigin;
 use crate::simulator::scan_memory::TeamFile;
 use crate::simulator::shim::AgentIdentity;

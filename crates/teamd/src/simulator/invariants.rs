@@ -1,6 +1,6 @@
 //! What must hold: at each reply, at each start of an agent, and of a world that has come to rest.
 
-use crate::core::event::ConnId;
+use crate::core::id::ConnId;
 use crate::core::lifecycle::Lifecycle;
 use crate::simulator::hooked_programs::ProgramState;
 use crate::simulator::shim::{ShimStage, SimulatedShim};

@@ -25,36 +25,15 @@ mod tmux;
 mod turn_agents;
 mod worktrees;
 
+use crate::core::id;
 use crate::simulator::coverage::Coverage;
 use crate::simulator::simulation::{LogLevel, Simulation};
 use std::any::Any;
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use uuid::Uuid;
 
 /// Seeds that have shown a fault once.
 const REGRESSION_SEEDS: &str = include_str!("regression_seeds.txt");
-
-thread_local! {
-    static UUID_COUNTER: Cell<u64> = const { Cell::new(0) };
-}
-
-/// A UUID that follows from those before: in a test nothing is left to chance.
-pub(crate) fn next_uuid() -> Uuid {
-    let number = UUID_COUNTER.replace(UUID_COUNTER.get() + 1);
-    // Their order is none that anybody could rely on.
-    let (high, low) = (mix_bits(number), mix_bits(!number));
-    Uuid::from_u64_pair(high, low)
-}
-
-/// Splitmix64's finish.
-fn mix_bits(number: u64) -> u64 {
-    let number =
-        (number.wrapping_add(0x9e37_79b9_7f4a_7c15) ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
-}
 
 /// Of so many seeds each thing that there is must be seen.
 const FULL_COVERAGE_SEEDS: usize = 15_000;
@@ -88,7 +67,7 @@ fn run_seeds<'a>(seeds: impl Iterator<Item = &'a u64>) -> (BTreeSet<&'static str
 }
 
 fn run_simulation(mut world: Simulation) -> (Simulation, Result<(), String>) {
-    UUID_COUNTER.set(world.seed << 20);
+    id::set_uuid_counter(world.seed << 20);
     let lived = catch_unwind(AssertUnwindSafe(|| scenario::run_scenario(&mut world)));
     let what = |panic: Box<dyn Any + Send>| match panic.downcast::<String>() {
         Ok(text) => *text,

@@ -1,6 +1,7 @@
 //! The processes of the world: joins with their agents, as the real ones behave, and their ends.
 
-use crate::core::event::{ConnId, CoreEvent};
+use crate::core::event::CoreEvent;
+use crate::core::id::ConnId;
 use crate::simulator::shim::{AgentIdentity, START_TIMEOUT, ShimStage, SimulatedShim};
 use crate::simulator::simulation::Simulation;
 use crate::simulator::tmux::PaneOwner;

@@ -1,7 +1,6 @@
 //! The first process of an agent, as the real one behaves: hello, green light, agent, report.
 
-use crate::core::event::ConnId;
-use crate::core::roster::record::SpawnId;
+use crate::core::id::{ConnId, SpawnId};
 use crate::simulator::random_calls::REQUEST_ID_VARIABLE;
 use crate::simulator::turn_agents::SimulatedTurnAgent;
 use protocol::control::{ExitReport, StartAgent, ToShim};

@@ -1,19 +1,20 @@
 //! All there is: a clock, a disk, tmux, processes, clients, and a daemon for as long as it lives. Everything that can
 //! happen is a method; who decides which is next is [`super::story`].
 
+use crate::core::clock::Now;
 use crate::core::deadlines::next_deadline;
 use crate::core::dispatch::handle_event;
 use crate::core::effect::Effect;
-use crate::core::event::{ConnId, CoreEvent, Now};
+use crate::core::event::CoreEvent;
+use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::{FileJob, FileResult};
 use crate::core::jobs::panes::PaneJob;
+use crate::core::jobs::watcher::WatchCommand;
+use crate::core::jobs::worktrees::WorktreeJob;
 use crate::core::recovery::recover;
-use crate::core::roster::record::SpawnId;
 use crate::core::state::daemon::State;
 use crate::core::state::event_log_cursor::EventLogCursor;
 use crate::core::state::settings::DaemonSettings;
-use crate::io::watcher::thread::WatchCommand;
-use crate::io::worktrees::WorktreeJob;
 use crate::simulator::clients::CallOrigin;
 use crate::simulator::coverage::Coverage;
 use crate::simulator::disk::SimulatedDisk;

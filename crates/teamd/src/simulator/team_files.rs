@@ -1,6 +1,6 @@
 //! A team's files: its members, their mail, what they ask and are answered, its tasks.
 
-use crate::core::roster::record::SpawnId;
+use crate::core::id::SpawnId;
 use protocol::id::{RequestId, TaskId};
 use protocol::member_request::{Answer, answered_request};
 use protocol::message::{InboxEntry, Message};

@@ -1,9 +1,8 @@
 //! A tmux server that can die, and one that comes after it and gives the same numbers to strangers.
 
 use crate::core::event::CoreEvent;
-use crate::core::jobs::panes::{DialogPane, PaneJob, PanePresence, PaneResult, PaneVisibility};
-use crate::core::members::spawn::OpenedPane;
-use crate::core::roster::record::SpawnId;
+use crate::core::id::SpawnId;
+use crate::core::jobs::panes::{DialogPane, OpenedPane, PaneJob, PanePresence, PaneResult, PaneVisibility};
 use protocol::control::{CapturePaneReply, Reply};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::{BTreeMap, BTreeSet};

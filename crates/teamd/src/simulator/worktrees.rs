@@ -1,8 +1,8 @@
 //! Worktrees on the disk, and git, whose jobs end in any order and go on when the daemon is killed.
 
 use crate::core::event::CoreEvent;
+use crate::core::jobs::worktrees::{WorktreeCreation, WorktreeJob, WorktreeResult};
 use crate::core::roster::MemberWorktree;
-use crate::io::worktrees::{WorktreeCreation, WorktreeJob, WorktreeResult};
 use crate::simulator::disk::SimulatedDisk;
 use crate::simulator::simulation::Simulation;
 use protocol::control::{DeleteTeamRequest, RemovedWorktrees, TrashedWorktree};

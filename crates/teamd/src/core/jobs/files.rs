@@ -1,10 +1,9 @@
 //! What the files thread is asked to do, and what comes of it.
 
-use crate::core::event::ConnId;
-use crate::core::members::permission_mode::ModeRoute;
+use crate::core::id::{ConnId, SpawnId};
+use crate::core::jobs::worktrees::WorktreeCreation;
 use crate::core::roster::Roster;
-use crate::core::roster::record::{SharedRecord, SpawnId};
-use crate::io::worktrees::WorktreeCreation;
+use crate::core::roster::record::{AgentRecord, SharedRecord};
 use protocol::control::{
     Activity, CreateTeamReply, CreateTeamRequest, DeleteTeamRequest, ExitReport, NextTaskRequest,
     RemovedWorktrees, Reply, SetPolicyRequest, VisibilityReply,
@@ -316,4 +315,60 @@ pub(crate) struct ShutdownAnswer {
     pub(crate) from: AgentName,
     /// Its reason, where it said no.
     pub(crate) rejection_reason: Option<String>,
+}
+
+/// How a change of mode reaches whoever it is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ModeRoute {
+    /// It stands in config.json, and nobody is to be told.
+    InConfig,
+    /// By a message. config.json follows when it does: a native member's program writes it itself, and of others their
+    /// join tells.
+    ByMessage,
+}
+
+/// A job, and those behind it that are done with it; `next_if` takes what waits next, if it is wanted. What stands between
+/// them, and is `aside` of the teams, is handed over first, so that it comes before all that it stood ahead of.
+pub(crate) fn collect_batch(
+    first: FileJob,
+    mut next_if: impl FnMut(&dyn Fn(&FileJob) -> bool) -> Option<FileJob>,
+    mut aside: impl FnMut(FileJob),
+) -> Vec<FileJob> {
+    let mut all = vec![first];
+    while let Some(job) = next_if(&|job| belongs_to_batch(&all, job)) {
+        match is_independent(&job) {
+            true => aside(job),
+            false => all.push(job),
+        }
+    }
+    all
+}
+
+fn belongs_to_batch(all: &[FileJob], job: &FileJob) -> bool {
+    let Some(first) = all.first().and_then(member_of) else { return false };
+    let is_like = |record: &AgentRecord| {
+        let same = |other: &FileJob| member_of(other).is_some_and(|other| other.name == record.name);
+        record.team == first.team && !all.iter().any(same)
+    };
+    let same_kind = all.first().is_some_and(|it| std::mem::discriminant(it) == std::mem::discriminant(job));
+    is_independent(job) || same_kind && member_of(job).is_some_and(is_like)
+}
+
+/// Who comes or goes by this job.
+fn member_of(job: &FileJob) -> Option<&AgentRecord> {
+    match job {
+        FileJob::RegisterMember { record, .. } | FileJob::DeregisterMember { record } => Some(record),
+        _ => None,
+    }
+}
+
+/// It touches our own files alone, and may be there before what was asked ahead of it: see [`super::queue`].
+pub(crate) fn is_independent(job: &FileJob) -> bool {
+    matches!(
+        job,
+        FileJob::SaveRoster(_)
+            | FileJob::SaveEnvironment { .. }
+            | FileJob::AcknowledgeExit { .. }
+            | FileJob::AppendEvent(_)
+    )
 }

@@ -2,3 +2,5 @@
 
 pub(crate) mod files;
 pub(crate) mod panes;
+pub(crate) mod watcher;
+pub(crate) mod worktrees;

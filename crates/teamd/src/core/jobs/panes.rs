@@ -1,14 +1,13 @@
 //! What the panes thread is asked, and what it says then.
 
-use crate::core::event::ConnId;
-use crate::core::members::spawn::OpenedPane;
-use crate::core::roster::record::{AgentPane, SpawnId};
+use crate::core::id::{ConnId, SpawnId};
+use crate::core::roster::record::AgentPane;
 use protocol::control::{CapturePaneReply, Layout, PaneInput, Reply};
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use tmux::{BorderLabel, PaneId, PaneTag, WindowId};
+use tmux::{BorderLabel, PaneId, PaneTag, ServerEpoch, WindowId};
 
 /// Something to do in tmux.
 #[derive(Debug)]
@@ -134,4 +133,13 @@ pub(crate) enum PanePresence {
 pub(crate) enum PaneVisibility {
     Hidden,
     Shown,
+}
+
+/// What the panes thread made.
+#[derive(Debug)]
+pub(crate) struct OpenedPane {
+    pub(crate) pane: PaneId,
+    pub(crate) window: WindowId,
+    pub(crate) epoch: ServerEpoch,
+    pub(crate) pid: u32,
 }

@@ -1,9 +1,12 @@
 //! Members of teams: from spawn to exit, and what follows an exit.
 
+pub(crate) mod cleanup;
 pub(crate) mod exit;
 pub(crate) mod permission_mode;
 pub(crate) mod plan_handover;
 pub(crate) mod registration;
+pub(crate) mod respawn;
 pub(crate) mod restart_policy;
 pub(crate) mod shutdown;
 pub(crate) mod spawn;
+pub(crate) mod termination;

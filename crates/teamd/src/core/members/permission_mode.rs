@@ -1,16 +1,16 @@
 //! `mode`: the permission mode of the lead, or of a member while it runs. The lead's is a word in config.json; a member
 //! is told by a message, and how soon it follows depends on how it is run.
 
-use crate::core::client_calls::send_reply;
+use crate::core::clock::Now;
+use crate::core::context::send_reply;
 use crate::core::effect::Effect;
-use crate::core::event::{ConnId, Now};
-use crate::core::jobs::files::FileJob;
+use crate::core::id::ConnId;
+use crate::core::jobs::files::{FileJob, ModeRoute};
 use crate::core::lifecycle::Lifecycle;
-use crate::core::members::shutdown::find_member;
-use crate::core::members::spawn::no_such_team_error;
 use crate::core::roster::record::AgentRecord;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
+use crate::core::state::lookup::{find_member, no_such_team_error};
 use protocol::control::{Reply, SetModeReply, SetModeRequest, TurnStatus};
 use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -45,16 +45,6 @@ pub(crate) fn set_permission_mode(
             }));
         }
     }
-}
-
-/// How a change of mode reaches whoever it is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ModeRoute {
-    /// It stands in config.json, and nobody is to be told.
-    InConfig,
-    /// By a message. config.json follows when it does: a native member's program writes it itself, and of others their
-    /// join tells.
-    ByMessage,
 }
 
 /// Who it is, as the team spells it, and how it hears of it.

@@ -4,14 +4,14 @@
 //! The approval is in the roster before anything is done about it. So whatever dies on the way, the agent is found
 //! either in its old life, which is ended then, or between the two, or in the new one.
 
+use crate::core::clock::Now;
 use crate::core::effect::Effect;
-use crate::core::event::Now;
-use crate::core::hooks;
+use crate::core::id::SpawnId;
 use crate::core::lifecycle::{Lifecycle, Stopping};
-use crate::core::members::exit::{KILL_GRACE, send_terminate};
+use crate::core::long_poll::release_long_poll;
 use crate::core::members::restart_policy::{NextSpawn, WHEN_NAME_FREE};
-use crate::core::members::shutdown::TERM_GRACE;
-use crate::core::roster::record::{AgentRecord, SpawnId};
+use crate::core::members::termination::{KILL_GRACE, TERM_GRACE, send_terminate};
+use crate::core::roster::record::AgentRecord;
 use crate::core::roster::respawn::{PendingRespawn, RespawnRecord};
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
@@ -56,7 +56,7 @@ pub(crate) fn start_handover(state: &mut State, id: &SpawnId, now: Now, out: &mu
     let link = std::mem::take(link);
     let until = now.mono + TERM_GRACE + KILL_GRACE;
     agent.lifecycle = Lifecycle::Stopping(link, Stopping::TerminatingForPlan { until });
-    hooks::release_long_poll(&mut agent.long_poll, LongPollEnd::AgentExited, out);
+    release_long_poll(&mut agent.long_poll, LongPollEnd::AgentExited, out);
     send_terminate(state, id, out);
 }
 

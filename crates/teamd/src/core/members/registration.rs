@@ -1,25 +1,25 @@
 //! A start, from the first process to the running agent. The files are written, only then join gets the green
 //! light: killed anywhere on the way, no agent has run that is not registered.
 
-use crate::core::client_calls::send_reply;
+use crate::core::clock::Now;
+use crate::core::context::send_reply;
 use crate::core::effect::Effect;
-use crate::core::event::Now;
 use crate::core::exit_record::{ExitOutcome, ExitRecord, ReportTo};
+use crate::core::id::SpawnId;
 use crate::core::jobs::files::{FileJob, Registration};
-use crate::core::jobs::panes::PaneJob;
+use crate::core::jobs::panes::OpenedPane;
+use crate::core::labels::{color_name, update_label};
 use crate::core::lifecycle::{Cleanup, Lifecycle, ShimLink, StartStage, Starting};
-use crate::core::members::exit::{start_cleanup, terminate};
+use crate::core::members::cleanup::{close_pane, start_cleanup};
 use crate::core::members::restart_policy;
 use crate::core::members::restart_policy::NextSpawn;
-use crate::core::members::spawn::{
-    OpenedPane, SESSION_START_DEADLINE, START_DEADLINE, color_name, no_such_team_error, update_label,
-};
-use crate::core::roster::record::{AgentPane, AgentRecord, SharedRecord, SpawnId};
+use crate::core::members::spawn::{SESSION_START_DEADLINE, START_DEADLINE};
+use crate::core::members::termination::terminate;
+use crate::core::roster::record::{AgentPane, AgentRecord, SharedRecord, is_respawn, pane_id_or_in_process};
 use crate::core::roster::respawn::RespawnRecord;
+use crate::core::scans::{schedule_config_scan, schedule_request_scan, schedule_task_scan};
 use crate::core::state::daemon::State;
-use crate::core::tasks::task_list;
-use crate::core::{approvals, rescan};
-use protocol::control::{Backend, PlanStage};
+use crate::core::state::lookup::no_such_team_error;
 use protocol::control::{PastMember, Reply, SpawnReply, SpawnRequest, StartAgent, ToShim, TurnSetup};
 use protocol::deferred_variables;
 use protocol::delivery::Delivery;
@@ -27,8 +27,7 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::EventKind;
 use protocol::id::AgentId;
 use protocol::permission_mode::PermissionMode;
-use protocol::turn_program::TurnProgram;
-use tmux::{PaneId, WindowId};
+use protocol::turn_program::{PlanStage, TurnProgram};
 
 /// How long whoever could be put on the team waits for those whose panes are being opened, ms: about a dozen of them. The config
 /// is one file that grows with the team, and a start at which tmux is slow is not to wait for the next.
@@ -92,10 +91,6 @@ pub(crate) fn handle_shim_started(
             queue_registration(state, spawn, now, out);
         }
     }
-}
-
-pub(crate) fn close_pane(spawn: &SpawnId, (pane, window): (PaneId, Option<WindowId>)) -> Effect {
-    Effect::Pane(PaneJob::ClosePane { spawn: spawn.clone(), pane, owner: spawn.pane_tag(), window })
 }
 
 /// Once both the first process and its word are there: it is to be put on its team. Called after either came.
@@ -184,7 +179,7 @@ pub(crate) fn handle_member_registered(
             // its name did, which is dated after its birth where the clock was set back.
             let has_asked = is_respawn(&agent.record) || state.latest_wall_ms > now.wall;
             let back = has_asked.then(|| agent.record.team.clone());
-            back.iter().for_each(|team| approvals::schedule_request_scan(state, team, out));
+            back.iter().for_each(|team| schedule_request_scan(state, team, out));
         }
     }
 }
@@ -279,11 +274,6 @@ fn typist_argv(state: &State, record: &AgentRecord) -> Vec<String> {
     }
 }
 
-/// It is not the first life under this order.
-pub(crate) fn is_respawn(record: &AgentRecord) -> bool {
-    record.respawn.as_ref().is_some_and(|comeback| comeback.respawns > 0)
-}
-
 /// What an agent finds in its environment about itself.
 fn agent_variables(state: &State, record: &AgentRecord) -> Vec<(String, String)> {
     let pairs = [
@@ -319,7 +309,7 @@ pub(crate) fn handle_agent_started(
     let what = EventKind::MemberSpawned { pid, pane: reply.pane.clone() };
     out.push(Effect::log_member(&agent.record, what));
     out.extend(update_label(agent));
-    rescan::schedule_config_scan(state, &team, out);
+    schedule_config_scan(state, &team, out);
     restart_policy::cancel_respawns(state, &team, &[name], out);
     if let Some(client) = client {
         out.push(Effect::File(FileJob::ReplyWhenSaved { client, reply: Box::new(Reply::Spawn(reply)) }));
@@ -342,14 +332,6 @@ fn spawn_reply(record: &AgentRecord, pid: u32) -> SpawnReply {
         pane: pane_id_or_in_process(record),
         pid,
         backend: record.backend.as_str().to_owned(),
-    }
-}
-
-/// Its pane, or the word for having none.
-pub(crate) fn pane_id_or_in_process(record: &AgentRecord) -> String {
-    match (record.backend, &record.pane) {
-        (Backend::InProcess, _) => "in-process".to_owned(),
-        (_, pane) => pane.as_ref().map(|pane| pane.id.clone()).unwrap_or_default(),
     }
 }
 
@@ -442,7 +424,7 @@ fn fail_respawn(
         usage: record.usage(),
     };
     state.add_past_member(&record.team, past);
-    task_list::schedule_task_scan(state, &record.team, out);
+    schedule_task_scan(state, &record.team, out);
     // One that rests with its team was asked to.
     let news =
         next.notice().filter(|_| !record.is_suspended_on_exit && !state.daemon_shutdown.is_in_progress());

@@ -4,27 +4,20 @@
 //! `down --keep` and a machine that was started again put members to rest: they keep their names' tasks, worktrees and
 //! environments, and `up --resume` begins their next life.
 
-use crate::core::client_calls::send_reply;
+use crate::core::clock::Now;
 use crate::core::effect::Effect;
-use crate::core::event::{ConnId, Now};
 use crate::core::exit_record::ExitOutcome;
-use crate::core::lifecycle::Lifecycle;
-use crate::core::members::spawn;
+use crate::core::id::SpawnId;
 use crate::core::notices::NoticeKind;
-use crate::core::roster::record::{AgentRecord, SpawnId};
+use crate::core::roster::record::AgentRecord;
 use crate::core::roster::respawn::{PendingRespawn, RespawnRecord};
+use crate::core::scans::schedule_task_scan;
 use crate::core::state::daemon::{DaemonShutdown, State};
-use crate::core::state::team::Deletion;
-use crate::core::tasks::task_list;
-use crate::core::teams::budget;
-use protocol::control::RestartPolicy;
-use protocol::control::{
-    AgentExit, PastMember, Reply, ResumeMembersReply, ResumeMembersRequest, SpawnRequest,
-};
-use protocol::error::{ErrorKind, ErrorReport};
+use crate::core::state::names::is_of_member;
+use protocol::control::{AgentExit, PastMember};
 use protocol::event::{Event, EventKind};
-use protocol::name::{AgentName, TeamName, strip_team};
-use std::collections::BTreeMap;
+use protocol::name::{AgentName, TeamName};
+use protocol::turn_program::RestartPolicy;
 
 /// The first pause, ms; doubled with each failure that still counts.
 const INITIAL_BACKOFF: u64 = 500;
@@ -39,7 +32,7 @@ const WHEN_RESUMED: u64 = u64::MAX - 1;
 /// How it was with one that had no life to be ended.
 const BETWEEN_SPAWNS: &str = "it was between two lives";
 /// Where its name is still being put in order, ms.
-const NAME_BUSY_RETRY: u64 = 1_000;
+pub(crate) const NAME_BUSY_RETRY: u64 = 1_000;
 
 /// What follows a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,26 +150,20 @@ pub(crate) fn stop_respawns(state: &mut State, out: &mut Vec<Effect>) -> Vec<Age
         .collect()
 }
 
-/// To those who wait for a daemon's end: whom the next one can bring back.
-pub(crate) fn mark_suspended(state: &State, ended: &mut [AgentExit]) {
-    for agent in ended {
-        let Some(team) = &agent.team else { continue };
-        let is_it = |resting: &PendingRespawn| {
-            resting.is_suspended && is_of_member(resting, team, agent.name.as_str())
-        };
-        agent.is_suspended = state.pending_respawns.iter().any(is_it);
-    }
-}
-
 /// What `status` says of its next life: when it begins; none: it rests.
-fn update_past_member(state: &mut State, team: &TeamName, name: &AgentName, again_at: Option<u64>) {
+pub(crate) fn update_past_member(
+    state: &mut State,
+    team: &TeamName,
+    name: &AgentName,
+    again_at: Option<u64>,
+) {
     let past = state.teams.get_mut(team).into_iter().flat_map(|team| &mut team.past_members);
     for past in past.filter(|past| past.name == *name) {
         (past.respawns_at, past.is_suspended) = (again_at, again_at.is_none());
     }
 }
 
-fn suspend_pending(resting: &mut PendingRespawn) {
+pub(crate) fn suspend_pending(resting: &mut PendingRespawn) {
     (resting.is_suspended, resting.deadline) = (true, WHEN_RESUMED);
     resting.respawn.failed_at.clear();
 }
@@ -187,50 +174,6 @@ pub(crate) fn restore_deadlines(state: &mut State, now: Now) {
     for resting in &mut state.pending_respawns {
         resting.deadline = if resting.is_suspended { WHEN_RESUMED } else { now.mono };
     }
-}
-
-/// `up --resume`: who rests begins its next life. Answered at once; each start is told as those after a failure are.
-pub(crate) fn resume_members(
-    state: &mut State,
-    client: ConnId,
-    order: &ResumeMembersRequest,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    if let Some(team) = order.team.as_ref().filter(|team| !state.teams.contains_key(team)) {
-        let fault = spawn::no_such_team_error(state, team);
-        return send_reply(state, client, Err(fault), out);
-    }
-    if state.daemon_shutdown.is_in_progress() {
-        let fault = going_down_error("bring anybody back", "teamctl up --resume");
-        return send_reply(state, client, Err(fault), out);
-    }
-    if let Some(fault) = order.team.as_ref().and_then(|team| budget::exhausted_error(state, team)) {
-        return send_reply(state, client, Err(fault), out);
-    }
-    let spent: Vec<TeamName> =
-        state.teams.keys().filter(|team| budget::is_exhausted(state, team)).cloned().collect();
-    let meant =
-        |team: &TeamName| order.team.as_ref().is_none_or(|wanted| wanted == team) && !spent.contains(team);
-    let mut members: BTreeMap<TeamName, Vec<AgentName>> = BTreeMap::new();
-    for resting in
-        state.pending_respawns.iter_mut().filter(|r| r.is_suspended && meant(&r.respawn.request.team))
-    {
-        (resting.is_suspended, resting.deadline) = (false, now.mono);
-        let SpawnRequest { team, name, .. } = &*resting.respawn.request;
-        members.entry(team.clone()).or_default().push(name.clone());
-    }
-    for (team, names) in &members {
-        names.iter().for_each(|name| update_past_member(state, team, name, Some(now.wall)));
-    }
-    send_reply(state, client, Ok(Reply::ResumeMembers(ResumeMembersReply { members })), out);
-    start_due_respawns(state, now, out);
-}
-
-/// Refuses what a daemon that ends does not begin; `then` is what to type once it has ended.
-pub(crate) fn going_down_error(what: &str, then: &str) -> ErrorReport {
-    let message = format!("cannot {what}: teamd is going down");
-    ErrorReport::new(ErrorKind::Refused, message).with_help(format!("once it has ended: {then}"))
 }
 
 fn next_attempt(comeback: &RespawnRecord) -> NextSpawn {
@@ -280,55 +223,6 @@ pub(crate) fn name_freed(state: &mut State, team: &TeamName, name: &AgentName) {
     state.pending_respawns.iter_mut().filter(waits).for_each(|resting| resting.deadline = 0);
 }
 
-/// Those whose pause is over.
-pub(crate) fn start_due_respawns(state: &mut State, now: Now, out: &mut Vec<Effect>) {
-    let (due, rest) = std::mem::take(&mut state.pending_respawns)
-        .into_iter()
-        .partition(|r: &PendingRespawn| r.deadline <= now.mono);
-    state.pending_respawns = rest;
-    for mut resting in due {
-        let order = &resting.respawn.request;
-        let holder = state.member(&order.team, &order.name);
-        // One that goes, or that has not come yet: whoever it is, the name may be free soon.
-        let passing =
-            holder.map(|agent| matches!(agent.lifecycle, Lifecycle::Gone(_) | Lifecycle::Starting(_)));
-        match passing.or_else(|| is_deletion_undecided(state, &order.team)) {
-            // Somebody else has the name by now.
-            Some(false) => {}
-            Some(true) => {
-                resting.deadline = now.mono + NAME_BUSY_RETRY;
-                state.pending_respawns.push(resting);
-                continue;
-            }
-            None if budget::is_exhausted(state, &order.team) => {
-                suspend_pending(&mut resting);
-                update_past_member(state, &resting.respawn.request.team, &resting.respawn.request.name, None);
-                state.pending_respawns.push(resting);
-            }
-            None if state.teams.get(&order.team).is_none_or(|team| team.deletion.is_some()) => {}
-            None => spawn::respawn(state, resting.respawn, now, out),
-        }
-        state.has_roster_changed = true;
-    }
-}
-
-/// Of a team whose delete may yet be refused.
-fn is_deletion_undecided(state: &State, team: &TeamName) -> Option<bool> {
-    let looking = state.teams.get(team).is_some_and(|team| team.deletion == Some(Deletion::Checking));
-    looking.then_some(true)
-}
-
-/// Whether a member of that name is between two lives.
-pub(crate) fn is_between_spawns(state: &State, team: &TeamName, name: &str) -> bool {
-    state.pending_respawns.iter().any(|resting| is_of_member(resting, team, name))
-}
-
-/// The names of those that are.
-pub(crate) fn names_between_spawns(state: &State, team: &TeamName) -> Vec<String> {
-    let hers = state.pending_respawns.iter().filter(|resting| resting.respawn.request.team == *team);
-    hers.map(|resting| resting.respawn.request.name.to_string()).collect()
-}
-
 /// These are not started again; no names: the whole team. Gives those that would have been.
 pub(crate) fn cancel_respawns(
     state: &mut State,
@@ -360,7 +254,7 @@ pub(crate) fn cancel_respawns(
     }
     if !cancelled.is_empty() {
         // What they left in progress is nobody's now.
-        task_list::schedule_task_scan(state, team, out);
+        schedule_task_scan(state, team, out);
     }
     cancelled
 }
@@ -381,14 +275,10 @@ fn ended_entry(team: &TeamName, name: AgentName, how: &str) -> AgentExit {
     AgentExit { name, team, description: how, has_exited: true, is_suspended: false, request_id: None }
 }
 
-fn is_of_member(resting: &PendingRespawn, team: &TeamName, name: &str) -> bool {
-    let order = &resting.respawn.request;
-    order.team == *team && order.name.as_str().eq_ignore_ascii_case(strip_team(name, team))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use protocol::control::SpawnRequest;
 
     fn new_respawn(failures: usize) -> RespawnRecord {
         let order: SpawnRequest = serde_json::from_value(serde_json::json!({

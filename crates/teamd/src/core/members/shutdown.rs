@@ -3,33 +3,34 @@
 //! A request whose answer stays out is asked again under a fresh id, because old clients lose some; an
 //! answer counts only from the agent that was asked, and only for the life it was asked in.
 
-use crate::core::client_calls::send_reply;
+use crate::core::clock::Now;
+use crate::core::context::send_reply;
 use crate::core::effect::Effect;
-use crate::core::event::{ConnId, Now};
+use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::{FileJob, ShutdownAnswer};
+use crate::core::labels::update_label;
 use crate::core::lifecycle::{Lifecycle, PendingShutdown, StartStage, Stopping};
-use crate::core::members::exit::{STOPPED_WHILE_STARTING, WaitOutcome, report_to_waiters};
 use crate::core::members::registration::abort_start;
-use crate::core::members::spawn::{no_such_team_error, update_label};
-use crate::core::members::{exit, restart_policy};
-use crate::core::roster::record::{AgentRecord, SpawnId};
+use crate::core::members::termination::{STOPPED_WHILE_STARTING, TERM_GRACE};
+use crate::core::members::{restart_policy, termination};
+use crate::core::roster::record::AgentRecord;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::{DaemonShutdown, State};
+use crate::core::state::lookup::{find_member, living_ids, no_such_team_error};
+use crate::core::state::names::is_between_spawns;
 use crate::core::state::waiters::{AfterExits, ExitWaiter};
-use protocol::control::{AgentExit, ExitsReply, MemberSelection, Reply, ShutdownMembersRequest};
-use protocol::did_you_mean::did_you_mean;
+use crate::core::waits::{WaitOutcome, reply_exits, reply_to_finished_waiters, report_to_waiters};
+use protocol::control::{AgentExit, MemberSelection, ShutdownMembersRequest};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::EventKind;
 use protocol::id::RequestId;
-use protocol::name::{AgentName, TeamName, strip_team};
+use protocol::name::TeamName;
 use std::collections::BTreeSet;
 
 /// An unanswered request is asked again after this, ms.
 const RESEND_INTERVAL: u64 = 10_000;
 /// Between an approval and TERM, ms: time to end by itself.
 const APPROVED_GRACE: u64 = 5_000;
-/// Between TERM and KILL where an agent is ended by force, ms.
-pub(crate) const TERM_GRACE: u64 = 2_000;
 /// The grace of a shutdown that was under way when its daemon died, ms.
 const RESUMED_GRACE: u64 = 30_000;
 /// The grace that `down` gives, ms.
@@ -99,10 +100,10 @@ pub(crate) fn kill_and_wait(state: &mut State, waiting: ExitWaiter, now: Now, ou
     let ids = waiting.pending.clone();
     state.exit_waiters.push(waiting);
     for id in &ids {
-        exit::terminate(state, id, now, out);
+        termination::terminate(state, id, now, out);
         abort_if_starting(state, id, now, out);
     }
-    exit::reply_to_finished_waiters(state, out);
+    reply_to_finished_waiters(state, out);
 }
 
 /// One that is still starting has nobody to be asked: it does not start.
@@ -225,16 +226,7 @@ fn request_and_wait(
     for id in &ids {
         request_shutdown(state, id, question, now, out);
     }
-    exit::reply_to_finished_waiters(state, out);
-}
-
-pub(crate) fn living_ids(state: &State, team: &TeamName) -> BTreeSet<SpawnId> {
-    let members = state.members(team);
-    members
-        .iter()
-        .filter(|agent| !agent.lifecycle.has_failed_cleanup())
-        .map(|agent| agent.record.spawn_id.clone())
-        .collect()
+    reply_to_finished_waiters(state, out);
 }
 
 /// Whom a request means; no names means all.
@@ -248,29 +240,9 @@ fn resolve_targets(state: &State, targets: &MemberSelection) -> Result<BTreeSet<
     targets
         .names
         .iter()
-        .filter(|name| !restart_policy::is_between_spawns(state, &targets.team, name))
+        .filter(|name| !is_between_spawns(state, &targets.team, name))
         .map(|name| find_member(state, &targets.team, name).map(|a| a.record.spawn_id.clone()))
         .collect()
-}
-
-/// The living member that a caller named.
-pub(crate) fn find_member<'a>(
-    state: &'a State,
-    team: &TeamName,
-    name: &str,
-) -> Result<&'a Agent, ErrorReport> {
-    let bare = strip_team(name, team);
-    AgentName::parse(bare)
-        .ok()
-        .and_then(|name| state.member(team, &name))
-        .filter(|a| !a.lifecycle.has_failed_cleanup())
-        .ok_or_else(|| {
-            let members = state.members(team);
-            let message = format!("cannot find {bare} in {team}: no such living member");
-            let near = did_you_mean(bare, members.iter().map(|a| a.record.name.as_str()));
-            let all = || format!("those there are: teamctl status -t {team}");
-            ErrorReport::new(ErrorKind::NotFound, message).with_help(near.unwrap_or_else(all))
-        })
 }
 
 /// Puts the request into the inbox. Whoever has been asked already is not asked once more, but the shorter
@@ -390,7 +362,7 @@ fn apply_answer(state: &mut State, team: &TeamName, answer: ShutdownAnswer, now:
         None => mark_approved(state, &id, now),
         // Without a daemon nobody would look after it.
         Some(_) if state.daemon_shutdown.is_in_progress() || is_suspending(state, &id) => {
-            exit::terminate(state, &id, now, out);
+            termination::terminate(state, &id, now, out)
         }
         Some(reason) => keep_running(state, &id, &format!("rejected: {reason}"), out),
     }
@@ -414,7 +386,7 @@ pub(crate) fn recover_shutdown(agent: &mut Agent, now: Now, out: &mut Vec<Effect
     let Lifecycle::Running(link) = &mut agent.lifecycle else { return };
     let stopping = match (agent.record.is_shutdown_approved, agent.record.shutdown_requests.is_empty()) {
         (true, _) => Stopping::Approved { until: now.mono + APPROVED_GRACE },
-        _ if agent.record.is_forced => exit::forced_termination(now),
+        _ if agent.record.is_forced => termination::forced_termination(now),
         (false, false) => {
             // Its daemon may have died before it was asked.
             let asked = agent.record.shutdown_requests.clone();
@@ -447,13 +419,5 @@ pub(crate) fn keep_running(state: &mut State, id: &SpawnId, how: &str, out: &mut
         agent.record.is_suspended_on_exit = false;
     }
     state.has_roster_changed = true;
-    exit::reply_to_finished_waiters(state, out);
-}
-
-/// The end of a wait for ends, once the roster on the disk has them: that one without a process ended is nowhere else.
-pub(crate) fn reply_exits(client: ConnId, ended: Vec<AgentExit>) -> Effect {
-    Effect::File(FileJob::ReplyWhenSaved {
-        client,
-        reply: Box::new(Reply::Exits(ExitsReply { exits: ended })),
-    })
+    reply_to_finished_waiters(state, out);
 }

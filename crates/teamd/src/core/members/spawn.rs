@@ -1,43 +1,35 @@
 //! `spawn`: who may have which name, and where. The pane (or a process without one) opens with join waiting in it;
 //! what follows stands in `super::queue_registration`.
 
-use crate::core::client_calls::send_reply;
+use crate::core::clock::Now;
+use crate::core::context::send_reply;
 use crate::core::effect::Effect;
-use crate::core::event::{ConnId, Now};
+use crate::core::id::{ConnId, SpawnId, new_uuid};
 use crate::core::jobs::panes::{PaneJob, PaneSpec};
-use crate::core::lifecycle::{Exited, Lifecycle, NameWaiter, StartStage, Starting};
-use crate::core::members::{exit, plan_handover, restart_policy};
-use crate::core::roster::new_uuid;
-use crate::core::roster::record::{AgentRecord, HookState, SpawnId};
+use crate::core::labels::label;
+use crate::core::lifecycle::{Lifecycle, NameWaiter, StartStage, Starting};
+use crate::core::members::{cleanup, plan_handover};
+use crate::core::roster::record::{AgentRecord, HookState};
 use crate::core::roster::respawn::RespawnRecord;
 use crate::core::state::agent::Agent;
+use crate::core::state::budget::exhausted_error;
 use crate::core::state::daemon::State;
-use crate::core::teams::budget;
-use crate::core::worktrees;
-use protocol::control::Backend;
-use protocol::control::{Activity, Layout, SpawnRequest};
+use crate::core::state::lookup::{going_down_error, no_such_team_error, pane_neighbors, team_layout};
+use crate::core::state::names::{choose_free_name, exiting_holder};
+use crate::core::state::worktree_holds::{check_worktree, expire_holds, recorded_worktree, release_name};
+use protocol::control::SpawnRequest;
 use protocol::delivery::Delivery;
 use protocol::did_you_mean::did_you_mean;
 use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::{AgentName, TeamName};
-use protocol::turn_program::TurnProgram;
+use protocol::name::AgentName;
+use protocol::turn_program::{Backend, TurnProgram};
 use std::path::{Path, PathBuf};
-use tmux::{BorderLabel, PaneId, ServerEpoch, WindowId};
 
 /// From the request to its pane, from there to the green light, and from there to the running agent, ms each.
 pub(crate) const START_DEADLINE: u64 = 15_000;
 /// From the green light to the running agent where that has to open a session before, ms: longer than its driver
 /// waits for that itself.
 pub(crate) const SESSION_START_DEADLINE: u64 = 45_000;
-
-/// What the panes thread made.
-#[derive(Debug)]
-pub(crate) struct OpenedPane {
-    pub(crate) pane: PaneId,
-    pub(crate) window: WindowId,
-    pub(crate) epoch: ServerEpoch,
-    pub(crate) pid: u32,
-}
 
 pub(crate) fn spawn(
     state: &mut State,
@@ -46,19 +38,19 @@ pub(crate) fn spawn(
     now: Now,
     out: &mut Vec<Effect>,
 ) {
-    worktrees::expire_holds(state, &order.team, now);
+    expire_holds(state, &order.team, now);
     if let Some(gone) = exiting_holder(state, &order.team, &order.name, order.unique) {
         return gone.name_waiters.push((client, NameWaiter::Spawn(order)));
     }
     match check_request(state, &order) {
         Err(fault) => {
             // The name of one that could not be taken off yet is wanted: that may work by now.
-            exit::retry_failed_cleanups(state, out);
+            cleanup::retry_failed_cleanups(state, out);
             return send_reply(state, client, Err(fault), out);
         }
         Ok(name) => order.set_name(name),
     }
-    worktrees::release_name(state, &order);
+    release_name(state, &order);
     let comeback = RespawnRecord::new(&order);
     open_spawn(state, Some(client), order, comeback, now, out);
 }
@@ -105,43 +97,15 @@ fn open_spawn(
     state.agents.insert(id, agent);
 }
 
-/// Whose panes share a window with a new one.
-pub(crate) fn pane_neighbors(state: &State, team: &TeamName) -> Vec<tmux::PaneTag> {
-    let sharing = |agent: &&Agent| agent.record.backend == Backend::Tmux;
-    state.members(team).into_iter().filter(sharing).map(|agent| agent.record.spawn_id.pane_tag()).collect()
-}
-
-/// The layout of its windows.
-pub(crate) fn team_layout(state: &State, team: &TeamName) -> Layout {
-    state.teams.get(team).map(|team| team.layout).unwrap_or_default()
-}
-
-/// Who had just this name, and is being taken off the team: its files may say so already.
-pub(crate) fn exiting_holder<'s>(
-    state: &'s mut State,
-    team: &TeamName,
-    name: &AgentName,
-    unique: bool,
-) -> Option<&'s mut Exited> {
-    // Whose next life waits for its name keeps that.
-    let wanted = !unique && !restart_policy::is_between_spawns(state, team, name.as_str());
-    let holder = state.member(team, name).filter(|_| wanted)?;
-    let holder = (!holder.lifecycle.has_failed_cleanup()).then(|| holder.record.spawn_id.clone())?;
-    match &mut state.agents.get_mut(&holder)?.lifecycle {
-        Lifecycle::Gone(gone) => Some(gone),
-        _ => None,
-    }
-}
-
 /// The name it gets, or why it gets none.
 fn check_request(state: &State, order: &SpawnRequest) -> Result<AgentName, ErrorReport> {
     if state.daemon_shutdown.is_in_progress() {
-        return Err(restart_policy::going_down_error("spawn", "teamctl up"));
+        return Err(going_down_error("spawn", "teamctl up"));
     }
     if !state.teams.contains_key(&order.team) {
         return Err(no_such_team_error(state, &order.team));
     }
-    if let Some(fault) = budget::exhausted_error(state, &order.team) {
+    if let Some(fault) = exhausted_error(state, &order.team) {
         return Err(fault);
     }
     if order.backend != Backend::InProcess && state.settings.tmux_socket.is_none() {
@@ -153,51 +117,10 @@ fn check_request(state: &State, order: &SpawnRequest) -> Result<AgentName, Error
         return Err(ErrorReport::new(ErrorKind::Usage, message)
             .with_help("leave --backend out, or name another --agent"));
     }
-    worktrees::check_worktree(state, order)?;
+    check_worktree(state, order)?;
     // The name that a worktree holds is free for whoever comes with it.
     let held = order.worktree.as_ref().map(|_| &order.name);
     choose_free_name(state, &order.team, &order.name, order.unique, held)
-}
-
-/// That name, or the next one that is free where any will do. `held` is one that nobody else may have.
-pub(crate) fn choose_free_name(
-    state: &State,
-    team: &TeamName,
-    wanted: &AgentName,
-    unique: bool,
-    held: Option<&AgentName>,
-) -> Result<AgentName, ErrorReport> {
-    if wanted.is_reserved() {
-        let reserved =
-            ErrorReport::new(ErrorKind::Usage, format!("cannot spawn {wanted}: the name is reserved"));
-        return Err(reserved.with_help("take another name"));
-    }
-    let holds = |name: &AgentName| Some(name) != held && worktrees::is_name_held(state, team, name);
-    let free = |name: &AgentName| state.member(team, name).is_none() && !holds(name);
-    // Whoever wants just this name takes it from a member that is to be started again.
-    if free(wanted) && !(unique && restart_policy::is_between_spawns(state, team, wanted.as_str())) {
-        return Ok(wanted.clone());
-    }
-    let taken = || {
-        let gone =
-            state.member(team, wanted).is_some_and(|agent| matches!(agent.lifecycle, Lifecycle::Gone(_)));
-        let hint = match gone {
-            true => format!(
-                "it has ended, and is not off the team yet: try again, or see: teamctl events -t {team}"
-            ),
-            false if unique => "take a shorter name: behind this one no number fits".to_owned(),
-            false => "take another name, or let --unique choose one".to_owned(),
-        };
-        let message = format!("cannot spawn {wanted}: {team} has a member of that name");
-        ErrorReport::new(ErrorKind::AlreadyExists, message).with_help(hint)
-    };
-    if !unique {
-        return Err(taken());
-    }
-    (2..1000)
-        .filter_map(|n| AgentName::parse(&format!("{wanted}-{n}")).ok())
-        .find(|name| free(name) && !restart_policy::is_between_spawns(state, team, name.as_str()))
-        .ok_or_else(taken)
 }
 
 /// Nothing falls back by itself: who wants an agent without a pane says so.
@@ -205,18 +128,6 @@ fn no_tmux_error(name: &AgentName) -> ErrorReport {
     let message = format!("cannot spawn {name} in a pane: teamd found no tmux when it started");
     ErrorReport::new(ErrorKind::MissingPath, message)
         .with_help("say --backend in-process, or install tmux 3.2 or newer and start teamd again")
-}
-
-/// For every request that names a team.
-pub(crate) fn no_such_team_error(state: &State, team: &TeamName) -> ErrorReport {
-    if team.is_claude_session() {
-        let message = format!("cannot do that in {team}: it belongs to a session of Claude Code");
-        return ErrorReport::new(ErrorKind::NotPermitted, message)
-            .with_help("it can be looked at with status and inbox, and its members can be sent messages");
-    }
-    let near = did_you_mean(team.as_str(), state.teams.keys().map(TeamName::as_str));
-    ErrorReport::new(ErrorKind::NotFound, format!("cannot find the team {team}"))
-        .with_help(near.unwrap_or_else(|| format!("make it with: teamctl create {team}")))
 }
 
 fn new_agent(
@@ -255,7 +166,7 @@ fn new_agent(
         session: None,
         hook_state: HookState::default(),
         cwd: order.cwd.clone(),
-        worktree: worktrees::recorded_worktree(state, &order),
+        worktree: recorded_worktree(state, &order),
         plan_mode_required: order.mode.as_deref() == Some("plan"),
         is_plan_approved: plan_approved,
         mode,
@@ -318,35 +229,4 @@ fn headless_shim_argv(state: &State, id: &SpawnId, log: &Path) -> Vec<String> {
 /// What a pane's output is piped into.
 fn output_logger_argv(state: &State, log: &Path) -> Vec<PathBuf> {
     vec![state.settings.shim_program.clone(), "record".into(), log.to_owned()]
-}
-
-/// What the pane's border says.
-pub(crate) fn label(agent: &Agent) -> BorderLabel {
-    let state = match (&agent.lifecycle, agent.activity) {
-        (Lifecycle::Running(_), _) if !agent.open_requests.is_empty() => "asks",
-        (Lifecycle::Running(_), Activity::Active) => "active",
-        (Lifecycle::Running(_), Activity::Idle) => "idle",
-        (phase, _) => phase.as_str(),
-    };
-    BorderLabel {
-        name: agent.record.name.to_string(),
-        color: color_name(&agent.record),
-        state: state.to_owned(),
-        task: agent.task_subject.clone().unwrap_or_default(),
-    }
-}
-
-/// Its colour's name, once it has one.
-pub(crate) fn color_name(record: &AgentRecord) -> String {
-    record.color.map(|color| color.to_string()).unwrap_or_default()
-}
-
-/// The border shows what is so now.
-pub(crate) fn update_label(agent: &Agent) -> Option<Effect> {
-    let pane = agent.record.pane.as_ref()?.id()?;
-    Some(Effect::Pane(PaneJob::SetLabel {
-        pane,
-        owner: agent.record.spawn_id.pane_tag(),
-        label: label(agent),
-    }))
 }

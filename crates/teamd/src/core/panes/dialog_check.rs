@@ -1,28 +1,18 @@
 //! A status with what the screens show: whose program waits at a dialog now. tmux is asked when somebody asks, all panes
 //! at once, and no answer waits for it longer than `LIMIT`: what was not seen until then is told as not known.
 
+use crate::core::clock::Now;
 use crate::core::effect::Effect;
-use crate::core::event::{ConnId, Now};
-use crate::core::jobs::panes::{DialogPane, PaneJob};
-use crate::core::lifecycle::Lifecycle;
-use crate::core::roster::record::SpawnId;
-use crate::core::state::agent::Agent;
+use crate::core::id::{ConnId, SpawnId};
+use crate::core::jobs::panes::PaneJob;
 use crate::core::state::daemon::State;
+use crate::core::state::dialogs::{DialogCheck, dialog_panes};
 use crate::core::state::waiters::ScreenWaiter;
 use crate::core::status;
-use protocol::control::MemberFlag;
 use std::collections::BTreeMap;
 
 /// How long a status waits for tmux, ms.
 const SCREEN_TIMEOUT: u64 = 2_000;
-
-/// What was seen of the dialogs of those that have any.
-pub(crate) enum DialogCheck {
-    /// Nobody has asked.
-    NotChecked,
-    /// Whether each shows one; who is not here could not be looked at.
-    Found(BTreeMap<SpawnId, bool>),
-}
 
 pub(crate) fn query_status_with_screens(state: &mut State, client: ConnId, now: Now, out: &mut Vec<Effect>) {
     if dialog_panes(state).is_empty() {
@@ -63,28 +53,4 @@ pub(crate) fn reply_to_overdue_clients(state: &mut State, now: Now, out: &mut Ve
     due.extend(state.screen_waiters.current.iter_mut().flat_map(|waiting| waiting.extract_if(.., is_due)));
     let nothing = DialogCheck::Found(BTreeMap::new());
     due.iter().for_each(|onlooker| status::reply_status(state, onlooker.client, &nothing, out));
-}
-
-/// The panes to look at; one that is hidden too.
-fn dialog_panes(state: &State) -> Vec<DialogPane> {
-    state.agents.values().filter_map(dialog_pane).collect()
-}
-
-fn dialog_pane(agent: &Agent) -> Option<DialogPane> {
-    let record = &agent.record;
-    let known = !record.dialog_patterns.is_empty() && !matches!(agent.lifecycle, Lifecycle::Gone(_));
-    let pane = record.pane.as_ref().filter(|_| known)?.id()?;
-    Some(DialogPane { spawn: record.spawn_id.clone(), pane, patterns: record.dialog_patterns.clone() })
-}
-
-/// What is told of its dialog: by its own hook, or by its screen.
-pub(crate) fn dialog_flag(agent: &Agent, dialogs: &DialogCheck) -> Option<MemberFlag> {
-    if agent.record.hook_state.dialog.is_some() {
-        return Some(MemberFlag::AtDialog);
-    }
-    let DialogCheck::Found(open) = dialogs else { return None };
-    match open.get(&agent.record.spawn_id) {
-        Some(open) => open.then_some(MemberFlag::AtDialog),
-        None => dialog_pane(agent).map(|_| MemberFlag::DialogUnknown),
-    }
 }

@@ -1,17 +1,15 @@
 //! Panes out of sight and back, and the layout of a team's windows. tmux does it, our roster knows it, config.json
 //! tells others; only then the caller is answered. A hidden pane's agent goes on as before.
 
-use crate::core::client_calls::send_reply;
+use crate::core::context::send_reply;
 use crate::core::effect::Effect;
-use crate::core::event::ConnId;
-use crate::core::jobs::files::FileJob;
+use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::panes::{PaneJob, PaneVisibility};
-use crate::core::lifecycle::Lifecycle;
-use crate::core::members::shutdown::find_member;
-use crate::core::members::spawn::{no_such_team_error, pane_neighbors, team_layout};
-use crate::core::roster::record::{AgentPane, SpawnId};
+use crate::core::scans::write_hidden_panes;
 use crate::core::state::daemon::State;
-use crate::core::status::{no_pane_error, pane_and_tag};
+use crate::core::state::lookup::{
+    find_member, no_pane_error, no_such_team_error, pane_and_tag, pane_neighbors, team_layout,
+};
 use protocol::control::{Layout, MemberAddress, Reply, SetLayoutReply, SetLayoutRequest, VisibilityReply};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
@@ -94,36 +92,6 @@ pub(crate) fn handle_hidden_panes_written(
         ErrorReport { message, ..fault }
     });
     send_reply(state, client, result.map(|()| Reply::Visibility(reply)), out);
-}
-
-/// config.json gets the panes of this team that are hidden now.
-pub(crate) fn write_hidden_panes(
-    state: &State,
-    team: &TeamName,
-    tell: Option<(ConnId, VisibilityReply)>,
-) -> Effect {
-    Effect::File(FileJob::WriteHiddenPanes {
-        team: team.clone(),
-        panes: list_hidden(state, team),
-        reply_to: tell,
-    })
-}
-
-/// At a rescan: a daemon may have been killed between tmux and the file, or the disk was full.
-pub(crate) fn write_all_hidden_panes(state: &State) -> Vec<Effect> {
-    state.teams.keys().map(|team| write_hidden_panes(state, team, None)).collect()
-}
-
-/// A foreign writer may have dropped it.
-pub(crate) fn restore_hidden_panes(state: &State, team: &TeamName) -> Option<Effect> {
-    (!list_hidden(state, team).is_empty()).then(|| write_hidden_panes(state, team, None))
-}
-
-fn list_hidden(state: &State, team: &TeamName) -> Vec<String> {
-    let members = state.members(team).into_iter();
-    let hidden =
-        members.filter(|agent| agent.record.is_hidden && !matches!(agent.lifecycle, Lifecycle::Gone(_)));
-    hidden.filter_map(|agent| agent.record.pane.as_ref()).map(|pane: &AgentPane| pane.id.clone()).collect()
 }
 
 /// At a rescan: a person may have taken one out by hand.

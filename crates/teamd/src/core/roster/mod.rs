@@ -4,27 +4,19 @@
 
 pub(crate) mod record;
 pub(crate) mod respawn;
+pub(crate) mod usage;
 
 use crate::core::notices::Notice;
 use crate::core::roster::record::{AgentRecord, SharedRecord};
 use crate::core::roster::respawn::PendingRespawn;
 #[cfg(test)]
 use crate::core::roster::respawn::RespawnRecord;
-/// Nothing in a test is left to chance.
-#[cfg(test)]
-pub(crate) use crate::simulator::next_uuid as new_uuid;
 use protocol::control::{Layout, LeadProcess, PastMember};
 use protocol::name::{AgentName, TeamName};
 use protocol::usage::Usage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use worktree::WorktreeRecord;
-
-/// A new one.
-#[cfg(not(test))]
-pub(crate) fn new_uuid() -> uuid::Uuid {
-    uuid::Uuid::new_v4()
-}
 
 /// The version of the roster's form; an older daemon that meets a newer one leaves it alone.
 pub(crate) const ROSTER_VERSION: u32 = 1;

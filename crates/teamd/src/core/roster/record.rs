@@ -1,7 +1,7 @@
 //! What of an agent survives a daemon's crash: which life, whose, in which pane, what was heard of it.
 
 use crate::core::exit_record::ExitRecord;
-use crate::core::roster::new_uuid;
+use crate::core::id::SpawnId;
 use crate::core::roster::respawn::RespawnRecord;
 use protocol::color::Color;
 use protocol::control::Backend;
@@ -15,31 +15,19 @@ use serde_json::value::{RawValue, to_raw_value};
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use tmux::{PaneId, PaneTag, WindowId};
+use tmux::{PaneId, WindowId};
 use worktree::WorktreeRecord;
 
-/// The id of one life of an agent: on join's command line, in the pane's option `@teamd`, in the roster.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub(crate) struct SpawnId(String);
+/// It is not the first life under this order.
+pub(crate) fn is_respawn(record: &AgentRecord) -> bool {
+    record.respawn.as_ref().is_some_and(|comeback| comeback.respawns > 0)
+}
 
-impl SpawnId {
-    /// A new one, never used before.
-    pub(crate) fn generate() -> SpawnId {
-        SpawnId(new_uuid().to_string())
-    }
-
-    /// As somebody said it; whether we know it is seen in the roster.
-    pub(crate) fn from_peer(text: &str) -> SpawnId {
-        SpawnId(text.to_owned())
-    }
-
-    pub(crate) fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// The value of the pane option that marks the pane as this agent's.
-    pub(crate) fn pane_tag(&self) -> PaneTag {
-        self.0.parse().expect("a uuid is made of hex digits and dashes")
+/// Its pane, or the word for having none.
+pub(crate) fn pane_id_or_in_process(record: &AgentRecord) -> String {
+    match (record.backend, &record.pane) {
+        (Backend::InProcess, _) => "in-process".to_owned(),
+        (_, pane) => pane.as_ref().map(|pane| pane.id.clone()).unwrap_or_default(),
     }
 }
 

@@ -1,9 +1,9 @@
 //! What it takes to start a member again: after a failure, after its plan, or on another day.
 
-use protocol::control::PlanStage;
+use crate::core::roster::usage::UsageTotals;
 use protocol::control::{LaunchArgv, SpawnRequest};
 use protocol::permission_mode::PermissionMode;
-use protocol::usage::{Usage, UsageReport};
+use protocol::turn_program::PlanStage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -77,35 +77,6 @@ fn without_environment<S: serde::Serializer>(order: &SpawnRequest, serializer: S
 
 fn without_env(order: &SpawnRequest) -> SpawnRequest {
     SpawnRequest { env: BTreeMap::new(), ..order.clone() }
-}
-
-/// As many sessions of a member are told apart; a person goes from one to the other and back.
-const MAX_SESSIONS: usize = 8;
-
-/// What a member has used up, and up to where its program's reports are in that.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct UsageTotals {
-    #[serde(rename = "used")]
-    pub(crate) usage: Usage,
-    /// The most that each of the last sessions, or lives, has told, the latest last.
-    #[serde(rename = "told")]
-    last_reports: Vec<UsageReport>,
-}
-
-impl UsageTotals {
-    /// Takes in what is new in the report, and gives that: programs tell the same again, and so do joins that come back.
-    pub(crate) fn add_report(&mut self, report: UsageReport) -> Usage {
-        let known = self.last_reports.iter().position(|told| told.session_id == report.session_id);
-        let before = known.map(|at| self.last_reports.remove(at).usage).unwrap_or_default();
-        let used = before.max_each(report.usage);
-        self.last_reports.push(UsageReport { usage: used, ..report });
-        let over = self.last_reports.len().saturating_sub(MAX_SESSIONS);
-        self.last_reports.drain(..over);
-        let new = used.saturating_sub(before);
-        self.usage = self.usage.saturating_add(new);
-        new
-    }
 }
 
 /// A member between a life and the next.

@@ -1,8 +1,8 @@
 //! One supervised agent, and a session that leads a team.
 
-use crate::core::event::ConnId;
+use crate::core::id::{ConnId, SpawnId};
 use crate::core::lifecycle::Lifecycle;
-use crate::core::roster::record::{HookState, SharedRecord, SpawnId};
+use crate::core::roster::record::{HookState, SharedRecord};
 use protocol::control::{Activity, LeadProcess, TurnStatus};
 use protocol::id::TaskId;
 use protocol::member_request::MemberRequestKind;

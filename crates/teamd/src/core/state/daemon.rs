@@ -3,19 +3,18 @@
 //! Owned by the loop alone. What must outlive a crash is the [`Roster`]; everything else is learned again
 //! from tmux, from the joins that reconnect, and from the files.
 
-use crate::core::event::ConnId;
+use crate::core::id::{ConnId, SpawnId};
 use crate::core::lifecycle::{Lifecycle, ShimLink};
 use crate::core::notices::{Notice, NoticeQueue};
-use crate::core::roster::record::SpawnId;
 use crate::core::roster::respawn::{PendingRespawn, RespawnRecord};
 use crate::core::roster::{ROSTER_VERSION, Roster};
 use crate::core::state::agent::{Agent, LeadSession};
 use crate::core::state::event_log_cursor::EventLogCursor;
+use crate::core::state::next_task_queue::NextTaskQueue;
 use crate::core::state::settings::{DaemonSettings, WatcherState};
 use crate::core::state::sleep_clock::SleepClock;
 use crate::core::state::team::{ScanState, TeamState};
 use crate::core::state::waiters::{ExitWaiter, ScreenWaiters};
-use crate::core::tasks::next_task::NextTaskQueue;
 use protocol::color::Color;
 use protocol::control::{Activity, Layout, PastMember, Response};
 use protocol::error::ErrorReport;

@@ -1,10 +1,16 @@
 //! All that the event loop owns, and the lookups in it.
 
 pub(crate) mod agent;
+pub(crate) mod budget;
 pub(crate) mod daemon;
+pub(crate) mod dialogs;
 pub(crate) mod event_log_cursor;
+pub(crate) mod lookup;
+pub(crate) mod names;
+pub(crate) mod next_task_queue;
 pub(crate) mod settings;
 pub(crate) mod sleep_clock;
 pub(crate) mod task_board;
 pub(crate) mod team;
 pub(crate) mod waiters;
+pub(crate) mod worktree_holds;

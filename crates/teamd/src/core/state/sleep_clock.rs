@@ -1,6 +1,6 @@
 //! Since when the machine is awake: the clock that stands still while it sleeps, beside the one on the wall.
 
-use crate::core::event::Now;
+use crate::core::clock::Now;
 
 /// A clock that is set right by as little, ms, tells of no sleep.
 const MAX_CLOCK_ADJUSTMENT: u64 = 1_000;

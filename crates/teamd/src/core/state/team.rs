@@ -1,6 +1,6 @@
 //! One team: what its files said as last, what is being looked at, and what its members ask.
 
-use crate::core::event::ConnId;
+use crate::core::id::ConnId;
 use crate::core::jobs::files::TaskSelection;
 use crate::core::roster::{MemberWorktree, TeamUsage};
 use crate::core::state::event_log_cursor::{LoggedRequests, LoggedTask};

@@ -1,7 +1,6 @@
 //! Clients whose answer comes later: when agents have ended, or when their screens were looked at.
 
-use crate::core::event::ConnId;
-use crate::core::roster::record::SpawnId;
+use crate::core::id::{ConnId, SpawnId};
 use protocol::control::{AgentExit, DeleteTeamRequest};
 use std::collections::BTreeSet;
 

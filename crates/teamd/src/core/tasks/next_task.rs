@@ -3,46 +3,15 @@
 //! The answer takes in all that was written before it was asked: a mark is put behind that, the watcher tells of both in
 //! their order, and once it has told of the mark, what is known to have changed is looked at.
 
-use crate::core::client_calls::send_reply;
+use crate::core::context::send_reply;
 use crate::core::effect::Effect;
-use crate::core::event::ConnId;
+use crate::core::id::ConnId;
+use crate::core::scans::schedule_task_scan;
 use crate::core::state::daemon::State;
 use crate::core::state::settings::WatcherState;
 use crate::core::state::task_board::TaskBoard;
-use crate::core::tasks::task_list;
 use protocol::control::{NextTaskHint, NextTaskRequest, Reply};
 use protocol::name::TeamName;
-
-/// What is asked, and how far the watcher is.
-#[derive(Debug, Default)]
-pub(crate) struct NextTaskQueue {
-    /// Who asks, and behind which mark the answer lies.
-    waiting: Vec<(ConnId, NextTaskRequest, u64)>,
-    /// The last mark that was made.
-    created: u64,
-    /// The last one that was told of, or that nobody will tell of any more.
-    reached: u64,
-}
-
-impl NextTaskQueue {
-    /// One at a time: who asks meanwhile shares the next.
-    fn create_barrier(&mut self, out: &mut Vec<Effect>) {
-        if self.created == self.reached && !self.waiting.is_empty() {
-            self.created += 1;
-            out.push(Effect::CreateBarrier { mark: self.created });
-        }
-    }
-
-    /// Whose answer lies behind no later mark.
-    fn take_ready(&mut self, told: u64) -> Vec<(ConnId, NextTaskRequest)> {
-        // One that nobody has made is another daemon's.
-        self.reached = self.reached.max(told.min(self.created));
-        let all = std::mem::take(&mut self.waiting);
-        let (ready, waiting) = all.into_iter().partition(|(.., mark)| *mark <= told);
-        self.waiting = waiting;
-        ready.into_iter().map(|(client, asked, _)| (client, asked)).collect()
-    }
-}
 
 pub(crate) fn query_next_task(
     state: &mut State,
@@ -71,7 +40,7 @@ pub(crate) fn handle_barrier_reached(state: &mut State, mark: u64, out: &mut Vec
             }
             Some(known) => {
                 known.next_task_queries.push((client, asked));
-                task_list::schedule_task_scan(state, &team, out);
+                schedule_task_scan(state, &team, out);
             }
         }
     }

@@ -2,11 +2,11 @@
 //! who does what.
 
 use crate::core::effect::Effect;
-use crate::core::event::ConnId;
-use crate::core::jobs::files::{FileJob, TaskSelection};
+use crate::core::id::{ConnId, SpawnId};
+use crate::core::jobs::files::TaskSelection;
+use crate::core::labels::update_label;
 use crate::core::lifecycle::Lifecycle;
-use crate::core::members::spawn::update_label;
-use crate::core::roster::record::SpawnId;
+use crate::core::scans::schedule_task_scan;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::state::event_log_cursor::{LoggedTask, LoggedTaskState, new_events};
@@ -28,16 +28,6 @@ pub(crate) fn handle_task_changed(state: &mut State, team: &TeamName, task: Task
         known.unscanned_tasks.add(task);
     }
     schedule_task_scan(state, team, out);
-}
-
-/// The tasks once more, whatever has changed. A storm of changes becomes one look, and one more after it.
-pub(crate) fn schedule_task_scan(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
-    let Some(known) = state.team_mut(team) else { return };
-    if known.task_scan.try_start() {
-        let which = known.unscanned_tasks.take_all();
-        let asks = std::mem::take(&mut known.next_task_queries);
-        out.push(Effect::File(FileJob::ScanTasks { team: team.clone(), selection: which, queries: asks }));
-    }
 }
 
 /// `members`: whoever is on the team by its config, ours or not.

@@ -1,13 +1,13 @@
 //! `create`: the files decide whether the name is free.
 
-use crate::core::client_calls::send_reply;
+use crate::core::clock::Now;
+use crate::core::context::send_reply;
 use crate::core::effect::Effect;
-use crate::core::event::{ConnId, Now};
+use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::FileJob;
-use crate::core::members::{exit, restart_policy};
-use crate::core::rescan;
+use crate::core::members::{restart_policy, termination};
 use crate::core::roster::TeamUsage;
-use crate::core::roster::record::SpawnId;
+use crate::core::scans::request_watches;
 use crate::core::state::daemon::State;
 use crate::core::state::team::TeamState;
 use crate::core::tasks::next_task;
@@ -44,7 +44,7 @@ pub(crate) fn handle_team_created(
         // Of a team of that name whose files somebody has removed: nobody could reach them any more.
         let strays: Vec<SpawnId> =
             state.members(&reply.team_name).into_iter().map(|agent| agent.record.spawn_id.clone()).collect();
-        strays.iter().for_each(|id| exit::terminate(state, id, now, out));
+        strays.iter().for_each(|id| termination::terminate(state, id, now, out));
         restart_policy::cancel_respawns(state, &reply.team_name, &[], out);
         // Worktrees that were made for an earlier team of that name are still ours to see to.
         next_task::drop_team_queries(state, &reply.team_name, out);
@@ -55,7 +55,7 @@ pub(crate) fn handle_team_created(
         state.teams.insert(reply.team_name.clone(), team);
         budget::check(state, &reply.team_name, now, out);
         state.has_roster_changed = true;
-        rescan::request_watches(state, false, out);
+        request_watches(state, false, out);
         out.push(Effect::log_team(&reply.team_name, EventKind::TeamCreated));
     }
     send_reply(state, client, result.map(Reply::CreateTeam), out);

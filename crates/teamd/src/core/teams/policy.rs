@@ -1,12 +1,13 @@
 //! A policy that takes the place of another while its team is there, and decides from then on what waits, too.
 
 use crate::core::approvals;
-use crate::core::client_calls::send_reply;
+use crate::core::clock::Now;
+use crate::core::context::send_reply;
 use crate::core::effect::Effect;
-use crate::core::event::{ConnId, Now};
+use crate::core::id::ConnId;
 use crate::core::jobs::files::FileJob;
-use crate::core::members::spawn::no_such_team_error;
 use crate::core::state::daemon::State;
+use crate::core::state::lookup::no_such_team_error;
 use crate::core::teams::budget;
 use protocol::control::{Reply, SetPolicyRequest};
 use protocol::error::ErrorReport;

@@ -4,9 +4,9 @@ use super::*;
 use crate::core::deadlines::next_deadline;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
+use crate::core::id::SpawnId;
 use crate::core::jobs::files::FileJob;
 use crate::core::jobs::panes::{PaneJob, PaneResult};
-use crate::core::roster::record::SpawnId;
 use protocol::error::ErrorReport;
 
 fn count_start_messages(effects: &[Effect]) -> usize {

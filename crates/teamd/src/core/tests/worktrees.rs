@@ -4,12 +4,12 @@ use super::*;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::jobs::files::{FileJob, FileResult};
+use crate::core::jobs::worktrees::{WorktreeCreation, WorktreeJob, WorktreeResult};
 use crate::core::lifecycle::Lifecycle;
 use crate::core::roster::MemberWorktree;
 use crate::core::state::daemon::State;
 use crate::core::state::event_log_cursor::EventLogCursor;
 use crate::core::tests;
-use crate::io::worktrees::{WorktreeCreation, WorktreeJob, WorktreeResult};
 use protocol::control::{RemovedWorktrees, WorktreeRequest};
 use worktree::{GitEnvironment, WorktreeProposal, WorktreeRecord};
 

@@ -1,21 +1,20 @@
 //! Turns, as the joins that run them tell of them; `interrupt`; and what agents say of themselves.
 
-use crate::core::client_calls::send_reply;
+use crate::core::clock::Now;
+use crate::core::context::send_reply;
 use crate::core::effect::Effect;
-use crate::core::event::{ConnId, Now};
+use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::FileJob;
+use crate::core::labels::update_label;
 use crate::core::lifecycle::Lifecycle;
 use crate::core::members::permission_mode;
-use crate::core::members::shutdown::find_member;
-use crate::core::members::spawn::{no_such_team_error, update_label};
-use crate::core::roster::record::{AgentRecord, SpawnId};
+use crate::core::roster::record::AgentRecord;
+use crate::core::scans::schedule_task_scan;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
-use crate::core::tasks::task_list;
 use crate::core::teams::budget;
-use protocol::control::{Activity, InterruptReply, MemberAddress, Reply, ToShim, TurnStatus};
+use protocol::control::{Activity, Reply, TurnStatus};
 use protocol::delivery::Delivery;
-use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::EventKind;
 use protocol::name::{AgentName, TeamName};
 use std::collections::HashMap;
@@ -77,7 +76,7 @@ pub(crate) fn apply_turn_state(
     // A task may have come after it looked, and before we knew that it is to be woken for it; or it does something
     // else than it was woken for.
     if idle || was_offered {
-        task_list::schedule_task_scan(state, &team, out);
+        schedule_task_scan(state, &team, out);
     }
     used.into_iter().for_each(|report| budget::add_usage(state, id, report, now, out));
 }
@@ -180,74 +179,4 @@ fn set_activity(agent: &mut Agent, activity: Activity, now: Now, out: &mut Vec<E
         name: agent.record.name.clone(),
         is_active: activity == Activity::Active,
     }));
-}
-
-/// `interrupt`: answered after the turn has ended.
-pub(crate) fn interrupt(state: &mut State, client: ConnId, who: &MemberAddress, out: &mut Vec<Effect>) {
-    let found = match state.teams.contains_key(&who.team) {
-        true => find_member(state, &who.team, &who.name),
-        false => Err(no_such_team_error(state, &who.team)),
-    };
-    let reached = found.and_then(|agent| match (agent.record.has_turns, agent.lifecycle.conn()) {
-        _ if matches!(agent.lifecycle, Lifecycle::Starting(_)) => Err(not_started_error(who)),
-        (true, Some(conn)) => Ok((agent.record.spawn_id.clone(), conn)),
-        (true, None) => Err(not_connected_error(who)),
-        (false, _) => Err(no_turns_error(who)),
-    });
-    match reached {
-        Err(fault) => send_reply(state, client, Err(fault), out),
-        Ok((id, conn)) => {
-            state.interrupt_waiters.push((id, client));
-            out.push(Effect::SendToShim { conn, message: ToShim::Interrupt });
-        }
-    }
-}
-
-fn no_turns_error(MemberAddress { team, name }: &MemberAddress) -> ErrorReport {
-    let message =
-        format!("cannot interrupt {name}: its program runs for its whole life, and its turns are its own");
-    let attach = format!("go to its pane with: teamctl attach {name} -t {team}");
-    ErrorReport::new(ErrorKind::Refused, message)
-        .with_help(format!("{attach}; or end it: teamctl shutdown {name} -t {team}"))
-}
-
-fn not_started_error(MemberAddress { team, name }: &MemberAddress) -> ErrorReport {
-    ErrorReport::new(ErrorKind::Refused, format!("cannot interrupt {name}: it has not started yet"))
-        .with_help(format!("wait until it runs, see: teamctl status {name} -t {team}"))
-}
-
-fn not_connected_error(MemberAddress { team, name }: &MemberAddress) -> ErrorReport {
-    ErrorReport::new(
-        ErrorKind::Timeout,
-        format!("cannot interrupt {name}: its first process is not connected"),
-    )
-    .with_help(format!("see: teamctl why {name} -t {team}; then try again"))
-}
-
-/// The turn has ended, or there was none.
-pub(crate) fn handle_interrupted(state: &mut State, id: &SpawnId, turn: bool, out: &mut Vec<Effect>) {
-    let Some(agent) = state.agents.get(id) else { return };
-    let reply = InterruptReply { name: agent.record.name.clone(), was_in_turn: turn };
-    if turn {
-        out.push(Effect::log_member(&agent.record, EventKind::MemberInterrupted));
-    }
-    for client in take_interrupt_waiters(state, id) {
-        send_reply(state, client, Ok(Reply::Interrupt(reply.clone())), out);
-    }
-}
-
-/// Nobody is left who could tell of the turn's end.
-pub(crate) fn fail_interrupt_waiters(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
-    let Some(record) = state.agents.get(id).map(|agent| &agent.record) else { return };
-    let who = MemberAddress { team: record.team.clone(), name: record.name.to_string() };
-    for client in take_interrupt_waiters(state, id) {
-        send_reply(state, client, Err(not_connected_error(&who)), out);
-    }
-}
-
-fn take_interrupt_waiters(state: &mut State, id: &SpawnId) -> Vec<ConnId> {
-    let all = std::mem::take(&mut state.interrupt_waiters);
-    let (of, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|(spawn, _)| spawn == id);
-    state.interrupt_waiters = others;
-    of.into_iter().map(|(_, client)| client).collect()
 }

@@ -1,12 +1,13 @@
 //! Whoever is in a turn, and has written nothing for long: told once for each turn, whoever the daemon is. Looked for with
 //! the rescan, since silence is no event. A machine that sleeps makes nobody silent.
 
+use crate::core::clock::Now;
 use crate::core::effect::Effect;
-use crate::core::event::Now;
+use crate::core::id::SpawnId;
 use crate::core::jobs::files::FileJob;
 use crate::core::lifecycle::Lifecycle;
 use crate::core::notices::NoticeKind;
-use crate::core::roster::record::{AgentPane, SpawnId};
+use crate::core::roster::record::AgentPane;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use protocol::control::Activity;

@@ -2,74 +2,15 @@
 //! team, or taken off it, in one change of it, and each is answered for itself, as if it had been alone.
 
 use crate::core::jobs::files::{FileJob, FileResult, Registration};
-use crate::core::roster::record::{AgentRecord, SharedRecord, SpawnId};
-use crate::io::files::members::{complete_tracking_task, is_registered, notify_lead};
+use crate::core::roster::record::{AgentRecord, SharedRecord};
+use crate::io::files::members::{
+    PendingRegistration, PreparedRegistration, complete_tracking_task, is_registered, notify_lead,
+};
 use crate::io::files::thread::{FilesThread, to_error};
 use protocol::error::ErrorReport;
 use protocol::name::AgentName;
 use protocol::team_config::Member;
 use store::{Error, Team};
-
-/// One who is to be put on its team: see the job.
-pub(super) struct PendingRegistration {
-    pub(super) spawn: SpawnId,
-    pub(super) record: SharedRecord,
-    pub(super) is_respawn: bool,
-    pub(super) at: u64,
-}
-
-/// One whose name is free and whose inbox is ready.
-pub(super) struct PreparedRegistration {
-    pub(super) team: Team,
-    pub(super) member: Member,
-    pub(super) lead_session: String,
-}
-
-/// A job, and those behind it that are done with it; `next_if` takes what waits next, if it is wanted. What stands between
-/// them, and is `aside` of the teams, is handed over first, so that it comes before all that it stood ahead of.
-pub(crate) fn collect_batch(
-    first: FileJob,
-    mut next_if: impl FnMut(&dyn Fn(&FileJob) -> bool) -> Option<FileJob>,
-    mut aside: impl FnMut(FileJob),
-) -> Vec<FileJob> {
-    let mut all = vec![first];
-    while let Some(job) = next_if(&|job| belongs_to_batch(&all, job)) {
-        match is_independent(&job) {
-            true => aside(job),
-            false => all.push(job),
-        }
-    }
-    all
-}
-
-fn belongs_to_batch(all: &[FileJob], job: &FileJob) -> bool {
-    let Some(first) = all.first().and_then(member_of) else { return false };
-    let is_like = |record: &AgentRecord| {
-        let same = |other: &FileJob| member_of(other).is_some_and(|other| other.name == record.name);
-        record.team == first.team && !all.iter().any(same)
-    };
-    let same_kind = all.first().is_some_and(|it| std::mem::discriminant(it) == std::mem::discriminant(job));
-    is_independent(job) || same_kind && member_of(job).is_some_and(is_like)
-}
-
-/// Who comes or goes by this job.
-fn member_of(job: &FileJob) -> Option<&AgentRecord> {
-    match job {
-        FileJob::RegisterMember { record, .. } | FileJob::DeregisterMember { record } => Some(record),
-        _ => None,
-    }
-}
-
-/// It touches our own files alone, and may be there before what was asked ahead of it: see [`super::queue`].
-pub(super) fn is_independent(job: &FileJob) -> bool {
-    matches!(
-        job,
-        FileJob::SaveRoster(_)
-            | FileJob::SaveEnvironment { .. }
-            | FileJob::AcknowledgeExit { .. }
-            | FileJob::AppendEvent(_)
-    )
-}
 
 impl FilesThread {
     /// What `gather` has found.

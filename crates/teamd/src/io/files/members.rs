@@ -1,11 +1,9 @@
 //! A member in the files: put on the team, asked, told of, taken off again.
 
 use crate::core::exit_record::ReportTo;
-use crate::core::jobs::files::{FileResult, ShutdownAnswer};
-use crate::core::members::permission_mode::ModeRoute;
-use crate::core::members::registration;
-use crate::core::roster::record::{AgentRecord, SpawnId};
-use crate::io::files::member_batch::{PendingRegistration, PreparedRegistration};
+use crate::core::id::SpawnId;
+use crate::core::jobs::files::{FileResult, ModeRoute, ShutdownAnswer};
+use crate::core::roster::record::{AgentRecord, SharedRecord, pane_id_or_in_process};
 use crate::io::files::thread::FilesThread;
 use crate::io::{orphans, worktrees};
 use protocol::color::Color;
@@ -23,6 +21,21 @@ use protocol::timestamp::iso8601;
 use std::collections::HashSet;
 use std::sync::Arc;
 use store::{Error, Inbox, Team};
+
+/// One who is to be put on its team: see the job.
+pub(crate) struct PendingRegistration {
+    pub(super) spawn: SpawnId,
+    pub(super) record: SharedRecord,
+    pub(super) is_respawn: bool,
+    pub(super) at: u64,
+}
+
+/// One whose name is free and whose inbox is ready.
+pub(crate) struct PreparedRegistration {
+    pub(super) team: Team,
+    pub(super) member: Member,
+    pub(super) lead_session: String,
+}
 
 impl FilesThread {
     /// No agent runs that the next daemon would not know. A name that somebody else's member has is taken, although the
@@ -201,7 +214,7 @@ pub(super) fn to_config_member(record: &AgentRecord, activity: Activity) -> Memb
         color: record.color.unwrap_or_else(|| Color::for_joined_count(0)),
         plan_mode_required: record.plan_mode_required,
         joined_at: record.spawned_at,
-        tmux_pane_id: registration::pane_id_or_in_process(record),
+        tmux_pane_id: pane_id_or_in_process(record),
         cwd: record.cwd.to_string_lossy().into_owned(),
         backend_type: record.backend.backend_type().to_owned(),
         worktree_path: record.worktree.as_ref().map(|tree| tree.path.to_string_lossy().into_owned()),

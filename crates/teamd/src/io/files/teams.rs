@@ -1,9 +1,10 @@
 //! Teams, made and removed.
 
+use crate::core::state::lookup::has_members_error;
 use crate::io::files::config_scan::backup_file;
 use crate::io::files::thread::FilesThread;
 use protocol::control::{CreateTeamReply, CreateTeamRequest};
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error::ErrorReport;
 use protocol::id::AgentId;
 use protocol::name::{AgentName, TeamName};
 use protocol::policy::Policy;
@@ -141,11 +142,4 @@ fn initial_config(create: &CreateTeamRequest, name: &TeamName, at: u64) -> TeamC
         members: vec![lead],
         hidden_pane_ids: Vec::new(),
     }
-}
-
-/// Where a team's files are refused while members live.
-pub(crate) fn has_members_error(team: &TeamName, names: &[String]) -> ErrorReport {
-    let message = format!("Cannot cleanup team with {} active member(s): {}", names.len(), names.join(", "));
-    ErrorReport::new(ErrorKind::Refused, message)
-        .with_help(format!("end them with: teamctl shutdown --all -t {team}"))
 }

@@ -23,8 +23,7 @@ use protocol::name::{AgentName, TeamName};
 use protocol::policy::Policy;
 use protocol::policy::TaskCommandPolicy;
 use protocol::team_config::TeamConfig;
-use std::collections::BTreeSet;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use store::{Durability, Error, NewTask, Root, StateDir, Team};
 

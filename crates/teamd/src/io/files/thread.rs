@@ -4,16 +4,18 @@
 //! goes back as an event.
 
 use crate::core::event::CoreEvent;
-use crate::core::jobs::files::{FileJob, FileResult, RestoreRule, TaskSelection};
-use crate::core::roster::record::SpawnId;
+use crate::core::id::SpawnId;
+use crate::core::jobs::files::{
+    FileJob, FileResult, RestoreRule, TaskSelection, collect_batch, is_independent,
+};
 use crate::core::state::event_log_cursor::EventLogCursor;
 use crate::io::files::inbox_scan::InboxScanner;
-use crate::io::files::member_batch::{collect_batch, is_independent};
 use crate::io::files::queue;
 use crate::io::files::queue::{JobReceiver, JobSender};
 use crate::io::files::rescan_cache::RescanCache;
+use crate::io::threads::thread_error;
 use protocol::control::LeadProcess;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error::ErrorReport;
 use protocol::name::{AgentName, TeamName};
 use protocol::task::{Task, TaskStatus};
 use serde_json::{Value, json};
@@ -69,12 +71,6 @@ pub(crate) fn start(
     let mut files = FilesThread::new(root, state, told, events);
     let thread = std::thread::Builder::new().name("files".into()).spawn(move || files.run(queue));
     thread.map(|thread| (jobs, thread)).map_err(|error| thread_error(&error))
-}
-
-/// The daemon does not start without its threads.
-pub(crate) fn thread_error(error: &std::io::Error) -> ErrorReport {
-    ErrorReport::new(ErrorKind::Io, format!("cannot start a thread: {error}"))
-        .with_help("are there too many processes? see: ulimit -u")
 }
 
 /// What the event log has told so far; a part that can't be read is told anew.

@@ -1,8 +1,8 @@
 //! Which panes are closed in one round trip.
 
-use crate::core::jobs::panes::PaneJob;
 #[cfg(test)]
-use crate::core::roster::record::SpawnId;
+use crate::core::id::SpawnId;
+use crate::core::jobs::panes::PaneJob;
 use std::collections::{BTreeSet, VecDeque};
 use tmux::{PaneId, PaneTag, WindowId};
 

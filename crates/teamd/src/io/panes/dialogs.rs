@@ -1,7 +1,7 @@
 //! Looking for dialogs: the screens leave this thread as a yes or a no.
 
+use crate::core::id::SpawnId;
 use crate::core::jobs::panes::DialogPane;
-use crate::core::roster::record::SpawnId;
 use crate::io::panes::manager::PaneManager;
 use protocol::dialog_match;
 use std::collections::BTreeMap;

@@ -7,9 +7,9 @@
 use crate::core::event::CoreEvent;
 use crate::core::jobs::panes::{PaneJob, PanePresence, PaneResult, PaneVisibility};
 use crate::core::roster::record::AgentPane;
-use crate::io::files::thread;
-use crate::io::panes::open::OpenBatch;
-use crate::io::panes::{close_batch, visibility};
+use crate::io::panes::open_batch::OpenBatch;
+use crate::io::panes::{close_batch, window_space};
+use crate::io::threads::thread_error;
 use protocol::control::{CapturePaneReply, Layout, PaneInput, Reply, ScreenReply};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
@@ -79,7 +79,7 @@ pub(crate) fn start(
     };
     let (jobs, queue) = channel();
     let thread = std::thread::Builder::new().name("panes".into()).spawn(move || panes.run(&queue));
-    let handle = thread.map_err(|error| thread::thread_error(&error))?;
+    let handle = thread.map_err(|error| thread_error(&error))?;
     Ok(PanesThread { jobs, epoch, handle })
 }
 
@@ -183,7 +183,7 @@ impl PaneManager {
             PaneJob::CheckHiddenPanes { panes } => {
                 match self.connect().and_then(|server| server.list_panes()) {
                     Ok(rows) => {
-                        Some(PaneResult::PanesVisible { spawns: visibility::find_visible(&rows, panes) })
+                        Some(PaneResult::PanesVisible { spawns: window_space::find_visible(&rows, panes) })
                     }
                     Err(error) => {
                         tracing::debug!("cannot look for hidden panes: {error}");

@@ -5,5 +5,6 @@ pub(crate) mod dialogs;
 pub(crate) mod layout;
 pub(crate) mod manager;
 pub(crate) mod open;
+pub(crate) mod open_batch;
 pub(crate) mod visibility;
 pub(crate) mod window_space;

@@ -1,16 +1,15 @@
 //! A pane for a new agent, in a window of its team.
 
-use crate::core::jobs::panes::PaneSpec;
-use crate::core::members::spawn::OpenedPane;
-use crate::core::roster::record::SpawnId;
+use crate::core::jobs::panes::{OpenedPane, PaneSpec};
 use crate::io::panes::manager::{PaneManager, is_server_gone};
+use crate::io::panes::open_batch::OpenBatch;
 use crate::io::panes::window_space::window_with_space;
 use protocol::control::Layout;
 use protocol::name::TeamName;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
-use tmux::{CreatedPane, Error, PaneRow, PaneTag, SessionId, WindowId};
+use tmux::{CreatedPane, Error, PaneTag, SessionId, WindowId};
 
 impl PaneManager {
     /// Of those that are opened at once the next one's pane is made with the claim of this one.
@@ -153,65 +152,6 @@ impl PaneManager {
     /// sessions of a server that was killed has one of this name, and not ours.
     pub(super) fn own_tmux_session_name(&mut self) -> Result<String, Error> {
         Ok(format!("teamd-{}-{}", std::process::id(), self.connect()?.epoch().pid))
-    }
-}
-
-/// Panes of one team that are opened at once behind one another, and what is known of its windows from the last.
-pub(super) struct OpenBatch {
-    team: TeamName,
-    /// The window that the next one goes to if it has room, with the panes in it.
-    window: Option<(WindowId, Vec<PaneRow>)>,
-    /// Nor had any other window of the team room when all were looked at.
-    others_are_full: bool,
-    /// The pane of the one that comes next.
-    next_pane: Option<(SpawnId, Result<CreatedPane, Error>)>,
-}
-
-impl OpenBatch {
-    /// The window that it goes to, as far as that is known without a look.
-    fn window_for(&self, next: &PaneSpec) -> Option<WindowId> {
-        window_with_space(&self.window.as_ref()?.1, &next.neighbors, next.layout)
-    }
-
-    /// What the windows are like, but not what is made.
-    fn clear_rows(&mut self) {
-        (self.window, self.others_are_full) = (None, false);
-    }
-
-    /// The one that was just made: where it is beside those that are known, it is as they are.
-    fn add_pane(&mut self, created: &CreatedPane, owner: &PaneTag) {
-        let owner = Some(owner.as_str().to_owned());
-        match &mut self.window {
-            _ if created.is_first_in_window => {
-                self.window = Some((created.window, vec![only_row(created, owner)]));
-            }
-            Some((window, rows)) if *window == created.window => {
-                let beside = rows.first().cloned();
-                let row =
-                    |it| PaneRow { pane: created.pane, pid: created.pid, tag: owner, is_dead: false, ..it };
-                rows.extend(beside.map(row));
-            }
-            _ => {}
-        }
-    }
-}
-
-/// In a new window of ours.
-fn only_row(created: &CreatedPane, owner: Option<String>) -> PaneRow {
-    let CreatedPane { pane, window, session, pid, size: (width, height), .. } = *created;
-    let (dead, zoomed, hidden, home) = (false, false, false, true);
-    PaneRow {
-        pane,
-        window,
-        session,
-        pid,
-        is_dead: dead,
-        tag: owner,
-        is_zoomed: zoomed,
-        is_hidden: hidden,
-        is_teamd_window: home,
-        width,
-        height,
     }
 }
 

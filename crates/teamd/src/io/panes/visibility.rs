@@ -1,11 +1,10 @@
 //! Panes out of sight, and back among the others.
 
-use crate::core::roster::record::SpawnId;
 use crate::io::panes::manager::PaneManager;
 use crate::io::panes::window_space::window_with_space;
 use protocol::control::Layout;
 use protocol::name::TeamName;
-use tmux::{Error, PaneId, PaneRow, PaneTag, WindowId};
+use tmux::{Error, PaneId, PaneTag, WindowId};
 
 impl PaneManager {
     pub(super) fn hide(
@@ -67,13 +66,4 @@ impl PaneManager {
         self.tmux_session = Some(server.pane_session(pane)?);
         Ok(window)
     }
-}
-
-/// Those of these that are in no session of hidden panes.
-pub(super) fn find_visible(rows: &[PaneRow], panes: Vec<(SpawnId, PaneId, PaneTag)>) -> Vec<SpawnId> {
-    let is_seen = |pane: &PaneId, owner: &PaneTag| {
-        let row = rows.iter().find(|row| row.pane == *pane);
-        row.is_some_and(|row| !row.is_hidden && row.tag.as_deref() == Some(owner.as_str()))
-    };
-    panes.into_iter().filter(|(_, pane, owner)| is_seen(pane, owner)).map(|(spawn, ..)| spawn).collect()
 }

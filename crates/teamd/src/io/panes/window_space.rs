@@ -1,9 +1,19 @@
 //! Which windows are a team's, and how many panes they have room for. Plain functions of what tmux lists.
 
+use crate::core::id::SpawnId;
 use protocol::control::Layout;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::BTreeSet;
-use tmux::{MAIN_PANE_PERCENT, PaneRow, PaneTag, WindowId};
+use tmux::{MAIN_PANE_PERCENT, PaneId, PaneRow, PaneTag, WindowId};
+
+/// Those of these that are in no session of hidden panes.
+pub(crate) fn find_visible(rows: &[PaneRow], panes: Vec<(SpawnId, PaneId, PaneTag)>) -> Vec<SpawnId> {
+    let is_seen = |pane: &PaneId, owner: &PaneTag| {
+        let row = rows.iter().find(|row| row.pane == *pane);
+        row.is_some_and(|row| !row.is_hidden && row.tag.as_deref() == Some(owner.as_str()))
+    };
+    panes.into_iter().filter(|(_, pane, owner)| is_seen(pane, owner)).map(|(spawn, ..)| spawn).collect()
+}
 
 /// No pane of ours gets smaller, columns × rows, as long as a further window can be had.
 const MIN_PANE: (u32, u32) = (60, 12);

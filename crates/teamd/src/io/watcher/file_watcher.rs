@@ -6,7 +6,6 @@
 use crate::core::event::CoreEvent;
 use crate::io::wake_sockets::WakeSockets;
 use crate::io::watcher::barrier::Barriers;
-use crate::io::watcher::thread::WatchSinks;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use protocol::id::TaskId;
 use protocol::name::TeamName;
@@ -206,6 +205,9 @@ pub(super) fn is_irrelevant(kind: notify::EventKind) -> bool {
         kind => kind == EventKind::Modify(ModifyKind::Name(RenameMode::Both)),
     }
 }
+
+/// Whom the watcher tells, and what it keeps until they have heard it.
+pub(crate) type WatchSinks = (WakeSockets, OverflowFlag, UnboundedSender<CoreEvent>);
 
 #[cfg(test)]
 mod tests {

@@ -2,33 +2,14 @@
 //! changes that takes as long as the storm. The loop waits for none of it.
 
 use crate::core::event::CoreEvent;
-use crate::io::files::thread::thread_error;
-use crate::io::wake_sockets::WakeSockets;
+use crate::core::jobs::watcher::WatchCommand;
+use crate::io::threads::thread_error;
 use crate::io::watcher::barrier::Barriers;
-use crate::io::watcher::file_watcher::{FileWatcher, OverflowFlag};
+use crate::io::watcher::file_watcher::{FileWatcher, WatchSinks};
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use tokio::sync::mpsc::UnboundedSender;
-
-/// One thing to do; they are done in order.
-#[derive(Debug, Clone)]
-pub(crate) enum WatchCommand {
-    /// Watch the root anew, and no team yet.
-    WatchRoot,
-    WatchTeam(TeamName),
-    UnwatchTeam(TeamName),
-    /// See `Watch::mark`.
-    CreateBarrier(u64),
-    /// Say `Event::Watched` behind all that was asked before.
-    ConfirmWatches {
-        is_probe: bool,
-    },
-}
-
-/// Whom the watcher tells, and what it keeps until they have heard it.
-pub(crate) type WatchSinks = (WakeSockets, OverflowFlag, UnboundedSender<CoreEvent>);
 
 /// Who is asked: holds the watcher.
 #[derive(Debug)]

@@ -2,10 +2,8 @@
 
 use super::*;
 use crate::core::exit_record::{ExitOutcome, ReportTo};
-use crate::core::jobs::files::Registration;
-use crate::core::jobs::files::{FileJob, FileResult};
+use crate::core::jobs::files::{FileJob, FileResult, Registration, collect_batch};
 use crate::core::roster::Roster;
-use crate::io::files::member_batch::collect_batch;
 use crate::io::files::queue;
 
 /// What the thread tells of these jobs, which all wait when it begins.

@@ -1,0 +1,81 @@
+//! Interrupts of turns, and the clients that wait for them.
+
+use crate::core::context::send_reply;
+use crate::core::effect::Effect;
+use crate::core::id::{ConnId, SpawnId};
+use crate::core::lifecycle::Lifecycle;
+use crate::core::state::daemon::State;
+use crate::core::state::lookup::{find_member, no_such_team_error};
+use protocol::control::{InterruptReply, MemberAddress, Reply, ToShim};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::event::EventKind;
+
+/// `interrupt`: answered after the turn has ended.
+pub(crate) fn interrupt(state: &mut State, client: ConnId, who: &MemberAddress, out: &mut Vec<Effect>) {
+    let found = match state.teams.contains_key(&who.team) {
+        true => find_member(state, &who.team, &who.name),
+        false => Err(no_such_team_error(state, &who.team)),
+    };
+    let reached = found.and_then(|agent| match (agent.record.has_turns, agent.lifecycle.conn()) {
+        _ if matches!(agent.lifecycle, Lifecycle::Starting(_)) => Err(not_started_error(who)),
+        (true, Some(conn)) => Ok((agent.record.spawn_id.clone(), conn)),
+        (true, None) => Err(not_connected_error(who)),
+        (false, _) => Err(no_turns_error(who)),
+    });
+    match reached {
+        Err(fault) => send_reply(state, client, Err(fault), out),
+        Ok((id, conn)) => {
+            state.interrupt_waiters.push((id, client));
+            out.push(Effect::SendToShim { conn, message: ToShim::Interrupt });
+        }
+    }
+}
+
+fn no_turns_error(MemberAddress { team, name }: &MemberAddress) -> ErrorReport {
+    let message =
+        format!("cannot interrupt {name}: its program runs for its whole life, and its turns are its own");
+    let attach = format!("go to its pane with: teamctl attach {name} -t {team}");
+    ErrorReport::new(ErrorKind::Refused, message)
+        .with_help(format!("{attach}; or end it: teamctl shutdown {name} -t {team}"))
+}
+
+fn not_started_error(MemberAddress { team, name }: &MemberAddress) -> ErrorReport {
+    ErrorReport::new(ErrorKind::Refused, format!("cannot interrupt {name}: it has not started yet"))
+        .with_help(format!("wait until it runs, see: teamctl status {name} -t {team}"))
+}
+
+fn not_connected_error(MemberAddress { team, name }: &MemberAddress) -> ErrorReport {
+    ErrorReport::new(
+        ErrorKind::Timeout,
+        format!("cannot interrupt {name}: its first process is not connected"),
+    )
+    .with_help(format!("see: teamctl why {name} -t {team}; then try again"))
+}
+
+/// The turn has ended, or there was none.
+pub(crate) fn handle_interrupted(state: &mut State, id: &SpawnId, turn: bool, out: &mut Vec<Effect>) {
+    let Some(agent) = state.agents.get(id) else { return };
+    let reply = InterruptReply { name: agent.record.name.clone(), was_in_turn: turn };
+    if turn {
+        out.push(Effect::log_member(&agent.record, EventKind::MemberInterrupted));
+    }
+    for client in take_interrupt_waiters(state, id) {
+        send_reply(state, client, Ok(Reply::Interrupt(reply.clone())), out);
+    }
+}
+
+/// Nobody is left who could tell of the turn's end.
+pub(crate) fn fail_interrupt_waiters(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
+    let Some(record) = state.agents.get(id).map(|agent| &agent.record) else { return };
+    let who = MemberAddress { team: record.team.clone(), name: record.name.to_string() };
+    for client in take_interrupt_waiters(state, id) {
+        send_reply(state, client, Err(not_connected_error(&who)), out);
+    }
+}
+
+fn take_interrupt_waiters(state: &mut State, id: &SpawnId) -> Vec<ConnId> {
+    let all = std::mem::take(&mut state.interrupt_waiters);
+    let (of, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|(spawn, _)| spawn == id);
+    state.interrupt_waiters = others;
+    of.into_iter().map(|(_, client)| client).collect()
+}

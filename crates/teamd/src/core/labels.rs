@@ -1,0 +1,40 @@
+//! The labels of panes: name, color and what the member does.
+
+use crate::core::effect::Effect;
+use crate::core::jobs::panes::PaneJob;
+use crate::core::lifecycle::Lifecycle;
+use crate::core::roster::record::AgentRecord;
+use crate::core::state::agent::Agent;
+use protocol::control::Activity;
+use tmux::BorderLabel;
+
+/// What the pane's border says.
+pub(crate) fn label(agent: &Agent) -> BorderLabel {
+    let state = match (&agent.lifecycle, agent.activity) {
+        (Lifecycle::Running(_), _) if !agent.open_requests.is_empty() => "asks",
+        (Lifecycle::Running(_), Activity::Active) => "active",
+        (Lifecycle::Running(_), Activity::Idle) => "idle",
+        (phase, _) => phase.as_str(),
+    };
+    BorderLabel {
+        name: agent.record.name.to_string(),
+        color: color_name(&agent.record),
+        state: state.to_owned(),
+        task: agent.task_subject.clone().unwrap_or_default(),
+    }
+}
+
+/// Its colour's name, once it has one.
+pub(crate) fn color_name(record: &AgentRecord) -> String {
+    record.color.map(|color| color.to_string()).unwrap_or_default()
+}
+
+/// The border shows what is so now.
+pub(crate) fn update_label(agent: &Agent) -> Option<Effect> {
+    let pane = agent.record.pane.as_ref()?.id()?;
+    Some(Effect::Pane(PaneJob::SetLabel {
+        pane,
+        owner: agent.record.spawn_id.pane_tag(),
+        label: label(agent),
+    }))
+}

@@ -1,0 +1,128 @@
+//! Schedules scans of files and writes of config.json. It does not handle their results.
+
+use crate::core::effect::Effect;
+use crate::core::id::ConnId;
+use crate::core::jobs::files::{FileJob, RegisteredMember, RosterMembers};
+use crate::core::lifecycle::{Lifecycle, StartStage};
+use crate::core::roster::record::AgentPane;
+use crate::core::state::daemon::State;
+use protocol::control::VisibilityReply;
+use protocol::name::TeamName;
+
+/// A storm of changes becomes one look, and one more after it.
+pub(crate) fn schedule_request_scan(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
+    let Some(known) = state.team_mut(team) else { return };
+    if known.request_scan.try_start() {
+        out.push(Effect::File(FileJob::ScanRequests { team: team.clone() }));
+    }
+}
+
+/// Where somebody waits for an answer.
+pub(crate) fn schedule_request_scan_if_open(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
+    if state
+        .team_mut(team)
+        .is_some_and(|known| known.is_request_scan_needed || !known.open_requests.is_empty())
+    {
+        schedule_request_scan(state, team, out);
+    }
+}
+
+/// At the rescan: what could not be read or written is tried again.
+pub(crate) fn schedule_all_request_scans(state: &mut State, out: &mut Vec<Effect>) {
+    state.team_names().iter().for_each(|team| schedule_request_scan_if_open(state, team, out));
+}
+
+/// config.json gets the panes of this team that are hidden now.
+pub(crate) fn write_hidden_panes(
+    state: &State,
+    team: &TeamName,
+    tell: Option<(ConnId, VisibilityReply)>,
+) -> Effect {
+    Effect::File(FileJob::WriteHiddenPanes {
+        team: team.clone(),
+        panes: list_hidden(state, team),
+        reply_to: tell,
+    })
+}
+
+/// At a rescan: a daemon may have been killed between tmux and the file, or the disk was full.
+pub(crate) fn write_all_hidden_panes(state: &State) -> Vec<Effect> {
+    state.teams.keys().map(|team| write_hidden_panes(state, team, None)).collect()
+}
+
+/// A foreign writer may have dropped it.
+pub(crate) fn restore_hidden_panes(state: &State, team: &TeamName) -> Option<Effect> {
+    (!list_hidden(state, team).is_empty()).then(|| write_hidden_panes(state, team, None))
+}
+
+fn list_hidden(state: &State, team: &TeamName) -> Vec<String> {
+    let members = state.members(team).into_iter();
+    let hidden =
+        members.filter(|agent| agent.record.is_hidden && !matches!(agent.lifecycle, Lifecycle::Gone(_)));
+    hidden.filter_map(|agent| agent.record.pane.as_ref()).map(|pane: &AgentPane| pane.id.clone()).collect()
+}
+
+/// A foreign writer may have dropped a living member, or left the file damaged: that is put back, and so is
+/// which panes are hidden. Or it said there what it does.
+/// A storm of changes becomes one look, and one more after it: each takes as long as the team has members.
+pub(crate) fn schedule_config_scan(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
+    if team.is_claude_session() {
+        if !state.session_teams.contains_key(team) {
+            watch_session_team(state, team.clone(), out);
+        }
+        return;
+    }
+    if state.teams.get_mut(team).is_some_and(|known| known.config_scan.try_start()) {
+        scan_config(state, team, out);
+    }
+}
+
+fn scan_config(state: &State, team: &TeamName, out: &mut Vec<Effect>) {
+    let members = state.members(team);
+    let living = members.iter().filter(|agent| is_registered(&agent.lifecycle));
+    let living =
+        living.map(|agent| RegisteredMember { record: agent.record.clone(), activity: agent.activity });
+    let ours = RosterMembers {
+        registered: living.collect(),
+        all_names: members.iter().map(|agent| agent.record.name.clone()).collect(),
+    };
+    out.push(Effect::File(FileJob::CheckConfig { team: team.clone(), members: ours }));
+    out.extend(restore_hidden_panes(state, team));
+}
+
+fn is_registered(phase: &Lifecycle) -> bool {
+    match phase {
+        Lifecycle::Starting(starting) => starting.stage == StartStage::Launching,
+        Lifecycle::Running(_) | Lifecycle::Stopping(..) => true,
+        Lifecycle::Gone(_) => false,
+    }
+}
+
+/// All is watched before anybody looks what is there, so that nothing is missed in between. One at a time: in a storm of
+/// changes the watcher is long in saying so. True where it is asked now.
+pub(crate) fn request_watches(state: &mut State, probe: bool, out: &mut Vec<Effect>) -> bool {
+    let due = state.watch_setup.try_start();
+    if due {
+        // A directory that was made anew needs a new watch; for the others it changes nothing.
+        let teams = state.team_names().into_iter().chain(std::mem::take(&mut state.new_directories));
+        out.extend(teams.map(|team| Effect::WatchTeam { team }));
+        out.push(Effect::ConfirmWatches { is_probe: probe });
+    }
+    due
+}
+
+/// A directory of a session, which is there before its config, by which it is known.
+pub(crate) fn watch_session_team(state: &mut State, team: TeamName, out: &mut Vec<Effect>) {
+    state.new_directories.insert(team);
+    request_watches(state, false, out);
+}
+
+/// The tasks once more, whatever has changed. A storm of changes becomes one look, and one more after it.
+pub(crate) fn schedule_task_scan(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
+    let Some(known) = state.team_mut(team) else { return };
+    if known.task_scan.try_start() {
+        let which = known.unscanned_tasks.take_all();
+        let asks = std::mem::take(&mut known.next_task_queries);
+        out.push(Effect::File(FileJob::ScanTasks { team: team.clone(), selection: which, queries: asks }));
+    }
+}

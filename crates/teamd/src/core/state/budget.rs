@@ -1,0 +1,60 @@
+//! Reads a team's budget: what is used, what is left, and whether it is exhausted.
+
+use crate::core::clock::Now;
+use crate::core::state::daemon::State;
+use crate::core::state::team::TeamState;
+use protocol::control::BudgetStatus;
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::name::TeamName;
+use protocol::usage::{format_count, format_dollars};
+
+pub(crate) fn is_exhausted(state: &State, team: &TeamName) -> bool {
+    state.teams.get(team).is_some_and(|known| known.usage.exhausted_reason.is_some())
+}
+
+/// Why nobody can be started for it.
+pub(crate) fn exhausted_error(state: &State, team: &TeamName) -> Option<ErrorReport> {
+    let why = state.teams.get(team)?.usage.exhausted_reason.as_ref()?;
+    let message = format!("cannot start anybody for {team}: {why}");
+    Some(
+        ErrorReport::new(ErrorKind::Refused, message)
+            .with_help(format!("give it more with: teamctl policy FILE -t {team}")),
+    )
+}
+
+/// For `status`; nothing of a team without limits of which nobody tells what it uses up.
+pub(crate) fn budget_status(known: &TeamState) -> Option<BudgetStatus> {
+    let (policy, spent) = (&known.policy, &known.usage);
+    let limits = [policy.max_turns, policy.max_time_ms, policy.max_tokens, policy.max_microdollars];
+    (limits.iter().any(Option::is_some) || !spent.usage.is_zero()).then(|| BudgetStatus {
+        turns: spent.turns,
+        max_turns: policy.max_turns,
+        usage: spent.usage,
+        max_tokens: policy.max_tokens,
+        max_microdollars: policy.max_microdollars,
+        started_at: spent.started_at,
+        max_time_ms: policy.max_time_ms,
+        exhausted_reason: spent.exhausted_reason.clone(),
+    })
+}
+
+pub(crate) fn exhausted_reason(known: &TeamState, left_ms: Option<u64>) -> Option<String> {
+    let (policy, spent) = (&known.policy, &known.usage);
+    let counts = [
+        (policy.max_turns, spent.turns, policy.max_turns.map(|most| format!("{most} turns"))),
+        (
+            policy.max_tokens,
+            spent.usage.tokens,
+            policy.max_tokens.map(|most| format!("{} tokens", format_count(most))),
+        ),
+        (policy.max_microdollars, spent.usage.microdollars, policy.max_microdollars.map(format_dollars)),
+    ];
+    let over = counts.into_iter().find(|(most, count, _)| most.is_some_and(|most| *count >= most));
+    let over = over.and_then(|(_, _, words)| words).map(|words| format!("its budget of {words} is used up"));
+    over.or_else(|| (left_ms == Some(0)).then(|| "its time is used up".to_owned()))
+}
+
+/// Of its time; none where that has no limit.
+pub(crate) fn remaining_ms(known: &TeamState, now: Now) -> Option<u64> {
+    Some(known.policy.max_time_ms?.saturating_sub(now.wall.saturating_sub(known.usage.started_at)))
+}

@@ -1,0 +1,41 @@
+//! Dialogs on the screens of members, and the flag that `status` shows for them.
+
+use crate::core::id::SpawnId;
+use crate::core::jobs::panes::DialogPane;
+use crate::core::lifecycle::Lifecycle;
+use crate::core::state::agent::Agent;
+use crate::core::state::daemon::State;
+use protocol::control::MemberFlag;
+use std::collections::BTreeMap;
+
+/// What was seen of the dialogs of those that have any.
+pub(crate) enum DialogCheck {
+    /// Nobody has asked.
+    NotChecked,
+    /// Whether each shows one; who is not here could not be looked at.
+    Found(BTreeMap<SpawnId, bool>),
+}
+
+/// The panes to look at; one that is hidden too.
+pub(crate) fn dialog_panes(state: &State) -> Vec<DialogPane> {
+    state.agents.values().filter_map(dialog_pane).collect()
+}
+
+fn dialog_pane(agent: &Agent) -> Option<DialogPane> {
+    let record = &agent.record;
+    let known = !record.dialog_patterns.is_empty() && !matches!(agent.lifecycle, Lifecycle::Gone(_));
+    let pane = record.pane.as_ref().filter(|_| known)?.id()?;
+    Some(DialogPane { spawn: record.spawn_id.clone(), pane, patterns: record.dialog_patterns.clone() })
+}
+
+/// What is told of its dialog: by its own hook, or by its screen.
+pub(crate) fn dialog_flag(agent: &Agent, dialogs: &DialogCheck) -> Option<MemberFlag> {
+    if agent.record.hook_state.dialog.is_some() {
+        return Some(MemberFlag::AtDialog);
+    }
+    let DialogCheck::Found(open) = dialogs else { return None };
+    match open.get(&agent.record.spawn_id) {
+        Some(open) => open.then_some(MemberFlag::AtDialog),
+        None => dialog_pane(agent).map(|_| MemberFlag::DialogUnknown),
+    }
+}

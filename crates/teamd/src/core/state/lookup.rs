@@ -1,0 +1,101 @@
+//! Lookups in the state by the names that a caller gives, and the errors where there is no such thing.
+
+use crate::core::id::SpawnId;
+use crate::core::roster::record::AgentPane;
+use crate::core::state::agent::Agent;
+use crate::core::state::daemon::State;
+use protocol::control::Layout;
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::name::{AgentName, TeamName, did_you_mean, strip_team};
+use protocol::turn_program::Backend;
+use std::collections::BTreeSet;
+
+/// Refuses what a daemon that ends does not begin; `then` is what to type once it has ended.
+pub(crate) fn going_down_error(what: &str, then: &str) -> ErrorReport {
+    let message = format!("cannot {what}: teamd is going down");
+    ErrorReport::new(ErrorKind::Refused, message).with_help(format!("once it has ended: {then}"))
+}
+
+pub(crate) fn living_ids(state: &State, team: &TeamName) -> BTreeSet<SpawnId> {
+    let members = state.members(team);
+    members
+        .iter()
+        .filter(|agent| !agent.lifecycle.has_failed_cleanup())
+        .map(|agent| agent.record.spawn_id.clone())
+        .collect()
+}
+
+/// The living member that a caller named.
+pub(crate) fn find_member<'a>(
+    state: &'a State,
+    team: &TeamName,
+    name: &str,
+) -> Result<&'a Agent, ErrorReport> {
+    let bare = strip_team(name, team);
+    AgentName::parse(bare)
+        .ok()
+        .and_then(|name| state.member(team, &name))
+        .filter(|a| !a.lifecycle.has_failed_cleanup())
+        .ok_or_else(|| {
+            let members = state.members(team);
+            let message = format!("cannot find {bare} in {team}: no such living member");
+            let near = did_you_mean(bare, members.iter().map(|a| a.record.name.as_str()));
+            let all = || format!("those there are: teamctl status -t {team}");
+            ErrorReport::new(ErrorKind::NotFound, message).with_help(near.unwrap_or_else(all))
+        })
+}
+
+/// Whose panes share a window with a new one.
+pub(crate) fn pane_neighbors(state: &State, team: &TeamName) -> Vec<tmux::PaneTag> {
+    let sharing = |agent: &&Agent| agent.record.backend == Backend::Tmux;
+    state.members(team).into_iter().filter(sharing).map(|agent| agent.record.spawn_id.pane_tag()).collect()
+}
+
+/// The layout of its windows.
+pub(crate) fn team_layout(state: &State, team: &TeamName) -> Layout {
+    state.teams.get(team).map(|team| team.layout).unwrap_or_default()
+}
+
+/// For every request that names a team.
+pub(crate) fn no_such_team_error(state: &State, team: &TeamName) -> ErrorReport {
+    if team.is_claude_session() {
+        let message = format!("cannot do that in {team}: it belongs to a session of Claude Code");
+        return ErrorReport::new(ErrorKind::NotPermitted, message)
+            .with_help("it can be looked at with status and inbox, and its members can be sent messages");
+    }
+    let near = did_you_mean(team.as_str(), state.teams.keys().map(TeamName::as_str));
+    ErrorReport::new(ErrorKind::NotFound, format!("cannot find the team {team}"))
+        .with_help(near.unwrap_or_else(|| format!("make it with: teamctl create {team}")))
+}
+
+/// `what` completes "cannot …".
+pub(crate) fn pane_and_tag(
+    state: &State,
+    team: &TeamName,
+    name: &str,
+    what: &str,
+) -> Result<(AgentPane, tmux::PaneTag), ErrorReport> {
+    if !state.teams.contains_key(team) {
+        return Err(no_such_team_error(state, team));
+    }
+    let agent = find_member(state, team, name)?;
+    let pane = agent.record.pane.clone().ok_or_else(|| no_pane_error(team, name, what))?;
+    Ok((pane, agent.record.spawn_id.pane_tag()))
+}
+
+pub(crate) fn no_pane_error(team: &TeamName, name: &str, what: &str) -> ErrorReport {
+    ErrorReport::new(ErrorKind::NotFound, format!("cannot {what} {name}: it has no pane"))
+        .with_help(format!("its output: teamctl logs {name} -t {team}"))
+}
+
+pub(crate) fn tmux_gone_error() -> ErrorReport {
+    ErrorReport::new(ErrorKind::MissingPath, "cannot reach tmux: its server is gone")
+        .with_help("see: teamctl doctor")
+}
+
+/// Where a team's files are refused while members live.
+pub(crate) fn has_members_error(team: &TeamName, names: &[String]) -> ErrorReport {
+    let message = format!("Cannot cleanup team with {} active member(s): {}", names.len(), names.join(", "));
+    ErrorReport::new(ErrorKind::Refused, message)
+        .with_help(format!("end them with: teamctl shutdown --all -t {team}"))
+}

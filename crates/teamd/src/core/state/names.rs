@@ -1,0 +1,82 @@
+//! Names of members: which are taken, which are free, and which wait for a respawn.
+
+use crate::core::lifecycle::{Exited, Lifecycle};
+use crate::core::roster::respawn::PendingRespawn;
+use crate::core::state::daemon::State;
+use crate::core::state::worktree_holds::is_name_held;
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::name::{AgentName, TeamName, strip_team};
+
+/// Whether a member of that name is between two lives.
+pub(crate) fn is_between_spawns(state: &State, team: &TeamName, name: &str) -> bool {
+    state.pending_respawns.iter().any(|resting| is_of_member(resting, team, name))
+}
+
+/// The names of those that are.
+pub(crate) fn names_between_spawns(state: &State, team: &TeamName) -> Vec<String> {
+    let hers = state.pending_respawns.iter().filter(|resting| resting.respawn.request.team == *team);
+    hers.map(|resting| resting.respawn.request.name.to_string()).collect()
+}
+
+pub(crate) fn is_of_member(resting: &PendingRespawn, team: &TeamName, name: &str) -> bool {
+    let order = &resting.respawn.request;
+    order.team == *team && order.name.as_str().eq_ignore_ascii_case(strip_team(name, team))
+}
+
+/// Who had just this name, and is being taken off the team: its files may say so already.
+pub(crate) fn exiting_holder<'s>(
+    state: &'s mut State,
+    team: &TeamName,
+    name: &AgentName,
+    unique: bool,
+) -> Option<&'s mut Exited> {
+    // Whose next life waits for its name keeps that.
+    let wanted = !unique && !is_between_spawns(state, team, name.as_str());
+    let holder = state.member(team, name).filter(|_| wanted)?;
+    let holder = (!holder.lifecycle.has_failed_cleanup()).then(|| holder.record.spawn_id.clone())?;
+    match &mut state.agents.get_mut(&holder)?.lifecycle {
+        Lifecycle::Gone(gone) => Some(gone),
+        _ => None,
+    }
+}
+
+/// That name, or the next one that is free where any will do. `held` is one that nobody else may have.
+pub(crate) fn choose_free_name(
+    state: &State,
+    team: &TeamName,
+    wanted: &AgentName,
+    unique: bool,
+    held: Option<&AgentName>,
+) -> Result<AgentName, ErrorReport> {
+    if wanted.is_reserved() {
+        let reserved =
+            ErrorReport::new(ErrorKind::Usage, format!("cannot spawn {wanted}: the name is reserved"));
+        return Err(reserved.with_help("take another name"));
+    }
+    let holds = |name: &AgentName| Some(name) != held && is_name_held(state, team, name);
+    let free = |name: &AgentName| state.member(team, name).is_none() && !holds(name);
+    // Whoever wants just this name takes it from a member that is to be started again.
+    if free(wanted) && !(unique && is_between_spawns(state, team, wanted.as_str())) {
+        return Ok(wanted.clone());
+    }
+    let taken = || {
+        let gone =
+            state.member(team, wanted).is_some_and(|agent| matches!(agent.lifecycle, Lifecycle::Gone(_)));
+        let hint = match gone {
+            true => format!(
+                "it has ended, and is not off the team yet: try again, or see: teamctl events -t {team}"
+            ),
+            false if unique => "take a shorter name: behind this one no number fits".to_owned(),
+            false => "take another name, or let --unique choose one".to_owned(),
+        };
+        let message = format!("cannot spawn {wanted}: {team} has a member of that name");
+        ErrorReport::new(ErrorKind::AlreadyExists, message).with_help(hint)
+    };
+    if !unique {
+        return Err(taken());
+    }
+    (2..1000)
+        .filter_map(|n| AgentName::parse(&format!("{wanted}-{n}")).ok())
+        .find(|name| free(name) && !is_between_spawns(state, team, name.as_str()))
+        .ok_or_else(taken)
+}

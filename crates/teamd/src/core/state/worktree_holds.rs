@@ -1,0 +1,72 @@
+//! Names that are held while a worktree is created, and the worktrees that the roster names.
+
+use crate::core::clock::Now;
+use crate::core::roster::MemberWorktree;
+use crate::core::state::daemon::State;
+use crate::core::state::lookup::no_such_team_error;
+use crate::core::state::team::{NameReservation, TeamState};
+use protocol::control::{SpawnRequest, WorktreeStatus};
+use protocol::error::{BEING_DELETED_SUFFIX, ErrorKind, ErrorReport};
+use protocol::name::{AgentName, TeamName};
+use worktree::WorktreeRecord;
+
+/// Names whose agent never came are free again.
+pub(crate) fn expire_holds(state: &mut State, team: &TeamName, now: Now) {
+    let Some(team) = state.teams.get_mut(team) else { return };
+    team.reserved_names
+        .retain(|_, held| !matches!(held, NameReservation::ReservedUntil(until) if *until <= now.mono));
+}
+
+/// Whether a worktree has taken that name.
+pub(crate) fn is_name_held(state: &State, team: &TeamName, name: &AgentName) -> bool {
+    state.teams.get(team).is_some_and(|team| team.reserved_names.contains_key(name))
+}
+
+/// Whether a spawn comes with a worktree that was made for it, or with none.
+pub(crate) fn check_worktree(state: &State, order: &SpawnRequest) -> Result<(), ErrorReport> {
+    let team = state.teams.get(&order.team).ok_or_else(|| no_such_team_error(state, &order.team))?;
+    check_not_deleting(&order.team, team)?;
+    let Some(path) = &order.worktree else { return Ok(()) };
+    match recorded_worktree(state, order) {
+        Some(tree) if order.cwd.starts_with(&tree.path) => Ok(()),
+        _ => {
+            let (name, path) = (&order.name, path.display());
+            let message = format!("cannot spawn {name} in {path}: no worktree was made there for it");
+            Err(ErrorReport::new(ErrorKind::Refused, message).with_help("let spawn --worktree make one"))
+        }
+    }
+}
+
+/// The worktree that was made for it, as it was recorded.
+pub(crate) fn recorded_worktree(state: &State, order: &SpawnRequest) -> Option<WorktreeRecord> {
+    let path = order.worktree.as_ref()?;
+    let grounds = &state.teams.get(&order.team)?.worktrees;
+    let its = grounds.iter().find(|ground| ground.member == order.name && ground.record.path == *path);
+    its.map(|ground| ground.record.clone())
+}
+
+/// Its agent is here: the name is held by that.
+pub(crate) fn release_name(state: &mut State, order: &SpawnRequest) {
+    if let (Some(team), Some(_)) = (state.teams.get_mut(&order.team), &order.worktree) {
+        team.reserved_names.remove(&order.name);
+    }
+}
+
+/// For `status`.
+pub(crate) fn worktree_reply(ground: &MemberWorktree) -> WorktreeStatus {
+    WorktreeStatus {
+        member: ground.member.clone(),
+        path: ground.record.path.clone(),
+        branch: ground.record.branch.clone(),
+        repository: ground.record.common_git_dir.clone(),
+    }
+}
+
+pub(crate) fn check_not_deleting(name: &TeamName, team: &TeamState) -> Result<(), ErrorReport> {
+    if team.deletion.is_none() {
+        return Ok(());
+    }
+    let fault =
+        ErrorReport::new(ErrorKind::Refused, format!("cannot do that: {name} {BEING_DELETED_SUFFIX}"));
+    Err(fault.with_help("it is over in a moment; what is left then: teamctl status"))
+}

@@ -1,0 +1,78 @@
+//! Clients that wait for the exits of members: what they are told, and when.
+
+use crate::core::effect::Effect;
+use crate::core::id::{ConnId, SpawnId};
+use crate::core::jobs::files::FileJob;
+use crate::core::roster::respawn::PendingRespawn;
+use crate::core::state::daemon::State;
+use crate::core::state::names::is_of_member;
+use crate::core::state::waiters::AfterExits;
+use crate::core::teams::delete;
+use protocol::control::{AgentExit, ExitsReply, Reply};
+
+/// What became of an agent that somebody waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WaitOutcome {
+    /// It ended.
+    Gone,
+    /// It lives on.
+    StillRunning,
+}
+
+/// Tells every wait what became of this agent.
+pub(crate) fn report_to_waiters(state: &mut State, id: &SpawnId, how: &str, left: WaitOutcome) {
+    let Some(agent) = state.agents.get(id) else { return };
+    let request_id = agent.record.shutdown_requests.first().map(ToString::to_string);
+    let gone = left == WaitOutcome::Gone;
+    let (name, team) = (agent.record.name.clone(), Some(agent.record.team.clone()));
+    let ended = AgentExit {
+        name,
+        team,
+        description: how.to_owned(),
+        has_exited: gone,
+        is_suspended: false,
+        request_id,
+    };
+    for waiting in &mut state.exit_waiters {
+        if waiting.pending.remove(id) {
+            waiting.ended.push(ended.clone());
+        }
+    }
+}
+
+/// Answers the waits that have nothing left to wait for.
+pub(crate) fn reply_to_finished_waiters(state: &mut State, out: &mut Vec<Effect>) {
+    let (done, pending) =
+        std::mem::take(&mut state.exit_waiters).into_iter().partition(|w| w.pending.is_empty());
+    state.exit_waiters = pending;
+    for mut waiting in done {
+        match waiting.after.clone() {
+            AfterExits::Reply => out.push(reply_exits(waiting.client, waiting.ended)),
+            AfterExits::Delete(order) => delete::remove_worktrees(state, waiting.client, order, out),
+            AfterExits::StopDaemon => {
+                mark_suspended(state, &mut waiting.ended);
+                state.final_reply_to = Some(waiting.client);
+                out.push(reply_exits(waiting.client, waiting.ended));
+            }
+        }
+    }
+}
+
+/// To those who wait for a daemon's end: whom the next one can bring back.
+pub(crate) fn mark_suspended(state: &State, ended: &mut [AgentExit]) {
+    for agent in ended {
+        let Some(team) = &agent.team else { continue };
+        let is_it = |resting: &PendingRespawn| {
+            resting.is_suspended && is_of_member(resting, team, agent.name.as_str())
+        };
+        agent.is_suspended = state.pending_respawns.iter().any(is_it);
+    }
+}
+
+/// The end of a wait for ends, once the roster on the disk has them: that one without a process ended is nowhere else.
+pub(crate) fn reply_exits(client: ConnId, ended: Vec<AgentExit>) -> Effect {
+    Effect::File(FileJob::ReplyWhenSaved {
+        client,
+        reply: Box::new(Reply::Exits(ExitsReply { exits: ended })),
+    })
+}
