@@ -5,6 +5,7 @@
 //! was decided.
 
 use crate::core::clock::Now;
+use crate::core::context::{Context, Effects};
 use crate::core::effect::Effect;
 use crate::core::jobs::files::{FileJob, InboxScanResult, MessageHeader};
 use crate::core::labels::update_label;
@@ -28,14 +29,12 @@ use store::OpenRequest;
 
 /// What a look into an inbox found may open a request or close one.
 pub(crate) fn apply_messages(
-    state: &mut State,
+    context: &mut Context,
     team: &TeamName,
     owner: &AgentName,
     mail: &InboxScanResult,
-    now: Now,
-    out: &mut Vec<Effect>,
 ) {
-    let Some(known) = state.team_mut(team) else { return };
+    let Some(known) = context.state.team_mut(team) else { return };
     let letters = || mail.known.iter().chain(&mail.new);
     let opens = owner.is_lead() && letters().any(|letter| letter.is_request());
     let closes = !known.open_requests.is_empty()
@@ -45,14 +44,16 @@ pub(crate) fn apply_messages(
         // A look is at all of it: one, after the last part.
         known.is_request_scan_needed |= opens || closes;
     } else if opens || closes || known.is_request_scan_needed {
-        schedule_request_scan(state, team, out);
+        schedule_request_scan(context, team);
     }
     if !owner.is_lead() {
         let from_lead = letters().filter(|letter| letter.from.is_lead());
         let approved: Vec<(u64, PermissionMode)> = from_lead.filter_map(parse_plan_approval).collect();
-        approved.into_iter().for_each(|(at, mode)| record_plan_approval(state, (team, owner), at, mode, now));
+        approved
+            .into_iter()
+            .for_each(|(at, mode)| record_plan_approval(context.state, (team, owner), at, mode, context.now));
         let given: Vec<(RequestId, bool)> = mail.new.iter().filter_map(parse_lead_answer).collect();
-        given.iter().for_each(|(id, approved)| close_by_lead(state, team, owner, id, *approved, out));
+        given.iter().for_each(|(id, approved)| close_by_lead(context, team, owner, id, *approved));
     }
 }
 
@@ -92,50 +93,45 @@ fn parse_lead_answer(letter: &MessageHeader) -> Option<(RequestId, bool)> {
 
 /// All requests of a team, as they stand now.
 pub(crate) fn handle_requests_scanned(
-    state: &mut State,
+    context: &mut Context,
     team: &TeamName,
     result: Result<store::RequestScanResult, ErrorReport>,
-    now: Now,
-    out: &mut Vec<Effect>,
 ) {
-    let Some(known) = state.team_mut(team) else { return };
+    let Some(known) = context.state.team_mut(team) else { return };
     let again = std::mem::take(&mut known.request_scan) == ScanState::RunningRescanNeeded;
     known.is_request_scan_needed = result.is_err();
     match result {
-        Err(fault) => out.push(Effect::log_team(team, EventKind::Error { message: fault.message })),
+        Err(fault) => {
+            context.effects.push(Effect::log_team(team, EventKind::Error { message: fault.message }))
+        }
         Ok(store::RequestScanResult { open, answered, withdrawn, plans_timed_out_twice: overlooked }) => {
             known.unanswered_planners = overlooked;
             let named = open.iter().map(|request| request.request.id().clone());
             let named: BTreeSet<RequestId> =
                 named.chain(answered.iter().map(|answered| answered.request_id.clone())).collect();
-            answered.iter().for_each(|answered| close_answered(state, team, answered, out));
-            withdrawn.iter().for_each(|key| close_withdrawn(state, team, key, out));
-            let Some(known) = state.team_mut(team) else { return };
+            answered.iter().for_each(|answered| close_answered(context, team, answered));
+            withdrawn.iter().for_each(|key| close_withdrawn(context, team, key));
+            let Some(known) = context.state.team_mut(team) else { return };
             let is_open =
                 |key: &(AgentName, RequestId)| open.iter().any(|request| request_key(request) == *key);
             known
                 .open_requests
                 .retain(|key, pending| is_open(key) || matches!(pending.stage, RequestStage::Answering(_)));
-            open.into_iter().for_each(|request| track_request(state, team, request, now, out));
-            if let Some(known) = state.team_mut(team) {
+            open.into_iter().for_each(|request| track_request(context, team, request));
+            if let Some(known) = context.state.team_mut(team) {
                 known.logged_requests.forget_closed(&named);
             }
-            update_open_requests(state, team, out);
+            update_open_requests(context, team);
         }
     }
     if again {
-        schedule_request_scan(state, team, out);
+        schedule_request_scan(context, team);
     }
 }
 
 /// One that has its answer, by whomever: told, unless it was.
-fn close_answered(
-    state: &mut State,
-    team: &TeamName,
-    answered: &store::AnsweredRequest,
-    out: &mut Vec<Effect>,
-) {
-    let Some(known) = state.team_mut(team) else { return };
+fn close_answered(context: &mut Context, team: &TeamName, answered: &store::AnsweredRequest) {
+    let Some(known) = context.state.team_mut(team) else { return };
     let key = (answered.member.clone(), answered.request_id.clone());
     let given = match known.open_requests.get(&key).map(|pending| pending.stage) {
         // The word of whoever writes it comes.
@@ -147,18 +143,17 @@ fn close_answered(
     };
     if given {
         close_request(
-            state,
+            context,
             team,
             &key,
             GivenAnswer { by: answered.answered_by, is_approved: answered.approved },
-            out,
         );
     }
 }
 
 /// One that waits for no answer any more: told, unless it was.
-fn close_withdrawn(state: &mut State, team: &TeamName, key: &(AgentName, RequestId), out: &mut Vec<Effect>) {
-    let Some(known) = state.team_mut(team) else { return };
+fn close_withdrawn(context: &mut Context, team: &TeamName, key: &(AgentName, RequestId)) {
+    let Some(known) = context.state.team_mut(team) else { return };
     // What is being answered is refused to whoever writes that, and looked at again.
     let answering = known
         .open_requests
@@ -173,7 +168,7 @@ fn close_withdrawn(state: &mut State, team: &TeamName, key: &(AgentName, Request
     known.open_requests.remove(key);
     known.logged_requests.closed.insert(key.1.clone());
     let what = EventKind::RequestWithdrawn { request_id: key.1.to_string() };
-    out.push(Effect::Log(Event::for_member(team, &key.0, what)));
+    context.effects.push(Effect::Log(Event::for_member(team, &key.0, what)));
 }
 
 fn request_key(request: &OpenRequest) -> (AgentName, RequestId) {
@@ -181,9 +176,12 @@ fn request_key(request: &OpenRequest) -> (AgentName, RequestId) {
 }
 
 /// One that is open: it is decided unless it was.
-fn track_request(state: &mut State, team: &TeamName, request: OpenRequest, now: Now, out: &mut Vec<Effect>) {
-    let cwd = state.member(team, &request.from).map(|agent| agent.record.cwd.to_string_lossy().into_owned());
-    let Some(known) = state.team_mut(team) else { return };
+fn track_request(context: &mut Context, team: &TeamName, request: OpenRequest) {
+    let cwd = context
+        .state
+        .member(team, &request.from)
+        .map(|agent| agent.record.cwd.to_string_lossy().into_owned());
+    let Some(known) = context.state.team_mut(team) else { return };
     let key = request_key(&request);
     if known.open_requests.get(&key).is_some_and(|pending| pending.stage != RequestStage::WriteFailed) {
         return;
@@ -191,19 +189,19 @@ fn track_request(state: &mut State, team: &TeamName, request: OpenRequest, now: 
     let news = known.logged_requests.opened.insert(key.1.clone());
     if news {
         let (request, kind, about) = (key.1.to_string(), request.request.kind(), request.request.summary());
-        out.push(Effect::Log(Event::for_member(
+        context.effects.push(Effect::Log(Event::for_member(
             team,
             &key.0,
             EventKind::RequestOpened { request_id: request, kind, summary: about },
         )));
     }
     let decision = known.policy.decide(&request.request, &cwd.unwrap_or_else(|| request.cwd.clone()));
-    let waited = if news { 0 } else { now.wall.saturating_sub(request.asked_at) };
+    let waited = if news { 0 } else { context.now.wall.saturating_sub(request.asked_at) };
     let waits =
         request.request.kind() == MemberRequestKind::Plan && known.unanswered_planners.contains(&key.0);
-    let until = answer_deadline(&known.policy, waited, now).filter(|_| !waits);
+    let until = answer_deadline(&known.policy, waited, context.now).filter(|_| !waits);
     if waits && news && known.policy.timeout_decision().is_some() {
-        out.push(Effect::Log(Event::for_member(
+        context.effects.push(Effect::Log(Event::for_member(
             team,
             &key.0,
             EventKind::Error { message: unanswered_plans_message(&key.0) },
@@ -212,13 +210,18 @@ fn track_request(state: &mut State, team: &TeamName, request: OpenRequest, now: 
     let mut pending = TrackedRequest { request: Box::new(request), stage: RequestStage::Waiting { until } };
     match decision {
         PolicyDecision::Ask(_) if news => {
-            let pane = state.member(team, &key.0).and_then(|agent| agent.record.pane.as_ref()?.id());
-            state.notices.add(team, &key.0, pane, NoticeKind::RequestWaiting(pending.request.request.kind()));
+            let pane = context.state.member(team, &key.0).and_then(|agent| agent.record.pane.as_ref()?.id());
+            context.state.notices.add(
+                team,
+                &key.0,
+                pane,
+                NoticeKind::RequestWaiting(pending.request.request.kind()),
+            );
         }
         PolicyDecision::Ask(_) => {}
-        decided => write_policy_answer(team, &mut pending, decided, now, out),
+        decided => write_policy_answer(team, &mut pending, decided, context.now, &mut context.effects),
     }
-    if let Some(known) = state.team_mut(team) {
+    if let Some(known) = context.state.team_mut(team) {
         known.open_requests.insert(key, pending);
     }
 }
@@ -231,14 +234,14 @@ fn unanswered_plans_message(name: &AgentName) -> String {
 }
 
 /// What waits for somebody, under another policy than before.
-pub(crate) fn reapply_policy(state: &mut State, team: &TeamName, now: Now, out: &mut Vec<Effect>) {
-    let Some(known) = state.teams.get_mut(team) else { return };
+pub(crate) fn reapply_policy(context: &mut Context, team: &TeamName) {
+    let Some(known) = context.state.teams.get_mut(team) else { return };
     let waits = |pending: &TrackedRequest| matches!(pending.stage, RequestStage::Waiting { .. });
     let (waiting, others) =
         std::mem::take(&mut known.open_requests).into_iter().partition(|(_, pending)| waits(pending));
     known.open_requests = others;
-    BTreeMap::into_values(waiting).for_each(|pending| track_request(state, team, *pending.request, now, out));
-    update_open_requests(state, team, out);
+    BTreeMap::into_values(waiting).for_each(|pending| track_request(context, team, *pending.request));
+    update_open_requests(context, team);
 }
 
 /// When the policy answers what nobody has answered; none: never.
@@ -253,7 +256,7 @@ fn write_policy_answer(
     pending: &mut TrackedRequest,
     decision: PolicyDecision,
     now: Now,
-    out: &mut Vec<Effect>,
+    effects: &mut Effects,
 ) {
     let (by, answer) = match decision {
         PolicyDecision::Approve(by) => (by, Answer::Approve(Approval::default())),
@@ -263,62 +266,58 @@ fn write_policy_answer(
     pending.stage =
         RequestStage::Answering(GivenAnswer { by, is_approved: matches!(answer, Answer::Approve(_)) });
     let request = pending.request.clone();
-    out.push(Effect::File(FileJob::WriteAnswer { team: team.clone(), request, answer, by, at: now.wall }));
+    effects.push(Effect::File(FileJob::WriteAnswer {
+        team: team.clone(),
+        request,
+        answer,
+        by,
+        at: now.wall,
+    }));
 }
 
 /// The policy's answer stands in the member's inbox, or could not be put there.
 pub(crate) fn handle_answer_written(
-    state: &mut State,
+    context: &mut Context,
     team: &TeamName,
     from: &AgentName,
     id: &RequestId,
     result: Result<(), ErrorReport>,
-    out: &mut Vec<Effect>,
 ) {
-    let Some(known) = state.teams.get_mut(team) else { return };
+    let Some(known) = context.state.teams.get_mut(team) else { return };
     let key = (from.clone(), id.clone());
     let Some(pending) = known.open_requests.get_mut(&key) else { return };
     let RequestStage::Answering(given) = pending.stage else { return };
     match result {
-        Ok(()) => close_request(state, team, &key, given, out),
+        Ok(()) => close_request(context, team, &key, given),
         // Somebody was faster, or it was taken back: the answer's own letter, or the next look, closes it.
         Err(fault) if matches!(fault.kind, ErrorKind::AlreadyExists | ErrorKind::NotFound) => {
             pending.stage = RequestStage::Waiting { until: None };
-            schedule_request_scan(state, team, out);
+            schedule_request_scan(context, team);
         }
         Err(fault) => {
             pending.stage = RequestStage::WriteFailed;
-            out.push(Effect::Log(Event::for_member(team, from, EventKind::Error { message: fault.message })));
+            context.effects.push(Effect::Log(Event::for_member(
+                team,
+                from,
+                EventKind::Error { message: fault.message },
+            )));
         }
     }
-    update_open_requests(state, team, out);
+    update_open_requests(context, team);
 }
 
 /// A person or the lead has answered.
-fn close_by_lead(
-    state: &mut State,
-    team: &TeamName,
-    owner: &AgentName,
-    id: &RequestId,
-    approved: bool,
-    out: &mut Vec<Effect>,
-) {
+fn close_by_lead(context: &mut Context, team: &TeamName, owner: &AgentName, id: &RequestId, approved: bool) {
     let key = (owner.clone(), id.clone());
-    let waits = state.team_mut(team).and_then(|known| known.open_requests.get(&key));
+    let waits = context.state.team_mut(team).and_then(|known| known.open_requests.get(&key));
     if waits.is_some_and(|pending| matches!(pending.stage, RequestStage::Waiting { .. })) {
-        close_request(state, team, &key, GivenAnswer { by: AnsweredBy::Lead, is_approved: approved }, out);
-        update_open_requests(state, team, out);
+        close_request(context, team, &key, GivenAnswer { by: AnsweredBy::Lead, is_approved: approved });
+        update_open_requests(context, team);
     }
 }
 
-fn close_request(
-    state: &mut State,
-    team: &TeamName,
-    key: &(AgentName, RequestId),
-    given: GivenAnswer,
-    out: &mut Vec<Effect>,
-) {
-    if let Some(known) = state.team_mut(team) {
+fn close_request(context: &mut Context, team: &TeamName, key: &(AgentName, RequestId), given: GivenAnswer) {
+    if let Some(known) = context.state.team_mut(team) {
         known.open_requests.remove(key);
         known.logged_requests.closed.insert(key.1.clone());
     }
@@ -327,7 +326,7 @@ fn close_request(
         approved: given.is_approved,
         answered_by: given.by,
     };
-    out.push(Effect::Log(Event::for_member(team, &key.0, what)));
+    context.effects.push(Effect::Log(Event::for_member(team, &key.0, what)));
 }
 
 /// When the first of them has waited long enough.
@@ -337,20 +336,22 @@ pub(crate) fn next_answer_deadline(state: &State) -> Option<u64> {
 }
 
 /// Those that have.
-pub(crate) fn answer_overdue_requests(state: &mut State, now: Now, out: &mut Vec<Effect>) {
-    for (team, known) in &mut state.teams {
+pub(crate) fn answer_overdue_requests(context: &mut Context) {
+    for (team, known) in &mut context.state.teams {
         let Some(decision) = known.policy.timeout_decision() else { continue };
         let over = known
             .open_requests
             .values_mut()
-            .filter(|pending| pending.deadline().is_some_and(|at| at <= now.mono));
-        over.for_each(|pending| write_policy_answer(team, pending, decision.clone(), now, out));
+            .filter(|pending| pending.deadline().is_some_and(|at| at <= context.now.mono));
+        over.for_each(|pending| {
+            write_policy_answer(team, pending, decision.clone(), context.now, &mut context.effects)
+        });
     }
 }
 
 /// What waits for somebody stands at its member, and on the border of its pane.
-fn update_open_requests(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
-    let Some(known) = state.teams.get(team) else { return };
+fn update_open_requests(context: &mut Context, team: &TeamName) {
+    let Some(known) = context.state.teams.get(team) else { return };
     let asks = |agent: &Agent| {
         let waits = |pending: &&TrackedRequest| !matches!(pending.stage, RequestStage::Answering(_));
         let hers = known
@@ -360,11 +361,11 @@ fn update_open_requests(state: &mut State, team: &TeamName, out: &mut Vec<Effect
             .map(|(_, pending)| pending);
         hers.filter(waits).map(|pending| pending.request.request.kind()).collect()
     };
-    for agent in state.agents.values_mut().filter(|agent| agent.record.team == *team) {
+    for agent in context.state.agents.values_mut().filter(|agent| agent.record.team == *team) {
         let now = asks(agent);
         if agent.open_requests != now {
             agent.open_requests = now;
-            out.extend(update_label(agent));
+            context.effects.extend(update_label(agent));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A client asked: who is it, may it, has it asked before; then on to the request's own file.
 
-use crate::core::clock::Now;
+use crate::core::context::{Context, Effects};
 use crate::core::context::{error_reply, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::ConnId;
@@ -16,71 +16,66 @@ use crate::core::{hooks, interrupts, lead_session, status, worktrees};
 use protocol::control::{Call, HookReport, LongPollRequest, PROTOCOL_VERSION, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 
-pub(crate) fn handle_call(state: &mut State, client: ConnId, call: Call, now: Now, out: &mut Vec<Effect>) {
-    if let Err(fault) = check_version(&call).and_then(|()| check_permission(state, &call)) {
-        return out.push(error_reply(client, fault));
+pub(crate) fn handle_call(context: &mut Context, client: ConnId, call: Call) {
+    if let Err(fault) = check_version(&call).and_then(|()| check_permission(context.state, &call)) {
+        return context.effects.push(error_reply(client, fault));
     }
     if let Some(once) = &call.idempotency_key {
-        if let Some((_, response)) = state.remembered_replies.iter().find(|(token, _)| token == once) {
-            return out.push(Effect::Reply { client, response: response.clone() });
+        if let Some((_, response)) = context.state.remembered_replies.iter().find(|(token, _)| token == once)
+        {
+            return context.effects.push(Effect::Reply { client, response: response.clone() });
         }
-        if state.running_calls.values().any(|token| token == once) {
-            return state.repeated_calls.push((client, once.clone()));
+        if context.state.running_calls.values().any(|token| token == once) {
+            return context.state.repeated_calls.push((client, once.clone()));
         }
-        state.running_calls.insert(client, once.clone());
+        context.state.running_calls.insert(client, once.clone());
     }
-    dispatch_call(state, client, call, now, out);
+    dispatch_call(context, client, call);
 }
 
 /// What could not even be read.
-pub(crate) fn handle_invalid_call(client: ConnId, version: Option<u32>, why: &str, out: &mut Vec<Effect>) {
+pub(crate) fn handle_invalid_call(client: ConnId, version: Option<u32>, why: &str, effects: &mut Effects) {
     let fault = match version {
         Some(other) if other != PROTOCOL_VERSION => version_error(other),
         _ => ErrorReport::new(ErrorKind::Usage, format!("cannot understand the request: {why}"))
             .with_help(VERSION_MISMATCH_HELP),
     };
-    out.push(error_reply(client, fault));
+    effects.push(error_reply(client, fault));
 }
 
-fn dispatch_call(state: &mut State, client: ConnId, call: Call, now: Now, out: &mut Vec<Effect>) {
+fn dispatch_call(context: &mut Context, client: ConnId, call: Call) {
     match call.request {
-        Request::Status => status::reply_status(state, client, &DialogCheck::NotChecked, out),
-        Request::StatusWithScreens => dialog_check::query_status_with_screens(state, client, now, out),
-        Request::CreateTeam(create) => create::create(state, client, create, now, out),
-        Request::CreateWorktree(order) => worktrees::create_worktree(state, client, order, now, out),
-        Request::Spawn(order) => spawn::spawn(state, client, order, now, out),
-        Request::Shutdown(order) => shutdown::request_member_shutdown(state, client, &order, now, out),
-        Request::Kill(targets) => shutdown::kill(state, client, &targets, now, out),
-        Request::DeleteTeam(order) => delete::delete(state, client, order, now, out),
-        Request::SetMode(order) => permission_mode::set_permission_mode(state, client, order, now, out),
-        Request::SetPolicy(order) => policy::set_policy(state, client, order, out),
-        Request::Interrupt(who) => interrupts::interrupt(state, client, &who, out),
-        Request::LocatePane(locate) => status::locate(state, client, &locate, out),
-        Request::CapturePane(capture) => status::capture(state, client, &capture, out),
-        Request::HidePane(who) => {
-            visibility::set_visibility(state, client, &who, PaneVisibility::Hidden, out);
-        }
-        Request::ShowPane(who) => visibility::set_visibility(state, client, &who, PaneVisibility::Shown, out),
-        Request::SetLayout(order) => visibility::set_layout(state, client, &order, out),
-        Request::NextTask(asked) => next_task::query_next_task(state, client, asked, out),
+        Request::Status => status::reply_status(context, client, &DialogCheck::NotChecked),
+        Request::StatusWithScreens => dialog_check::query_status_with_screens(context, client),
+        Request::CreateTeam(create) => create::create(context, client, create),
+        Request::CreateWorktree(order) => worktrees::create_worktree(context, client, order),
+        Request::Spawn(order) => spawn::spawn(context, client, order),
+        Request::Shutdown(order) => shutdown::request_member_shutdown(context, client, &order),
+        Request::Kill(targets) => shutdown::kill(context, client, &targets),
+        Request::DeleteTeam(order) => delete::delete(context, client, order),
+        Request::SetMode(order) => permission_mode::set_permission_mode(context, client, order),
+        Request::SetPolicy(order) => policy::set_policy(context, client, order),
+        Request::Interrupt(who) => interrupts::interrupt(context, client, &who),
+        Request::LocatePane(locate) => status::locate(context, client, &locate),
+        Request::CapturePane(capture) => status::capture(context, client, &capture),
+        Request::HidePane(who) => visibility::set_visibility(context, client, &who, PaneVisibility::Hidden),
+        Request::ShowPane(who) => visibility::set_visibility(context, client, &who, PaneVisibility::Shown),
+        Request::SetLayout(order) => visibility::set_layout(context, client, &order),
+        Request::NextTask(asked) => next_task::query_next_task(context, client, asked),
         Request::ReportActivity(activity) => {
-            activity::report_own_activity(state, client, call.token.as_deref(), activity, now, out);
+            activity::report_own_activity(context, client, call.token.as_deref(), activity);
         }
         Request::ReportHook(hooked) => {
-            hooks::handle_hook_report(state, client, call.token.as_deref(), hooked, now, out);
+            hooks::handle_hook_report(context, client, call.token.as_deref(), hooked)
         }
-        Request::LongPoll(park) => {
-            hooks::start_long_poll(state, client, call.token.as_deref(), &park, now, out);
-        }
-        Request::TypeInPane(order) => typing::type_keys(state, client, call.token.as_deref(), order, out),
-        Request::SetLead(order) => lead_session::handle_lead_order(state, client, order, out),
-        Request::StopDaemon => shutdown::shut_down_daemon(state, client, DaemonShutdown::Terminate, now, out),
-        Request::StopDaemonAndSuspend => {
-            shutdown::shut_down_daemon(state, client, DaemonShutdown::Suspend, now, out);
-        }
-        Request::ResumeMembers(order) => respawn::resume_members(state, client, &order, now, out),
+        Request::LongPoll(park) => hooks::start_long_poll(context, client, call.token.as_deref(), &park),
+        Request::TypeInPane(order) => typing::type_keys(context, client, call.token.as_deref(), order),
+        Request::SetLead(order) => lead_session::handle_lead_order(context, client, order),
+        Request::StopDaemon => shutdown::shut_down_daemon(context, client, DaemonShutdown::Terminate),
+        Request::StopDaemonAndSuspend => shutdown::shut_down_daemon(context, client, DaemonShutdown::Suspend),
+        Request::ResumeMembers(order) => respawn::resume_members(context, client, &order),
         Request::ConnectShim(_) => {
-            send_reply(state, client, Err(ErrorReport::new(ErrorKind::Usage, "cannot join twice")), out);
+            send_reply(context, client, Err(ErrorReport::new(ErrorKind::Usage, "cannot join twice")))
         }
     }
 }

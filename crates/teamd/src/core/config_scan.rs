@@ -1,43 +1,37 @@
 //! Handles the result of a scan of config.json.
 
-use crate::core::clock::Now;
+use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::jobs::files::ConfigSnapshot;
 use crate::core::members::{cleanup, permission_mode};
 use crate::core::scans::{schedule_config_scan, schedule_request_scan};
-use crate::core::state::daemon::State;
 use crate::core::state::team::ScanState;
 use crate::core::turns::activity;
 use protocol::event::EventKind;
 use protocol::name::TeamName;
 
 /// What config.json says; whoever could not be taken off while it was damaged is taken off now.
-pub(crate) fn handle_config_checked(
-    state: &mut State,
-    team: &TeamName,
-    seen: ConfigSnapshot,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    let again = state
+pub(crate) fn handle_config_checked(context: &mut Context, team: &TeamName, seen: ConfigSnapshot) {
+    let again = context
+        .state
         .teams
         .get_mut(team)
         .is_some_and(|known| std::mem::take(&mut known.config_scan) == ScanState::RunningRescanNeeded);
-    for (name, activity) in activity::config_activity_changes(state, team, &seen.activities) {
+    for (name, activity) in activity::config_activity_changes(context.state, team, &seen.activities) {
         if seen.repaired.is_none() {
-            activity::apply_config_activity(state, team, &name, activity, now, out);
+            activity::apply_config_activity(context, team, &name, activity);
         }
     }
     if seen.has_restored_members || seen.repaired.is_some() {
         // What a member had asked was nobody's question while it was not there.
-        schedule_request_scan(state, team, out);
+        schedule_request_scan(context, team);
     }
-    permission_mode::store_config_modes(state, team, &seen.modes);
+    permission_mode::store_config_modes(context.state, team, &seen.modes);
     if let Some(why) = seen.repaired {
-        out.push(Effect::log_team(team, EventKind::Error { message: why }));
-        cleanup::retry_failed_cleanups(state, out);
+        context.effects.push(Effect::log_team(team, EventKind::Error { message: why }));
+        cleanup::retry_failed_cleanups(context);
     }
     if again {
-        schedule_config_scan(state, team, out);
+        schedule_config_scan(context, team);
     }
 }

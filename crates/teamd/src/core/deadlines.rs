@@ -1,7 +1,7 @@
 //! Deadlines: the nearest one wakes the loop, and every one that has passed has its consequence here.
 
 use crate::core::clock::Now;
-use crate::core::effect::Effect;
+use crate::core::context::Context;
 use crate::core::id::SpawnId;
 use crate::core::lifecycle::{ExpiredStage, Lifecycle, Stopping};
 use crate::core::members::{plan_handover, registration, respawn, shutdown, termination};
@@ -43,37 +43,40 @@ fn agent_deadline(agent: &Agent) -> Option<u64> {
     }
 }
 
-pub(crate) fn handle_deadline(state: &mut State, now: Now, out: &mut Vec<Effect>) {
-    if state.rescan_at <= now.mono {
-        rescan::rescan_all(state, now, out);
+pub(crate) fn handle_deadline(context: &mut Context) {
+    if context.state.rescan_at <= context.now.mono {
+        rescan::rescan_all(context);
     }
-    let due: Vec<SpawnId> = state
+    let due: Vec<SpawnId> = context
+        .state
         .agents
         .values()
-        .filter(|agent| agent_deadline(agent).is_some_and(|at| at <= now.mono))
+        .filter(|agent| agent_deadline(agent).is_some_and(|at| at <= context.now.mono))
         .map(|agent| agent.record.spawn_id.clone())
         .collect();
     for id in due {
-        handle_agent_deadline(state, &id, now, out);
+        handle_agent_deadline(context, &id);
     }
-    respawn::start_due_respawns(state, now, out);
-    approvals::answer_overdue_requests(state, now, out);
-    dialog_check::reply_to_overdue_clients(state, now, out);
-    budget::check_due(state, now, out);
+    respawn::start_due_respawns(context);
+    approvals::answer_overdue_requests(context);
+    dialog_check::reply_to_overdue_clients(context);
+    budget::check_due(context);
 }
 
-fn handle_agent_deadline(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
-    let Some(over) = state.agents.get(id).and_then(|agent| expired_stage(agent, now)) else { return };
+fn handle_agent_deadline(context: &mut Context, id: &SpawnId) {
+    let Some(over) = context.state.agents.get(id).and_then(|agent| expired_stage(agent, context.now)) else {
+        return;
+    };
     match over {
-        ExpiredStage::Start => registration::abort_start(state, id, start_timeout_error(), now, out),
-        ExpiredStage::ShutdownAnswer { force: true } => termination::terminate(state, id, now, out),
-        ExpiredStage::ShutdownAnswer { force: false } => shutdown::keep_running(state, id, "no answer", out),
-        ExpiredStage::Resend => shutdown::resend_request(state, id, now, out),
-        ExpiredStage::ApprovedGrace => termination::terminate_approved(state, id, now, out),
-        ExpiredStage::Handover => plan_handover::start_handover(state, id, now, out),
+        ExpiredStage::Start => registration::abort_start(context, id, start_timeout_error()),
+        ExpiredStage::ShutdownAnswer { force: true } => termination::terminate(context, id),
+        ExpiredStage::ShutdownAnswer { force: false } => shutdown::keep_running(context, id, "no answer"),
+        ExpiredStage::Resend => shutdown::resend_request(context, id),
+        ExpiredStage::ApprovedGrace => termination::terminate_approved(context, id),
+        ExpiredStage::Handover => plan_handover::start_handover(context, id),
         ExpiredStage::KillGrace => {
-            extend_kill_deadline(state, id, now);
-            termination::kill_shim(state, id, out);
+            extend_kill_deadline(context.state, id, context.now);
+            termination::kill_shim(context, id);
         }
     }
 }

@@ -5,13 +5,14 @@
 
 use crate::core::clock::Now;
 use crate::core::context::send_reply;
+use crate::core::context::{Context, Effects};
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::id::ConnId;
 use crate::core::jobs::files::{FileJob, FileResult};
 use crate::core::jobs::panes::{PaneJob, PaneResult};
 use crate::core::jobs::worktrees::WorktreeResult;
-use crate::core::long_poll::wake_long_polls;
+use crate::core::long_poll;
 use crate::core::members::{cleanup, exit, permission_mode, registration, shutdown};
 use crate::core::notices::NoticeText;
 use crate::core::panes::{dialog_check, typing, visibility};
@@ -29,154 +30,175 @@ use protocol::control::RemovedWorktrees;
 use protocol::error::ErrorReport;
 use protocol::event::{EventKind, REQUESTED_STOP_REASON};
 
-/// Takes one event.
+/// Handles one event: changes the state and returns the effects, in the order in which they are run.
 pub(crate) fn handle_event(state: &mut State, event: CoreEvent, now: Now) -> Vec<Effect> {
-    state.latest_wall_ms = state.latest_wall_ms.max(now.wall);
-    state.sleep_clock.observe(now);
-    let mut effects = Vec::new();
-    let out = &mut effects;
+    let mut context = Context::new(state, now);
+    BEFORE.iter().for_each(|prepare| prepare(&mut context));
+    dispatch(&mut context, event);
+    AFTER.iter().for_each(|follow| follow(&mut context));
+    context.effects.into_vec()
+}
+
+/// What is done before every event, in this order.
+const BEFORE: [fn(&mut Context); 2] = [remember_latest_time, observe_sleep];
+
+/// What is done after every event, in this order.
+const AFTER: [fn(&mut Context); 5] = [
+    budget::count_begun_turns,
+    registration::register_batch,
+    show_next_notice,
+    long_poll::wake_waiting_hooks,
+    save_roster_if_changed,
+];
+
+/// The latest time of any event: an agent that was registered before it may have a request already.
+fn remember_latest_time(context: &mut Context) {
+    context.state.latest_wall_ms = context.state.latest_wall_ms.max(context.now.wall);
+}
+
+fn observe_sleep(context: &mut Context) {
+    context.state.sleep_clock.observe(context.now);
+}
+
+/// At most one notice, and not sooner than a second after the last one.
+fn show_next_notice(context: &mut Context) {
+    if let Some(notice) = context.state.notices.take_due(context.now.mono) {
+        let effect = show_notice(context.state, notice);
+        context.effects.push(effect);
+    }
+}
+
+/// Saves the roster before all other effects, so that none of them concerns an agent that the roster lacks.
+fn save_roster_if_changed(context: &mut Context) {
+    context.state.has_roster_changed |= context.state.notices.take_changed();
+    if std::mem::take(&mut context.state.has_roster_changed) {
+        context.effects.insert_first(Effect::File(FileJob::SaveRoster(context.state.to_roster())));
+    }
+}
+
+/// One line for each event.
+fn dispatch(context: &mut Context, event: CoreEvent) {
     match event {
-        CoreEvent::ClientCall { client, call } => client_calls::handle_call(state, client, *call, now, out),
+        CoreEvent::ClientCall { client, call } => client_calls::handle_call(context, client, *call),
         CoreEvent::InvalidCall { client, version, error: why } => {
-            client_calls::handle_invalid_call(client, version, &why, out);
+            client_calls::handle_invalid_call(client, version, &why, &mut context.effects)
         }
         CoreEvent::ShimStarted { spawn, result } => {
-            registration::handle_shim_started(state, &spawn, result, now, out);
+            registration::handle_shim_started(context, &spawn, result)
         }
         CoreEvent::ShimConnected { conn, hello, peer: process } => {
-            shims::handle_shim_connected(state, conn, &hello, process, now, out);
+            shims::handle_shim_connected(context, conn, &hello, process)
         }
-        CoreEvent::ShimReported { conn, report: said } => {
-            shims::handle_shim_report(state, conn, said, now, out);
-        }
-        CoreEvent::ConnectionClosed { conn } => handle_connection_closed(state, conn, out),
-        CoreEvent::ProcessDied { spawn } => exit::handle_process_died(state, &spawn, now, out),
+        CoreEvent::ShimReported { conn, report: said } => shims::handle_shim_report(context, conn, said),
+        CoreEvent::ConnectionClosed { conn } => handle_connection_closed(context, conn),
+        CoreEvent::ProcessDied { spawn } => exit::handle_process_died(context, &spawn),
         CoreEvent::InboxChanged { team, inbox, is_owner_woken: rung } => {
-            messages::handle_inbox_changed(state, &team, &inbox, rung, out);
+            messages::handle_inbox_changed(context, &team, &inbox, rung)
         }
-        CoreEvent::TaskChanged { team, task } => task_list::handle_task_changed(state, &team, task, out),
-        CoreEvent::ConfigChanged { team } => schedule_config_scan(state, &team, out),
-        CoreEvent::SessionTeamChanged { team } => watch_session_team(state, team, out),
-        CoreEvent::ProbeSeen => rescan::handle_probe_seen(state, now),
-        CoreEvent::BarrierReached { mark } => next_task::handle_barrier_reached(state, mark, out),
-        CoreEvent::BarrierFailed => next_task::answer_all_unknown(state, out),
-        CoreEvent::WatchesAdded { is_probe: probe } => rescan::handle_watches_added(state, probe, now, out),
-        CoreEvent::WatchFailed => rescan::handle_watch_failed(state, now, out),
-        CoreEvent::RootReopened(opened) => rescan::handle_root_reopened(state, opened, now, out),
-        CoreEvent::WatcherOverflow => rescan::handle_overflow(state, now, out),
-        CoreEvent::FileJobDone(done) => handle_file_result(state, done, now, out),
-        CoreEvent::PaneJobDone(done) => handle_pane_result(state, done, now, out),
-        CoreEvent::WorktreeJobDone(done) => handle_worktree_result(state, done, now, out),
-        CoreEvent::DeadlineReached => deadlines::handle_deadline(state, now, out),
-        CoreEvent::Signal(name) => handle_signal(name, out),
+        CoreEvent::TaskChanged { team, task } => task_list::handle_task_changed(context, &team, task),
+        CoreEvent::ConfigChanged { team } => schedule_config_scan(context, &team),
+        CoreEvent::SessionTeamChanged { team } => watch_session_team(context, team),
+        CoreEvent::ProbeSeen => rescan::handle_probe_seen(context.state, context.now),
+        CoreEvent::BarrierReached { mark } => next_task::handle_barrier_reached(context, mark),
+        CoreEvent::BarrierFailed => next_task::answer_all_unknown(context),
+        CoreEvent::WatchesAdded { is_probe: probe } => rescan::handle_watches_added(context, probe),
+        CoreEvent::WatchFailed => rescan::handle_watch_failed(context),
+        CoreEvent::RootReopened(opened) => rescan::handle_root_reopened(context, opened),
+        CoreEvent::WatcherOverflow => rescan::handle_overflow(context),
+        CoreEvent::FileJobDone(done) => handle_file_result(context, done),
+        CoreEvent::PaneJobDone(done) => handle_pane_result(context, done),
+        CoreEvent::WorktreeJobDone(done) => handle_worktree_result(context, done),
+        CoreEvent::DeadlineReached => deadlines::handle_deadline(context),
+        CoreEvent::Signal(name) => handle_signal(name, &mut context.effects),
     }
-    budget::count_turns(state, now, out);
-    registration::register_batch(state, now, out);
-    if let Some(word) = state.notices.take_due(now.mono) {
-        out.push(show_notice(state, word));
-    }
-    wake_long_polls(state, &mut effects);
-    state.has_roster_changed |= state.notices.take_changed();
-    if std::mem::take(&mut state.has_roster_changed) {
-        effects.insert(0, Effect::File(FileJob::SaveRoster(state.to_roster())));
-    }
-    effects
 }
 
-fn handle_connection_closed(state: &mut State, conn: ConnId, out: &mut Vec<Effect>) {
-    shims::handle_shim_disconnected(state, conn, out);
-    hooks::drop_long_poll(state, conn);
-    next_task::drop_query(state, conn);
+fn handle_connection_closed(context: &mut Context, conn: ConnId) {
+    shims::handle_shim_disconnected(context, conn);
+    hooks::drop_long_poll(context.state, conn);
+    next_task::drop_query(context.state, conn);
 }
 
-fn handle_file_result(state: &mut State, done: FileResult, now: Now, out: &mut Vec<Effect>) {
+fn handle_file_result(context: &mut Context, done: FileResult) {
     match done {
         FileResult::TeamCreated { client, policy, result } => {
-            create::handle_team_created(state, client, policy, result, now, out);
+            create::handle_team_created(context, client, policy, result);
         }
         FileResult::MemberRegistered { spawn, result } => {
-            registration::handle_member_registered(state, &spawn, result, now, out);
+            registration::handle_member_registered(context, &spawn, result)
         }
         FileResult::ShutdownRequestSent { spawn, result } => {
-            shutdown::handle_request_sent(state, &spawn, result, out);
+            shutdown::handle_request_sent(context, &spawn, result)
         }
         FileResult::MemberDeregistered { spawn, is_approved: approved, error: left } => {
-            cleanup::handle_member_deregistered(state, &spawn, approved, left, now, out);
+            cleanup::handle_member_deregistered(context, &spawn, approved, left);
         }
-        FileResult::ExitReportRead { spawn, ended } => {
-            exit::handle_exit_report_read(state, &spawn, ended, now, out);
-        }
+        FileResult::ExitReportRead { spawn, ended } => exit::handle_exit_report_read(context, &spawn, ended),
         FileResult::TasksScanned { team, members, result, asks } => {
-            task_list::handle_tasks_scanned(state, &team, &members, result, asks, out);
+            task_list::handle_tasks_scanned(context, &team, &members, result, asks);
         }
-        FileResult::OutputTimes { written } => no_output::handle_output_times(state, written, now, out),
+        FileResult::OutputTimes { written } => no_output::handle_output_times(context, written),
         FileResult::ReplyReady { client, reply } => {
-            send_reply(state, client, Ok(*reply), out);
-            stop_after_reply(state, client, out);
+            send_reply(context, client, Ok(*reply));
+            stop_after_reply(context, client);
         }
-        FileResult::RosterNotSaved(fault) => handle_roster_not_saved(state, fault, out),
+        FileResult::RosterNotSaved(fault) => handle_roster_not_saved(context, fault),
         FileResult::InboxScanned { team, inbox, result } => {
-            messages::handle_inbox_scanned(state, &team, &inbox, result, now, out);
+            messages::handle_inbox_scanned(context, &team, &inbox, result)
         }
         FileResult::RequestsScanned { team, result } => {
-            approvals::handle_requests_scanned(state, &team, result, now, out);
+            approvals::handle_requests_scanned(context, &team, result)
         }
         FileResult::AnswerWritten { team, from, request, result } => {
-            approvals::handle_answer_written(state, &team, &from, &request, result, out);
+            approvals::handle_answer_written(context, &team, &from, &request, result);
         }
         FileResult::ModeSet { client, change: who, result } => {
-            permission_mode::handle_mode_set(state, client, who, result, out);
+            permission_mode::handle_mode_set(context, client, who, result)
         }
         FileResult::PolicySaved { client, order, result } => {
-            policy::handle_policy_saved(state, client, order, result, now, out);
+            policy::handle_policy_saved(context, client, order, result);
         }
         FileResult::ShutdownAnswers { team, answers } => {
-            shutdown::handle_shutdown_answers(state, &team, answers, now, out);
+            shutdown::handle_shutdown_answers(context, &team, answers)
         }
         FileResult::ConfigChecked { team, snapshot: seen } => {
-            config_scan::handle_config_checked(state, &team, seen, now, out)
+            config_scan::handle_config_checked(context, &team, seen)
         }
-        FileResult::ExitAcknowledged { conn, result } => shims::acknowledge_exit(conn, &result, out),
+        FileResult::ExitAcknowledged { conn, result } => {
+            shims::acknowledge_exit(conn, &result, &mut context.effects)
+        }
         FileResult::WorktreeRecorded { making, result } => {
-            worktrees::handle_worktree_recorded(state, making, result, out);
+            worktrees::handle_worktree_recorded(context, making, result)
         }
         FileResult::DeletableChecked { client, order, result } => {
-            delete::handle_deletion_checked(state, client, order, result, now, out);
+            delete::handle_deletion_checked(context, client, order, result);
         }
         FileResult::TeamDeleted { client, team, result, worktrees: swept } => {
-            delete::handle_team_deleted(state, client, &team, result, swept, out);
+            delete::handle_team_deleted(context, client, &team, result, swept);
         }
-        FileResult::SessionTeamsListed { teams: there } => rescan::handle_session_teams(state, &there, out),
+        FileResult::SessionTeamsListed { teams: there } => rescan::handle_session_teams(context, &there),
         FileResult::HiddenPanesWritten { client, reply, result } => {
-            visibility::handle_hidden_panes_written(state, client, reply, result, out);
+            visibility::handle_hidden_panes_written(context, client, reply, result)
         }
     }
 }
 
-fn handle_pane_result(state: &mut State, done: PaneResult, now: Now, out: &mut Vec<Effect>) {
+fn handle_pane_result(context: &mut Context, done: PaneResult) {
     match done {
-        PaneResult::PaneOpened { spawn, result } => {
-            registration::handle_pane_opened(state, &spawn, result, now, out);
-        }
-        PaneResult::PaneInspected { spawn, seen } => {
-            exit::handle_pane_inspected(state, &spawn, seen, now, out);
-        }
-        PaneResult::PaneClosed { spawn, error: left } => {
-            cleanup::handle_pane_closed(state, &spawn, left, now, out)
-        }
+        PaneResult::PaneOpened { spawn, result } => registration::handle_pane_opened(context, &spawn, result),
+        PaneResult::PaneInspected { spawn, seen } => exit::handle_pane_inspected(context, &spawn, seen),
+        PaneResult::PaneClosed { spawn, error: left } => cleanup::handle_pane_closed(context, &spawn, left),
         PaneResult::PaneMoved { client, spawn, sight, result } => {
-            visibility::handle_pane_moved(state, client, &spawn, sight, result, out);
+            visibility::handle_pane_moved(context, client, &spawn, sight, result);
         }
-        PaneResult::PanesVisible { spawns } => visibility::handle_panes_visible(state, &spawns, out),
+        PaneResult::PanesVisible { spawns } => visibility::handle_panes_visible(context, &spawns),
         PaneResult::LayoutApplied { client, team, layout, result } => {
-            visibility::handle_layout_applied(state, client, team, layout, result, out);
+            visibility::handle_layout_applied(context, client, team, layout, result);
         }
-        PaneResult::KeysTyped { client, result } => typing::handle_keys_typed(state, client, result, out),
-        PaneResult::PaneCaptured { client, result } => {
-            status::handle_pane_captured(state, client, result, out);
-        }
-        PaneResult::DialogsFound { open } => dialog_check::handle_dialogs_found(state, open, out),
-        PaneResult::AttachedNotified { unseen } => handle_notice_shown(state, unseen, out),
+        PaneResult::KeysTyped { client, result } => typing::handle_keys_typed(context, client, result),
+        PaneResult::PaneCaptured { client, result } => status::handle_pane_captured(context, client, result),
+        PaneResult::DialogsFound { open } => dialog_check::handle_dialogs_found(context, open),
+        PaneResult::AttachedNotified { unseen } => handle_notice_shown(context, unseen),
     }
 }
 
@@ -190,9 +212,9 @@ fn show_notice(state: &mut State, NoticeText { text, panes }: NoticeText) -> Eff
 }
 
 /// Those who are attached have seen it, or nobody is.
-fn handle_notice_shown(state: &mut State, unseen: Option<String>, out: &mut Vec<Effect>) {
-    state.notices.confirm_shown();
-    out.extend(unseen.map(|text| show_notice_outside_tmux(state, text)));
+fn handle_notice_shown(context: &mut Context, unseen: Option<String>) {
+    context.state.notices.confirm_shown();
+    context.effects.extend(unseen.map(|text| show_notice_outside_tmux(context.state, text)));
 }
 
 /// Then to whoever is elsewhere.
@@ -202,56 +224,56 @@ pub(crate) fn show_notice_outside_tmux(state: &State, text: String) -> Effect {
 }
 
 /// The agents go on; a daemon that was killed now would not know all of them.
-fn handle_roster_not_saved(state: &mut State, fault: ErrorReport, out: &mut Vec<Effect>) {
-    state.has_roster_save_failed = true;
-    out.push(Effect::log_daemon(EventKind::Error { message: fault.message }));
+fn handle_roster_not_saved(context: &mut Context, fault: ErrorReport) {
+    context.state.has_roster_save_failed = true;
+    context.effects.push(Effect::log_daemon(EventKind::Error { message: fault.message }));
 }
 
 /// Ends the daemon and nothing else: the agents go on, and the next daemon adopts them.
-fn handle_signal(name: &'static str, out: &mut Vec<Effect>) {
-    out.push(Effect::log_daemon(EventKind::DaemonStopped { reason: format!("on {name}; the agents go on") }));
-    out.push(Effect::Exit);
+fn handle_signal(name: &'static str, effects: &mut Effects) {
+    effects.push(Effect::log_daemon(EventKind::DaemonStopped {
+        reason: format!("on {name}; the agents go on"),
+    }));
+    effects.push(Effect::Exit);
 }
 
 /// It has gone down, and this is who was told so last.
-pub(crate) fn stop_after_reply(state: &mut State, client: ConnId, out: &mut Vec<Effect>) {
-    if state.final_reply_to == Some(client) {
+pub(crate) fn stop_after_reply(context: &mut Context, client: ConnId) {
+    if context.state.final_reply_to == Some(client) {
         // The next daemon may be another day's.
-        out.extend(state.notices.take_all().map(|word| show_notice_outside_tmux(state, word.text)));
-        out.push(Effect::log_daemon(EventKind::DaemonStopped { reason: REQUESTED_STOP_REASON.to_owned() }));
-        out.push(Effect::Exit);
+        context.effects.extend(
+            context.state.notices.take_all().map(|word| show_notice_outside_tmux(context.state, word.text)),
+        );
+        context
+            .effects
+            .push(Effect::log_daemon(EventKind::DaemonStopped { reason: REQUESTED_STOP_REASON.to_owned() }));
+        context.effects.push(Effect::Exit);
     }
 }
 
-pub(crate) fn handle_worktree_result(
-    state: &mut State,
-    done: WorktreeResult,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
+pub(crate) fn handle_worktree_result(context: &mut Context, done: WorktreeResult) {
     match done {
         WorktreeResult::Proposed { client, team, name, result } => match result {
-            Ok(making) => record_proposal(state, making, out),
-            Err(fault) => fail_creation(state, client, &team, &name, fault, out),
+            Ok(making) => record_proposal(context, making),
+            Err(fault) => fail_creation(context, client, &team, &name, fault),
         },
         WorktreeResult::Filled { making, result, is_present: is_there } => {
-            finish_creation(state, &making, result, is_there, now, out)
+            finish_creation(context, &making, result, is_there)
         }
         WorktreeResult::UnsavedChecked { client, order, result: Ok(()) } => {
-            delete::kill_members(state, client, order, now, out);
+            delete::kill_members(context, client, order);
         }
         WorktreeResult::UnsavedChecked { client, order, result: Err(fault) } => {
             delete::handle_team_deleted(
-                state,
+                context,
                 client,
                 &order.team,
                 Err(fault),
                 RemovedWorktrees::default(),
-                out,
             );
         }
         WorktreeResult::RemovedAll { client, order, swept: news, result } => {
-            handle_worktrees_removed(state, client, order, news, result, out);
+            handle_worktrees_removed(context, client, order, news, result);
         }
     }
 }

@@ -25,9 +25,8 @@ pub(crate) enum Effect {
     WatchProcess { spawn: SpawnId, process: Process },
     /// Try again to watch the joins that could not be watched.
     RetryProcessWatches,
-    /// "Look": one byte on the agent's wake line. `rung`: the watcher has given it that already, and a hook of it that waits
-    /// is all that is left to wake.
-    WakeAgent { spawn: SpawnId, is_already_woken: bool },
+    /// Wake an agent: one byte into its wake socket, unless the watcher has written it already.
+    WakeAgent { spawn: SpawnId, wake: Wake },
     /// End a join that does not listen.
     KillShim { spawn: SpawnId },
     /// Drop the agent's descriptors.
@@ -85,11 +84,6 @@ impl Effect {
         }
     }
 
-    /// A wake by the loop.
-    pub(crate) fn wake_agent(spawn: &SpawnId) -> Effect {
-        Effect::WakeAgent { spawn: spawn.clone(), is_already_woken: false }
-    }
-
     /// An event of the daemon's own.
     pub(crate) fn log_daemon(what: EventKind) -> Effect {
         Effect::Log(Event::for_daemon(what))
@@ -104,4 +98,12 @@ impl Effect {
     pub(crate) fn log_member(record: &AgentRecord, what: EventKind) -> Effect {
         Effect::Log(Event::for_member(&record.team, &record.name, what))
     }
+}
+
+/// Whether the wake socket of an agent is still to be written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wake {
+    Needed,
+    /// The watcher has written to it.
+    Done,
 }

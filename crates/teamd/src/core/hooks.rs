@@ -4,6 +4,7 @@
 //! wakes an agent while no hook of it is parked is remembered, and the next one that parks is sent to look once more.
 
 use crate::core::clock::Now;
+use crate::core::context::Context;
 use crate::core::context::send_reply;
 use crate::core::effect::Effect;
 use crate::core::hook_session::{HookSession, agent_hook_session, ignored_reply, unknown_caller_error};
@@ -28,38 +29,34 @@ use protocol::payload::IdleReason;
 
 /// A program's hook tells what happened.
 pub(crate) fn handle_hook_report(
-    state: &mut State,
+    context: &mut Context,
     client: ConnId,
     token: Option<&str>,
     hooked: HookReport,
-    now: Now,
-    out: &mut Vec<Effect>,
 ) {
     let result = match &hooked.leads_team {
-        Some(team) => lead_session::handle_lead_hook(state, team, &hooked, now, out),
-        None => handle_agent_hook(state, token, hooked, now, out),
+        Some(team) => lead_session::handle_lead_hook(context, team, &hooked),
+        None => handle_agent_hook(context, token, hooked),
     };
     match result {
         // What the next daemon is to know of it, it does by then.
-        Ok(reply) if state.has_roster_changed => {
-            out.push(Effect::File(FileJob::ReplyWhenSaved {
+        Ok(reply) if context.state.has_roster_changed => {
+            context.effects.push(Effect::File(FileJob::ReplyWhenSaved {
                 client,
                 reply: Box::new(Reply::ReportHook(reply)),
             }));
         }
-        result => send_reply(state, client, result.map(Reply::ReportHook), out),
+        result => send_reply(context, client, result.map(Reply::ReportHook)),
     }
 }
 
 fn handle_agent_hook(
-    state: &mut State,
+    context: &mut Context,
     token: Option<&str>,
     hooked: HookReport,
-    now: Now,
-    out: &mut Vec<Effect>,
 ) -> Result<HookReply, ErrorReport> {
-    let id = agent_of_token(state, token)?;
-    let agent = state.agents.get_mut(&id).ok_or_else(unknown_caller_error)?;
+    let id = agent_of_token(context.state, token)?;
+    let agent = context.state.agents.get_mut(&id).ok_or_else(unknown_caller_error)?;
     match agent_hook_session(&agent.record, &hooked) {
         HookSession::OtherProgram => return Ok(ignored_reply(agent.activity_since)),
         HookSession::NewSession(session) => {
@@ -67,7 +64,7 @@ fn handle_agent_hook(
             agent.record.respawn.iter_mut().for_each(|comeback| comeback.session = Some(session.clone()));
             agent.record.session = Some(session);
             agent.record.hook_state.ancestors = hooked.ancestors;
-            state.has_roster_changed = true;
+            context.state.has_roster_changed = true;
         }
         HookSession::SameSession => {}
     }
@@ -78,20 +75,20 @@ fn handle_agent_hook(
     match hooked.event {
         // A person at its prompt has the word; nothing of ours runs yet.
         HookEvent::SessionStarted if agent.turn.is_none() && !agent.record.is_prompt_in_args => {
-            let turn = next_turn_state(agent, Activity::Idle, String::new(), now);
-            activity::apply_turn_state(state, &id, Some(turn), now, out);
+            let turn = next_turn_state(agent, Activity::Idle, String::new(), context.now);
+            activity::apply_turn_state(context, &id, Some(turn));
         }
         HookEvent::SessionStarted | HookEvent::SessionEnded => {}
         HookEvent::TurnStarted { summary: about, delivered_ids: handed } => {
             if !handed.is_empty() {
                 agent.record.hook_state.delivered_ids = handed;
-                state.has_roster_changed = true;
+                context.state.has_roster_changed = true;
             }
-            start_turn(state, &id, about, now, out);
+            start_turn(context, &id, about);
         }
         HookEvent::PromptRead => {
             (agent.record.is_prompt_acknowledged, agent.record.is_approval_in_args) = (true, false);
-            state.has_roster_changed = true;
+            context.state.has_roster_changed = true;
         }
         HookEvent::TurnEnded => {
             // A hook with nothing to mark writes nothing then; whoever does parks when it has.
@@ -99,37 +96,40 @@ fn handle_agent_hook(
             if !reply.delivers_by_hook && !writes {
                 agent.handover_deadline = 0;
             }
-            state.has_roster_changed |= clear_dialog(agent);
+            context.state.has_roster_changed |= clear_dialog(agent);
             agent.long_poll.has_pending_check = false;
             reply.is_first_report =
                 !std::mem::replace(&mut agent.long_poll.has_reported_turn_end, true) && !was_idle;
         }
         HookEvent::DialogShown { text } => {
             if agent.record.hook_state.dialog.as_ref() != Some(&text) {
-                out.push(Effect::log_member(&agent.record, EventKind::MemberAtDialog { text: text.clone() }));
+                context.effects.push(Effect::log_member(
+                    &agent.record,
+                    EventKind::MemberAtDialog { text: text.clone() },
+                ));
                 let (record, pane) = (&agent.record, agent.record.pane.as_ref().and_then(AgentPane::id));
-                state.notices.add(&record.team, &record.name, pane, NoticeKind::AtDialog);
+                context.state.notices.add(&record.team, &record.name, pane, NoticeKind::AtDialog);
                 agent.record.hook_state.dialog = Some(text);
-                state.has_roster_changed = true;
+                context.state.has_roster_changed = true;
             }
         }
     }
-    used.into_iter().for_each(|report| budget::add_usage(state, &id, report, now, out));
+    used.into_iter().for_each(|report| budget::add_usage(context, &id, report));
     Ok(reply)
 }
 
 /// A turn; whoever waited for mail waits no longer. One that is told twice, by the hook that handed something over
 /// and by the program, is one.
-fn start_turn(state: &mut State, id: &SpawnId, about: String, now: Now, out: &mut Vec<Effect>) {
-    let Some(agent) = state.agents.get_mut(id) else { return };
-    state.has_roster_changed |= clear_dialog(agent);
-    release_long_poll(&mut agent.long_poll, LongPollEnd::PersonTyped, out);
+fn start_turn(context: &mut Context, id: &SpawnId, about: String) {
+    let Some(agent) = context.state.agents.get_mut(id) else { return };
+    context.state.has_roster_changed |= clear_dialog(agent);
+    release_long_poll(&mut agent.long_poll, LongPollEnd::PersonTyped, &mut context.effects);
     let open =
         agent.activity == Activity::Active && !agent.long_poll.has_reported_turn_end && agent.turn.is_some();
     if !open {
         agent.long_poll.has_reported_turn_end = false;
-        let turn = next_turn_state(agent, Activity::Active, about, now);
-        activity::apply_turn_state(state, id, Some(turn), now, out);
+        let turn = next_turn_state(agent, Activity::Active, about, context.now);
+        activity::apply_turn_state(context, id, Some(turn));
     }
 }
 
@@ -182,40 +182,38 @@ fn next_turn_state(agent: &Agent, activity: Activity, about: String, now: Now) -
 
 /// A hook found nothing, and waits.
 pub(crate) fn start_long_poll(
-    state: &mut State,
+    context: &mut Context,
     client: ConnId,
     token: Option<&str>,
     park: &LongPollRequest,
-    now: Now,
-    out: &mut Vec<Effect>,
 ) {
     let parked = match &park.leads_team {
-        Some(team) => lead_session::hold_lead_poll(state, team, client, out),
-        None => agent_of_token(state, token).map(|id| wait_for_agent(state, &id, client, now, out)),
+        Some(team) => lead_session::hold_lead_poll(context, team, client),
+        None => agent_of_token(context.state, token).map(|id| wait_for_agent(context, &id, client)),
     };
     if let Err(fault) = parked {
-        send_reply(state, client, Err(fault), out);
+        send_reply(context, client, Err(fault));
     }
 }
 
-fn wait_for_agent(state: &mut State, id: &SpawnId, client: ConnId, now: Now, out: &mut Vec<Effect>) {
-    let Some(agent) = state.agents.get_mut(id) else { return };
+fn wait_for_agent(context: &mut Context, id: &SpawnId, client: ConnId) {
+    let Some(agent) = context.state.agents.get_mut(id) else { return };
     agent.has_reported_activity = true;
-    state.has_roster_changed |= clear_dialog(agent);
+    context.state.has_roster_changed |= clear_dialog(agent);
     if plan_handover::is_handover_pending(agent) {
         agent.handover_deadline = 0;
-        return out.push(release_reply(client, LongPollEnd::AgentExited));
+        return context.effects.push(release_reply(client, LongPollEnd::AgentExited));
     }
-    let waits = hold_long_poll(&mut agent.long_poll, client, out);
+    let waits = hold_long_poll(&mut agent.long_poll, client, &mut context.effects);
     let team = agent.record.team.clone();
     // Also of one that is to look first: its program may have given up on it, and nobody else would say so.
     if agent.activity == Activity::Active || agent.turn.is_none() {
         agent.long_poll.has_reported_turn_end = true;
-        let turn = next_turn_state(agent, Activity::Idle, String::new(), now);
-        activity::apply_turn_state(state, id, Some(turn), now, out);
+        let turn = next_turn_state(agent, Activity::Idle, String::new(), context.now);
+        activity::apply_turn_state(context, id, Some(turn));
     } else if waits && agent.offered_task.is_none() {
         // A task may have come while it looked.
-        schedule_task_scan(state, &team, out);
+        schedule_task_scan(context, &team);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Interrupts of turns, and the clients that wait for them.
 
+use crate::core::context::Context;
 use crate::core::context::send_reply;
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
@@ -11,10 +12,10 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::EventKind;
 
 /// `interrupt`: answered after the turn has ended.
-pub(crate) fn interrupt(state: &mut State, client: ConnId, who: &MemberAddress, out: &mut Vec<Effect>) {
-    let found = match state.teams.contains_key(&who.team) {
-        true => find_member(state, &who.team, &who.name),
-        false => Err(no_such_team_error(state, &who.team)),
+pub(crate) fn interrupt(context: &mut Context, client: ConnId, who: &MemberAddress) {
+    let found = match context.state.teams.contains_key(&who.team) {
+        true => find_member(context.state, &who.team, &who.name),
+        false => Err(no_such_team_error(context.state, &who.team)),
     };
     let reached = found.and_then(|agent| match (agent.record.has_turns, agent.lifecycle.conn()) {
         _ if matches!(agent.lifecycle, Lifecycle::Starting(_)) => Err(not_started_error(who)),
@@ -23,10 +24,10 @@ pub(crate) fn interrupt(state: &mut State, client: ConnId, who: &MemberAddress, 
         (false, _) => Err(no_turns_error(who)),
     });
     match reached {
-        Err(fault) => send_reply(state, client, Err(fault), out),
+        Err(fault) => send_reply(context, client, Err(fault)),
         Ok((id, conn)) => {
-            state.interrupt_waiters.push((id, client));
-            out.push(Effect::SendToShim { conn, message: ToShim::Interrupt });
+            context.state.interrupt_waiters.push((id, client));
+            context.effects.push(Effect::SendToShim { conn, message: ToShim::Interrupt });
         }
     }
 }
@@ -53,23 +54,23 @@ fn not_connected_error(MemberAddress { team, name }: &MemberAddress) -> ErrorRep
 }
 
 /// The turn has ended, or there was none.
-pub(crate) fn handle_interrupted(state: &mut State, id: &SpawnId, turn: bool, out: &mut Vec<Effect>) {
-    let Some(agent) = state.agents.get(id) else { return };
+pub(crate) fn handle_interrupted(context: &mut Context, id: &SpawnId, turn: bool) {
+    let Some(agent) = context.state.agents.get(id) else { return };
     let reply = InterruptReply { name: agent.record.name.clone(), was_in_turn: turn };
     if turn {
-        out.push(Effect::log_member(&agent.record, EventKind::MemberInterrupted));
+        context.effects.push(Effect::log_member(&agent.record, EventKind::MemberInterrupted));
     }
-    for client in take_interrupt_waiters(state, id) {
-        send_reply(state, client, Ok(Reply::Interrupt(reply.clone())), out);
+    for client in take_interrupt_waiters(context.state, id) {
+        send_reply(context, client, Ok(Reply::Interrupt(reply.clone())));
     }
 }
 
 /// Nobody is left who could tell of the turn's end.
-pub(crate) fn fail_interrupt_waiters(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
-    let Some(record) = state.agents.get(id).map(|agent| &agent.record) else { return };
+pub(crate) fn fail_interrupt_waiters(context: &mut Context, id: &SpawnId) {
+    let Some(record) = context.state.agents.get(id).map(|agent| &agent.record) else { return };
     let who = MemberAddress { team: record.team.clone(), name: record.name.to_string() };
-    for client in take_interrupt_waiters(state, id) {
-        send_reply(state, client, Err(not_connected_error(&who)), out);
+    for client in take_interrupt_waiters(context.state, id) {
+        send_reply(context, client, Err(not_connected_error(&who)));
     }
 }
 

@@ -2,7 +2,7 @@
 //! first process of that terminal, and lead until they say otherwise or that process ends. Nothing of theirs is ever
 //! closed, ended or typed into.
 
-use crate::core::clock::Now;
+use crate::core::context::Context;
 use crate::core::context::send_reply;
 use crate::core::effect::Effect;
 use crate::core::hook_session::{HookSession, ignored_reply, lead_hook_session, unknown_caller_error};
@@ -11,7 +11,6 @@ use crate::core::jobs::files::FileJob;
 use crate::core::long_poll::{hold_long_poll, release_long_poll, wake_long_poll};
 use crate::core::roster::record::HookState;
 use crate::core::state::agent::LeadSession;
-use crate::core::state::daemon::State;
 use crate::core::state::lookup::no_such_team_error;
 use protocol::control::{
     HookEvent, HookReply, HookReport, LeadProcess, LongPollEnd, Process, Reply, SetLeadRequest,
@@ -19,29 +18,26 @@ use protocol::control::{
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 
-pub(crate) fn handle_lead_order(
-    state: &mut State,
-    client: ConnId,
-    order: SetLeadRequest,
-    out: &mut Vec<Effect>,
-) {
+pub(crate) fn handle_lead_order(context: &mut Context, client: ConnId, order: SetLeadRequest) {
     let done = match order {
-        SetLeadRequest::Take(lead) => take_lead(state, lead, out),
-        SetLeadRequest::Release(team) => release_lead(state, &team, out),
+        SetLeadRequest::Take(lead) => take_lead(context, lead),
+        SetLeadRequest::Release(team) => release_lead(context, &team),
     };
     match done {
-        Err(fault) => send_reply(state, client, Err(fault), out),
+        Err(fault) => send_reply(context, client, Err(fault)),
         // The roster goes ahead of it: whoever has the answer finds the file.
-        Ok(()) => out.push(Effect::File(FileJob::ReplyWhenSaved { client, reply: Box::new(Reply::Ack) })),
+        Ok(()) => context
+            .effects
+            .push(Effect::File(FileJob::ReplyWhenSaved { client, reply: Box::new(Reply::Ack) })),
     }
 }
 
-fn take_lead(state: &mut State, lead: LeadProcess, out: &mut Vec<Effect>) -> Result<(), ErrorReport> {
-    if !state.teams.contains_key(&lead.team) {
-        return Err(no_such_team_error(state, &lead.team));
+fn take_lead(context: &mut Context, lead: LeadProcess) -> Result<(), ErrorReport> {
+    if !context.state.teams.contains_key(&lead.team) {
+        return Err(no_such_team_error(context.state, &lead.team));
     }
     let same = |other: &LeadProcess| (other.pid, other.start_time) == (lead.pid, lead.start_time);
-    let leads = || state.lead_sessions.values().map(|leading| &leading.lead);
+    let leads = || context.state.lead_sessions.values().map(|leading| &leading.lead);
     if let Some(other) = leads().find(|other| same(other) && other.team != lead.team) {
         let message = format!("cannot lead {}: this session leads {} already", lead.team, other.team);
         return Err(ErrorReport::new(ErrorKind::AlreadyExists, message)
@@ -53,53 +49,48 @@ fn take_lead(state: &mut State, lead: LeadProcess, out: &mut Vec<Effect>) -> Res
         return Err(ErrorReport::new(ErrorKind::AlreadyExists, message)
             .with_help(format!("there: teamctl lead --release -t {}", lead.team)));
     }
-    if let Some(leading) = state.lead_sessions.get_mut(&lead.team) {
+    if let Some(leading) = context.state.lead_sessions.get_mut(&lead.team) {
         // Whichever program of it speaks next is the one.
         leading.hook_state = HookState::default();
     } else {
-        state.has_roster_changed = true;
+        context.state.has_roster_changed = true;
         let leading = LeadSession::new(lead);
-        out.push(leading.watch_effect());
-        state.lead_sessions.insert(leading.lead.team.clone(), leading);
+        context.effects.push(leading.watch_effect());
+        context.state.lead_sessions.insert(leading.lead.team.clone(), leading);
     }
     Ok(())
 }
 
 /// Nobody leads it from a session any more.
-pub(crate) fn release_lead(
-    state: &mut State,
-    team: &TeamName,
-    out: &mut Vec<Effect>,
-) -> Result<(), ErrorReport> {
+pub(crate) fn release_lead(context: &mut Context, team: &TeamName) -> Result<(), ErrorReport> {
     let missing = || {
         ErrorReport::new(ErrorKind::NotFound, format!("cannot leave {team}: no session leads it"))
             .with_help(format!("lead it from here with: teamctl lead {team}"))
     };
-    let mut leading = state.lead_sessions.remove(team).ok_or_else(missing)?;
-    release_long_poll(&mut leading.long_poll, LongPollEnd::AgentExited, out);
-    out.push(Effect::CloseHandles { spawn: leading.watch_id });
-    state.has_roster_changed = true;
+    let mut leading = context.state.lead_sessions.remove(team).ok_or_else(missing)?;
+    release_long_poll(&mut leading.long_poll, LongPollEnd::AgentExited, &mut context.effects);
+    context.effects.push(Effect::CloseHandles { spawn: leading.watch_id });
+    context.state.has_roster_changed = true;
     Ok(())
 }
 
 /// The first process of its terminal has ended; false where it is no lead's.
-pub(crate) fn handle_lead_died(state: &mut State, life: &SpawnId, out: &mut Vec<Effect>) -> bool {
-    let team = state
+pub(crate) fn handle_lead_died(context: &mut Context, life: &SpawnId) -> bool {
+    let team = context
+        .state
         .lead_sessions
         .iter()
         .find(|(_, leading)| leading.watch_id == *life)
         .map(|(team, _)| team.clone());
-    team.is_some_and(|team| release_lead(state, &team, out).is_ok())
+    team.is_some_and(|team| release_lead(context, &team).is_ok())
 }
 
 pub(crate) fn handle_lead_hook(
-    state: &mut State,
+    context: &mut Context,
     team: &TeamName,
     hooked: &HookReport,
-    now: Now,
-    out: &mut Vec<Effect>,
 ) -> Result<HookReply, ErrorReport> {
-    let leading = state.lead_sessions.get_mut(team).ok_or_else(unknown_caller_error)?;
+    let leading = context.state.lead_sessions.get_mut(team).ok_or_else(unknown_caller_error)?;
     let handed = leading.hook_state.delivered_ids.clone();
     let reply =
         HookReply { delivers_by_hook: true, delivered_ids: handed, ..ignored_reply(leading.turn_since) };
@@ -108,8 +99,8 @@ pub(crate) fn handle_lead_hook(
         HookSession::NewSession(session) => {
             leading.hook_state.ancestors.clone_from(&hooked.ancestors);
             leading.lead.session_id = Some(session.clone());
-            state.has_roster_changed = true;
-            out.push(Effect::File(FileJob::WriteLeadSession { team: team.clone(), session }));
+            context.state.has_roster_changed = true;
+            context.effects.push(Effect::File(FileJob::WriteLeadSession { team: team.clone(), session }));
         }
         HookSession::SameSession => {}
     }
@@ -118,8 +109,8 @@ pub(crate) fn handle_lead_hook(
             if !handed.is_empty() {
                 leading.hook_state.delivered_ids.clone_from(handed);
             }
-            leading.turn_since = now.wall;
-            release_long_poll(&mut leading.long_poll, LongPollEnd::PersonTyped, out);
+            leading.turn_since = context.now.wall;
+            release_long_poll(&mut leading.long_poll, LongPollEnd::PersonTyped, &mut context.effects);
         }
         HookEvent::TurnEnded => leading.long_poll.has_pending_check = false,
         _ => {}
@@ -128,20 +119,19 @@ pub(crate) fn handle_lead_hook(
 }
 
 pub(crate) fn hold_lead_poll(
-    state: &mut State,
+    context: &mut Context,
     team: &TeamName,
     client: ConnId,
-    out: &mut Vec<Effect>,
 ) -> Result<(), ErrorReport> {
-    let leading = state.lead_sessions.get_mut(team).ok_or_else(unknown_caller_error)?;
-    hold_long_poll(&mut leading.long_poll, client, out);
+    let leading = context.state.lead_sessions.get_mut(team).ok_or_else(unknown_caller_error)?;
+    hold_long_poll(&mut leading.long_poll, client, &mut context.effects);
     Ok(())
 }
 
 /// Something is in the lead's inbox.
-pub(crate) fn wake_lead(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
-    if let Some(leading) = state.lead_sessions.get_mut(team) {
-        wake_long_poll(&mut leading.long_poll, out);
+pub(crate) fn wake_lead(context: &mut Context, team: &TeamName) {
+    if let Some(leading) = context.state.lead_sessions.get_mut(team) {
+        wake_long_poll(&mut leading.long_poll, &mut context.effects);
     }
 }
 

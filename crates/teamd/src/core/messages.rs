@@ -1,8 +1,9 @@
 //! Mail: its owner is woken at once; then the inbox is read, for the event log and for what of it concerns us:
 //! answers to shutdown requests, and what members ask.
 
-use crate::core::clock::Now;
+use crate::core::context::Context;
 use crate::core::effect::Effect;
+use crate::core::effect::Wake;
 use crate::core::jobs::files::{FileJob, InboxScanResult, RestoreRule};
 use crate::core::lifecycle::{Lifecycle, Stopping};
 use crate::core::state::agent::Agent;
@@ -19,28 +20,22 @@ use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
 
 /// A storm of changes becomes one look, and one more after it.
-pub(crate) fn handle_inbox_changed(
-    state: &mut State,
-    team: &TeamName,
-    inbox: &str,
-    rung: bool,
-    out: &mut Vec<Effect>,
-) {
+pub(crate) fn handle_inbox_changed(context: &mut Context, team: &TeamName, inbox: &str, rung: bool) {
     if AgentName::new_unchecked(inbox).is_lead() {
-        read_shutdown_answers(state, team, out);
-        lead_session::wake_lead(state, team, out);
+        read_shutdown_answers(context, team);
+        lead_session::wake_lead(context, team);
     }
-    if let Some(agent) = state.member(team, &AgentName::new_unchecked(inbox)) {
-        out.push(Effect::WakeAgent { spawn: agent.record.spawn_id.clone(), is_already_woken: rung });
+    if let Some(agent) = context.state.member(team, &AgentName::new_unchecked(inbox)) {
+        context.effects.wake_agent(&agent.record.spawn_id, if rung { Wake::Done } else { Wake::Needed });
     }
-    schedule_inbox_scan(state, team, inbox, out);
+    schedule_inbox_scan(context, team, inbox);
 }
 
-fn schedule_inbox_scan(state: &mut State, team: &TeamName, inbox: &str, out: &mut Vec<Effect>) {
-    let guard = restore_rule(state, team, &AgentName::new_unchecked(inbox));
-    let Some(known) = state.team_mut(team) else { return };
+fn schedule_inbox_scan(context: &mut Context, team: &TeamName, inbox: &str) {
+    let guard = restore_rule(context.state, team, &AgentName::new_unchecked(inbox));
+    let Some(known) = context.state.team_mut(team) else { return };
     if known.inbox_scans.entry(inbox.to_owned()).or_default().try_start() {
-        out.push(Effect::File(FileJob::ScanInbox {
+        context.effects.push(Effect::File(FileJob::ScanInbox {
             team: team.clone(),
             inbox: inbox.to_owned(),
             restore_rule: guard,
@@ -69,40 +64,33 @@ fn restore_rule(state: &State, team: &TeamName, owner: &AgentName) -> RestoreRul
 }
 
 pub(crate) fn handle_inbox_scanned(
-    state: &mut State,
+    context: &mut Context,
     team: &TeamName,
     inbox: &str,
     result: Result<InboxScanResult, ErrorReport>,
-    now: Now,
-    out: &mut Vec<Effect>,
 ) {
-    let Some(known) = state.team_mut(team) else { return };
+    let Some(known) = context.state.team_mut(team) else { return };
     let again = known.inbox_scans.remove(inbox) == Some(ScanState::RunningRescanNeeded);
     let more = result.as_ref().is_ok_and(|mail| mail.has_more);
     match result {
-        Err(fault) => out.push(Effect::log_team(team, EventKind::Error { message: fault.message })),
-        Ok(mail) => apply_scan(state, team, &AgentName::new_unchecked(inbox), mail, now, out),
+        Err(fault) => {
+            context.effects.push(Effect::log_team(team, EventKind::Error { message: fault.message }))
+        }
+        Ok(mail) => apply_scan(context, team, &AgentName::new_unchecked(inbox), mail),
     }
     if again {
         // Its owner was woken for each change.
-        handle_inbox_changed(state, team, inbox, true, out);
+        handle_inbox_changed(context, team, inbox, true);
     } else if more {
-        schedule_inbox_scan(state, team, inbox, out);
+        schedule_inbox_scan(context, team, inbox);
     }
 }
 
-fn apply_scan(
-    state: &mut State,
-    team: &TeamName,
-    owner: &AgentName,
-    mail: InboxScanResult,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    approvals::apply_messages(state, team, owner, &mail, now, out);
+fn apply_scan(context: &mut Context, team: &TeamName, owner: &AgentName, mail: InboxScanResult) {
+    approvals::apply_messages(context, team, owner, &mail);
     for letter in mail.new {
         if owner.is_lead() && matches!(letter.payload, Some(Payload::IdleNotification(_))) {
-            activity::apply_config_activity(state, team, &letter.from, Activity::Idle, now, out);
+            activity::apply_config_activity(context, team, &letter.from, Activity::Idle);
         }
         let what = EventKind::MessageStored {
             index: letter.index,
@@ -110,7 +98,7 @@ fn apply_scan(
             kind: letter.payload.as_ref().map_or("text", Payload::type_name).to_owned(),
             summary: letter.summary,
         };
-        out.push(Effect::Log(Event::for_member(team, owner, what)));
+        context.effects.push(Effect::Log(Event::for_member(team, owner, what)));
     }
     for letter in mail.restored {
         let kind = letter.payload.as_ref().map_or("text", Payload::type_name).to_owned();
@@ -119,22 +107,22 @@ fn apply_scan(
             kind,
             summary: letter.summary.clone(),
         };
-        out.push(Effect::Log(Event::for_member(team, owner, what)));
+        context.effects.push(Effect::Log(Event::for_member(team, owner, what)));
     }
     if let Some(unread) = mail.unread {
-        out.push(Effect::Log(Event::for_member(team, owner, EventKind::MessageRead { unread })));
+        context.effects.push(Effect::Log(Event::for_member(team, owner, EventKind::MessageRead { unread })));
     }
 }
 
 /// In the lead's inbox there may be an answer to a shutdown request.
-fn read_shutdown_answers(state: &State, team: &TeamName, out: &mut Vec<Effect>) {
+fn read_shutdown_answers(context: &mut Context, team: &TeamName) {
     let asked = |agent: &&Agent| {
         agent.record.team == *team
             && matches!(agent.lifecycle, Lifecycle::Stopping(_, Stopping::Requested(_)))
     };
-    let asked = state.agents.values().filter(asked);
+    let asked = context.state.agents.values().filter(asked);
     let requests: Vec<RequestId> = asked.flat_map(|agent| agent.record.shutdown_requests.clone()).collect();
     if !requests.is_empty() {
-        out.push(Effect::File(FileJob::ReadShutdownAnswers { team: team.clone(), requests }));
+        context.effects.push(Effect::File(FileJob::ReadShutdownAnswers { team: team.clone(), requests }));
     }
 }

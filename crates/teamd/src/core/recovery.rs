@@ -2,6 +2,7 @@
 //! is told by the pidfd; what was half put in order is put in order again.
 
 use crate::core::clock::Now;
+use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::id::SpawnId;
 use crate::core::jobs::files::FileJob;
@@ -15,23 +16,28 @@ use protocol::name::TeamName;
 
 /// The effects of a start with this roster.
 pub(crate) fn recover(state: &mut State, now: Now) -> Vec<Effect> {
-    let mut effects = Vec::new();
-    let out = &mut effects;
-    restart_policy::restore_deadlines(state, now);
-    let teams: Vec<TeamName> = state.teams.keys().cloned().collect();
+    let mut context = Context::new(state, now);
+    recover_all(&mut context);
+    context.effects.into_vec()
+}
+
+fn recover_all(context: &mut Context) {
+    restart_policy::restore_deadlines(context.state, context.now);
+    let teams: Vec<TeamName> = context.state.teams.keys().cloned().collect();
     for team in &teams {
-        set_missing_start_time(state, team, now);
-        budget::check(state, team, now, out);
+        set_missing_start_time(context.state, team, context.now);
+        budget::check(context, team);
     }
-    let ids: Vec<SpawnId> = state.agents.keys().cloned().collect();
+    let ids: Vec<SpawnId> = context.state.agents.keys().cloned().collect();
     for id in &ids {
-        recover_agent(state, id, now, out);
+        recover_agent(context, id);
     }
     // One that is missing sends no event.
-    teams.iter().for_each(|team| schedule_config_scan(state, team, out));
-    out.extend(state.lead_sessions.values().map(LeadSession::watch_effect));
+    teams.iter().for_each(|team| schedule_config_scan(context, team));
+    context.effects.extend(context.state.lead_sessions.values().map(LeadSession::watch_effect));
     // A daemon that was killed may have known a session, and not written it.
-    let sessions = state
+    let sessions = context
+        .state
         .lead_sessions
         .iter()
         .filter_map(|(team, leading)| Some((team, leading.lead.session_id.as_ref()?)));
@@ -39,12 +45,11 @@ pub(crate) fn recover(state: &mut State, now: Now) -> Vec<Effect> {
         team: team.clone(),
         session: session.clone(),
     };
-    out.extend(sessions.map(written).map(Effect::File));
-    rescan::rescan_all(state, now, out);
+    context.effects.extend(sessions.map(written).map(Effect::File));
+    rescan::rescan_all(context);
     // With what was taken in or let go; and nobody is asked to end before it has the question.
-    state.has_roster_changed = false;
-    effects.insert(0, Effect::File(FileJob::SaveRoster(state.to_roster())));
-    effects
+    context.state.has_roster_changed = false;
+    context.effects.insert_first(Effect::File(FileJob::SaveRoster(context.state.to_roster())));
 }
 
 /// Of a team that an earlier release, or another program, has made the time begins now.
@@ -53,18 +58,18 @@ fn set_missing_start_time(state: &mut State, team: &TeamName, now: Now) {
     known.into_iter().for_each(|known| known.usage.started_at = now.wall);
 }
 
-fn recover_agent(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
-    let Some(agent) = state.agents.get_mut(id) else { return };
-    shutdown::recover_shutdown(agent, now, out);
+fn recover_agent(context: &mut Context, id: &SpawnId) {
+    let Some(agent) = context.state.agents.get_mut(id) else { return };
+    shutdown::recover_shutdown(agent, context.now, &mut context.effects);
     if let (None, Some(how)) = (&agent.record.exit, agent.record.exit_report.clone()) {
-        return exit::handle_exit_report(state, id, how, now, out);
+        return exit::handle_exit_report(context, id, how);
     }
     match (&agent.record.exit, agent.record.shim) {
-        (Some(_), _) => cleanup::start_cleanup(state, id, out),
-        (None, Some(process)) => out.push(Effect::WatchProcess { spawn: id.clone(), process }),
+        (Some(_), _) => cleanup::start_cleanup(context, id),
+        (None, Some(process)) => context.effects.push(Effect::WatchProcess { spawn: id.clone(), process }),
         (None, None) => {
             let token = agent.record.token.clone();
-            out.push(Effect::File(FileJob::ReadExitReport { spawn: id.clone(), token }));
+            context.effects.push(Effect::File(FileJob::ReadExitReport { spawn: id.clone(), token }));
         }
     }
 }

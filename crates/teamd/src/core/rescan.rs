@@ -1,6 +1,7 @@
 //! Something changed in the config or was missed: whoever may be concerned looks. Events are hints.
 
 use crate::core::clock::Now;
+use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::jobs::files::FileJob;
 use crate::core::members::cleanup;
@@ -42,116 +43,124 @@ fn postpone_rescan(state: &mut State, now: Now) {
 }
 
 /// Events of some directory do not arrive: until all can be watched again, files are looked at.
-pub(crate) fn handle_watch_failed(state: &mut State, now: Now, out: &mut Vec<Effect>) {
-    next_task::answer_all_unknown(state, out);
-    state.watcher_state = WatcherState::Failed;
-    state.rescan_at = state.rescan_at.min(now.mono + state.watcher_state.rescan_interval_ms());
+pub(crate) fn handle_watch_failed(context: &mut Context) {
+    next_task::answer_all_unknown(context);
+    context.state.watcher_state = WatcherState::Failed;
+    context.state.rescan_at =
+        context.state.rescan_at.min(context.now.mono + context.state.watcher_state.rescan_interval_ms());
 }
 
 /// What was watched is not what is there now. Where that can't be had, or is another daemon's, the agents go on, and
 /// this daemon ends.
-pub(crate) fn handle_root_reopened(
-    state: &mut State,
-    opened: Result<(), ErrorReport>,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    let shown = state.settings.root.display().to_string();
+pub(crate) fn handle_root_reopened(context: &mut Context, opened: Result<(), ErrorReport>) {
+    let shown = context.state.settings.root.display().to_string();
     match opened {
         Ok(()) => {
             let why = format!("directories of {shown} were removed or moved away: opened anew");
-            out.extend([Effect::log_daemon(EventKind::Error { message: why }), Effect::WatchRoot]);
-            (state.watcher_state, state.probe_at) = (WatcherState::Unproven, now.mono);
-            handle_overflow(state, now, out);
+            context
+                .effects
+                .extend([Effect::log_daemon(EventKind::Error { message: why }), Effect::WatchRoot]);
+            (context.state.watcher_state, context.state.probe_at) =
+                (WatcherState::Unproven, context.now.mono);
+            handle_overflow(context);
         }
         Err(fault) => {
             let why = format!("{shown} was removed or moved away; the agents go on; {}", fault.message);
-            out.extend([Effect::log_daemon(EventKind::DaemonStopped { reason: why }), Effect::Exit]);
-            state.root_error = Some(fault);
+            context
+                .effects
+                .extend([Effect::log_daemon(EventKind::DaemonStopped { reason: why }), Effect::Exit]);
+            context.state.root_error = Some(fault);
         }
     }
 }
 
 /// Something happened that no event tells of.
-pub(crate) fn handle_overflow(state: &mut State, now: Now, out: &mut Vec<Effect>) {
-    next_task::answer_all_unknown(state, out);
-    rescan_soon(state, now, out);
+pub(crate) fn handle_overflow(context: &mut Context) {
+    next_task::answer_all_unknown(context);
+    rescan_soon(context);
 }
 
 /// A look at everything, now, or soon after the last one.
-fn rescan_soon(state: &mut State, now: Now, out: &mut Vec<Effect>) {
-    match state.last_rescan.map(|last| last + MIN_RESCAN_INTERVAL).filter(|next| *next > now.mono) {
-        Some(next) => state.rescan_at = state.rescan_at.min(next),
-        None => rescan_all(state, now, out),
+fn rescan_soon(context: &mut Context) {
+    match context
+        .state
+        .last_rescan
+        .map(|last| last + MIN_RESCAN_INTERVAL)
+        .filter(|next| *next > context.now.mono)
+    {
+        Some(next) => context.state.rescan_at = context.state.rescan_at.min(next),
+        None => rescan_all(context),
     }
 }
 
 /// The named rescan.
-pub(crate) fn rescan_all(state: &mut State, now: Now, out: &mut Vec<Effect>) {
-    state.last_rescan = Some(now.mono);
-    state.rescan_at = now.mono + WATCH_CONFIRM_TIMEOUT;
+pub(crate) fn rescan_all(context: &mut Context) {
+    context.state.last_rescan = Some(context.now.mono);
+    context.state.rescan_at = context.now.mono + WATCH_CONFIRM_TIMEOUT;
     // What can't be watched is told before the probe can be.
-    let probe = state.watcher_state != WatcherState::Active && now.mono >= state.probe_at;
-    match request_watches(state, probe, out) {
+    let probe =
+        context.state.watcher_state != WatcherState::Active && context.now.mono >= context.state.probe_at;
+    match request_watches(context, probe) {
         true if probe => {
-            (state.watcher_state, state.probe_at) = (WatcherState::Unproven, now.mono + PROBE_INTERVAL);
+            (context.state.watcher_state, context.state.probe_at) =
+                (WatcherState::Unproven, context.now.mono + PROBE_INTERVAL)
         }
         true => {}
         // Nobody has said so since the last look: what is there is looked at meanwhile.
-        false => scan_files(state, out),
+        false => scan_files(context),
     }
-    out.push(Effect::RetryProcessWatches);
-    cleanup::retry_failed_cleanups(state, out);
-    out.extend(write_all_hidden_panes(state));
-    out.extend(visibility::check_hidden_panes(state));
-    no_output::check_turns_without_output(state, now, out);
-    budget::check_time_limits(state, now, out);
-    schedule_all_request_scans(state, out);
+    context.effects.push(Effect::RetryProcessWatches);
+    cleanup::retry_failed_cleanups(context);
+    context.effects.extend(write_all_hidden_panes(context.state));
+    context.effects.extend(visibility::check_hidden_panes(context.state));
+    no_output::check_turns_without_output(context);
+    budget::check_time_limits(context);
+    schedule_all_request_scans(context);
     // Whoever was woken and did not move: the next look offers to others.
-    state.agents.values_mut().for_each(|agent| agent.offered_task = None);
-    state.team_names().iter().for_each(|team| schedule_task_scan(state, team, out));
+    context.state.agents.values_mut().for_each(|agent| agent.offered_task = None);
+    context.state.team_names().iter().for_each(|team| schedule_task_scan(context, team));
 }
 
 /// At what is there now.
-fn scan_files(state: &State, out: &mut Vec<Effect>) {
-    out.push(Effect::File(FileJob::RescanFiles { teams: state.team_names() }));
-    out.push(Effect::File(FileJob::ListSessionTeams));
+fn scan_files(context: &mut Context) {
+    context.effects.push(Effect::File(FileJob::RescanFiles { teams: context.state.team_names() }));
+    context.effects.push(Effect::File(FileJob::ListSessionTeams));
 }
 
 /// Nothing is missed from now on.
-pub(crate) fn handle_watches_added(state: &mut State, probe: bool, now: Now, out: &mut Vec<Effect>) {
-    out.extend(probe.then_some(Effect::File(FileJob::ProbeWatcher)));
-    scan_files(state, out);
-    postpone_rescan(state, now);
-    if std::mem::take(&mut state.watch_setup) == ScanState::RunningRescanNeeded {
-        rescan_soon(state, now, out);
+pub(crate) fn handle_watches_added(context: &mut Context, probe: bool) {
+    context.effects.extend(probe.then_some(Effect::File(FileJob::ProbeWatcher)));
+    scan_files(context);
+    postpone_rescan(context.state, context.now);
+    if std::mem::take(&mut context.state.watch_setup) == ScanState::RunningRescanNeeded {
+        rescan_soon(context);
     }
 }
 
 /// The teams of Claude Code's sessions that are there now.
-pub(crate) fn handle_session_teams(state: &mut State, there: &[TeamName], out: &mut Vec<Effect>) {
+pub(crate) fn handle_session_teams(context: &mut Context, there: &[TeamName]) {
     let gone: Vec<TeamName> =
-        state.session_teams.keys().filter(|team| !there.contains(team)).cloned().collect();
+        context.state.session_teams.keys().filter(|team| !there.contains(team)).cloned().collect();
     for team in gone {
-        next_task::drop_team_queries(state, &team, out);
-        state.session_teams.remove(&team);
-        out.push(Effect::UnwatchTeam { team });
+        next_task::drop_team_queries(context, &team);
+        context.state.session_teams.remove(&team);
+        context.effects.push(Effect::UnwatchTeam { team });
     }
     let mut is_new = false;
     for team in there {
-        if !state.session_teams.contains_key(team) {
-            let told = state.previous_cursor.tasks.remove(team).unwrap_or_default();
-            let told_asked = state.previous_cursor.requests.remove(team).unwrap_or_default();
-            state.session_teams.insert(
+        if !context.state.session_teams.contains_key(team) {
+            let told = context.state.previous_cursor.tasks.remove(team).unwrap_or_default();
+            let told_asked = context.state.previous_cursor.requests.remove(team).unwrap_or_default();
+            context.state.session_teams.insert(
                 team.clone(),
                 TeamState { logged_tasks: told, logged_requests: told_asked, ..TeamState::default() },
             );
-            schedule_task_scan(state, team, out);
+            schedule_task_scan(context, team);
             is_new = true;
         }
     }
     if is_new {
         // Mail that came before its directory was watched.
-        request_watches(state, false, out);
+        request_watches(context, false);
     }
 }

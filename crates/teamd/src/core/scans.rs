@@ -1,5 +1,6 @@
 //! Schedules scans of files and writes of config.json. It does not handle their results.
 
+use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::id::ConnId;
 use crate::core::jobs::files::{FileJob, RegisteredMember, RosterMembers};
@@ -10,26 +11,27 @@ use protocol::control::VisibilityReply;
 use protocol::name::TeamName;
 
 /// A storm of changes becomes one look, and one more after it.
-pub(crate) fn schedule_request_scan(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
-    let Some(known) = state.team_mut(team) else { return };
+pub(crate) fn schedule_request_scan(context: &mut Context, team: &TeamName) {
+    let Some(known) = context.state.team_mut(team) else { return };
     if known.request_scan.try_start() {
-        out.push(Effect::File(FileJob::ScanRequests { team: team.clone() }));
+        context.effects.push(Effect::File(FileJob::ScanRequests { team: team.clone() }));
     }
 }
 
 /// Where somebody waits for an answer.
-pub(crate) fn schedule_request_scan_if_open(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
-    if state
+pub(crate) fn schedule_request_scan_if_open(context: &mut Context, team: &TeamName) {
+    if context
+        .state
         .team_mut(team)
         .is_some_and(|known| known.is_request_scan_needed || !known.open_requests.is_empty())
     {
-        schedule_request_scan(state, team, out);
+        schedule_request_scan(context, team);
     }
 }
 
 /// At the rescan: what could not be read or written is tried again.
-pub(crate) fn schedule_all_request_scans(state: &mut State, out: &mut Vec<Effect>) {
-    state.team_names().iter().for_each(|team| schedule_request_scan_if_open(state, team, out));
+pub(crate) fn schedule_all_request_scans(context: &mut Context) {
+    context.state.team_names().iter().for_each(|team| schedule_request_scan_if_open(context, team));
 }
 
 /// config.json gets the panes of this team that are hidden now.
@@ -65,20 +67,20 @@ fn list_hidden(state: &State, team: &TeamName) -> Vec<String> {
 /// A foreign writer may have dropped a living member, or left the file damaged: that is put back, and so is
 /// which panes are hidden. Or it said there what it does.
 /// A storm of changes becomes one look, and one more after it: each takes as long as the team has members.
-pub(crate) fn schedule_config_scan(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
+pub(crate) fn schedule_config_scan(context: &mut Context, team: &TeamName) {
     if team.is_claude_session() {
-        if !state.session_teams.contains_key(team) {
-            watch_session_team(state, team.clone(), out);
+        if !context.state.session_teams.contains_key(team) {
+            watch_session_team(context, team.clone());
         }
         return;
     }
-    if state.teams.get_mut(team).is_some_and(|known| known.config_scan.try_start()) {
-        scan_config(state, team, out);
+    if context.state.teams.get_mut(team).is_some_and(|known| known.config_scan.try_start()) {
+        scan_config(context, team);
     }
 }
 
-fn scan_config(state: &State, team: &TeamName, out: &mut Vec<Effect>) {
-    let members = state.members(team);
+fn scan_config(context: &mut Context, team: &TeamName) {
+    let members = context.state.members(team);
     let living = members.iter().filter(|agent| is_registered(&agent.lifecycle));
     let living =
         living.map(|agent| RegisteredMember { record: agent.record.clone(), activity: agent.activity });
@@ -86,8 +88,8 @@ fn scan_config(state: &State, team: &TeamName, out: &mut Vec<Effect>) {
         registered: living.collect(),
         all_names: members.iter().map(|agent| agent.record.name.clone()).collect(),
     };
-    out.push(Effect::File(FileJob::CheckConfig { team: team.clone(), members: ours }));
-    out.extend(restore_hidden_panes(state, team));
+    context.effects.push(Effect::File(FileJob::CheckConfig { team: team.clone(), members: ours }));
+    context.effects.extend(restore_hidden_panes(context.state, team));
 }
 
 fn is_registered(phase: &Lifecycle) -> bool {
@@ -100,29 +102,34 @@ fn is_registered(phase: &Lifecycle) -> bool {
 
 /// All is watched before anybody looks what is there, so that nothing is missed in between. One at a time: in a storm of
 /// changes the watcher is long in saying so. True where it is asked now.
-pub(crate) fn request_watches(state: &mut State, probe: bool, out: &mut Vec<Effect>) -> bool {
-    let due = state.watch_setup.try_start();
+pub(crate) fn request_watches(context: &mut Context, probe: bool) -> bool {
+    let due = context.state.watch_setup.try_start();
     if due {
         // A directory that was made anew needs a new watch; for the others it changes nothing.
-        let teams = state.team_names().into_iter().chain(std::mem::take(&mut state.new_directories));
-        out.extend(teams.map(|team| Effect::WatchTeam { team }));
-        out.push(Effect::ConfirmWatches { is_probe: probe });
+        let teams =
+            context.state.team_names().into_iter().chain(std::mem::take(&mut context.state.new_directories));
+        context.effects.extend(teams.map(|team| Effect::WatchTeam { team }));
+        context.effects.push(Effect::ConfirmWatches { is_probe: probe });
     }
     due
 }
 
 /// A directory of a session, which is there before its config, by which it is known.
-pub(crate) fn watch_session_team(state: &mut State, team: TeamName, out: &mut Vec<Effect>) {
-    state.new_directories.insert(team);
-    request_watches(state, false, out);
+pub(crate) fn watch_session_team(context: &mut Context, team: TeamName) {
+    context.state.new_directories.insert(team);
+    request_watches(context, false);
 }
 
 /// The tasks once more, whatever has changed. A storm of changes becomes one look, and one more after it.
-pub(crate) fn schedule_task_scan(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
-    let Some(known) = state.team_mut(team) else { return };
+pub(crate) fn schedule_task_scan(context: &mut Context, team: &TeamName) {
+    let Some(known) = context.state.team_mut(team) else { return };
     if known.task_scan.try_start() {
         let which = known.unscanned_tasks.take_all();
         let asks = std::mem::take(&mut known.next_task_queries);
-        out.push(Effect::File(FileJob::ScanTasks { team: team.clone(), selection: which, queries: asks }));
+        context.effects.push(Effect::File(FileJob::ScanTasks {
+            team: team.clone(),
+            selection: which,
+            queries: asks,
+        }));
     }
 }

@@ -1,5 +1,6 @@
 //! What the daemon tells without changing anything, and what agents tell about themselves.
 
+use crate::core::context::Context;
 use crate::core::context::send_reply;
 use crate::core::effect::Effect;
 use crate::core::id::ConnId;
@@ -24,10 +25,11 @@ use protocol::id::AgentId;
 use protocol::member_request::MemberRequestKind;
 use protocol::turn_program::Backend;
 
-pub(crate) fn reply_status(state: &mut State, client: ConnId, dialogs: &DialogCheck, out: &mut Vec<Effect>) {
-    let teams = state.teams.iter().map(|(team, known)| TeamStatus {
+pub(crate) fn reply_status(context: &mut Context, client: ConnId, dialogs: &DialogCheck) {
+    let teams = context.state.teams.iter().map(|(team, known)| TeamStatus {
         name: team.clone(),
-        members: state
+        members: context
+            .state
             .members(team)
             .into_iter()
             .filter(|a| !matches!(a.lifecycle, Lifecycle::Gone(_)))
@@ -38,15 +40,15 @@ pub(crate) fn reply_status(state: &mut State, client: ConnId, dialogs: &DialogCh
         budget: budget_status(known),
     });
     let daemon = DaemonStatus {
-        pid: state.settings.pid,
+        pid: context.state.settings.pid,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        root: state.settings.root.clone(),
-        tmux: state.settings.tmux_socket.clone(),
-        watch_mode: state.watcher_state.as_str().to_owned(),
-        is_stopping: state.daemon_shutdown.is_in_progress(),
+        root: context.state.settings.root.clone(),
+        tmux: context.state.settings.tmux_socket.clone(),
+        watch_mode: context.state.watcher_state.as_str().to_owned(),
+        is_stopping: context.state.daemon_shutdown.is_in_progress(),
     };
     let reply = StatusReply { teams: teams.collect(), daemon };
-    send_reply(state, client, Ok(Reply::Status(reply)), out);
+    send_reply(context, client, Ok(Reply::Status(reply)));
 }
 
 fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
@@ -150,12 +152,13 @@ fn turn_evidence(turn: &TurnStatus) -> String {
     }
 }
 
-pub(crate) fn locate(state: &mut State, client: ConnId, locate: &MemberAddress, out: &mut Vec<Effect>) {
-    let result = match state.teams.contains_key(&locate.team) {
-        true => find_member(state, &locate.team, &locate.name).and_then(|agent| find_location(state, agent)),
-        false => Err(no_such_team_error(state, &locate.team)),
+pub(crate) fn locate(context: &mut Context, client: ConnId, locate: &MemberAddress) {
+    let result = match context.state.teams.contains_key(&locate.team) {
+        true => find_member(context.state, &locate.team, &locate.name)
+            .and_then(|agent| find_location(context.state, agent)),
+        false => Err(no_such_team_error(context.state, &locate.team)),
     };
-    send_reply(state, client, result.map(Reply::LocatePane), out);
+    send_reply(context, client, result.map(Reply::LocatePane));
 }
 
 fn find_location(state: &State, agent: &Agent) -> Result<LocatePaneReply, ErrorReport> {
@@ -169,30 +172,27 @@ fn find_location(state: &State, agent: &Agent) -> Result<LocatePaneReply, ErrorR
     Ok(LocatePaneReply::Pane { pane: pane.id.clone(), tmux, hidden: record.is_hidden })
 }
 
-pub(crate) fn capture(
-    state: &mut State,
-    client: ConnId,
-    capture: &CapturePaneRequest,
-    out: &mut Vec<Effect>,
-) {
-    match pane_and_tag(state, &capture.team, &capture.name, "capture") {
-        Err(fault) => send_reply(state, client, Err(fault), out),
+pub(crate) fn capture(context: &mut Context, client: ConnId, capture: &CapturePaneRequest) {
+    match pane_and_tag(context.state, &capture.team, &capture.name, "capture") {
+        Err(fault) => send_reply(context, client, Err(fault)),
         Ok((pane, owner)) => match pane.id() {
             Some(pane) => {
-                out.push(Effect::Pane(PaneJob::CapturePane { client, pane, owner, lines: capture.lines }));
+                context.effects.push(Effect::Pane(PaneJob::CapturePane {
+                    client,
+                    pane,
+                    owner,
+                    lines: capture.lines,
+                }));
             }
-            None => {
-                send_reply(state, client, Err(no_pane_error(&capture.team, &capture.name, "capture")), out);
-            }
+            None => send_reply(context, client, Err(no_pane_error(&capture.team, &capture.name, "capture"))),
         },
     }
 }
 
 pub(crate) fn handle_pane_captured(
-    state: &mut State,
+    context: &mut Context,
     client: ConnId,
     result: Result<CapturePaneReply, ErrorReport>,
-    out: &mut Vec<Effect>,
 ) {
-    send_reply(state, client, result.map(Reply::CapturePane), out);
+    send_reply(context, client, result.map(Reply::CapturePane));
 }

@@ -1,5 +1,6 @@
 //! Clients that wait for the exits of members: what they are told, and when.
 
+use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::FileJob;
@@ -41,18 +42,18 @@ pub(crate) fn report_to_waiters(state: &mut State, id: &SpawnId, how: &str, left
 }
 
 /// Answers the waits that have nothing left to wait for.
-pub(crate) fn reply_to_finished_waiters(state: &mut State, out: &mut Vec<Effect>) {
+pub(crate) fn reply_to_finished_waiters(context: &mut Context) {
     let (done, pending) =
-        std::mem::take(&mut state.exit_waiters).into_iter().partition(|w| w.pending.is_empty());
-    state.exit_waiters = pending;
+        std::mem::take(&mut context.state.exit_waiters).into_iter().partition(|w| w.pending.is_empty());
+    context.state.exit_waiters = pending;
     for mut waiting in done {
         match waiting.after.clone() {
-            AfterExits::Reply => out.push(reply_exits(waiting.client, waiting.ended)),
-            AfterExits::Delete(order) => delete::remove_worktrees(state, waiting.client, order, out),
+            AfterExits::Reply => context.effects.push(reply_exits(waiting.client, waiting.ended)),
+            AfterExits::Delete(order) => delete::remove_worktrees(context, waiting.client, order),
             AfterExits::StopDaemon => {
-                mark_suspended(state, &mut waiting.ended);
-                state.final_reply_to = Some(waiting.client);
-                out.push(reply_exits(waiting.client, waiting.ended));
+                mark_suspended(context.state, &mut waiting.ended);
+                context.state.final_reply_to = Some(waiting.client);
+                context.effects.push(reply_exits(waiting.client, waiting.ended));
             }
         }
     }

@@ -3,7 +3,7 @@
 //! First it is decided, then the roster is on the disk, only then git fills it; the name is held until its agent is
 //! started. Killed anywhere on the way, the next daemon knows what is there.
 
-use crate::core::clock::Now;
+use crate::core::context::Context;
 use crate::core::context::send_reply;
 use crate::core::effect::Effect;
 use crate::core::id::ConnId;
@@ -25,22 +25,16 @@ use worktree::{GitEnvironment, WorktreeOptions};
 /// So long a worktree waits for its agent, ms.
 const RESERVATION_TIMEOUT: u64 = 30_000;
 
-pub(crate) fn create_worktree(
-    state: &mut State,
-    client: ConnId,
-    order: WorktreeRequest,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    expire_holds(state, &order.team, now);
-    if let Some(gone) = exiting_holder(state, &order.team, &order.name, order.unique) {
+pub(crate) fn create_worktree(context: &mut Context, client: ConnId, order: WorktreeRequest) {
+    expire_holds(context.state, &order.team, context.now);
+    if let Some(gone) = exiting_holder(context.state, &order.team, &order.name, order.unique) {
         return gone.name_waiters.push((client, NameWaiter::Worktree(order)));
     }
-    let name = match check_request(state, &order) {
+    let name = match check_request(context.state, &order) {
         Ok(name) => name,
-        Err(fault) => return send_reply(state, client, Err(fault), out),
+        Err(fault) => return send_reply(context, client, Err(fault)),
     };
-    let Some(team) = state.teams.get_mut(&order.team) else { return };
+    let Some(team) = context.state.teams.get_mut(&order.team) else { return };
     team.reserved_names.insert(name.clone(), NameReservation::Creating);
     let wanted = WorktreeOptions {
         cwd: order.cwd,
@@ -50,7 +44,13 @@ pub(crate) fn create_worktree(
         previous: team.worktrees.iter().filter(|it| it.member == name).map(|it| it.record.clone()).collect(),
     };
     let surroundings = GitEnvironment::from_vars(order.env);
-    out.push(Effect::Worktree(WorktreeJob::Propose { client, team: order.team, name, wanted, surroundings }));
+    context.effects.push(Effect::Worktree(WorktreeJob::Propose {
+        client,
+        team: order.team,
+        name,
+        wanted,
+        surroundings,
+    }));
 }
 
 /// The name that it is for.
@@ -67,52 +67,51 @@ fn check_request(state: &State, order: &WorktreeRequest) -> Result<AgentName, Er
 }
 
 /// Written down before git does anything.
-pub(crate) fn record_proposal(state: &mut State, making: Box<WorktreeCreation>, out: &mut Vec<Effect>) {
-    let Some(team) = state.teams.get_mut(&making.team) else {
-        let fault = no_such_team_error(state, &making.team);
-        return send_reply(state, making.client, Err(fault), out);
+pub(crate) fn record_proposal(context: &mut Context, making: Box<WorktreeCreation>) {
+    let Some(team) = context.state.teams.get_mut(&making.team) else {
+        let fault = no_such_team_error(context.state, &making.team);
+        return send_reply(context, making.client, Err(fault));
     };
     if !making.proposal.exists {
         team.worktrees
             .push(MemberWorktree { member: making.name.clone(), record: making.proposal.record.clone() });
-        state.has_roster_changed = true;
+        context.state.has_roster_changed = true;
     }
-    out.push(Effect::File(FileJob::ConfirmWorktreeRecorded { making }));
+    context.effects.push(Effect::File(FileJob::ConfirmWorktreeRecorded { making }));
 }
 
 /// The roster on disk names it, or could not be written.
 pub(crate) fn handle_worktree_recorded(
-    state: &mut State,
+    context: &mut Context,
     making: Box<WorktreeCreation>,
     result: Result<(), ErrorReport>,
-    out: &mut Vec<Effect>,
 ) {
     match result {
-        Ok(()) => out.push(Effect::Worktree(WorktreeJob::Fill(making))),
-        Err(fault) => fail_creation(state, making.client, &making.team, &making.name, fault, out),
+        Ok(()) => context.effects.push(Effect::Worktree(WorktreeJob::Fill(making))),
+        Err(fault) => fail_creation(context, making.client, &making.team, &making.name, fault),
     }
 }
 
 /// What could not be filled, and was taken back, is no worktree. Where something is left it stays ours to see to.
 pub(crate) fn finish_creation(
-    state: &mut State,
+    context: &mut Context,
     making: &WorktreeCreation,
     result: Result<PathBuf, ErrorReport>,
     is_there: bool,
-    now: Now,
-    out: &mut Vec<Effect>,
 ) {
     let tree = &making.proposal.record;
     if !is_there {
-        forget_worktrees(state, &making.team, std::slice::from_ref(&tree.path));
+        forget_worktrees(context.state, &making.team, std::slice::from_ref(&tree.path));
     }
     let cwd = match result {
         Ok(cwd) => cwd,
-        Err(fault) => return fail_creation(state, making.client, &making.team, &making.name, fault, out),
+        Err(fault) => return fail_creation(context, making.client, &making.team, &making.name, fault),
     };
-    if let Some(team) = state.teams.get_mut(&making.team) {
-        team.reserved_names
-            .insert(making.name.clone(), NameReservation::ReservedUntil(now.mono + RESERVATION_TIMEOUT));
+    if let Some(team) = context.state.teams.get_mut(&making.team) {
+        team.reserved_names.insert(
+            making.name.clone(),
+            NameReservation::ReservedUntil(context.now.mono + RESERVATION_TIMEOUT),
+        );
     }
     let reply = WorktreeReply {
         name: making.name.clone(),
@@ -121,21 +120,20 @@ pub(crate) fn finish_creation(
         cwd,
         is_reused: making.proposal.exists,
     };
-    send_reply(state, making.client, Ok(Reply::CreateWorktree(reply)), out);
+    send_reply(context, making.client, Ok(Reply::CreateWorktree(reply)));
 }
 
 pub(crate) fn fail_creation(
-    state: &mut State,
+    context: &mut Context,
     client: ConnId,
     team: &TeamName,
     name: &AgentName,
     fault: ErrorReport,
-    out: &mut Vec<Effect>,
 ) {
-    if let Some(team) = state.teams.get_mut(team) {
+    if let Some(team) = context.state.teams.get_mut(team) {
         team.reserved_names.remove(name);
     }
-    send_reply(state, client, Err(fault), out);
+    send_reply(context, client, Err(fault));
 }
 
 pub(crate) fn forget_worktrees(state: &mut State, team: &TeamName, paths: &[PathBuf]) {

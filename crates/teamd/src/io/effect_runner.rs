@@ -1,6 +1,7 @@
 //! Carries out effects, in order, but that the files thread has the jobs of one event once the rest is done. Holds every descriptor of the daemon: the state holds none.
 
 use crate::core::effect::Effect;
+use crate::core::effect::Wake;
 use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
 use crate::core::jobs::files::FileJob;
@@ -62,8 +63,8 @@ impl EffectRunner {
                 let again: Vec<_> = self.unwatched_processes.drain().collect();
                 again.into_iter().for_each(|(spawn, process)| self.watch_process(spawn, process));
             }
-            Effect::WakeAgent { spawn, is_already_woken: false } => self.wake_sockets.wake(&spawn),
-            Effect::WakeAgent { is_already_woken: true, .. } => {}
+            Effect::WakeAgent { spawn, wake: Wake::Needed } => self.wake_sockets.wake(&spawn),
+            Effect::WakeAgent { wake: Wake::Done, .. } => {}
             Effect::KillShim { spawn } => self.processes.kill(&spawn),
             Effect::CloseHandles { spawn } => {
                 self.wake_sockets.remove(&spawn);

@@ -1,6 +1,7 @@
 //! What the step function wants done, done in the made-up world.
 
 use crate::core::effect::Effect;
+use crate::core::effect::Wake;
 use crate::core::event::CoreEvent;
 use crate::core::jobs::files::{FileJob, collect_batch};
 use crate::core::jobs::watcher::WatchCommand;
@@ -91,12 +92,12 @@ impl Simulation {
                 let line = serde_json::to_string(&event).expect("it can be written");
                 self.run_effect(Effect::File(FileJob::AppendEvent(line)));
             }
-            Effect::WakeAgent { spawn, is_already_woken: false } => {
+            Effect::WakeAgent { spawn, wake: Wake::Needed } => {
                 let line = self.daemon.as_ref().is_some_and(|daemon| daemon.wake_sockets.contains(&spawn));
                 let hers = self.shims.values_mut().filter(|join| line && join.spawn == spawn);
                 hers.filter_map(|join| join.turn_agent.as_mut()).for_each(|turner| turner.is_awake = true);
             }
-            Effect::WakeAgent { is_already_woken: true, .. }
+            Effect::WakeAgent { wake: Wake::Done, .. }
             | Effect::RetryProcessWatches
             | Effect::Log(_)
             | Effect::Exit => {}

@@ -1,6 +1,6 @@
 //! The cleanup after an exit: the pane is closed and the member deregistered; then its name is free.
 
-use crate::core::clock::Now;
+use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::exit_record::ExitOutcome;
 use crate::core::id::{ConnId, SpawnId};
@@ -20,11 +20,11 @@ use protocol::event::EventKind;
 use tmux::{PaneId, WindowId};
 
 /// Takes an agent that does not run out of tmux and of the files. Without an end on record it never ran.
-pub(crate) fn start_cleanup(state: &mut State, id: &SpawnId, out: &mut Vec<Effect>) {
-    let Some(agent) = state.agents.get_mut(id) else { return };
+pub(crate) fn start_cleanup(context: &mut Context, id: &SpawnId) {
+    let Some(agent) = context.state.agents.get_mut(id) else { return };
     let how = agent.record.exit.as_ref().map_or("not spawned", |end| &end.description).to_owned();
     let pane = agent.record.pane.as_ref().and_then(AgentPane::pane_and_window);
-    release_long_poll(&mut agent.long_poll, LongPollEnd::AgentExited, out);
+    release_long_poll(&mut agent.long_poll, LongPollEnd::AgentExited, &mut context.effects);
     let closed = if pane.is_none() { Cleanup::Done } else { Cleanup::Pending };
     agent.lifecycle = Lifecycle::Gone(Exited {
         description: how,
@@ -32,85 +32,75 @@ pub(crate) fn start_cleanup(state: &mut State, id: &SpawnId, out: &mut Vec<Effec
         file_cleanup: Cleanup::Pending,
         name_waiters: Vec::new(),
     });
-    out.push(Effect::File(FileJob::DeregisterMember { record: agent.record.clone() }));
+    context.effects.push(Effect::File(FileJob::DeregisterMember { record: agent.record.clone() }));
     let hidden = std::mem::take(&mut agent.record.is_hidden).then(|| agent.record.team.clone());
     if let Some(pane) = pane {
-        out.push(close_pane(id, pane));
+        context.effects.push(close_pane(id, pane));
     }
-    state.has_roster_changed = true;
+    context.state.has_roster_changed = true;
     if let Some(team) = hidden {
-        out.push(write_hidden_panes(state, &team, None));
+        context.effects.push(write_hidden_panes(context.state, &team, None));
     }
 }
 
 /// tmux has closed the pane, or says that it is not ours, or nothing.
-pub(crate) fn handle_pane_closed(
-    state: &mut State,
-    id: &SpawnId,
-    left: Option<ErrorReport>,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
+pub(crate) fn handle_pane_closed(context: &mut Context, id: &SpawnId, left: Option<ErrorReport>) {
     let order = if left.is_some() { Cleanup::Failed } else { Cleanup::Done };
     let why = left.map(|fault| format!("its pane is not closed yet: {}", fault.message));
-    finish_cleanup_step(state, id, why, now, out, |gone| gone.pane_cleanup = order);
-    finish_cleanup(state, id, now, out);
+    finish_cleanup_step(context, id, why, |gone| gone.pane_cleanup = order);
+    finish_cleanup(context, id);
 }
 
 /// The files no longer hold it, or could not be changed.
 pub(crate) fn handle_member_deregistered(
-    state: &mut State,
+    context: &mut Context,
     id: &SpawnId,
     approved: bool,
     left: Option<ErrorReport>,
-    now: Now,
-    out: &mut Vec<Effect>,
 ) {
-    let Some(team) = state.agents.get(id).map(|agent| agent.record.team.clone()) else { return };
+    let Some(team) = context.state.agents.get(id).map(|agent| agent.record.team.clone()) else { return };
     let order = if left.is_some() { Cleanup::Failed } else { Cleanup::Done };
     let why = left.map(|fault| format!("not taken off the team yet: {}", fault.message));
-    finish_cleanup_step(state, id, why, now, out, |gone| {
+    finish_cleanup_step(context, id, why, |gone| {
         gone.file_cleanup = order;
         if approved {
             gone.description = "approved".to_owned();
         }
     });
     if approved {
-        correct_past_outcome(state, id);
+        correct_past_outcome(context.state, id);
     }
-    finish_cleanup(state, id, now, out);
+    finish_cleanup(context, id);
     // What it asked nobody has to answer any more.
-    schedule_request_scan_if_open(state, &team, out);
+    schedule_request_scan_if_open(context, &team);
 }
 
 /// Where something is left over, its waits end all the same, and its name stays taken.
 fn finish_cleanup_step(
-    state: &mut State,
+    context: &mut Context,
     id: &SpawnId,
     left: Option<String>,
-    now: Now,
-    out: &mut Vec<Effect>,
     set: impl FnOnce(&mut Exited),
 ) {
-    let Some(agent) = state.agents.get_mut(id) else { return };
+    let Some(agent) = context.state.agents.get_mut(id) else { return };
     let Lifecycle::Gone(gone) = &mut agent.lifecycle else { return };
     set(gone);
     let how = gone.description.clone();
     if let Some(why) = left {
         let heirs = std::mem::take(&mut gone.name_waiters);
-        out.push(Effect::log_member(&agent.record, EventKind::Error { message: why }));
-        report_to_waiters(state, id, &how, WaitOutcome::Gone);
-        retry_name_waiters(state, heirs, now, out);
-        reply_to_finished_waiters(state, out);
+        context.effects.push(Effect::log_member(&agent.record, EventKind::Error { message: why }));
+        report_to_waiters(context.state, id, &how, WaitOutcome::Gone);
+        retry_name_waiters(context, heirs);
+        reply_to_finished_waiters(context);
     }
 }
 
 /// Those who waited for a name ask again.
-fn retry_name_waiters(state: &mut State, heirs: Vec<(ConnId, NameWaiter)>, now: Now, out: &mut Vec<Effect>) {
+fn retry_name_waiters(context: &mut Context, heirs: Vec<(ConnId, NameWaiter)>) {
     for (client, heir) in heirs {
         match heir {
-            NameWaiter::Spawn(order) => spawn::spawn(state, client, order, now, out),
-            NameWaiter::Worktree(order) => worktrees::create_worktree(state, client, order, now, out),
+            NameWaiter::Spawn(order) => spawn::spawn(context, client, order),
+            NameWaiter::Worktree(order) => worktrees::create_worktree(context, client, order),
         }
     }
 }
@@ -126,45 +116,46 @@ fn correct_past_outcome(state: &mut State, id: &SpawnId) {
 }
 
 /// What could not be put in order is tried again, the roster first: nobody hears of an end that it does not have.
-pub(crate) fn retry_failed_cleanups(state: &mut State, out: &mut Vec<Effect>) {
-    state.has_roster_changed |= std::mem::take(&mut state.has_roster_save_failed);
-    for (id, agent) in &mut state.agents {
+pub(crate) fn retry_failed_cleanups(context: &mut Context) {
+    context.state.has_roster_changed |= std::mem::take(&mut context.state.has_roster_save_failed);
+    for (id, agent) in &mut context.state.agents {
         let Lifecycle::Gone(gone) = &mut agent.lifecycle else { continue };
         if gone.file_cleanup == Cleanup::Failed {
             gone.file_cleanup = Cleanup::Pending;
-            out.push(Effect::File(FileJob::DeregisterMember { record: agent.record.clone() }));
+            context.effects.push(Effect::File(FileJob::DeregisterMember { record: agent.record.clone() }));
         }
         if let (Cleanup::Failed, Some(pane)) =
             (gone.pane_cleanup, agent.record.pane.as_ref().and_then(AgentPane::pane_and_window))
         {
             gone.pane_cleanup = Cleanup::Pending;
-            out.push(close_pane(id, pane));
+            context.effects.push(close_pane(id, pane));
         }
     }
 }
 
 /// The last step, once pane and files are in order: the name is free again.
-fn finish_cleanup(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
-    let Some(Lifecycle::Gone(gone)) = state.agents.get_mut(id).map(|agent| &mut agent.lifecycle) else {
+fn finish_cleanup(context: &mut Context, id: &SpawnId) {
+    let Some(Lifecycle::Gone(gone)) = context.state.agents.get_mut(id).map(|agent| &mut agent.lifecycle)
+    else {
         return;
     };
     if gone.pane_cleanup != Cleanup::Done || gone.file_cleanup != Cleanup::Done {
         return;
     }
     let (how, heirs) = (gone.description.clone(), std::mem::take(&mut gone.name_waiters));
-    report_to_waiters(state, id, &how, WaitOutcome::Gone);
-    let record = state.agents.remove(id).map(|agent| agent.record);
-    record.iter().for_each(|record| restart_policy::name_freed(state, &record.team, &record.name));
+    report_to_waiters(context.state, id, &how, WaitOutcome::Gone);
+    let record = context.state.agents.remove(id).map(|agent| agent.record);
+    record.iter().for_each(|record| restart_policy::name_freed(context.state, &record.team, &record.name));
     let team = record.map(|record| record.team.clone());
-    state.has_roster_changed = true;
+    context.state.has_roster_changed = true;
     // What it left in progress is told now, and what it was offered goes to another.
     if let Some(team) = team {
-        schedule_task_scan(state, &team, out);
+        schedule_task_scan(context, &team);
     }
-    out.push(Effect::CloseHandles { spawn: id.clone() });
+    context.effects.push(Effect::CloseHandles { spawn: id.clone() });
     // The answers first: what was waited for may be the end of the daemon.
-    retry_name_waiters(state, heirs, now, out);
-    reply_to_finished_waiters(state, out);
+    retry_name_waiters(context, heirs);
+    reply_to_finished_waiters(context);
 }
 
 pub(crate) fn close_pane(spawn: &SpawnId, (pane, window): (PaneId, Option<WindowId>)) -> Effect {

@@ -1,7 +1,7 @@
 //! How an agent ends: by itself, ended by us, its pane closed, tmux gone, its join killed. Told apart by
 //! proof, told to the lead once, and put in order: pane closed and verified, member removed, task completed.
 
-use crate::core::clock::Now;
+use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::exit_record::{ExitOutcome, ExitRecord, ReportTo};
 use crate::core::id::SpawnId;
@@ -17,50 +17,39 @@ use crate::core::notices::NoticeKind;
 use crate::core::roster::UNKNOWN_START;
 use crate::core::roster::record::{AgentRecord, is_respawn};
 use crate::core::state::agent::Agent;
-use crate::core::state::daemon::State;
 use crate::core::{interrupts, lead_session};
 use protocol::control::{ExitReport, PastMember};
 use protocol::event::EventKind;
 
 /// join's report. A hang-up can mean two things: tmux is asked which.
-pub(crate) fn handle_exit_report(
-    state: &mut State,
-    id: &SpawnId,
-    how: ExitReport,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    let Some(agent) = state.agents.get_mut(id) else { return };
+pub(crate) fn handle_exit_report(context: &mut Context, id: &SpawnId, how: ExitReport) {
+    let Some(agent) = context.state.agents.get_mut(id) else { return };
     agent.record.exit_report = Some(how.clone());
-    state.has_roster_changed = true;
+    context.state.has_roster_changed = true;
     match (&how, &agent.record.pane) {
         (ExitReport::TerminalGone, Some(pane)) => {
-            out.push(Effect::Pane(PaneJob::InspectPane { spawn: id.clone(), pane: pane.clone() }));
+            context
+                .effects
+                .push(Effect::Pane(PaneJob::InspectPane { spawn: id.clone(), pane: pane.clone() }));
         }
-        _ => record_exit(state, id, how, now, out),
+        _ => record_exit(context, id, how),
     }
 }
 
 /// What tmux said about a pane whose terminal went away.
-pub(crate) fn handle_pane_inspected(
-    state: &mut State,
-    id: &SpawnId,
-    seen: PanePresence,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
+pub(crate) fn handle_pane_inspected(context: &mut Context, id: &SpawnId, seen: PanePresence) {
     let how = match seen {
         PanePresence::Absent => ExitReport::PaneClosed,
         PanePresence::ServerGone => ExitReport::TmuxServerGone,
         PanePresence::Present | PanePresence::Unknown => ExitReport::TerminalGone,
     };
-    record_exit(state, id, how, now, out);
+    record_exit(context, id, how);
 }
 
 /// join is dead. If it left no word in the state directory, somebody killed it: its orphans are swept.
-pub(crate) fn handle_process_died(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
-    let Some(agent) = state.agents.get(id) else {
-        lead_session::handle_lead_died(state, id, out);
+pub(crate) fn handle_process_died(context: &mut Context, id: &SpawnId) {
+    let Some(agent) = context.state.agents.get(id) else {
+        lead_session::handle_lead_died(context, id);
         return;
     };
     match &agent.lifecycle {
@@ -70,45 +59,40 @@ pub(crate) fn handle_process_died(state: &mut State, id: &SpawnId, now: Now, out
         Lifecycle::Starting(_) => {
             // Between its agent's start and our hearing of it, it may have left something.
             let token = agent.record.token.clone();
-            out.push(Effect::File(FileJob::ReadExitReport { spawn: id.clone(), token }));
-            registration::fail_start(state, id, registration::shim_exited_error(), now, out);
+            context.effects.push(Effect::File(FileJob::ReadExitReport { spawn: id.clone(), token }));
+            registration::fail_start(context, id, registration::shim_exited_error());
         }
         Lifecycle::Running(_) | Lifecycle::Stopping(..) => {
             let token = agent.record.token.clone();
-            out.push(Effect::File(FileJob::ReadExitReport { spawn: id.clone(), token }));
+            context.effects.push(Effect::File(FileJob::ReadExitReport { spawn: id.clone(), token }));
         }
     }
 }
 
 /// What a dead join left in writing; without that it was killed.
-pub(crate) fn handle_exit_report_read(
-    state: &mut State,
-    id: &SpawnId,
-    words: Option<ExitReport>,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
+pub(crate) fn handle_exit_report_read(context: &mut Context, id: &SpawnId, words: Option<ExitReport>) {
     // A machine that goes down ends all of them first, and each join leaves word of that.
     let is_of_before = |agent: &Agent| agent.record.shim.is_some_and(|join| join.start_time == UNKNOWN_START);
-    let how = match state.agents.get(id).is_some_and(is_of_before) {
+    let how = match context.state.agents.get(id).is_some_and(is_of_before) {
         true => ExitReport::Rebooted,
         false => words.unwrap_or(ExitReport::ShimKilled),
     };
-    handle_exit_report(state, id, how, now, out);
+    handle_exit_report(context, id, how);
 }
 
 /// The agent is gone, and we know how.
-pub(crate) fn record_exit(state: &mut State, id: &SpawnId, how: ExitReport, now: Now, out: &mut Vec<Effect>) {
-    let Some(agent) = state.agents.get_mut(id) else { return };
+pub(crate) fn record_exit(context: &mut Context, id: &SpawnId, how: ExitReport) {
+    let Some(agent) = context.state.agents.get_mut(id) else { return };
     if how == ExitReport::TmuxServerGone {
         // There is nothing left to close, and its id means another pane on the next server.
         agent.record.pane = None;
     }
     if matches!(agent.lifecycle, Lifecycle::Starting(_)) {
         // Between the green light and its first word: whoever asked for it waits.
-        return registration::fail_start(state, id, registration::shim_exited_error(), now, out);
+        return registration::fail_start(context, id, registration::shim_exited_error());
     }
-    let goes_on = !state.daemon_shutdown.is_in_progress() && plan_handover::is_handover_pending(agent);
+    let goes_on =
+        !context.state.daemon_shutdown.is_in_progress() && plan_handover::is_handover_pending(agent);
     let (said, outcome, told) = match &agent.lifecycle {
         Lifecycle::Gone(_) => return,
         _ if goes_on => (PLAN_APPROVED.to_owned(), ExitOutcome::Completed, ReportTo::Nobody),
@@ -127,50 +111,50 @@ pub(crate) fn record_exit(state: &mut State, id: &SpawnId, how: ExitReport, now:
         _ => (how.to_string(), classify_exit(&how), ReportTo::Lead),
     };
     let (record, running) = (agent.record.clone(), matches!(agent.lifecycle, Lifecycle::Running(_)));
-    out.push(Effect::log_member(
+    context.effects.push(Effect::log_member(
         &record,
         EventKind::MemberExited { outcome: outcome.as_str().to_owned(), description: said.clone() },
     ));
     let failed = running && is_failure(&how) && has_run(&record, &how);
     let next = match (goes_on, failed) {
-        _ if record.is_suspended_on_exit => restart_policy::suspend(state, &record, now, out),
-        (true, _) => plan_handover::respawn_for_plan(state, &record, now, out),
-        (false, true) => match restart_policy::respawn_after_failure(state, &record, now, out) {
+        _ if record.is_suspended_on_exit => restart_policy::suspend(context, &record),
+        (true, _) => plan_handover::respawn_for_plan(context, &record),
+        (false, true) => match restart_policy::respawn_after_failure(context, &record) {
             // What was brought back, and had not begun, is not lost with teamd.
             NextSpawn::NoRespawn if how == ExitReport::Rebooted || record.agent_pid.is_none() => {
-                restart_policy::suspend(state, &record, now, out)
+                restart_policy::suspend(context, &record)
             }
             next => next,
         },
         (false, false) if running && how == ExitReport::TmuxServerGone => {
-            restart_policy::suspend(state, &record, now, out)
+            restart_policy::suspend(context, &record)
         }
         (false, false) => NextSpawn::NoRespawn,
     };
     if let (true, Some(news)) = (running, exit_notice(&how, &next)) {
-        state.notices.add(&record.team, &record.name, None, news);
+        context.state.notices.add(&record.team, &record.name, None, news);
     }
     let past = PastMember {
         name: record.name.clone(),
         outcome: outcome.as_str().to_owned(),
         description: said.clone(),
-        ended_at: now.wall,
-        respawns_at: next.respawns_at(now),
+        ended_at: context.now.wall,
+        respawns_at: next.respawns_at(context.now),
         is_suspended: next == NextSpawn::Suspended,
         usage: record.usage(),
     };
-    state.add_past_member(&record.team, past);
-    if let Some(agent) = state.agents.get_mut(id) {
+    context.state.add_past_member(&record.team, past);
+    if let Some(agent) = context.state.agents.get_mut(id) {
         agent.record.exit = Some(ExitRecord {
             description: said,
             outcome,
             next_step: next.describe_for_lead(&record.team),
-            ended_at: now.wall,
+            ended_at: context.now.wall,
             report_to: told,
         });
     }
-    interrupts::fail_interrupt_waiters(state, id, out);
-    start_cleanup(state, id, out);
+    interrupts::fail_interrupt_waiters(context, id);
+    start_cleanup(context, id);
 }
 
 fn classify_exit(how: &ExitReport) -> ExitOutcome {

@@ -1,8 +1,8 @@
 //! `mode`: the permission mode of the lead, or of a member while it runs. The lead's is a word in config.json; a member
 //! is told by a message, and how soon it follows depends on how it is run.
 
-use crate::core::clock::Now;
 use crate::core::context::send_reply;
+use crate::core::context::{Context, Effects};
 use crate::core::effect::Effect;
 use crate::core::id::ConnId;
 use crate::core::jobs::files::{FileJob, ModeRoute};
@@ -20,28 +20,22 @@ use protocol::name::{AgentName, TeamName, strip_team};
 use protocol::permission_mode::{PermissionMode, is_read_only_type};
 use std::collections::HashMap;
 
-pub(crate) fn set_permission_mode(
-    state: &mut State,
-    client: ConnId,
-    order: SetModeRequest,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    let told = match state.teams.contains_key(&order.team) {
-        false => Err(no_such_team_error(state, &order.team)),
-        true => resolve_target(state, &order),
+pub(crate) fn set_permission_mode(context: &mut Context, client: ConnId, order: SetModeRequest) {
+    let told = match context.state.teams.contains_key(&order.team) {
+        false => Err(no_such_team_error(context.state, &order.team)),
+        true => resolve_target(context.state, &order),
     };
     match told {
-        Err(fault) => send_reply(state, client, Err(fault), out),
+        Err(fault) => send_reply(context, client, Err(fault)),
         Ok((name, telling)) => {
             let (team, mode) = (order.team, order.mode);
-            out.push(Effect::File(FileJob::ApplyModeChange {
+            context.effects.push(Effect::File(FileJob::ApplyModeChange {
                 client,
                 team,
                 name,
                 mode,
                 route: telling,
-                at: now.wall,
+                at: context.now.wall,
             }));
         }
     }
@@ -120,16 +114,15 @@ fn fixed_mode_error(AgentRecord { team, name, delivery: feed, .. }: &AgentRecord
 
 /// It stands in the files.
 pub(crate) fn handle_mode_set(
-    state: &mut State,
+    context: &mut Context,
     client: ConnId,
     (team, name, mode): (TeamName, AgentName, PermissionMode),
     result: Result<(), ErrorReport>,
-    out: &mut Vec<Effect>,
 ) {
     if result.is_ok() && name.is_lead() {
-        out.push(Effect::Log(Event::for_member(&team, &name, EventKind::ModeSet { mode })));
+        context.effects.push(Effect::Log(Event::for_member(&team, &name, EventKind::ModeSet { mode })));
     }
-    send_reply(state, client, result.map(|()| Reply::SetMode(SetModeReply { name, mode })), out);
+    send_reply(context, client, result.map(|()| Reply::SetMode(SetModeReply { name, mode })));
 }
 
 /// So config.json has them: kept for when that is lost.
@@ -150,13 +143,13 @@ pub(crate) fn apply_turn_mode(
     agent: &mut Agent,
     before: Option<&TurnStatus>,
     turn: &TurnStatus,
-    out: &mut Vec<Effect>,
+    effects: &mut Effects,
 ) -> bool {
     let changed = before.is_some_and(|before| before.mode != turn.mode);
     let Some(mode) = turn.mode.filter(|_| changed) else { return false };
     agent.record.mode = Some(mode.to_string());
     let (team, name) = (agent.record.team.clone(), agent.record.name.clone());
-    out.push(Effect::log_member(&agent.record, EventKind::ModeSet { mode }));
-    out.push(Effect::File(FileJob::WriteMode { team, name, mode }));
+    effects.push(Effect::log_member(&agent.record, EventKind::ModeSet { mode }));
+    effects.push(Effect::File(FileJob::WriteMode { team, name, mode }));
     true
 }

@@ -5,6 +5,7 @@
 //! either in its old life, which is ended then, or between the two, or in the new one.
 
 use crate::core::clock::Now;
+use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::id::SpawnId;
 use crate::core::lifecycle::{Lifecycle, Stopping};
@@ -14,7 +15,6 @@ use crate::core::members::termination::{KILL_GRACE, TERM_GRACE, send_terminate};
 use crate::core::roster::record::AgentRecord;
 use crate::core::roster::respawn::{PendingRespawn, RespawnRecord};
 use crate::core::state::agent::Agent;
-use crate::core::state::daemon::State;
 use protocol::control::LongPollEnd;
 use protocol::delivery::Delivery;
 use protocol::event::EventKind;
@@ -50,14 +50,14 @@ pub(crate) fn handover_deadline(agent: &Agent) -> Option<u64> {
 }
 
 /// Ends the life in which it planned.
-pub(crate) fn start_handover(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
-    let Some(agent) = state.agents.get_mut(id) else { return };
+pub(crate) fn start_handover(context: &mut Context, id: &SpawnId) {
+    let Some(agent) = context.state.agents.get_mut(id) else { return };
     let Lifecycle::Running(link) = &mut agent.lifecycle else { return };
     let link = std::mem::take(link);
-    let until = now.mono + TERM_GRACE + KILL_GRACE;
+    let until = context.now.mono + TERM_GRACE + KILL_GRACE;
     agent.lifecycle = Lifecycle::Stopping(link, Stopping::TerminatingForPlan { until });
-    release_long_poll(&mut agent.long_poll, LongPollEnd::AgentExited, out);
-    send_terminate(state, id, out);
+    release_long_poll(&mut agent.long_poll, LongPollEnd::AgentExited, &mut context.effects);
+    send_terminate(context, id);
 }
 
 /// Whether another life follows the one that ends, however it does. Whoever was asked to end in between, or was killed,
@@ -71,25 +71,20 @@ pub(crate) fn is_handover_pending(agent: &Agent) -> bool {
 }
 
 /// That life: it begins as soon as the name is free, and is no failure.
-pub(crate) fn respawn_for_plan(
-    state: &mut State,
-    record: &AgentRecord,
-    now: Now,
-    out: &mut Vec<Effect>,
-) -> NextSpawn {
+pub(crate) fn respawn_for_plan(context: &mut Context, record: &AgentRecord) -> NextSpawn {
     let Some(comeback) = record.respawn.clone() else { return NextSpawn::NoRespawn };
     let next = NextSpawn::Respawn { attempt: comeback.respawns + 1, after: 0 };
-    out.push(Effect::log_member(
+    context.effects.push(Effect::log_member(
         record,
         EventKind::MemberRespawnScheduled { attempt: comeback.respawns + 1, delay_ms: 0 },
     ));
-    state.pending_respawns.push(PendingRespawn {
+    context.state.pending_respawns.push(PendingRespawn {
         respawn: comeback,
-        respawn_at: now.wall,
+        respawn_at: context.now.wall,
         deadline: WHEN_NAME_FREE,
         is_suspended: false,
     });
-    state.has_roster_changed = true;
+    context.state.has_roster_changed = true;
     next
 }
 

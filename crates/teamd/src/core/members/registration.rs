@@ -1,7 +1,7 @@
 //! A start, from the first process to the running agent. The files are written, only then join gets the green
 //! light: killed anywhere on the way, no agent has run that is not registered.
 
-use crate::core::clock::Now;
+use crate::core::context::Context;
 use crate::core::context::send_reply;
 use crate::core::effect::Effect;
 use crate::core::exit_record::{ExitOutcome, ExitRecord, ReportTo};
@@ -35,19 +35,17 @@ const BATCH_DELAY: u64 = 50;
 
 /// The pane is there, and marked as ours.
 pub(crate) fn handle_pane_opened(
-    state: &mut State,
+    context: &mut Context,
     spawn: &SpawnId,
     result: Result<OpenedPane, ErrorReport>,
-    now: Now,
-    out: &mut Vec<Effect>,
 ) {
-    let Some(agent) = state.agents.get_mut(spawn) else {
+    let Some(agent) = context.state.agents.get_mut(spawn) else {
         return result
             .into_iter()
-            .for_each(|opened| out.push(close_pane(spawn, (opened.pane, Some(opened.window)))));
+            .for_each(|opened| context.effects.push(close_pane(spawn, (opened.pane, Some(opened.window)))));
     };
     match result {
-        Err(fault) => fail_start(state, spawn, fault, now, out),
+        Err(fault) => fail_start(context, spawn, fault),
         Ok(opened) => {
             agent.record.pane = Some(AgentPane {
                 id: opened.pane.to_string(),
@@ -58,44 +56,38 @@ pub(crate) fn handle_pane_opened(
                 Lifecycle::Starting(starting) => {
                     starting.shim_pid = Some(opened.pid);
                     // Of many that were asked for at once the last has waited for tmux as long as all the others took.
-                    starting.deadline = now.mono + START_DEADLINE;
+                    starting.deadline = context.now.mono + START_DEADLINE;
                 }
                 // It was given up meanwhile, and its lead is being told.
                 Lifecycle::Gone(gone) => {
                     gone.pane_cleanup = Cleanup::Pending;
-                    return out.push(close_pane(spawn, (opened.pane, Some(opened.window))));
+                    return context.effects.push(close_pane(spawn, (opened.pane, Some(opened.window))));
                 }
                 Lifecycle::Running(_) | Lifecycle::Stopping(..) => {}
             }
-            queue_registration(state, spawn, now, out);
+            queue_registration(context, spawn);
         }
     }
 }
 
 /// A process without a pane was started, or could not be.
-pub(crate) fn handle_shim_started(
-    state: &mut State,
-    spawn: &SpawnId,
-    result: Result<u32, ErrorReport>,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    let Some(agent) = state.agents.get_mut(spawn) else { return };
+pub(crate) fn handle_shim_started(context: &mut Context, spawn: &SpawnId, result: Result<u32, ErrorReport>) {
+    let Some(agent) = context.state.agents.get_mut(spawn) else { return };
     match result {
-        Err(fault) => fail_start(state, spawn, fault, now, out),
+        Err(fault) => fail_start(context, spawn, fault),
         Ok(pid) => {
             if let Lifecycle::Starting(starting) = &mut agent.lifecycle {
                 starting.shim_pid = Some(pid);
-                starting.deadline = now.mono + START_DEADLINE;
+                starting.deadline = context.now.mono + START_DEADLINE;
             }
-            queue_registration(state, spawn, now, out);
+            queue_registration(context, spawn);
         }
     }
 }
 
 /// Once both the first process and its word are there: it is to be put on its team. Called after either came.
-pub(crate) fn queue_registration(state: &mut State, spawn: &SpawnId, now: Now, out: &mut Vec<Effect>) {
-    let Some(agent) = state.agents.get_mut(spawn) else { return };
+pub(crate) fn queue_registration(context: &mut Context, spawn: &SpawnId) {
+    let Some(agent) = context.state.agents.get_mut(spawn) else { return };
     let Lifecycle::Starting(starting) = &mut agent.lifecycle else { return };
     let (Some(first), Some(join)) = (starting.shim_pid, agent.record.shim) else { return };
     if starting.stage != StartStage::Opening {
@@ -105,21 +97,23 @@ pub(crate) fn queue_registration(state: &mut State, spawn: &SpawnId, now: Now, o
         let fault =
             ErrorReport::new(ErrorKind::NotPermitted, "cannot spawn: a stranger spoke up for the new pane")
                 .with_help("try again; what else there was: teamctl events --since 1m");
-        return fail_start(state, spawn, fault, now, out);
+        return fail_start(context, spawn, fault);
     }
-    state.registration_queue.push((now.mono, spawn.clone()));
+    context.state.registration_queue.push((context.now.mono, spawn.clone()));
 }
 
 /// Puts those on their teams who can be, those of a team in one change of the file that holds them: once nobody waits for a pane
 /// any more, or the first of them has waited for the others long enough.
-pub(crate) fn register_batch(state: &mut State, now: Now, out: &mut Vec<Effect>) {
-    let Some(due) = batch_deadline(state) else { return };
-    if now.mono < due && state.agents.values().any(|agent| agent.lifecycle.awaits_shim()) {
+pub(crate) fn register_batch(context: &mut Context) {
+    let Some(due) = batch_deadline(context.state) else { return };
+    if context.now.mono < due && context.state.agents.values().any(|agent| agent.lifecycle.awaits_shim()) {
         return;
     }
-    let mut all = std::mem::take(&mut state.registration_queue);
-    all.sort_by_cached_key(|(_, spawn)| state.agents.get(spawn).map(|agent| agent.record.team.clone()));
-    all.iter().for_each(|(_, spawn)| register_member(state, spawn, now, out));
+    let mut all = std::mem::take(&mut context.state.registration_queue);
+    all.sort_by_cached_key(|(_, spawn)| {
+        context.state.agents.get(spawn).map(|agent| agent.record.team.clone())
+    });
+    all.iter().for_each(|(_, spawn)| register_member(context, spawn));
 }
 
 /// When the first of those who wait for others has done so long enough.
@@ -127,59 +121,58 @@ pub(crate) fn batch_deadline(state: &State) -> Option<u64> {
     state.registration_queue.first().map(|(since, _)| since + BATCH_DELAY)
 }
 
-fn register_member(state: &mut State, spawn: &SpawnId, now: Now, out: &mut Vec<Effect>) {
+fn register_member(context: &mut Context, spawn: &SpawnId) {
     // It was given up meanwhile.
-    let Some(agent) = state.agents.get(spawn).filter(|agent| agent.lifecycle.is_opening()) else {
+    let Some(agent) = context.state.agents.get(spawn).filter(|agent| agent.lifecycle.is_opening()) else {
         return;
     };
     let team = agent.record.team.clone();
-    let Some(color) = state.next_color(&team) else {
-        let fault = no_such_team_error(state, &team);
-        return fail_start(state, spawn, fault, now, out);
+    let Some(color) = context.state.next_color(&team) else {
+        let fault = no_such_team_error(context.state, &team);
+        return fail_start(context, spawn, fault);
     };
-    state.has_roster_changed = true;
-    let Some(agent) = state.agents.get_mut(spawn) else { return };
+    context.state.has_roster_changed = true;
+    let Some(agent) = context.state.agents.get_mut(spawn) else { return };
     agent.record.color = Some(color);
     let Lifecycle::Starting(starting) = &mut agent.lifecycle else { return };
     starting.stage = StartStage::Registering;
     let (file, env) = (agent.record.environment_file.clone(), starting.request.env.clone());
-    out.push(Effect::File(FileJob::SaveEnvironment { file, env }));
+    context.effects.push(Effect::File(FileJob::SaveEnvironment { file, env }));
     let record = agent.record.clone();
     let again = is_respawn(&record);
-    out.push(Effect::File(FileJob::RegisterMember {
+    context.effects.push(Effect::File(FileJob::RegisterMember {
         spawn: spawn.clone(),
         record,
         is_respawn: again,
-        at: now.wall,
+        at: context.now.wall,
     }));
 }
 
 /// The files know it: the green light.
 pub(crate) fn handle_member_registered(
-    state: &mut State,
+    context: &mut Context,
     spawn: &SpawnId,
     result: Result<Registration, ErrorReport>,
-    now: Now,
-    out: &mut Vec<Effect>,
 ) {
     let lead_session = result.as_ref().map_or("", |enrolled| &enrolled.lead_session);
-    let Some(go) = start_agent_message(state, spawn, lead_session) else { return };
-    let Some(agent) = state.agents.get_mut(spawn) else { return };
+    let Some(go) = start_agent_message(context.state, spawn, lead_session) else { return };
+    let Some(agent) = context.state.agents.get_mut(spawn) else { return };
     let Lifecycle::Starting(starting) = &mut agent.lifecycle else { return };
     match (result, starting.conn) {
-        (Err(fault), _) => fail_start(state, spawn, fault, now, out),
-        (Ok(_), None) => fail_start(state, spawn, shim_exited_error(), now, out),
+        (Err(fault), _) => fail_start(context, spawn, fault),
+        (Ok(_), None) => fail_start(context, spawn, shim_exited_error()),
         (Ok(enrolled), Some(conn)) => {
             starting.stage = StartStage::Launching;
             let opens = agent.record.delivery == Delivery::Acp;
-            starting.deadline = now.mono + if opens { SESSION_START_DEADLINE } else { START_DEADLINE };
+            starting.deadline =
+                context.now.mono + if opens { SESSION_START_DEADLINE } else { START_DEADLINE };
             agent.record.tracking_task = Some(enrolled.tracking_task);
-            out.push(Effect::SendToShim { conn, message: ToShim::StartAgent(Box::new(go)) });
+            context.effects.push(Effect::SendToShim { conn, message: ToShim::StartAgent(Box::new(go)) });
             // What it asked in its last moment was nobody's as long as it was off the team; nor was what another life of
             // its name did, which is dated after its birth where the clock was set back.
-            let has_asked = is_respawn(&agent.record) || state.latest_wall_ms > now.wall;
+            let has_asked = is_respawn(&agent.record) || context.state.latest_wall_ms > context.now.wall;
             let back = has_asked.then(|| agent.record.team.clone());
-            back.iter().for_each(|team| schedule_request_scan(state, team, out));
+            back.iter().for_each(|team| schedule_request_scan(context, team));
         }
     }
 }
@@ -289,30 +282,26 @@ fn agent_variables(state: &State, record: &AgentRecord) -> Vec<(String, String)>
 
 /// The agent runs: the caller may know once the roster has that, without which nobody would miss it after a crash of
 /// the machine.
-pub(crate) fn handle_agent_started(
-    state: &mut State,
-    spawn: &SpawnId,
-    pid: u32,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    let Some(agent) = state.agents.get_mut(spawn) else { return };
+pub(crate) fn handle_agent_started(context: &mut Context, spawn: &SpawnId, pid: u32) {
+    let Some(agent) = context.state.agents.get_mut(spawn) else { return };
     let Lifecycle::Starting(starting) = &mut agent.lifecycle else { return };
     let client = starting.reply_to.take();
     let reply = spawn_reply(&agent.record, pid);
     let link = ShimLink { conn: starting.conn };
     agent.lifecycle = Lifecycle::Running(link);
     agent.record.agent_pid = Some(pid);
-    agent.activity_since = now.wall;
-    state.has_roster_changed = true;
+    agent.activity_since = context.now.wall;
+    context.state.has_roster_changed = true;
     let (team, name) = (agent.record.team.clone(), agent.record.name.to_string());
     let what = EventKind::MemberSpawned { pid, pane: reply.pane.clone() };
-    out.push(Effect::log_member(&agent.record, what));
-    out.extend(update_label(agent));
-    schedule_config_scan(state, &team, out);
-    restart_policy::cancel_respawns(state, &team, &[name], out);
+    context.effects.push(Effect::log_member(&agent.record, what));
+    context.effects.extend(update_label(agent));
+    schedule_config_scan(context, &team);
+    restart_policy::cancel_respawns(context, &team, &[name]);
     if let Some(client) = client {
-        out.push(Effect::File(FileJob::ReplyWhenSaved { client, reply: Box::new(Reply::Spawn(reply)) }));
+        context
+            .effects
+            .push(Effect::File(FileJob::ReplyWhenSaved { client, reply: Box::new(Reply::Spawn(reply)) }));
     }
 }
 
@@ -343,99 +332,84 @@ pub(crate) fn shim_exited_error() -> ErrorReport {
 
 /// The start is not to go on. Where its join has the green light the agent may run already, and nobody has heard of it
 /// yet: then it is ended as every agent is, and whoever waits for its end waits.
-pub(crate) fn abort_start(
-    state: &mut State,
-    spawn: &SpawnId,
-    fault: ErrorReport,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    let Some(agent) = state.agents.get_mut(spawn) else { return };
+pub(crate) fn abort_start(context: &mut Context, spawn: &SpawnId, fault: ErrorReport) {
+    let Some(agent) = context.state.agents.get_mut(spawn) else { return };
     let Lifecycle::Starting(starting) = &mut agent.lifecycle else { return };
     if starting.stage != StartStage::Launching {
-        return fail_start(state, spawn, fault, now, out);
+        return fail_start(context, spawn, fault);
     }
     let (client, conn) = (starting.reply_to.take(), starting.conn);
     agent.lifecycle = Lifecycle::Running(ShimLink { conn });
-    out.push(Effect::log_member(
+    context.effects.push(Effect::log_member(
         &agent.record,
         EventKind::MemberSpawnFailed { reason: fault.message.clone() },
     ));
-    terminate(state, spawn, now, out);
+    terminate(context, spawn);
     if let Some(client) = client {
-        send_reply(state, client, Err(fault), out);
+        send_reply(context, client, Err(fault));
     }
 }
 
 /// A start that came to nothing: the caller is told, and everything that stands is taken back.
-pub(crate) fn fail_start(
-    state: &mut State,
-    spawn: &SpawnId,
-    fault: ErrorReport,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    let Some(agent) = state.agents.get_mut(spawn) else { return };
+pub(crate) fn fail_start(context: &mut Context, spawn: &SpawnId, fault: ErrorReport) {
+    let Some(agent) = context.state.agents.get_mut(spawn) else { return };
     let Lifecycle::Starting(starting) = &mut agent.lifecycle else { return };
     let (client, conn, stage) = (starting.reply_to.take(), starting.conn, starting.stage);
     if let Some(conn) = conn {
-        out.push(Effect::SendToShim { conn, message: ToShim::Refused });
+        context.effects.push(Effect::SendToShim { conn, message: ToShim::Refused });
     }
-    out.push(Effect::log_member(
+    context.effects.push(Effect::log_member(
         &agent.record,
         EventKind::MemberSpawnFailed { reason: fault.message.clone() },
     ));
     let record = agent.record.clone();
     // Nobody waits for a life that follows another: this is one more failure of it.
-    let told = client.is_none() && is_respawn(&record) && fail_respawn(state, &record, &fault, now, out);
+    let told = client.is_none() && is_respawn(&record) && fail_respawn(context, &record, &fault);
     if stage == StartStage::Opening && !told {
         let pane = record.pane.as_ref().and_then(AgentPane::pane_and_window);
-        out.extend(pane.map(|pane| close_pane(spawn, pane)));
-        state.agents.remove(spawn);
-        out.push(Effect::CloseHandles { spawn: spawn.clone() });
+        context.effects.extend(pane.map(|pane| close_pane(spawn, pane)));
+        context.state.agents.remove(spawn);
+        context.effects.push(Effect::CloseHandles { spawn: spawn.clone() });
     } else {
-        start_cleanup(state, spawn, out);
+        start_cleanup(context, spawn);
     }
     if let Some(client) = client {
-        send_reply(state, client, Err(fault), out);
+        send_reply(context, client, Err(fault));
     }
 }
 
 /// Whether its lead, who was told that it comes back, is to hear that it does not.
-fn fail_respawn(
-    state: &mut State,
-    record: &SharedRecord,
-    fault: &ErrorReport,
-    now: Now,
-    out: &mut Vec<Effect>,
-) -> bool {
-    let next = match restart_policy::respawn_after_failure(state, record, now, out) {
+fn fail_respawn(context: &mut Context, record: &SharedRecord, fault: &ErrorReport) -> bool {
+    let next = match restart_policy::respawn_after_failure(context, record) {
         // Whatever kept it from starting, it can be brought back once more.
-        NextSpawn::NoRespawn if record.respawn.is_some() => restart_policy::suspend(state, record, now, out),
+        NextSpawn::NoRespawn if record.respawn.is_some() => restart_policy::suspend(context, record),
         next => next,
     };
     let past = PastMember {
         name: record.name.clone(),
         outcome: ExitOutcome::Failed.as_str().to_owned(),
         description: fault.message.clone(),
-        ended_at: now.wall,
-        respawns_at: next.respawns_at(now),
+        ended_at: context.now.wall,
+        respawns_at: next.respawns_at(context.now),
         is_suspended: next == NextSpawn::Suspended,
         usage: record.usage(),
     };
-    state.add_past_member(&record.team, past);
-    schedule_task_scan(state, &record.team, out);
+    context.state.add_past_member(&record.team, past);
+    schedule_task_scan(context, &record.team);
     // One that rests with its team was asked to.
-    let news =
-        next.notice().filter(|_| !record.is_suspended_on_exit && !state.daemon_shutdown.is_in_progress());
-    let (Some(news), Some(agent)) = (news, state.agents.get_mut(&record.spawn_id)) else { return false };
-    state.notices.add(&record.team, &record.name, None, news);
+    let news = next
+        .notice()
+        .filter(|_| !record.is_suspended_on_exit && !context.state.daemon_shutdown.is_in_progress());
+    let (Some(news), Some(agent)) = (news, context.state.agents.get_mut(&record.spawn_id)) else {
+        return false;
+    };
+    context.state.notices.add(&record.team, &record.name, None, news);
     let (how, then) = (fault.message.clone(), next.describe_for_lead(&record.team));
     agent.record.exit = Some(ExitRecord {
         description: how,
         outcome: ExitOutcome::Failed,
         next_step: then,
-        ended_at: now.wall,
+        ended_at: context.now.wall,
         report_to: ReportTo::Lead,
     });
     true

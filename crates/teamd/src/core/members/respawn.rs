@@ -1,8 +1,7 @@
 //! Respawns: starts members whose backoff is over, and resumes suspended members.
 
-use crate::core::clock::Now;
+use crate::core::context::Context;
 use crate::core::context::send_reply;
-use crate::core::effect::Effect;
 use crate::core::id::ConnId;
 use crate::core::lifecycle::Lifecycle;
 use crate::core::members::restart_policy::{NAME_BUSY_RETRY, suspend_pending, update_past_member};
@@ -17,71 +16,71 @@ use protocol::name::{AgentName, TeamName};
 use std::collections::BTreeMap;
 
 /// `up --resume`: who rests begins its next life. Answered at once; each start is told as those after a failure are.
-pub(crate) fn resume_members(
-    state: &mut State,
-    client: ConnId,
-    order: &ResumeMembersRequest,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    if let Some(team) = order.team.as_ref().filter(|team| !state.teams.contains_key(team)) {
-        let fault = no_such_team_error(state, team);
-        return send_reply(state, client, Err(fault), out);
+pub(crate) fn resume_members(context: &mut Context, client: ConnId, order: &ResumeMembersRequest) {
+    if let Some(team) = order.team.as_ref().filter(|team| !context.state.teams.contains_key(team)) {
+        let fault = no_such_team_error(context.state, team);
+        return send_reply(context, client, Err(fault));
     }
-    if state.daemon_shutdown.is_in_progress() {
+    if context.state.daemon_shutdown.is_in_progress() {
         let fault = going_down_error("bring anybody back", "teamctl up --resume");
-        return send_reply(state, client, Err(fault), out);
+        return send_reply(context, client, Err(fault));
     }
-    if let Some(fault) = order.team.as_ref().and_then(|team| exhausted_error(state, team)) {
-        return send_reply(state, client, Err(fault), out);
+    if let Some(fault) = order.team.as_ref().and_then(|team| exhausted_error(context.state, team)) {
+        return send_reply(context, client, Err(fault));
     }
-    let spent: Vec<TeamName> = state.teams.keys().filter(|team| is_exhausted(state, team)).cloned().collect();
+    let spent: Vec<TeamName> =
+        context.state.teams.keys().filter(|team| is_exhausted(context.state, team)).cloned().collect();
     let meant =
         |team: &TeamName| order.team.as_ref().is_none_or(|wanted| wanted == team) && !spent.contains(team);
     let mut members: BTreeMap<TeamName, Vec<AgentName>> = BTreeMap::new();
     for resting in
-        state.pending_respawns.iter_mut().filter(|r| r.is_suspended && meant(&r.respawn.request.team))
+        context.state.pending_respawns.iter_mut().filter(|r| r.is_suspended && meant(&r.respawn.request.team))
     {
-        (resting.is_suspended, resting.deadline) = (false, now.mono);
+        (resting.is_suspended, resting.deadline) = (false, context.now.mono);
         let SpawnRequest { team, name, .. } = &*resting.respawn.request;
         members.entry(team.clone()).or_default().push(name.clone());
     }
     for (team, names) in &members {
-        names.iter().for_each(|name| update_past_member(state, team, name, Some(now.wall)));
+        names.iter().for_each(|name| update_past_member(context.state, team, name, Some(context.now.wall)));
     }
-    send_reply(state, client, Ok(Reply::ResumeMembers(ResumeMembersReply { members })), out);
-    start_due_respawns(state, now, out);
+    send_reply(context, client, Ok(Reply::ResumeMembers(ResumeMembersReply { members })));
+    start_due_respawns(context);
 }
 
 /// Those whose pause is over.
-pub(crate) fn start_due_respawns(state: &mut State, now: Now, out: &mut Vec<Effect>) {
-    let (due, rest) = std::mem::take(&mut state.pending_respawns)
+pub(crate) fn start_due_respawns(context: &mut Context) {
+    let (due, rest) = std::mem::take(&mut context.state.pending_respawns)
         .into_iter()
-        .partition(|r: &PendingRespawn| r.deadline <= now.mono);
-    state.pending_respawns = rest;
+        .partition(|r: &PendingRespawn| r.deadline <= context.now.mono);
+    context.state.pending_respawns = rest;
     for mut resting in due {
         let order = &resting.respawn.request;
-        let holder = state.member(&order.team, &order.name);
+        let holder = context.state.member(&order.team, &order.name);
         // One that goes, or that has not come yet: whoever it is, the name may be free soon.
         let passing =
             holder.map(|agent| matches!(agent.lifecycle, Lifecycle::Gone(_) | Lifecycle::Starting(_)));
-        match passing.or_else(|| is_deletion_undecided(state, &order.team)) {
+        match passing.or_else(|| is_deletion_undecided(context.state, &order.team)) {
             // Somebody else has the name by now.
             Some(false) => {}
             Some(true) => {
-                resting.deadline = now.mono + NAME_BUSY_RETRY;
-                state.pending_respawns.push(resting);
+                resting.deadline = context.now.mono + NAME_BUSY_RETRY;
+                context.state.pending_respawns.push(resting);
                 continue;
             }
-            None if is_exhausted(state, &order.team) => {
+            None if is_exhausted(context.state, &order.team) => {
                 suspend_pending(&mut resting);
-                update_past_member(state, &resting.respawn.request.team, &resting.respawn.request.name, None);
-                state.pending_respawns.push(resting);
+                update_past_member(
+                    context.state,
+                    &resting.respawn.request.team,
+                    &resting.respawn.request.name,
+                    None,
+                );
+                context.state.pending_respawns.push(resting);
             }
-            None if state.teams.get(&order.team).is_none_or(|team| team.deletion.is_some()) => {}
-            None => spawn::respawn(state, resting.respawn, now, out),
+            None if context.state.teams.get(&order.team).is_none_or(|team| team.deletion.is_some()) => {}
+            None => spawn::respawn(context, resting.respawn),
         }
-        state.has_roster_changed = true;
+        context.state.has_roster_changed = true;
     }
 }
 

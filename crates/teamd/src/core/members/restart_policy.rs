@@ -5,6 +5,7 @@
 //! environments, and `up --resume` begins their next life.
 
 use crate::core::clock::Now;
+use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::exit_record::ExitOutcome;
 use crate::core::id::SpawnId;
@@ -91,62 +92,63 @@ impl NextSpawn {
 }
 
 /// A life has failed: is there to be another?
-pub(crate) fn respawn_after_failure(
-    state: &mut State,
-    record: &AgentRecord,
-    now: Now,
-    out: &mut Vec<Effect>,
-) -> NextSpawn {
+pub(crate) fn respawn_after_failure(context: &mut Context, record: &AgentRecord) -> NextSpawn {
     let wanted = |comeback: &RespawnRecord| comeback.request.restart == RestartPolicy::OnFailure;
-    let wanted = |comeback: &RespawnRecord| !state.daemon_shutdown.is_in_progress() && wanted(comeback);
+    let wanted =
+        |comeback: &RespawnRecord| !context.state.daemon_shutdown.is_in_progress() && wanted(comeback);
     let Some(mut comeback) = record.respawn.clone().filter(wanted) else { return NextSpawn::NoRespawn };
-    comeback.failed_at.retain(|at| now.wall.saturating_sub(*at) < FAILURE_WINDOW);
-    comeback.failed_at.push(now.wall);
+    comeback.failed_at.retain(|at| context.now.wall.saturating_sub(*at) < FAILURE_WINDOW);
+    comeback.failed_at.push(context.now.wall);
     let next = next_attempt(&comeback);
-    out.extend(next.event_kind().map(|what| Effect::log_member(record, what)));
+    context.effects.extend(next.event_kind().map(|what| Effect::log_member(record, what)));
     if let NextSpawn::Respawn { after, .. } = next {
-        state.pending_respawns.push(PendingRespawn {
+        context.state.pending_respawns.push(PendingRespawn {
             respawn: comeback,
-            respawn_at: now.wall + after,
-            deadline: now.mono + after,
+            respawn_at: context.now.wall + after,
+            deadline: context.now.mono + after,
             is_suspended: false,
         });
-        state.has_roster_changed = true;
+        context.state.has_roster_changed = true;
     }
     next
 }
 
 /// It begins its next life when it is brought back, with a clean slate.
-pub(crate) fn suspend(state: &mut State, record: &AgentRecord, now: Now, out: &mut Vec<Effect>) -> NextSpawn {
+pub(crate) fn suspend(context: &mut Context, record: &AgentRecord) -> NextSpawn {
     let Some(comeback) = record.respawn.clone() else { return NextSpawn::NoRespawn };
     let comeback = RespawnRecord { failed_at: Vec::new(), ..comeback };
-    state.pending_respawns.push(PendingRespawn {
+    context.state.pending_respawns.push(PendingRespawn {
         respawn: comeback,
-        respawn_at: now.wall,
+        respawn_at: context.now.wall,
         deadline: WHEN_RESUMED,
         is_suspended: true,
     });
-    state.has_roster_changed = true;
-    out.extend(NextSpawn::Suspended.event_kind().map(|what| Effect::log_member(record, what)));
+    context.state.has_roster_changed = true;
+    context.effects.extend(NextSpawn::Suspended.event_kind().map(|what| Effect::log_member(record, what)));
     NextSpawn::Suspended
 }
 
 /// The daemon goes down: those between two lives rest from now on with all others, or are not started again. Who rests
 /// already goes on resting. Gives those that were between two.
-pub(crate) fn stop_respawns(state: &mut State, out: &mut Vec<Effect>) -> Vec<AgentExit> {
-    let between = state.pending_respawns.iter().filter(|resting| !resting.is_suspended);
+pub(crate) fn stop_respawns(context: &mut Context) -> Vec<AgentExit> {
+    let between = context.state.pending_respawns.iter().filter(|resting| !resting.is_suspended);
     let between: Vec<_> = between.map(|resting| &resting.respawn.request).collect();
     let between: Vec<_> = between.iter().map(|order| (order.team.clone(), order.name.clone())).collect();
-    if state.daemon_shutdown == DaemonShutdown::Suspend {
-        state.pending_respawns.iter_mut().filter(|resting| !resting.is_suspended).for_each(suspend_pending);
-        for past in state.teams.values_mut().flat_map(|team| &mut team.past_members) {
+    if context.state.daemon_shutdown == DaemonShutdown::Suspend {
+        context
+            .state
+            .pending_respawns
+            .iter_mut()
+            .filter(|resting| !resting.is_suspended)
+            .for_each(suspend_pending);
+        for past in context.state.teams.values_mut().flat_map(|team| &mut team.past_members) {
             past.is_suspended |= past.respawns_at.take().is_some();
         }
         return between.into_iter().map(|(team, name)| ended_entry(&team, name, BETWEEN_SPAWNS)).collect();
     }
     between
         .into_iter()
-        .flat_map(|(team, name)| cancel_and_report(state, &team, &[name.to_string()], out))
+        .flat_map(|(team, name)| cancel_and_report(context, &team, &[name.to_string()]))
         .collect()
 }
 
@@ -224,29 +226,24 @@ pub(crate) fn name_freed(state: &mut State, team: &TeamName, name: &AgentName) {
 }
 
 /// These are not started again; no names: the whole team. Gives those that would have been.
-pub(crate) fn cancel_respawns(
-    state: &mut State,
-    team: &TeamName,
-    names: &[String],
-    out: &mut Vec<Effect>,
-) -> Vec<AgentName> {
+pub(crate) fn cancel_respawns(context: &mut Context, team: &TeamName, names: &[String]) -> Vec<AgentName> {
     let meant = |resting: &PendingRespawn| {
         resting.respawn.request.team == *team
             && (names.is_empty() || names.iter().any(|name| is_of_member(resting, team, name)))
     };
     let (cancelled, rest): (Vec<_>, Vec<_>) =
-        std::mem::take(&mut state.pending_respawns).into_iter().partition(meant);
-    state.pending_respawns = rest;
-    state.has_roster_changed |= !cancelled.is_empty();
+        std::mem::take(&mut context.state.pending_respawns).into_iter().partition(meant);
+    context.state.pending_respawns = rest;
+    context.state.has_roster_changed |= !cancelled.is_empty();
     let cancelled: Vec<AgentName> =
         cancelled.into_iter().map(|resting| resting.respawn.request.name.clone()).collect();
-    if let Some(team) = state.teams.get_mut(team) {
+    if let Some(team) = context.state.teams.get_mut(team) {
         let ended = team.past_members.iter_mut().filter(|past| cancelled.contains(&past.name));
         ended.for_each(|past| (past.respawns_at, past.is_suspended) = (None, false));
     }
     for name in &cancelled {
         let why = "it was told to end, or its name was taken".to_owned();
-        out.push(Effect::Log(Event::for_member(
+        context.effects.push(Effect::Log(Event::for_member(
             team,
             name,
             EventKind::MemberRespawnsExhausted { reason: why },
@@ -254,20 +251,15 @@ pub(crate) fn cancel_respawns(
     }
     if !cancelled.is_empty() {
         // What they left in progress is nobody's now.
-        schedule_task_scan(state, team, out);
+        schedule_task_scan(context, team);
     }
     cancelled
 }
 
 /// The same, for whoever waits for their ends.
-pub(crate) fn cancel_and_report(
-    state: &mut State,
-    team: &TeamName,
-    names: &[String],
-    out: &mut Vec<Effect>,
-) -> Vec<AgentExit> {
+pub(crate) fn cancel_and_report(context: &mut Context, team: &TeamName, names: &[String]) -> Vec<AgentExit> {
     let how = format!("{BETWEEN_SPAWNS}, and is not started again");
-    cancel_respawns(state, team, names, out).into_iter().map(|name| ended_entry(team, name, &how)).collect()
+    cancel_respawns(context, team, names).into_iter().map(|name| ended_entry(team, name, &how)).collect()
 }
 
 fn ended_entry(team: &TeamName, name: AgentName, how: &str) -> AgentExit {

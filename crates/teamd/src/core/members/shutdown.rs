@@ -5,7 +5,9 @@
 
 use crate::core::clock::Now;
 use crate::core::context::send_reply;
+use crate::core::context::{Context, Effects};
 use crate::core::effect::Effect;
+use crate::core::effect::Wake;
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::{FileJob, ShutdownAnswer};
 use crate::core::labels::update_label;
@@ -47,123 +49,87 @@ struct ShutdownTerms {
     force: bool,
 }
 
-pub(crate) fn request_member_shutdown(
-    state: &mut State,
-    client: ConnId,
-    order: &ShutdownMembersRequest,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    match resolve_targets(state, &order.targets) {
-        Err(fault) => send_reply(state, client, Err(fault), out),
+pub(crate) fn request_member_shutdown(context: &mut Context, client: ConnId, order: &ShutdownMembersRequest) {
+    match resolve_targets(context.state, &order.targets) {
+        Err(fault) => send_reply(context, client, Err(fault)),
         Ok(ids) => {
-            cancel_suspend(state, &ids);
+            cancel_suspend(context.state, &ids);
             let rested =
-                restart_policy::cancel_and_report(state, &order.targets.team, &order.targets.names, out);
+                restart_policy::cancel_and_report(context, &order.targets.team, &order.targets.names);
             let (reason, grace_ms, force) = (order.reason.clone(), order.grace_ms, order.force);
             let question = ShutdownTerms { reason, grace_ms, force };
             if order.no_wait {
-                let asked = ids.iter().map(|id| request_without_wait(state, id, &question, now, out));
+                let asked = ids.iter().map(|id| request_without_wait(context, id, &question));
                 let ended = rested.into_iter().chain(asked.flatten().collect::<Vec<_>>()).collect();
-                return out.push(reply_exits(client, ended));
+                return context.effects.push(reply_exits(client, ended));
             }
-            request_and_wait(
-                state,
-                ExitWaiter::new(client, &ids, rested, AfterExits::Reply),
-                &question,
-                now,
-                out,
-            );
+            request_and_wait(context, ExitWaiter::new(client, &ids, rested, AfterExits::Reply), &question);
         }
     }
 }
 
-pub(crate) fn kill(
-    state: &mut State,
-    client: ConnId,
-    order: &MemberSelection,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    match resolve_targets(state, order) {
-        Err(fault) => send_reply(state, client, Err(fault), out),
+pub(crate) fn kill(context: &mut Context, client: ConnId, order: &MemberSelection) {
+    match resolve_targets(context.state, order) {
+        Err(fault) => send_reply(context, client, Err(fault)),
         Ok(ids) => {
-            cancel_suspend(state, &ids);
-            let rested = restart_policy::cancel_and_report(state, &order.team, &order.names, out);
-            kill_and_wait(state, ExitWaiter::new(client, &ids, rested, AfterExits::Reply), now, out);
+            cancel_suspend(context.state, &ids);
+            let rested = restart_policy::cancel_and_report(context, &order.team, &order.names);
+            kill_and_wait(context, ExitWaiter::new(client, &ids, rested, AfterExits::Reply));
         }
     }
 }
 
 /// Ends these without asking, then goes on.
-pub(crate) fn kill_and_wait(state: &mut State, waiting: ExitWaiter, now: Now, out: &mut Vec<Effect>) {
+pub(crate) fn kill_and_wait(context: &mut Context, waiting: ExitWaiter) {
     let ids = waiting.pending.clone();
-    state.exit_waiters.push(waiting);
+    context.state.exit_waiters.push(waiting);
     for id in &ids {
-        termination::terminate(state, id, now, out);
-        abort_if_starting(state, id, now, out);
+        termination::terminate(context, id);
+        abort_if_starting(context, id);
     }
-    reply_to_finished_waiters(state, out);
+    reply_to_finished_waiters(context);
 }
 
 /// One that is still starting has nobody to be asked: it does not start.
-fn abort_if_starting(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
-    let Some(agent) = state.agents.get_mut(id) else { return };
+fn abort_if_starting(context: &mut Context, id: &SpawnId) {
+    let Some(agent) = context.state.agents.get_mut(id) else { return };
     let Lifecycle::Starting(starting) = &agent.lifecycle else { return };
     // One that had come back goes to rest with the others.
     if !agent.record.is_suspended_on_exit {
         agent.record.respawn = None;
     }
-    state.has_roster_changed = true;
+    context.state.has_roster_changed = true;
     if starting.stage != StartStage::Launching {
-        report_to_waiters(state, id, STOPPED_WHILE_STARTING, WaitOutcome::Gone);
+        report_to_waiters(context.state, id, STOPPED_WHILE_STARTING, WaitOutcome::Gone);
     }
     let fault = ErrorReport::new(ErrorKind::Refused, "cannot spawn: it was stopped while it started")
         .with_help("somebody has ended it, or teamd; start it again with: teamctl spawn NAME");
-    abort_start(state, id, fault, now, out);
+    abort_start(context, id, fault);
 }
 
 /// Everybody is asked, those that do not answer are ended, and then the daemon ends.
-pub(crate) fn shut_down_daemon(
-    state: &mut State,
-    client: ConnId,
-    closing: DaemonShutdown,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    state.daemon_shutdown = closing;
-    let between = restart_policy::stop_respawns(state, out);
-    state.has_roster_changed = true;
+pub(crate) fn shut_down_daemon(context: &mut Context, client: ConnId, closing: DaemonShutdown) {
+    context.state.daemon_shutdown = closing;
+    let between = restart_policy::stop_respawns(context);
+    context.state.has_roster_changed = true;
     // All that there are, whatever became of their teams.
-    let living = state.agents.values().filter(|agent| !agent.lifecycle.has_failed_cleanup());
+    let living = context.state.agents.values().filter(|agent| !agent.lifecycle.has_failed_cleanup());
     let all: BTreeSet<SpawnId> = living.map(|agent| agent.record.spawn_id.clone()).collect();
     if closing == DaemonShutdown::Suspend {
-        suspend_on_exit(state, &all);
+        suspend_on_exit(context.state, &all);
     }
     let reason = Some("teamd is going down".to_owned());
     let question = ShutdownTerms { reason, grace_ms: DOWN_GRACE, force: true };
-    request_and_wait(
-        state,
-        ExitWaiter::new(client, &all, between, AfterExits::StopDaemon),
-        &question,
-        now,
-        out,
-    );
+    request_and_wait(context, ExitWaiter::new(client, &all, between, AfterExits::StopDaemon), &question);
 }
 
 /// All of a team, for nobody who waits.
-pub(crate) fn request_team_shutdown(
-    state: &mut State,
-    team: &TeamName,
-    why: &str,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
+pub(crate) fn request_team_shutdown(context: &mut Context, team: &TeamName, why: &str) {
     let question = ShutdownTerms { reason: Some(why.to_owned()), grace_ms: BUDGET_GRACE, force: true };
-    let all = living_ids(state, team);
-    suspend_on_exit(state, &all);
+    let all = living_ids(context.state, team);
+    suspend_on_exit(context.state, &all);
     for id in &all {
-        request_shutdown(state, id, &question, now, out);
+        request_shutdown(context, id, &question);
     }
 }
 
@@ -190,17 +156,11 @@ fn cancel_suspend(state: &mut State, ids: &BTreeSet<SpawnId>) {
 }
 
 /// Asks, for a caller that does not wait; what it says is how it is now.
-fn request_without_wait(
-    state: &mut State,
-    id: &SpawnId,
-    question: &ShutdownTerms,
-    now: Now,
-    out: &mut Vec<Effect>,
-) -> Option<AgentExit> {
-    let record = &state.agents.get(id)?.record;
+fn request_without_wait(context: &mut Context, id: &SpawnId, question: &ShutdownTerms) -> Option<AgentExit> {
+    let record = &context.state.agents.get(id)?.record;
     let (name, team) = (record.name.clone(), Some(record.team.clone()));
-    request_shutdown(state, id, question, now, out);
-    let asked = state.agents.get(id).filter(|agent| !agent.lifecycle.has_failed_cleanup());
+    request_shutdown(context, id, question);
+    let asked = context.state.agents.get(id).filter(|agent| !agent.lifecycle.has_failed_cleanup());
     let (how, gone) = if asked.is_some() { ("asked", false) } else { (STOPPED_WHILE_STARTING, true) };
     let request_id = asked.and_then(|agent| agent.record.shutdown_requests.last()).map(ToString::to_string);
     Some(AgentExit {
@@ -214,19 +174,13 @@ fn request_without_wait(
 }
 
 /// The wait stands before the first is asked: one that has not started yet ends at once.
-fn request_and_wait(
-    state: &mut State,
-    waiting: ExitWaiter,
-    question: &ShutdownTerms,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
+fn request_and_wait(context: &mut Context, waiting: ExitWaiter, question: &ShutdownTerms) {
     let ids = waiting.pending.clone();
-    state.exit_waiters.push(waiting);
+    context.state.exit_waiters.push(waiting);
     for id in &ids {
-        request_shutdown(state, id, question, now, out);
+        request_shutdown(context, id, question);
     }
-    reply_to_finished_waiters(state, out);
+    reply_to_finished_waiters(context);
 }
 
 /// Whom a request means; no names means all.
@@ -247,19 +201,13 @@ fn resolve_targets(state: &State, targets: &MemberSelection) -> Result<BTreeSet<
 
 /// Puts the request into the inbox. Whoever has been asked already is not asked once more, but the shorter
 /// patience counts, and force.
-fn request_shutdown(
-    state: &mut State,
-    id: &SpawnId,
-    question: &ShutdownTerms,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    let until = now.mono.saturating_add(question.grace_ms);
-    let Some(agent) = state.agents.get_mut(id) else { return };
+fn request_shutdown(context: &mut Context, id: &SpawnId, question: &ShutdownTerms) {
+    let until = context.now.mono.saturating_add(question.grace_ms);
+    let Some(agent) = context.state.agents.get_mut(id) else { return };
     match &mut agent.lifecycle {
-        Lifecycle::Starting(_) => return abort_if_starting(state, id, now, out),
+        Lifecycle::Starting(_) => return abort_if_starting(context, id),
         Lifecycle::Running(link) => {
-            let (reason, again) = (question.reason.clone(), now.mono);
+            let (reason, again) = (question.reason.clone(), context.now.mono);
             let asked = PendingShutdown { reason, deadline: until, resend_at: again, force: question.force };
             agent.lifecycle = Lifecycle::Stopping(std::mem::take(link), Stopping::Requested(asked));
         }
@@ -271,31 +219,31 @@ fn request_shutdown(
         // It has nothing in hand, and ends already: it only does not come back.
         Lifecycle::Stopping(_, stopping @ Stopping::TerminatingForPlan { .. }) => {
             agent.record.has_handover = false;
-            *stopping = Stopping::Terminating { until: now.mono + TERM_GRACE, is_forced: false };
-            state.has_roster_changed = true;
+            *stopping = Stopping::Terminating { until: context.now.mono + TERM_GRACE, is_forced: false };
+            context.state.has_roster_changed = true;
             return;
         }
         Lifecycle::Stopping(..) | Lifecycle::Gone(_) => return,
     }
-    out.extend(update_label(agent));
-    resend_request(state, id, now, out);
+    context.effects.extend(update_label(agent));
+    resend_request(context, id);
 }
 
 /// Writes the request under a fresh id, unless the one before still lies there unread.
-pub(crate) fn resend_request(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
-    let ms = state.request_ids.next(now.wall);
-    let Some(agent) = state.agents.get_mut(id) else { return };
+pub(crate) fn resend_request(context: &mut Context, id: &SpawnId) {
+    let ms = context.state.request_ids.next(context.now.wall);
+    let Some(agent) = context.state.agents.get_mut(id) else { return };
     let Lifecycle::Stopping(_, Stopping::Requested(asked)) = &mut agent.lifecycle else { return };
     let request = RequestId::shutdown(ms, &agent.record.name);
-    asked.resend_at = now.mono + RESEND_INTERVAL;
+    asked.resend_at = context.now.mono + RESEND_INTERVAL;
     let (reason, unless_unread) = (asked.reason.clone(), agent.record.shutdown_requests.clone());
     agent.record.shutdown_requests.push(request.clone());
-    state.has_roster_changed = true;
-    out.push(Effect::log_member(
+    context.state.has_roster_changed = true;
+    context.effects.push(Effect::log_member(
         &agent.record,
         EventKind::ShutdownRequested { request_id: request.to_string() },
     ));
-    out.push(shutdown_request_effect(&agent.record, request, reason, unless_unread, now));
+    context.effects.push(shutdown_request_effect(&agent.record, request, reason, unless_unread, context.now));
 }
 
 fn shutdown_request_effect(
@@ -318,53 +266,49 @@ fn shutdown_request_effect(
 }
 
 /// The request stands in the inbox, or could not be put there.
-pub(crate) fn handle_request_sent(
-    state: &mut State,
-    id: &SpawnId,
-    result: Result<(), ErrorReport>,
-    out: &mut Vec<Effect>,
-) {
+pub(crate) fn handle_request_sent(context: &mut Context, id: &SpawnId, result: Result<(), ErrorReport>) {
     match result {
-        Ok(()) => out.push(Effect::wake_agent(id)),
+        Ok(()) => context.effects.wake_agent(id, Wake::Needed),
         Err(fault) => {
-            let Some(agent) = state.agents.get(id) else { return };
+            let Some(agent) = context.state.agents.get(id) else { return };
             let why = format!("cannot ask for a shutdown: {}", fault.message);
-            out.push(Effect::log_member(&agent.record, EventKind::Error { message: why }));
+            context.effects.push(Effect::log_member(&agent.record, EventKind::Error { message: why }));
         }
     }
 }
 
 /// The lead's inbox holds answers.
 pub(crate) fn handle_shutdown_answers(
-    state: &mut State,
+    context: &mut Context,
     team: &TeamName,
     answers: Result<Vec<ShutdownAnswer>, ErrorReport>,
-    now: Now,
-    out: &mut Vec<Effect>,
 ) {
     match answers {
-        Ok(answers) => answers.into_iter().for_each(|answer| apply_answer(state, team, answer, now, out)),
-        Err(fault) => out.push(Effect::log_team(team, EventKind::Error { message: fault.message })),
+        Ok(answers) => answers.into_iter().for_each(|answer| apply_answer(context, team, answer)),
+        Err(fault) => {
+            context.effects.push(Effect::log_team(team, EventKind::Error { message: fault.message }))
+        }
     }
 }
 
-fn apply_answer(state: &mut State, team: &TeamName, answer: ShutdownAnswer, now: Now, out: &mut Vec<Effect>) {
+fn apply_answer(context: &mut Context, team: &TeamName, answer: ShutdownAnswer) {
     let asked = |agent: &&Agent| {
         matches!(agent.lifecycle, Lifecycle::Stopping(_, Stopping::Requested(_)))
             && agent.record.team == *team
             && agent.record.name == answer.from
             && agent.record.shutdown_requests.contains(&answer.request)
     };
-    let Some(id) = state.agents.values().find(asked).map(|agent| agent.record.spawn_id.clone()) else {
+    let Some(id) = context.state.agents.values().find(asked).map(|agent| agent.record.spawn_id.clone())
+    else {
         return;
     };
     match answer.rejection_reason {
-        None => mark_approved(state, &id, now),
+        None => mark_approved(context.state, &id, context.now),
         // Without a daemon nobody would look after it.
-        Some(_) if state.daemon_shutdown.is_in_progress() || is_suspending(state, &id) => {
-            termination::terminate(state, &id, now, out)
+        Some(_) if context.state.daemon_shutdown.is_in_progress() || is_suspending(context.state, &id) => {
+            termination::terminate(context, &id)
         }
-        Some(reason) => keep_running(state, &id, &format!("rejected: {reason}"), out),
+        Some(reason) => keep_running(context, &id, &format!("rejected: {reason}")),
     }
 }
 
@@ -382,7 +326,7 @@ fn mark_approved(state: &mut State, id: &SpawnId, now: Now) {
 
 /// After a restart: a shutdown that was under way goes on, with the usual patience and nobody who waits, and so does an end
 /// by force.
-pub(crate) fn recover_shutdown(agent: &mut Agent, now: Now, out: &mut Vec<Effect>) {
+pub(crate) fn recover_shutdown(agent: &mut Agent, now: Now, effects: &mut Effects) {
     let Lifecycle::Running(link) = &mut agent.lifecycle else { return };
     let stopping = match (agent.record.is_shutdown_approved, agent.record.shutdown_requests.is_empty()) {
         (true, _) => Stopping::Approved { until: now.mono + APPROVED_GRACE },
@@ -391,7 +335,7 @@ pub(crate) fn recover_shutdown(agent: &mut Agent, now: Now, out: &mut Vec<Effect
             // Its daemon may have died before it was asked.
             let asked = agent.record.shutdown_requests.clone();
             let last = asked.last().cloned();
-            out.extend(last.map(|last| shutdown_request_effect(&agent.record, last, None, asked, now)));
+            effects.extend(last.map(|last| shutdown_request_effect(&agent.record, last, None, asked, now)));
             let until = now.mono + RESUMED_GRACE;
             let force = agent.record.is_suspended_on_exit;
             Stopping::Requested(PendingShutdown {
@@ -407,17 +351,19 @@ pub(crate) fn recover_shutdown(agent: &mut Agent, now: Now, out: &mut Vec<Effect
 }
 
 /// It lives on: it said no, or nothing.
-pub(crate) fn keep_running(state: &mut State, id: &SpawnId, how: &str, out: &mut Vec<Effect>) {
-    let Some(agent) = state.agents.get_mut(id) else { return };
+pub(crate) fn keep_running(context: &mut Context, id: &SpawnId, how: &str) {
+    let Some(agent) = context.state.agents.get_mut(id) else { return };
     let Lifecycle::Stopping(link, _) = &mut agent.lifecycle else { return };
     agent.lifecycle = Lifecycle::Running(std::mem::take(link));
-    out.extend(update_label(agent));
-    out.push(Effect::log_member(&agent.record, EventKind::ShutdownRejected { reason: how.to_owned() }));
-    report_to_waiters(state, id, how, WaitOutcome::StillRunning);
-    if let Some(agent) = state.agents.get_mut(id) {
+    context.effects.extend(update_label(agent));
+    context
+        .effects
+        .push(Effect::log_member(&agent.record, EventKind::ShutdownRejected { reason: how.to_owned() }));
+    report_to_waiters(context.state, id, how, WaitOutcome::StillRunning);
+    if let Some(agent) = context.state.agents.get_mut(id) {
         agent.record.shutdown_requests.clear();
         agent.record.is_suspended_on_exit = false;
     }
-    state.has_roster_changed = true;
-    reply_to_finished_waiters(state, out);
+    context.state.has_roster_changed = true;
+    reply_to_finished_waiters(context);
 }

@@ -2,6 +2,7 @@
 //! what follows stands in `super::queue_registration`.
 
 use crate::core::clock::Now;
+use crate::core::context::Context;
 use crate::core::context::send_reply;
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId, new_uuid};
@@ -31,70 +32,62 @@ pub(crate) const START_DEADLINE: u64 = 15_000;
 /// waits for that itself.
 pub(crate) const SESSION_START_DEADLINE: u64 = 45_000;
 
-pub(crate) fn spawn(
-    state: &mut State,
-    client: ConnId,
-    mut order: Box<SpawnRequest>,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    expire_holds(state, &order.team, now);
-    if let Some(gone) = exiting_holder(state, &order.team, &order.name, order.unique) {
+pub(crate) fn spawn(context: &mut Context, client: ConnId, mut order: Box<SpawnRequest>) {
+    expire_holds(context.state, &order.team, context.now);
+    if let Some(gone) = exiting_holder(context.state, &order.team, &order.name, order.unique) {
         return gone.name_waiters.push((client, NameWaiter::Spawn(order)));
     }
-    match check_request(state, &order) {
+    match check_request(context.state, &order) {
         Err(fault) => {
             // The name of one that could not be taken off yet is wanted: that may work by now.
-            cleanup::retry_failed_cleanups(state, out);
-            return send_reply(state, client, Err(fault), out);
+            cleanup::retry_failed_cleanups(context);
+            return send_reply(context, client, Err(fault));
         }
         Ok(name) => order.set_name(name),
     }
-    release_name(state, &order);
+    release_name(context.state, &order);
     let comeback = RespawnRecord::new(&order);
-    open_spawn(state, Some(client), order, comeback, now, out);
+    open_spawn(context, Some(client), order, comeback);
 }
 
 /// The next life of a member that failed, or whose plan is approved.
-pub(crate) fn respawn(state: &mut State, mut comeback: RespawnRecord, now: Now, out: &mut Vec<Effect>) {
+pub(crate) fn respawn(context: &mut Context, mut comeback: RespawnRecord) {
     comeback.respawns += 1;
-    open_spawn(state, None, comeback.request.clone(), comeback, now, out);
+    open_spawn(context, None, comeback.request.clone(), comeback);
 }
 
 fn open_spawn(
-    state: &mut State,
+    context: &mut Context,
     client: Option<ConnId>,
     order: Box<SpawnRequest>,
     comeback: RespawnRecord,
-    now: Now,
-    out: &mut Vec<Effect>,
 ) {
     let id = SpawnId::generate();
-    if let Some(team) = state.teams.get_mut(&order.team) {
+    if let Some(team) = context.state.teams.get_mut(&order.team) {
         team.past_members.retain(|past| past.name != order.name);
     }
-    let agent = new_agent(state, id.clone(), client, order, comeback, now);
-    let log = state.settings.output_log(&agent.record.team, &agent.record.name);
-    out.push(match agent.record.backend {
+    let agent = new_agent(context.state, id.clone(), client, order, comeback, context.now);
+    let log = context.state.settings.output_log(&agent.record.team, &agent.record.name);
+    context.effects.push(match agent.record.backend {
         Backend::InProcess => {
-            Effect::StartShim { spawn: id.clone(), argv: headless_shim_argv(state, &id, &log), log }
+            Effect::StartShim { spawn: id.clone(), argv: headless_shim_argv(context.state, &id, &log), log }
         }
         backend => Effect::Pane(PaneJob::OpenPane(Box::new(PaneSpec {
             spawn: id.clone(),
             team: agent.record.team.clone(),
             neighbors: if backend == Backend::Tmux {
-                pane_neighbors(state, &agent.record.team)
+                pane_neighbors(context.state, &agent.record.team)
             } else {
                 Vec::new()
             },
-            argv: shim_argv(state, &id),
+            argv: shim_argv(context.state, &id),
             label: label(&agent),
-            layout: team_layout(state, &agent.record.team),
-            output_logger: output_logger_argv(state, &log),
+            layout: team_layout(context.state, &agent.record.team),
+            output_logger: output_logger_argv(context.state, &log),
             log,
         }))),
     });
-    state.agents.insert(id, agent);
+    context.state.agents.insert(id, agent);
 }
 
 /// The name it gets, or why it gets none.

@@ -1,10 +1,10 @@
 //! Terminates agents: TERM through the shim, then KILL of the shim.
 
 use crate::core::clock::Now;
+use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::id::SpawnId;
 use crate::core::lifecycle::{Lifecycle, Stopping};
-use crate::core::state::daemon::State;
 use protocol::control::ToShim;
 
 /// join's own end comes at the latest this long after KILL, ms.
@@ -14,8 +14,8 @@ pub(crate) const KILL_GRACE: u64 = 3_000;
 pub(crate) const STOPPED_WHILE_STARTING: &str = "stopped while it started";
 
 /// Ends a running agent by force: TERM, then KILL.
-pub(crate) fn terminate(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
-    let Some(agent) = state.agents.get_mut(id) else { return };
+pub(crate) fn terminate(context: &mut Context, id: &SpawnId) {
+    let Some(agent) = context.state.agents.get_mut(id) else { return };
     let link = match &mut agent.lifecycle {
         Lifecycle::Running(link) => std::mem::take(link),
         Lifecycle::Stopping(_, Stopping::Terminating { .. })
@@ -25,9 +25,9 @@ pub(crate) fn terminate(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec
     };
     agent.record.has_handover = false;
     agent.record.is_forced = true;
-    agent.lifecycle = Lifecycle::Stopping(link, forced_termination(now));
-    state.has_roster_changed = true;
-    send_terminate(state, id, out);
+    agent.lifecycle = Lifecycle::Stopping(link, forced_termination(context.now));
+    context.state.has_roster_changed = true;
+    send_terminate(context, id);
 }
 
 pub(crate) fn forced_termination(now: Now) -> Stopping {
@@ -35,28 +35,28 @@ pub(crate) fn forced_termination(now: Now) -> Stopping {
 }
 
 /// Lets an agent that approved, and did not end, feel TERM and KILL; it still counts as approved.
-pub(crate) fn terminate_approved(state: &mut State, id: &SpawnId, now: Now, out: &mut Vec<Effect>) {
-    let Some(agent) = state.agents.get_mut(id) else { return };
+pub(crate) fn terminate_approved(context: &mut Context, id: &SpawnId) {
+    let Some(agent) = context.state.agents.get_mut(id) else { return };
     let Lifecycle::Stopping(_, stopping) = &mut agent.lifecycle else { return };
-    *stopping = Stopping::Terminating { until: now.mono + TERM_GRACE + KILL_GRACE, is_forced: false };
-    send_terminate(state, id, out);
+    *stopping = Stopping::Terminating { until: context.now.mono + TERM_GRACE + KILL_GRACE, is_forced: false };
+    send_terminate(context, id);
 }
 
 /// Tells join to end its agent, where there is a join to tell; it is told again when it reconnects.
-pub(crate) fn send_terminate(state: &State, id: &SpawnId, out: &mut Vec<Effect>) {
-    let Some(agent) = state.agents.get(id) else { return };
+pub(crate) fn send_terminate(context: &mut Context, id: &SpawnId) {
+    let Some(agent) = context.state.agents.get(id) else { return };
     if let Lifecycle::Stopping(link, Stopping::Terminating { .. } | Stopping::TerminatingForPlan { .. }) =
         &agent.lifecycle
         && let Some(conn) = link.conn
     {
-        out.push(Effect::SendToShim { conn, message: ToShim::End { grace_ms: TERM_GRACE } });
+        context.effects.push(Effect::SendToShim { conn, message: ToShim::End { grace_ms: TERM_GRACE } });
     }
 }
 
 /// An agent that does not even end by KILL, or whose join does not listen.
-pub(crate) fn kill_shim(state: &State, id: &SpawnId, out: &mut Vec<Effect>) {
-    if state.agents.contains_key(id) {
-        out.push(Effect::KillShim { spawn: id.clone() });
+pub(crate) fn kill_shim(context: &mut Context, id: &SpawnId) {
+    if context.state.agents.contains_key(id) {
+        context.effects.push(Effect::KillShim { spawn: id.clone() });
     }
 }
 

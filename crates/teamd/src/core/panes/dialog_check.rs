@@ -1,7 +1,7 @@
 //! A status with what the screens show: whose program waits at a dialog now. tmux is asked when somebody asks, all panes
 //! at once, and no answer waits for it longer than `LIMIT`: what was not seen until then is told as not known.
 
-use crate::core::clock::Now;
+use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::panes::PaneJob;
@@ -14,30 +14,30 @@ use std::collections::BTreeMap;
 /// How long a status waits for tmux, ms.
 const SCREEN_TIMEOUT: u64 = 2_000;
 
-pub(crate) fn query_status_with_screens(state: &mut State, client: ConnId, now: Now, out: &mut Vec<Effect>) {
-    if dialog_panes(state).is_empty() {
-        return status::reply_status(state, client, &DialogCheck::NotChecked, out);
+pub(crate) fn query_status_with_screens(context: &mut Context, client: ConnId) {
+    if dialog_panes(context.state).is_empty() {
+        return status::reply_status(context, client, &DialogCheck::NotChecked);
     }
-    let onlooker = ScreenWaiter { client, deadline: now.mono + SCREEN_TIMEOUT };
-    match state.screen_waiters.current {
+    let onlooker = ScreenWaiter { client, deadline: context.now.mono + SCREEN_TIMEOUT };
+    match context.state.screen_waiters.current {
         // What it sees may be older than the question.
-        Some(_) => state.screen_waiters.queued.push(onlooker),
-        None => check_dialogs(state, vec![onlooker], out),
+        Some(_) => context.state.screen_waiters.queued.push(onlooker),
+        None => check_dialogs(context, vec![onlooker]),
     }
 }
 
-fn check_dialogs(state: &mut State, onlookers: Vec<ScreenWaiter>, out: &mut Vec<Effect>) {
-    state.screen_waiters.current = Some(onlookers);
-    out.push(Effect::Pane(PaneJob::FindDialogs { panes: dialog_panes(state) }));
+fn check_dialogs(context: &mut Context, onlookers: Vec<ScreenWaiter>) {
+    context.state.screen_waiters.current = Some(onlookers);
+    context.effects.push(Effect::Pane(PaneJob::FindDialogs { panes: dialog_panes(context.state) }));
 }
 
-pub(crate) fn handle_dialogs_found(state: &mut State, open: BTreeMap<SpawnId, bool>, out: &mut Vec<Effect>) {
-    let waiting = state.screen_waiters.current.take().unwrap_or_default();
+pub(crate) fn handle_dialogs_found(context: &mut Context, open: BTreeMap<SpawnId, bool>) {
+    let waiting = context.state.screen_waiters.current.take().unwrap_or_default();
     let dialogs = DialogCheck::Found(open);
-    waiting.iter().for_each(|onlooker| status::reply_status(state, onlooker.client, &dialogs, out));
-    let next = std::mem::take(&mut state.screen_waiters.queued);
+    waiting.iter().for_each(|onlooker| status::reply_status(context, onlooker.client, &dialogs));
+    let next = std::mem::take(&mut context.state.screen_waiters.queued);
     if !next.is_empty() {
-        check_dialogs(state, next, out);
+        check_dialogs(context, next);
     }
 }
 
@@ -47,10 +47,12 @@ pub(crate) fn next_reply_deadline(state: &State) -> impl Iterator<Item = u64> {
 }
 
 /// The look goes on, and whoever comes meanwhile waits for the next: tmux is asked once, not again and again.
-pub(crate) fn reply_to_overdue_clients(state: &mut State, now: Now, out: &mut Vec<Effect>) {
-    let is_due = |onlooker: &mut ScreenWaiter| onlooker.deadline <= now.mono;
-    let mut due: Vec<ScreenWaiter> = state.screen_waiters.queued.extract_if(.., is_due).collect();
-    due.extend(state.screen_waiters.current.iter_mut().flat_map(|waiting| waiting.extract_if(.., is_due)));
+pub(crate) fn reply_to_overdue_clients(context: &mut Context) {
+    let is_due = |onlooker: &mut ScreenWaiter| onlooker.deadline <= context.now.mono;
+    let mut due: Vec<ScreenWaiter> = context.state.screen_waiters.queued.extract_if(.., is_due).collect();
+    due.extend(
+        context.state.screen_waiters.current.iter_mut().flat_map(|waiting| waiting.extract_if(.., is_due)),
+    );
     let nothing = DialogCheck::Found(BTreeMap::new());
-    due.iter().for_each(|onlooker| status::reply_status(state, onlooker.client, &nothing, out));
+    due.iter().for_each(|onlooker| status::reply_status(context, onlooker.client, &nothing));
 }

@@ -1,39 +1,30 @@
 //! Typing into an agent's pane, for the process beside it that feeds it so. Nobody else may: not another agent, and
 //! not for one whose profile does not say that it is fed by keys.
 
+use crate::core::context::Context;
 use crate::core::context::send_reply;
 use crate::core::effect::Effect;
 use crate::core::id::ConnId;
 use crate::core::jobs::panes::PaneJob;
-use crate::core::state::daemon::State;
 use protocol::control::{PaneInput, Reply};
 use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
 
-pub(crate) fn type_keys(
-    state: &mut State,
-    client: ConnId,
-    token: Option<&str>,
-    keys: PaneInput,
-    out: &mut Vec<Effect>,
-) {
-    let typed = state.agent_by_token(token).filter(|agent| agent.record.delivery == Delivery::Keys);
+pub(crate) fn type_keys(context: &mut Context, client: ConnId, token: Option<&str>, keys: PaneInput) {
+    let typed = context.state.agent_by_token(token).filter(|agent| agent.record.delivery == Delivery::Keys);
     let pane =
         typed.and_then(|agent| Some((agent.record.pane.as_ref()?.id()?, agent.record.spawn_id.pane_tag())));
     match pane {
-        Some((pane, owner)) => out.push(Effect::Pane(PaneJob::TypeKeys { client, pane, owner, keys })),
+        Some((pane, owner)) => {
+            context.effects.push(Effect::Pane(PaneJob::TypeKeys { client, pane, owner, keys }))
+        }
         None => {
             let message = "cannot type: only into one's own pane, for an agent whose feed is \"keys\"";
-            send_reply(state, client, Err(ErrorReport::new(ErrorKind::NotPermitted, message)), out);
+            send_reply(context, client, Err(ErrorReport::new(ErrorKind::NotPermitted, message)));
         }
     }
 }
 
-pub(crate) fn handle_keys_typed(
-    state: &mut State,
-    client: ConnId,
-    result: Result<Reply, ErrorReport>,
-    out: &mut Vec<Effect>,
-) {
-    send_reply(state, client, result, out);
+pub(crate) fn handle_keys_typed(context: &mut Context, client: ConnId, result: Result<Reply, ErrorReport>) {
+    send_reply(context, client, result);
 }

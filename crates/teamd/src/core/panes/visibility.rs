@@ -1,6 +1,7 @@
 //! Panes out of sight and back, and the layout of a team's windows. tmux does it, our roster knows it, config.json
 //! tells others; only then the caller is answered. A hidden pane's agent goes on as before.
 
+use crate::core::context::Context;
 use crate::core::context::send_reply;
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
@@ -18,23 +19,22 @@ use tmux::{PaneId, PaneTag};
 
 /// `hide` and `show`.
 pub(crate) fn set_visibility(
-    state: &mut State,
+    context: &mut Context,
     client: ConnId,
     who: &MemberAddress,
     sight: PaneVisibility,
-    out: &mut Vec<Effect>,
 ) {
-    match find_pane(state, who, sight) {
-        Err(fault) => send_reply(state, client, Err(fault), out),
-        Ok((spawn, pane, owner)) => out.push(Effect::Pane(PaneJob::MovePane {
+    match find_pane(context.state, who, sight) {
+        Err(fault) => send_reply(context, client, Err(fault)),
+        Ok((spawn, pane, owner)) => context.effects.push(Effect::Pane(PaneJob::MovePane {
             client,
             spawn,
             team: who.team.clone(),
             pane,
             owner,
             visibility: sight,
-            neighbors: pane_neighbors(state, &who.team),
-            layout: team_layout(state, &who.team),
+            neighbors: pane_neighbors(context.state, &who.team),
+            layout: team_layout(context.state, &who.team),
         })),
     }
 }
@@ -52,23 +52,22 @@ fn find_pane(
 
 /// tmux has moved it, or not.
 pub(crate) fn handle_pane_moved(
-    state: &mut State,
+    context: &mut Context,
     client: ConnId,
     spawn: &SpawnId,
     sight: PaneVisibility,
     result: Result<(), ErrorReport>,
-    out: &mut Vec<Effect>,
 ) {
-    let moved = result.and_then(|()| state.agents.get_mut(spawn).ok_or_else(member_ended_error));
+    let moved = result.and_then(|()| context.state.agents.get_mut(spawn).ok_or_else(member_ended_error));
     match moved {
-        Err(fault) => send_reply(state, client, Err(fault), out),
+        Err(fault) => send_reply(context, client, Err(fault)),
         Ok(agent) => {
             agent.record.is_hidden = sight == PaneVisibility::Hidden;
             let (name, team) = (agent.record.name.clone(), agent.record.team.clone());
             let pane = agent.record.pane.as_ref().map(|pane| pane.id.clone()).unwrap_or_default();
             let reply = VisibilityReply { name, pane, hidden: agent.record.is_hidden };
-            state.has_roster_changed = true;
-            out.push(write_hidden_panes(state, &team, Some((client, reply))));
+            context.state.has_roster_changed = true;
+            context.effects.push(write_hidden_panes(context.state, &team, Some((client, reply))));
         }
     }
 }
@@ -80,18 +79,17 @@ fn member_ended_error() -> ErrorReport {
 
 /// config.json says so too, or could not be written.
 pub(crate) fn handle_hidden_panes_written(
-    state: &mut State,
+    context: &mut Context,
     client: ConnId,
     reply: VisibilityReply,
     result: Result<(), ErrorReport>,
-    out: &mut Vec<Effect>,
 ) {
     let done = if reply.hidden { "hidden" } else { "shown" };
     let result = result.map_err(|fault| {
         let message = format!("{}'s pane is {done}, but config.json lacks it: {}", reply.name, fault.message);
         ErrorReport { message, ..fault }
     });
-    send_reply(state, client, result.map(|()| Reply::Visibility(reply)), out);
+    send_reply(context, client, result.map(|()| Reply::Visibility(reply)));
 }
 
 /// At a rescan: a person may have taken one out by hand.
@@ -107,43 +105,46 @@ pub(crate) fn check_hidden_panes(state: &State) -> Option<Effect> {
 }
 
 /// These are to be seen again, by somebody else's hand.
-pub(crate) fn handle_panes_visible(state: &mut State, spawns: &[SpawnId], out: &mut Vec<Effect>) {
+pub(crate) fn handle_panes_visible(context: &mut Context, spawns: &[SpawnId]) {
     let mut teams = BTreeSet::new();
     for spawn in spawns {
-        let Some(agent) = state.agents.get_mut(spawn) else { continue };
+        let Some(agent) = context.state.agents.get_mut(spawn) else { continue };
         if std::mem::take(&mut agent.record.is_hidden) {
-            state.has_roster_changed = true;
+            context.state.has_roster_changed = true;
             teams.insert(agent.record.team.clone());
         }
     }
-    out.extend(teams.iter().map(|team| write_hidden_panes(state, team, None)));
+    context.effects.extend(teams.iter().map(|team| write_hidden_panes(context.state, team, None)));
 }
 
 /// `layout`: kept, once tmux has taken it, for windows that come later.
-pub(crate) fn set_layout(state: &mut State, client: ConnId, order: &SetLayoutRequest, out: &mut Vec<Effect>) {
-    if !state.teams.contains_key(&order.team) {
-        let fault = no_such_team_error(state, &order.team);
-        return send_reply(state, client, Err(fault), out);
+pub(crate) fn set_layout(context: &mut Context, client: ConnId, order: &SetLayoutRequest) {
+    if !context.state.teams.contains_key(&order.team) {
+        let fault = no_such_team_error(context.state, &order.team);
+        return send_reply(context, client, Err(fault));
     }
-    let owners =
-        state.members(&order.team).into_iter().map(|agent| agent.record.spawn_id.pane_tag()).collect();
+    let owners = context
+        .state
+        .members(&order.team)
+        .into_iter()
+        .map(|agent| agent.record.spawn_id.pane_tag())
+        .collect();
     let (team, layout) = (order.team.clone(), order.layout);
-    out.push(Effect::Pane(PaneJob::ApplyLayout { client, team, owners, layout }));
+    context.effects.push(Effect::Pane(PaneJob::ApplyLayout { client, team, owners, layout }));
 }
 
 /// tmux has laid them out, or not.
 pub(crate) fn handle_layout_applied(
-    state: &mut State,
+    context: &mut Context,
     client: ConnId,
     team_name: TeamName,
     layout: Layout,
     result: Result<usize, ErrorReport>,
-    out: &mut Vec<Effect>,
 ) {
-    if let (Ok(_), Some(team)) = (&result, state.teams.get_mut(&team_name)) {
+    if let (Ok(_), Some(team)) = (&result, context.state.teams.get_mut(&team_name)) {
         team.layout = layout;
-        state.has_roster_changed = true;
+        context.state.has_roster_changed = true;
     }
     let reply = result.map(|windows| Reply::SetLayout(SetLayoutReply { team_name, layout, windows }));
-    send_reply(state, client, reply, out);
+    send_reply(context, client, reply);
 }

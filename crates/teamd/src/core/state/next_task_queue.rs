@@ -1,5 +1,6 @@
 //! Queries for the next task that wait until the watcher has delivered all changes before them.
 
+use crate::core::context::Effects;
 use crate::core::effect::Effect;
 use crate::core::id::ConnId;
 use protocol::control::NextTaskRequest;
@@ -17,10 +18,10 @@ pub(crate) struct NextTaskQueue {
 
 impl NextTaskQueue {
     /// One at a time: who asks meanwhile shares the next.
-    pub(crate) fn create_barrier(&mut self, out: &mut Vec<Effect>) {
+    pub(crate) fn create_barrier(&mut self, effects: &mut Effects) {
         if self.created == self.reached && !self.waiting.is_empty() {
             self.created += 1;
-            out.push(Effect::CreateBarrier { mark: self.created });
+            effects.push(Effect::CreateBarrier { mark: self.created });
         }
     }
 

@@ -3,8 +3,8 @@
 //! The answer takes in all that was written before it was asked: a mark is put behind that, the watcher tells of both in
 //! their order, and once it has told of the mark, what is known to have changed is looked at.
 
+use crate::core::context::Context;
 use crate::core::context::send_reply;
-use crate::core::effect::Effect;
 use crate::core::id::ConnId;
 use crate::core::scans::schedule_task_scan;
 use crate::core::state::daemon::State;
@@ -13,73 +13,67 @@ use crate::core::state::task_board::TaskBoard;
 use protocol::control::{NextTaskHint, NextTaskRequest, Reply};
 use protocol::name::TeamName;
 
-pub(crate) fn query_next_task(
-    state: &mut State,
-    client: ConnId,
-    asked: NextTaskRequest,
-    out: &mut Vec<Effect>,
-) {
-    if state.watcher_state != WatcherState::Active || state.team_mut(&asked.team).is_none() {
-        return reply_next_task(state, client, NextTaskHint::Unknown, out);
+pub(crate) fn query_next_task(context: &mut Context, client: ConnId, asked: NextTaskRequest) {
+    if context.state.watcher_state != WatcherState::Active || context.state.team_mut(&asked.team).is_none() {
+        return reply_next_task(context, client, NextTaskHint::Unknown);
     }
-    let mark = state.next_task_queue.created + 1;
-    state.next_task_queue.waiting.push((client, asked, mark));
-    state.next_task_queue.create_barrier(out);
+    let mark = context.state.next_task_queue.created + 1;
+    context.state.next_task_queue.waiting.push((client, asked, mark));
+    context.state.next_task_queue.create_barrier(&mut context.effects);
 }
 
 /// All that was written ahead of the mark has been told. Of a list that nobody has written to since it was looked at all is
 /// known; else there is a look first.
-pub(crate) fn handle_barrier_reached(state: &mut State, mark: u64, out: &mut Vec<Effect>) {
-    for (client, asked) in state.next_task_queue.take_ready(mark) {
+pub(crate) fn handle_barrier_reached(context: &mut Context, mark: u64) {
+    for (client, asked) in context.state.next_task_queue.take_ready(mark) {
         let team = asked.team.clone();
-        match state.team_mut(&team) {
-            None => reply_next_task(state, client, NextTaskHint::Unknown, out),
+        match context.state.team_mut(&team) {
+            None => reply_next_task(context, client, NextTaskHint::Unknown),
             Some(known) if known.is_task_scan_current() => {
                 let next = known.task_board.next(&asked);
-                reply_next_task(state, client, next, out);
+                reply_next_task(context, client, next);
             }
             Some(known) => {
                 known.next_task_queries.push((client, asked));
-                schedule_task_scan(state, &team, out);
+                schedule_task_scan(context, &team);
             }
         }
     }
-    state.next_task_queue.create_barrier(out);
+    context.state.next_task_queue.create_barrier(&mut context.effects);
 }
 
 /// After the look for which they have waited.
 pub(crate) fn answer_from_board(
-    state: &mut State,
+    context: &mut Context,
     board: &TaskBoard,
     asks: Vec<(ConnId, NextTaskRequest)>,
-    out: &mut Vec<Effect>,
 ) {
     for (client, asked) in asks {
-        reply_next_task(state, client, board.next(&asked), out);
+        reply_next_task(context, client, board.next(&asked));
     }
 }
 
 /// The look came to nothing.
-pub(crate) fn answer_unknown(state: &mut State, asks: Vec<(ConnId, NextTaskRequest)>, out: &mut Vec<Effect>) {
-    asks.into_iter().for_each(|(client, _)| reply_next_task(state, client, NextTaskHint::Unknown, out));
+pub(crate) fn answer_unknown(context: &mut Context, asks: Vec<(ConnId, NextTaskRequest)>) {
+    asks.into_iter().for_each(|(client, _)| reply_next_task(context, client, NextTaskHint::Unknown));
 }
 
 /// The team is gone.
-pub(crate) fn drop_team_queries(state: &mut State, team: &TeamName, out: &mut Vec<Effect>) {
-    let asks = state.team_mut(team).map(|known| std::mem::take(&mut known.next_task_queries));
-    answer_unknown(state, asks.unwrap_or_default(), out);
+pub(crate) fn drop_team_queries(context: &mut Context, team: &TeamName) {
+    let asks = context.state.team_mut(team).map(|known| std::mem::take(&mut known.next_task_queries));
+    answer_unknown(context, asks.unwrap_or_default());
 }
 
 /// Nobody will tell: there is no watcher, or it has lost what it was to tell of.
-pub(crate) fn answer_all_unknown(state: &mut State, out: &mut Vec<Effect>) {
-    state.next_task_queue.reached = state.next_task_queue.created;
-    for (client, ..) in std::mem::take(&mut state.next_task_queue.waiting) {
-        reply_next_task(state, client, NextTaskHint::Unknown, out);
+pub(crate) fn answer_all_unknown(context: &mut Context) {
+    context.state.next_task_queue.reached = context.state.next_task_queue.created;
+    for (client, ..) in std::mem::take(&mut context.state.next_task_queue.waiting) {
+        reply_next_task(context, client, NextTaskHint::Unknown);
     }
 }
 
-fn reply_next_task(state: &mut State, client: ConnId, next: NextTaskHint, out: &mut Vec<Effect>) {
-    send_reply(state, client, Ok(Reply::NextTask(next)), out);
+fn reply_next_task(context: &mut Context, client: ConnId, next: NextTaskHint) {
+    send_reply(context, client, Ok(Reply::NextTask(next)));
 }
 
 /// It does not wait any longer.

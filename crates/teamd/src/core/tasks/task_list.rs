@@ -1,7 +1,9 @@
 //! The task list, looked at: what changed is told, whoever can take something is woken, and the borders show
 //! who does what.
 
+use crate::core::context::{Context, Effects};
 use crate::core::effect::Effect;
+use crate::core::effect::Wake;
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::TaskSelection;
 use crate::core::labels::update_label;
@@ -23,29 +25,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A task was written.
-pub(crate) fn handle_task_changed(state: &mut State, team: &TeamName, task: TaskId, out: &mut Vec<Effect>) {
-    if let Some(known) = state.team_mut(team) {
+pub(crate) fn handle_task_changed(context: &mut Context, team: &TeamName, task: TaskId) {
+    if let Some(known) = context.state.team_mut(team) {
         known.unscanned_tasks.add(task);
     }
-    schedule_task_scan(state, team, out);
+    schedule_task_scan(context, team);
 }
 
 /// `members`: whoever is on the team by its config, ours or not.
 pub(crate) fn handle_tasks_scanned(
-    state: &mut State,
+    context: &mut Context,
     team: &TeamName,
     members: &[AgentName],
     result: Result<Arc<Vec<Arc<Task>>>, ErrorReport>,
     asks: Vec<(ConnId, NextTaskRequest)>,
-    out: &mut Vec<Effect>,
 ) {
-    let Some(known) = state.team_mut(team) else { return next_task::answer_unknown(state, asks, out) };
+    let Some(known) = context.state.team_mut(team) else { return next_task::answer_unknown(context, asks) };
     let again = std::mem::take(&mut known.task_scan) == ScanState::RunningRescanNeeded;
     match result {
         Err(fault) => {
             known.unscanned_tasks = TaskSelection::All;
-            next_task::answer_unknown(state, asks, out);
-            log_scan_error(state, team, fault.message, out);
+            next_task::answer_unknown(context, asks);
+            log_scan_error(context, team, fault.message);
         }
         Ok(tasks) => {
             known.task_scan_error = None;
@@ -54,46 +55,51 @@ pub(crate) fn handle_tasks_scanned(
             // Nobody else has the list then, and the files thread changes it in its place.
             drop(tasks);
             // First who can go on, then who reads about it.
-            next_task::answer_from_board(state, &board, asks, out);
-            wake_for_tasks(state, team, &board, out);
-            let was_done = state.team_mut(team).is_some_and(|known| are_all_completed(&known.logged_tasks));
-            log_changes(state, team, members, (&board, changed), out);
-            notify_if_all_done(state, team, was_done);
-            update_task_labels(state, team, &board, out);
-            state.team_mut(team).into_iter().for_each(|known| known.task_board = std::mem::take(&mut board));
+            next_task::answer_from_board(context, &board, asks);
+            wake_for_tasks(context, team, &board);
+            let was_done =
+                context.state.team_mut(team).is_some_and(|known| are_all_completed(&known.logged_tasks));
+            log_changes(context, team, members, (&board, changed));
+            notify_if_all_done(context.state, team, was_done);
+            update_task_labels(context, team, &board);
+            context
+                .state
+                .team_mut(team)
+                .into_iter()
+                .for_each(|known| known.task_board = std::mem::take(&mut board));
         }
     }
     if again {
-        schedule_task_scan(state, team, out);
+        schedule_task_scan(context, team);
     }
 }
 
 /// Once: the next rescan looks again, all night long.
-fn log_scan_error(state: &mut State, team: &TeamName, why: String, out: &mut Vec<Effect>) {
-    let Some(known) = state.team_mut(team) else { return };
+fn log_scan_error(context: &mut Context, team: &TeamName, why: String) {
+    let Some(known) = context.state.team_mut(team) else { return };
     if known.task_scan_error.as_ref() != Some(&why) {
         known.task_scan_error = Some(why.clone());
-        out.push(Effect::log_team(team, EventKind::Error { message: why }));
+        context.effects.push(Effect::log_team(team, EventKind::Error { message: why }));
     }
 }
 
 /// As many as there is work for. Of agents whose turns are their own nobody knows who takes tasks: all of them
 /// are woken, which does no harm.
-fn wake_for_tasks(state: &mut State, team: &TeamName, board: &TaskBoard, out: &mut Vec<Effect>) {
-    if state.members(team).iter().all(|agent| agent.activity == Activity::Active) {
+fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
+    if context.state.members(team).iter().all(|agent| agent.activity == Activity::Active) {
         return;
     }
     let mut offered: Vec<TaskId> = Vec::new();
-    for agent in state.agents.values_mut().filter(|agent| agent.record.team == *team) {
+    for agent in context.state.agents.values_mut().filter(|agent| agent.record.team == *team) {
         agent.offered_task = agent.offered_task.filter(|id| board.is_startable(*id));
         offered.extend(agent.offered_task);
     }
     for task in board.startable().filter(|task| !offered.contains(&task.id)) {
-        if let Some(id) = find_idle_taker(state, team, task) {
-            if let Some(agent) = state.agents.get_mut(&id) {
+        if let Some(id) = find_idle_taker(context.state, team, task) {
+            if let Some(agent) = context.state.agents.get_mut(&id) {
                 agent.offered_task = Some(task.id);
             }
-            out.push(Effect::wake_agent(&id));
+            context.effects.wake_agent(&id, Wake::Needed);
         }
     }
     if board.startable().next().is_some() {
@@ -101,9 +107,9 @@ fn wake_for_tasks(state: &mut State, team: &TeamName, board: &TaskBoard, out: &m
         let own_turns = |agent: &&&Agent| {
             !agent.record.has_turns && !agent.record.delivery.has_hooks() && agent.activity == Activity::Idle
         };
-        let members = state.members(team);
+        let members = context.state.members(team);
         let pulling = members.iter().filter(own_turns);
-        out.extend(pulling.map(|agent| Effect::wake_agent(&agent.record.spawn_id)));
+        pulling.for_each(|agent| context.effects.wake_agent(&agent.record.spawn_id, Wake::Needed));
     }
 }
 
@@ -121,14 +127,14 @@ fn find_idle_taker(state: &State, team: &TeamName, task: &Task) -> Option<SpawnI
 
 /// What has changed; and of those that are begun, whether their owners are still there.
 fn log_changes(
-    state: &mut State,
+    context: &mut Context,
     team: &TeamName,
     members: &[AgentName],
     (board, changed): (&TaskBoard, Vec<TaskId>),
-    out: &mut Vec<Effect>,
 ) {
-    let living: Vec<AgentName> = members.iter().cloned().chain(current_members(state, team)).collect();
-    let Some(known) = state.team_mut(team) else { return };
+    let living: Vec<AgentName> =
+        members.iter().cloned().chain(current_members(context.state, team)).collect();
+    let Some(known) = context.state.team_mut(team) else { return };
     let looked: BTreeSet<TaskId> = board.in_progress().map(|task| task.id).chain(changed).collect();
     let looked = looked.into_iter().filter_map(|id| board.task(id));
     for task in looked.filter(|task| !task.is_internal()) {
@@ -138,23 +144,25 @@ fn log_changes(
             continue;
         }
         if let Some(told) = told.filter(|told| told.is_same_read(task)) {
-            log_if_abandoned(team, task, told, &living, out);
+            log_if_abandoned(team, task, told, &living, &mut context.effects);
             continue;
         }
-        out.extend(
+        context.effects.extend(
             new_events(known.logged_tasks.get(&task.id), task)
                 .into_iter()
                 .map(|what| Effect::log_team(team, what)),
         );
         let mut now = LoggedTask::from_task(task);
         now.is_abandoned = known.logged_tasks.get(&task.id).is_some_and(|told| told.is_abandoned);
-        log_if_abandoned(team, task, &mut now, &living, out);
+        log_if_abandoned(team, task, &mut now, &living, &mut context.effects);
         known.logged_tasks.insert(task.id, now);
     }
     if known.logged_tasks.len() > board.visible_count() {
         let there: BTreeSet<TaskId> = board.ids().collect();
         let gone = known.logged_tasks.keys().filter(|id| !there.contains(*id));
-        out.extend(gone.map(|task| Effect::log_team(team, EventKind::TaskDeleted { task: *task })));
+        context
+            .effects
+            .extend(gone.map(|task| Effect::log_team(team, EventKind::TaskDeleted { task: *task })));
         known.logged_tasks.retain(|id, _| there.contains(id));
     }
 }
@@ -178,7 +186,7 @@ fn log_if_abandoned(
     task: &Task,
     tale: &mut LoggedTask,
     living: &[AgentName],
-    out: &mut Vec<Effect>,
+    effects: &mut Effects,
 ) {
     // Who is at work there is not ours to tell.
     let left = !team.is_claude_session() && is_abandoned(tale, living);
@@ -187,7 +195,7 @@ fn log_if_abandoned(
         && let Some(owner) = tale.owner.clone()
     {
         let what = EventKind::TaskAbandoned { task: task.id, subject: tale.subject.clone(), owner };
-        out.push(Effect::log_team(team, what));
+        effects.push(Effect::log_team(team, what));
     }
     tale.is_abandoned = left;
 }
@@ -204,16 +212,16 @@ fn is_abandoned(tale: &LoggedTask, living: &[AgentName]) -> bool {
     tale.state == LoggedTaskState::Started && tale.owner.as_ref().is_some_and(|owner| !living.contains(owner))
 }
 
-fn update_task_labels(state: &mut State, team: &TeamName, board: &TaskBoard, out: &mut Vec<Effect>) {
+fn update_task_labels(context: &mut Context, team: &TeamName, board: &TaskBoard) {
     let mut working: BTreeMap<&AgentName, &str> = BTreeMap::new();
     for task in board.in_progress().filter(|task| task.failure().is_none()) {
         task.owner.as_ref().map(|owner| working.entry(owner).or_insert(&task.subject));
     }
-    for agent in state.agents.values_mut().filter(|agent| agent.record.team == *team) {
+    for agent in context.state.agents.values_mut().filter(|agent| agent.record.team == *team) {
         let task = working.get(&agent.record.name).copied();
         if agent.task_subject.as_deref() != task {
             agent.task_subject = task.map(str::to_owned);
-            out.extend(update_label(agent));
+            context.effects.extend(update_label(agent));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a team may use up: turns, time since it was made, and what its members' programs tell of, tokens and money. Once
 //! any of it is spent its members are asked to end, and rest; nobody is started for it until its policy gives it more.
 
-use crate::core::clock::Now;
+use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::id::SpawnId;
 use crate::core::members::shutdown;
@@ -13,71 +13,61 @@ use protocol::name::TeamName;
 use protocol::usage::UsageReport;
 
 /// Counts the turns that have just begun. One that a daemon finds under way at its start it counts once more.
-pub(crate) fn count_turns(state: &mut State, now: Now, out: &mut Vec<Effect>) {
-    let begun = out.iter().filter_map(|effect| match effect {
-        Effect::Log(event) if matches!(event.kind, EventKind::MemberActive { .. }) => event.team.clone(),
-        _ => None,
-    });
-    for team in begun.collect::<Vec<_>>() {
-        let Some(known) = state.teams.get_mut(&team) else { continue };
+pub(crate) fn count_begun_turns(context: &mut Context) {
+    for team in std::mem::take(&mut context.begun_turns) {
+        let Some(known) = context.state.teams.get_mut(&team) else { continue };
         known.usage.turns += 1;
-        state.has_roster_changed |= known.policy.max_turns.is_some();
-        check(state, &team, now, out);
+        context.state.has_roster_changed |= known.policy.max_turns.is_some();
+        check(context, &team);
     }
 }
 
 /// A program tells what it has used up so far, in this life of its agent or in the session that it names.
-pub(crate) fn add_usage(
-    state: &mut State,
-    id: &SpawnId,
-    report: UsageReport,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    let Some(agent) = state.agents.get_mut(id) else { return };
+pub(crate) fn add_usage(context: &mut Context, id: &SpawnId, report: UsageReport) {
+    let Some(agent) = context.state.agents.get_mut(id) else { return };
     let Some(comeback) = &mut agent.record.respawn else { return };
     let session = report.session_id.or_else(|| Some(id.as_str().to_owned()));
     let new = comeback.usage.add_report(UsageReport { session_id: session, ..report });
     if new.is_zero() {
         return;
     }
-    state.has_roster_changed = true;
+    context.state.has_roster_changed = true;
     let team = agent.record.team.clone();
-    if let Some(known) = state.teams.get_mut(&team) {
+    if let Some(known) = context.state.teams.get_mut(&team) {
         known.usage.usage = known.usage.usage.saturating_add(new);
-        check(state, &team, now, out);
+        check(context, &team);
     }
 }
 
 /// Whether it is spent, under the policy as it is now; and when its time will be.
-pub(crate) fn check(state: &mut State, team: &TeamName, now: Now, out: &mut Vec<Effect>) {
-    let Some(known) = state.teams.get_mut(team) else { return };
-    let left = remaining_ms(known, now);
+pub(crate) fn check(context: &mut Context, team: &TeamName) {
+    let Some(known) = context.state.teams.get_mut(team) else { return };
+    let left = remaining_ms(known, context.now);
     let why = exhausted_reason(known, left);
-    known.time_limit_at = left.filter(|_| why.is_none()).map(|left| now.mono.saturating_add(left));
+    known.time_limit_at = left.filter(|_| why.is_none()).map(|left| context.now.mono.saturating_add(left));
     let is_news = why.is_some() && known.usage.exhausted_reason.is_none();
-    state.has_roster_changed |= known.usage.exhausted_reason != why;
+    context.state.has_roster_changed |= known.usage.exhausted_reason != why;
     known.usage.exhausted_reason.clone_from(&why);
     if let Some(why) = why.filter(|_| is_news) {
-        out.push(Effect::log_team(team, EventKind::BudgetExhausted { reason: why.clone() }));
-        state.notices.add_budget_exhausted(team);
-        shutdown::request_team_shutdown(state, team, &why, now, out);
+        context.effects.push(Effect::log_team(team, EventKind::BudgetExhausted { reason: why.clone() }));
+        context.state.notices.add_budget_exhausted(team);
+        shutdown::request_team_shutdown(context, team, &why);
     }
 }
 
 /// Of all whose time has a limit, at each rescan: that is of the wall clock, and where the machine sleeps, or somebody sets
 /// it, the clock of the deadlines does not go along.
-pub(crate) fn check_time_limits(state: &mut State, now: Now, out: &mut Vec<Effect>) {
-    let timed = state.teams.iter().filter(|(_, known)| known.policy.max_time_ms.is_some());
+pub(crate) fn check_time_limits(context: &mut Context) {
+    let timed = context.state.teams.iter().filter(|(_, known)| known.policy.max_time_ms.is_some());
     let timed: Vec<TeamName> = timed.map(|(team, _)| team.clone()).collect();
-    timed.iter().for_each(|team| check(state, team, now, out));
+    timed.iter().for_each(|team| check(context, team));
 }
 
 /// Those whose time is over by now.
-pub(crate) fn check_due(state: &mut State, now: Now, out: &mut Vec<Effect>) {
-    let over = |known: &TeamState| known.time_limit_at.is_some_and(|at| at <= now.mono);
-    let teams = state.teams.iter().filter(|(_, known)| over(known)).map(|(team, _)| team.clone());
-    teams.collect::<Vec<_>>().iter().for_each(|team| check(state, team, now, out));
+pub(crate) fn check_due(context: &mut Context) {
+    let over = |known: &TeamState| known.time_limit_at.is_some_and(|at| at <= context.now.mono);
+    let teams = context.state.teams.iter().filter(|(_, known)| over(known)).map(|(team, _)| team.clone());
+    teams.collect::<Vec<_>>().iter().for_each(|team| check(context, team));
 }
 
 pub(crate) fn next_time_limit(state: &State) -> impl Iterator<Item = u64> {

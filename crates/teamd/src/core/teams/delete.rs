@@ -1,7 +1,7 @@
 //! `delete`: refused while members live; forced, it ends them first, but nobody for a delete that would be refused.
 
-use crate::core::clock::Now;
 use crate::core::context::send_reply;
+use crate::core::context::{Context, Effects};
 use crate::core::effect::Effect;
 use crate::core::id::ConnId;
 use crate::core::jobs::files::FileJob;
@@ -23,28 +23,22 @@ use protocol::event::EventKind;
 use protocol::name::TeamName;
 use std::path::PathBuf;
 
-pub(crate) fn delete(
-    state: &mut State,
-    client: ConnId,
-    order: DeleteTeamRequest,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    if let Err(fault) = check_deletable(state, &order) {
-        return send_reply(state, client, Err(fault), out);
+pub(crate) fn delete(context: &mut Context, client: ConnId, order: DeleteTeamRequest) {
+    if let Err(fault) = check_deletable(context.state, &order) {
+        return send_reply(context, client, Err(fault));
     }
-    let names = remaining_members(state, &order.team);
+    let names = remaining_members(context.state, &order.team);
     if names.is_empty() {
-        return kill_members(state, client, order, now, out);
+        return kill_members(context, client, order);
     }
     if !order.force {
-        return send_reply(state, client, Err(has_members_error(&order.team, &names)), out);
+        return send_reply(context, client, Err(has_members_error(&order.team, &names)));
     }
     // From now on nobody comes: whoever did would outlive the team.
-    if let Some(team) = state.teams.get_mut(&order.team) {
+    if let Some(team) = context.state.teams.get_mut(&order.team) {
         team.deletion = Some(Deletion::Checking);
     }
-    out.push(Effect::File(FileJob::CheckDeletable { client, order }));
+    context.effects.push(Effect::File(FileJob::CheckDeletable { client, order }));
 }
 
 /// Those that live or will live again.
@@ -54,20 +48,14 @@ fn remaining_members(state: &State, team: &TeamName) -> Vec<String> {
 }
 
 /// Nothing that was looked at refuses it. All is looked at once more when they have ended.
-pub(crate) fn kill_members(
-    state: &mut State,
-    client: ConnId,
-    order: DeleteTeamRequest,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    let names = remaining_members(state, &order.team);
-    if let Some(team) = state.teams.get_mut(&order.team) {
+pub(crate) fn kill_members(context: &mut Context, client: ConnId, order: DeleteTeamRequest) {
+    let names = remaining_members(context.state, &order.team);
+    if let Some(team) = context.state.teams.get_mut(&order.team) {
         team.deletion = Some(Deletion::EndingMembers(names));
     }
-    restart_policy::cancel_respawns(state, &order.team, &[], out);
-    let ids = living_ids(state, &order.team);
-    kill_and_wait(state, ExitWaiter::new(client, &ids, Vec::new(), AfterExits::Delete(order)), now, out);
+    restart_policy::cancel_respawns(context, &order.team, &[]);
+    let ids = living_ids(context.state, &order.team);
+    kill_and_wait(context, ExitWaiter::new(client, &ids, Vec::new(), AfterExits::Delete(order)));
 }
 
 /// Its worktrees are gone, or have never been.
@@ -75,31 +63,30 @@ pub(crate) fn delete_files(
     client: ConnId,
     order: DeleteTeamRequest,
     swept: RemovedWorktrees,
-    out: &mut Vec<Effect>,
+    effects: &mut Effects,
 ) {
     let DeleteTeamRequest { team, force, .. } = order;
-    out.push(Effect::File(FileJob::DeleteTeam { client, team, force, swept }));
+    effects.push(Effect::File(FileJob::DeleteTeam { client, team, force, swept }));
 }
 
 /// The team is no more, or goes on.
 pub(crate) fn handle_team_deleted(
-    state: &mut State,
+    context: &mut Context,
     client: ConnId,
     team: &TeamName,
     result: Result<(), ErrorReport>,
     swept: RemovedWorktrees,
-    out: &mut Vec<Effect>,
 ) {
-    let was = state.teams.get_mut(team).and_then(|team| team.deletion.take());
+    let was = context.state.teams.get_mut(team).and_then(|team| team.deletion.take());
     if result.is_ok() {
-        restart_policy::cancel_respawns(state, team, &[], out);
-        next_task::drop_team_queries(state, team, out);
-        state.teams.remove(team);
+        restart_policy::cancel_respawns(context, team, &[]);
+        next_task::drop_team_queries(context, team);
+        context.state.teams.remove(team);
         // It may be nobody's session.
-        lead_session::release_lead(state, team, out).ok();
-        state.has_roster_changed = true;
-        out.push(Effect::UnwatchTeam { team: team.clone() });
-        out.push(Effect::log_team(team, EventKind::TeamDeleted));
+        lead_session::release_lead(context, team).ok();
+        context.state.has_roster_changed = true;
+        context.effects.push(Effect::UnwatchTeam { team: team.clone() });
+        context.effects.push(Effect::log_team(team, EventKind::TeamDeleted));
     }
     let result = result.map_err(|fault| add_partial_effects(fault, &swept, was));
     let message = format!("Cleaned up directories and worktrees for team \"{team}\"");
@@ -107,7 +94,7 @@ pub(crate) fn handle_team_deleted(
         let team_name = team.clone();
         Reply::DeleteTeam(DeleteTeamReply { success: true, message, team_name, worktrees: swept })
     });
-    send_reply(state, client, reply, out);
+    send_reply(context, client, reply);
 }
 
 /// Members have ended, or some of its worktrees went, before it failed: nobody else would tell.
@@ -150,40 +137,33 @@ pub(crate) fn check_deletable(state: &State, order: &DeleteTeamRequest) -> Resul
 }
 
 /// Nobody lives: its worktrees go, then its files. But first it is seen whether the files may go at all.
-pub(crate) fn remove_worktrees(
-    state: &mut State,
-    client: ConnId,
-    order: DeleteTeamRequest,
-    out: &mut Vec<Effect>,
-) {
-    match state.teams.get(&order.team) {
+pub(crate) fn remove_worktrees(context: &mut Context, client: ConnId, order: DeleteTeamRequest) {
+    match context.state.teams.get(&order.team) {
         Some(team) if !team.worktrees.is_empty() => {
-            out.push(Effect::File(FileJob::CheckDeletable { client, order }));
+            context.effects.push(Effect::File(FileJob::CheckDeletable { client, order }));
         }
-        _ => delete_files(client, order, RemovedWorktrees::default(), out),
+        _ => delete_files(client, order, RemovedWorktrees::default(), &mut context.effects),
     }
 }
 
 /// What the files say to that.
 pub(crate) fn handle_deletion_checked(
-    state: &mut State,
+    context: &mut Context,
     client: ConnId,
     order: DeleteTeamRequest,
     result: Result<(), ErrorReport>,
-    now: Now,
-    out: &mut Vec<Effect>,
 ) {
     if let Err(fault) = result {
-        return handle_team_deleted(state, client, &order.team, Err(fault), RemovedWorktrees::default(), out);
+        return handle_team_deleted(context, client, &order.team, Err(fault), RemovedWorktrees::default());
     }
-    let Some(team) = state.teams.get(&order.team) else { return };
+    let Some(team) = context.state.teams.get(&order.team) else { return };
     let grounds = team.worktrees.clone();
     match (&team.deletion, grounds.is_empty()) {
-        (Some(Deletion::Checking), true) => kill_members(state, client, order, now, out),
+        (Some(Deletion::Checking), true) => kill_members(context, client, order),
         (Some(Deletion::Checking), false) => {
-            let members = state.members(&order.team);
+            let members = context.state.members(&order.team);
             let joins = members.iter().filter_map(|agent| Some(agent.record.shim.as_ref()?.pid)).collect();
-            out.push(Effect::Worktree(WorktreeJob::CheckUnsaved {
+            context.effects.push(Effect::Worktree(WorktreeJob::CheckUnsaved {
                 client,
                 order,
                 worktrees: grounds,
@@ -191,8 +171,8 @@ pub(crate) fn handle_deletion_checked(
             }));
         }
         _ => {
-            let trash = state.settings.state_dir.join("trash");
-            out.push(Effect::Worktree(WorktreeJob::RemoveAll { client, order, grounds, trash }));
+            let trash = context.state.settings.state_dir.join("trash");
+            context.effects.push(Effect::Worktree(WorktreeJob::RemoveAll { client, order, grounds, trash }));
         }
     }
 }
@@ -200,18 +180,17 @@ pub(crate) fn handle_deletion_checked(
 /// What is removed is forgotten, whatever became of the others; the files go only where all went. What was left alone
 /// stays on record as long as the team.
 pub(crate) fn handle_worktrees_removed(
-    state: &mut State,
+    context: &mut Context,
     client: ConnId,
     order: DeleteTeamRequest,
     swept: RemovedWorktrees,
     result: Result<(), ErrorReport>,
-    out: &mut Vec<Effect>,
 ) {
     let trashed = swept.trashed.iter().map(|it| &it.path);
     let done_with: Vec<PathBuf> = trashed.chain(&swept.removed).chain(&swept.missing).cloned().collect();
-    forget_worktrees(state, &order.team, &done_with);
+    forget_worktrees(context.state, &order.team, &done_with);
     match result {
-        Ok(()) => delete_files(client, order, swept, out),
-        Err(fault) => handle_team_deleted(state, client, &order.team, Err(fault), swept, out),
+        Ok(()) => delete_files(client, order, swept, &mut context.effects),
+        Err(fault) => handle_team_deleted(context, client, &order.team, Err(fault), swept),
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::core::clock::Now;
 use crate::core::context::send_reply;
+use crate::core::context::{Context, Effects};
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::FileJob;
@@ -20,86 +21,82 @@ use protocol::name::{AgentName, TeamName};
 use std::collections::HashMap;
 
 /// A join that reconnects says what its agent does: nothing new.
-pub(crate) fn resume_turn(
-    state: &mut State,
-    id: &SpawnId,
-    turn: Option<TurnStatus>,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    if let Some(agent) = state.agents.get_mut(id) {
+pub(crate) fn resume_turn(context: &mut Context, id: &SpawnId, turn: Option<TurnStatus>) {
+    if let Some(agent) = context.state.agents.get_mut(id) {
         agent.turn.clone_from(&turn);
     }
-    apply_turn_state(state, id, turn, now, out);
+    apply_turn_state(context, id, turn);
 }
 
 /// A join tells what its agent does; none from one whose agent has no turns that it knows of.
-pub(crate) fn apply_turn_state(
-    state: &mut State,
-    id: &SpawnId,
-    turn: Option<TurnStatus>,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    let (Some(agent), Some(turn)) = (state.agents.get_mut(id), turn) else { return };
+pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option<TurnStatus>) {
+    let (Some(agent), Some(turn)) = (context.state.agents.get_mut(id), turn) else { return };
     let was_offered = agent.offered_task.take().is_some();
     if let Some(comeback) = &mut agent.record.respawn
         && comeback.session != turn.session_id
     {
         comeback.session.clone_from(&turn.session_id);
-        state.has_roster_changed = true;
+        context.state.has_roster_changed = true;
     }
     if let Some(comeback) = &mut agent.record.respawn
         && (comeback.mode, &comeback.plan) != (turn.mode, &turn.plan_stage)
     {
         (comeback.mode, comeback.plan) = (turn.mode, turn.plan_stage.clone());
-        state.has_roster_changed = true;
+        context.state.has_roster_changed = true;
     }
     let used = turn.usage.clone();
     let before = agent.turn.replace(turn.clone());
-    state.has_roster_changed |= permission_mode::apply_turn_mode(agent, before.as_ref(), &turn, out);
+    context.state.has_roster_changed |=
+        permission_mode::apply_turn_mode(agent, before.as_ref(), &turn, &mut context.effects);
     let number = before.as_ref().map(|before| before.turn_number);
     match turn.activity {
         // A turn that follows another at once is told all the same.
         Activity::Active if number != Some(turn.turn_number) => {
-            out.push(Effect::log_member(&agent.record, EventKind::MemberActive { summary: turn.summary }));
+            context.begun_turns.push(agent.record.team.clone());
+            context
+                .effects
+                .push(Effect::log_member(&agent.record, EventKind::MemberActive { summary: turn.summary }));
         }
         Activity::Idle if before.is_none_or(|before| before.activity == Activity::Active) => {
-            out.push(Effect::log_member(&agent.record, EventKind::MemberIdle { reason: turn.idle_reason }));
+            context
+                .effects
+                .push(Effect::log_member(&agent.record, EventKind::MemberIdle { reason: turn.idle_reason }));
         }
         _ => {}
     }
     let (team, idle) = (agent.record.team.clone(), turn.activity == Activity::Idle);
-    set_activity(agent, turn.activity, now, out);
+    set_activity(agent, turn.activity, context.now, &mut context.effects);
     // A turn that follows another at once begins anew; after a start of ours it began before.
     agent.activity_since = turn.since;
     // A task may have come after it looked, and before we knew that it is to be woken for it; or it does something
     // else than it was woken for.
     if idle || was_offered {
-        schedule_task_scan(state, &team, out);
+        schedule_task_scan(context, &team);
     }
-    used.into_iter().for_each(|report| budget::add_usage(state, id, report, now, out));
+    used.into_iter().for_each(|report| budget::add_usage(context, id, report));
 }
 
 /// The agent itself says so, known by its token. Of turns that its join runs that alone tells: nobody would take back
 /// what a process of one has said.
 pub(crate) fn report_own_activity(
-    state: &mut State,
+    context: &mut Context,
     client: ConnId,
     token: Option<&str>,
     activity: Activity,
-    now: Now,
-    out: &mut Vec<Effect>,
 ) {
     let mine = |agent: &&mut Agent| token == Some(agent.record.token.as_str());
-    if let Some(agent) = state.agents.values_mut().find(mine).filter(|agent| !agent.record.has_turns) {
+    if let Some(agent) = context.state.agents.values_mut().find(mine).filter(|agent| !agent.record.has_turns)
+    {
         agent.has_reported_activity = true;
         if agent.activity != activity {
-            out.push(Effect::log_member(&agent.record, activity_event(activity)));
+            context.effects.push(Effect::log_member(&agent.record, activity_event(activity)));
+            if activity == Activity::Active {
+                context.begun_turns.push(agent.record.team.clone());
+            }
         }
-        set_activity(agent, activity, now, out);
+        set_activity(agent, activity, context.now, &mut context.effects);
     }
-    send_reply(state, client, Ok(Reply::Ack), out);
+    send_reply(context, client, Ok(Reply::Ack));
 }
 
 /// Whose entries in config.json, active or not, say something else than at the last look. One stays as it is where the
@@ -123,24 +120,25 @@ pub(crate) fn config_activity_changes(
 
 /// A client that keeps its own entry in config.json, or tells its lead, has said what it does.
 pub(crate) fn apply_config_activity(
-    state: &mut State,
+    context: &mut Context,
     team: &TeamName,
     name: &AgentName,
     activity: Activity,
-    now: Now,
-    out: &mut Vec<Effect>,
 ) {
     let hers = |agent: &&mut Agent| agent.record.team == *team && agent.record.name == *name;
-    let Some(agent) = state.agents.values_mut().find(hers) else { return };
+    let Some(agent) = context.state.agents.values_mut().find(hers) else { return };
     let lives = matches!(agent.lifecycle, Lifecycle::Running(_) | Lifecycle::Stopping(..));
     if agent.record.delivery != Delivery::Native || !lives {
         return;
     }
     agent.has_reported_activity = true;
     if agent.activity != activity {
-        state.has_roster_changed |= record_session(&mut agent.record, activity);
-        out.push(Effect::log_member(&agent.record, activity_event(activity)));
-        set_activity(agent, activity, now, out);
+        context.state.has_roster_changed |= record_session(&mut agent.record, activity);
+        context.effects.push(Effect::log_member(&agent.record, activity_event(activity)));
+        if activity == Activity::Active {
+            context.begun_turns.push(agent.record.team.clone());
+        }
+        set_activity(agent, activity, context.now, &mut context.effects);
     }
 }
 
@@ -164,17 +162,17 @@ fn activity_event(activity: Activity) -> EventKind {
 }
 
 /// config.json follows, for whoever reads files; a client that writes there itself is not written over.
-fn set_activity(agent: &mut Agent, activity: Activity, now: Now, out: &mut Vec<Effect>) {
+fn set_activity(agent: &mut Agent, activity: Activity, now: Now, effects: &mut Effects) {
     if agent.activity == activity {
         return;
     }
     agent.activity = activity;
     agent.activity_since = now.wall;
-    out.extend(update_label(agent));
+    effects.extend(update_label(agent));
     if agent.record.delivery == Delivery::Native {
         return;
     }
-    out.push(Effect::File(FileJob::WriteActivity {
+    effects.push(Effect::File(FileJob::WriteActivity {
         team: agent.record.team.clone(),
         name: agent.record.name.clone(),
         is_active: activity == Activity::Active,

@@ -2,6 +2,7 @@
 //! the rescan, since silence is no event. A machine that sleeps makes nobody silent.
 
 use crate::core::clock::Now;
+use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::id::SpawnId;
 use crate::core::jobs::files::FileJob;
@@ -9,42 +10,44 @@ use crate::core::lifecycle::Lifecycle;
 use crate::core::notices::NoticeKind;
 use crate::core::roster::record::AgentPane;
 use crate::core::state::agent::Agent;
-use crate::core::state::daemon::State;
 use protocol::control::Activity;
 use protocol::event::EventKind;
 
 /// Asks when those have written last whose turns are that long.
-pub(crate) fn check_turns_without_output(state: &State, now: Now, out: &mut Vec<Effect>) {
-    let Some(patience) = state.settings.no_output_after_ms else { return };
-    let awake = state.sleep_clock.awake_since();
+pub(crate) fn check_turns_without_output(context: &mut Context) {
+    let Some(patience) = context.state.settings.no_output_after_ms else { return };
+    let awake = context.state.sleep_clock.awake_since();
     let is_long = |agent: &&Agent| {
-        can_lack_output(agent) && elapsed_ms(agent.activity_since.max(awake), now) >= patience
+        can_lack_output(agent) && elapsed_ms(agent.activity_since.max(awake), context.now) >= patience
     };
-    let quiet = state.agents.values().filter(is_long);
-    let log = |agent: &Agent| state.settings.output_log(&agent.record.team, &agent.record.name);
+    let quiet = context.state.agents.values().filter(is_long);
+    let log = |agent: &Agent| context.state.settings.output_log(&agent.record.team, &agent.record.name);
     let logs: Vec<_> = quiet.map(|agent| (agent.record.spawn_id.clone(), log(agent))).collect();
     if !logs.is_empty() {
-        out.push(Effect::File(FileJob::ReadOutputTimes { logs }));
+        context.effects.push(Effect::File(FileJob::ReadOutputTimes { logs }));
     }
 }
 
 /// `written`: when its output grew last, ms since the epoch.
-pub(crate) fn handle_output_times(
-    state: &mut State,
-    written: Vec<(SpawnId, u64)>,
-    now: Now,
-    out: &mut Vec<Effect>,
-) {
-    let Some(patience) = state.settings.no_output_after_ms else { return };
+pub(crate) fn handle_output_times(context: &mut Context, written: Vec<(SpawnId, u64)>) {
+    let Some(patience) = context.state.settings.no_output_after_ms else { return };
     for (id, at) in written {
-        let Some(agent) = state.agents.get_mut(&id).filter(|agent| can_lack_output(agent)) else { continue };
-        let quiet_ms = elapsed_ms(agent.activity_since.max(at).max(state.sleep_clock.awake_since()), now);
+        let Some(agent) = context.state.agents.get_mut(&id).filter(|agent| can_lack_output(agent)) else {
+            continue;
+        };
+        let quiet_ms = elapsed_ms(
+            agent.activity_since.max(at).max(context.state.sleep_clock.awake_since()),
+            context.now,
+        );
         if quiet_ms >= patience {
             agent.record.no_output_turn = Some(agent.activity_since);
-            state.has_roster_changed = true;
-            out.push(Effect::log_member(&agent.record, EventKind::MemberNoOutput { no_output_ms: quiet_ms }));
+            context.state.has_roster_changed = true;
+            context.effects.push(Effect::log_member(
+                &agent.record,
+                EventKind::MemberNoOutput { no_output_ms: quiet_ms },
+            ));
             let (record, pane) = (&agent.record, agent.record.pane.as_ref().and_then(AgentPane::id));
-            state.notices.add(&record.team, &record.name, pane, NoticeKind::NoOutput(quiet_ms));
+            context.state.notices.add(&record.team, &record.name, pane, NoticeKind::NoOutput(quiet_ms));
         }
     }
 }
