@@ -5,8 +5,8 @@
 //! was decided.
 
 use crate::core::clock::Now;
-use crate::core::context::{Context, Effects};
-use crate::core::effect::Effect;
+use crate::core::context::Context;
+use crate::core::effect::{Effect, Effects};
 use crate::core::jobs::files::{FileJob, InboxScanResult, MessageHeader};
 use crate::core::labels::update_label;
 use crate::core::members::plan_handover;

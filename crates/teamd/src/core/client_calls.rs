@@ -1,8 +1,7 @@
 //! A client asked: who is it, may it, has it asked before; then on to the request's own file.
 
-use crate::core::context::{Context, Effects};
-use crate::core::context::{error_reply, send_reply};
-use crate::core::effect::Effect;
+use crate::core::context::{Context, error_reply, send_reply};
+use crate::core::effect::{Effect, Effects};
 use crate::core::id::ConnId;
 use crate::core::jobs::panes::PaneVisibility;
 use crate::core::members::{permission_mode, respawn, shutdown, spawn};

@@ -1,12 +1,14 @@
 //! What the handling of one event has at hand: the state, the time, and the effects so far. Replies to clients.
 
 use crate::core::clock::Now;
-use crate::core::effect::{Effect, Wake};
-use crate::core::id::{ConnId, SpawnId};
+use crate::core::effect::{Effect, Effects};
+use crate::core::id::ConnId;
+use crate::core::lifecycle::NameWaiter;
 use crate::core::state::daemon::State;
-use protocol::control::{Reply, Response};
+use protocol::control::{DeleteTeamRequest, Reply, Response};
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;
+use std::collections::VecDeque;
 
 /// What the handling of one event has at hand. Only `handle_event` and `recover` make one.
 #[derive(Debug)]
@@ -16,50 +18,28 @@ pub(crate) struct Context<'a> {
     pub(crate) effects: Effects,
     /// The teams in which a turn has begun, once for each turn.
     pub(crate) begun_turns: Vec<TeamName>,
+    /// What follows once the event is handled, in this order.
+    pub(crate) follow_ups: VecDeque<FollowUp>,
+}
+
+/// Something that lower modules start in higher ones, once the event is handled.
+#[derive(Debug)]
+pub(crate) enum FollowUp {
+    /// A client waited for a name that is free now, or that stays taken: its call is handled again.
+    RetryForName { client: ConnId, waiter: NameWaiter },
+    /// The members of a team that is being deleted have exited.
+    DeleteTeam { client: ConnId, order: DeleteTeamRequest },
 }
 
 impl Context<'_> {
     pub(crate) fn new(state: &mut State, now: Now) -> Context<'_> {
-        Context { state, now, effects: Effects::default(), begun_turns: Vec::new() }
-    }
-}
-
-/// The effects of one event, in the order in which they are run. It is a type of its own, so that it can be borrowed beside
-/// an agent of the state.
-#[derive(Debug, Default)]
-pub(crate) struct Effects {
-    list: Vec<Effect>,
-    /// The agents with an effect `WakeAgent`, once for each effect.
-    woken_agents: Vec<SpawnId>,
-}
-
-impl Effects {
-    pub(crate) fn push(&mut self, effect: Effect) {
-        self.list.push(effect);
-    }
-
-    pub(crate) fn extend(&mut self, effects: impl IntoIterator<Item = Effect>) {
-        self.list.extend(effects);
-    }
-
-    /// Puts an effect before all others.
-    pub(crate) fn insert_first(&mut self, effect: Effect) {
-        self.list.insert(0, effect);
-    }
-
-    /// Wakes an agent through its wake socket, and after the event through its hook, if one waits.
-    pub(crate) fn wake_agent(&mut self, spawn: &SpawnId, wake: Wake) {
-        self.list.push(Effect::WakeAgent { spawn: spawn.clone(), wake });
-        self.woken_agents.push(spawn.clone());
-    }
-
-    /// The agents that were woken since the last call.
-    pub(crate) fn take_woken_agents(&mut self) -> Vec<SpawnId> {
-        std::mem::take(&mut self.woken_agents)
-    }
-
-    pub(crate) fn into_vec(self) -> Vec<Effect> {
-        self.list
+        Context {
+            state,
+            now,
+            effects: Effects::default(),
+            begun_turns: Vec::new(),
+            follow_ups: VecDeque::new(),
+        }
     }
 }
 

@@ -4,16 +4,15 @@
 //! it without a machine. Every arm is one line; the files are named after what happens.
 
 use crate::core::clock::Now;
-use crate::core::context::send_reply;
-use crate::core::context::{Context, Effects};
-use crate::core::effect::Effect;
+use crate::core::context::{Context, FollowUp, send_reply};
+use crate::core::effect::{Effect, Effects};
 use crate::core::event::CoreEvent;
 use crate::core::id::ConnId;
 use crate::core::jobs::files::{FileJob, FileResult};
 use crate::core::jobs::panes::{PaneJob, PaneResult};
 use crate::core::jobs::worktrees::WorktreeResult;
-use crate::core::long_poll;
-use crate::core::members::{cleanup, exit, permission_mode, registration, shutdown};
+use crate::core::lifecycle::NameWaiter;
+use crate::core::members::{cleanup, exit, permission_mode, registration, shutdown, spawn};
 use crate::core::notices::NoticeText;
 use crate::core::panes::{dialog_check, typing, visibility};
 use crate::core::scans::{schedule_config_scan, watch_session_team};
@@ -24,7 +23,8 @@ use crate::core::teams::{budget, create, delete, policy};
 use crate::core::turns::no_output;
 use crate::core::worktrees::{fail_creation, finish_creation, record_proposal};
 use crate::core::{
-    approvals, client_calls, config_scan, deadlines, hooks, messages, rescan, shims, status, worktrees,
+    approvals, client_calls, config_scan, deadlines, hooks, long_poll, messages, rescan, shims, status,
+    worktrees,
 };
 use protocol::control::RemovedWorktrees;
 use protocol::error::ErrorReport;
@@ -43,7 +43,8 @@ pub(crate) fn handle_event(state: &mut State, event: CoreEvent, now: Now) -> Vec
 const BEFORE: [fn(&mut Context); 2] = [remember_latest_time, observe_sleep];
 
 /// What is done after every event, in this order.
-const AFTER: [fn(&mut Context); 5] = [
+const AFTER: [fn(&mut Context); 6] = [
+    run_follow_ups,
     budget::count_begun_turns,
     registration::register_batch,
     show_next_notice,
@@ -58,6 +59,21 @@ fn remember_latest_time(context: &mut Context) {
 
 fn observe_sleep(context: &mut Context) {
     context.state.sleep_clock.observe(context.now);
+}
+
+/// Handles the calls that waited for a name again, and deletes the teams whose members have exited.
+fn run_follow_ups(context: &mut Context) {
+    while let Some(follow_up) = context.follow_ups.pop_front() {
+        match follow_up {
+            FollowUp::RetryForName { client, waiter: NameWaiter::Spawn(request) } => {
+                spawn::spawn(context, client, request);
+            }
+            FollowUp::RetryForName { client, waiter: NameWaiter::Worktree(request) } => {
+                worktrees::create_worktree(context, client, request);
+            }
+            FollowUp::DeleteTeam { client, order } => delete::remove_worktrees(context, client, order),
+        }
+    }
 }
 
 /// At most one notice, and not sooner than a second after the last one.

@@ -10,6 +10,45 @@ use protocol::event::{Event, EventKind};
 use protocol::name::{AgentName, TeamName};
 use std::path::PathBuf;
 
+/// The effects of one event, in the order in which they are run. It is a type of its own, so that it can be borrowed beside
+/// an agent of the state.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    list: Vec<Effect>,
+    /// The agents with an effect `WakeAgent`, once for each effect.
+    woken_agents: Vec<SpawnId>,
+}
+
+impl Effects {
+    pub(crate) fn push(&mut self, effect: Effect) {
+        self.list.push(effect);
+    }
+
+    pub(crate) fn extend(&mut self, effects: impl IntoIterator<Item = Effect>) {
+        self.list.extend(effects);
+    }
+
+    /// Puts an effect before all others.
+    pub(crate) fn insert_first(&mut self, effect: Effect) {
+        self.list.insert(0, effect);
+    }
+
+    /// Wakes an agent through its wake socket, and after the event through its hook, if one waits.
+    pub(crate) fn wake_agent(&mut self, spawn: &SpawnId, wake: Wake) {
+        self.list.push(Effect::WakeAgent { spawn: spawn.clone(), wake });
+        self.woken_agents.push(spawn.clone());
+    }
+
+    /// The agents that were woken since the last call.
+    pub(crate) fn take_woken_agents(&mut self) -> Vec<SpawnId> {
+        std::mem::take(&mut self.woken_agents)
+    }
+
+    pub(crate) fn into_vec(self) -> Vec<Effect> {
+        self.list
+    }
+}
+
 /// One thing to do outside.
 #[derive(Debug)]
 pub(crate) enum Effect {

@@ -4,8 +4,7 @@
 //! wakes an agent while no hook of it is parked is remembered, and the next one that parks is sent to look once more.
 
 use crate::core::clock::Now;
-use crate::core::context::Context;
-use crate::core::context::send_reply;
+use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::hook_session::{HookSession, agent_hook_session, ignored_reply, unknown_caller_error};
 use crate::core::id::{ConnId, SpawnId};

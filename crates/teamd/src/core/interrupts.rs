@@ -1,7 +1,6 @@
 //! Interrupts of turns, and the clients that wait for them.
 
-use crate::core::context::Context;
-use crate::core::context::send_reply;
+use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::lifecycle::Lifecycle;

@@ -2,8 +2,7 @@
 //! first process of that terminal, and lead until they say otherwise or that process ends. Nothing of theirs is ever
 //! closed, ended or typed into.
 
-use crate::core::context::Context;
-use crate::core::context::send_reply;
+use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::hook_session::{HookSession, ignored_reply, lead_hook_session, unknown_caller_error};
 use crate::core::id::{ConnId, SpawnId};

@@ -1,7 +1,7 @@
 //! The long polls of hooks: held while an agent is idle, released when there is work for it.
 
-use crate::core::context::{Context, Effects};
-use crate::core::effect::Effect;
+use crate::core::context::Context;
+use crate::core::effect::{Effect, Effects};
 use crate::core::id::ConnId;
 use crate::core::state::agent::LongPollState;
 use protocol::control::{LongPollEnd, Reply, Response};

@@ -2,8 +2,7 @@
 //! answers to shutdown requests, and what members ask.
 
 use crate::core::context::Context;
-use crate::core::effect::Effect;
-use crate::core::effect::Wake;
+use crate::core::effect::{Effect, Wake};
 use crate::core::jobs::files::{FileJob, InboxScanResult, RestoreRule};
 use crate::core::lifecycle::{Lifecycle, Stopping};
 use crate::core::state::agent::Agent;

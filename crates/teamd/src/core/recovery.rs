@@ -18,6 +18,7 @@ use protocol::name::TeamName;
 pub(crate) fn recover(state: &mut State, now: Now) -> Vec<Effect> {
     let mut context = Context::new(state, now);
     recover_all(&mut context);
+    debug_assert!(context.follow_ups.is_empty(), "no client waits at the start");
     context.effects.into_vec()
 }
 

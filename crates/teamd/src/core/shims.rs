@@ -1,8 +1,7 @@
 //! The first processes of the panes: they say hello, report, and hang up.
 
-use crate::core::context::{Context, Effects};
-use crate::core::effect::Effect;
-use crate::core::effect::Wake;
+use crate::core::context::Context;
+use crate::core::effect::{Effect, Effects, Wake};
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::interrupts;
 use crate::core::jobs::files::FileJob;

@@ -1,7 +1,6 @@
 //! What the daemon tells without changing anything, and what agents tell about themselves.
 
-use crate::core::context::Context;
-use crate::core::context::send_reply;
+use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::ConnId;
 use crate::core::jobs::panes::PaneJob;

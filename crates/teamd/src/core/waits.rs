@@ -1,6 +1,6 @@
 //! Clients that wait for the exits of members: what they are told, and when.
 
-use crate::core::context::Context;
+use crate::core::context::{Context, FollowUp};
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::FileJob;
@@ -8,7 +8,6 @@ use crate::core::roster::respawn::PendingRespawn;
 use crate::core::state::daemon::State;
 use crate::core::state::names::is_of_member;
 use crate::core::state::waiters::AfterExits;
-use crate::core::teams::delete;
 use protocol::control::{AgentExit, ExitsReply, Reply};
 
 /// What became of an agent that somebody waits for.
@@ -49,7 +48,9 @@ pub(crate) fn reply_to_finished_waiters(context: &mut Context) {
     for mut waiting in done {
         match waiting.after.clone() {
             AfterExits::Reply => context.effects.push(reply_exits(waiting.client, waiting.ended)),
-            AfterExits::Delete(order) => delete::remove_worktrees(context, waiting.client, order),
+            AfterExits::Delete(order) => {
+                context.follow_ups.push_back(FollowUp::DeleteTeam { client: waiting.client, order });
+            }
             AfterExits::StopDaemon => {
                 mark_suspended(context.state, &mut waiting.ended);
                 context.state.final_reply_to = Some(waiting.client);

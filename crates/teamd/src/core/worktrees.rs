@@ -3,8 +3,7 @@
 //! First it is decided, then the roster is on the disk, only then git fills it; the name is held until its agent is
 //! started. Killed anywhere on the way, the next daemon knows what is there.
 
-use crate::core::context::Context;
-use crate::core::context::send_reply;
+use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::ConnId;
 use crate::core::jobs::files::FileJob;

@@ -1,7 +1,6 @@
 //! Carries out effects, in order, but that the files thread has the jobs of one event once the rest is done. Holds every descriptor of the daemon: the state holds none.
 
-use crate::core::effect::Effect;
-use crate::core::effect::Wake;
+use crate::core::effect::{Effect, Wake};
 use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
 use crate::core::jobs::files::FileJob;

@@ -1,7 +1,6 @@
 //! What the step function wants done, done in the made-up world.
 
-use crate::core::effect::Effect;
-use crate::core::effect::Wake;
+use crate::core::effect::{Effect, Wake};
 use crate::core::event::CoreEvent;
 use crate::core::jobs::files::{FileJob, collect_batch};
 use crate::core::jobs::watcher::WatchCommand;

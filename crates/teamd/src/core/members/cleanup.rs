@@ -1,19 +1,18 @@
 //! The cleanup after an exit: the pane is closed and the member deregistered; then its name is free.
 
-use crate::core::context::Context;
+use crate::core::context::{Context, FollowUp};
 use crate::core::effect::Effect;
 use crate::core::exit_record::ExitOutcome;
-use crate::core::id::{ConnId, SpawnId};
+use crate::core::id::SpawnId;
 use crate::core::jobs::files::FileJob;
 use crate::core::jobs::panes::PaneJob;
-use crate::core::lifecycle::{Cleanup, Exited, Lifecycle, NameWaiter};
+use crate::core::lifecycle::{Cleanup, Exited, Lifecycle};
 use crate::core::long_poll::release_long_poll;
-use crate::core::members::{restart_policy, spawn};
+use crate::core::members::restart_policy;
 use crate::core::roster::record::AgentPane;
 use crate::core::scans::{schedule_request_scan_if_open, schedule_task_scan, write_hidden_panes};
 use crate::core::state::daemon::State;
 use crate::core::waits::{WaitOutcome, reply_to_finished_waiters, report_to_waiters};
-use crate::core::worktrees;
 use protocol::control::LongPollEnd;
 use protocol::error::ErrorReport;
 use protocol::event::EventKind;
@@ -90,18 +89,10 @@ fn finish_cleanup_step(
         let heirs = std::mem::take(&mut gone.name_waiters);
         context.effects.push(Effect::log_member(&agent.record, EventKind::Error { message: why }));
         report_to_waiters(context.state, id, &how, WaitOutcome::Gone);
-        retry_name_waiters(context, heirs);
+        context
+            .follow_ups
+            .extend(heirs.into_iter().map(|(client, waiter)| FollowUp::RetryForName { client, waiter }));
         reply_to_finished_waiters(context);
-    }
-}
-
-/// Those who waited for a name ask again.
-fn retry_name_waiters(context: &mut Context, heirs: Vec<(ConnId, NameWaiter)>) {
-    for (client, heir) in heirs {
-        match heir {
-            NameWaiter::Spawn(order) => spawn::spawn(context, client, order),
-            NameWaiter::Worktree(order) => worktrees::create_worktree(context, client, order),
-        }
     }
 }
 
@@ -153,8 +144,9 @@ fn finish_cleanup(context: &mut Context, id: &SpawnId) {
         schedule_task_scan(context, &team);
     }
     context.effects.push(Effect::CloseHandles { spawn: id.clone() });
-    // The answers first: what was waited for may be the end of the daemon.
-    retry_name_waiters(context, heirs);
+    context
+        .follow_ups
+        .extend(heirs.into_iter().map(|(client, waiter)| FollowUp::RetryForName { client, waiter }));
     reply_to_finished_waiters(context);
 }
 

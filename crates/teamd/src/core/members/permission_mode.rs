@@ -1,9 +1,8 @@
 //! `mode`: the permission mode of the lead, or of a member while it runs. The lead's is a word in config.json; a member
 //! is told by a message, and how soon it follows depends on how it is run.
 
-use crate::core::context::send_reply;
-use crate::core::context::{Context, Effects};
-use crate::core::effect::Effect;
+use crate::core::context::{Context, send_reply};
+use crate::core::effect::{Effect, Effects};
 use crate::core::id::ConnId;
 use crate::core::jobs::files::{FileJob, ModeRoute};
 use crate::core::lifecycle::Lifecycle;

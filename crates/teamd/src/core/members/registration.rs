@@ -1,8 +1,7 @@
 //! A start, from the first process to the running agent. The files are written, only then join gets the green
 //! light: killed anywhere on the way, no agent has run that is not registered.
 
-use crate::core::context::Context;
-use crate::core::context::send_reply;
+use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::exit_record::{ExitOutcome, ExitRecord, ReportTo};
 use crate::core::id::SpawnId;

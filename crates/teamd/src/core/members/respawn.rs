@@ -1,7 +1,6 @@
 //! Respawns: starts members whose backoff is over, and resumes suspended members.
 
-use crate::core::context::Context;
-use crate::core::context::send_reply;
+use crate::core::context::{Context, send_reply};
 use crate::core::id::ConnId;
 use crate::core::lifecycle::Lifecycle;
 use crate::core::members::restart_policy::{NAME_BUSY_RETRY, suspend_pending, update_past_member};

@@ -4,10 +4,8 @@
 //! answer counts only from the agent that was asked, and only for the life it was asked in.
 
 use crate::core::clock::Now;
-use crate::core::context::send_reply;
-use crate::core::context::{Context, Effects};
-use crate::core::effect::Effect;
-use crate::core::effect::Wake;
+use crate::core::context::{Context, send_reply};
+use crate::core::effect::{Effect, Effects, Wake};
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::{FileJob, ShutdownAnswer};
 use crate::core::labels::update_label;

@@ -2,8 +2,7 @@
 //! what follows stands in `super::queue_registration`.
 
 use crate::core::clock::Now;
-use crate::core::context::Context;
-use crate::core::context::send_reply;
+use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId, new_uuid};
 use crate::core::jobs::panes::{PaneJob, PaneSpec};

@@ -1,8 +1,7 @@
 //! Typing into an agent's pane, for the process beside it that feeds it so. Nobody else may: not another agent, and
 //! not for one whose profile does not say that it is fed by keys.
 
-use crate::core::context::Context;
-use crate::core::context::send_reply;
+use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::ConnId;
 use crate::core::jobs::panes::PaneJob;

@@ -1,8 +1,7 @@
 //! Panes out of sight and back, and the layout of a team's windows. tmux does it, our roster knows it, config.json
 //! tells others; only then the caller is answered. A hidden pane's agent goes on as before.
 
-use crate::core::context::Context;
-use crate::core::context::send_reply;
+use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::panes::{PaneJob, PaneVisibility};

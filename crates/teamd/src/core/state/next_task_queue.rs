@@ -1,7 +1,6 @@
 //! Queries for the next task that wait until the watcher has delivered all changes before them.
 
-use crate::core::context::Effects;
-use crate::core::effect::Effect;
+use crate::core::effect::{Effect, Effects};
 use crate::core::id::ConnId;
 use protocol::control::NextTaskRequest;
 

@@ -3,8 +3,7 @@
 //! The answer takes in all that was written before it was asked: a mark is put behind that, the watcher tells of both in
 //! their order, and once it has told of the mark, what is known to have changed is looked at.
 
-use crate::core::context::Context;
-use crate::core::context::send_reply;
+use crate::core::context::{Context, send_reply};
 use crate::core::id::ConnId;
 use crate::core::scans::schedule_task_scan;
 use crate::core::state::daemon::State;

@@ -1,9 +1,8 @@
 //! The task list, looked at: what changed is told, whoever can take something is woken, and the borders show
 //! who does what.
 
-use crate::core::context::{Context, Effects};
-use crate::core::effect::Effect;
-use crate::core::effect::Wake;
+use crate::core::context::Context;
+use crate::core::effect::{Effect, Effects, Wake};
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::TaskSelection;
 use crate::core::labels::update_label;

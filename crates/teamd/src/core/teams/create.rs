@@ -1,7 +1,6 @@
 //! `create`: the files decide whether the name is free.
 
-use crate::core::context::Context;
-use crate::core::context::send_reply;
+use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::FileJob;

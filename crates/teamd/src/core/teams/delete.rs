@@ -1,8 +1,7 @@
 //! `delete`: refused while members live; forced, it ends them first, but nobody for a delete that would be refused.
 
-use crate::core::context::send_reply;
-use crate::core::context::{Context, Effects};
-use crate::core::effect::Effect;
+use crate::core::context::{Context, send_reply};
+use crate::core::effect::{Effect, Effects};
 use crate::core::id::ConnId;
 use crate::core::jobs::files::FileJob;
 use crate::core::jobs::worktrees::WorktreeJob;

@@ -1,8 +1,7 @@
 //! A policy that takes the place of another while its team is there, and decides from then on what waits, too.
 
 use crate::core::approvals;
-use crate::core::context::Context;
-use crate::core::context::send_reply;
+use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::ConnId;
 use crate::core::jobs::files::FileJob;

@@ -1,9 +1,8 @@
 //! Turns, as the joins that run them tell of them; `interrupt`; and what agents say of themselves.
 
 use crate::core::clock::Now;
-use crate::core::context::send_reply;
-use crate::core::context::{Context, Effects};
-use crate::core::effect::Effect;
+use crate::core::context::{Context, send_reply};
+use crate::core::effect::{Effect, Effects};
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::FileJob;
 use crate::core::labels::update_label;
