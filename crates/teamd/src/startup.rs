@@ -23,12 +23,13 @@ use crate::io::watcher::thread::WatcherThread;
 use crate::io::{log_file, process_watcher, single_instance};
 use protocol::control::LeadsFile;
 use protocol::error::{ErrorKind, ErrorReport};
+use protocol::installed_program::installed_program;
 use protocol::name::TeamName;
 use protocol::policy::Policy;
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use store::{Durability, Root, StateDir};
+use store::{Durability, Root, StateDir, own_program};
 use tmux::ServerAddress;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -70,8 +71,7 @@ impl Startup {
         let canonical = path.canonicalize().map_err(|error| ErrorReport::from_io("find", &path, &error))?;
         let place = store::directories_for_root(&canonical);
         let state_dir = StateDir::open(&place.state_dir).map_err(ErrorReport::from)?;
-        let root =
-            Root::open(&canonical, &place.state_dir.join("aside"), durability).map_err(ErrorReport::from)?;
+        let root = Root::open(&canonical, &place.state_dir, durability).map_err(ErrorReport::from)?;
         let socket = args.socket.clone().unwrap_or_else(|| place.control_socket());
         // Panes start in another directory than ours.
         let socket =
@@ -256,6 +256,7 @@ fn build_settings(
         socket,
         tmux_socket: None,
         shim_program: find_shim_program()?,
+        teamctl_program: installed_program(&own_program()?, "teamctl", Path::is_file),
         state_dir: state,
         pid: std::process::id(),
         no_output_after_ms: u64::try_from(args.no_output_after.as_millis()).ok().filter(|after| *after > 0),
@@ -264,13 +265,12 @@ fn build_settings(
 
 /// The one that came with this teamd.
 fn find_shim_program() -> Result<PathBuf, ErrorReport> {
-    let missing = |why: String| {
-        ErrorReport::new(ErrorKind::MissingPath, format!("cannot find teamd-pane: {why}"))
-            .with_help("install it beside teamd")
-    };
-    let own = std::env::current_exe().map_err(|error| missing(error.to_string()))?;
-    let path = own.with_file_name("teamd-pane");
-    if path.is_file() { Ok(path) } else { Err(missing(format!("there is no {}", path.display()))) }
+    let path = installed_program(&own_program()?, "teamd-pane", Path::is_file);
+    if path.is_file() {
+        return Ok(path);
+    }
+    let message = format!("cannot find teamd-pane: there is no {}", path.display());
+    Err(ErrorReport::new(ErrorKind::MissingPath, message).with_help("install all programs: make install"))
 }
 
 fn tmux_location(args: &Args) -> TmuxLocation {
@@ -307,7 +307,7 @@ mod tests {
         let path = dir.path().join("root");
         std::fs::create_dir_all(path.join("teams/half")).unwrap();
         let state = StateDir::open(&dir.path().join("state")).unwrap();
-        let root = Root::open(&path, &state.path().join("aside"), Durability::Process).unwrap();
+        let root = Root::open(&path, state.path(), Durability::Process).unwrap();
         let [half, gone] = ["half", "gone"].map(|name| TeamName::parse(name).unwrap());
         let beside = ["answers", "journal"].map(|of| state.open_subdir(of).unwrap());
         for team in [&half, &gone] {
@@ -325,8 +325,7 @@ mod tests {
     #[test]
     fn a_team_whose_directory_is_missing_stays_while_it_has_a_worktree() {
         let dir = tempfile::tempdir().unwrap();
-        let root =
-            Root::open(&dir.path().join("root"), &dir.path().join("aside"), Durability::Process).unwrap();
+        let root = Root::open(&dir.path().join("root"), dir.path(), Durability::Process).unwrap();
         let state = StateDir::open(&dir.path().join("state")).unwrap();
         let mut roster: Roster = serde_json::from_value(serde_json::json!({
             "version": ROSTER_VERSION, "teams": {"survey": 1}, "agents": [],

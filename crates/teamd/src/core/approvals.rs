@@ -102,7 +102,7 @@ pub(crate) fn handle_requests_scanned(
     known.is_request_scan_needed = result.is_err();
     match result {
         Err(fault) => {
-            context.effects.push(Effect::log_team(team, EventKind::Error { message: fault.message }))
+            context.effects.push(Effect::log_team(team, EventKind::Error { message: fault.message }));
         }
         Ok(store::RequestScanResult { open, answered, withdrawn, plans_timed_out_twice: overlooked }) => {
             known.unanswered_planners = overlooked;
@@ -344,7 +344,7 @@ pub(crate) fn answer_overdue_requests(context: &mut Context) {
             .values_mut()
             .filter(|pending| pending.deadline().is_some_and(|at| at <= context.now.mono));
         over.for_each(|pending| {
-            write_policy_answer(team, pending, decision.clone(), context.now, &mut context.effects)
+            write_policy_answer(team, pending, decision.clone(), context.now, &mut context.effects);
         });
     }
 }

@@ -65,7 +65,7 @@ fn dispatch_call(context: &mut Context, client: ConnId, call: Call) {
             activity::report_own_activity(context, client, call.token.as_deref(), activity);
         }
         Request::ReportHook(hooked) => {
-            hooks::handle_hook_report(context, client, call.token.as_deref(), hooked)
+            hooks::handle_hook_report(context, client, call.token.as_deref(), hooked);
         }
         Request::LongPoll(park) => hooks::start_long_poll(context, client, call.token.as_deref(), &park),
         Request::TypeInPane(order) => typing::type_keys(context, client, call.token.as_deref(), order),
@@ -74,7 +74,7 @@ fn dispatch_call(context: &mut Context, client: ConnId, call: Call) {
         Request::StopDaemonAndSuspend => shutdown::shut_down_daemon(context, client, DaemonShutdown::Suspend),
         Request::ResumeMembers(order) => respawn::resume_members(context, client, &order),
         Request::ConnectShim(_) => {
-            send_reply(context, client, Err(ErrorReport::new(ErrorKind::Usage, "cannot join twice")))
+            send_reply(context, client, Err(ErrorReport::new(ErrorKind::Usage, "cannot join twice")));
         }
     }
 }

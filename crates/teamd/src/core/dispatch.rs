@@ -97,19 +97,19 @@ fn dispatch(context: &mut Context, event: CoreEvent) {
     match event {
         CoreEvent::ClientCall { client, call } => client_calls::handle_call(context, client, *call),
         CoreEvent::InvalidCall { client, version, error: why } => {
-            client_calls::handle_invalid_call(client, version, &why, &mut context.effects)
+            client_calls::handle_invalid_call(client, version, &why, &mut context.effects);
         }
         CoreEvent::ShimStarted { spawn, result } => {
-            registration::handle_shim_started(context, &spawn, result)
+            registration::handle_shim_started(context, &spawn, result);
         }
         CoreEvent::ShimConnected { conn, hello, peer: process } => {
-            shims::handle_shim_connected(context, conn, &hello, process)
+            shims::handle_shim_connected(context, conn, &hello, process);
         }
         CoreEvent::ShimReported { conn, report: said } => shims::handle_shim_report(context, conn, said),
         CoreEvent::ConnectionClosed { conn } => handle_connection_closed(context, conn),
         CoreEvent::ProcessDied { spawn } => exit::handle_process_died(context, &spawn),
         CoreEvent::InboxChanged { team, inbox, is_owner_woken: rung } => {
-            messages::handle_inbox_changed(context, &team, &inbox, rung)
+            messages::handle_inbox_changed(context, &team, &inbox, rung);
         }
         CoreEvent::TaskChanged { team, task } => task_list::handle_task_changed(context, &team, task),
         CoreEvent::ConfigChanged { team } => schedule_config_scan(context, &team),
@@ -141,10 +141,10 @@ fn handle_file_result(context: &mut Context, done: FileResult) {
             create::handle_team_created(context, client, policy, result);
         }
         FileResult::MemberRegistered { spawn, result } => {
-            registration::handle_member_registered(context, &spawn, result)
+            registration::handle_member_registered(context, &spawn, result);
         }
         FileResult::ShutdownRequestSent { spawn, result } => {
-            shutdown::handle_request_sent(context, &spawn, result)
+            shutdown::handle_request_sent(context, &spawn, result);
         }
         FileResult::MemberDeregistered { spawn, is_approved: approved, error: left } => {
             cleanup::handle_member_deregistered(context, &spawn, approved, left);
@@ -160,31 +160,31 @@ fn handle_file_result(context: &mut Context, done: FileResult) {
         }
         FileResult::RosterNotSaved(fault) => handle_roster_not_saved(context, fault),
         FileResult::InboxScanned { team, inbox, result } => {
-            messages::handle_inbox_scanned(context, &team, &inbox, result)
+            messages::handle_inbox_scanned(context, &team, &inbox, result);
         }
         FileResult::RequestsScanned { team, result } => {
-            approvals::handle_requests_scanned(context, &team, result)
+            approvals::handle_requests_scanned(context, &team, result);
         }
         FileResult::AnswerWritten { team, from, request, result } => {
             approvals::handle_answer_written(context, &team, &from, &request, result);
         }
         FileResult::ModeSet { client, change: who, result } => {
-            permission_mode::handle_mode_set(context, client, who, result)
+            permission_mode::handle_mode_set(context, client, who, result);
         }
         FileResult::PolicySaved { client, order, result } => {
             policy::handle_policy_saved(context, client, order, result);
         }
         FileResult::ShutdownAnswers { team, answers } => {
-            shutdown::handle_shutdown_answers(context, &team, answers)
+            shutdown::handle_shutdown_answers(context, &team, answers);
         }
         FileResult::ConfigChecked { team, snapshot: seen } => {
-            config_scan::handle_config_checked(context, &team, seen)
+            config_scan::handle_config_checked(context, &team, seen);
         }
         FileResult::ExitAcknowledged { conn, result } => {
-            shims::acknowledge_exit(conn, &result, &mut context.effects)
+            shims::acknowledge_exit(conn, &result, &mut context.effects);
         }
         FileResult::WorktreeRecorded { making, result } => {
-            worktrees::handle_worktree_recorded(context, making, result)
+            worktrees::handle_worktree_recorded(context, making, result);
         }
         FileResult::DeletableChecked { client, order, result } => {
             delete::handle_deletion_checked(context, client, order, result);
@@ -194,7 +194,7 @@ fn handle_file_result(context: &mut Context, done: FileResult) {
         }
         FileResult::SessionTeamsListed { teams: there } => rescan::handle_session_teams(context, &there),
         FileResult::HiddenPanesWritten { client, reply, result } => {
-            visibility::handle_hidden_panes_written(context, client, reply, result)
+            visibility::handle_hidden_panes_written(context, client, reply, result);
         }
     }
 }
@@ -274,7 +274,7 @@ pub(crate) fn handle_worktree_result(context: &mut Context, done: WorktreeResult
             Err(fault) => fail_creation(context, client, &team, &name, fault),
         },
         WorktreeResult::Filled { making, result, is_present: is_there } => {
-            finish_creation(context, &making, result, is_there)
+            finish_creation(context, &making, result, is_there);
         }
         WorktreeResult::UnsavedChecked { client, order, result: Ok(()) } => {
             delete::kill_members(context, client, order);

@@ -73,7 +73,7 @@ pub(crate) fn handle_inbox_scanned(
     let more = result.as_ref().is_ok_and(|mail| mail.has_more);
     match result {
         Err(fault) => {
-            context.effects.push(Effect::log_team(team, EventKind::Error { message: fault.message }))
+            context.effects.push(Effect::log_team(team, EventKind::Error { message: fault.message }));
         }
         Ok(mail) => apply_scan(context, team, &AgentName::new_unchecked(inbox), mail),
     }

@@ -103,7 +103,7 @@ pub(crate) fn rescan_all(context: &mut Context) {
     match request_watches(context, probe) {
         true if probe => {
             (context.state.watcher_state, context.state.probe_at) =
-                (WatcherState::Unproven, context.now.mono + PROBE_INTERVAL)
+                (WatcherState::Unproven, context.now.mono + PROBE_INTERVAL);
         }
         true => {}
         // Nobody has said so since the last look: what is there is looked at meanwhile.

@@ -59,7 +59,7 @@ pub(crate) fn handle_shim_connected(
         }
         // It waits for a green light that it does not get any more.
         Lifecycle::Gone(_) if hello.agent_pid.is_none() => {
-            context.effects.push(Effect::SendToShim { conn, message: ToShim::Refused })
+            context.effects.push(Effect::SendToShim { conn, message: ToShim::Refused });
         }
         Lifecycle::Gone(_) => context.effects.push(Effect::File(FileJob::AcknowledgeExit { conn })),
     }

@@ -14,6 +14,7 @@ use crate::core::state::lookup::{
     find_member, no_pane_error, no_such_team_error, pane_and_tag, tmux_gone_error,
 };
 use crate::core::state::worktree_holds::worktree_reply;
+use protocol::control::Backend;
 use protocol::control::{
     Activity, CapturePaneReply, CapturePaneRequest, DaemonStatus, LocatePaneReply, MemberAddress, MemberFlag,
     MemberStatus, Reply, StatusReply, TeamStatus, TurnStatus,
@@ -22,7 +23,6 @@ use protocol::delivery::{Delivery, DeliveryPoint};
 use protocol::error::ErrorReport;
 use protocol::id::AgentId;
 use protocol::member_request::MemberRequestKind;
-use protocol::turn_program::Backend;
 
 pub(crate) fn reply_status(context: &mut Context, client: ConnId, dialogs: &DialogCheck) {
     let teams = context.state.teams.iter().map(|(team, known)| TeamStatus {

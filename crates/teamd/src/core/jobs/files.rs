@@ -362,7 +362,7 @@ fn member_of(job: &FileJob) -> Option<&AgentRecord> {
     }
 }
 
-/// It touches our own files alone, and may be there before what was asked ahead of it: see [`super::queue`].
+/// It touches our own files alone, and may be there before what was asked ahead of it: see `super::queue`.
 pub(crate) fn is_independent(job: &FileJob) -> bool {
     matches!(
         job,

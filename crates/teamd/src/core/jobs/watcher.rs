@@ -9,9 +9,9 @@ pub(crate) enum WatchCommand {
     WatchRoot,
     WatchTeam(TeamName),
     UnwatchTeam(TeamName),
-    /// See [`Watch::mark`].
+    /// See `Watch::mark`.
     CreateBarrier(u64),
-    /// Say [`Event::Watched`] behind all that was asked before.
+    /// Say `Event::Watched` behind all that was asked before.
     ConfirmWatches {
         is_probe: bool,
     },

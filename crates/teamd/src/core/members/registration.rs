@@ -19,6 +19,7 @@ use crate::core::roster::respawn::RespawnRecord;
 use crate::core::scans::{schedule_config_scan, schedule_request_scan, schedule_task_scan};
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::no_such_team_error;
+use protocol::control::PlanStage;
 use protocol::control::{PastMember, Reply, SpawnReply, SpawnRequest, StartAgent, ToShim, TurnSetup};
 use protocol::deferred_variables;
 use protocol::delivery::Delivery;
@@ -26,7 +27,7 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::EventKind;
 use protocol::id::AgentId;
 use protocol::permission_mode::PermissionMode;
-use protocol::turn_program::{PlanStage, TurnProgram};
+use protocol::turn_program::TurnProgram;
 
 /// How long whoever could be put on the team waits for those whose panes are being opened, ms: about a dozen of them. The config
 /// is one file that grows with the team, and a start at which tmux is slow is not to wait for the next.

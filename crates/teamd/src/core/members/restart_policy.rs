@@ -15,10 +15,10 @@ use crate::core::roster::respawn::{PendingRespawn, RespawnRecord};
 use crate::core::scans::schedule_task_scan;
 use crate::core::state::daemon::{DaemonShutdown, State};
 use crate::core::state::names::is_of_member;
+use protocol::control::RestartPolicy;
 use protocol::control::{AgentExit, PastMember};
 use protocol::event::{Event, EventKind};
 use protocol::name::{AgentName, TeamName};
-use protocol::turn_program::RestartPolicy;
 
 /// The first pause, ms; doubled with each failure that still counts.
 const INITIAL_BACKOFF: u64 = 500;

@@ -284,7 +284,7 @@ pub(crate) fn handle_shutdown_answers(
     match answers {
         Ok(answers) => answers.into_iter().for_each(|answer| apply_answer(context, team, answer)),
         Err(fault) => {
-            context.effects.push(Effect::log_team(team, EventKind::Error { message: fault.message }))
+            context.effects.push(Effect::log_team(team, EventKind::Error { message: fault.message }));
         }
     }
 }
@@ -304,7 +304,7 @@ fn apply_answer(context: &mut Context, team: &TeamName, answer: ShutdownAnswer) 
         None => mark_approved(context.state, &id, context.now),
         // Without a daemon nobody would look after it.
         Some(_) if context.state.daemon_shutdown.is_in_progress() || is_suspending(context.state, &id) => {
-            termination::terminate(context, &id)
+            termination::terminate(context, &id);
         }
         Some(reason) => keep_running(context, &id, &format!("rejected: {reason}")),
     }

@@ -17,12 +17,12 @@ use crate::core::state::daemon::State;
 use crate::core::state::lookup::{going_down_error, no_such_team_error, pane_neighbors, team_layout};
 use crate::core::state::names::{choose_free_name, exiting_holder};
 use crate::core::state::worktree_holds::{check_worktree, expire_holds, recorded_worktree, release_name};
+use protocol::control::Backend;
 use protocol::control::SpawnRequest;
 use protocol::delivery::Delivery;
-use protocol::did_you_mean::did_you_mean;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::AgentName;
-use protocol::turn_program::{Backend, TurnProgram};
+use protocol::turn_program::TurnProgram;
 use std::path::{Path, PathBuf};
 
 /// From the request to its pane, from there to the green light, and from there to the running agent, ms each.

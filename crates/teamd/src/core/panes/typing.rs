@@ -15,7 +15,7 @@ pub(crate) fn type_keys(context: &mut Context, client: ConnId, token: Option<&st
         typed.and_then(|agent| Some((agent.record.pane.as_ref()?.id()?, agent.record.spawn_id.pane_tag())));
     match pane {
         Some((pane, owner)) => {
-            context.effects.push(Effect::Pane(PaneJob::TypeKeys { client, pane, owner, keys }))
+            context.effects.push(Effect::Pane(PaneJob::TypeKeys { client, pane, owner, keys }));
         }
         None => {
             let message = "cannot type: only into one's own pane, for an agent whose feed is \"keys\"";

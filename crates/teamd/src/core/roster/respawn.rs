@@ -1,9 +1,9 @@
 //! What it takes to start a member again: after a failure, after its plan, or on another day.
 
 use crate::core::roster::usage::UsageTotals;
+use protocol::control::PlanStage;
 use protocol::control::{LaunchArgv, SpawnRequest};
 use protocol::permission_mode::PermissionMode;
-use protocol::turn_program::PlanStage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -4,10 +4,11 @@ use crate::core::id::SpawnId;
 use crate::core::roster::record::AgentPane;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
+use protocol::control::Backend;
 use protocol::control::Layout;
+use protocol::did_you_mean::did_you_mean;
 use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::{AgentName, TeamName, did_you_mean, strip_team};
-use protocol::turn_program::Backend;
+use protocol::name::{AgentName, TeamName, strip_team};
 use std::collections::BTreeSet;
 
 /// Refuses what a daemon that ends does not begin; `then` is what to type once it has ended.

@@ -33,7 +33,7 @@ impl OpenBatch {
         let owner = Some(owner.as_str().to_owned());
         match &mut self.window {
             _ if created.is_first_in_window => {
-                self.window = Some((created.window, vec![only_row(created, owner)]))
+                self.window = Some((created.window, vec![only_row(created, owner)]));
             }
             Some((window, rows)) if *window == created.window => {
                 let beside = rows.first().cloned();
