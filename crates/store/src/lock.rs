@@ -9,6 +9,7 @@ mod flock;
 mod holder_liveness;
 mod inspect;
 mod stale_watch;
+mod stamp;
 
 pub use inspect::{LockInfo, LockState};
 
@@ -18,19 +19,16 @@ pub(crate) use inspect::lock_state;
 use crate::backoff::Backoff;
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
-use crate::file::rename_noreplace;
+use crate::file::rename::rename_noreplace;
 use holder_liveness::{CreationTime, HolderFlock, confirm, sticky_mode};
 use nix::errno::Errno;
-use nix::sys::stat::{FileStat, mkdirat};
+use nix::sys::stat::mkdirat;
 use stale_watch::{LockObservation, StaleWatch};
+use stamp::{LockStamp, STALE_CONFIRMATION};
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use uuid::Uuid;
 
-/// An abandoned lock is this old, by the wall clock or watched by us.
-const LOCK_STALE_AFTER: Duration = Duration::from_secs(10);
-/// A lock that looks old is watched this long: the clock may have jumped.
-const STALE_CONFIRMATION: Duration = Duration::from_millis(500);
 /// Longer than a lock with a time stamp in the future must be watched.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(12);
 
@@ -47,31 +45,6 @@ pub(crate) struct Lock<'d> {
     stamp: LockStamp,
     /// Let go of after the directory is removed.
     _grip: Option<HolderFlock>,
-}
-
-/// What tells one holding from the next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct LockStamp {
-    inode: u64,
-    seconds: i64,
-    nanoseconds: i64,
-}
-
-impl LockStamp {
-    #[allow(clippy::unnecessary_cast, reason = "the widths differ between systems")]
-    fn from_stat(stat: &FileStat) -> LockStamp {
-        let (seconds, nanoseconds) = (stat.st_mtime as i64, stat.st_mtime_nsec as i64);
-        LockStamp { inode: stat.st_ino as u64, seconds, nanoseconds }
-    }
-
-    fn age(&self) -> Duration {
-        let changed = Duration::from_secs(self.seconds.max(0) as u64);
-        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(changed)
-    }
-
-    fn is_stale(&self) -> bool {
-        self.age() > LOCK_STALE_AFTER
-    }
 }
 
 impl<'d> Lock<'d> {
@@ -209,7 +182,9 @@ fn take_over(dir: &DirHandle, name: &str, watch: &StaleWatch) -> Result<Takeover
 
 #[cfg(test)]
 mod tests {
+    use super::stamp::LOCK_STALE_AFTER;
     use super::*;
+    use std::time::UNIX_EPOCH;
 
     #[test]
     fn a_lock_that_changed_hands_is_known_and_left() {

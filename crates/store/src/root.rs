@@ -1,15 +1,14 @@
 //! The directory that holds all teams, opened once and trusted only if nobody else can write there.
 
 use crate::answer_log::AnswerLog;
-use crate::corrupt_backup::CorruptBackups;
 use crate::dir_handle::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
-use crate::file::{IoContext, TempFile, sync_dir};
+use crate::file::{CorruptBackups, IoContext, TempFile, sync_dir};
 use crate::journal::Journal;
+use crate::private_dir::{check_trusted, create_private_dir};
 use crate::roster_file::read_roster_file;
 use crate::stale_files::remove_temp_files;
-use crate::state_dir::{check_trusted, create_private_dir};
 use crate::team::{CONFIG_FILE, INBOXES_DIR, Team};
 use protocol::capabilities::Capabilities;
 use protocol::did_you_mean::nearest_names;

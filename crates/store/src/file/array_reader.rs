@@ -3,7 +3,8 @@
 //! The reader gives up if the file is not an array or changes meanwhile. The caller then uses
 //! [`read_and_parse`](super::snapshot::read_and_parse), which waits and reports the error.
 
-use super::snapshot::{FileSnapshot, FileVersion, open_regular_file};
+use super::file_version::FileVersion;
+use super::snapshot::{FileSnapshot, open_regular_file};
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use nix::sys::stat::fstat;

@@ -1,9 +1,10 @@
 //! Changing a file that others change too: prepare, lock, still the same?, rename, unlock; else start over.
 
+use super::io_context::IoContext;
+use super::known_file::KnownFile;
+use super::shape::JsonShape;
 use super::snapshot::{FileSnapshot, HALF_WRITTEN_TIMEOUT, check_size, is_unchanged, read_and_parse};
-use super::tail_rewrite::KnownFile;
 use super::temp_file::{TempFile, sync_dir};
-use super::{IoContext, JsonShape};
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::lock::Lock;

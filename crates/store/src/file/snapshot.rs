@@ -2,7 +2,9 @@
 //! regular files only. A text that does not parse is looked at again for a while: a foreign writer that
 //! truncates in place may be in the middle.
 
-use super::{IoContext, JsonShape};
+use super::file_version::FileVersion;
+use super::io_context::IoContext;
+use super::shape::JsonShape;
 use crate::backoff::Backoff;
 use crate::dir_handle::{DirHandle, file_type};
 use crate::error::Error;
@@ -11,80 +13,12 @@ use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
 use nix::unistd::geteuid;
 use protocol::json;
-use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 /// How long a text that does not parse is taken for one that is being written.
 pub(crate) const HALF_WRITTEN_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// A change in place this soon after another may leave the same time stamps: the clocks of file systems tick
-/// in milliseconds, the slowest every ten.
-const TIMESTAMP_RESOLUTION: Duration = Duration::from_millis(50);
-
-/// What tells one state of a file from another, as far as `stat` can. The change time is among it because no
-/// writer can set that one back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FileVersion {
-    device: u64,
-    inode: u64,
-    size: i64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl FileVersion {
-    #[allow(clippy::unnecessary_cast, reason = "the widths differ between systems")]
-    pub(super) fn from_stat(stat: &FileStat) -> FileVersion {
-        FileVersion {
-            device: stat.st_dev as u64,
-            inode: stat.st_ino as u64,
-            size: stat.st_size as i64,
-            modified: (stat.st_mtime as i64, stat.st_mtime_nsec as i64),
-            changed: (stat.st_ctime as i64, stat.st_ctime_nsec as i64),
-        }
-    }
-
-    /// What is at `name` now; none if nothing is.
-    pub(crate) fn stat_file(dir: &DirHandle, name: &str) -> Result<Option<FileVersion>, Error> {
-        Ok(dir.stat(name)?.map(|stat| FileVersion::from_stat(&stat)))
-    }
-
-    /// True if its stamp has more than whole seconds, which is all that some disks keep.
-    pub(crate) fn has_subsecond_stamp(&self) -> bool {
-        self.changed.1 != 0
-    }
-
-    pub(super) fn is_same_file(&self, other: &FileVersion) -> bool {
-        (self.device, self.inode) == (other.device, other.inode)
-    }
-
-    /// True if this is `before` but for its change time, which a rename sets.
-    pub(super) fn is_same_after_rename(&self, before: &FileVersion) -> bool {
-        FileVersion { changed: before.changed, ..*self } == *before
-    }
-
-    pub(super) fn size(&self) -> u64 {
-        self.size.max(0) as u64
-    }
-
-    /// True if a change in place right after `now` could go unnoticed.
-    pub(super) fn is_recently_changed(&self, now: SystemTime) -> bool {
-        self.changed_at() + TIMESTAMP_RESOLUTION > now.duration_since(UNIX_EPOCH).unwrap_or_default()
-    }
-
-    /// How long ago it changed; nothing where the clock can't tell.
-    fn age(&self) -> Duration {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        now.saturating_sub(self.changed_at())
-    }
-
-    fn changed_at(&self) -> Duration {
-        let (seconds, nanoseconds) = self.changed;
-        Duration::new(seconds.max(0) as u64, nanoseconds.clamp(0, 999_999_999) as u32)
-    }
-}
 
 /// A file's bytes with what tells whether it has changed since.
 #[derive(Debug, Clone)]
@@ -130,7 +64,7 @@ impl FileSnapshot {
     /// By what the file is known to be unchanged as long as `stat` says the same; none if it was read so soon
     /// after a change, or across one, that `stat` can't tell.
     pub(crate) fn stable_version(&self) -> Option<FileVersion> {
-        (!self.recently_changed && self.bytes.len() as i64 == self.identity.size).then_some(self.identity)
+        (!self.recently_changed && self.bytes.len() as u64 == self.identity.size()).then_some(self.identity)
     }
 
     /// The permission bits, for the file that comes in its place.
@@ -307,7 +241,9 @@ pub(super) fn is_unchanged(
 
 #[cfg(test)]
 mod tests {
+    use super::super::file_version::TIMESTAMP_RESOLUTION;
     use super::*;
+    use std::time::UNIX_EPOCH;
 
     /// Kernels with fine time stamps never get into this, so no test from outside can show it.
     #[test]
@@ -328,7 +264,7 @@ mod tests {
         let (dir, path) = (DirHandle::open(temp.path()).unwrap(), temp.path().join("1.json"));
         let way = IoContext {
             durability: crate::Durability::Process,
-            backups: crate::corrupt_backup::CorruptBackups::new_disabled(),
+            backups: crate::file::corrupt_backup::CorruptBackups::new_disabled(),
         };
         let (patience, rewrite) = (Duration::from_secs(1), |text: &str| std::fs::write(&path, text).unwrap());
         rewrite("old");

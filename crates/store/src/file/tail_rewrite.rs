@@ -5,10 +5,14 @@
 //! None of it is done unless the file is known to be as it was left (`Known`): what others have written since is read
 //! whole, and replaced as any other file (`change`).
 
-use super::snapshot::{FileVersion, check_size, open_regular_file};
-use super::temp_file::{rename_exchange, shadow_name, temp_name};
+use super::file_version::FileVersion;
+use super::io_context::IoContext;
+use super::known_file::{KnownFile, ShadowCopy};
+use super::rename::rename_exchange;
+use super::shape::JsonShape;
+use super::snapshot::{check_size, open_regular_file};
+use super::temp_file::{shadow_name, temp_name};
 use super::write_lease::WriteLease;
-use super::{IoContext, JsonShape};
 use crate::dir_handle::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
@@ -16,7 +20,6 @@ use crate::lock::Lock;
 use nix::fcntl::{OFlag, openat, renameat};
 use nix::sys::stat::{FileStat, Mode, fstat};
 use nix::unistd::fsync;
-use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::fs::{File, Permissions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -24,53 +27,6 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 
 /// So many bytes are brought over in the call that writes what comes behind them.
 const MAX_INLINE_COPY: u64 = 64 << 10;
-
-/// A file as we left it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct KnownFile {
-    #[serde(rename = "file")]
-    pub(super) version: FileVersion,
-    /// How much of it survives: whoever changes its end keeps that up, whatever is enough for what is added.
-    durability: Durability,
-    #[serde(rename = "twin")]
-    shadow: Option<ShadowCopy>,
-}
-
-/// The file beside it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct ShadowCopy {
-    identity: FileVersion,
-    /// So many bytes from the start it has in common with the file.
-    #[serde(rename = "common")]
-    shared_bytes: u64,
-}
-
-impl KnownFile {
-    /// What was just put in place.
-    pub(super) fn from_written(file: FileVersion, durability: Durability) -> KnownFile {
-        KnownFile { version: file, durability, shadow: None }
-    }
-
-    /// What it was when it was left.
-    pub(crate) fn version(&self) -> FileVersion {
-        self.version
-    }
-
-    /// Whether its next state costs what is changed alone: no copy of all of it, and no wait for a disk.
-    pub(crate) fn is_cheap(&self, durability: Durability) -> bool {
-        self.shadow.is_some() && self.durability.max(durability) == Durability::Process
-    }
-
-    /// Whether `name` is still that, as far as a look can tell.
-    pub(crate) fn is_current(&self, dir: &DirHandle, name: &str) -> Result<bool, Error> {
-        Ok(FileVersion::stat_file(dir, name)? == Some(self.version))
-    }
-
-    /// As large as that.
-    pub(crate) fn size(&self) -> u64 {
-        self.version.size()
-    }
-}
 
 /// A file that is as it was left, open.
 #[derive(Debug)]

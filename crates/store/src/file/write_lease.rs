@@ -41,9 +41,9 @@ fn set_lease(file: &File, command: nix::libc::c_int, to: nix::libc::c_int) -> bo
 }
 
 #[cfg(not(target_os = "linux"))]
-impl Lease<'_> {
+impl WriteLease<'_> {
     /// Nobody can tell.
-    pub(super) fn take(_: &File) -> Option<Lease<'_>> {
+    pub(super) fn take(_: &File) -> Option<WriteLease<'_>> {
         None
     }
 }

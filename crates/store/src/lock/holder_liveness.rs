@@ -7,8 +7,8 @@
 //! or gone. Nothing is put inside, and there is no second file that could be left over. Where a file system has no
 //! flock on directories, the ten seconds count.
 
-use super::LockStamp;
 use super::flock::Flock;
+use super::stamp::LockStamp;
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use nix::errno::Errno;

@@ -1,7 +1,7 @@
 //! A look at a lock from aside, for whoever asks why nothing moves: it takes nothing, and waits for nobody.
 
 use super::holder_liveness::{HolderProbe, has_sticky_bit, probe_holder};
-use super::{LOCK_STALE_AFTER, LockStamp};
+use super::stamp::{LOCK_STALE_AFTER, LockStamp};
 use crate::dir_handle::{DirHandle, file_type};
 use crate::error::Error;
 use nix::sys::stat::{FileStat, SFlag};

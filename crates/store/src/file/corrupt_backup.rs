@@ -2,8 +2,11 @@
 //! what is damaged; the copy is what a person can mend it from. Named by content, so that a fault that is met
 //! each second is kept once; five per file, so that a busy one does not fill the disk.
 
+use super::temp_file::write_file;
+use crate::dir_handle::DirHandle;
+use crate::durability::Durability;
 use crate::error::Error;
-use crate::state_dir::StateDir;
+use crate::private_dir::{check_trusted, create_private_dir};
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
@@ -11,12 +14,14 @@ const MAX_COPIES: usize = 5;
 
 /// The directory of the copies; none where nothing is kept.
 #[derive(Debug)]
-pub(crate) struct CorruptBackups(Option<StateDir>);
+pub(crate) struct CorruptBackups(Option<DirHandle>);
 
 impl CorruptBackups {
     /// Opens it, and makes it (0700) if it is missing.
     pub(crate) fn open(path: &Path) -> Result<CorruptBackups, Error> {
-        Ok(CorruptBackups(Some(StateDir::open(path)?)))
+        let dir = create_private_dir(path)?;
+        check_trusted(&dir, 0o077, "chmod 700")?;
+        Ok(CorruptBackups(Some(dir)))
     }
 
     /// Keeps nothing: what others are in the middle of writing for themselves is no damage.
@@ -26,18 +31,18 @@ impl CorruptBackups {
 
     /// Keeps what `path` says; none if there are enough copies of it already.
     pub(crate) fn save(&self, path: &Path, bytes: &[u8]) -> Result<Option<PathBuf>, Error> {
-        let Some(copies_in) = &self.0 else { return Ok(None) };
+        let Some(dir) = &self.0 else { return Ok(None) };
         let stem = backup_stem(path);
         let name = format!("{stem}.{}", Uuid::new_v5(&Uuid::NAMESPACE_OID, bytes).simple());
         let copies: Vec<String> =
-            copies_in.names()?.into_iter().filter(|kept| is_backup(kept, &stem)).collect();
+            dir.file_names()?.into_iter().filter(|kept| is_backup(kept, &stem)).collect();
         if !copies.contains(&name) {
             if copies.len() >= MAX_COPIES {
                 return Ok(None);
             }
-            copies_in.replace(&name, bytes)?;
+            write_file(dir, &name, bytes, Durability::Ordered)?;
         }
-        Ok(Some(copies_in.path().join(name)))
+        Ok(Some(dir.path().join(name)))
     }
 }
 

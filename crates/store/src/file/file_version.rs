@@ -1,0 +1,74 @@
+//! What tells one state of a file from another, as far as `stat` can.
+
+use crate::dir_handle::DirHandle;
+use crate::error::Error;
+use nix::sys::stat::FileStat;
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// A change in place this soon after another may leave the same time stamps: the clocks of file systems tick
+/// in milliseconds, the slowest every ten.
+pub(super) const TIMESTAMP_RESOLUTION: Duration = Duration::from_millis(50);
+
+/// What tells one state of a file from another, as far as `stat` can. The change time is among it because no
+/// writer can set that one back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FileVersion {
+    device: u64,
+    inode: u64,
+    size: i64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl FileVersion {
+    #[allow(clippy::unnecessary_cast, reason = "the widths differ between systems")]
+    pub(super) fn from_stat(stat: &FileStat) -> FileVersion {
+        FileVersion {
+            device: stat.st_dev as u64,
+            inode: stat.st_ino as u64,
+            size: stat.st_size as i64,
+            modified: (stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+            changed: (stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+        }
+    }
+
+    /// What is at `name` now; none if nothing is.
+    pub(crate) fn stat_file(dir: &DirHandle, name: &str) -> Result<Option<FileVersion>, Error> {
+        Ok(dir.stat(name)?.map(|stat| FileVersion::from_stat(&stat)))
+    }
+
+    /// True if its stamp has more than whole seconds, which is all that some disks keep.
+    pub(crate) fn has_subsecond_stamp(&self) -> bool {
+        self.changed.1 != 0
+    }
+
+    pub(super) fn is_same_file(&self, other: &FileVersion) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+
+    /// True if this is `before` but for its change time, which a rename sets.
+    pub(super) fn is_same_after_rename(&self, before: &FileVersion) -> bool {
+        FileVersion { changed: before.changed, ..*self } == *before
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.size.max(0) as u64
+    }
+
+    /// True if a change in place right after `now` could go unnoticed.
+    pub(super) fn is_recently_changed(&self, now: SystemTime) -> bool {
+        self.changed_at() + TIMESTAMP_RESOLUTION > now.duration_since(UNIX_EPOCH).unwrap_or_default()
+    }
+
+    /// How long ago it changed; nothing where the clock can't tell.
+    pub(super) fn age(&self) -> Duration {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        now.saturating_sub(self.changed_at())
+    }
+
+    pub(super) fn changed_at(&self) -> Duration {
+        let (seconds, nanoseconds) = self.changed;
+        Duration::new(seconds.max(0) as u64, nanoseconds.clamp(0, 999_999_999) as u32)
+    }
+}

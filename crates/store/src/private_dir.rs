@@ -1,0 +1,32 @@
+//! Directories of ours: made private, and trusted only if no other user can write there.
+
+use crate::dir_handle::DirHandle;
+use crate::error::Error;
+use nix::sys::stat::fstat;
+use nix::unistd::geteuid;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+/// Opens a directory, and makes it (0700, with its parents) if it is missing.
+pub(crate) fn create_private_dir(path: &Path) -> Result<DirHandle, Error> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder.create(path).map_err(|cause| Error::io("create", path, cause))?;
+    DirHandle::open(path)
+}
+
+/// Refuses a directory that is not ours, or that has any of the permission bits `forbidden`.
+pub(crate) fn check_trusted(dir: &DirHandle, forbidden: u32, remedy: &str) -> Result<(), Error> {
+    let stat = fstat(dir).map_err(Error::from_errno("look at", dir.path()))?;
+    let (path, shown) = (dir.path().to_owned(), dir.path().display());
+    if stat.st_uid != geteuid().as_raw() {
+        let remedy = format!("use a directory of your own, or: chown \"$USER\" {shown}");
+        return Err(Error::Untrusted { path, reason: "it belongs to another user", remedy });
+    }
+    if stat.st_mode & forbidden != 0 {
+        let remedy = format!("{remedy} {shown}");
+        return Err(Error::Untrusted { path, reason: "others can get at what is in it", remedy });
+    }
+    Ok(())
+}
