@@ -4,10 +4,10 @@
 
 use crate::dir_handle::{DirHandle, file_type};
 use crate::error::Error;
+use crate::layout::{CONFIG_FILE, HIGH_WATER_MARK_FILE, INBOXES_DIR, LOCK_FILE, is_inbox_file, task_of_file};
 use crate::stale_files::{is_lock, is_temp_file};
-use crate::team::{CONFIG_FILE, INBOXES_DIR, Team};
+use crate::team::Team;
 use nix::sys::stat::SFlag;
-use protocol::id::TaskId;
 use std::path::PathBuf;
 
 impl Team {
@@ -101,11 +101,6 @@ fn matches_nothing(_: &str) -> bool {
     false
 }
 
-fn is_inbox_file(name: &str) -> bool {
-    name.ends_with(".json") && !name.starts_with('.')
-}
-
 fn is_task_file(name: &str) -> bool {
-    let task = name.strip_suffix(".json").is_some_and(|id| TaskId::parse(id).is_ok());
-    task || name == ".lock" || name == ".highwatermark"
+    task_of_file(name).is_some() || [LOCK_FILE, HIGH_WATER_MARK_FILE].contains(&name)
 }

@@ -7,10 +7,10 @@
 //! counts.
 
 use crate::answer_log::AnsweredRequest;
+use crate::config_cache::CachedConfig;
 use crate::error::Error;
 use crate::inbox::{ANSWER_LIMIT, Inbox, MESSAGE_LIMIT};
 use crate::team::Team;
-use crate::team_config::CachedConfig;
 use protocol::id::RequestId;
 use protocol::member_request::{Answer, MemberRequest, parse_answer};
 use protocol::message::{InboxEntry, Message};

@@ -5,22 +5,19 @@ use crate::dir_handle::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::file::{CorruptBackups, IoContext, TempFile, sync_dir};
-use crate::journal::Journal;
+use crate::journal::storage::Journal;
+use crate::layout::{CONFIG_FILE, INBOXES_DIR, TASKS_DIR, TEAMS_DIR};
 use crate::private_dir::{check_trusted, create_private_dir};
-use crate::roster_file::read_roster_file;
+use crate::root_handles::RootHandles;
 use crate::stale_files::remove_temp_files;
-use crate::team::{CONFIG_FILE, INBOXES_DIR, Team};
-use protocol::capabilities::Capabilities;
+use crate::team::Team;
 use protocol::did_you_mean::nearest_names;
-use protocol::name::{AgentName, TeamName};
+use protocol::name::TeamName;
 use protocol::team_config::TeamConfig;
 use std::fs::{File, TryLockError};
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-
-const TEAMS_DIR: &str = "teams";
-const TASKS_DIR: &str = "tasks";
 
 /// Directories in the state directory: copies of files that do not parse, answered requests, the journal.
 const BACKUPS_DIR: &str = "aside";
@@ -33,43 +30,6 @@ const PROBE_NAME: &str = "probe";
 /// A root with its teams; a copy is another handle on the same.
 #[derive(Debug, Clone)]
 pub struct Root(Arc<RootHandles>);
-
-#[derive(Debug)]
-pub(crate) struct RootHandles {
-    pub(crate) dir: DirHandle,
-    pub(crate) teams: DirHandle,
-    pub(crate) tasks: DirHandle,
-    pub(crate) io: IoContext,
-    /// Into the teams of Claude Code's sessions.
-    pub(crate) foreign_io: IoContext,
-    /// To what members ask.
-    pub(crate) answer_log: AnswerLog,
-    /// Of what was sent.
-    pub(crate) journal: Journal,
-    state_dir: PathBuf,
-}
-
-impl RootHandles {
-    pub(crate) fn is_current(&self) -> bool {
-        self.dir.is_at_its_path()
-            && self.dir.has_same_dir(TEAMS_DIR, &self.teams)
-            && self.dir.has_same_dir(TASKS_DIR, &self.tasks)
-    }
-
-    /// What the program of that member can follow, as the daemon's roster tells.
-    pub(crate) fn member_capabilities(&self, team: &TeamName, name: &AgentName) -> Capabilities {
-        read_roster_file(&self.state_dir).unwrap_or_default().member_capabilities(team, name)
-    }
-
-    /// Whether the member is suspended, as the daemon's roster tells.
-    pub(crate) fn is_suspended(&self, team: &TeamName, name: &AgentName) -> bool {
-        read_roster_file(&self.state_dir).unwrap_or_default().is_suspended(team, name)
-    }
-
-    pub(crate) fn delete_records(&self, team: &TeamName) -> Result<(), Error> {
-        self.answer_log.delete(team).and(self.journal.delete_team(team))
-    }
-}
 
 impl Root {
     /// Opens the root at `path`, and makes it (0700) with its two directories if it is missing.
@@ -118,11 +78,6 @@ impl Root {
     /// Those of opening it.
     pub fn reopen(&self) -> Result<Root, Error> {
         Root::open(self.path(), &self.0.state_dir, self.0.io.durability)
-    }
-
-    /// The root of a team's handle.
-    pub(crate) fn from_handles(opened: &Arc<RootHandles>) -> Root {
-        Root(opened.clone())
     }
 
     /// Takes the kernel's lock on the directory of its teams, for as long as this handle or a copy is kept. Nothing is
@@ -243,5 +198,24 @@ impl Root {
     /// `Io`.
     pub fn delete_session_records(&self, there: &[TeamName]) -> Result<(), Error> {
         self.0.answer_log.delete_ended_sessions(there)
+    }
+}
+
+impl Team {
+    /// The team of that name that is at its place now; none where there is none. Nothing is made.
+    ///
+    /// # Errors
+    /// Those of opening a root and a team.
+    pub fn anew(&self) -> Result<Option<Team>, Error> {
+        let root = Root(self.root_handles().clone());
+        if !root.has_directories() {
+            return Ok(None);
+        }
+        let root = if root.is_current() { root } else { root.reopen()? };
+        match root.team(self.name()) {
+            Ok(team) => Ok(Some(team)),
+            Err(Error::NoSuchTeam { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }

@@ -5,10 +5,10 @@
 use crate::dir_handle::{DirHandle, file_type};
 use crate::error::Error;
 use crate::file::{SHADOW_SUFFIX, TEMP_INFIX};
+use crate::layout::{CONFIG_FILE, LOCK_FILE, is_inbox_file, task_of_file};
 use crate::lock;
-use crate::team::{CONFIG_FILE, Team};
+use crate::team::Team;
 use nix::sys::stat::SFlag;
-use protocol::id::TaskId;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -32,7 +32,7 @@ impl Team {
     /// `Io`, `ReadOnly`.
     pub fn remove_config_temp_files(&self) -> Result<(), Error> {
         self.check_writable()?;
-        remove_temp_files(self.dir(), "config.json")
+        remove_temp_files(self.dir(), CONFIG_FILE)
     }
 }
 
@@ -47,7 +47,7 @@ impl Team {
     pub fn remove_stale_locks(&self) -> Result<Vec<PathBuf>, Error> {
         self.check_writable()?;
         let mut locks = vec![(self.dir(), format!("{CONFIG_FILE}.lock"))];
-        let places = [(self.inboxes_dir()?, is_inbox as fn(&str) -> bool), (self.tasks_dir()?, is_task)];
+        let places = [(self.inboxes_dir()?, is_inbox_file as fn(&str) -> bool), (self.tasks_dir()?, is_task)];
         for (dir, is_target) in places {
             let Some(dir) = dir else { continue };
             let is_lock = |name: &String| name.strip_suffix(".lock").is_some_and(is_target);
@@ -57,13 +57,9 @@ impl Team {
     }
 }
 
-fn is_inbox(target: &str) -> bool {
-    target.ends_with(".json") && !target.starts_with('.')
-}
-
 /// A task, or the file that stands for the whole list.
 fn is_task(target: &str) -> bool {
-    target == ".lock" || target.strip_suffix(".json").is_some_and(|id| TaskId::parse(id).is_ok())
+    target == LOCK_FILE || task_of_file(target).is_some()
 }
 
 /// Removes the temporary files of `name`, whatever their age.

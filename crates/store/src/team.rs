@@ -2,23 +2,20 @@
 //! done through it can't end up in a later team of the same name.
 
 use crate::answer_log::AnswerLog;
+use crate::config_cache::ConfigCache;
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::file::IoContext;
-use crate::inbox::Inbox;
-use crate::journal::Journal;
-use crate::root::{Root, RootHandles};
-use crate::tasks::{TaskCache, Tasks};
-use crate::team_config::ConfigCache;
+use crate::journal::storage::Journal;
+use crate::layout::{CONFIG_FILE, INBOXES_DIR};
+use crate::root_handles::RootHandles;
+use crate::tasks::cache::TaskCache;
 use protocol::capabilities::Capabilities;
 use protocol::did_you_mean::nearest_names;
 use protocol::name::{AgentName, TeamName, strip_team};
 use protocol::team_config::{Member, TeamConfig};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-
-pub(crate) const CONFIG_FILE: &str = "config.json";
-pub(crate) const INBOXES_DIR: &str = "inboxes";
 
 /// A team; a copy is another handle on the same, and shares what is known of its config and its task list.
 #[derive(Debug, Clone)]
@@ -70,23 +67,6 @@ impl Team {
         self.0.root.is_current() && self.is_current()
     }
 
-    /// The team of that name that is at its place now; none where there is none. Nothing is made.
-    ///
-    /// # Errors
-    /// Those of opening a root and a team.
-    pub fn anew(&self) -> Result<Option<Team>, Error> {
-        let root = Root::from_handles(&self.0.root);
-        if !root.has_directories() {
-            return Ok(None);
-        }
-        let root = if root.is_current() { root } else { root.reopen()? };
-        match root.team(&self.0.name) {
-            Ok(team) => Ok(Some(team)),
-            Err(Error::NoSuchTeam { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Its directory.
     pub fn path(&self) -> PathBuf {
         self.0.dir.path().to_owned()
@@ -116,16 +96,6 @@ impl Team {
         let is_suspended =
             self.0.root.is_suspended(&self.0.name, &AgentName::new_unchecked(strip_team(name, &self.0.name)));
         Error::NoSuchMember { name: name.to_owned(), team: self.0.name.clone(), nearest, is_suspended }
-    }
-
-    /// The inbox of an agent, whether it is a member or not; the file may not be there yet.
-    pub fn inbox(&self, name: &AgentName) -> Inbox {
-        Inbox::new(self.clone(), name)
-    }
-
-    /// The task list.
-    pub fn tasks(&self) -> Tasks {
-        Tasks::new(self.clone())
     }
 
     /// The team's directory itself.
@@ -190,6 +160,10 @@ impl Team {
     /// What the program of that member can follow.
     pub(crate) fn member_capabilities(&self, name: &AgentName) -> Capabilities {
         self.0.root.member_capabilities(&self.0.name, name)
+    }
+
+    pub(crate) fn root_handles(&self) -> &Arc<RootHandles> {
+        &self.0.root
     }
 
     pub(crate) fn answer_log(&self) -> &AnswerLog {

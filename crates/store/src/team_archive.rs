@@ -10,8 +10,8 @@ use crate::file::{
     FILE_LIMIT, HALF_WRITTEN_TIMEOUT, INBOX_LIMIT, JsonShape, TempFile, read_and_parse, read_raw, sync_dir,
     write_file,
 };
-use crate::tasks::HIGH_WATER_MARK_FILE;
-use crate::team::{CONFIG_FILE, INBOXES_DIR, Team};
+use crate::layout::{CONFIG_FILE, HIGH_WATER_MARK_FILE, INBOXES_DIR, owner_of_inbox_file, task_of_file};
+use crate::team::Team;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::message;
@@ -39,14 +39,14 @@ impl Team {
         let config = self.read_valid(self.dir(), CONFIG_FILE, JsonShape::Object)?;
         take(&format!("teams/{name}/{CONFIG_FILE}"), &config.ok_or_else(|| self.no_such_team())?)?;
         if let Some(inboxes) = self.inboxes_dir()? {
-            for file in inboxes.file_names()?.iter().filter(|file| inbox_owner(file).is_some()) {
+            for file in inboxes.file_names()?.iter().filter(|file| owner_of_inbox_file(file).is_some()) {
                 if let Some(bytes) = self.read_valid(inboxes, file, JsonShape::Array)? {
                     take(&format!("teams/{name}/{INBOXES_DIR}/{file}"), &bytes)?;
                 }
             }
         }
         if let Some(tasks) = self.tasks_dir()? {
-            for file in tasks.file_names()?.iter().filter(|file| task_id(file).is_some()) {
+            for file in tasks.file_names()?.iter().filter(|file| task_of_file(file).is_some()) {
                 if let Some(bytes) = self.read_valid(tasks, file, JsonShape::Object)? {
                     take(&format!("tasks/{name}/{file}"), &bytes)?;
                 }
@@ -169,13 +169,13 @@ impl TeamArchive {
     }
 
     fn add_inbox(&mut self, path: &str, file: &str, text: String) -> Result<(), ErrorReport> {
-        inbox_owner(file).ok_or_else(|| import_error(path, "not the name of an inbox"))?;
+        owner_of_inbox_file(file).ok_or_else(|| import_error(path, "not the name of an inbox"))?;
         message::parse_inbox(&text).map_err(|why| import_error(path, &why.to_string()))?;
         check_first(path, self.inboxes.insert(file.to_owned(), text).is_some())
     }
 
     fn add_task(&mut self, path: &str, file: &str, text: String) -> Result<(), ErrorReport> {
-        let id = task_id(file).ok_or_else(|| import_error(path, "not the name of a task"))?;
+        let id = task_of_file(file).ok_or_else(|| import_error(path, "not the name of a task"))?;
         let task = Task::parse(&text).map_err(|why| import_error(path, &why.to_string()))?;
         if task.id != id {
             return Err(import_error(path, &format!("it holds task {}", task.id)));
@@ -200,19 +200,6 @@ fn check_first(path: &str, was_there: bool) -> Result<(), ErrorReport> {
 fn import_error(path: &str, why: &str) -> ErrorReport {
     let shown: String = path.chars().take(200).collect();
     ErrorReport::new(ErrorKind::InvalidData, format!("cannot import {shown}: {why}"))
-}
-
-/// Whose inbox has this file.
-fn inbox_owner(file: &str) -> Option<AgentName> {
-    let stem = file.strip_suffix(".json")?;
-    let name = AgentName::new_unchecked(stem);
-    (name.file_stem() == stem).then_some(name)
-}
-
-/// The task of this file.
-fn task_id(file: &str) -> Option<TaskId> {
-    let id = TaskId::parse(file.strip_suffix(".json")?).ok()?;
-    (format!("{id}.json") == file).then_some(id)
 }
 
 #[cfg(test)]

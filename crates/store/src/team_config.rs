@@ -4,12 +4,11 @@
 //! read or written is kept, parsed: the same text is not parsed again, and where a look at the file alone tells that it is
 //! what it was, it is not even opened. Nothing that is kept is believed without that look.
 
+use crate::config_cache::{BaseVersion, CachedConfig, parse_or_reuse};
 use crate::error::Error;
-use crate::file::{
-    FileSnapshot, FileVersion, HALF_WRITTEN_TIMEOUT, JsonShape, KnownFile, modify_file, read_and_parse,
-    stamps_are_fine,
-};
-use crate::team::{CONFIG_FILE, Team};
+use crate::file::{HALF_WRITTEN_TIMEOUT, JsonShape, KnownFile, modify_file, read_and_parse, stamps_are_fine};
+use crate::layout::CONFIG_FILE;
+use crate::team::Team;
 use protocol::json;
 use protocol::name::AgentName;
 use protocol::team_config::{
@@ -19,97 +18,12 @@ use protocol::team_config::{
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::HashSet;
-use std::ops::Deref;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a config that does not parse is waited for. Whoever mends it begins after `PATIENCE`, and may have other
 /// things to do first.
 const CONFIG_REPAIR_TIMEOUT: Duration = HALF_WRITTEN_TIMEOUT.saturating_add(Duration::from_secs(3));
-
-/// What a config.json said, with the text that says so.
-#[derive(Debug)]
-pub struct CachedConfig {
-    team: TeamConfig,
-    text: String,
-    origin: BaseVersion,
-}
-
-/// What a config has in common with all that came of it by members that we have put there or taken out: the rest of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BaseVersion(u64);
-
-impl BaseVersion {
-    fn next() -> BaseVersion {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        BaseVersion(NEXT.fetch_add(1, Ordering::Relaxed))
-    }
-}
-
-impl CachedConfig {
-    fn parse(text: &str, origin: BaseVersion) -> Result<Arc<CachedConfig>, ConfigError> {
-        Ok(Arc::new(CachedConfig { team: TeamConfig::parse(text)?, text: text.to_owned(), origin }))
-    }
-
-    /// The text.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// The same for two that differ in nothing but members that `Team::add_missing_members` and [`Team::remove_members`] have put
-    /// there or taken out, one after the other.
-    pub fn origin(&self) -> BaseVersion {
-        self.origin
-    }
-}
-
-impl Deref for CachedConfig {
-    type Target = TeamConfig;
-
-    fn deref(&self) -> &TeamConfig {
-        &self.team
-    }
-}
-
-/// The config as one handle on the team, or a copy of it, saw it last; none before the first look.
-#[derive(Debug, Default)]
-pub(crate) struct ConfigCache(Mutex<Option<CachedRead>>);
-
-#[derive(Debug, Clone)]
-struct CachedRead {
-    config: Arc<CachedConfig>,
-    /// What the file was when it said that; none where that can't tell whether it still does.
-    version: Option<FileVersion>,
-}
-
-impl ConfigCache {
-    fn get(&self) -> Option<CachedRead> {
-        self.lock().clone()
-    }
-
-    fn set(&self, config: &Arc<CachedConfig>, file: Option<FileVersion>) {
-        *self.lock() = Some(CachedRead { config: Arc::clone(config), version: file });
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<CachedRead>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl CachedRead {
-    /// Whether the file is known to say this still.
-    fn is_current(&self, team: &Team) -> Result<bool, Error> {
-        let Some(file) = self.version else { return Ok(false) };
-        Ok(FileVersion::stat_file(team.dir(), CONFIG_FILE)? == Some(file))
-    }
-
-    /// The file, where it is known to say this still.
-    fn snapshot(&self, team: &Team) -> Result<Option<FileSnapshot>, Error> {
-        let Some(file) = self.version else { return Ok(None) };
-        FileSnapshot::from_cache(team.dir(), CONFIG_FILE, file, &self.config.text)
-    }
-}
 
 /// What of a config is changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -117,14 +31,6 @@ enum ConfigChange {
     /// Members of ours, whole.
     MembersOnly,
     AnyField,
-}
-
-/// What a text says, by what was kept where that has the same.
-fn parse_or_reuse(last: Option<&CachedRead>, text: &str) -> Result<Arc<CachedConfig>, ConfigError> {
-    match last.filter(|last| last.config.text == text) {
-        Some(last) => Ok(Arc::clone(&last.config)),
-        None => CachedConfig::parse(text, BaseVersion::next()),
-    }
 }
 
 /// A text that can't be parsed at all may be one that is being written: the outer error.
@@ -159,7 +65,7 @@ impl Team {
     fn read_config(&self, patience: Duration) -> Result<Arc<CachedConfig>, Error> {
         let last = self.config_cache().get();
         if let Some(last) = &last
-            && last.is_current(self)?
+            && last.is_current(self.dir())?
         {
             return Ok(Arc::clone(&last.config));
         }
@@ -245,7 +151,7 @@ impl Team {
             written.replace(edited.as_ref().ok().cloned().flatten().map(|text| (text, origin)));
             Ok(edited)
         };
-        let before = last.as_ref().map(|last| last.snapshot(self)).transpose()?.flatten();
+        let before = last.as_ref().map(|last| last.snapshot(self.dir())).transpose()?.flatten();
         let placed = |known| {
             written.take().iter().for_each(|(text, origin)| self.cache_written(text, *origin, &known));
         };

@@ -14,11 +14,11 @@ pub(super) const TIMESTAMP_RESOLUTION: Duration = Duration::from_millis(50);
 /// writer can set that one back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileVersion {
-    device: u64,
-    inode: u64,
-    size: i64,
-    modified: (i64, i64),
-    changed: (i64, i64),
+    pub(super) device: u64,
+    pub(super) inode: u64,
+    pub(super) size: i64,
+    pub(super) modified: (i64, i64),
+    pub(super) changed: (i64, i64),
 }
 
 impl FileVersion {

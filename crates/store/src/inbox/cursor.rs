@@ -2,7 +2,8 @@
 //! any other is looked through from its start, and what was seen of it before is found again by its last entry. Only what
 //! can't be made out for two seconds is read whole, to tell what it is.
 
-use super::{Inbox, entry_uuid, hash_bytes};
+use super::inbox_handle::Inbox;
+use super::message_id::{entry_uuid, hash_bytes};
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::file::{

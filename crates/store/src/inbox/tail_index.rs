@@ -2,7 +2,7 @@
 //! outside the root by whoever changes the inbox; whoever finds the file to be another one than it was
 //! left reads it whole.
 
-use super::Inbox;
+use super::inbox_handle::Inbox;
 use crate::error::Error;
 use crate::file::{KnownFile, LongFile, SwapOutcome};
 use crate::lock::Lock;

@@ -1,10 +1,8 @@
 //! A line of the journal.
 
-use super::{Journal, file_name, inboxes_generation, previous_file_name};
 use crate::error::Error;
-use crate::inbox::entry_uuid;
+use crate::inbox::message_id::entry_uuid;
 use crate::state_dir::StateDir;
-use crate::team::Team;
 use protocol::message::{InboxEntry, Message};
 use serde::{Deserialize, Serialize};
 use std::io::Read;
@@ -60,7 +58,7 @@ pub(super) fn entry_id(entry: &InboxEntry) -> String {
 
 /// The same of a message that was sent.
 pub(super) fn message_id(message: &Message) -> String {
-    crate::inbox::message_id(message)
+    crate::inbox::message_id::message_id(message)
 }
 
 /// The lines of a part; what is no line is none.
@@ -76,20 +74,4 @@ pub(super) fn read_file(dir: &StateDir, part: &str) -> Result<Vec<u8>, Error> {
         read.map_err(|cause| Error::io("read", &dir.path().join(part), cause))?;
     }
     Ok(bytes)
-}
-
-/// All that is known of this team, oldest first.
-pub(super) fn read_entries(team: &Team) -> Result<Vec<JournalEntry>, Error> {
-    let journal: &Journal = team.journal();
-    let (Some(dir), Some(of)) = (journal.existing_dir()?, inboxes_generation(team)?) else {
-        return Ok(Vec::new());
-    };
-    let mut lines = Vec::new();
-    for part in [previous_file_name(team.name()), file_name(team.name())] {
-        let bytes = read_file(dir, &part)?;
-        let (old, new): (Vec<JournalEntry>, Vec<JournalEntry>) =
-            parse_lines(&bytes).partition(|line| line.is_carried_over);
-        lines.extend(old.into_iter().chain(new).filter(|line| line.generation == of));
-    }
-    Ok(lines)
 }

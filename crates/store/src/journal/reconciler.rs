@@ -3,10 +3,9 @@
 //! For the one who puts back, the daemon. What it remembers is small: the messages stay in the files. It alone begins
 //! the file anew, carrying over what is still open.
 
-use super::entry::{
-    JournalEntry, JournalEntryKind, entry_id, message_id, parse_lines, read_entries, read_file,
-};
-use super::{MAX_JOURNAL_BYTES, file_name, inboxes_generation, previous_file_name};
+use super::entry::{JournalEntry, JournalEntryKind, entry_id, message_id, parse_lines, read_file};
+use super::notes::{NoteAge, inboxes_generation, read_entries};
+use super::storage::{MAX_JOURNAL_BYTES, file_name, previous_file_name};
 use crate::error::Error;
 use crate::inbox::Inbox;
 use crate::team::Team;
@@ -203,10 +202,9 @@ impl InboxReconciler {
         };
         let again = self.unread.get(to).is_some_and(is_again);
         if again && reader == ReaderKind::ForeignProgram && self.count_removal(to) {
-            team.journal().append(
-                team,
+            team.append_to_journal(
                 [(to.to_owned(), JournalEntryKind::ReaderRemoves {})].into_iter(),
-                false,
+                NoteAge::New,
             )?;
         }
         let Some(open) = self.unread.get_mut(to) else { return Ok(BTreeSet::new()) };
@@ -230,7 +228,7 @@ impl InboxReconciler {
         open.extend(held.map(|id| (id, MessageState::InInbox)));
         open.extend(back.iter().map(|id| (id.clone(), MessageState::Restored)));
         let note = (!back.is_empty()).then_some((to, JournalEntryKind::Restored(back)));
-        team.journal().append(team, note.into_iter(), false)?;
+        team.append_to_journal(note.into_iter(), NoteAge::New)?;
         Ok(put)
     }
 
@@ -255,12 +253,15 @@ impl InboxReconciler {
         }
         let Some(dir) = team.journal().existing_dir()? else { return Ok(()) };
         let taken = self.removing_inboxes.iter().map(|to| (to.clone(), JournalEntryKind::ReaderRemoves {}));
-        team.journal().append(team, taken, true)?;
+        team.append_to_journal(taken, NoteAge::CarriedOver)?;
         let bytes = read_file(dir, &previous_file_name(team.name()))?;
         let mut kept: Vec<JournalEntry> = parse_lines(&bytes).filter(|line| self.is_unread(line)).collect();
         // What that one had got from the one before it stands behind what was noted in it.
         kept.sort_by_key(|line| !line.is_carried_over);
-        team.journal().append(team, kept.into_iter().map(|line| (line.inbox_file, line.kind)), true)?;
+        team.append_to_journal(
+            kept.into_iter().map(|line| (line.inbox_file, line.kind)),
+            NoteAge::CarriedOver,
+        )?;
         dir.rename(&file_name(team.name()), &previous_file_name(team.name()))?;
         let [_, part] = std::mem::take(&mut self.files);
         self.files = [part, None];

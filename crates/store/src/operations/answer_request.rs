@@ -1,7 +1,7 @@
 //! The lead's answers to what members ask leave for. An answer may be longer than an argument can be: so whoever has it
 //! writes it, and hands it to no other program.
 
-use super::{Caller, require_lead};
+use super::caller::{Caller, require_lead};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::member_request::Answer;
 use protocol::policy::{AnsweredBy, Approver, PolicyDecision};

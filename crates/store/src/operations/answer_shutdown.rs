@@ -2,7 +2,7 @@
 //! it, so that a crash in between leaves a question that was answered, never one that vanished. Only a request of this
 //! life counts: a namesake's old one ends nobody.
 
-use super::Caller;
+use super::caller::Caller;
 use crate::error::Error;
 use crate::inbox::MESSAGE_LIMIT;
 use protocol::error::{ErrorKind, ErrorReport};

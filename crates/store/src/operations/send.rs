@@ -4,7 +4,7 @@
 //! Two things never get further than here: a text too long for an inbox, and a teammate's text that would be read as
 //! a protocol message. With the latter an agent could be talked into ending or approving in words.
 
-use super::Caller;
+use super::caller::Caller;
 use crate::error::Error;
 use crate::inbox::MESSAGE_LIMIT;
 use crate::team::Team;
@@ -142,7 +142,7 @@ impl Caller {
         summary: Option<&str>,
         at_ms: u64,
     ) -> Result<SentMessage, ErrorReport> {
-        super::require_lead(&self.name, "send as the user")?;
+        super::caller::require_lead(&self.name, "send as the user")?;
         let message = Message::new(&AgentName::new_unchecked("user"), check_text(&self.name, text)?, at_ms);
         self.append_to_inbox(
             self.team.config(),

@@ -1,6 +1,6 @@
 //! A teammate hands in its plan itself.
 
-use super::Caller;
+use super::caller::Caller;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::RequestId;
 use serde_json::{Value, json};

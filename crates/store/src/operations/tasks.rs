@@ -1,7 +1,7 @@
 //! The task list, as a member may work it: who may put a command into a task, and that the lead is told when a
 //! teammate has completed one. All other rules are the list's own.
 
-use super::Caller;
+use super::caller::Caller;
 use crate::tasks::{NewTask, TaskUpdate};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;

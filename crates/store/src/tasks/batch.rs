@@ -1,7 +1,7 @@
 //! Tasks that are planned together: links between them by index, until they have ids. What it takes to refuse a
 //! circle is known before any of them is made.
 
-use super::create::BatchTask;
+use super::new_task::BatchTask;
 use crate::error::Error;
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};

@@ -4,20 +4,17 @@
 //! An entry is trusted only if it was read long enough after the file's last change that another change would
 //! show in the time stamps; until then it is read again each time. Texts are not kept: a change reads its file.
 
-use super::placeholder_task;
-use crate::backoff::Backoff;
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::file::{FILE_LIMIT, FileSnapshot, FileVersion, HALF_WRITTEN_TIMEOUT, IoContext, read_and_parse};
+use crate::layout::task_file_name;
 use protocol::id::TaskId;
 use protocol::json;
-use protocol::task::{Task, TaskError};
+use protocol::task::{Task, TaskError, TaskStatus};
+use serde_json::Map;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-/// The highest id ever used, as far as deletions go.
-pub(crate) const HIGH_WATER_MARK_FILE: &str = ".highwatermark";
 
 /// From this many files on it pays to share the looking among threads.
 const MIN_PARALLEL_FILES: usize = 4000;
@@ -233,7 +230,7 @@ impl CachedTask {
     /// True if the file is known to say the same as when it was read.
     fn is_current(&self, dir: &DirHandle) -> Result<bool, Error> {
         match self.identity {
-            Some(identity) => Ok(FileVersion::stat_file(dir, &file_name(self.id))? == Some(identity)),
+            Some(identity) => Ok(FileVersion::stat_file(dir, &task_file_name(self.id))? == Some(identity)),
             None => Ok(false),
         }
     }
@@ -254,11 +251,6 @@ pub(super) fn with_blockers(way: &IoContext, dir: &DirHandle, id: TaskId) -> Vec
     all.sort_unstable_by_key(|listed| listed.id);
     all.dedup_by_key(|listed| listed.id);
     all
-}
-
-/// The file of a task in its directory.
-pub(super) fn file_name(id: TaskId) -> String {
-    format!("{id}.json")
 }
 
 /// The ids of all files, in order.
@@ -284,7 +276,7 @@ fn read_task(
     id: TaskId,
     patience: Duration,
 ) -> Result<Option<(FileSnapshot, Task)>, Error> {
-    let name = file_name(id);
+    let name = task_file_name(id);
     let Some((snapshot, task)) = read_and_parse(way, dir, &name, FILE_LIMIT, patience, parse)? else {
         return Ok(None);
     };
@@ -312,20 +304,21 @@ fn reason_without_path(error: Error) -> String {
     }
 }
 
-/// The highest id that a deletion left behind, 0 for none, and the file that says so.
-pub(super) fn read_high_water_mark(dir: &DirHandle) -> Result<(u32, Option<FileSnapshot>), Error> {
-    let mut pause = Backoff::new(HALF_WRITTEN_TIMEOUT, Duration::from_millis(10), Duration::from_millis(300));
-    loop {
-        let Some(snapshot) = crate::file::read_raw(dir, HIGH_WATER_MARK_FILE, 4096)? else {
-            return Ok((0, None));
-        };
-        if let Ok(number) = snapshot.text().trim().parse() {
-            return Ok((number, Some(snapshot)));
-        }
-        if !pause.wait() {
-            // Going on without it could hand out an id a second time.
-            let why = "it should hold one number, the highest task id ever used".to_owned();
-            return Err(Error::Malformed { path: dir.join(HIGH_WATER_MARK_FILE), reason: why });
-        }
+/// The status of a task that stands for a file which can't be read: damaged, or half written by somebody who is held up.
+pub const UNREADABLE_STATUS: &str = "unreadable";
+
+/// The task that stands for a file which can't be read.
+fn placeholder_task(id: TaskId, why: &Error) -> Task {
+    Task {
+        id,
+        subject: why.to_string(),
+        description: String::new(),
+        active_form: None,
+        status: TaskStatus::Other(UNREADABLE_STATUS.to_owned()),
+        owner: None,
+        blocks: Vec::new(),
+        blocked_by: Vec::new(),
+        metadata: None,
+        unknown_fields: Map::new(),
     }
 }

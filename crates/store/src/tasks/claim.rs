@@ -4,8 +4,8 @@
 //! of every change, the daemon, may say it: a hint, followed only as far as the files agree.
 
 use super::notify_owner::PossibleOwners;
+use super::task_list::{ReadScope, Tasks};
 use super::transaction::TaskTransaction;
-use super::{ReadScope, Tasks};
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use protocol::control::NextTaskHint;

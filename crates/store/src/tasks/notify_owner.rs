@@ -1,6 +1,6 @@
 //! Telling an owner. After the list's locks are released: never two locks at once that others wait for.
 
-use super::Tasks;
+use super::task_list::Tasks;
 use crate::clock::now;
 use crate::error::Error;
 use protocol::id::TaskId;

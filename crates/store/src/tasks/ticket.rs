@@ -1,9 +1,9 @@
 //! Our own queue for a task list: flock on `.lock`, which other tools take too. It excludes nobody who takes
 //! the directory lock alone, so it is no substitute for that; always this one first.
 
-use super::LOCK_FILE;
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
+use crate::layout::LOCK_FILE;
 use crate::lock::Flock;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::Mode;

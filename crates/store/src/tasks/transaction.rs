@@ -2,11 +2,12 @@
 //! leave it. The files go in one by one, the one that counts last, so that a crash between two leaves half a
 //! link and never a claim by halves.
 
-use super::LOCK_FILE;
-use super::cache::{CachedTask, HIGH_WATER_MARK_FILE, file_name, read_high_water_mark, read_one};
+use super::cache::{CachedTask, read_one};
+use super::high_water_mark::raise_high_water_mark;
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
-use crate::file::{FileSnapshot, IoContext, JsonShape, PreparedChange, sync_dir};
+use crate::file::{FileSnapshot, JsonShape, PreparedChange, sync_dir};
+use crate::layout::{HIGH_WATER_MARK_FILE, LOCK_FILE, task_file_name};
 use crate::lock::Lock;
 use crate::team::Team;
 use protocol::id::TaskId;
@@ -107,7 +108,7 @@ impl<'t> TaskTransaction<'t> {
     }
 
     fn malformed_error(&self, id: TaskId, why: String) -> Error {
-        Error::Malformed { path: self.dir.join(&file_name(id)), reason: why }
+        Error::Malformed { path: self.dir.join(&task_file_name(id)), reason: why }
     }
 
     /// Edits a task's text.
@@ -195,7 +196,7 @@ impl<'t> TaskTransaction<'t> {
         let mut changes = Vec::new();
         let mut last = Vec::new();
         for (id, FileEdit { before, after }) in self.edits {
-            let name = file_name(id);
+            let name = task_file_name(id);
             if Some(id) == self.removed {
                 changes.extend(raise_high_water_mark(way, dir, id)?);
                 last.push((name.clone(), PreparedChange::prepare_removal(dir, &name, before)));
@@ -211,21 +212,6 @@ impl<'t> TaskTransaction<'t> {
         changes.extend(last);
         Ok(changes)
     }
-}
-
-/// The change of the high-water mark to `id`, unless it is there already.
-pub(super) fn raise_high_water_mark<'d>(
-    way: &IoContext,
-    dir: &'d DirHandle,
-    id: TaskId,
-) -> Result<Option<(String, PreparedChange<'d>)>, Error> {
-    let (highest, before) = read_high_water_mark(dir)?;
-    if highest >= id.number() {
-        return Ok(None);
-    }
-    let change =
-        PreparedChange::prepare(way, dir, HIGH_WATER_MARK_FILE, before, &id.to_string(), JsonShape::Object)?;
-    Ok(Some((HIGH_WATER_MARK_FILE.to_owned(), change)))
 }
 
 fn ids_json(ids: &[TaskId]) -> Value {

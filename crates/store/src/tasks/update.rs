@@ -1,8 +1,8 @@
 //! Changing a task, by the rules of its life: pending, in progress, completed, and back as far as that goes.
 
 use super::claim::{check_unblocked, clear_failure};
+use super::task_list::{ReadScope, Tasks};
 use super::transaction::TaskTransaction;
-use super::{ReadScope, Tasks};
 use crate::error::Error;
 use protocol::id::TaskId;
 use protocol::name::AgentName;
@@ -53,7 +53,7 @@ impl Tasks {
     /// teammate it is taken by it: of several one has it, and the others are refused (`JsonError::Claimed`).
     pub fn update(&self, id: &TaskId, update: TaskUpdate, by: &AgentName) -> Result<Task, Error> {
         if update.status == Some(TaskStatus::Deleted) {
-            return self.delete(id, by);
+            return self.delete(id);
         }
         if update.owner.is_none() && update.status != Some(TaskStatus::InProgress) {
             return self.change(update.read_scope(*id), |draft| apply_update(draft, *id, &update, None));
@@ -107,7 +107,7 @@ impl Tasks {
     }
 
     /// Removes a task for good, with all links to it; its id is not used again. Returns it as it was, deleted.
-    pub fn delete(&self, id: &TaskId, _by: &AgentName) -> Result<Task, Error> {
+    pub fn delete(&self, id: &TaskId) -> Result<Task, Error> {
         let mut task = self.change(ReadScope::List, |draft| {
             let task = draft.task(*id)?.clone();
             draft.remove(*id)?;

@@ -102,13 +102,13 @@ fn ids_are_not_used_again() {
     let ground = TestRoot::new();
     let tasks = ground.team.tasks();
     (0..3).for_each(|_| drop(add(&tasks, &[])));
-    assert_eq!(tasks.delete(&id(3), &agent("ann")).unwrap().status, TaskStatus::Deleted);
+    assert_eq!(tasks.delete(&id(3)).unwrap().status, TaskStatus::Deleted);
     assert_eq!(std::fs::read(tasks.path().join(".highwatermark")).unwrap(), b"3");
-    tasks.delete(&id(1), &agent("ann")).unwrap();
+    tasks.delete(&id(1)).unwrap();
     assert_eq!(add(&tasks, &[]).id, id(4));
     overwrite_in_place(&tasks.path().join(".highwatermark"), "41");
     assert_eq!(add(&tasks, &[]).id, id(42));
-    assert_eq!(tasks.delete(&id(3), &agent("ann")).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(tasks.delete(&id(3)).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_deleted_task_is_taken_out_of_all_links() {
     let tasks = ground.team.tasks();
     let (a, b) = (add(&tasks, &[]), add(&tasks, &[id(1)]));
     add(&tasks, &[a.id, b.id]);
-    tasks.delete(&b.id, &agent("ann")).unwrap();
+    tasks.delete(&b.id).unwrap();
     let all = tasks.list().unwrap();
     assert_eq!((all[0].blocks.clone(), all[1].blocked_by.clone()), (vec![id(3)], vec![id(1)]));
 }

@@ -244,7 +244,7 @@ fn a_deleted_team_is_gone_and_its_name_free() {
     let ground = TestRoot::new();
     ground.team.inbox(&agent("ann")).append(&message("x")).unwrap();
     let task = ground.team.tasks().create(NewTask::new("x", &agent("ann"))).unwrap();
-    ground.team.tasks().delete(&task.id, &agent("ann")).unwrap();
+    ground.team.tasks().delete(&task.id).unwrap();
     std::fs::create_dir(ground.inbox_path("ann.json.lock")).unwrap();
     overwrite_in_place(&ground.inbox_path(".ann.json.tmp.0123456789abcdef0123456789abcdef"), "x");
     overwrite_in_place(&ground.inbox_path("ann.json.tmp.01234567"), "x");

@@ -15,7 +15,7 @@ pub(super) struct DeleteTaskArgs {
 }
 
 pub(super) fn run(here: &CommandContext, team: &Team, args: &DeleteTaskArgs) -> Result<(), ErrorReport> {
-    let task = team.tasks().delete(&args.id, &here.caller_name())?;
+    let task = team.tasks().delete(&args.id)?;
     print_task(here, &task, &format!("Task {} is deleted: {}", task.id, task.subject));
     Ok(())
 }
