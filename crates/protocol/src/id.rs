@@ -83,17 +83,6 @@ impl fmt::Display for TaskId {
     }
 }
 
-/// What a request asks for, as its id tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RequestKind {
-    /// `shutdown-{ms}@{agent}`
-    Shutdown,
-    /// `plan_approval-{ms}@{agent}@{team}`
-    Plan,
-    /// `perm-{ms}-{7 of a-z0-9}`
-    Permission,
-}
-
 /// The id of a request; others' are taken as they stand.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -124,16 +113,6 @@ impl RequestId {
             return Err(IdError::Request(text.chars().take(80).collect()));
         }
         Ok(RequestId(text.to_owned()))
-    }
-
-    /// What the id says it is; none for a form we do not know.
-    pub fn kind(&self) -> Option<RequestKind> {
-        let forms = [
-            ("shutdown-", RequestKind::Shutdown),
-            ("plan_approval-", RequestKind::Plan),
-            ("perm-", RequestKind::Permission),
-        ];
-        forms.into_iter().find(|(prefix, _)| self.0.starts_with(prefix)).map(|(_, kind)| kind)
     }
 
     /// The id as text.
@@ -223,7 +202,6 @@ mod tests {
         assert_eq!(RequestId::shutdown(5, &agent).as_str(), "shutdown-5@ann");
         let plan = RequestId::plan(5, &agent, &team);
         assert_eq!(plan.as_str(), "plan_approval-5@ann@orchard");
-        assert_eq!(plan.kind(), Some(RequestKind::Plan));
         let id = RequestId::permission(5, u64::MAX);
         let suffix = id.as_str().strip_prefix("perm-5-").unwrap();
         assert!(suffix.len() == 7 && suffix.bytes().all(|b| b.is_ascii_alphanumeric()), "{id}");

@@ -7,7 +7,6 @@
 //! counts.
 
 use crate::answer_log::AnsweredRequest;
-use crate::config_cache::CachedConfig;
 use crate::error::Error;
 use crate::inbox::{ANSWER_LIMIT, Inbox, MESSAGE_LIMIT};
 use crate::team::Team;
@@ -21,11 +20,10 @@ use protocol::policy::AnsweredBy;
 use protocol::team_config::TeamConfig;
 use protocol::timestamp::parse_iso8601;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-/// The requests of one team, and how its config is read.
+/// The requests of one team.
 #[derive(Debug, Clone)]
-pub struct MemberRequests(Team, fn(&Team) -> Result<Arc<CachedConfig>, Error>);
+pub struct MemberRequests(Team);
 
 /// A request that can be answered.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,12 +75,7 @@ enum RequestState {
 impl Team {
     /// What its members ask.
     pub fn requests(&self) -> MemberRequests {
-        MemberRequests(self.clone(), Team::cached_config)
-    }
-
-    /// The same for whoever mends its config, and would wait for itself: as `Team::config_for_repairer`.
-    pub fn requests_for_repairer(&self) -> MemberRequests {
-        MemberRequests(self.clone(), Team::config_for_repairer)
+        MemberRequests(self.clone())
     }
 }
 
@@ -219,7 +212,7 @@ impl MemberRequests {
 
     /// What the lead hands on with an approval; `default` where it is a person who set none.
     fn lead_mode(&self) -> Result<PermissionMode, Error> {
-        let config = (self.1)(&self.0)?;
+        let config = self.0.cached_config()?;
         let mode = config.member(&AgentName::lead()).and_then(|lead| lead.mode.as_deref());
         let mode = mode.and_then(|mode| mode.parse::<PermissionMode>().ok());
         Ok(mode.map_or(PermissionMode::Default, PermissionMode::for_approved_member))
@@ -237,7 +230,7 @@ impl MemberRequests {
     }
 
     fn determine_states(&self, asked: Vec<OpenRequest>) -> Result<Vec<ScannedRequest>, Error> {
-        let (config, answers) = ((self.1)(&self.0)?, self.0.answer_log().read_team(self.0.name()));
+        let (config, answers) = (self.0.cached_config()?, self.0.answer_log().read_team(self.0.name()));
         let mut inboxes: BTreeMap<AgentName, Vec<InboxEntry>> = BTreeMap::new();
         let mut all = Vec::with_capacity(asked.len());
         for mut request in asked {

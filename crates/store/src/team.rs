@@ -19,7 +19,16 @@ use std::sync::{Arc, OnceLock};
 
 /// A team; a copy is another handle on the same, and shares what is known of its config and its task list.
 #[derive(Debug, Clone)]
-pub struct Team(Arc<TeamHandles>);
+pub struct Team(Arc<TeamHandles>, ConfigWait);
+
+/// How long a read of config.json waits while the file does not parse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConfigWait {
+    /// Until the daemon has had the time to repair it.
+    UntilRepaired,
+    /// Only as long as another program may be in the middle of writing it.
+    HalfWrittenOnly,
+}
 
 #[derive(Debug)]
 struct TeamHandles {
@@ -36,15 +45,19 @@ impl Team {
     pub(crate) fn new(root: Arc<RootHandles>, name: TeamName, dir: DirHandle) -> Team {
         let (inboxes, tasks) = (OnceLock::new(), OnceLock::new());
         let (config, seen) = (ConfigCache::default(), TaskCache::default());
-        Team(Arc::new(TeamHandles {
-            root,
-            name,
-            dir,
-            inboxes,
-            tasks,
-            config_cache: config,
-            task_cache: seen,
-        }))
+        Team(
+            Arc::new(TeamHandles { root, name, dir, inboxes, tasks, config_cache: config, task_cache: seen }),
+            ConfigWait::UntilRepaired,
+        )
+    }
+
+    /// The same team for the daemon, which repairs a config.json that does not parse, and would wait for itself.
+    pub fn as_repairer(&self) -> Team {
+        Team(Arc::clone(&self.0), ConfigWait::HalfWrittenOnly)
+    }
+
+    pub(crate) fn config_wait(&self) -> ConfigWait {
+        self.1
     }
 
     /// Its name.

@@ -8,7 +8,7 @@ use crate::config_cache::{BaseVersion, CachedConfig, parse_or_reuse};
 use crate::error::Error;
 use crate::file::{HALF_WRITTEN_TIMEOUT, JsonShape, KnownFile, modify_file, read_and_parse, stamps_are_fine};
 use crate::layout::CONFIG_FILE;
-use crate::team::Team;
+use crate::team::{ConfigWait, Team};
 use protocol::json;
 use protocol::name::AgentName;
 use protocol::team_config::{
@@ -42,27 +42,24 @@ fn split_syntax_error<T>(parsed: Result<T, ConfigError>) -> Result<Result<T, Con
 }
 
 impl Team {
-    /// Who is on the team now. Waits for a damaged config.json longer than `Team::mend` does, so that whoever reads one
-    /// of ours finds it mended.
+    /// The team's config now. A config.json that does not parse is waited for longer than [`Team::repair_config`] does, so
+    /// that the daemon can repair it; by a handle of [`Team::as_repairer`] no longer than another program writes it.
+    ///
+    /// # Errors
+    /// `NoSuchTeam`, `Malformed`, `Io`.
     pub fn config(&self) -> Result<TeamConfig, Error> {
         Ok(self.cached_config()?.team.clone())
     }
 
-    /// The same, as it is kept.
-    pub(crate) fn cached_config(&self) -> Result<Arc<CachedConfig>, Error> {
-        self.read_config(CONFIG_REPAIR_TIMEOUT)
-    }
-
-    /// As [`Team::config`], for whoever mends it, and would wait for itself: with no more patience than
-    /// `Team::mend` has.
+    /// The same, as the handle keeps it.
     ///
     /// # Errors
     /// As those of [`Team::config`].
-    pub fn config_for_repairer(&self) -> Result<Arc<CachedConfig>, Error> {
-        self.read_config(HALF_WRITTEN_TIMEOUT)
-    }
-
-    fn read_config(&self, patience: Duration) -> Result<Arc<CachedConfig>, Error> {
+    pub fn cached_config(&self) -> Result<Arc<CachedConfig>, Error> {
+        let timeout = match self.config_wait() {
+            ConfigWait::UntilRepaired => CONFIG_REPAIR_TIMEOUT,
+            ConfigWait::HalfWrittenOnly => HALF_WRITTEN_TIMEOUT,
+        };
         let last = self.config_cache().get();
         if let Some(last) = &last
             && last.is_current(self.dir())?
@@ -71,7 +68,7 @@ impl Team {
         }
         let parse = |text: &str| split_syntax_error(parse_or_reuse(last.as_ref(), text));
         let found =
-            read_and_parse(self.io(), self.dir(), CONFIG_FILE, JsonShape::Object.limit(), patience, parse)?;
+            read_and_parse(self.io(), self.dir(), CONFIG_FILE, JsonShape::Object.limit(), timeout, parse)?;
         let (snapshot, config) = found.ok_or_else(|| self.no_such_team())?;
         let config = config.map_err(|error| self.malformed_error(&error))?;
         self.config_cache().set(&config, snapshot.stable_version());

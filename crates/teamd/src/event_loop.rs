@@ -15,7 +15,133 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// Runs until a signal, or until `teamctl down`.
+///
+/// # Errors
+/// What keeps it from starting.
+pub(crate) fn run(args: &Args) -> Result<(), ErrorReport> {
+    let start = Startup::new(args)?;
+    if args.check {
+        return Ok(());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime
+        .map_err(|error| ErrorReport::new(ErrorKind::Internal, format!("cannot start the loop: {error}")))?;
+    runtime.block_on(start.run())
+}
+
+/// Everything that is had before the loop begins.
+struct Startup {
+    _lock: InstanceLock,
+    root: Root,
+    state_dir: StateDir,
+    roster: Roster,
+    settings: DaemonSettings,
+    tmux_location: TmuxLocation,
+    limits: SavedLimits,
+}
+
+impl Startup {
+    fn new(args: &Args) -> Result<Startup, ErrorReport> {
+        let path = store::resolve_root_path(args.root.as_deref())?;
+        let durability = args.durability.parse::<Durability>();
+        let durability = durability.map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
+        made.map_err(|error| ErrorReport::from_io("make", &path, &error))?;
+        // Two spellings of one root would have two places.
+        let canonical = path.canonicalize().map_err(|error| ErrorReport::from_io("find", &path, &error))?;
+        let place = store::directories_for_root(&canonical);
+        let state_dir = StateDir::open(&place.state_dir).map_err(ErrorReport::from)?;
+        let root = Root::open(&canonical, &place.state_dir, durability).map_err(ErrorReport::from)?;
+        let socket = args.socket.clone().unwrap_or_else(|| place.control_socket());
+        // Panes start in another directory than ours.
+        let socket =
+            std::path::absolute(&socket).map_err(|error| ErrorReport::from_io("find", &socket, &error))?;
+        single_instance::check_path_length(&socket)?;
+        single_instance::check_socket_directory(&socket)?;
+        let lock = InstanceLock::acquire(&place.state_dir.join("teamd.lock"), root.path(), &socket)?;
+        single_instance::lock_root(&root)?;
+        if !args.check {
+            log_file::start(args, &place.state_dir)?;
+        }
+        let limits = SavedLimits::raise_for_daemon();
+        failpoint::hit("start.locked");
+        let mut roster = read_roster(&state_dir)?;
+        roster.invalidate_after_reboot(process_watcher::boot_id());
+        add_unknown_teams(&root, &mut roster);
+        remove_deleted_teams(&root, &state_dir, &mut roster);
+        roster.load_environments(|file| environments::read_environment(&state_dir, file));
+        remove_stale_files(&root, &state_dir, &roster);
+        failpoint::hit("start.tidied");
+        let setting = build_settings(args, &root, socket, place.state_dir)?;
+        Ok(Startup {
+            _lock: lock,
+            root,
+            state_dir,
+            roster,
+            settings: setting,
+            tmux_location: tmux_location(args),
+            limits,
+        })
+    }
+
+    async fn run(mut self) -> Result<(), ErrorReport> {
+        let (events, mut queue) = unbounded_channel();
+        let panes = manager::start(self.tmux_location, events.clone())?;
+        self.settings.tmux_socket = panes.epoch.map(|epoch| epoch.socket_path);
+        let lines = WakeSockets::default();
+        let (marks, missed) = (Barriers::new(&self.settings.state_dir), OverflowFlag::default());
+        let (root, told) = (self.settings.root.clone(), (lines.clone(), missed.clone(), events.clone()));
+        let watch = WatcherThread::new(root, marks, told).start()?;
+        let tale = thread::read_event_log(&self.state_dir);
+        let inboxes = tale.inboxes.clone();
+        let mut state = State::new(self.settings, self.roster, tale);
+        state.restore_activity(|team, name| {
+            self.root.team(team).ok()?.as_repairer().cached_config().ok()?.member(name)?.is_active
+        });
+        state.load_policies(|team| read_policy(&self.state_dir, team));
+        let (files, files_thread) = thread::start(self.root, self.state_dir, inboxes, events.clone())?;
+        let lives = ProcessWatcher::start(events.clone());
+        let lives = lives.map_err(|error| {
+            ErrorReport::new(ErrorKind::Internal, format!("cannot watch processes: {error}"))
+        })?;
+        let mut hands = EffectRunner {
+            connections: Connections::default(),
+            files,
+            panes: panes.jobs,
+            watcher: watch,
+            overflow: missed,
+            events: events.clone(),
+            wake_sockets: lines,
+            processes: lives,
+            children: Children::new(self.limits),
+            unwatched_processes: HashMap::new(),
+            terminal: DaemonTerminal::start(),
+        };
+        let (mut admitted, bound) = listen(&state.settings.socket)?;
+        watch_signals(&events)?;
+        run_event_loop(&mut state, &mut hands, &mut queue, &mut admitted).await;
+        hands.connections.flush().await;
+        // The socket goes with its lock. What files and panes have been given is finished; nobody waits for the watcher.
+        bound.remove();
+        drop(hands);
+        files_thread.join().ok();
+        panes.handle.join().ok();
+        state.root_error.map_or(Ok(()), Err)
+    }
+}
+
+/// Who connects from now on, and the socket to remove in the end.
+fn listen(socket: &Path) -> Result<(UnboundedReceiver<UnixStream>, BoundSocket), ErrorReport> {
+    let (admit, admitted) = unbounded_channel();
+    let (listener, bound) = single_instance::bind(socket)?;
+    let listener = tokio::net::UnixListener::from_std(listener)
+        .map_err(|error| ErrorReport::new(ErrorKind::Internal, format!("cannot listen: {error}")))?;
+    tokio::spawn(accept(listener, admit));
+    Ok((admitted, bound))
+}
 
 /// The loop.
 pub(crate) async fn run_event_loop(
@@ -90,4 +216,184 @@ pub(crate) fn watch_signals(events: &UnboundedSender<CoreEvent>) -> Result<(), E
         });
     }
     Ok(())
+}
+
+fn read_roster(state: &StateDir) -> Result<Roster, ErrorReport> {
+    let Some(bytes) = state.read(ROSTER_FILE).map_err(ErrorReport::from)? else {
+        return Ok(Roster::default());
+    };
+    let path = state.path().join(ROSTER_FILE);
+    let form: RosterVersion =
+        serde_json::from_slice(&bytes).map_err(|error| invalid_roster_error(&path, &error))?;
+    if form.version > ROSTER_VERSION {
+        let message =
+            format!("cannot read {}: a newer teamd wrote it (version {})", path.display(), form.version);
+        return Err(ErrorReport::new(ErrorKind::Config, message).with_help("start that teamd again"));
+    }
+    serde_json::from_slice(&bytes).map_err(|error| invalid_roster_error(&path, &error))
+}
+
+/// Of a roster whose other parts may be what a later release makes of them.
+#[derive(serde::Deserialize)]
+struct RosterVersion {
+    version: u32,
+}
+
+fn invalid_roster_error(path: &Path, error: &serde_json::Error) -> ErrorReport {
+    ErrorReport::new(ErrorKind::InvalidData, format!("cannot read {}: {error}", path.display()))
+        .with_help("move it aside; agents that run then are not adopted")
+}
+
+/// Teams that lie in the root and that no roster knows: made by another program, or by a teamd whose state was
+/// lost. They can be spawned into, and deleted; whoever is on them already is not ours to end.
+fn add_unknown_teams(root: &Root, roster: &mut Roster) {
+    for name in root.teams().unwrap_or_default().into_iter().filter(|name| !name.is_claude_session()) {
+        let members = || {
+            root.team(&name)
+                .and_then(|team| team.as_repairer().cached_config())
+                .map_or(0, |config| config.members.len())
+        };
+        roster.joined_counts.entry(name.clone()).or_insert_with(|| members().saturating_sub(1) as u64);
+    }
+}
+
+/// Teams of which no directory is left, nor a worktree that we answer for, and nobody lives: a daemon was killed behind
+/// their deletion, which begins with the worktrees.
+fn remove_deleted_teams(root: &Root, state: &StateDir, roster: &mut Roster) {
+    let living = roster.records.iter().map(|agent| &agent.team);
+    let resting = roster.pending_respawns.iter().map(|resting| &resting.respawn.request.team);
+    let with_members: BTreeSet<TeamName> = living.chain(resting).cloned().collect();
+    let is_gone = |name: &TeamName| {
+        !with_members.contains(name)
+            && roster.worktrees.get(name).is_none_or(Vec::is_empty)
+            && matches!(root.open_team_without_config(name), Ok(None))
+    };
+    for name in roster.joined_counts.keys().filter(|name| is_gone(name)).cloned().collect::<Vec<_>>() {
+        roster.joined_counts.remove(&name);
+        roster.layouts.remove(&name);
+        let forgotten = teams::remove_team_files(state, &name).and(root.delete_records(&name));
+        forgotten.unwrap_or_else(|error| tracing::warn!("{error}"));
+    }
+}
+
+/// What a killed daemon left of the files that daemons alone write. Where it can't be removed it does no harm.
+fn remove_stale_files(root: &Root, state: &StateDir, roster: &Roster) {
+    let names = state.names().unwrap_or_default();
+    let ours = [ROSTER_FILE, LeadsFile::FILE_NAME, "policy-", "config-"].map(|name| format!(".{name}"));
+    let halves =
+        names.iter().filter(|name| name.contains(".tmp.") && ours.iter().any(|of| name.starts_with(of)));
+    halves.for_each(|half| state.remove(half).unwrap_or_else(|error| tracing::warn!("{error}")));
+    environments::remove_unreferenced(state, roster).unwrap_or_else(|error| tracing::warn!("{error}"));
+    let known =
+        |file: &str| roster.records.iter().any(|agent| members::exit_report_file(&agent.spawn_id) == file);
+    let words = names.iter().filter(|file| file.starts_with("end-") && !known(file));
+    words.for_each(|file| state.remove(file).unwrap_or_else(|error| tracing::warn!("{error}")));
+    for team in roster.joined_counts.keys().filter_map(|name| root.team(name).ok()) {
+        let tidied = team.remove_config_temp_files().and_then(|()| team.remove_abandoned());
+        tidied.unwrap_or_else(|error| tracing::warn!("{error}"));
+    }
+}
+
+/// Of a team whose policy can't be read a person or the lead answers everything.
+fn read_policy(state: &StateDir, team: &TeamName) -> Policy {
+    let bytes = state.read(&Policy::file_name(team)).unwrap_or_else(|error| {
+        tracing::warn!("cannot read a policy: {error}");
+        None
+    });
+    Policy::parse_or_default(bytes.as_deref())
+}
+
+fn build_settings(
+    args: &Args,
+    root: &Root,
+    socket: PathBuf,
+    state: PathBuf,
+) -> Result<DaemonSettings, ErrorReport> {
+    Ok(DaemonSettings {
+        root: root.path().to_owned(),
+        socket,
+        tmux_socket: None,
+        shim_program: find_shim_program()?,
+        state_dir: state,
+        pid: std::process::id(),
+        no_output_after_ms: u64::try_from(args.no_output_after.as_millis()).ok().filter(|after| *after > 0),
+    })
+}
+
+/// The one that came with this teamd.
+fn find_shim_program() -> Result<PathBuf, ErrorReport> {
+    let missing = |why: String| {
+        ErrorReport::new(ErrorKind::MissingPath, format!("cannot find teamd-pane: {why}"))
+            .with_help("install it beside teamd")
+    };
+    let own = std::env::current_exe().map_err(|error| missing(error.to_string()))?;
+    let path = own.with_file_name("teamd-pane");
+    if path.is_file() { Ok(path) } else { Err(missing(format!("there is no {}", path.display()))) }
+}
+
+fn tmux_location(args: &Args) -> TmuxLocation {
+    let var = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
+    let inside = var("TMUX").and_then(|tmux| tmux.split(',').next().map(PathBuf::from));
+    let asked = match (&args.tmux_socket, &args.tmux_name) {
+        (Some(path), _) => Some(ServerAddress::Path(path.clone())),
+        (_, Some(name)) => Some(ServerAddress::Name(name.clone())),
+        _ => None,
+    };
+    let pane = var("TMUX_PANE").and_then(|pane| pane.parse().ok());
+    match (asked, inside) {
+        (None, Some(socket)) => {
+            TmuxLocation { address: ServerAddress::Path(socket), pane, is_optional: false }
+        }
+        (Some(ServerAddress::Path(path)), Some(socket)) if path == socket => {
+            TmuxLocation { address: ServerAddress::Path(path), pane, is_optional: false }
+        }
+        (Some(address), _) => TmuxLocation { address, pane: None, is_optional: false },
+        (None, None) => {
+            TmuxLocation { address: ServerAddress::Name("teamd".to_owned()), pane: None, is_optional: true }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::Durability;
+
+    #[test]
+    fn a_team_of_which_nothing_is_left_is_let_go_and_one_with_a_directory_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("root");
+        std::fs::create_dir_all(path.join("teams/half")).unwrap();
+        let state = StateDir::open(&dir.path().join("state")).unwrap();
+        let root = Root::open(&path, state.path(), Durability::Process).unwrap();
+        let [half, gone] = ["half", "gone"].map(|name| TeamName::parse(name).unwrap());
+        let beside = ["answers", "journal"].map(|of| state.open_subdir(of).unwrap());
+        for team in [&half, &gone] {
+            state.replace(&format!("config-{team}.json"), b"{}").unwrap();
+            beside.iter().for_each(|of| of.replace(&format!("{team}.jsonl"), b"").unwrap());
+        }
+        let mut roster = Roster { joined_counts: [(half.clone(), 1), (gone, 1)].into(), ..Roster::default() };
+        remove_deleted_teams(&root, &state, &mut roster);
+        assert_eq!(roster.joined_counts.into_keys().collect::<Vec<_>>(), [half]);
+        assert!(state.names().unwrap().contains(&"config-half.json".to_owned()));
+        assert!(!state.names().unwrap().contains(&"config-gone.json".to_owned()));
+        beside.iter().for_each(|of| assert_eq!(of.names().unwrap(), ["half.jsonl"]));
+    }
+
+    #[test]
+    fn a_team_whose_directory_is_missing_stays_while_it_has_a_worktree() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(&dir.path().join("root"), dir.path(), Durability::Process).unwrap();
+        let state = StateDir::open(&dir.path().join("state")).unwrap();
+        let mut roster: Roster = serde_json::from_value(serde_json::json!({
+            "version": ROSTER_VERSION, "teams": {"survey": 1}, "agents": [],
+            "worktrees": {"survey": [{"member": "ann", "tree": {
+                "path": "/repo/ann", "branch": "ann", "new_branch": true, "repository": "/repo/.git", "base": "0",
+                "inode": 1,
+            }}]},
+        }))
+        .unwrap();
+        remove_deleted_teams(&root, &state, &mut roster);
+        assert_eq!(roster.joined_counts.len(), 1, "and with it the next daemon's memory of the worktree");
+    }
 }

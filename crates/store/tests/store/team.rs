@@ -125,7 +125,7 @@ fn many_come_or_go_in_one_change() {
 fn a_config_that_says_what_it_said_is_not_parsed_again() {
     let ground = TestRoot::new();
     let (team, path) = (&ground.team, ground.team.config_path());
-    let read = || team.config_for_repairer().unwrap();
+    let read = || team.as_repairer().cached_config().unwrap();
     let one = read();
     assert!(Arc::ptr_eq(&one, &read()), "what we have written");
     overwrite_in_place(&path, one.text());
@@ -134,19 +134,22 @@ fn a_config_that_says_what_it_said_is_not_parsed_again() {
     let two = read();
     assert!(two.member(&agent("carl")).is_some() && one.member(&agent("carl")).is_none());
     assert_eq!(two.text(), std::fs::read_to_string(&path).unwrap());
-    assert!(Arc::ptr_eq(&two, &ground.team.clone().config_for_repairer().unwrap()), "a copy of the handle");
+    assert!(
+        Arc::ptr_eq(&two, &ground.team.clone().as_repairer().cached_config().unwrap()),
+        "a copy of the handle"
+    );
 }
 
 #[test]
 fn what_is_beside_our_members_is_known_to_be_the_same_while_nothing_else_was_written() {
     let ground = TestRoot::new();
     let (team, path) = (&ground.team, ground.team.config_path());
-    let origin = || team.config_for_repairer().unwrap().origin();
+    let origin = || team.as_repairer().cached_config().unwrap().origin();
     let one = origin();
     team.add_missing_members(&[member("carl"), member("dora")]).unwrap();
     team.remove_members(&[agent("carl"), agent("ann")]).unwrap();
     assert_eq!(origin(), one);
-    overwrite_in_place(&path, team.config_for_repairer().unwrap().text());
+    overwrite_in_place(&path, team.as_repairer().cached_config().unwrap().text());
     assert_eq!(origin(), one, "the same text by another's hand");
     let changes: [&dyn Fn(); 4] = [
         &|| team.set_member_fields(&agent("bob"), &[("mode", "plan".into())]).unwrap(),
@@ -177,7 +180,8 @@ fn what_is_beside_our_members_is_known_to_be_the_same_while_nothing_else_was_wri
 fn what_others_write_right_behind_our_change_is_read_and_kept() {
     let ground = TestRoot::new();
     let (team, path) = (&ground.team, ground.team.config_path());
-    let mode = |name: &str| team.config_for_repairer().unwrap().member(&agent(name)).unwrap().mode.clone();
+    let mode =
+        |name: &str| team.as_repairer().cached_config().unwrap().member(&agent(name)).unwrap().mode.clone();
     team.set_member_fields(&agent("bob"), &[("mode", "0".into())]).unwrap();
     for n in 0..200 {
         team.set_member_fields(&agent("ann"), &[("mode", "plan".into())]).unwrap();

@@ -27,11 +27,11 @@ impl FilesThread {
         let team = self.open_team(name)?;
         if self.remove_deregistered(&team, &config)? {
             // A namesake of one of them may be missing.
-            config = team.config_for_repairer()?;
+            config = team.as_repairer().cached_config()?;
         }
         let members_back = restore_members(&team, &config, &ours.registered)?;
         if members_back {
-            config = team.config_for_repairer()?;
+            config = team.as_repairer().cached_config()?;
         }
         self.update_backup(name, &config, &ours.all_names);
         let active = config.members.iter().filter_map(|m| Some((m.name.clone(), m.is_active?))).collect();
@@ -45,12 +45,12 @@ impl FilesThread {
         name: &TeamName,
         living: &[RegisteredMember],
     ) -> Result<(Arc<CachedConfig>, Option<String>), Error> {
-        let config = self.open_team(name).and_then(|team| team.config_for_repairer());
+        let config = self.open_team(name).and_then(|team| team.as_repairer().cached_config());
         if let Ok(config) = config {
             return Ok((config, None));
         }
         let mended = self.repair(name, living)?;
-        Ok((self.open_team(name)?.config_for_repairer()?, mended))
+        Ok((self.open_team(name)?.as_repairer().cached_config()?, mended))
     }
 
     /// Why it had to be; none where it is whole, or not ours to write.

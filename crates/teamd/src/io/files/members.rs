@@ -50,7 +50,7 @@ impl FilesThread {
         }
         worktrees::check_ownership(record)?;
         let team = self.open_team(&record.team)?;
-        let config = team.config_for_repairer()?;
+        let config = team.as_repairer().cached_config()?;
         if config.member(&record.name).is_some() {
             return Err(ErrorReport::from(Error::AlreadyExists { what: format!("member {}", record.name) }));
         }
@@ -225,7 +225,7 @@ pub(super) fn to_config_member(record: &AgentRecord, activity: Activity) -> Memb
 
 /// In this very life.
 pub(super) fn is_registered(team: &Team, record: &AgentRecord) -> Result<bool, Error> {
-    let config = team.config_for_repairer()?;
+    let config = team.as_repairer().cached_config()?;
     Ok(config.member(&record.name).is_some_and(|member| member.joined_at == record.spawned_at))
 }
 

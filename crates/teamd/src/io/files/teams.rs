@@ -64,7 +64,8 @@ impl FilesThread {
     /// Members that somebody else has put there may live, for all that we know.
     fn open_deletable(&self, name: &TeamName, force: bool) -> Result<Team, ErrorReport> {
         let team = self.root.team(name).map_err(ErrorReport::from)?;
-        let config = (!force).then(|| team.config_for_repairer()).transpose().map_err(ErrorReport::from)?;
+        let config =
+            (!force).then(|| team.as_repairer().cached_config()).transpose().map_err(ErrorReport::from)?;
         let members = config.iter().flat_map(|config| &config.members);
         let others: Vec<String> = members.filter(|m| !m.name.is_lead()).map(|m| m.name.to_string()).collect();
         if !others.is_empty() {
@@ -102,7 +103,7 @@ impl FilesThread {
             Err(Error::NoSuchTeam { .. }) if panes.is_empty() => return Ok(()),
             team => team?,
         };
-        if team.config_for_repairer()?.hidden_pane_ids == panes {
+        if team.as_repairer().cached_config()?.hidden_pane_ids == panes {
             return Ok(());
         }
         let value = if panes.is_empty() { serde_json::Value::Null } else { serde_json::json!(panes) };

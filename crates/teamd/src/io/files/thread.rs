@@ -225,13 +225,13 @@ impl FilesThread {
                 FileResult::InboxScanned { team, inbox, result: to_error(result) }
             }
             FileJob::ScanRequests { team } => {
-                let result = self.open_team(&team).and_then(|team| team.requests_for_repairer().scan());
+                let result = self.open_team(&team).and_then(|team| team.as_repairer().requests().scan());
                 FileResult::RequestsScanned { team, result: to_error(result) }
             }
             FileJob::WriteAnswer { team, request, answer, by, at } => {
                 let given = self
                     .open_team(&team)
-                    .and_then(|team| team.requests_for_repairer().answer(&request, &answer, by, at));
+                    .and_then(|team| team.as_repairer().requests().answer(&request, &answer, by, at));
                 let (from, id) = (request.from.clone(), request.request.id().clone());
                 FileResult::AnswerWritten { team, from, request: id, result: to_error(given) }
             }
@@ -305,7 +305,7 @@ impl FilesThread {
         if name.is_claude_session() {
             return Vec::new();
         }
-        let config = self.open_team(name).and_then(|team| team.config_for_repairer());
+        let config = self.open_team(name).and_then(|team| team.as_repairer().cached_config());
         config
             .map(|config| config.members.iter().map(|member| member.name.clone()).collect())
             .unwrap_or_default()
