@@ -38,7 +38,7 @@ impl CachedConfig {
         &self.text
     }
 
-    /// The same for two that differ in nothing but members that [`Team::add_missing`] and [`Team::remove_members`] have put
+    /// The same for two that differ in nothing but members that `Team::add_missing_members` and `Team::remove_members` have put
     /// there or taken out, one after the other.
     pub fn origin(&self) -> BaseVersion {
         self.origin

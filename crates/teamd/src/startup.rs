@@ -116,7 +116,7 @@ impl Startup {
         let inboxes = tale.inboxes.clone();
         let mut state = State::new(self.settings, self.roster, tale);
         state.restore_activity(|team, name| {
-            self.root.team(team).ok()?.config_for_repairer().ok()?.member(name)?.is_active
+            self.root.team(team).ok()?.as_repairer().cached_config().ok()?.member(name)?.is_active
         });
         state.load_policies(|team| read_policy(&self.state_dir, team));
         let (files, files_thread) = thread::start(self.root, self.state_dir, inboxes, events.clone())?;
@@ -192,7 +192,7 @@ fn add_unknown_teams(root: &Root, roster: &mut Roster) {
     for name in root.teams().unwrap_or_default().into_iter().filter(|name| !name.is_claude_session()) {
         let members = || {
             root.team(&name)
-                .and_then(|team| team.config_for_repairer())
+                .and_then(|team| team.as_repairer().cached_config())
                 .map_or(0, |config| config.members.len())
         };
         roster.joined_counts.entry(name.clone()).or_insert_with(|| members().saturating_sub(1) as u64);
