@@ -28,7 +28,8 @@ fn programs_in_bin_start_those_in_libexec() {
         let output = house.command(bin.join("teamctl")).args(arguments).output().unwrap();
         assert!(output.status.success(), "{output:?}");
     };
-    teamctl(&["up", "-S", &house.tmux_socket().display().to_string()]);
+    let server = format!("up-{}", house.process_tag().len());
+    teamctl(&["up", "-L", &server]);
     teamctl(&["create", "survey"]);
     teamctl(&["spawn", "ann", "--agent", "worker"]);
     let daemons = house.processes_of(FaultTarget::Daemon).concat();
