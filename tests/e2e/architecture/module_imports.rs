@@ -90,7 +90,7 @@ impl ModuleImports {
     }
 
     /// One line for each item that a module imports from its parent.
-    pub(super) fn from_parent(&self) -> &BTreeSet<String> {
+    pub(super) fn parent_imports(&self) -> &BTreeSet<String> {
         &self.from_parent
     }
 }
@@ -353,7 +353,7 @@ fn cycle_through_three_modules_is_found() {
     assert_eq!(imports.cycles(), [names(&["a", "b", "c"])]);
     assert_eq!(imports.imported["a"], names(&["b", "b::other"]));
     assert_eq!(imports.imported["crate"], names(&["a", "d"]));
-    assert_eq!(imports.from_parent().len(), 0);
+    assert_eq!(imports.parent_imports().len(), 0);
     // Without the one path that closes it there is none.
     let without = files.map(|(path, text)| (path, text.replace("a::A;", "u8;").replace("C(a::A)", "C(u8)")));
     assert_eq!(read_example(&without.each_ref().map(|(path, text)| (*path, &**text))).cycles().len(), 0);
@@ -371,7 +371,7 @@ fn re_export_is_an_import_from_where_it_is_defined() {
     let imports = read_example(&files);
     assert_eq!(imports.cycles().len(), 1, "{:?}", imports.imported);
     assert!(imports.cycles()[0].iter().eq(["a", "b", "b::deep"]), "{:?}", imports.imported);
-    assert_eq!(imports.from_parent().len(), 0);
+    assert_eq!(imports.parent_imports().len(), 0);
 }
 
 #[test]
@@ -386,6 +386,6 @@ fn import_from_the_parent_is_found_and_one_of_a_sibling_is_not() {
         ),
         ("a/d.rs", "use super::*; pub(in crate::a) fn h() -> &'static str { \"super::f\" } // super::f"),
     ];
-    let found: Vec<String> = read_example(&files).from_parent().iter().cloned().collect();
+    let found: Vec<String> = read_example(&files).parent_imports().iter().cloned().collect();
     assert_eq!(found, ["a::b: LIMIT", "a::b: f", "a::c: f", "a::d: *"]);
 }
