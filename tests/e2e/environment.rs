@@ -93,7 +93,7 @@ fn profile_can_keep_filtered_variables() {
     std::fs::create_dir_all(&agents).unwrap();
     house.write_script(
         "home/.config/teamd/agents/own.toml",
-        &format!("feed = \"pull\"\nprogram = \"agent\"\nargs = [\"dump\", \"{file}\"]\npass = [\"LD_LIBRARY_PATH\"]\n"),
+        &format!("feed = \"pull\"\nprogram = \"scripted-agent\"\nargs = [\"dump\", \"{file}\"]\npass = [\"LD_LIBRARY_PATH\"]\n"),
     );
     house.teamctl_with(&["spawn", "ann", "--agent", "own"], &CALLER).expect_success();
     let dump = read_dump(&house);

@@ -113,7 +113,7 @@ fn spawn_arguments_are_never_executed() {
     house.write_profile(
         "whole",
         &format!(
-            "feed = \"pull\"\nprogram = \"agent\"\nargs = [\"argv\", \"{out}/whole\", \"M={{model}}\", \"T={{type}}\", \"N={{name}}\", \
+            "feed = \"pull\"\nprogram = \"scripted-agent\"\nargs = [\"argv\", \"{out}/whole\", \"M={{model}}\", \"T={{type}}\", \"N={{name}}\", \
              \"C={{cwd}}\", \"J={{model_json}}\", \"{{options}}\", \"--\", \"{{prompt}}\"]\n\
              allow = [\"+{{tool}}\"]\ndeny = [\"!{{tools}}\"]\nenv = {{ VALUE = \"{{model}}\" }}\n"
         ),
@@ -174,7 +174,7 @@ fn turn_text_is_never_executed_or_an_option() {
         house.write_profile(
             name,
             &format!(
-                "feed = \"turn\"\nprogram = \"agent\"\nargs = {args}\nresume = {args}\nsession = \"ours\"\n\
+                "feed = \"turn\"\nprogram = \"scripted-agent\"\nargs = {args}\nresume = {args}\nsession = \"ours\"\n\
                  instructions = \"none\"\n"
             ),
         );
@@ -249,7 +249,7 @@ fn member_message_is_one_element_with_its_own_name() {
     let house = TestEnv::with_team();
     let out = house.path("out").display().to_string();
     let args = format!("['argv', '{out}/piped', '{{session}}']");
-    let program = format!("program = \"agent\"\nargs = {args}\nresume = {args}\nsession = \"ours\"\n");
+    let program = format!("program = \"scripted-agent\"\nargs = {args}\nresume = {args}\nsession = \"ours\"\n");
     house.write_profile("piped", &format!("feed = \"turn\"\n{program}instructions = \"none\"\n"));
     house.teamctl(["spawn", "ann", "--agent", "piped", "--backend", "in-process"]).expect_success();
     house.teamctl(["spawn", "bob", "--", &house.scripted_agent_path(), "stay"]).expect_success();

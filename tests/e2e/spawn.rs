@@ -37,11 +37,11 @@ fn unique_name_is_used_everywhere() {
     house.write_profile(
         "whole",
         &format!(
-            "feed = 'pull'\nprogram = 'agent'\nargs = ['argv', '{out}/whole', '{{name}}', '{{options}}', '{{prompt}}']\n\
+            "feed = 'pull'\nprogram = 'scripted-agent'\nargs = ['argv', '{out}/whole', '{{name}}', '{{options}}', '{{prompt}}']\n\
              mcp = ['m={{id_json}}']\ninstructions = ['{{instructions}}']\nenv = {{ VALUE = '{{id}}' }}\n"
         ),
     );
-    let turn = "feed = 'turn'\nprogram = 'agent'\ninstructions = 'ahead'\n";
+    let turn = "feed = 'turn'\nprogram = 'scripted-agent'\ninstructions = 'ahead'\n";
     house.write_profile("turn", &format!("{turn}args = ['argv', '{out}/turn', '{{name_sh}}']\n"));
     for name in ["ann", "bob"] {
         house.teamctl(["spawn", name, "--", "sleep", "3600"]).expect_success();
