@@ -249,7 +249,8 @@ fn member_message_is_one_element_with_its_own_name() {
     let house = TestEnv::with_team();
     let out = house.path("out").display().to_string();
     let args = format!("['argv', '{out}/piped', '{{session}}']");
-    let program = format!("program = \"scripted-agent\"\nargs = {args}\nresume = {args}\nsession = \"ours\"\n");
+    let program =
+        format!("program = \"scripted-agent\"\nargs = {args}\nresume = {args}\nsession = \"ours\"\n");
     house.write_profile("piped", &format!("feed = \"turn\"\n{program}instructions = \"none\"\n"));
     house.teamctl(["spawn", "ann", "--agent", "piped", "--backend", "in-process"]).expect_success();
     house.teamctl(["spawn", "bob", "--", &house.scripted_agent_path(), "stay"]).expect_success();
