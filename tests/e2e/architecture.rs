@@ -8,7 +8,7 @@ use module_imports::ModuleImports;
 use std::collections::BTreeSet;
 
 /// Who may import whom, beyond the libraries of others.
-const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 13] = [
+const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 14] = [
     ("acp", &["protocol"]),
     ("failpoint", &[]),
     ("protocol", &[]),
@@ -17,7 +17,8 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 13] = [
     ("client", &["failpoint", "protocol", "store"]),
     ("worktree", &["failpoint"]),
     ("teamd", &["failpoint", "protocol", "store", "tmux", "worktree"]),
-    ("teamctl", &["client", "failpoint", "protocol", "store", "worktree"]),
+    ("profile", &["protocol", "store"]),
+    ("teamctl", &["client", "failpoint", "profile", "protocol", "store", "worktree"]),
     ("top", &["client", "protocol", "store"]),
     ("mcp", &["protocol", "store"]),
     ("tests", &[]),

@@ -3,11 +3,11 @@
 //! An agent has all of them in its environment; elsewhere the caller is the lead.
 
 use crate::connection::Connection;
+use crate::error::unexpected_reply;
 use crate::lead_session::led_by_this_session;
 use crate::next_task_client::NextTaskClient;
 use crate::request_timeout::request_timeout;
-use protocol::control::{Call, PROTOCOL_VERSION, Reply, Request, Response};
-use protocol::did_you_mean::did_you_mean;
+use protocol::control::{Call, PROTOCOL_VERSION, Reply, Request, Response, WorktreeReply, WorktreeRequest};
 use protocol::directories::Directories;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
@@ -172,6 +172,14 @@ impl TeamContext {
     /// over or what the daemon before knew is lost.
     pub fn daemon_status(&self) -> Result<Reply, ErrorReport> {
         self.call_daemon_with(None, Request::Status)
+    }
+
+    /// Has the daemon make a git worktree for a member.
+    pub fn create_worktree(&self, request: WorktreeRequest) -> Result<WorktreeReply, ErrorReport> {
+        match self.call_daemon(Request::CreateWorktree(request))? {
+            Reply::CreateWorktree(reply) => Ok(reply),
+            _ => Err(unexpected_reply()),
+        }
     }
 
     fn call_daemon_with(&self, token: Option<String>, request: Request) -> Result<Reply, ErrorReport> {

@@ -13,7 +13,6 @@ mod keys;
 mod output;
 mod output_log;
 mod pre_exec;
-mod profile;
 mod shim;
 mod turns;
 

@@ -1,8 +1,8 @@
 //! `notify`: the person's own command, which the daemon has run when a request waits. Never a shell, and not for ever.
 
-use crate::profile::ProfileRegistry;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+use profile::ProfileRegistry;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;

@@ -1,10 +1,10 @@
 //! `agents`: the profiles that there are, what one says, and whether its program is there and takes what it says.
 
 mod check;
-pub(super) use crate::commands::spawn::spawn_environment;
 use crate::context::CommandContext;
 use crate::output;
-use crate::profile::{Profile, ProfileRegistry, ProfileSource};
+use profile::program_lookup;
+use profile::{Profile, ProfileRegistry, ProfileSource};
 use protocol::error::ErrorReport;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -111,7 +111,7 @@ fn installed_path(profile: &Profile) -> Option<PathBuf> {
     // Before a spawn only `{self}` is known of its blanks.
     let own = std::env::current_exe().ok()?;
     let program = program.replace("{self}", &own.to_string_lossy());
-    spawn_environment::find_program(&program, Path::new("."), &env_var("PATH").unwrap_or_default())
+    program_lookup::find_program(&program, Path::new("."), &env_var("PATH").unwrap_or_default())
 }
 
 fn show(here: &CommandContext, name: &str) -> Result<ExitCode, ErrorReport> {

@@ -171,7 +171,8 @@ fn check_team_option(here: &CommandContext, name: &TeamName) -> Result<(), Error
 
 /// Once for each profile that was never tried.
 fn warn_of_profiles(here: &CommandContext, file: &RunFile) {
-    let warnings: BTreeSet<String> = file.members.iter().flat_map(super::spawn::profile_warnings).collect();
+    let warnings: BTreeSet<String> =
+        file.members.iter().flat_map(profile::spawn_request::profile_warnings).collect();
     if !here.args.quiet {
         warnings.iter().for_each(|warning| output::print_warning(&rewrite_commands(here, warning)));
     }

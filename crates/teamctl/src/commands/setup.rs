@@ -8,7 +8,7 @@ mod settings_template;
 
 use crate::context::CommandContext;
 use crate::output;
-use crate::profile::ProfileRegistry;
+use profile::ProfileRegistry;
 use protocol::error::ErrorReport;
 use serde::Serialize;
 use serde_json::json;

@@ -2,9 +2,9 @@
 //! read is as if it were not there.
 
 use super::hook_protocol::HookProtocol;
-use crate::profile::{ReplySource, UsageFile};
 use crate::turns::extract_reply;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use profile::{ReplySource, UsageFile};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{IsTerminal, Read, Seek, SeekFrom};

@@ -1,7 +1,7 @@
 //! How a program takes what its hook says, and how long it lets it wait: as its profile has it.
 
 use crate::output;
-use crate::profile::{ProfileRegistry, ReplySource, UsageFile};
+use profile::{ProfileRegistry, ReplySource, UsageFile};
 use serde_json::{Value, json};
 use std::time::Duration;
 use store::env_var;

@@ -2,8 +2,8 @@
 //! process of its own.
 
 use super::HookInvocation;
-use crate::profile::UsageFile;
 use crate::turns::UsageCounter;
+use profile::UsageFile;
 use protocol::usage::{Usage, UsageReport};
 use std::fs::{File, Metadata};
 use std::io::{BufRead, BufReader, Read, Take};

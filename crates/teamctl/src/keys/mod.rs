@@ -11,12 +11,12 @@ mod prompt_screen;
 use crate::context::CommandContext;
 use crate::hook::{LongPoll, WaitEnd};
 use crate::output as words;
-use crate::profile::ProfileRegistry;
 use crate::turns::{NextPrompt, TeamFiles};
 use client::error::unexpected_reply;
 use pane_activity::PaneActivity;
-pub(crate) use prompt_screen::PromptPatterns;
-use prompt_screen::ScreenState;
+use profile::ProfileRegistry;
+use profile::PromptPatterns;
+use prompt_screen::{ScreenState, classify, has_left_prompt};
 use protocol::control::{
     Call, HookEvent, HookReply, HookReport, HookSource, LongPollRequest, PROTOCOL_VERSION,
     PaneInput as Order, Reply, Request, ScreenReply,
@@ -125,7 +125,7 @@ impl Typist<'_> {
             self.output.drain();
             // A pane that can't be seen just now is not ready.
             let seen = self.wait_for_screen();
-            match self.prompt.classify(&seen) {
+            match classify(&self.prompt, &seen) {
                 ScreenState::EmptyPrompt => return seen,
                 ScreenState::Dialog(text) if told.as_ref() != Some(&text) => {
                     self.report_event(HookEvent::DialogShown { text: text.clone() }).ok();
@@ -200,7 +200,7 @@ impl Typist<'_> {
         let mut until = Some(Instant::now() + ACCEPT_TIMEOUT);
         loop {
             self.output.wait_until_quiet(QUIET_TIME, QUIET_TIME);
-            if self.read_screen().is_ok_and(|seen| self.prompt.has_left_prompt(&seen, written, text)) {
+            if self.read_screen().is_ok_and(|seen| has_left_prompt(&self.prompt, &seen, written, text)) {
                 return;
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));

@@ -1,16 +1,8 @@
 //! What a screen shows: an empty prompt, a dialog, or neither. Pure.
 
+use profile::PromptPatterns;
 use protocol::control::ScreenReply;
 use protocol::dialog_match::{find_dialog, is_frame_char};
-
-/// How a program's screen is read: plain words, no patterns. Frames and spaces around them do not count.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PromptPatterns {
-    /// The line that the cursor stands in, as it is while nothing is written there.
-    pub(crate) prompt_lines: Vec<String>,
-    /// What stands somewhere on the screen while a dialog is open, as `protocol::dialog` takes it.
-    pub(crate) dialog: Vec<String>,
-}
 
 /// See above.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,29 +13,33 @@ pub(super) enum ScreenState {
     Other,
 }
 
-impl PromptPatterns {
-    pub(super) fn classify(&self, seen: &ScreenReply) -> ScreenState {
-        if let Some(dialog) = find_dialog(&seen.screen, &self.dialog) {
-            return ScreenState::Dialog(dialog.to_owned());
-        }
-        if self.is_empty(seen) { ScreenState::EmptyPrompt } else { ScreenState::Other }
+/// What `seen` shows. With frames and runs of spaces taken out of lines.
+pub(super) fn classify(patterns: &PromptPatterns, seen: &ScreenReply) -> ScreenState {
+    if let Some(dialog) = find_dialog(&seen.screen, &patterns.dialog) {
+        return ScreenState::Dialog(dialog.to_owned());
     }
+    if is_empty(patterns, seen) { ScreenState::EmptyPrompt } else { ScreenState::Other }
+}
 
-    fn is_empty(&self, seen: &ScreenReply) -> bool {
-        let line = normalize_line(line_at_cursor(seen, 0));
-        self.prompt_lines.iter().any(|ready| normalize_line(ready) == line)
-    }
+fn is_empty(patterns: &PromptPatterns, seen: &ScreenReply) -> bool {
+    let line = normalize_line(line_at_cursor(seen, 0));
+    patterns.prompt_lines.iter().any(|ready| normalize_line(ready) == line)
+}
 
-    /// Whether what was written is not in the prompt any more: the cursor has gone elsewhere, and the prompt is empty, or
-    /// the text's end stands neither before the cursor nor above it, where it does if the key has only begun a new line.
-    pub(super) fn has_left_prompt(&self, now: &ScreenReply, written: &ScreenReply, text: &str) -> bool {
-        if now.cursor == written.cursor {
-            return false;
-        }
-        let end = text_tail(text);
-        let stands = |above: usize| without_whitespace(line_at_cursor(now, above)).ends_with(&end);
-        self.is_empty(now) || !end.is_empty() && !stands(0) && !stands(1)
+/// Whether what was written is not in the prompt any more: the cursor has gone elsewhere, and the prompt is empty, or
+/// the text's end stands neither before the cursor nor above it, where it does if the key has only begun a new line.
+pub(super) fn has_left_prompt(
+    patterns: &PromptPatterns,
+    now: &ScreenReply,
+    written: &ScreenReply,
+    text: &str,
+) -> bool {
+    if now.cursor == written.cursor {
+        return false;
     }
+    let end = text_tail(text);
+    let stands = |above: usize| without_whitespace(line_at_cursor(now, above)).ends_with(&end);
+    is_empty(patterns, now) || !end.is_empty() && !stands(0) && !stands(1)
 }
 
 /// The end of a text as it is pasted, without what a terminal would take for a command.
@@ -89,7 +85,7 @@ mod tests {
 
     #[test]
     fn ready_is_an_empty_prompt_under_the_cursor_and_nothing_else() {
-        let of = |screen: &str, line: u32| prompt().classify(&seen(screen, (2, line)));
+        let of = |screen: &str, line: u32| classify(&prompt(), &seen(screen, (2, line)));
         assert_eq!(of("done\n> ", 1), ScreenState::EmptyPrompt);
         assert_eq!(of("╭────╮\n│ >  Type   here │\n╰────╯", 1), ScreenState::EmptyPrompt);
         assert_eq!(of("done\n> a draft", 1), ScreenState::Other);
@@ -101,7 +97,7 @@ mod tests {
     #[test]
     fn a_text_has_left_when_the_cursor_moved_and_the_prompt_is_empty_or_it_stands_nowhere_near() {
         let written = seen("> one two three", (15, 0));
-        let has_left = |now: &ScreenReply, text: &str| prompt().has_left_prompt(now, &written, text);
+        let has_left = |now: &ScreenReply, text: &str| has_left_prompt(&prompt(), now, &written, text);
         for text in
             ["one two three", "one two three\n\n", "one two three\n──\n \n", "\n", "one two thr\u{1b}ee"]
         {

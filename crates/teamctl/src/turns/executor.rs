@@ -1,5 +1,5 @@
-//! What a teammate's life stands on: who runs its turns, wakes it, and is told what it does. `join` is one such
-//! host, for an agent that is run a turn at a time; `teamctl work` the other, for a worker that is an agent itself.
+//! What the turn loop needs of its surroundings: it runs turns, wakes the loop and reports its status. The shim is the one
+//! executor; tests have another.
 
 use super::output_scanner::OutputFields;
 use protocol::control::TurnStatus;

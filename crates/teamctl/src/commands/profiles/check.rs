@@ -2,11 +2,11 @@
 
 use super::installed_path;
 use crate::commands::setup::settings_file::SettingsFile;
-use crate::commands::spawn::spawn_environment;
 use crate::context::CommandContext;
 use crate::output;
-use crate::profile::{Launch, Profile, ProfileRegistry};
 use client::program_output::program_output;
+use profile::spawn_environment;
+use profile::{Launch, Profile, ProfileRegistry};
 use protocol::error::{ErrorKind, ErrorReport};
 use serde::Serialize;
 use serde_json::json;

@@ -14,8 +14,8 @@ pub(super) use policy::RunPolicy;
 pub(super) use task::TaskSpec;
 pub(in crate::commands) use validation_error::ValidationError;
 
-use crate::commands::spawn;
 use member::{MemberDefaults, RunMember};
+use profile::spawn_request;
 use protocol::control;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
@@ -45,7 +45,7 @@ pub(super) struct RunFile {
     /// Its members, each ready to be spawned.
     pub(super) members: Vec<control::SpawnRequest>,
     /// Those that work in a worktree of their own: what their orders are made of.
-    pub(super) worktree_members: BTreeMap<AgentName, spawn::SpawnOptions>,
+    pub(super) worktree_members: BTreeMap<AgentName, spawn_request::SpawnOptions>,
     /// Its tasks, in the order of the file.
     pub(super) tasks: Vec<TaskSpec>,
 }

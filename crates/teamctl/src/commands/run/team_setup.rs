@@ -9,8 +9,8 @@ use super::run_file::TaskSpec;
 use super::run_loop::RunState;
 use super::task_fate::{ABANDONED_KEY, MemberState, MemberStates, TaskRelease, release_count, run_file_key};
 use super::team_snapshot::{self, TeamSnapshot};
-use crate::commands::spawn;
 use client::error::unexpected_reply;
+use profile::worktree_spawn::{rebuild_for_worktree, worktree_request};
 use protocol::control::{self, Reply, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
@@ -174,7 +174,11 @@ fn spawn_all(
         let ask = |member: control::SpawnRequest| {
             scope.spawn(move || {
                 let order = match grounds.get(&member.name) {
-                    Some(args) => spawn::rebuild_for_worktree(here, member.clone(), args.clone()),
+                    Some(options) => {
+                        here.create_worktree(worktree_request(&member, options)).and_then(|worktree| {
+                            rebuild_for_worktree(&here.root()?, member.clone(), options.clone(), worktree)
+                        })
+                    }
                     None => Ok(member.clone()),
                 };
                 match order.and_then(|order| here.call_daemon(Request::Spawn(Box::new(order)))) {

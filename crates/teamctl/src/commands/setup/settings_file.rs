@@ -1,7 +1,7 @@
 //! One file of settings: what it holds, and what it should.
 
 use super::{merge_json, merge_toml};
-use crate::profile::settings_patch::{SettingsFormat, SettingsPatch};
+use profile::settings_patch::{SettingsFormat, SettingsPatch};
 use protocol::error::{ErrorKind, ErrorReport};
 use similar::TextDiff;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! What a file of settings must hold, however it is written: a profile's template with our own program filled in.
 
-use crate::profile::settings_patch::{fill_setting, is_teamd_setting};
+use profile::settings_patch::{fill_setting, is_teamd_setting};
 use serde_json::Value;
 use toml::{Table, Value as Template};
 

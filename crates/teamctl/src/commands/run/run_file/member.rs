@@ -2,8 +2,8 @@
 
 use super::table_reader::TableReader;
 use super::validation_error::{Located, ValidationErrors, nearest_help};
-use crate::commands::spawn;
-use crate::profile::ProfileRegistry;
+use profile::ProfileRegistry;
+use profile::spawn_request;
 use protocol::control;
 use protocol::control::{Backend, RestartPolicy};
 use protocol::error::{ErrorKind, ErrorReport};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct RunMember {
     pub(super) request: control::SpawnRequest,
     /// What the order is made of, where it is to be made anew for a worktree.
-    pub(super) worktree_spawn: Option<spawn::SpawnOptions>,
+    pub(super) worktree_spawn: Option<spawn_request::SpawnOptions>,
 }
 
 /// What holds for every member that does not say otherwise.
@@ -67,7 +67,7 @@ pub(super) fn parse_member(
     };
     let command = list("command", flaws);
     let of_the_wrong_type = command.is_none() && member.key_offset("command").is_some();
-    let args = spawn::SpawnOptions {
+    let args = spawn_request::SpawnOptions {
         name: name.as_ref().map_or_else(|| "unnamed".to_owned(), ToString::to_string),
         prompt: parse_prompt(&member, defaults.directory, flaws),
         agent_type: text("type", flaws),
@@ -79,7 +79,7 @@ pub(super) fn parse_member(
         deny: list("deny", flaws).unwrap_or_default(),
         command: command.unwrap_or_default(),
         worktree: member.bool_or_string("worktree", flaws),
-        ..spawn::SpawnOptions::default()
+        ..spawn_request::SpawnOptions::default()
     };
     let backend = member.one_of("backend", &BACKENDS, flaws).unwrap_or_default();
     let restart = member.one_of("restart", &RESTARTS, flaws).unwrap_or_default();
@@ -169,7 +169,7 @@ fn parse_env(member: &TableReader, flaws: &mut ValidationErrors) -> Vec<String> 
 /// Which program it is, and whether it is there.
 fn resolve_program(
     member: &TableReader,
-    mut args: spawn::SpawnOptions,
+    mut args: spawn_request::SpawnOptions,
     cwd: &Path,
     defaults: &MemberDefaults,
     flaws: &mut ValidationErrors,
@@ -201,7 +201,7 @@ fn resolve_program(
     // A variable that is none was told; here it would hide what is wrong with the program.
     args.env.retain(|pair| !pair.starts_with('='));
     let ground = args.worktree.is_some().then(|| args.clone());
-    let order = spawn::build_spawn_request(defaults.root, defaults.team.clone(), None, args);
+    let order = spawn_request::build_spawn_request(defaults.root, defaults.team.clone(), None, args);
     let order = order.map_err(|fault| flaws.push(at, error_text(&fault))).ok()?;
     Some(RunMember { request: order, worktree_spawn: ground })
 }
@@ -209,13 +209,13 @@ fn resolve_program(
 /// Whether there is a profile for it; `spawn` would say how to name one on its own command line.
 fn check_profile_exists(
     at: usize,
-    args: &spawn::SpawnOptions,
+    args: &spawn_request::SpawnOptions,
     cwd: &Path,
     flaws: &mut ValidationErrors,
 ) -> bool {
     let other = "command = [\"PROGRAM\", …]";
     let Some(agent) = &args.agent else {
-        let is_there = spawn::has_default_profile(cwd, &args.env);
+        let is_there = spawn_request::has_default_profile(cwd, &args.env);
         if !is_there {
             flaws.push_missing(
                 at,

@@ -1,8 +1,7 @@
 //! What a new agent finds around it: its directory, its environment, its program, its first message. All of
 //! it is checked before the daemon is asked for anything.
 
-use crate::commands::message_input;
-use crate::profile::Launch;
+use crate::launch::Launch;
 use protocol::env_filter::is_inherited;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::BTreeMap;
@@ -13,7 +12,7 @@ use store::{env_var, env_vars};
 const MESSAGE_LIMIT: usize = 256 * 1024;
 
 /// Absolute, and there.
-pub(super) fn resolve_directory(asked: Option<&Path>) -> Result<PathBuf, ErrorReport> {
+pub fn resolve_directory(asked: Option<&Path>) -> Result<PathBuf, ErrorReport> {
     let path = asked.unwrap_or(Path::new("."));
     let absolute = path.canonicalize().ok().filter(|path| path.is_dir());
     absolute.ok_or_else(|| {
@@ -25,30 +24,8 @@ pub(super) fn resolve_directory(asked: Option<&Path>) -> Result<PathBuf, ErrorRe
     })
 }
 
-/// Where execvp would find it in `path`.
-pub(in crate::commands) fn find_program(program: &str, cwd: &Path, path: &str) -> Option<PathBuf> {
-    use std::os::unix::fs::PermissionsExt;
-    let executable =
-        |path: &PathBuf| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
-    if program.contains('/') {
-        return Some(cwd.join(program)).filter(executable);
-    }
-    std::env::split_paths(path).map(|directory| cwd.join(directory).join(program)).find(executable)
-}
-
-/// Whether it would.
-pub(super) fn program_exists(program: &str, cwd: &Path, path: &str) -> bool {
-    find_program(program, cwd, path).is_some()
-}
-
-/// The fault where it is not.
-pub(super) fn program_not_found(program: &str) -> ErrorReport {
-    ErrorReport::new(ErrorKind::MissingPath, format!("cannot start {program}: no such program"))
-        .with_help("is it installed, and in the PATH?")
-}
-
 /// `NAME=VALUE`, each.
-pub(super) fn parse_env_options(asked: &[String]) -> Result<BTreeMap<String, String>, ErrorReport> {
+pub fn parse_env_options(asked: &[String]) -> Result<BTreeMap<String, String>, ErrorReport> {
     let pair = |pair: &String| {
         let (name, value) = pair.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
             ErrorReport::new(ErrorKind::Usage, format!("cannot read --env {pair}: write it as NAME=VALUE"))
@@ -60,10 +37,7 @@ pub(super) fn parse_env_options(asked: &[String]) -> Result<BTreeMap<String, Str
 
 /// The caller's environment without what belongs to the caller alone, then what the profile says, then what was asked
 /// for. Not that of the tmux server, which somebody started some time.
-pub(in crate::commands) fn spawn_environment(
-    ordered: &Launch,
-    asked: BTreeMap<String, String>,
-) -> BTreeMap<String, String> {
+pub fn spawn_environment(ordered: &Launch, asked: BTreeMap<String, String>) -> BTreeMap<String, String> {
     let passed = |name: &String| is_inherited(name) || ordered.pass.contains(name);
     let mut env: BTreeMap<String, String> = env_vars().filter(|(name, _)| passed(name)).collect();
     env.retain(|name, _| !ordered.unset.contains(name));
@@ -74,11 +48,11 @@ pub(in crate::commands) fn spawn_environment(
 }
 
 /// What tells Claude Code where its files are, if that is not `~/.claude`.
-pub(super) const CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
+pub const CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
 
 /// A client that reads the files of the team itself must look for them where we do. Where that is its usual place
 /// nothing is said: with the variable set it would look for its settings elsewhere.
-pub(super) fn set_claude_config_dir(root: &Path, env: &mut BTreeMap<String, String>) {
+pub fn set_claude_config_dir(root: &Path, env: &mut BTreeMap<String, String>) {
     let usual = env.get("HOME").and_then(|home| Path::new(home).join(".claude").canonicalize().ok());
     if usual.is_some_and(|usual| usual == root) {
         env.remove(CONFIG_DIR);
@@ -88,18 +62,13 @@ pub(super) fn set_claude_config_dir(root: &Path, env: &mut BTreeMap<String, Stri
 }
 
 /// The first message, wherever it comes from; empty for none.
-pub(super) fn read_prompt(
-    given: Option<String>,
-    file: Option<&Path>,
-    stdin: bool,
-) -> Result<String, ErrorReport> {
-    let prompt = match (given, file, stdin) {
-        (Some(prompt), _, _) => prompt,
-        (_, Some(file), _) => std::fs::read_to_string(file).map_err(|error| {
+pub fn read_prompt(given: Option<String>, file: Option<&Path>) -> Result<String, ErrorReport> {
+    let prompt = match (given, file) {
+        (Some(prompt), _) => prompt,
+        (_, Some(file)) => std::fs::read_to_string(file).map_err(|error| {
             ErrorReport::new(ErrorKind::MissingPath, format!("cannot read {}: {error}", file.display()))
                 .with_help("name one that is there, or say it: teamctl spawn NAME --prompt TEXT")
         })?,
-        (_, _, true) => message_input::standard_input()?,
         _ => String::new(),
     };
     if prompt.len() > MESSAGE_LIMIT {

@@ -1,16 +1,12 @@
 //! Where profiles are: the user's directory first, then the built-in ones.
 
-use super::parse::parse_profile;
-use super::template::{base_name, encode_value, fill, variables_in};
-use super::toml_table::{TomlTable, did_you_mean};
-use super::{Profile, ProfileKind};
-use protocol::duration;
+use crate::model::{Profile, ProfileKind};
+use crate::parse::parse_profile;
+use crate::toml_table::{did_you_mean, read_if_present};
 use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::AgentName;
-use std::io;
-use std::path::{Path, PathBuf};
+use protocol::name::{AgentName, nearest_names};
+use std::path::PathBuf;
 use store::env_var;
-use toml::Value;
 
 const WORKER: &str = "worker";
 /// What it is, in a line.
@@ -18,43 +14,43 @@ const ABOUT_WORKER: &str = "the built-in worker: runs the commands of tasks";
 
 /// Name and text; the worker has no text, since no program is started for it.
 const BUILT_IN: [(&str, &str); 18] = [
-    ("aider", include_str!("../../profiles/aider.toml")),
-    ("amp", include_str!("../../profiles/amp.toml")),
-    ("claude", include_str!("../../profiles/claude.toml")),
-    ("claude-hook", include_str!("../../profiles/claude-hook.toml")),
-    ("claude-turn", include_str!("../../profiles/claude-turn.toml")),
-    ("codex", include_str!("../../profiles/codex.toml")),
-    ("codex-turn", include_str!("../../profiles/codex-turn.toml")),
-    ("copilot", include_str!("../../profiles/copilot.toml")),
-    ("copilot-acp", include_str!("../../profiles/copilot-acp.toml")),
-    ("cursor-agent", include_str!("../../profiles/cursor-agent.toml")),
-    ("gemini", include_str!("../../profiles/gemini.toml")),
-    ("gemini-acp", include_str!("../../profiles/gemini-acp.toml")),
-    ("gemini-turn", include_str!("../../profiles/gemini-turn.toml")),
-    ("goose", include_str!("../../profiles/goose.toml")),
-    ("opencode", include_str!("../../profiles/opencode.toml")),
-    ("qwen", include_str!("../../profiles/qwen.toml")),
-    ("qwen-hook", include_str!("../../profiles/qwen-hook.toml")),
-    ("shell", include_str!("../../profiles/shell.toml")),
+    ("aider", include_str!("../profiles/aider.toml")),
+    ("amp", include_str!("../profiles/amp.toml")),
+    ("claude", include_str!("../profiles/claude.toml")),
+    ("claude-hook", include_str!("../profiles/claude-hook.toml")),
+    ("claude-turn", include_str!("../profiles/claude-turn.toml")),
+    ("codex", include_str!("../profiles/codex.toml")),
+    ("codex-turn", include_str!("../profiles/codex-turn.toml")),
+    ("copilot", include_str!("../profiles/copilot.toml")),
+    ("copilot-acp", include_str!("../profiles/copilot-acp.toml")),
+    ("cursor-agent", include_str!("../profiles/cursor-agent.toml")),
+    ("gemini", include_str!("../profiles/gemini.toml")),
+    ("gemini-acp", include_str!("../profiles/gemini-acp.toml")),
+    ("gemini-turn", include_str!("../profiles/gemini-turn.toml")),
+    ("goose", include_str!("../profiles/goose.toml")),
+    ("opencode", include_str!("../profiles/opencode.toml")),
+    ("qwen", include_str!("../profiles/qwen.toml")),
+    ("qwen-hook", include_str!("../profiles/qwen-hook.toml")),
+    ("shell", include_str!("../profiles/shell.toml")),
 ];
 
 /// Where a profile's text is from.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum ProfileSource {
+pub enum ProfileSource {
     BuiltIn,
     File(PathBuf),
 }
 
 /// All profiles of one user.
 #[derive(Debug)]
-pub(crate) struct ProfileRegistry {
+pub struct ProfileRegistry {
     /// `~/.config/teamd`; none where there is no home.
     config_dir: Option<PathBuf>,
 }
 
 impl ProfileRegistry {
     /// That of the caller: `$XDG_CONFIG_HOME/teamd`, else `~/.config/teamd`.
-    pub(crate) fn for_user() -> ProfileRegistry {
+    pub fn for_user() -> ProfileRegistry {
         let absolute = |path: String| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
         let config = env_var("XDG_CONFIG_HOME").and_then(absolute);
         let home = || Some(PathBuf::from(env_var("HOME")?).join(".config"));
@@ -63,14 +59,14 @@ impl ProfileRegistry {
 
     /// That of nobody: what is built in.
     #[cfg(test)]
-    pub(crate) fn built_in_only() -> ProfileRegistry {
+    pub fn built_in_only() -> ProfileRegistry {
         ProfileRegistry { config_dir: None }
     }
 
     /// The profile of that name: the user's, else the built-in one.
     ///
-    /// `Kind::Usage` where there is none, `Kind::Config` where its file is at fault.
-    pub(crate) fn profile(&self, name: &str) -> Result<Profile, ErrorReport> {
+    /// [`Kind::Usage`] where there is none, [`Kind::Config`] where its file is at fault.
+    pub fn profile(&self, name: &str) -> Result<Profile, ErrorReport> {
         match self.user_profile(name)? {
             Some((path, text)) => parse_profile(name, &format!("the profile {}", path.display()), &text),
             None => built_in_profile(name).unwrap_or_else(|| Err(self.unknown_profile(name))),
@@ -78,7 +74,7 @@ impl ProfileRegistry {
     }
 
     /// The text of the profile of that name, and where it is from; the worker has none.
-    pub(crate) fn source_text(&self, name: &str) -> Result<(ProfileSource, String), ErrorReport> {
+    pub fn source_text(&self, name: &str) -> Result<(ProfileSource, String), ErrorReport> {
         if let Some((path, text)) = self.user_profile(name)? {
             return Ok((ProfileSource::File(path), text));
         }
@@ -98,7 +94,7 @@ impl ProfileRegistry {
     }
 
     /// Where nobody says which: the configured one, else `claude` if `is_there` finds that program.
-    pub(crate) fn default_profile(&self, is_there: impl Fn(&str) -> bool) -> Result<Profile, ErrorReport> {
+    pub fn default_profile(&self, is_there: impl Fn(&str) -> bool) -> Result<Profile, ErrorReport> {
         if let Some(name) = self.configured_default()? {
             return self.profile(&name);
         }
@@ -116,43 +112,12 @@ impl ProfileRegistry {
     }
 
     /// Whether there is one, or a fault that tells why it can't be found out.
-    pub(crate) fn has_default_profile(&self, is_there: impl Fn(&str) -> bool) -> bool {
+    pub fn has_default_profile(&self, is_there: impl Fn(&str) -> bool) -> bool {
         !matches!(self.configured_default(), Ok(None)) || is_there("claude")
     }
 
-    /// `agent` in `config.toml`.
-    fn configured_default(&self) -> Result<Option<String>, ErrorReport> {
-        self.read_user_config(|keys| keys.take("agent", "a text: the name of a profile"))
-    }
-
-    /// `notify` there: the program that tells a person that somebody waits, and its arguments, with `text` filled in.
-    pub(crate) fn notify_command(&self, text: &str) -> Result<Option<Vec<String>>, ErrorReport> {
-        self.read_user_config(|keys| parse_notify_command(keys, text))
-    }
-
-    /// `stuck` there: how long a turn may write nothing before people are told, as `teamd --no-output-after` takes it.
-    pub(crate) fn no_output_after(&self) -> Result<Option<String>, ErrorReport> {
-        self.read_user_config(|keys| {
-            let text: Option<String> = keys.take("stuck", "a text, as \"10m\"")?;
-            match text.as_deref().map(duration::parse) {
-                Some(Err(why)) => Err(keys.invalid_key("stuck", &format!("is no duration: {why}"))),
-                _ => Ok(text),
-            }
-        })
-    }
-
-    /// What `of` takes out of `config.toml`; nothing where there is no such file.
-    fn read_user_config<T>(
-        &self,
-        of: impl FnOnce(&mut TomlTable<'_>) -> Result<Option<T>, ErrorReport>,
-    ) -> Result<Option<T>, ErrorReport> {
-        let Some(path) = self.config_path("config.toml") else { return Ok(None) };
-        let Some(text) = read_if_present(&path)? else { return Ok(None) };
-        of(&mut TomlTable::parse(&path.display().to_string(), &text, &["agent", "notify", "stuck"])?)
-    }
-
     /// Where the user has what is called so.
-    pub(crate) fn config_path(&self, name: &str) -> Option<PathBuf> {
+    pub fn config_path(&self, name: &str) -> Option<PathBuf> {
         self.config_dir.as_ref().map(|directory| directory.join(name))
     }
 
@@ -170,7 +135,7 @@ impl ProfileRegistry {
     }
 
     /// Of all that there are, ours and the user's, in order.
-    pub(crate) fn all_names(&self) -> Vec<String> {
+    pub fn all_names(&self) -> Vec<String> {
         let entries = self.config_path("agents").and_then(|directory| std::fs::read_dir(directory).ok());
         let files =
             entries.into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
@@ -185,7 +150,7 @@ impl ProfileRegistry {
 
 /// Name and first line of each built-in profile, for the help: that is put together with every call, so nothing is
 /// parsed for it.
-pub(crate) fn built_in_summaries() -> impl Iterator<Item = (&'static str, &'static str)> {
+pub fn built_in_summaries() -> impl Iterator<Item = (&'static str, &'static str)> {
     let about =
         |text: &'static str| text.strip_prefix("about = \"")?.split_once("\"\n").map(|(about, _)| about);
     let all = BUILT_IN.iter().map(move |(name, text)| (*name, about(text).unwrap_or_default()));
@@ -193,12 +158,12 @@ pub(crate) fn built_in_summaries() -> impl Iterator<Item = (&'static str, &'stat
 }
 
 /// The names of the built-in profiles.
-pub(super) fn built_in_names() -> impl Iterator<Item = &'static str> {
+pub(crate) fn built_in_names() -> impl Iterator<Item = &'static str> {
     [WORKER].into_iter().chain(BUILT_IN.iter().map(|(name, _)| *name))
 }
 
 /// The built-in profile of that name.
-pub(super) fn built_in_profile(name: &str) -> Option<Result<Profile, ErrorReport>> {
+pub(crate) fn built_in_profile(name: &str) -> Option<Result<Profile, ErrorReport>> {
     if name == WORKER {
         let about = ABOUT_WORKER.to_owned();
         return Some(Ok(Profile {
@@ -210,37 +175,6 @@ pub(super) fn built_in_profile(name: &str) -> Option<Result<Profile, ErrorReport
     }
     let (_, text) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name)?;
     Some(parse_profile(name, &format!("the built-in profile {name}"), text))
-}
-
-/// A program alone, or with its arguments.
-fn parse_notify_command(keys: &mut TomlTable<'_>, text: &str) -> Result<Option<Vec<String>>, ErrorReport> {
-    const WANTED: &str = "must be a program, or a list of a program and its arguments";
-    let words = match keys.take::<Value>("notify", "a text or a list of texts")? {
-        None => return Ok(None),
-        Some(Value::String(program)) => vec![program],
-        Some(list) => list.try_into::<Vec<String>>().map_err(|_| keys.invalid_key("notify", WANTED))?,
-    };
-    if words.first().is_none_or(String::is_empty) || words.iter().any(|word| word.contains('\0')) {
-        return Err(keys.invalid_key("notify", WANTED));
-    }
-    if let Some(name) =
-        words.iter().flat_map(|word| variables_in(word)).find(|name| base_name(name) != "text")
-    {
-        let why = format!("holds {{{name}}}, which nothing stands for here");
-        return Err(keys.invalid_key("notify", &why).with_help("there is: {text}"));
-    }
-    let value = |name: &str| (base_name(name) == "text").then(|| encode_value(name, text.to_owned()));
-    Ok(Some(words.iter().map(|word| fill(word, value)).collect()))
-}
-
-fn read_if_present(path: &Path) -> Result<Option<String>, ErrorReport> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => {
-            Err(ErrorReport::new(ErrorKind::Config, format!("cannot read {}: {error}", path.display())))
-        }
-    }
 }
 
 #[cfg(test)]

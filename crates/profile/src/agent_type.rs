@@ -3,23 +3,23 @@
 
 /// What of it matters to a program that does not.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct AgentType {
-    pub(crate) model: Option<String>,
+pub struct AgentType {
+    pub model: Option<String>,
     /// Empty: all.
-    pub(crate) tools: Vec<String>,
-    pub(crate) body: String,
+    pub tools: Vec<String>,
+    pub body: String,
 }
 
 impl AgentType {
     /// The model, as that program knows it: Claude Code's own words for its models say nothing to another.
-    pub(crate) fn model_for(&self, program: Option<&str>) -> Option<String> {
+    pub fn model_for(&self, program: Option<&str>) -> Option<String> {
         let claude = program.is_some_and(|program| program.rsplit('/').next() == Some("claude"));
         let own_word = |model: &&String| ["opus", "sonnet", "haiku"].contains(&model.as_str());
         self.model.as_ref().filter(|model| claude || !own_word(model)).cloned()
     }
 
     /// The names of the tools, without what they may be used for.
-    pub(crate) fn tool_names(&self) -> Vec<String> {
+    pub fn tool_names(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for tool in &self.tools {
             let name = tool.split('(').next().unwrap_or(tool).trim();
@@ -32,7 +32,7 @@ impl AgentType {
 }
 
 /// Reads it; what is not front matter is body.
-pub(crate) fn parse_agent_type(text: &str) -> AgentType {
+pub fn parse_agent_type(text: &str) -> AgentType {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let parts = text.strip_prefix("---\n").and_then(|rest| {
         let end = rest

@@ -1,7 +1,7 @@
 //! The keys of a profile that say how its program is fed: which feed, and what that feed needs.
 
-use super::toml_table::TomlTable;
-use super::{DeliverySpec, ReplySource, UsageFile};
+use crate::model::{DeliverySpec, ReplySource, UsageFile};
+use crate::toml_table::TomlTable;
 use protocol::deferred_variables;
 use protocol::error::ErrorReport;
 use protocol::turn_program::SessionSource;
@@ -31,7 +31,7 @@ struct DeliveryKeys {
     session_modes: Option<BTreeMap<String, String>>,
 }
 
-pub(super) fn parse_delivery(keys: &mut TomlTable<'_>) -> Result<DeliverySpec, ErrorReport> {
+pub(crate) fn parse_delivery(keys: &mut TomlTable<'_>) -> Result<DeliverySpec, ErrorReport> {
     let word: Option<String> = keys.take("feed", &format!("a text: {DELIVERIES}"))?;
     let word = word.ok_or_else(|| keys.invalid_key("feed", &format!("must be there: {DELIVERIES}")))?;
     let given = DeliveryKeys {
@@ -87,7 +87,7 @@ pub(super) fn parse_delivery(keys: &mut TomlTable<'_>) -> Result<DeliverySpec, E
 }
 
 /// The blanks of `args`, beside those that stand anywhere.
-pub(super) fn variables_in_args(feed: &DeliverySpec) -> &'static [&'static str] {
+pub(crate) fn variables_in_args(feed: &DeliverySpec) -> &'static [&'static str] {
     match feed {
         DeliverySpec::Turn { .. } => &["prompt", "session", "options"],
         DeliverySpec::Native { .. } => &["color", "lead_session", "session", "options", "first_prompt"],
@@ -213,7 +213,7 @@ fn parse_max_wait(keys: &TomlTable<'_>, given: Option<String>) -> Result<Option<
 }
 
 /// A conversation whose id is never named would be lost between two turns, without a word.
-pub(super) fn check_session(
+pub(crate) fn check_session(
     keys: &TomlTable<'_>,
     args: &[String],
     feed: &DeliverySpec,

@@ -1,24 +1,6 @@
-//! Profiles: how an agent program is started and fed, one TOML file for each. Some are built in; the user's
-//! own lie in `$XDG_CONFIG_HOME/teamd/agents` and win over those.
-//!
-//! A profile is read and checked whole before anything is made of it. It yields an argument vector, never a
-//! line for a shell. Format: docs/agents.md.
+//! A profile as its file says, after it was checked.
 
-pub(crate) mod agent_type;
-mod delivery;
-mod describe;
-#[cfg(test)]
-mod dialog_tests;
-mod launch;
-mod parse;
-mod registry;
-pub(crate) mod settings_patch;
-mod template;
-mod toml_table;
-
-pub(crate) use launch::{Launch, LaunchFacts, read_only_unsupported};
-pub(crate) use registry::{ProfileRegistry, ProfileSource, built_in_summaries};
-
+use crate::settings_patch::SettingsPatch;
 use protocol::turn_program::SessionSource;
 use protocol::usage::UsagePaths;
 use serde_json::{Map, Value};
@@ -26,18 +8,18 @@ use std::collections::BTreeMap;
 
 /// One agent program, or the worker that needs none.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Profile {
+pub struct Profile {
     /// The word after `--agent`.
-    pub(crate) name: String,
+    pub name: String,
     /// What it is, in a line.
-    pub(crate) description: String,
+    pub description: String,
     /// Somebody has seen it work; else it was written from the program's documentation.
-    pub(crate) is_verified: bool,
-    runs: ProfileKind,
+    pub is_verified: bool,
+    pub(crate) runs: ProfileKind,
 }
 
 #[derive(Debug, PartialEq)]
-enum ProfileKind {
+pub(crate) enum ProfileKind {
     /// The built-in worker, which join itself is.
     Worker,
     Program(Box<ProgramSpec>),
@@ -45,43 +27,43 @@ enum ProfileKind {
 
 /// A program of somebody's, as its file says; every blank in it is one that can be filled.
 #[derive(Debug, PartialEq)]
-struct ProgramSpec {
-    program: String,
-    feed: DeliverySpec,
-    args: Vec<String>,
+pub(crate) struct ProgramSpec {
+    pub(crate) program: String,
+    pub(crate) feed: DeliverySpec,
+    pub(crate) args: Vec<String>,
     /// What is added where there is a first prompt.
-    prompt_args: Vec<String>,
-    instructions: InstructionDelivery,
+    pub(crate) prompt_args: Vec<String>,
+    pub(crate) instructions: InstructionDelivery,
     /// What gives it our MCP server.
-    mcp: Vec<String>,
-    model: Option<Vec<String>>,
-    modes: BTreeMap<String, Vec<String>>,
+    pub(crate) mcp: Vec<String>,
+    pub(crate) model: Option<Vec<String>>,
+    pub(crate) modes: BTreeMap<String, Vec<String>>,
     /// Which of them counts where nobody asks for one.
-    default_mode: Option<String>,
-    agent_types: BTreeMap<String, Vec<String>>,
+    pub(crate) default_mode: Option<String>,
+    pub(crate) agent_types: BTreeMap<String, Vec<String>>,
     /// What limits it to some of its tools.
-    only_tools: Option<Vec<String>>,
-    allow: Option<Vec<String>>,
-    deny: Option<Vec<String>>,
+    pub(crate) only_tools: Option<Vec<String>>,
+    pub(crate) allow: Option<Vec<String>>,
+    pub(crate) deny: Option<Vec<String>>,
     /// The team's own tools, as this program calls them: on every list of allowed ones.
-    team_tools: Vec<String>,
-    env: BTreeMap<String, String>,
+    pub(crate) team_tools: Vec<String>,
+    pub(crate) env: BTreeMap<String, String>,
     /// Variables that are taken out of every agent's environment, and not out of this one's.
-    keep_env: Vec<String>,
-    remove_env: Vec<String>,
-    settings: Vec<settings_patch::SettingsPatch>,
+    pub(crate) keep_env: Vec<String>,
+    pub(crate) remove_env: Vec<String>,
+    pub(crate) settings: Vec<SettingsPatch>,
     /// What its screen shows while it waits at a dialog.
-    dialogs: Vec<String>,
+    pub(crate) dialogs: Vec<String>,
     /// The arguments that make it print its version, and its help.
-    version_args: Vec<String>,
-    help_args: Vec<String>,
+    pub(crate) version_args: Vec<String>,
+    pub(crate) help_args: Vec<String>,
     /// Options that it takes and its help keeps to itself.
-    undocumented_options: Vec<String>,
+    pub(crate) undocumented_options: Vec<String>,
 }
 
 /// How it learns about its team.
 #[derive(Debug, PartialEq, Eq)]
-enum InstructionDelivery {
+pub(crate) enum InstructionDelivery {
     /// It knows, or needs not.
     Nothing,
     /// The text goes ahead of its first prompt.
@@ -94,25 +76,25 @@ enum InstructionDelivery {
 /// the last one in the lines of JSON of the file that stands in that event under `file`.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ReplySource {
+pub struct ReplySource {
     #[serde(default)]
     #[serde(rename = "file")]
-    pub(crate) file_key: Option<String>,
+    pub file_key: Option<String>,
     #[serde(rename = "told")]
-    pub(crate) key: String,
+    pub key: String,
 }
 
 /// Where a program with hooks tells what its session has used up: in the lines of JSON of the file that stands in its
 /// events under `file`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct UsageFile {
-    pub(crate) file: String,
-    pub(crate) meter: UsagePaths,
+pub struct UsageFile {
+    pub file: String,
+    pub meter: UsagePaths,
 }
 
 /// How the program gets its messages.
 #[derive(Debug, PartialEq)]
-enum DeliverySpec {
+pub(crate) enum DeliverySpec {
     /// It reads the files itself. `resume` are here and below the arguments of a life that goes on with the
     /// session of the one before, empty: the same.
     Native { resume_args: Vec<String> },
@@ -146,7 +128,7 @@ enum DeliverySpec {
 
 impl Profile {
     /// How the program's turn-end hook hands a text over, and how long it may wait, ms; none for another feed.
-    pub(crate) fn hook_delivery(&self) -> Option<(&Map<String, Value>, Option<u64>)> {
+    pub fn hook_delivery(&self) -> Option<(&Map<String, Value>, Option<u64>)> {
         match &self.runs {
             ProfileKind::Program(program) => match &program.feed {
                 DeliverySpec::Hook { hook_response: answer, max_wait: park, .. } => Some((answer, *park)),
@@ -157,21 +139,21 @@ impl Profile {
     }
 
     /// The key of its turn-end event that says whether it went on with what was handed over; none: it does not say.
-    pub(crate) fn continued_key(&self) -> Option<&str> {
+    pub fn continued_key(&self) -> Option<&str> {
         let ProfileKind::Program(program) = &self.runs else { return None };
         let DeliverySpec::Hook { continued_key: taken, .. } = &program.feed else { return None };
         taken.as_deref()
     }
 
     /// Where a turn-end event of its has the agent's last words; none: where most have them.
-    pub(crate) fn reply_source(&self) -> Option<&ReplySource> {
+    pub fn reply_source(&self) -> Option<&ReplySource> {
         let ProfileKind::Program(program) = &self.runs else { return None };
         let DeliverySpec::Hook { reply: said, .. } = &program.feed else { return None };
         said.as_ref()
     }
 
     /// Where it tells what its session has used up; none: nowhere.
-    pub(crate) fn usage_file(&self) -> Option<&UsageFile> {
+    pub fn usage_file(&self) -> Option<&UsageFile> {
         let ProfileKind::Program(program) = &self.runs else { return None };
         let DeliverySpec::Hook { usage: used, .. } = &program.feed else { return None };
         used.as_ref()
@@ -180,15 +162,15 @@ impl Profile {
 
 impl Profile {
     /// How its screen tells that text may be typed; none for another feed.
-    pub(crate) fn prompt_patterns(&self) -> Option<crate::keys::PromptPatterns> {
+    pub fn prompt_patterns(&self) -> Option<PromptPatterns> {
         let ProfileKind::Program(program) = &self.runs else { return None };
         let DeliverySpec::Keys { prompt_lines: ready, .. } = &program.feed else { return None };
-        Some(crate::keys::PromptPatterns { prompt_lines: ready.clone(), dialog: program.dialogs.clone() })
+        Some(PromptPatterns { prompt_lines: ready.clone(), dialog: program.dialogs.clone() })
     }
 }
 
 impl DeliverySpec {
-    fn delivery(&self) -> protocol::delivery::Delivery {
+    pub(crate) fn delivery(&self) -> protocol::delivery::Delivery {
         match self {
             DeliverySpec::Native { .. } => protocol::delivery::Delivery::Native,
             DeliverySpec::Hook { .. } => protocol::delivery::Delivery::Hook,
@@ -200,7 +182,7 @@ impl DeliverySpec {
     }
 
     /// The arguments of a later turn or life; empty: as the first.
-    fn resume_args(&self) -> &[String] {
+    pub(crate) fn resume_args(&self) -> &[String] {
         match self {
             DeliverySpec::Native { resume_args: resume }
             | DeliverySpec::Hook { resume_args: resume, .. }
@@ -211,8 +193,11 @@ impl DeliverySpec {
     }
 }
 
-/// See [`crate::fuzz_profile`].
-#[cfg(fuzzing)]
-pub(crate) fn fuzz(text: &str) {
-    parse::parse_profile("fuzz", "fuzz.toml", text).ok();
+/// How a program's screen is read: plain words, no patterns. Frames and spaces around them do not count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptPatterns {
+    /// The line that the cursor stands in, as it is while nothing is written there.
+    pub prompt_lines: Vec<String>,
+    /// What stands somewhere on the screen while a dialog is open, as [`protocol::dialog`] takes it.
+    pub dialog: Vec<String>,
 }

@@ -1,7 +1,7 @@
 //! What the built-in profiles take for a dialog, held against screens of their programs as they were seen.
 
-use super::registry::{built_in_names, built_in_profile};
-use super::{Profile, ProfileKind};
+use crate::model::{Profile, ProfileKind};
+use crate::registry::{built_in_names, built_in_profile};
 use protocol::dialog_match::find_dialog;
 
 /// Screens with a dialog open, as far as they tell it; of claude 2.1.45 and 2.1.330, codex 0.169.0, gemini 0.61.0, qwen

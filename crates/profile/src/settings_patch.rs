@@ -1,8 +1,8 @@
 //! `[[setup]]`: what a program's own settings must hold so that it takes part in a team. Only read here; who merges
 //! it is `teamctl setup`, and only if told to.
 
-use super::template::{base_name, encode_value, fill, variables_in};
-use super::toml_table::TomlTable;
+use crate::template::{base_name, encode_value, fill, variables_in};
+use crate::toml_table::TomlTable;
 use protocol::error::ErrorReport;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ const WANTED: &str = "a list of tables of file, format, merge and moved";
 /// How a file of settings is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum SettingsFormat {
+pub enum SettingsFormat {
     Json,
     Toml,
 }
@@ -21,25 +21,25 @@ pub(crate) enum SettingsFormat {
 /// What one file of settings must hold.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SettingsPatch {
+pub struct SettingsPatch {
     /// `~/…`, or below the project's directory.
-    pub(crate) file: String,
-    pub(crate) format: SettingsFormat,
+    pub file: String,
+    pub format: SettingsFormat,
     /// Variables with which the program's user moves such files, and the directory that each stands for.
     #[serde(default)]
     #[serde(rename = "moved")]
-    pub(crate) relocated_by: BTreeMap<String, String>,
+    pub relocated_by: BTreeMap<String, String>,
     /// Tables are joined, a list gets what it lacks, any other value is set.
-    pub(crate) merge: Table,
+    pub merge: Table,
 }
 
 /// A text of the settings with our own program filled in.
-pub(crate) fn fill_setting(template: &str, own: &str) -> String {
+pub fn fill_setting(template: &str, own: &str) -> String {
     fill(template, |name| (base_name(name) == "self").then(|| encode_value(name, own.to_owned())))
 }
 
 /// Whether `text` is what `template` comes to for some program of ours: an older one, say, at another place.
-pub(crate) fn is_teamd_setting(template: &str, text: &str) -> bool {
+pub fn is_teamd_setting(template: &str, text: &str) -> bool {
     let blank = ["{self}", "{self_sh}", "{self_json}"].into_iter().find(|blank| template.contains(blank));
     match blank.and_then(|blank| template.split_once(blank)) {
         Some((before, after)) => {
@@ -53,7 +53,7 @@ pub(crate) fn is_teamd_setting(template: &str, text: &str) -> bool {
     }
 }
 
-pub(super) fn parse_settings_patches(keys: &mut TomlTable<'_>) -> Result<Vec<SettingsPatch>, ErrorReport> {
+pub(crate) fn parse_settings_patches(keys: &mut TomlTable<'_>) -> Result<Vec<SettingsPatch>, ErrorReport> {
     let pieces: Vec<SettingsPatch> = keys.take("setup", WANTED)?.unwrap_or_default();
     for piece in &pieces {
         if !is_safe_relative_path(&piece.file) {

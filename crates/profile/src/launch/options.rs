@@ -1,9 +1,9 @@
 //! The arguments that stand where `{options}` does: what the program is given of its team, type, model, mode and
 //! tools. What it has no argument for is refused: a limit that nobody keeps is worse than none.
 
-use super::super::template::{base_name, encode_value, fill, variables_in};
-use super::super::{DeliverySpec, InstructionDelivery, Profile, ProgramSpec};
 use super::{LaunchFacts, fill_facts, variable_value};
+use crate::model::{DeliverySpec, InstructionDelivery, Profile, ProgramSpec};
+use crate::template::{base_name, encode_value, fill, variables_in};
 use protocol::deferred_variables::escape_variables;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::permission_mode::is_read_only_type;
@@ -16,7 +16,7 @@ const MODE: &str = "{mode}";
 const BYPASS: &str = "bypassPermissions";
 
 impl Profile {
-    pub(super) fn option_arguments(
+    pub(crate) fn option_arguments(
         &self,
         program: &ProgramSpec,
         facts: &LaunchFacts<'_>,
@@ -169,7 +169,7 @@ impl ProgramSpec {
     }
 
     /// The arguments for each mode.
-    pub(super) fn runtime_mode_arguments(&self, facts: &LaunchFacts<'_>) -> BTreeMap<String, Vec<String>> {
+    pub(crate) fn runtime_mode_arguments(&self, facts: &LaunchFacts<'_>) -> BTreeMap<String, Vec<String>> {
         if !self.has_runtime_modes(facts) {
             return BTreeMap::new();
         }
@@ -189,7 +189,7 @@ fn read_only_type<'a>(program: &ProgramSpec, facts: &LaunchFacts<'a>) -> Option<
 }
 
 /// Nothing would keep it from writing.
-pub(crate) fn read_only_unsupported(what: &str, agent_type: &str) -> ErrorReport {
+pub fn read_only_unsupported(what: &str, agent_type: &str) -> ErrorReport {
     let message =
         format!("cannot start {what} as an agent of type {agent_type}: nothing keeps it from writing");
     ErrorReport::new(ErrorKind::Usage, message)

@@ -53,7 +53,7 @@ fn a_whole_file_is_read() {
 
 #[test]
 fn the_example_of_the_page_is_a_profile() {
-    let page = include_str!("../../../../../docs/agents.md");
+    let page = include_str!("../../../../docs/agents.md");
     let (_, example) = page.split_once("```toml\n").unwrap();
     let (example, _) = example.split_once("```").unwrap();
     parse_profile("ask", "docs/agents.md", example).unwrap();

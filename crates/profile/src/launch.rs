@@ -4,11 +4,11 @@
 mod options;
 mod plan_mode;
 
-pub(crate) use options::read_only_unsupported;
+pub use options::read_only_unsupported;
 
-use super::agent_type::AgentType;
-use super::template::{base_name, encode_value, fill};
-use super::{DeliverySpec, InstructionDelivery, Profile, ProfileKind, ProgramSpec};
+use crate::agent_type::AgentType;
+use crate::model::{DeliverySpec, InstructionDelivery, Profile, ProfileKind, ProgramSpec};
+use crate::template::{base_name, encode_value, fill};
 use protocol::control::{LaunchArgv, ResumeArgv};
 use protocol::deferred_variables::{self, escape_variables, guard_leading_dash};
 use protocol::error::{ErrorKind, ErrorReport};
@@ -27,61 +27,61 @@ const READY_PROMPT: &str = "You are a member of a team. Say in a word that you a
 
 /// What is known of a member before it starts.
 #[derive(Debug)]
-pub(crate) struct LaunchFacts<'a> {
+pub struct LaunchFacts<'a> {
     /// Or what stands for it.
-    pub(crate) name: &'a AgentName,
-    pub(crate) team: &'a TeamName,
-    pub(crate) cwd: &'a str,
+    pub name: &'a AgentName,
+    pub team: &'a TeamName,
+    pub cwd: &'a str,
     /// The directory of teams/ and tasks/.
-    pub(crate) root: &'a str,
+    pub root: &'a str,
     /// Our own program.
-    pub(crate) teamctl_path: &'a str,
-    pub(crate) prompt: &'a str,
+    pub teamctl_path: &'a str,
+    pub prompt: &'a str,
     /// What it is to know of its team.
-    pub(crate) instructions: &'a str,
-    pub(crate) agent_type: Option<&'a str>,
+    pub instructions: &'a str,
+    pub agent_type: Option<&'a str>,
     /// Somebody has written that type down.
-    pub(crate) definition: Option<&'a AgentType>,
-    pub(crate) model: Option<&'a str>,
-    pub(crate) mode: Option<&'a str>,
+    pub definition: Option<&'a AgentType>,
+    pub model: Option<&'a str>,
+    pub mode: Option<&'a str>,
     /// That of the team's lead.
-    pub(crate) lead_mode: Option<&'a str>,
-    pub(crate) allow: &'a [String],
-    pub(crate) deny: &'a [String],
+    pub lead_mode: Option<&'a str>,
+    pub allow: &'a [String],
+    pub deny: &'a [String],
     /// It has planned, and its plan is approved: this is for a life that carries it out.
-    pub(crate) is_plan_approved: bool,
+    pub is_plan_approved: bool,
 }
 
 /// What to ask the daemon for.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Launch {
+pub struct Launch {
     /// Program and arguments of a whole life; empty where it is run a turn at a time.
-    pub(crate) argv: Vec<String>,
+    pub argv: Vec<String>,
     /// The same for a life that goes on with the session of the one before.
-    pub(crate) resume: Option<ResumeArgv>,
+    pub resume: Option<ResumeArgv>,
     /// Both for the lives after the approval of its plan, by mode, where it plans first and can't leave that by itself.
-    pub(crate) approved: BTreeMap<String, LaunchArgv>,
+    pub approved: BTreeMap<String, LaunchArgv>,
     /// They hold blanks that are filled later.
-    pub(crate) has_deferred_variables: bool,
+    pub has_deferred_variables: bool,
     /// They hold the first prompt: it needs not be handed over again.
-    pub(crate) is_prompt_in_argv: bool,
-    pub(crate) turns: Option<TurnProgram>,
-    pub(crate) feed: protocol::delivery::Delivery,
+    pub is_prompt_in_argv: bool,
+    pub turns: Option<TurnProgram>,
+    pub feed: protocol::delivery::Delivery,
     /// What is to be put ahead of the first text that it is given, where no argument takes it.
-    pub(crate) prompt_prefix: String,
+    pub prompt_prefix: String,
     /// Set in the agent's environment, over the caller's own.
-    pub(crate) env: BTreeMap<String, String>,
+    pub env: BTreeMap<String, String>,
     /// Left in it, although it is taken out of all others.
-    pub(crate) pass: Vec<String>,
+    pub pass: Vec<String>,
     /// Taken out of it.
-    pub(crate) unset: Vec<String>,
+    pub unset: Vec<String>,
     /// What its screen shows while it waits at a dialog.
-    pub(crate) dialog: Vec<String>,
+    pub dialog: Vec<String>,
 }
 
 impl Launch {
     /// What must be there to start it; none where it is our own.
-    pub(crate) fn program(&self) -> Option<&str> {
+    pub fn program(&self) -> Option<&str> {
         match &self.turns {
             Some(TurnProgram::Worker(_)) => None,
             Some(TurnProgram::PerTurn(agent)) => agent.first_argv.first().map(String::as_str),
@@ -93,7 +93,7 @@ impl Launch {
 
 impl Profile {
     /// The order for that member.
-    pub(crate) fn build_launch(&self, facts: &LaunchFacts<'_>) -> Result<Launch, ErrorReport> {
+    pub fn build_launch(&self, facts: &LaunchFacts<'_>) -> Result<Launch, ErrorReport> {
         let approved = self.launches_after_approval(facts)?;
         Ok(Launch { approved, ..self.build_single_launch(facts)? })
     }

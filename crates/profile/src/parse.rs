@@ -1,10 +1,12 @@
 //! A profile's file, read once and checked whole. Every fault names the file, the key and what may stand
 //! there: whoever reads it wrote that file.
 
-use super::delivery::{check_session, parse_delivery, variables_in_args};
-use super::settings_patch;
-use super::toml_table::TomlTable;
-use super::{DeliverySpec, InstructionDelivery, Profile, ProfileKind, ProgramSpec};
+mod delivery;
+
+use crate::model::{DeliverySpec, InstructionDelivery, Profile, ProfileKind, ProgramSpec};
+use crate::settings_patch;
+use crate::toml_table::TomlTable;
+use delivery::{check_session, parse_delivery, variables_in_args};
 use protocol::deferred_variables;
 use protocol::error::ErrorReport;
 use protocol::turn_program::SessionSource;
@@ -12,7 +14,7 @@ use std::collections::BTreeMap;
 use toml::Value;
 
 /// The keys of a profile.
-pub(super) const PROFILE_KEYS: [&str; 33] = [
+pub(crate) const PROFILE_KEYS: [&str; 33] = [
     "about",
     "tried",
     "feed",
@@ -49,7 +51,7 @@ pub(super) const PROFILE_KEYS: [&str; 33] = [
 ];
 
 /// Reads the profile called `name`; `place` is where its text stands, for faults.
-pub(super) fn parse_profile(name: &str, place: &str, text: &str) -> Result<Profile, ErrorReport> {
+pub(crate) fn parse_profile(name: &str, place: &str, text: &str) -> Result<Profile, ErrorReport> {
     let mut keys = TomlTable::parse(place, text, &PROFILE_KEYS)?;
     let about = keys.take("about", "a text")?.unwrap_or_default();
     let tried = keys.take("tried", "true or false")?.unwrap_or(true);

@@ -1,8 +1,8 @@
 //! What a profile comes to for one member.
 
-use super::super::parse::parse_profile;
-use super::super::registry::{built_in_names, built_in_profile};
 use super::*;
+use crate::parse::parse_profile;
+use crate::registry::{built_in_names, built_in_profile};
 use protocol::plan_prompts::PLAN_PROMPT;
 use protocol::turn_program::SessionSource;
 

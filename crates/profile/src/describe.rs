@@ -1,23 +1,23 @@
 //! A profile as it is shown and checked, without a member that it is for.
 
-use super::settings_patch::SettingsPatch;
-use super::{InstructionDelivery, Profile, ProfileKind, ProgramSpec};
+use crate::model::{InstructionDelivery, Profile, ProfileKind, ProgramSpec};
+use crate::settings_patch::SettingsPatch;
 use protocol::delivery::Delivery;
 use std::collections::BTreeSet;
 
 impl Profile {
     /// How its program is fed.
-    pub(crate) fn delivery(&self) -> Delivery {
+    pub fn delivery(&self) -> Delivery {
         self.program_spec().map_or(Delivery::Turn, |program| program.feed.delivery())
     }
 
     /// What it starts; none for the worker, which is our own.
-    pub(crate) fn program(&self) -> Option<&str> {
+    pub fn program(&self) -> Option<&str> {
         self.program_spec().map(|program| program.program.as_str())
     }
 
     /// Program and arguments with their blanks.
-    pub(crate) fn argv(&self) -> Vec<String> {
+    pub fn argv(&self) -> Vec<String> {
         let program = self.program_spec();
         program.map_or_else(Vec::new, |program| {
             [&program.program].into_iter().chain(&program.args).cloned().collect()
@@ -25,7 +25,7 @@ impl Profile {
     }
 
     /// Those of a later turn, or of a life after a failure; empty: the same.
-    pub(crate) fn resume_argv(&self) -> Vec<String> {
+    pub fn resume_argv(&self) -> Vec<String> {
         let program = self.program_spec().filter(|program| !program.feed.resume_args().is_empty());
         program.map_or_else(Vec::new, |program| {
             [&program.program].into_iter().chain(program.feed.resume_args()).cloned().collect()
@@ -33,7 +33,7 @@ impl Profile {
     }
 
     /// Its hooks hand it its mail when a turn ends, and nothing makes the first one.
-    pub(crate) fn needs_typed_prompt(&self) -> bool {
+    pub fn needs_typed_prompt(&self) -> bool {
         let program = self.program_spec();
         program.is_some_and(|program| {
             program.feed.delivery() == Delivery::Hook && program.prompt_args.is_empty()
@@ -41,17 +41,17 @@ impl Profile {
     }
 
     /// What its settings must hold.
-    pub(crate) fn settings_patches(&self) -> &[SettingsPatch] {
+    pub fn settings_patches(&self) -> &[SettingsPatch] {
         self.program_spec().map_or(&[], |program| &program.settings)
     }
 
     /// The arguments that make it print its version, and its help; empty where nobody knows.
-    pub(crate) fn version_and_help(&self) -> (&[String], &[String]) {
+    pub fn version_and_help(&self) -> (&[String], &[String]) {
         self.program_spec().map_or((&[], &[]), |program| (&program.version_args, &program.help_args))
     }
 
     /// Every option that it may be given and that its help should tell of.
-    pub(crate) fn options_expected_in_help(&self) -> BTreeSet<String> {
+    pub fn options_expected_in_help(&self) -> BTreeSet<String> {
         let Some(program) = self.program_spec() else { return BTreeSet::new() };
         let options = program.arguments().filter_map(|argument| option_name(argument));
         options.filter(|option| !program.undocumented_options.contains(option)).collect()
@@ -88,8 +88,8 @@ fn option_name(argument: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse::parse_profile;
     use super::*;
+    use crate::parse::parse_profile;
 
     #[test]
     fn a_program_with_hooks_that_takes_no_prompt_waits_for_words() {

@@ -1,7 +1,7 @@
 //! The blanks of a profile's texts: `{cwd}`, `{prompt}`… A word of small letters in braces is a blank, all
 //! other braces stay as they are, so JSON in an argument needs no care.
 
-pub(super) use protocol::deferred_variables::{base_name, encode_value};
+pub(crate) use protocol::deferred_variables::{base_name, encode_value};
 
 /// A piece of a text.
 #[derive(Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ enum TemplatePart<'a> {
 }
 
 /// The names of all blanks in `text`.
-pub(super) fn variables_in(text: &str) -> Vec<&str> {
+pub(crate) fn variables_in(text: &str) -> Vec<&str> {
     let named = |piece| match piece {
         TemplatePart::Variable(name) => Some(name),
         TemplatePart::Text(_) => None,
@@ -20,7 +20,7 @@ pub(super) fn variables_in(text: &str) -> Vec<&str> {
 }
 
 /// The text with every blank filled that `value` knows; what it puts there is not looked at again.
-pub(super) fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
+pub(crate) fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let piece = |piece| match piece {
         TemplatePart::Text(text) => text.to_owned(),
         TemplatePart::Variable(name) => value(name).unwrap_or_else(|| format!("{{{name}}}")),

@@ -1,24 +1,25 @@
 //! The keys of a TOML file that somebody wrote by hand, each taken once. Every fault names the file, the key and
 //! what may stand there.
 
-use super::template::{base_name, variables_in};
-use protocol::did_you_mean::nearest_names;
+use crate::template::{base_name, variables_in};
 use protocol::error::{ErrorKind, ErrorReport};
 use serde::de::DeserializeOwned;
+use std::io;
+use std::path::Path;
 use toml::Table;
 
 /// The blanks that are known when the agent is spawned.
-pub(super) const SPAWN_VARIABLES: [&str; 8] = ["cwd", "name", "team", "id", "model", "type", "root", "self"];
+pub(crate) const SPAWN_VARIABLES: [&str; 8] = ["cwd", "name", "team", "id", "model", "type", "root", "self"];
 
 /// A file's keys.
-pub(super) struct TomlTable<'a> {
+pub(crate) struct TomlTable<'a> {
     source: &'a str,
     table: Table,
 }
 
 impl TomlTable<'_> {
     /// The keys of `text`, all of which are `known`.
-    pub(super) fn parse<'a>(
+    pub(crate) fn parse<'a>(
         place: &'a str,
         text: &str,
         known: &[&str],
@@ -37,7 +38,7 @@ impl TomlTable<'_> {
     }
 
     /// The value of `key`, which must be `wanted` where it is there.
-    pub(super) fn take<T: DeserializeOwned>(
+    pub(crate) fn take<T: DeserializeOwned>(
         &mut self,
         key: &str,
         wanted: &str,
@@ -47,7 +48,7 @@ impl TomlTable<'_> {
     }
 
     /// A list of texts with those blanks, beside the ones that stand anywhere.
-    pub(super) fn take_templates(
+    pub(crate) fn take_templates(
         &mut self,
         key: &str,
         blanks: &[&str],
@@ -58,7 +59,7 @@ impl TomlTable<'_> {
     }
 
     /// A list of texts in which nothing is filled.
-    pub(super) fn take_strings(&mut self, key: &str) -> Result<Vec<String>, ErrorReport> {
+    pub(crate) fn take_strings(&mut self, key: &str) -> Result<Vec<String>, ErrorReport> {
         let texts: Vec<String> = self.take(key, "a list of texts")?.unwrap_or_default();
         match texts.iter().any(|text| text.contains('\0')) {
             true => Err(self.invalid_key(key, "holds a zero byte")),
@@ -67,7 +68,7 @@ impl TomlTable<'_> {
     }
 
     /// Every blank in `texts` is one of those or stands anywhere.
-    pub(super) fn check_variables(
+    pub(crate) fn check_variables(
         &self,
         key: &str,
         texts: &[String],
@@ -101,13 +102,13 @@ impl TomlTable<'_> {
             .with_help(format!("{near}there are: {}", all.join(" ")))
     }
 
-    pub(super) fn invalid_key(&self, key: &str, why: &str) -> ErrorReport {
+    pub(crate) fn invalid_key(&self, key: &str, why: &str) -> ErrorReport {
         ErrorReport::new(ErrorKind::Config, format!("cannot use {}: `{key}` {why}", self.source))
     }
 }
 
 /// The start of a hint; nothing where nothing is like it.
-pub(super) fn did_you_mean(near: Option<&String>) -> String {
+pub(crate) fn did_you_mean(near: Option<&String>) -> String {
     near.map_or_else(String::new, |near| format!("did you mean {near}? "))
 }
 
@@ -118,4 +119,15 @@ fn syntax_error(place: &str, text: &str, error: &toml::de::Error) -> ErrorReport
         ErrorKind::Config,
         format!("cannot use {place}: line {line}: {}", error.message().replace('\n', " ")),
     )
+}
+
+/// The text of a file; None if there is no such file.
+pub(crate) fn read_if_present(path: &Path) -> Result<Option<String>, ErrorReport> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => {
+            Err(ErrorReport::new(ErrorKind::Config, format!("cannot read {}: {error}", path.display())))
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! Plan mode of a program that takes its mode at its start alone: it leaves that mode by being started again, in the mode
 //! of its plan's approval. What those lives are started with is made at its spawn, for each mode that there is.
 
-use super::super::{DeliverySpec, Profile, ProfileKind, ProgramSpec};
 use super::LaunchFacts;
+use crate::model::{DeliverySpec, Profile, ProfileKind, ProgramSpec};
 use protocol::control::LaunchArgv;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::plan_prompts::{PLAN_PROMPT, SUBMIT_PLAN_PROMPT};
@@ -20,7 +20,7 @@ const RESPAWN_PROMPT: &str =
 
 impl Profile {
     /// Empty where nothing of that is wanted, or its program, or whoever runs its turns, changes the mode itself.
-    pub(super) fn launches_after_approval(
+    pub(crate) fn launches_after_approval(
         &self,
         facts: &LaunchFacts<'_>,
     ) -> Result<BTreeMap<String, LaunchArgv>, ErrorReport> {
@@ -53,7 +53,7 @@ impl Profile {
 
     /// What stands ahead of the prompt of whoever plans. A hook hands in what its agent says at the end of a turn: the
     /// first one has to be about something.
-    pub(super) fn plan_instructions(
+    pub(crate) fn plan_instructions(
         &self,
         program: &ProgramSpec,
         facts: &LaunchFacts<'_>,

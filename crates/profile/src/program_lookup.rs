@@ -1,0 +1,26 @@
+//! Where a program is in a `PATH`.
+
+use protocol::error::{ErrorKind, ErrorReport};
+use std::path::{Path, PathBuf};
+
+/// Where execvp would find it in `path`.
+pub fn find_program(program: &str, cwd: &Path, path: &str) -> Option<PathBuf> {
+    use std::os::unix::fs::PermissionsExt;
+    let executable =
+        |path: &PathBuf| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
+    if program.contains('/') {
+        return Some(cwd.join(program)).filter(executable);
+    }
+    std::env::split_paths(path).map(|directory| cwd.join(directory).join(program)).find(executable)
+}
+
+/// Whether it would.
+pub fn program_exists(program: &str, cwd: &Path, path: &str) -> bool {
+    find_program(program, cwd, path).is_some()
+}
+
+/// The fault where it is not.
+pub fn program_not_found(program: &str) -> ErrorReport {
+    ErrorReport::new(ErrorKind::MissingPath, format!("cannot start {program}: no such program"))
+        .with_help("is it installed, and in the PATH?")
+}

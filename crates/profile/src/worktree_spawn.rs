@@ -1,0 +1,42 @@
+//! A spawn in a git worktree: the daemon makes the worktree, then the spawn request is made again for the directory in it.
+
+use crate::spawn_request::{SpawnOptions, build_spawn_request};
+use protocol::control::{self, WorktreeReply, WorktreeRequest};
+use protocol::error::ErrorReport;
+use store::Root;
+
+/// What the daemon is asked for first.
+pub fn worktree_request(request: &control::SpawnRequest, options: &SpawnOptions) -> WorktreeRequest {
+    WorktreeRequest {
+        team: request.team.clone(),
+        name: request.name.clone(),
+        unique: request.unique,
+        cwd: request.cwd.clone(),
+        branch: options.worktree.clone().flatten(),
+        env: request.env.clone(),
+    }
+}
+
+/// The same spawn for a worktree that exists. Errors that the user can cause were found when `request` was made for the
+/// directory that was asked for.
+pub fn rebuild_for_worktree(
+    root: &Root,
+    request: control::SpawnRequest,
+    options: SpawnOptions,
+    worktree: WorktreeReply,
+) -> Result<control::SpawnRequest, ErrorReport> {
+    let options = SpawnOptions {
+        name: worktree.name.to_string(),
+        unique: false,
+        cwd: Some(worktree.cwd),
+        prompt: Some(request.prompt.clone()),
+        prompt_file: None,
+        stdin: None,
+        model: request.model.clone(),
+        ..options
+    };
+    let config = root.team(&request.team).and_then(|team| team.config()).ok();
+    let again = build_spawn_request(root.path(), request.team.clone(), config.as_ref(), options)?;
+    let (backend, restart) = (request.backend, request.restart);
+    Ok(control::SpawnRequest { backend, restart, worktree: Some(worktree.path), ..again })
+}
