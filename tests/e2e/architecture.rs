@@ -8,7 +8,7 @@ use module_imports::ModuleImports;
 use std::collections::BTreeSet;
 
 /// Who may import whom, beyond the libraries of others.
-const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 14] = [
+const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 15] = [
     ("acp", &["protocol"]),
     ("failpoint", &[]),
     ("protocol", &[]),
@@ -18,11 +18,12 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 14] = [
     ("worktree", &["failpoint"]),
     ("teamd", &["failpoint", "protocol", "store", "tmux", "worktree"]),
     ("profile", &["protocol", "store"]),
+    ("shim", &["client", "failpoint", "profile", "protocol", "store"]),
     ("teamctl", &["client", "failpoint", "profile", "protocol", "store", "worktree"]),
     ("top", &["client", "protocol", "store"]),
     ("mcp", &["protocol", "store"]),
     ("tests", &[]),
-    ("teamd-agents", &["acp", "mcp", "teamctl", "teamd", "top"]),
+    ("teamd-agents", &["acp", "mcp", "shim", "teamctl", "teamd", "top"]),
 ];
 
 /// Libraries that stay out of a room.

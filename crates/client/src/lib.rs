@@ -12,6 +12,7 @@ pub mod daemon_start_lock;
 pub mod directory_watcher;
 pub mod error;
 pub mod event_log;
+pub mod file_size_signal;
 pub mod file_tail;
 pub mod lead_session;
 pub mod next_task_client;

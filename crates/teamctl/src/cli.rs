@@ -49,7 +49,6 @@ enum Often {
     Send(commands::send::SendArgs),
     Inbox(commands::inbox::InboxArgs),
     Status(commands::status::StatusArgs),
-    Hook(crate::hook::HookArgs),
 }
 
 /// The same, with many verbs of its own.
@@ -70,7 +69,6 @@ impl From<Often> for CliCommand {
             Often::Send(it) => CliCommand::Send(it),
             Often::Inbox(it) => CliCommand::Inbox(it),
             Often::Status(it) => CliCommand::Status(it),
-            Often::Hook(it) => CliCommand::Hook(it),
         }
     }
 }
@@ -118,15 +116,8 @@ pub(crate) enum CliCommand {
     Doctor(commands::doctor::DoctorArgs),
     Mcp(commands::mcp::McpArgs),
     Prompt(commands::instructions::InstructionsArgs),
-    Hook(crate::hook::HookArgs),
     Lead(commands::lead::LeadArgs),
     Notify(commands::notify::NotifyArgs),
-    #[command(hide = true)]
-    Keys(crate::keys::KeysArgs),
-    #[command(hide = true)]
-    Join(crate::shim::ShimArgs),
-    #[command(hide = true)]
-    Record(crate::output_log::OutputLogArgs),
     Completions(commands::completions::CompletionsArgs),
     Man(commands::man::ManArgs),
 }
@@ -173,12 +164,8 @@ pub(crate) fn dispatch(verb: CliCommand, here: &CommandContext) -> Result<ExitCo
         CliCommand::Doctor(args) => commands::doctor::run(here, &args),
         CliCommand::Mcp(args) => commands::mcp::run(here, &args),
         CliCommand::Prompt(args) => commands::instructions::run(here, &args),
-        CliCommand::Hook(args) => crate::hook::run(here, &args),
         CliCommand::Lead(args) => commands::lead::run(here, &args),
         CliCommand::Notify(args) => commands::notify::run(&args),
-        CliCommand::Keys(_) => crate::keys::run(here),
-        CliCommand::Join(args) => crate::shim::run(&args, &here.socket()?),
-        CliCommand::Record(args) => crate::output_log::run(&args),
         CliCommand::Completions(args) => commands::completions::run(&args, &Cli::command()),
         CliCommand::Man(args) => commands::man::run(&args, Cli::command()),
     }

@@ -13,7 +13,7 @@ const COMMANDS_WITHOUT_TEAM: [&str; 10] =
 
 /// All commands and their aliases. Invariant: the parser knows the same ones; checked by
 /// `cli::tests::command_names_are_those_of_the_parser`.
-pub(crate) const COMMAND_NAMES: [&str; 48] = [
+pub(crate) const COMMAND_NAMES: [&str; 44] = [
     "agents",
     "approve",
     "attach",
@@ -28,12 +28,9 @@ pub(crate) const COMMAND_NAMES: [&str; 48] = [
     "events",
     "export",
     "hide",
-    "hook",
     "import",
     "inbox",
     "interrupt",
-    "join",
-    "keys",
     "kill",
     "layout",
     "lead",
@@ -46,7 +43,6 @@ pub(crate) const COMMAND_NAMES: [&str; 48] = [
     "policy",
     "prompt",
     "ps",
-    "record",
     "requests",
     "respond",
     "run",

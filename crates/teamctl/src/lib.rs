@@ -1,27 +1,20 @@
-//! Two programs of one make. `teamctl` drives a team from the command line; `teamd-pane` is the first process of every
-//! agent (`join`) and writes down what panes show (`record`), and is small: there are two of it for each agent.
+//! `teamctl`: drives a team from the command line.
 //!
-//! One verb, one file under `verbs/`, named as the user types it. Never imports the daemon, tmux or an
-//! async runtime: it starts in a millisecond, and can't grow into a second supervisor.
+//! One command, one file under `commands/`, named as the user types it. Never imports the daemon, tmux or an async
+//! runtime: it starts in a millisecond, and cannot grow into a second supervisor.
 
 mod cli;
 mod command_rewriter;
 mod commands;
 mod context;
-mod hook;
-mod keys;
 mod output;
-mod output_log;
-mod pre_exec;
-mod shim;
-mod turns;
 
 use protocol::error::{ErrorKind, ErrorReport};
 use std::process::ExitCode;
 
 /// What `teamctl` does.
 pub fn run_teamctl() -> ExitCode {
-    catch_sigxfsz();
+    client::file_size_signal::catch_sigxfsz();
     let cli = match cli::parse_command_line() {
         Ok(cli) => cli,
         Err(error) => {
@@ -50,13 +43,6 @@ fn usage_error_without_environment() -> Option<clap::Error> {
     command.try_get_matches().err()
 }
 
-/// Where no file may grow further (`ulimit -f`), a write shall fail, and not end us in the middle of something. What is
-/// handled, unlike what is ignored, is as usual again for the programs that we start.
-fn catch_sigxfsz() {
-    let noticed = std::sync::Arc::default();
-    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, noticed).ok();
-}
-
 /// What was typed, which a script may have had from an agent, is shown as any text from outside.
 fn sanitize_error(mut error: clap::Error) -> clap::Error {
     use clap::error::{ContextKind, ContextValue};
@@ -80,30 +66,8 @@ fn sanitize_error(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// What `teamd-pane` does: it is started by teamd and tmux alone, with words that it reads without the parser of all
-/// verbs.
-pub fn run_shim() -> ExitCode {
-    catch_sigxfsz();
-    let words: Vec<_> = std::env::args_os().skip(1).collect();
-    let ended = match (shim::ShimArgs::from_args(&words), output_log::OutputLogArgs::from_args(&words)) {
-        (Some((join, socket)), _) => shim::run(&join, &socket),
-        (None, Some(record)) => output_log::run(&record),
-        (None, None) => {
-            Err(ErrorReport::new(ErrorKind::Usage, "cannot tell what to do: teamd-pane is started by teamd")
-                .with_help("see teamctl --help"))
-        }
-    };
-    ended.unwrap_or_else(|fault| output::print_error_to_stderr(&fault))
-}
-
 /// Reads a team's file, for the fuzz target of that name.
 #[cfg(fuzzing)]
 pub fn fuzz_run_file(text: &str) {
     commands::run::run_file::fuzz(text);
-}
-
-/// Reads a profile, for the fuzz target of that name.
-#[cfg(fuzzing)]
-pub fn fuzz_profile(text: &str) {
-    profile::fuzz(text);
 }

@@ -25,16 +25,6 @@ pub(crate) fn print_json(text: &str) {
     print_line(&visible_json(text));
 }
 
-/// What a program waits for on our stdout, written and on its way.
-///
-/// # Errors
-/// Where nobody reads it any more: then it was not handed over.
-pub(crate) fn write_hook_response(text: &str) -> Result<(), ErrorReport> {
-    let mut stdout = std::io::stdout().lock();
-    let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
-    written.map_err(|error| ErrorReport::new(ErrorKind::Io, format!("cannot write the answer: {error}")))
-}
-
 /// Whether something could not be printed, a full disk say: then nobody may take the output for whole.
 pub(crate) fn has_lost_output() -> bool {
     OUTPUT_LOST.load(Ordering::Relaxed)

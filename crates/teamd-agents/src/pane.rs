@@ -1,7 +1,7 @@
-//! `teamd-pane`: the first process of every agent; see the library `teamctl`.
+//! `teamd-pane`: the first process of every agent; see the library `shim`.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    teamctl::run_shim()
+    shim::main()
 }

@@ -1,0 +1,111 @@
+//! The arguments of `teamd-shim`.
+//!
+//! Parsed by hand: a general parser would take up most of the memory that a shim holds while its agent lives.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// What the program is started for.
+#[derive(Debug, PartialEq)]
+pub(crate) enum ShimCommand {
+    /// `join SPAWN --socket PATH [--headless LOG]`: start and supervise an agent. Called by the daemon.
+    Run(ShimArgs),
+    /// `record PATH`: write standard input to a log of bounded size. Called by tmux.
+    Log(PathBuf),
+    /// `keys`: type an agent's messages into its pane. Called by the shim.
+    Keys,
+    /// `hook EVENT [--profile PROFILE]`. Called by the hooks of an agent's program.
+    Hook(HookArgs),
+}
+
+/// Arguments of the supervisor.
+#[derive(Debug, PartialEq)]
+pub(crate) struct ShimArgs {
+    pub(crate) spawn: String,
+    /// The daemon's control socket.
+    pub(crate) socket: PathBuf,
+    /// There is no pane: the agent's output goes into this file.
+    pub(crate) headless: Option<PathBuf>,
+}
+
+/// Arguments of a hook.
+#[derive(Debug, PartialEq)]
+pub(crate) struct HookArgs {
+    pub(crate) event: String,
+    /// The profile that says how its program is answered. The profile that an agent was spawned with is preferred.
+    pub(crate) profile: Option<String>,
+}
+
+/// None if the arguments are not one of the commands.
+pub(crate) fn parse(words: &[OsString]) -> Option<ShimCommand> {
+    let (command, rest) = words.split_first()?;
+    match (command.to_str()?, rest) {
+        ("join", [spawn, option, socket, rest @ ..]) if option == "--socket" => {
+            let headless = match rest {
+                [] => None,
+                [option, log] if option == "--headless" => Some(log.into()),
+                _ => return None,
+            };
+            let spawn = spawn.to_str()?.to_owned();
+            Some(ShimCommand::Run(ShimArgs { spawn, socket: socket.into(), headless }))
+        }
+        ("record", [path]) if !path.as_encoded_bytes().starts_with(b"-") => {
+            Some(ShimCommand::Log(path.into()))
+        }
+        ("keys", []) => Some(ShimCommand::Keys),
+        ("hook", [event, rest @ ..]) => {
+            let profile = match rest {
+                [] => None,
+                [option, profile] if option == "--profile" => Some(profile.to_str()?.to_owned()),
+                _ => return None,
+            };
+            Some(ShimCommand::Hook(HookArgs { event: event.to_str()?.to_owned(), profile }))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse_words(line: &str) -> Option<ShimCommand> {
+        parse(&line.split(' ').map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn each_command_is_parsed() {
+        let run = |headless: Option<&str>| {
+            let headless = headless.map(PathBuf::from);
+            Some(ShimCommand::Run(ShimArgs { spawn: "x-1".into(), socket: "/s".into(), headless }))
+        };
+        assert_eq!(parse_words("join x-1 --socket /s"), run(None));
+        assert_eq!(parse_words("join x-1 --socket /s --headless /l"), run(Some("/l")));
+        assert_eq!(parse_words("record /x/y.log"), Some(ShimCommand::Log("/x/y.log".into())));
+        assert_eq!(parse_words("keys"), Some(ShimCommand::Keys));
+        let hook = |profile: Option<&str>| {
+            let (event, profile) = ("prompt".to_owned(), profile.map(str::to_owned));
+            Some(ShimCommand::Hook(HookArgs { event, profile }))
+        };
+        assert_eq!(parse_words("hook prompt"), hook(None));
+        assert_eq!(parse_words("hook prompt --profile codex"), hook(Some("codex")));
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for line in [
+            "",
+            "join x-1",
+            "join x-1 --socket /s --headless",
+            "record",
+            "record --help",
+            "record /x y",
+            "keys now",
+            "hook",
+            "hook prompt --agent",
+            "send x-1 --socket /s",
+        ] {
+            assert_eq!(parse_words(line), None, "{line}");
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! join's link to the daemon: made anew whenever it breaks, with the agent's wake line beside each hello.
+
+use crate::descendants;
+use crate::signals::ShimSignals;
+use client::connection::Connection;
+use client::next_task_client::NextTaskClient;
+use client::process_table::ProcessStat;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use protocol::control::{Call, FromShim, PROTOCOL_VERSION, Request, ShimHello, ToShim, TurnStatus};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// The first wait before a new attempt; doubled each time.
+const INITIAL_BACKOFF: Duration = Duration::from_millis(20);
+/// The longest. A daemon that is started again has all its agents back within this and a little.
+const MAX_BACKOFF: Duration = Duration::from_millis(250);
+
+/// A daemon that is stopped takes nothing once its buffers are full; the agent is not to stop with it.
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What woke us.
+#[derive(Debug)]
+pub(crate) enum ShimEvent {
+    Message(ToShim),
+    Signal,
+    /// One of the descriptors that were to be watched beside.
+    DescriptorReady,
+    Deadline,
+}
+
+/// A descriptor to watch beside the link, and for what.
+pub(crate) type WatchedDescriptor<'fd> = (BorrowedFd<'fd>, PollFlags);
+
+/// What poll(2) found.
+struct LinkReadiness {
+    signal: bool,
+    word: bool,
+    beside: bool,
+}
+
+/// The link, connected or not.
+#[derive(Debug)]
+pub(crate) struct DaemonConnection {
+    socket: PathBuf,
+    spawn: String,
+    /// The end of the wake line that the daemon writes to. Kept, so that the agent never sees it close.
+    wake_socket: OwnedFd,
+    connection: Option<Connection>,
+    /// When to try again, and how long to wait after that.
+    next_attempt: Instant,
+    backoff: Duration,
+    /// The daemon knows nothing of us: it is not asked again.
+    is_refused: bool,
+    /// The daemons that have served us, each with the tmux server that our agent had started for it.
+    daemon_processes: Vec<ProcessStat>,
+    pub(crate) agent: Option<u32>,
+    pub(crate) turn: Option<TurnStatus>,
+}
+
+impl DaemonConnection {
+    pub(crate) fn new(socket: PathBuf, spawn: &str, line: OwnedFd) -> DaemonConnection {
+        let again = Instant::now();
+        DaemonConnection {
+            socket,
+            spawn: spawn.to_owned(),
+            wake_socket: line,
+            connection: None,
+            next_attempt: again,
+            backoff: INITIAL_BACKOFF,
+            is_refused: false,
+            daemon_processes: Vec::new(),
+            agent: None,
+            turn: None,
+        }
+    }
+
+    /// Where to ask which task is next.
+    pub(crate) fn next_task_client(&self) -> NextTaskClient {
+        NextTaskClient::new(self.socket.clone())
+    }
+
+    pub(crate) fn spawn_id(&self) -> &str {
+        &self.spawn
+    }
+
+    /// Refused before an agent ran: nobody looks for a word of ours. Whoever refuses one that runs has lost the roster, or
+    /// works in other state directories; who has it may look.
+    pub(crate) fn is_refused_before_start(&self) -> bool {
+        self.is_refused && self.agent.is_none()
+    }
+
+    /// What is everybody's though our agent may have started it. One that was started a moment ago has not heard us yet.
+    pub(crate) fn exempt_processes(&mut self) -> Vec<ProcessStat> {
+        if self.connection.is_none() {
+            let fresh = Connection::open(&self.socket).ok();
+            fresh.iter().for_each(|connection| self.remember_daemon(connection));
+        }
+        self.daemon_processes.clone()
+    }
+
+    fn remember_daemon(&mut self, connection: &Connection) {
+        self.daemon_processes.retain(ProcessStat::exists);
+        for process in connection.peer_pid().map(descendants::daemon_and_its_tmux).unwrap_or_default() {
+            if !self.daemon_processes.iter().any(|known| known.is_same(&process)) {
+                self.daemon_processes.push(process);
+            }
+        }
+    }
+
+    /// Sends; false where nobody listens.
+    pub(crate) fn send(&mut self, word: &FromShim) -> bool {
+        let sent = self.connection.as_mut().is_some_and(|connection| connection.send(word).is_ok());
+        if !sent {
+            self.disconnect();
+        }
+        sent
+    }
+
+    /// Waits for a word, a signal, one of `beside` or the deadline, and reconnects meanwhile.
+    pub(crate) fn next_event(
+        &mut self,
+        signals: &ShimSignals,
+        until: Option<Instant>,
+        beside: &[WatchedDescriptor<'_>],
+    ) -> ShimEvent {
+        loop {
+            self.connect();
+            let next_try = (self.connection.is_none() && !self.is_refused).then_some(self.next_attempt);
+            let wake = [until, next_try].into_iter().flatten().min();
+            if let Some(heard) = self.wait(signals, wake, beside) {
+                return heard;
+            }
+            if until.is_some_and(|until| until <= Instant::now()) {
+                return ShimEvent::Deadline;
+            }
+        }
+    }
+
+    /// Waits on the connection there is, if there is one.
+    pub(crate) fn next_event_on_connection(&mut self, signals: &ShimSignals, until: Instant) -> ShimEvent {
+        while self.connection.is_some() && Instant::now() < until {
+            match self.wait(signals, Some(until), &[]) {
+                Some(ShimEvent::Signal) | None => {}
+                Some(heard) => return heard,
+            }
+        }
+        ShimEvent::Deadline
+    }
+
+    /// None when neither side has anything to say.
+    fn wait(
+        &mut self,
+        signals: &ShimSignals,
+        until: Option<Instant>,
+        beside: &[WatchedDescriptor<'_>],
+    ) -> Option<ShimEvent> {
+        if self.connection.as_ref().is_some_and(Connection::has_buffered) {
+            return self.read_message();
+        }
+        let ready = self.poll(signals, until, beside);
+        if ready.signal {
+            signals.drain();
+            return Some(ShimEvent::Signal);
+        }
+        match ready {
+            LinkReadiness { word: true, .. } => self.read_message(),
+            LinkReadiness { beside: true, .. } => Some(ShimEvent::DescriptorReady),
+            _ => None,
+        }
+    }
+
+    fn poll(
+        &self,
+        signals: &ShimSignals,
+        until: Option<Instant>,
+        beside: &[WatchedDescriptor<'_>],
+    ) -> LinkReadiness {
+        let mut fds = vec![PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+        fds.extend(beside.iter().map(|(fd, flags)| PollFd::new(*fd, *flags)));
+        fds.extend(
+            self.connection.iter().map(|connection| PollFd::new(connection.as_fd(), PollFlags::POLLIN)),
+        );
+        let timeout = until.map_or(PollTimeout::NONE, |until| {
+            // Rounded up: woken a moment too early we would only ask once more.
+            let left = until.saturating_duration_since(Instant::now());
+            let left = if left.is_zero() { 0 } else { left.as_millis() + 1 };
+            PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
+        });
+        // EINTR: the signal's byte is in the pipe by then, and the next round sees it.
+        poll(&mut fds, timeout).ok();
+        let ready = |fds: &[PollFd<'_>]| fds.iter().any(|fd| fd.any().unwrap_or(false));
+        let (beside, word) = (1..1 + beside.len(), 1 + beside.len()..fds.len());
+        LinkReadiness { signal: ready(&fds[..1]), beside: ready(&fds[beside]), word: ready(&fds[word]) }
+    }
+
+    fn read_message(&mut self) -> Option<ShimEvent> {
+        match self.connection.as_mut()?.receive::<ToShim>() {
+            Ok(ToShim::Refused) => {
+                self.connection = None;
+                self.is_refused = true;
+                Some(ShimEvent::Message(ToShim::Refused))
+            }
+            Ok(word) => Some(ShimEvent::Message(word)),
+            Err(_) => {
+                self.disconnect();
+                None
+            }
+        }
+    }
+
+    fn connect(&mut self) {
+        if self.connection.is_some() || self.is_refused || Instant::now() < self.next_attempt {
+            return;
+        }
+        match self.send_hello() {
+            Ok(connection) => {
+                self.remember_daemon(&connection);
+                self.connection = Some(connection);
+                self.backoff = INITIAL_BACKOFF;
+            }
+            Err(_) => self.disconnect(),
+        }
+    }
+
+    fn send_hello(&self) -> Result<Connection, client::error::Error> {
+        let mut connection = Connection::open(&self.socket)?;
+        connection.set_timeout(SEND_TIMEOUT)?;
+        let hello =
+            ShimHello { spawn_id: self.spawn.clone(), agent_pid: self.agent, turn_status: self.turn.clone() };
+        let call = Call {
+            version: PROTOCOL_VERSION,
+            token: None,
+            idempotency_key: None,
+            request: Request::ConnectShim(hello),
+        };
+        failpoint::hit("join.hello");
+        connection.send_with_fd(&call, self.wake_socket.as_fd())?;
+        failpoint::hit("join.greeted");
+        Ok(connection)
+    }
+
+    fn disconnect(&mut self) {
+        self.connection = None;
+        self.next_attempt = Instant::now() + self.backoff;
+        self.backoff = (self.backoff * 2).min(MAX_BACKOFF);
+    }
+}

@@ -1,0 +1,142 @@
+//! The line to a driver (`protocol::driver`): words go out as far as it takes them, and come in as they are whole.
+//! Nothing here waits.
+
+use nix::poll::PollFlags;
+use protocol::driver_protocol::{FromDriver, MAX_DRIVER_LINE_BYTES, ToDriver};
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+/// Read at once, bytes.
+const BLOCK: usize = 16 << 10;
+
+/// Our end of it.
+#[derive(Debug)]
+pub(crate) struct DriverStream {
+    stream: UnixStream,
+    outgoing: Vec<u8>,
+    incoming: Vec<u8>,
+    closed: bool,
+}
+
+impl DriverStream {
+    /// Our end, and the driver's, which is its standard input.
+    pub(crate) fn pair() -> std::io::Result<(DriverStream, OwnedFd)> {
+        let (near, far) = UnixStream::pair()?;
+        near.set_nonblocking(true)?;
+        Ok((
+            DriverStream { stream: near, outgoing: Vec::new(), incoming: Vec::new(), closed: false },
+            far.into(),
+        ))
+    }
+
+    /// What to wait for; none: nothing will come any more.
+    pub(crate) fn watched_descriptor(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
+        let write = if self.outgoing.is_empty() { PollFlags::empty() } else { PollFlags::POLLOUT };
+        (!self.closed).then(|| (self.stream.as_fd(), PollFlags::POLLIN | write))
+    }
+
+    pub(crate) fn send(&mut self, word: &ToDriver) {
+        // A word holds texts and numbers only, so it is always JSON.
+        self.outgoing.extend(serde_json::to_vec(word).unwrap_or_default());
+        self.outgoing.push(b'\n');
+        self.flush();
+    }
+
+    /// Writes what it takes. A driver that is gone is told of by its process.
+    pub(crate) fn flush(&mut self) {
+        while !self.outgoing.is_empty() {
+            match (&self.stream).write(&self.outgoing) {
+                Ok(written) => drop(self.outgoing.drain(..written)),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => self.outgoing.clear(),
+            }
+        }
+        self.outgoing.shrink_to(BLOCK);
+    }
+
+    /// The words that have come. What is none ends the line: its driver is not ours.
+    pub(crate) fn read_messages(&mut self) -> Vec<FromDriver> {
+        let mut block = [0; BLOCK];
+        while !self.closed {
+            match (&self.stream).read(&mut block) {
+                Ok(0) => self.closed = true,
+                Ok(read) => self.incoming.extend_from_slice(&block[..read]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => self.closed = true,
+            }
+        }
+        let whole = self.incoming.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let lines: Vec<u8> = self.incoming.drain(..whole).collect();
+        self.incoming.shrink_to(BLOCK);
+        let words = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let words: Vec<Option<FromDriver>> = words.map(|line| serde_json::from_slice(line).ok()).collect();
+        self.closed |= self.incoming.len() > MAX_DRIVER_LINE_BYTES || words.contains(&None);
+        words.into_iter().map_while(|word| word).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::driver_protocol::TurnEndReason;
+
+    #[test]
+    fn words_are_heard_once_they_are_whole() {
+        let (mut wire, far) = DriverStream::pair().unwrap();
+        let mut far = UnixStream::from(far);
+        far.write_all(b"{\"ended\":{\"how\":\"done\"}}\n{\"ended\":{\"how\"").unwrap();
+        assert_eq!(
+            wire.read_messages(),
+            [FromDriver::TurnEnded {
+                end_reason: TurnEndReason::Completed,
+                reply: String::new(),
+                usage: None
+            }]
+        );
+        assert_eq!(wire.read_messages(), []);
+        far.write_all(b":\"cancelled\"}}\n").unwrap();
+        assert_eq!(
+            wire.read_messages(),
+            [FromDriver::TurnEnded {
+                end_reason: TurnEndReason::Cancelled,
+                reply: String::new(),
+                usage: None
+            }]
+        );
+        far.write_all(b"{\"ended\":{\"how\":\"done\"}}\nhello\n").unwrap();
+        assert_eq!(
+            wire.read_messages(),
+            [FromDriver::TurnEnded {
+                end_reason: TurnEndReason::Completed,
+                reply: String::new(),
+                usage: None
+            }]
+        );
+        assert!(wire.watched_descriptor().is_none(), "who says hello is no driver of ours");
+    }
+
+    #[test]
+    fn a_long_word_waits_for_its_reader_and_nobody_for_it() {
+        let (mut wire, far) = DriverStream::pair().unwrap();
+        let text = "x".repeat(4 << 20);
+        wire.send(&ToDriver::Prompt { text: text.clone(), prefix: String::new() });
+        assert!(
+            !wire.outgoing.is_empty() && wire.watched_descriptor().unwrap().1.contains(PollFlags::POLLOUT)
+        );
+        let reader = std::thread::spawn(move || {
+            let mut line = String::new();
+            std::io::BufRead::read_line(&mut std::io::BufReader::new(UnixStream::from(far)), &mut line)
+                .unwrap();
+            line
+        });
+        while !wire.outgoing.is_empty() {
+            wire.flush();
+            std::thread::yield_now();
+        }
+        let word: ToDriver = serde_json::from_str(&reader.join().unwrap()).unwrap();
+        assert_eq!(word, ToDriver::Prompt { text, prefix: String::new() });
+    }
+}

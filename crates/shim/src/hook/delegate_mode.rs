@@ -1,0 +1,21 @@
+//! Before a tool is used: a lead in delegate mode leads, and does nothing else. What that is, `protocol::delegate` says;
+//! all else is refused, with what to do instead. Everybody else is left to their program's own rules.
+
+use super::hook_owner::HookOwner;
+use super::invocation::HookInvocation;
+use super::response::{deny_tool_response, write_response};
+use protocol::delegate_mode::{REFUSAL_REASON, can_use_tool};
+use protocol::error::ErrorReport;
+
+pub(super) fn check_tool(stand: &HookInvocation<'_>) -> Result<(), ErrorReport> {
+    let HookOwner::Lead(lead) = &stand.caller else { return Ok(()) };
+    let config = stand.here.root()?.team(&lead.team).and_then(|team| team.config())?;
+    let mode = config.members.into_iter().find(|member| member.name.is_lead()).and_then(|member| member.mode);
+    let input = &stand.input;
+    if mode.as_deref() == Some("delegate")
+        && !can_use_tool(input.tool.as_deref().unwrap_or_default(), &input.tool_input)
+    {
+        return write_response(&deny_tool_response(input, REFUSAL_REASON));
+    }
+    Ok(())
+}

@@ -1,0 +1,228 @@
+//! What a program tells its hook, on standard input. Programs spell it in several ways and add to it: whatever can't be
+//! read is as if it were not there.
+
+use super::hook_protocol::HookProtocol;
+use crate::turns::reply_text::extract_reply;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use profile::{ReplySource, UsageFile};
+use serde_json::Value;
+use std::fs::File;
+use std::io::{IsTerminal, Read, Seek, SeekFrom};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// More than that is not read, bytes.
+const MAX_INPUT_BYTES: usize = 4 << 20;
+/// A program that leaves our standard input open is not waited for.
+const STDIN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// One event, as far as it is understood.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct HookInput {
+    /// The program's session.
+    pub(super) session: Option<String>,
+    /// The program's own name for the event.
+    pub(super) event: Option<String>,
+    /// What the agent said at last.
+    pub(super) last_message: Option<String>,
+    /// The tool that is to be used, and with what.
+    pub(super) tool: Option<String>,
+    pub(super) tool_input: Value,
+    /// The file that tells what the session has used up.
+    pub(super) usage_file: Option<PathBuf>,
+    /// Whether the turn that ends is one that a hook at a turn's end has asked for, where the program says so.
+    was_continued: Option<bool>,
+    message: Option<String>,
+    notification_type: Option<String>,
+}
+
+impl HookInput {
+    pub(super) fn from_stdin(manner: &HookProtocol) -> HookInput {
+        HookInput::parse(
+            &read_stdin(),
+            manner.reply_source.as_ref(),
+            manner.usage_file.as_ref(),
+            manner.continued_key.as_deref(),
+        )
+    }
+
+    /// `said`: where the agent's last words are, if not where most programs have them.
+    fn parse(
+        bytes: &[u8],
+        said: Option<&ReplySource>,
+        used: Option<&UsageFile>,
+        taken: Option<&str>,
+    ) -> HookInput {
+        let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
+        let text = |keys: &[&str]| {
+            let found = keys.iter().find_map(|key| value.get(key)?.as_str());
+            found.map(str::to_owned).filter(|text| !text.is_empty())
+        };
+        let tool_input = ["tool_input", "toolInput", "toolArgs", "tool_args"];
+        HookInput {
+            session: text(&["session_id", "sessionId"]),
+            event: text(&["hook_event_name", "hookEventName"]),
+            last_message: match said {
+                None => text(&["last_assistant_message", "prompt_response", "lastAssistantMessage"]),
+                Some(words) => last_message(&value, words),
+            },
+            tool: text(&["tool_name", "toolName"]),
+            tool_input: tool_input
+                .iter()
+                .find_map(|key| value.get(key))
+                .map(parse_nested_json)
+                .unwrap_or_default(),
+            usage_file: used.and_then(|used| value.get(&used.file)?.as_str()).map(PathBuf::from),
+            was_continued: taken.and_then(|key| value.get(key)?.as_bool()),
+            message: text(&["message", "title"]),
+            notification_type: text(&["notification_type", "notificationType", "type"]),
+        }
+    }
+
+    /// Whether the program went on with what its hook handed over at the end of the turn before. Programs do that for so
+    /// many turns in a row only, and say nothing when they do it no more. Some have the key and never a true in it, so it counts
+    /// where the profile names it alone; any other program is believed.
+    pub(super) fn has_continued(&self) -> bool {
+        self.was_continued.unwrap_or(true)
+    }
+
+    /// What a notification says of a dialog; none where it only says that the program has nothing to do.
+    pub(super) fn dialog_text(&self) -> Option<String> {
+        let idle = self.notification_type.as_deref().is_some_and(|kind| kind.contains("idle"))
+            || self.message.as_deref().is_some_and(|message| message.contains("waiting for your input"));
+        let text = || self.message.clone().or_else(|| self.notification_type.clone());
+        (!idle).then(|| text().unwrap_or_else(|| "its program waits for a person".to_owned()))
+    }
+}
+
+/// A file that can't be read says nothing.
+fn last_message(event: &Value, words: &ReplySource) -> Option<String> {
+    let lines = match &words.file_key {
+        None => event.to_string().into_bytes(),
+        Some(key) => read_tail(event.get(key)?.as_str()?).ok()?,
+    };
+    Some(extract_reply(&lines, Some(&words.key))).filter(|words| !words.is_empty())
+}
+
+fn read_tail(path: &str) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(MAX_INPUT_BYTES as u64)))?;
+    let mut end = Vec::new();
+    file.take(MAX_INPUT_BYTES as u64).read_to_end(&mut end)?;
+    Ok(end)
+}
+
+/// Some programs write an object as a text.
+fn parse_nested_json(value: &Value) -> Value {
+    let inner = value.as_str().and_then(|text| serde_json::from_str(text).ok());
+    inner.unwrap_or_else(|| value.clone())
+}
+
+/// All that comes within the time there is; a terminal has nothing for us.
+fn read_stdin() -> Vec<u8> {
+    let mut stdin = std::io::stdin().lock();
+    let (mut all, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
+    let until = Instant::now() + STDIN_TIMEOUT;
+    while !stdin.is_terminal() && all.len() < MAX_INPUT_BYTES && is_readable(&stdin, until) {
+        match stdin.read(&mut buffer) {
+            Ok(0) | Err(_) => break,
+            Ok(read) => all.extend_from_slice(&buffer[..read]),
+        }
+    }
+    all
+}
+
+fn is_readable(stdin: &impl AsFd, until: Instant) -> bool {
+    let left = until.saturating_duration_since(Instant::now()).as_millis();
+    let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO);
+    let mut asked = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+    poll(&mut asked, timeout).is_ok_and(|ready| ready > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_spellings_mean_the_same() {
+        let one = HookInput::parse(
+            br#"{"session_id":"s","tool_name":"Bash","tool_input":{"command":"ls"}}"#,
+            None,
+            None,
+            None,
+        );
+        let two = HookInput::parse(
+            br#"{"sessionId":"s","toolName":"Bash","toolArgs":"{\"command\":\"ls\"}"}"#,
+            None,
+            None,
+            None,
+        );
+        assert_eq!(one, two);
+        assert_eq!(one.tool_input["command"], "ls");
+    }
+
+    #[test]
+    fn last_words_are_where_the_profile_says() {
+        let words =
+            |file: Option<&str>| ReplySource { file_key: file.map(str::to_owned), key: "content".to_owned() };
+        let event = br#"{"last_assistant_message":"no","data":{"content":"in the event"}}"#;
+        assert_eq!(
+            HookInput::parse(event, Some(&words(None)), None, None).last_message.as_deref(),
+            Some("in the event")
+        );
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("transcript");
+        let lines =
+            "{\"data\":{\"content\":\"asked\"}}\n{\"data\":{\"content\":\"said\"}}\n{\"type\":\"end\"}\n";
+        std::io::Write::write_all(&mut File::create(&path).unwrap(), lines.as_bytes()).unwrap();
+        let event = serde_json::json!({"transcriptPath": path, "content": "no"}).to_string();
+        assert_eq!(
+            HookInput::parse(event.as_bytes(), Some(&words(Some("transcriptPath"))), None, None)
+                .last_message
+                .as_deref(),
+            Some("said")
+        );
+        for key in ["content", "missing"] {
+            assert_eq!(
+                HookInput::parse(event.as_bytes(), Some(&words(Some(key))), None, None).last_message,
+                None
+            );
+        }
+    }
+
+    #[test]
+    fn only_a_program_that_says_so_has_not_taken_what_it_was_handed() {
+        let took = |text: &str, key| HookInput::parse(text.as_bytes(), None, None, key).has_continued();
+        let key = Some("stop_hook_active");
+        assert!(took("{}", key) && took(r#"{"stop_hook_active":true}"#, key));
+        assert!(!took(r#"{"stop_hook_active":false}"#, key) && took(r#"{"stop_hook_active":false}"#, None));
+    }
+
+    #[test]
+    fn what_can_not_be_read_is_not_there() {
+        let more = vec![b'['; 100_000];
+        let odd: [&[u8]; 6] = [b"", b"{", b"[]", b"\xff", b"{\"session_id\":7}", &more];
+        for bytes in odd {
+            assert_eq!(
+                HookInput::parse(bytes, None, None, None),
+                HookInput::default(),
+                "{:?}",
+                String::from_utf8_lossy(&bytes[..bytes.len().min(9)])
+            );
+        }
+    }
+
+    #[test]
+    fn a_program_that_only_has_nothing_to_do_is_at_no_dialog() {
+        let dialog = |text: &str| HookInput::parse(text.as_bytes(), None, None, None).dialog_text();
+        assert_eq!(
+            dialog(r#"{"message":"Claude needs your permission"}"#).as_deref(),
+            Some("Claude needs your permission")
+        );
+        assert_eq!(dialog(r#"{"message":"Claude is waiting for your input"}"#), None);
+        assert_eq!(dialog(r#"{"notification_type":"idle_prompt"}"#), None);
+        assert!(dialog("").is_some());
+    }
+}

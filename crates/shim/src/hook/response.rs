@@ -1,0 +1,58 @@
+//! How a program is answered: the JSON object of its profile, with the text in it.
+
+use super::event_input::HookInput;
+use protocol::error::{ErrorKind, ErrorReport};
+use serde_json::{Value, json};
+use std::io::Write;
+
+/// At a turn's end: "go on, with this".
+pub(super) fn continue_response(text: &str, shape: &Value) -> String {
+    fill_text(shape, text).to_string()
+}
+
+fn fill_text(shape: &Value, text: &str) -> Value {
+    match shape {
+        Value::String(words) => Value::String(words.replace("{text}", text)),
+        Value::Array(all) => all.iter().map(|value| fill_text(value, text)).collect(),
+        Value::Object(all) => {
+            Value::Object(all.iter().map(|(key, value)| (key.clone(), fill_text(value, text))).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+/// Before a tool is used: "no, because". Programs are told apart by what they call the event.
+pub(super) fn deny_tool_response(input: &HookInput, why: &str) -> String {
+    let answer = match input.event.as_deref() {
+        Some("BeforeTool") => json!({"decision": "deny", "reason": why}),
+        None => json!({"permissionDecision": "deny", "permissionDecisionReason": why}),
+        Some(event) => json!({"hookSpecificOutput": {
+            "hookEventName": event, "permissionDecision": "deny", "permissionDecisionReason": why,
+        }}),
+    };
+    answer.to_string()
+}
+
+/// What a program waits for on our stdout, written and on its way.
+///
+/// # Errors
+/// Where nobody reads it any more: then it was not handed over.
+pub(super) fn write_response(text: &str) -> Result<(), ErrorReport> {
+    let mut stdout = std::io::stdout().lock();
+    let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
+    written.map_err(|error| ErrorReport::new(ErrorKind::Io, format!("cannot write the answer: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_goes_into_every_string_of_the_shape_and_stays_a_text() {
+        let usual = json!({"decision": "block", "reason": "{text}"});
+        let text = "a \"b\"\n{text}";
+        assert_eq!(continue_response(text, &usual), r#"{"decision":"block","reason":"a \"b\"\n{text}"}"#);
+        let shape = json!({"hookSpecificOutput": {"more": ["say: {text}", 7]}});
+        assert_eq!(continue_response("hi", &shape), r#"{"hookSpecificOutput":{"more":["say: hi",7]}}"#);
+    }
+}

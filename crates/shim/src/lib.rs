@@ -1,0 +1,50 @@
+//! The shim: the first process of every agent. It starts the agent's program, delivers messages, runs turns, reports
+//! how the agent ended, and outlives the daemon.
+//!
+//! The program is small, because one or two of it run for each agent: it has no async runtime and no parser of command
+//! lines. The hooks of agent programs are calls of the same program.
+
+mod args;
+mod child_process;
+mod daemon_connection;
+mod descendants;
+mod driven_agent;
+mod driver_stream;
+mod hook;
+mod keys;
+mod output;
+mod output_log;
+mod own_pane;
+mod pre_exec;
+mod pty;
+mod signals;
+mod supervisor;
+mod turn_executor;
+mod turn_interrupt;
+mod turn_process;
+mod turns;
+
+use args::ShimCommand;
+use client::team_context::{TeamContext, TeamOptions};
+use protocol::error::{ErrorKind, ErrorReport};
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// What `teamd-pane` does.
+pub fn main() -> ExitCode {
+    client::file_size_signal::catch_sigxfsz();
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let result = match args::parse(&words) {
+        Some(ShimCommand::Run(args)) => supervisor::run(&args),
+        Some(ShimCommand::Log(path)) => output_log::run(&path),
+        Some(ShimCommand::Keys) => keys::typist::run(&TeamContext::new(TeamOptions::from_env())),
+        Some(ShimCommand::Hook(args)) => hook::run(&TeamContext::new(TeamOptions::from_env()), &args),
+        None => Err(usage_error()),
+    };
+    result.unwrap_or_else(|error| output::print_error(&error))
+}
+
+fn usage_error() -> ErrorReport {
+    ErrorReport::new(ErrorKind::Usage, "cannot tell what to do: teamd-pane is started by teamd and by hooks")
+        .with_help("see teamctl --help")
+}

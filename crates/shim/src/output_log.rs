@@ -1,0 +1,77 @@
+//! An agent's output in a file that stays small: at 10 MiB it becomes `NAME.1`, and a new one begins.
+//!
+//! `teamd-pane record PATH` is what tmux pipes a pane into; join writes the same way where there is no pane. What a
+//! full disk does not take is lost: whoever writes the output must never wait for it.
+
+use protocol::error::{ErrorKind, ErrorReport};
+use std::io::Read;
+use std::path::Path;
+use std::process::ExitCode;
+use store::StateDir;
+
+/// The most bytes of one log; there are two at most.
+const MAX_LOG_BYTES: u64 = 10 << 20;
+
+/// A file that output is added to.
+#[derive(Debug)]
+pub(crate) struct OutputLogWriter {
+    dir: StateDir,
+    name: String,
+}
+
+impl OutputLogWriter {
+    /// The log at `path`; its directory is made if it is missing, the file with the first bytes.
+    pub(crate) fn open(path: &Path) -> Result<OutputLogWriter, ErrorReport> {
+        let parts = path.parent().zip(path.file_name().and_then(|name| name.to_str()));
+        let (dir, name) = parts.ok_or_else(|| {
+            ErrorReport::new(
+                ErrorKind::Usage,
+                format!("cannot record to {}: it names no file", path.display()),
+            )
+        })?;
+        Ok(OutputLogWriter { dir: StateDir::open(dir)?, name: name.to_owned() })
+    }
+
+    /// Adds bytes; what the disk does not take is lost.
+    pub(crate) fn append(&self, bytes: &[u8]) {
+        self.dir.append(&self.name, bytes, MAX_LOG_BYTES).ok();
+    }
+}
+
+/// Writes standard input to the log at `path` until it ends.
+pub(crate) fn run(path: &Path) -> Result<ExitCode, ErrorReport> {
+    let log = OutputLogWriter::open(path)?;
+    let mut bytes = vec![0; 64 << 10];
+    loop {
+        match std::io::stdin().read(&mut bytes) {
+            Ok(0) => return Ok(ExitCode::SUCCESS),
+            Ok(read) => log.append(&bytes[..read]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                return Err(ErrorReport::new(ErrorKind::Io, format!("cannot read standard input: {error}")));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_log_becomes_the_older_one_and_there_are_two_at_most() {
+        let dir = tempfile::tempdir().unwrap();
+        let private = dir.path().join("logs");
+        let log = OutputLogWriter::open(&private.join("ann.log")).unwrap();
+        let block = vec![b'x'; 4 << 20];
+        (0..7).for_each(|_| log.append(&block));
+        let size = |name: &str| private.join(name).metadata().unwrap().len();
+        assert_eq!((size("ann.log"), size("ann.log.1")), (4 << 20, 8 << 20));
+        assert_eq!(std::fs::read_dir(&private).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_path_without_a_file_is_refused() {
+        assert_eq!(OutputLogWriter::open(Path::new("/")).unwrap_err().kind, ErrorKind::Usage);
+    }
+}

@@ -1,0 +1,372 @@
+//! The pseudo-terminal that programs write to, and where their output goes from there: the pane, or a log.
+//!
+//! One for the whole life. What a turn leaves in the background goes on writing to it, and is copied between the
+//! turns too. Nothing here waits for a reader: what the pane does not take yet is kept, and no more is read until it
+//! does, so that the writer waits, as it would at a terminal of its own.
+
+mod sentinel;
+
+use crate::output_log::OutputLogWriter;
+use crate::turns::output_scanner::{OutputFields, OutputScanner};
+use crate::turns::output_tail::OutputTail;
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use protocol::usage::UsageReading;
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{
+    OptionalActions, OutputModes, Termios, Winsize, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize,
+};
+use sentinel::Sentinel;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Read at once.
+const READ_BYTES: usize = 16 << 10;
+/// Reads at a stretch; then others have their turn.
+const MAX_READS: usize = 16;
+/// How long the end of an output is waited for. Only a program in the background that never stops writing, or a pane
+/// that nobody reads, can use it up.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+/// The most that is kept for a pane that takes nothing, bytes.
+const MAX_PENDING_BYTES: usize = 1 << 20;
+/// So much of an output is kept for whoever listens, bytes; lines of JSON take their share of it.
+const MAX_CAPTURED_BYTES: usize = 256 << 10;
+/// Where there is no pane to be as wide as.
+const HEADLESS_SIZE: Winsize = Winsize { ws_row: 50, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
+
+/// Where the output goes.
+#[derive(Debug)]
+enum OutputSink {
+    /// Our pane, by a description of our own that does not block.
+    Pane(OwnedFd),
+    Log(OutputLogWriter),
+    /// A pane that is no more.
+    Closed,
+}
+
+/// A place in a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LinePosition {
+    Start,
+    Middle,
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(crate) struct OutputPty {
+    master: OwnedFd,
+    slave: OwnedFd,
+    /// Another description of the slave's, for marks alone: it does not block, and the programs' must.
+    sentinel_writer: OwnedFd,
+    initial_termios: Termios,
+    sink: OutputSink,
+    /// Read, and not yet taken by the sink.
+    pending: Vec<u8>,
+    sentinel: Sentinel,
+    tail: OutputTail,
+    scanner: OutputScanner,
+    /// What a program printed, where somebody listens; the end of it.
+    captured: Option<Vec<u8>>,
+    /// Where a program's output stands, since our own last line.
+    program_line: Option<LinePosition>,
+}
+
+impl OutputPty {
+    /// One whose output goes to our own standard output.
+    pub(crate) fn to_pane() -> io::Result<OutputPty> {
+        let mut own = File::options();
+        own.append(true).custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits());
+        let pane = match own.open("/proc/self/fd/1") {
+            Ok(file) => file.into(),
+            // A socket can't be opened again; poll says whether it takes something.
+            Err(_) => io::stdout().as_fd().try_clone_to_owned()?,
+        };
+        OutputPty::with_sink(OutputSink::Pane(pane))
+    }
+
+    /// One whose output goes to the log at `path`.
+    pub(crate) fn to_log(path: &Path) -> io::Result<OutputPty> {
+        let log = OutputLogWriter::open(path).map_err(|fault| io::Error::other(fault.message))?;
+        OutputPty::with_sink(OutputSink::Log(log))
+    }
+
+    fn with_sink(sink: OutputSink) -> io::Result<OutputPty> {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = openpt(flags)?;
+        grantpt(&master)?;
+        unlockpt(&master)?;
+        let (slave, marks) = (ioctl_tiocgptpeer(&master, flags)?, ioctl_tiocgptpeer(&master, flags)?);
+        set_nonblocking(&master)?;
+        set_nonblocking(&marks)?;
+        let mut plain = tcgetattr(&slave)?;
+        // The pane makes CR LF of LF itself, and a log wants none.
+        plain.output_modes -= OutputModes::OPOST;
+        let terminal = OutputPty {
+            master,
+            slave,
+            sentinel_writer: marks,
+            initial_termios: plain,
+            sink,
+            pending: Vec::new(),
+            sentinel: Sentinel::default(),
+            tail: OutputTail::default(),
+            scanner: OutputScanner::new(OutputFields::default()),
+            captured: None,
+            program_line: None,
+        };
+        terminal.resize();
+        terminal.reset_modes();
+        Ok(terminal)
+    }
+
+    /// As wide and high as the pane.
+    pub(crate) fn resize(&self) {
+        let size = match &self.sink {
+            OutputSink::Pane(pane) => tcgetwinsize(pane).unwrap_or(HEADLESS_SIZE),
+            OutputSink::Log(_) | OutputSink::Closed => HEADLESS_SIZE,
+        };
+        // The foreground of this terminal is nobody: the programs look for themselves.
+        tcsetwinsize(&self.slave, size).ok();
+    }
+
+    /// What a program writes to, twice: output and errors.
+    pub(crate) fn stdio_pair(&self) -> io::Result<(OwnedFd, OwnedFd)> {
+        Ok((self.slave.try_clone()?, self.slave.try_clone()?))
+    }
+
+    /// From here on it is another program's output, which may tell something.
+    pub(crate) fn start_program_output(&mut self, tells: OutputFields) {
+        self.reset_modes();
+        self.tail.take_text();
+        self.scanner = OutputScanner::new(tells);
+    }
+
+    /// What is printed from now on is kept, until it is asked for.
+    pub(crate) fn start_capture(&mut self) {
+        self.captured = Some(Vec::new());
+    }
+
+    /// What was printed since, the end of it where that is long.
+    pub(crate) fn take_captured(&mut self) -> Vec<u8> {
+        self.captured.take().unwrap_or_default()
+    }
+
+    /// Undoes what a program has done to the terminal's modes.
+    fn reset_modes(&self) {
+        tcsetattr(&self.slave, OptionalActions::Now, &self.initial_termios).ok();
+    }
+
+    /// The session that the output told, once.
+    pub(crate) fn take_session_id(&mut self) -> Option<String> {
+        self.scanner.take_session_id()
+    }
+
+    /// What the program has used up, as far as its output told.
+    pub(crate) fn usage(&self) -> Option<UsageReading> {
+        self.scanner.usage()
+    }
+
+    /// What to wait for until [`Terminal::copy`] can do something.
+    pub(crate) fn watched_descriptor(&self) -> (BorrowedFd<'_>, PollFlags) {
+        match &self.sink {
+            OutputSink::Pane(pane) if !self.pending.is_empty() => (pane.as_fd(), PollFlags::POLLOUT),
+            _ => (self.master.as_fd(), PollFlags::POLLIN),
+        }
+    }
+
+    /// Copies what is there, as far as the sink takes it.
+    pub(crate) fn copy_available(&mut self) {
+        for _ in 0..MAX_READS {
+            self.flush_pending();
+            if !self.pending.is_empty() || !self.read_block() {
+                return;
+            }
+        }
+        self.flush_pending();
+    }
+
+    /// A line of our own, at the beginning of a line and in plain colours.
+    pub(crate) fn print_line(&mut self, text: &str) {
+        let theirs = self.program_line.take();
+        let newline = if theirs == Some(LinePosition::Middle) { "\n" } else { "" };
+        let plain = if theirs.is_some() && matches!(self.sink, OutputSink::Pane(_)) { "\x1b[0m" } else { "" };
+        self.pending.extend_from_slice(format!("{plain}{newline}{text}\n").as_bytes());
+        self.flush_pending();
+    }
+
+    /// Copies what the program wrote that has ended, all of it, and gives its last lines.
+    ///
+    /// What was written to the slave is not at once to be read from the master: the kernel hands it over by a worker of
+    /// its own, so an empty master proves nothing. A mark written now comes out behind all that.
+    pub(crate) fn drain_and_take_tail(&mut self) -> String {
+        let until = Instant::now() + DRAIN_TIMEOUT;
+        self.sentinel.issue();
+        while self.sentinel.is_awaited() && Instant::now() < until && self.pending.len() < MAX_PENDING_BYTES {
+            if !self.sentinel.unwritten().is_empty()
+                && let Ok(written) = nix::unistd::write(&self.sentinel_writer, self.sentinel.unwritten())
+            {
+                self.sentinel.note_written(written);
+            }
+            self.flush_pending();
+            if !self.read_block() && self.sentinel.is_awaited() {
+                wait_readable(&self.master, until);
+            }
+        }
+        self.sentinel.discard_unwritten();
+        self.flush_pending();
+        self.scanner.end_line();
+        self.tail.take_text()
+    }
+
+    /// False when there is nothing now.
+    fn read_block(&mut self) -> bool {
+        let mut bytes = [0; READ_BYTES];
+        let Ok(read @ 1..) = nix::unistd::read(&self.master, &mut bytes) else { return false };
+        let output = self.sentinel.strip(&bytes[..read]);
+        self.tail.push(&output);
+        if let Some(heard) = &mut self.captured {
+            heard.extend_from_slice(&output);
+            let over =
+                if heard.len() > 2 * MAX_CAPTURED_BYTES { heard.len() - MAX_CAPTURED_BYTES } else { 0 };
+            heard.drain(..over);
+        }
+        self.scanner.push(&output);
+        self.pending.extend_from_slice(&output);
+        if let Some(last) = output.last() {
+            self.program_line = Some(if *last == b'\n' { LinePosition::Start } else { LinePosition::Middle });
+        }
+        true
+    }
+
+    /// To the sink, as much as it takes now.
+    fn flush_pending(&mut self) {
+        while !self.pending.is_empty() {
+            let taken = match &self.sink {
+                OutputSink::Log(log) => {
+                    log.append(&self.pending);
+                    self.pending.len()
+                }
+                OutputSink::Closed => self.pending.len(),
+                OutputSink::Pane(pane) => match nix::unistd::write(pane, &self.pending) {
+                    Ok(written) => written,
+                    Err(Errno::EAGAIN) => return,
+                    Err(Errno::EINTR) => continue,
+                    Err(_) => {
+                        self.sink = OutputSink::Closed;
+                        continue;
+                    }
+                },
+            };
+            self.pending.drain(..taken);
+        }
+        // What a long stretch has made large is not kept for the whole life.
+        self.pending.shrink_to(READ_BYTES);
+    }
+}
+
+fn set_nonblocking(fd: &OwnedFd) -> io::Result<()> {
+    let flags = OFlag::from_bits_retain(fcntl(fd, FcntlArg::F_GETFL)?);
+    fcntl(fd, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
+    Ok(())
+}
+
+fn wait_readable(fd: &OwnedFd, until: Instant) {
+    let left = until.saturating_duration_since(Instant::now()).as_millis() + 1;
+    let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+    poll(&mut [PollFd::new(fd.as_fd(), PollFlags::POLLIN)], timeout).ok();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    fn log() -> (tempfile::TempDir, OutputPty) {
+        let dir = tempfile::tempdir().unwrap();
+        let terminal = OutputPty::to_log(&dir.path().join("logs/ann.log")).unwrap();
+        (dir, terminal)
+    }
+
+    fn run(terminal: &OutputPty, script: &str) {
+        let (out, err) = terminal.stdio_pair().unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).stdin(Stdio::null()).stdout(out).stderr(err);
+        shell.status().unwrap();
+    }
+
+    #[test]
+    fn all_that_a_program_wrote_is_there_when_it_has_ended() {
+        let (dir, mut terminal) = log();
+        for round in 0..50 {
+            terminal.start_program_output(OutputFields::default());
+            run(&terminal, &format!("echo out {round}; echo err {round} >&2; printf end"));
+            assert_eq!(terminal.drain_and_take_tail(), format!("out {round}\nerr {round}\nend"));
+            terminal.print_line("── over");
+        }
+        let text = std::fs::read_to_string(dir.path().join("logs/ann.log")).unwrap();
+        assert!(text.starts_with("out 0\nerr 0\nend\n── over\nout 1\n"), "{text}");
+        assert!(!text.contains(['\0', '\r', '\x1b']), "no mark, no CR, no colour of ours");
+    }
+
+    #[test]
+    fn a_program_sees_a_terminal_and_can_not_spoil_it_for_the_next() {
+        let (_dir, mut terminal) = log();
+        terminal.start_program_output(OutputFields::default());
+        run(&terminal, "test -t 1 && test -t 2 && echo yes; stty opost onlcr <&1; stty size <&1");
+        assert_eq!(terminal.drain_and_take_tail(), "yes\n50 120");
+        terminal.start_program_output(OutputFields::default());
+        run(&terminal, "stty -a <&2 | grep -o -- -opost");
+        assert_eq!(terminal.drain_and_take_tail(), "-opost");
+    }
+
+    #[test]
+    fn what_one_turn_could_not_wait_for_makes_no_later_one_wait() {
+        let (_dir, mut terminal) = log();
+        // Output is stopped: the terminal takes no mark, and gives none out.
+        rustix::termios::tcflow(&terminal.slave, rustix::termios::Action::OOff).unwrap();
+        terminal.start_program_output(OutputFields::default());
+        assert_eq!(terminal.drain_and_take_tail(), "");
+        rustix::termios::tcflow(&terminal.slave, rustix::termios::Action::OOn).unwrap();
+        terminal.start_program_output(OutputFields::default());
+        run(&terminal, "echo out");
+        assert_eq!(terminal.drain_and_take_tail(), "out");
+        assert!(!terminal.sentinel.is_awaited(), "its own mark has come out, and no other is waited for");
+    }
+
+    #[test]
+    fn a_session_is_found_in_the_output() {
+        let (_dir, mut terminal) = log();
+        terminal.start_program_output(OutputFields { session: Some("thread_id".to_owned()), used: None });
+        run(&terminal, "echo hello; echo '{\"a\":{\"thread_id\":\"x-1\"}}'; echo '{\"thread_id\":\"x-2\"}'");
+        terminal.drain_and_take_tail();
+        assert_eq!(terminal.take_session_id().as_deref(), Some("x-1"));
+        terminal.start_program_output(OutputFields::default());
+        run(&terminal, "echo '{\"thread_id\":\"x-3\"}'");
+        terminal.drain_and_take_tail();
+        assert_eq!(terminal.take_session_id(), None);
+    }
+
+    #[test]
+    fn a_pane_that_takes_nothing_stops_nobody_but_the_writer() {
+        let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        let mut terminal = OutputPty::with_sink(OutputSink::Pane(near.into())).unwrap();
+        let (out, err) = terminal.stdio_pair().unwrap();
+        let mut yes = Command::new("yes").stdin(Stdio::null()).stdout(out).stderr(err).spawn().unwrap();
+        while terminal.watched_descriptor().1 == PollFlags::POLLIN {
+            wait_readable(&terminal.master, Instant::now() + DRAIN_TIMEOUT);
+            terminal.copy_available();
+        }
+        assert!(terminal.pending.len() < MAX_PENDING_BYTES, "it is not read any further");
+        yes.kill().unwrap();
+        yes.wait().unwrap();
+        drop(far);
+        terminal.copy_available();
+        assert!(matches!(terminal.sink, OutputSink::Closed) && terminal.pending.is_empty());
+    }
+}

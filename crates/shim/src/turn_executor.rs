@@ -1,0 +1,394 @@
+//! join as the host of an agent that is run a turn at a time: wakes from the wake line, words from the daemon,
+//! signals, the output and the end of the turn's process, all in one wait.
+
+use crate::child_process::{self, PaneMode};
+use crate::daemon_connection::{DaemonConnection, ShimEvent, WatchedDescriptor};
+use crate::descendants;
+use crate::driven_agent::{DrivenAgent, DriverEvent};
+use crate::pty::OutputPty;
+use crate::signals::ShimSignals;
+use crate::turn_interrupt::{InterruptStage, signal_group};
+use crate::turn_process::{PendingStdin, TurnProcess};
+use crate::turns::executor::{
+    ExecutorEvent, StartError, TurnCommand, TurnEndKind, TurnExecutor, TurnInput, TurnResult,
+};
+use crate::turns::output_scanner::OutputFields;
+use crate::turns::team_files::TeamFiles;
+use crate::turns::turn_builder::TurnBuilder;
+use crate::turns::turn_loop::{InitialState, TurnLoop, TurnLoopEnd};
+use client::next_task_client::NextTaskClient;
+use nix::poll::PollFlags;
+use protocol::control::{FromShim, StartAgent, ToShim, TurnSetup, TurnStatus};
+use protocol::driver_protocol::PermissionAnswer;
+use protocol::error::ErrorReport;
+use protocol::turn_program::TurnProgram;
+use protocol::usage::{UsageReading, UsageScope};
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+use store::{Durability, Root};
+
+/// What join holds of such an agent.
+pub(crate) struct ShimExecutor<'a> {
+    link: &'a mut DaemonConnection,
+    signals: &'a ShimSignals,
+    go: &'a StartAgent,
+    pane_mode: PaneMode,
+    terminal: OutputPty,
+    /// The near end of the wake line.
+    wake_socket: UnixStream,
+    turn: Option<TurnProcess>,
+    /// Of an agent that is no process a turn.
+    driven: Option<DrivenAgent>,
+    /// Heard before the turn began, and for the life to know.
+    pending: Option<ExecutorEvent>,
+    /// Between TERM and KILL for what is left, where the daemon gave it.
+    grace: Option<Duration>,
+}
+
+/// How the life ended, and what its end asks for.
+pub(crate) struct TurnLoopExit {
+    pub(crate) over: TurnLoopEnd,
+    pub(crate) terminal: OutputPty,
+    pub(crate) grace: Option<Duration>,
+    pub(crate) birth: StartReport,
+}
+
+/// Whether the daemon has heard that the agent runs.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum StartReport {
+    Sent,
+    NotSent,
+}
+
+/// All that can be missing is looked for before the daemon hears that the agent runs.
+pub(crate) fn prepare(
+    go: &StartAgent,
+    turns: &TurnSetup,
+    hints: NextTaskClient,
+) -> Result<(TeamFiles, TurnBuilder), String> {
+    let programs = match &turns.program {
+        TurnProgram::Worker(_) => [None, None],
+        TurnProgram::PerTurn(agent) => [agent.first_argv.first(), agent.later_argv.first()],
+        TurnProgram::Driven(agent) => [agent.driver.first(), agent.argv.first()],
+    };
+    programs
+        .into_iter()
+        .flatten()
+        .try_for_each(|program| child_process::check_program_exists(go, program))?;
+    let durability = Durability::from_env_value(go.env.get("TEAMD_DURABILITY").map(String::as_str));
+    let durability = durability.map_err(|fault| fault.message)?;
+    let root = Root::open(&turns.root, &go.state_dir, durability);
+    let team =
+        root.and_then(|root| root.team(&turns.team)).map_err(|error| ErrorReport::from(error).message)?;
+    let owner = format!("{}@{}", turns.name, turns.team);
+    let program =
+        TurnBuilder::new(turns.program.clone(), turns.session_id.clone(), go.state_dir.clone(), &owner);
+    let color = turns.color.map(|color| color.to_string());
+    Ok((TeamFiles::new(team, turns.name.clone(), color).with_next_task_client(hints), program))
+}
+
+/// From the first turn to the last.
+pub(crate) fn run_turns(
+    (link, signals): (&mut DaemonConnection, &ShimSignals),
+    (go, turns): (&StartAgent, &TurnSetup),
+    (post, program): (TeamFiles, TurnBuilder),
+    (terminal, place): (OutputPty, PaneMode),
+    line: UnixStream,
+) -> TurnLoopExit {
+    let standing = match &turns.program {
+        TurnProgram::Driven(agent) => Some(DrivenAgent::new(agent.clone(), turns.session_id.clone())),
+        _ => None,
+    };
+    let (turn, pending, grace) = (None, None, None);
+    let mut stage = ShimExecutor {
+        link,
+        signals,
+        go,
+        pane_mode: place,
+        terminal,
+        wake_socket: line,
+        turn,
+        driven: standing,
+        pending,
+        grace,
+    };
+    if let Err(over) = stage.open_driven_agent() {
+        return stage.into_exit(over, StartReport::NotSent);
+    }
+    let pid = std::process::id();
+    stage.link.agent = Some(pid);
+    stage.link.send(&FromShim::Started { pid });
+    failpoint::hit("join.told");
+    let beginning = InitialState {
+        prompt: turns.prompt.clone(),
+        is_respawn: turns.is_respawn,
+        mode: turns.mode,
+        plan: turns.plan_stage.clone(),
+    };
+    let (stage, over) = TurnLoop::new(stage, post, program).run(beginning);
+    stage.into_exit(over, StartReport::Sent)
+}
+
+impl TurnExecutor for ShimExecutor<'_> {
+    fn start_turn(&mut self, work: &TurnInput) -> Result<u32, StartError> {
+        self.drain_events_before_turn();
+        match work {
+            TurnInput::Command(process) => self.start_process(process),
+            TurnInput::Text(text) => self.give_text_to_driver(text),
+        }
+    }
+
+    fn answer_permission(&mut self, ask: u64, answer: PermissionAnswer) {
+        self.driven.iter_mut().for_each(|standing| standing.answer(ask, answer.clone()));
+    }
+
+    fn change_mode(&mut self, mode: &str) -> Result<(), String> {
+        self.driven.as_mut().ok_or("nobody stands")?.change_mode(mode)
+    }
+
+    fn next_event(&mut self, until: Option<Instant>) -> ExecutorEvent {
+        if let Some(happened) = self.pending.take() {
+            return happened;
+        }
+        loop {
+            self.terminal.copy_available();
+            if let Some(happened) = self.turn_event().or_else(|| self.driver_event()) {
+                return happened;
+            }
+            let heard = self.wait_for_event(until);
+            if let Some(happened) = self.handle_event(heard, until) {
+                return happened;
+            }
+        }
+    }
+
+    fn start_capture(&mut self) {
+        // Whoever stands tells it itself.
+        if self.driven.is_none() {
+            self.terminal.start_capture();
+        }
+    }
+
+    fn captured_output(&mut self) -> Vec<u8> {
+        match &self.driven {
+            Some(standing) => standing.reply().as_bytes().to_vec(),
+            None => self.terminal.take_captured(),
+        }
+    }
+
+    fn report_status(&mut self, now: &TurnStatus) {
+        failpoint::hit("turn.tell");
+        self.link.turn = Some(now.clone());
+        self.link.send(&FromShim::TurnStatus(now.clone()));
+    }
+
+    fn confirm_interrupt(&mut self) {
+        self.link.send(&FromShim::Interrupted { was_in_turn: true });
+    }
+
+    fn print_line(&mut self, text: &str) {
+        self.terminal.print_line(&protocol::terminal::visible(text));
+    }
+}
+
+impl ShimExecutor<'_> {
+    fn into_exit(self, over: TurnLoopEnd, birth: StartReport) -> TurnLoopExit {
+        TurnLoopExit { over, terminal: self.terminal, grace: self.grace, birth }
+    }
+
+    /// An agent that stands does so before anybody hears that it runs.
+    fn open_driven_agent(&mut self) -> Result<(), TurnLoopEnd> {
+        let Some(standing) = &mut self.driven else { return Ok(()) };
+        standing.ensure_started(self.go, self.pane_mode, &self.terminal).map_err(|error| match error {
+            StartError::Permanent(why) | StartError::Transient(why) => TurnLoopEnd::NotStarted(why),
+        })?;
+        loop {
+            self.terminal.copy_available();
+            match self.driven.as_mut().and_then(DrivenAgent::next_event) {
+                Some(DriverEvent::Exited(why)) => {
+                    return Err(TurnLoopEnd::NotStarted(format!("cannot start: {why}")));
+                }
+                _ if self.driven.as_ref().is_none_or(DrivenAgent::is_ready) => return Ok(()),
+                _ => {}
+            }
+            let heard = self.wait_for_event(None);
+            if matches!(heard, ShimEvent::Message(ToShim::Refused)) {
+                // The daemon that knew of it is dead, and its caller with it.
+                return Err(TurnLoopEnd::NotStarted("nobody knows of it any more".to_owned()));
+            }
+            match self.handle_event(heard, None) {
+                Some(ExecutorEvent::Terminate) => return Err(TurnLoopEnd::Terminated),
+                Some(ExecutorEvent::Wake) => self.pending = Some(ExecutorEvent::Wake),
+                _ => {}
+            }
+        }
+    }
+
+    fn start_process(&mut self, process: &TurnCommand) -> Result<u32, StartError> {
+        self.terminal.start_program_output(process.output_fields.clone());
+        failpoint::hit("turn.start");
+        let mut child = child_process::start_turn(self.go, process, self.pane_mode, &self.terminal)?;
+        failpoint::hit("turn.started");
+        let input = child
+            .stdin
+            .take()
+            .zip(process.input.clone())
+            .and_then(|(pipe, text)| PendingStdin::new(pipe, text));
+        self.turn =
+            Some(TurnProcess { pid: child.id(), status: None, input, interrupt: None, output_tail: None });
+        Ok(child.id())
+    }
+
+    fn give_text_to_driver(&mut self, text: &str) -> Result<u32, StartError> {
+        let none = || StartError::Permanent("cannot begin a turn: nobody stands".to_owned());
+        let standing = self.driven.as_mut().ok_or_else(none)?;
+        self.terminal.start_program_output(OutputFields::default());
+        standing.ensure_started(self.go, self.pane_mode, &self.terminal)?;
+        standing.start_turn(text).ok_or_else(none)
+    }
+
+    /// Who interrupts while the last turn is written down does not mean the next one.
+    fn drain_events_before_turn(&mut self) {
+        while self.pending.is_none() {
+            match self.link.next_event(self.signals, Some(Instant::now()), &[]) {
+                ShimEvent::Deadline => break,
+                heard => self.pending = self.handle_event(heard, None),
+            }
+        }
+        self.signals.take_interrupt();
+    }
+
+    /// Waits for whatever comes first.
+    fn wait_for_event(&mut self, until: Option<Instant>) -> ShimEvent {
+        let turn = self.turn.as_ref();
+        let press = turn.and_then(|turn| turn.interrupt.as_ref()).and_then(InterruptStage::deadline);
+        let mut beside: Vec<WatchedDescriptor<'_>> =
+            vec![self.terminal.watched_descriptor(), (self.wake_socket.as_fd(), PollFlags::POLLIN)];
+        let input = turn.and_then(|turn| turn.input.as_ref());
+        beside.extend(input.map(|input| (input.pipe.as_fd(), PollFlags::POLLOUT)));
+        beside.extend(self.driven.as_ref().and_then(DrivenAgent::watched_descriptor));
+        let stands = self.driven.as_ref().and_then(DrivenAgent::deadline);
+        self.link.next_event(self.signals, [until, press, stands].into_iter().flatten().min(), &beside)
+    }
+
+    /// None: nothing that the life has to know.
+    fn handle_event(&mut self, heard: ShimEvent, until: Option<Instant>) -> Option<ExecutorEvent> {
+        self.turn.iter_mut().for_each(TurnProcess::advance);
+        self.driven.iter_mut().for_each(DrivenAgent::advance);
+        match heard {
+            ShimEvent::Message(ToShim::End { grace_ms }) => {
+                self.grace = Some(Duration::from_millis(grace_ms));
+                return Some(ExecutorEvent::Terminate);
+            }
+            ShimEvent::Message(ToShim::Interrupt) => self.interrupt(),
+            // What happened while nobody could wake us is to be looked for.
+            ShimEvent::Message(ToShim::Adopted) => return Some(ExecutorEvent::Wake),
+            ShimEvent::Message(_) => {}
+            ShimEvent::Signal => return self.handle_signal(),
+            ShimEvent::DescriptorReady => return self.drain_wakes().then_some(ExecutorEvent::Wake),
+            ShimEvent::Deadline => {
+                return until.is_some_and(|until| until <= Instant::now()).then_some(ExecutorEvent::Deadline);
+            }
+        }
+        None
+    }
+
+    fn handle_signal(&mut self) -> Option<ExecutorEvent> {
+        let (turn, standing) = (&mut self.turn, &mut self.driven);
+        descendants::reap(&mut |pid, status| {
+            standing.iter_mut().for_each(|standing| standing.note_exit(pid, status));
+            if let Some(turn) = turn.as_mut().filter(|turn| turn.pid == pid) {
+                turn.status = Some(status);
+            }
+        });
+        if self.signals.is_hung_up() || self.signals.is_terminated() {
+            return Some(ExecutorEvent::Terminate);
+        }
+        if self.signals.take_resize() {
+            self.terminal.resize();
+            // The size is the pane's; the turn is not in the foreground of any terminal that could tell it.
+            self.running_pid().iter().for_each(|pid| signal_group(*pid, nix::sys::signal::Signal::SIGWINCH));
+        }
+        let in_turn = self.turn.as_ref().is_some_and(|turn| turn.status.is_none())
+            || self.driven.as_ref().is_some_and(DrivenAgent::is_in_turn);
+        if self.signals.take_interrupt() && in_turn {
+            self.interrupt();
+        }
+        None
+    }
+
+    /// What writes to the terminal: the turn's process, or the one that stands, while it is not reaped.
+    fn running_pid(&self) -> Option<u32> {
+        let turn = self.turn.as_ref().filter(|turn| turn.status.is_none()).map(|turn| turn.pid);
+        turn.or_else(|| self.driven.as_ref().and_then(DrivenAgent::running_pid))
+    }
+
+    fn interrupt(&mut self) {
+        if self.driven.as_mut().is_some_and(DrivenAgent::interrupt) {
+            return;
+        }
+        match &mut self.turn {
+            // One that has ended just now is answered for when its end is told, and only its rest is to end.
+            Some(turn) if turn.interrupt.is_none() && turn.status.is_some() => {
+                turn.interrupt = Some(InterruptStage::IntSent(Instant::now()));
+            }
+            Some(turn) if turn.interrupt.is_none() => turn.interrupt = Some(InterruptStage::start(turn.pid)),
+            Some(_) => {}
+            None => {
+                self.link.send(&FromShim::Interrupted { was_in_turn: false });
+            }
+        }
+    }
+
+    /// Forgets all wakes so far; whether there were any.
+    fn drain_wakes(&self) -> bool {
+        let (mut bytes, mut any) = ([0; 64], false);
+        while matches!((&self.wake_socket).read(&mut bytes), Ok(read) if read > 0) {
+            any = true;
+        }
+        any
+    }
+
+    fn driver_event(&mut self) -> Option<ExecutorEvent> {
+        match self.driven.as_mut()?.next_event()? {
+            DriverEvent::Session(session) => Some(ExecutorEvent::SessionStarted(session)),
+            DriverEvent::PermissionAsked(asked) => Some(ExecutorEvent::PermissionAsked(asked)),
+            DriverEvent::TurnEnded(how, used) => {
+                let used = used.map(|used| UsageReading { usage: used, scope: UsageScope::Turn });
+                Some(ExecutorEvent::TurnEnded(TurnResult {
+                    end: how,
+                    last: self.terminal.drain_and_take_tail(),
+                    used,
+                }))
+            }
+            DriverEvent::Exited(why) => {
+                self.print_line(&format!("{why}; it is started again for the next turn"));
+                None
+            }
+        }
+    }
+
+    /// Its output first: the last of it may tell the session.
+    fn turn_event(&mut self) -> Option<ExecutorEvent> {
+        if let Some(turn) = self.turn.as_mut().filter(|turn| turn.output_tail.is_none())
+            && turn.is_finished()
+        {
+            turn.output_tail = Some(self.terminal.drain_and_take_tail());
+        }
+        if let Some(session) = self.terminal.take_session_id() {
+            return Some(ExecutorEvent::SessionStarted(session));
+        }
+        let turn = self.turn.take_if(|turn| turn.is_finished())?;
+        let how = match (turn.interrupt, turn.status) {
+            (None, Some(status)) => TurnEndKind::Exited(status),
+            _ => TurnEndKind::Interrupted,
+        };
+        Some(ExecutorEvent::TurnEnded(TurnResult {
+            end: how,
+            last: turn.output_tail.unwrap_or_default(),
+            used: self.terminal.usage(),
+        }))
+    }
+}

@@ -1,0 +1,277 @@
+//! What a teammate does next about its mail: pure. What a person typed goes ahead of everything, then requests
+//! to shut down, then the lead's messages, then the others', oldest first.
+
+use protocol::id::RequestId;
+use protocol::message::{InboxEntry, Message};
+use protocol::name::AgentName;
+use protocol::payload::{Payload, PermissionResponse, PlanApprovalResponse, ShutdownRequest};
+use protocol::timestamp::parse_iso8601;
+use protocol::turn_program::TurnProgram;
+
+/// One step.
+#[derive(Debug, PartialEq)]
+pub(super) enum InboxAction {
+    /// Mark read without a word: what they say is seen elsewhere.
+    MarkRead(Vec<InboxEntry>),
+    /// Show, then mark read.
+    Show(InboxEntry, String),
+    /// Go on in that permission mode, then mark read.
+    SetMode(InboxEntry, String),
+    /// A turn on the lead's answer to a plan.
+    PlanAnswer(InboxEntry, Message, PlanApprovalResponse),
+    /// Say yes to the latest request, then mark all of them read.
+    ApproveShutdown(ShutdownRequest, Vec<InboxEntry>),
+    /// A turn on what a person typed.
+    UserMessage(InboxEntry, Message),
+    /// A turn on a message, its text as the agent is to read it.
+    Message(InboxEntry, Message),
+}
+
+/// The next step about what is unread; none: the mail is done.
+pub(super) fn next_action(unread: &[InboxEntry], program: &TurnProgram) -> Option<InboxAction> {
+    let assignments: Vec<InboxEntry> = unread.iter().filter(|entry| is_assignment(entry)).cloned().collect();
+    if !assignments.is_empty() {
+        return Some(InboxAction::MarkRead(assignments));
+    }
+    if let Some((entry, message)) = oldest_message(unread, is_from_user) {
+        return Some(user_message_action(entry, message, program));
+    }
+    let asked: Vec<InboxEntry> =
+        unread.iter().filter(|entry| shutdown_request(entry).is_some()).cloned().collect();
+    if let Some(request) = asked.last().and_then(shutdown_request) {
+        return Some(InboxAction::ApproveShutdown(request, asked));
+    }
+    let found = oldest_message(unread, is_from_lead).or_else(|| oldest_message(unread, |_| true));
+    found.map(|(entry, message)| message_action(entry, message, program))
+}
+
+/// The lead's answers to questions for permission in it.
+pub(super) fn permission_answers(unread: &[InboxEntry]) -> Vec<(InboxEntry, PermissionResponse)> {
+    let lead = |entry: &&InboxEntry| entry.unread().is_some_and(is_from_lead);
+    let answer = |entry: &InboxEntry| match Payload::parse(&entry.unread()?.text)? {
+        Payload::PermissionResponse(answer) => Some((entry.clone(), answer)),
+        _ => None,
+    };
+    unread.iter().filter(lead).filter_map(answer).collect()
+}
+
+/// The requests to shut down in it. Only the lead may ask.
+pub(super) fn shutdown_requests(unread: &[InboxEntry]) -> Vec<(InboxEntry, ShutdownRequest)> {
+    unread.iter().filter_map(|entry| Some((entry.clone(), shutdown_request(entry)?))).collect()
+}
+
+fn oldest_message(unread: &[InboxEntry], of: impl Fn(&Message) -> bool) -> Option<(InboxEntry, Message)> {
+    let messages = unread.iter().filter_map(|entry| Some((entry, entry.unread().filter(|m| of(m))?)));
+    // Of equal times the first in the file; a time that is none is no reason to go ahead.
+    let found = messages.min_by_key(|(_, message)| parse_iso8601(&message.timestamp).unwrap_or(u64::MAX));
+    found.map(|(entry, message)| (entry.clone(), message.clone()))
+}
+
+fn user_message_action(entry: InboxEntry, message: Message, program: &TurnProgram) -> InboxAction {
+    if accepts_messages(program) {
+        InboxAction::UserMessage(entry, message)
+    } else {
+        show_action(entry, &message)
+    }
+}
+
+fn message_action(entry: InboxEntry, message: Message, program: &TurnProgram) -> InboxAction {
+    match (Payload::parse(&message.text), program) {
+        (None, _) if accepts_messages(program) => InboxAction::Message(entry, message),
+        (None, _) => show_action(entry, &message),
+        (Some(Payload::PlanApprovalResponse(answer)), program)
+            if program.has_prompts() && is_from_lead(&message) =>
+        {
+            InboxAction::PlanAnswer(entry, message, answer)
+        }
+        (Some(Payload::ModeSetRequest(request)), program)
+            if program.has_prompts() && is_from_lead(&message) =>
+        {
+            InboxAction::SetMode(entry, request.mode)
+        }
+        (Some(payload), _) => {
+            InboxAction::Show(entry, format!("── {} from {}", payload.type_name(), message.from))
+        }
+    }
+}
+
+fn show_action(entry: InboxEntry, message: &Message) -> InboxAction {
+    let summary = message.summary.as_deref().unwrap_or_default();
+    InboxAction::Show(entry, format!("── {}: {summary}\n{}", message.from, message.text))
+}
+
+fn accepts_messages(program: &TurnProgram) -> bool {
+    match program {
+        TurnProgram::Worker(worker) => worker.on_message.is_some(),
+        TurnProgram::PerTurn(_) | TurnProgram::Driven(_) => true,
+    }
+}
+
+/// As the agent is to read it. Where the mode that it is in is known, it is that one, whatever was asked for.
+pub(super) fn plan_answer_text(answer: &PlanApprovalResponse, mode: Option<&str>) -> String {
+    let feedback = answer.feedback.as_deref().unwrap_or_default();
+    if answer.approved {
+        let mode = mode.or(answer.permission_mode.as_deref()).unwrap_or("default");
+        return format!("Your plan is approved. Carry it out; your permission mode is {mode}.");
+    }
+    format!("Your plan is not approved. Change it and hand it in again.\n{feedback}").trim_end().to_owned()
+}
+
+fn shutdown_request(entry: &InboxEntry) -> Option<ShutdownRequest> {
+    match Payload::parse(&entry.unread().filter(|message| is_from_lead(message))?.text)? {
+        Payload::ShutdownRequest(request) => Some(request),
+        _ => None,
+    }
+}
+
+fn is_assignment(entry: &InboxEntry) -> bool {
+    let payload = entry.unread().filter(|message| !is_from_user(message)).map(|m| Payload::parse(&m.text));
+    matches!(payload, Some(Some(Payload::TaskAssignment(_))))
+}
+
+/// `send --as-user` writes this name, which no member can have.
+fn is_from_user(message: &Message) -> bool {
+    message.from == "user"
+}
+
+fn is_from_lead(message: &Message) -> bool {
+    AgentName::new_unchecked(&message.from).is_lead()
+}
+
+/// All answers to that plan that are there: of several an approval wins.
+pub(super) fn answers_to_request(
+    unread: &[InboxEntry],
+    request: &RequestId,
+) -> Vec<(InboxEntry, PlanApprovalResponse)> {
+    let from_lead = |entry: &&InboxEntry| {
+        entry
+            .unread()
+            .is_some_and(|message| protocol::name::AgentName::new_unchecked(&message.from).is_lead())
+    };
+    let answer = |entry: &InboxEntry| match Payload::parse(&entry.unread()?.text)? {
+        Payload::PlanApprovalResponse(answer) if answer.request_id == *request => {
+            Some((entry.clone(), answer))
+        }
+        _ => None,
+    };
+    let mut answers: Vec<_> = unread.iter().filter(from_lead).filter_map(answer).collect();
+    answers.sort_by_key(|(_, answer)| !answer.approved);
+    answers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::turn_program::{PerTurnProgram, SessionSource, Worker};
+
+    const REQUEST: &str = r#"{"type":"shutdown_request","requestId":"x-1","from":"team-lead"}"#;
+    const ASSIGNMENT: &str = r#"{"type":"task_assignment","taskId":"3","subject":"s"}"#;
+
+    fn agent() -> TurnProgram {
+        TurnProgram::PerTurn(PerTurnProgram {
+            first_argv: vec!["x".into()],
+            later_argv: vec![],
+            session: SessionSource::NoSession,
+            ..PerTurnProgram::default()
+        })
+    }
+
+    fn worker() -> TurnProgram {
+        TurnProgram::Worker(Worker::default())
+    }
+
+    fn inbox(messages: &[(&str, u64, &str)]) -> Vec<InboxEntry> {
+        let entry = |(index, (from, at, text)): (usize, &(&str, u64, &str))| {
+            let message = Message::new(&AgentName::new_unchecked(from), (*text).to_owned(), *at);
+            InboxEntry::parse(index, &serde_json::to_string(&message).unwrap())
+        };
+        messages.iter().enumerate().map(entry).collect()
+    }
+
+    /// The places in which everything is consumed, one step after the other.
+    fn order(mut unread: Vec<InboxEntry>, program: &TurnProgram) -> Vec<usize> {
+        let mut order = Vec::new();
+        while let Some(item) = next_action(&unread, program) {
+            let done = match item {
+                InboxAction::PlanAnswer(..) => panic!("no plan is answered here"),
+                InboxAction::MarkRead(entries) | InboxAction::ApproveShutdown(_, entries) => entries,
+                InboxAction::Show(entry, _)
+                | InboxAction::SetMode(entry, _)
+                | InboxAction::UserMessage(entry, _)
+                | InboxAction::Message(entry, _) => vec![entry],
+            };
+            order.extend(done.iter().map(|entry| entry.index));
+            unread.retain(|entry| !done.contains(entry));
+        }
+        order
+    }
+
+    #[test]
+    fn a_person_goes_first_then_shutdown_then_the_lead_then_others_by_age() {
+        let unread = inbox(&[
+            ("bob", 50, "late"),
+            ("cat", 10, "early"),
+            ("team-lead", 40, "do this"),
+            ("team-lead", 60, REQUEST),
+            ("user", 70, "hello"),
+            ("team-lead", 30, "do that first"),
+        ]);
+        assert_eq!(order(unread, &agent()), [4, 3, 5, 2, 1, 0]);
+    }
+
+    #[test]
+    fn an_assignment_is_consumed_without_a_turn() {
+        let unread = inbox(&[("team-lead", 1, ASSIGNMENT), ("ann", 2, ASSIGNMENT), ("bob", 3, "x")]);
+        assert!(
+            matches!(next_action(&unread, &agent()), Some(InboxAction::MarkRead(entries)) if entries.len() == 2)
+        );
+        let typed = inbox(&[("user", 1, ASSIGNMENT)]);
+        assert!(
+            matches!(next_action(&typed, &agent()), Some(InboxAction::UserMessage(..))),
+            "a person's words stay words"
+        );
+    }
+
+    #[test]
+    fn only_the_lead_can_ask_for_a_shutdown() {
+        let unread = inbox(&[("bob", 1, REQUEST)]);
+        assert_eq!(shutdown_requests(&unread), []);
+        assert!(matches!(next_action(&unread, &agent()), Some(InboxAction::Show(..))));
+        let twice = inbox(&[("team-lead", 1, REQUEST), ("team-lead", 2, &REQUEST.replace("x-1", "x-2"))]);
+        let Some(InboxAction::ApproveShutdown(request, asked)) = next_action(&twice, &worker()) else {
+            panic!("{twice:?}")
+        };
+        assert_eq!((request.request_id.as_str(), asked.len()), ("x-2", 2));
+    }
+
+    #[test]
+    fn a_worker_shows_what_it_has_no_command_for() {
+        let unread = inbox(&[("bob", 1, "hi")]);
+        assert!(
+            matches!(next_action(&unread, &worker()), Some(InboxAction::Show(_, text)) if text == "── bob: \nhi")
+        );
+        let asked = TurnProgram::Worker(Worker { on_message: Some("cat".into()), ..Worker::default() });
+        assert!(matches!(next_action(&unread, &asked), Some(InboxAction::Message(..))));
+    }
+
+    #[test]
+    fn a_plans_answer_is_a_turn_and_other_payloads_are_lines() {
+        let answer =
+            r#"{"type":"plan_approval_response","requestId":"p","approved":false,"feedback":"smaller"}"#;
+        let from = |who: &str| next_action(&inbox(&[(who, 1, answer)]), &agent());
+        assert!(
+            matches!(from("team-lead"), Some(InboxAction::PlanAnswer(_, _, answer)) if plan_answer_text(&answer, None).ends_with("smaller"))
+        );
+        assert!(matches!(from("bob"), Some(InboxAction::Show(..))), "only the lead's word counts");
+        let idle = r#"{"type":"idle_notification","from":"bob","idleReason":"available"}"#;
+        assert!(matches!(next_action(&inbox(&[("bob", 1, idle)]), &agent()), Some(InboxAction::Show(..))));
+    }
+
+    #[test]
+    fn what_is_read_or_no_message_is_no_item() {
+        let broken = vec![InboxEntry::parse(0, "7"), InboxEntry::parse(1, r#"{"from":"bob"}"#)];
+        assert_eq!(next_action(&broken, &agent()), None);
+        let read = r#"{"from":"bob","text":"x","timestamp":"","read":true}"#;
+        assert_eq!(next_action(&[InboxEntry::parse(0, read)], &agent()), None);
+    }
+}

@@ -1,0 +1,25 @@
+//! Running an agent a turn at a time: what the next turn is about, the turn, and what follows from it.
+
+pub(crate) mod executor;
+mod file_retry;
+mod inbox_action;
+mod lead_updates;
+pub(crate) mod next_prompt;
+pub(crate) mod output_scanner;
+pub(crate) mod output_tail;
+mod peer_messages;
+mod permission_request;
+mod permissions;
+mod plan_mode;
+mod plan_mode_long_lived;
+mod prompt_text;
+pub(crate) mod reply_text;
+pub(crate) mod team_files;
+mod turn;
+pub(crate) mod turn_builder;
+pub(crate) mod turn_loop;
+mod turn_outcome;
+pub(crate) mod usage_counter;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+//! A permission request of an agent, as the lead is sent it, and the answer as the agent is given it. Pure.
+
+use protocol::capabilities::is_changed_input;
+use protocol::driver_protocol::{PermissionAnswer, PermissionQuestion};
+use protocol::id::{RequestId, UniqueMillis};
+use protocol::payload::{
+    Payload, PermissionGrant, PermissionOutcome, PermissionRequest, PermissionRule, PermissionUpdate,
+};
+use protocol::policy::is_text_key;
+use serde_json::Value;
+use store::MESSAGE_LIMIT;
+use store::now;
+use uuid::Uuid;
+
+/// Two questions in one millisecond are two.
+static REQUEST_IDS: UniqueMillis = UniqueMillis::new();
+
+/// So much of each text that a tool would write is shown, bytes: as much as fits.
+const TEXT_LIMITS: [usize; 3] = [16 << 10, 2 << 10, 256];
+
+/// One that waits.
+#[derive(Debug)]
+pub(super) struct OpenPermissionRequest {
+    pub(super) ask: u64,
+    pub(super) request: PermissionRequest,
+    /// It stands in the lead's inbox.
+    pub(super) is_sent: bool,
+}
+
+impl OpenPermissionRequest {
+    pub(super) fn new(asked: PermissionQuestion, me: &str) -> OpenPermissionRequest {
+        let (suffix, _) = Uuid::new_v4().as_u64_pair();
+        let rule = PermissionRule { tool_name: asked.tool_name.clone(), rule_content: None };
+        let always = PermissionUpdate::AddRules {
+            rules: vec![rule],
+            behavior: "allow".to_owned(),
+            destination: "session".to_owned(),
+        };
+        let request = PermissionRequest {
+            request_id: RequestId::permission(REQUEST_IDS.next(now()), suffix),
+            agent_id: me.to_owned(),
+            tool_name: asked.tool_name,
+            tool_use_id: asked.call_id,
+            description: asked.title,
+            input: asked.input,
+            permission_suggestions: if asked.can_allow_always { vec![always] } else { Vec::new() },
+        };
+        OpenPermissionRequest { ask: asked.id, request, is_sent: false }
+    }
+
+    /// As it can be told. What a tool would write is cut where it must be, and says so; what it does is not: a rule would
+    /// judge half of it.
+    pub(super) fn shortened_to_limit(mut self) -> Option<OpenPermissionRequest> {
+        let fits = |request: &PermissionRequest| {
+            Payload::PermissionRequest(request.clone()).to_text().len() <= MESSAGE_LIMIT
+        };
+        let whole = self.request.clone();
+        let mut shown = TEXT_LIMITS.iter();
+        while !fits(&self.request) {
+            let length = *shown.next()?;
+            self.request.input = shorten_value(&whole.input, length, false);
+            self.request.description = shorten_text(&whole.description, length);
+        }
+        Some(self)
+    }
+}
+
+/// The input with no more than `length` bytes of each text in it.
+fn shorten_value(value: &Value, length: usize, text: bool) -> Value {
+    match value {
+        Value::String(long) if text => Value::String(shorten_text(long, length)),
+        Value::Array(elements) => {
+            elements.iter().map(|element| shorten_value(element, length, false)).collect()
+        }
+        Value::Object(fields) => {
+            let short = |(key, value): (&String, &Value)| {
+                (key.clone(), shorten_value(value, length, is_text_key(key)))
+            };
+            Value::Object(fields.iter().map(short).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+/// Its beginning and its end, with a word on what is missing in between.
+fn shorten_text(text: &str, length: usize) -> String {
+    if text.len() <= length {
+        return text.to_owned();
+    }
+    let on = |at: &usize| text.is_char_boundary(*at);
+    let head = (0..=length / 2).rev().find(on).unwrap_or(0);
+    let tail = (text.len() - length / 2..text.len()).find(on).unwrap_or(text.len());
+    format!("{}\n[… {} bytes are not shown …]\n{}", &text[..head], tail - head, &text[tail..])
+}
+
+/// What the agent hears. It can't be given another input than its own: to let it go on with that one would be no
+/// answer to what was asked.
+pub(super) fn answer_for_agent(request: &PermissionRequest, outcome: PermissionOutcome) -> PermissionAnswer {
+    match outcome {
+        PermissionOutcome::Error { error } => PermissionAnswer::Deny { reason: error },
+        PermissionOutcome::Success { response }
+            if is_changed_input(&request.input, &response.updated_input) =>
+        {
+            PermissionAnswer::Deny {
+                reason: format!("it is allowed with this input alone: {}", response.updated_input),
+            }
+        }
+        PermissionOutcome::Success { response } if allows_from_now_on(&response, &request.tool_name) => {
+            PermissionAnswer::AllowAlways
+        }
+        PermissionOutcome::Success { .. } => PermissionAnswer::AllowOnce,
+    }
+}
+
+/// Whether the tool is allowed from now on. A rule with a content is narrower than what the agent would make of it.
+fn allows_from_now_on(granted: &PermissionGrant, tool: &str) -> bool {
+    granted.permission_updates.iter().any(|update| match update {
+        PermissionUpdate::AddRules { rules, behavior, .. } if behavior == "allow" => {
+            rules.iter().any(|rule| rule.tool_name == tool && rule.rule_content.is_none())
+        }
+        _ => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn question() -> PermissionRequest {
+        let asked = PermissionQuestion {
+            id: 1,
+            tool_name: "Bash".into(),
+            call_id: "c1".into(),
+            title: "ls".into(),
+            input: json!({"command": "ls"}),
+            can_allow_always: true,
+        };
+        OpenPermissionRequest::new(asked, "ann").request
+    }
+
+    #[test]
+    fn of_a_long_question_what_is_written_is_cut_and_nothing_else() {
+        let fitting = |input: Value| {
+            let asked = PermissionQuestion {
+                id: 1,
+                tool_name: "Edit".into(),
+                call_id: "c1".into(),
+                title: "é".repeat(9),
+                input,
+                can_allow_always: false,
+            };
+            OpenPermissionRequest::new(asked, "ann")
+                .shortened_to_limit()
+                .map(|question| question.request.input)
+        };
+        let long = "é".repeat(150 << 10);
+        let path = "p".repeat(20 << 10);
+        let cut =
+            fitting(json!({"file_path": path, "edits": [{"old_string": long, "new_string": long}]})).unwrap();
+        assert_eq!(cut["file_path"], path);
+        let shown = cut["edits"][0]["new_string"].as_str().unwrap();
+        assert!(
+            shown.len() < 20 << 10 && shown.contains("290816 bytes are not shown"),
+            "{}",
+            &shown[8190..8250]
+        );
+        assert_eq!(fitting(json!({"content": "x"})), Some(json!({"content": "x"})));
+        assert_eq!(fitting(json!({"command": long})), None, "nobody can judge half a command");
+    }
+
+    fn answer(response: &Value) -> PermissionAnswer {
+        let outcome = json!({"subtype": "success", "response": response});
+        answer_for_agent(&question(), serde_json::from_value(outcome).unwrap())
+    }
+
+    #[test]
+    fn a_question_says_who_and_what_and_offers_a_rule() {
+        let question = question();
+        assert_eq!((question.agent_id.as_str(), question.tool_name.as_str()), ("ann", "Bash"));
+        assert_eq!((question.tool_use_id.as_str(), question.description.as_str()), ("c1", "ls"));
+        assert!(question.request_id.as_str().starts_with("perm-"));
+        assert_eq!(
+            serde_json::to_value(&question.permission_suggestions).unwrap(),
+            json!([{"type": "addRules", "rules": [{"toolName": "Bash"}], "behavior": "allow", "destination": "session"}])
+        );
+    }
+
+    #[test]
+    fn no_answer_grants_more_than_it_says() {
+        let rule = |tool: &str, content: Value| {
+            json!({"type": "addRules", "behavior": "allow", "destination": "session",
+                "rules": [{"toolName": tool, "ruleContent": content}]})
+        };
+        assert_eq!(answer(&json!({"updated_input": {"command": "ls"}})), PermissionAnswer::AllowOnce);
+        assert_eq!(answer(&json!({})), PermissionAnswer::AllowOnce);
+        assert_eq!(
+            answer(&json!({"permission_updates": [rule("Bash", Value::Null)]})),
+            PermissionAnswer::AllowAlways
+        );
+        assert_eq!(
+            answer(&json!({"permission_updates": [rule("Bash", json!("ls:*"))]})),
+            PermissionAnswer::AllowOnce
+        );
+        assert_eq!(
+            answer(&json!({"permission_updates": [rule("Edit", Value::Null)]})),
+            PermissionAnswer::AllowOnce
+        );
+        let changed = answer(&json!({"updated_input": {"command": "ls -l"}}));
+        assert!(matches!(changed, PermissionAnswer::Deny { reason: why } if why.contains("ls -l")));
+        let no = PermissionOutcome::Error { error: "no".into() };
+        assert_eq!(answer_for_agent(&question(), no), PermissionAnswer::Deny { reason: "no".into() });
+    }
+}

@@ -1,0 +1,235 @@
+//! One turn of a teammate, from its first line to the lead's knowledge of its end.
+
+use super::executor::{ExecutorEvent, StartError, TurnEndKind, TurnExecutor, TurnResult};
+use super::prompt_text::TurnSubject;
+use super::turn_loop::{StepError, TurnLoop, TurnLoopEnd, TurnWork};
+use super::turn_outcome::{TaskSettlement, TurnOutcome, settle, turn_outcome};
+use protocol::control::Activity;
+use protocol::payload::{IdleNotification, IdleReason};
+use protocol::plan_prompts::PLAN_PROMPT;
+use protocol::task::Task;
+use protocol::timestamp::iso8601;
+use store::now;
+
+impl<H: TurnExecutor> TurnLoop<H> {
+    /// From the turn's first line to the lead's knowledge of its end.
+    pub(super) fn run_turn(&mut self, job: TurnWork) -> Result<(), StepError> {
+        let began = now();
+        self.status.turn_number += 1;
+        let mut outcome = self.run_once(&job)?;
+        if outcome.reason == IdleReason::Failed
+            && self.should_retry_with_new_session(&job.subject, &outcome)?
+        {
+            self.executor.print_line("The session of an earlier life failed: once more, with a new one");
+            self.builder.note_turn_end(outcome.reason);
+            outcome = self.run_once(&job)?;
+        }
+        let handed_in = outcome.reason == IdleReason::Available
+            && self.is_planning()
+            && self.submit_planned(&mut outcome)?;
+        self.builder.note_turn_end(outcome.reason);
+        (self.status.pid, self.status.idle_reason) = (None, Some(outcome.reason));
+        self.status.session_id = self.builder.session();
+        let task = match job.task() {
+            Some(task) if handed_in => {
+                self.planned_task = Some(task.clone());
+                None
+            }
+            Some(task) => Some((task, self.settle_task(task, &outcome)?)),
+            None => None,
+        };
+        if !handed_in {
+            self.executor.print_line(&summary_line(
+                &job.subject,
+                &outcome,
+                task.as_ref().map(|(_, verdict)| verdict),
+            ));
+        }
+        let idle = self.idle_notification(&outcome, task.as_ref(), began);
+        self.notify_lead_of_turn_end(&idle)?;
+        if outcome.reason == IdleReason::Interrupted {
+            // Whoever interrupted it looks at once, and is to find it idle.
+            self.report_idle();
+            self.executor.confirm_interrupt();
+        }
+        Ok(())
+    }
+
+    /// What a turn in plan mode said is handed in; where it said nothing it has failed.
+    fn submit_planned(&mut self, outcome: &mut TurnOutcome) -> Result<bool, StepError> {
+        let handed_in = self.submit_plan()?;
+        if !handed_in {
+            let why = "its turn in plan mode said nothing: there is no plan".to_owned();
+            *outcome = TurnOutcome {
+                reason: IdleReason::Failed,
+                short_failure: Some(why.clone()),
+                full_failure: Some(why),
+            };
+        }
+        Ok(handed_in)
+    }
+
+    /// Whether the turn is to run once more with a new session: what failed may be the old one alone. Not where the
+    /// agent came as far as to say something about its task, or is to end.
+    fn should_retry_with_new_session(
+        &mut self,
+        subject: &TurnSubject,
+        outcome: &TurnOutcome,
+    ) -> Result<bool, StepError> {
+        if !self.builder.may_have_lost_session() || self.status.shutdown_requested {
+            return Ok(false);
+        }
+        let TurnSubject::Task(task) = subject else { return Ok(true) };
+        let now = self.retry_until_done(|post| post.task(&task.id))?.flatten();
+        Ok(matches!(settle(now.as_ref(), self.files.member_name(), outcome), TaskSettlement::MarkFailed(_)))
+    }
+
+    /// Runs the turn, and says how it went.
+    fn run_once(&mut self, job: &TurnWork) -> Result<TurnOutcome, StepError> {
+        let end = self.start_and_wait(job)?;
+        self.withdraw_open_requests();
+        self.builder.remove_prompt_file();
+        self.status.pid = None;
+        if let Some(told) = end.used {
+            self.status.usage = Some(self.builder.add_usage(self.status.usage.take(), told));
+            // It may be its last, or the one that has used up what there was.
+            self.executor.report_status(&self.status);
+        }
+        Ok(turn_outcome(&end))
+    }
+
+    /// Starts the turn and waits for its end.
+    fn start_and_wait(&mut self, job: &TurnWork) -> Result<TurnResult, StepError> {
+        let about = job.subject.title();
+        self.executor.print_line(&format!("── {about}"));
+        self.status.since = now();
+        (self.status.activity, self.status.summary, self.status.shutdown_requested) =
+            (Activity::Active, about, false);
+        let ahead = self.is_planning().then_some(PLAN_PROMPT);
+        if ahead.is_some() {
+            self.executor.start_capture();
+        }
+        let work = self.builder.turn_input(&job.subject, ahead).map_err(StartError::Transient);
+        let begun = work.and_then(|work| self.executor.start_turn(&work));
+        let begun = match begun {
+            Err(StartError::Permanent(why)) => {
+                return Err(StepError::LoopEnded(TurnLoopEnd::NotStarted(why)));
+            }
+            Err(StartError::Transient(why)) => Err(why),
+            Ok(pid) => Ok(pid),
+        };
+        self.status.session_id = self.builder.session();
+        self.status.pid = begun.as_ref().ok().copied();
+        self.executor.report_status(&self.status);
+        if let Err(fault) = self.files.mark_read(job.entry.iter().cloned().collect()) {
+            // Marked at a later look; it is not given twice.
+            self.print_error_once(&fault);
+        }
+        match begun {
+            Ok(_) => self.wait_for_turn_end(),
+            Err(why) => Ok(TurnResult { end: TurnEndKind::NotStarted(why), last: String::new(), used: None }),
+        }
+    }
+
+    fn wait_for_turn_end(&mut self) -> Result<TurnResult, StepError> {
+        loop {
+            match self.executor.next_event(self.retry_deadline()) {
+                ExecutorEvent::TurnEnded(end) => return Ok(end),
+                ExecutorEvent::Terminate => return Err(StepError::LoopEnded(TurnLoopEnd::Terminated)),
+                ExecutorEvent::Wake => {
+                    self.handle_answers();
+                    self.check_shutdown_request();
+                }
+                ExecutorEvent::PermissionAsked(asked) => self.send_permission_request(asked),
+                ExecutorEvent::SessionStarted(session) => {
+                    self.builder.set_session_id(session);
+                    self.status.session_id = self.builder.session();
+                    self.executor.report_status(&self.status);
+                }
+                ExecutorEvent::Deadline => self.send_unsent_requests(),
+            }
+        }
+    }
+
+    /// In a turn, beside answers to the agent's questions, only a request to shut down counts: it waits for the turn's end, or is refused at once.
+    fn check_shutdown_request(&mut self) {
+        let looked = if self.builder.rejects_shutdown_while_busy() {
+            let busy_with = self.status.summary.split(':').next().unwrap_or_default();
+            self.files.reject(&format!("{busy_with} runs")).map(|()| false)
+        } else {
+            self.files.has_shutdown_request()
+        };
+        match looked {
+            Ok(asked) if asked != self.status.shutdown_requested => {
+                self.status.shutdown_requested = asked;
+                self.executor.report_status(&self.status);
+            }
+            Ok(_) => {}
+            Err(fault) => self.print_error_once(&fault),
+        }
+    }
+
+    /// Writes down what became of the turn's task, before anybody is told.
+    fn settle_task(&mut self, task: &Task, outcome: &TurnOutcome) -> Result<TaskSettlement, StepError> {
+        let now = self.retry_until_done(|post| post.task(&task.id))?.flatten();
+        let verdict = settle(now.as_ref(), self.files.member_name(), outcome);
+        let written = match &verdict {
+            TaskSettlement::MarkCompleted => self.retry_until_done(|post| post.complete(&task.id))?.is_some(),
+            TaskSettlement::MarkFailed(why) => {
+                self.retry_until_done(|post| post.fail(&task.id, why))?.is_some()
+            }
+            TaskSettlement::NotOwned => {
+                self.files.note_released(task.id);
+                true
+            }
+            TaskSettlement::AlreadyCompleted | TaskSettlement::AlreadyFailed(_) => true,
+        };
+        if !written {
+            self.files.note_unsettled(task.id);
+        }
+        Ok(verdict)
+    }
+
+    fn idle_notification(
+        &mut self,
+        outcome: &TurnOutcome,
+        task: Option<&(&Task, TaskSettlement)>,
+        began: u64,
+    ) -> IdleNotification {
+        let told = task.and_then(|(task, verdict)| Some((task.id, verdict.notification_fields()?)));
+        let why = told.and_then(|(_, (_, why))| why.map(str::to_owned));
+        IdleNotification {
+            from: self.files.member_name().to_string(),
+            timestamp: iso8601(now()),
+            idle_reason: outcome.reason,
+            summary: self.files.summarize_sent_to_peers(began),
+            completed_task_id: told.map(|(id, _)| id.to_string()),
+            completed_status: told.map(|(_, (status, _))| status.to_owned()),
+            failure_reason: outcome.full_failure.clone().or(why),
+        }
+    }
+}
+
+/// What ran, and how it ended.
+fn summary_line(subject: &TurnSubject, outcome: &TurnOutcome, verdict: Option<&TaskSettlement>) -> String {
+    let why = outcome.short_failure.as_deref();
+    match (subject, verdict, why) {
+        (
+            TurnSubject::Task(task),
+            Some(TaskSettlement::MarkCompleted | TaskSettlement::AlreadyCompleted),
+            _,
+        ) => {
+            format!("Task {} is done: {}", task.id, task.subject)
+        }
+        (
+            TurnSubject::Task(task),
+            Some(TaskSettlement::MarkFailed(why) | TaskSettlement::AlreadyFailed(why)),
+            _,
+        ) => {
+            format!("Task {} failed ({why}): {}", task.id, task.subject)
+        }
+        (TurnSubject::Task(task), ..) => format!("Task {} was given back: {}", task.id, task.subject),
+        (subject, _, None) => format!("{}: done", subject.title()),
+        (subject, _, Some(why)) => format!("{}: failed ({why})", subject.title()),
+    }
+}
