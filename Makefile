@@ -10,7 +10,7 @@ TEST_THREADS = $$(($$(getconf _NPROCESSORS_ONLN) * 2))
 # A person types the programs in bin. They start those in libexec, which they find beside themselves or in
 # ../libexec/teamd.
 BIN      = teamctl teamd
-LIBEXEC  = teamd-pane teamd-acp teamd-mcp teamd-top
+LIBEXEC  = teamd-shim teamd-acp teamd-mcp teamd-top
 PROGRAMS = $(BIN) $(LIBEXEC)
 
 # The programs as they are installed: linked statically with the C library if there is one for that. Each starts sooner

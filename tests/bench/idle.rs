@@ -89,7 +89,7 @@ pub(crate) fn measure_memory_of_two_hundred() {
         (std::mem::replace(&mut before, now) == now).then_some(())
     });
     let joins = harness::TaggedProcesses::with_tag(&house.process_tag()).list();
-    let joins = joins.iter().filter(|line| line.contains("teamd-pane join"));
+    let joins = joins.iter().filter(|line| line.contains("teamd-shim run"));
     let largest = joins.filter_map(|line| line.split(' ').next()?.parse().ok()).map(resident).max();
     print_row(
         "memory of teamd with 200 agents and five inboxes of 100,000; the largest join",

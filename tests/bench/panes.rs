@@ -209,7 +209,7 @@ fn env_with_connection() -> (TestEnv, TmuxConnection) {
 /// What the daemon says to tmux for an agent, without the questions that it asks before: a pane with join in it, in a window for
 /// nine, whose it is, what its border says, and a recorder for what it prints.
 fn create_panes_with_shims(house: &TestEnv, connection: &mut TmuxConnection, count: usize) -> Vec<String> {
-    let (socket, log, pane) = (house.path("socket"), house.path("log"), programs().join("teamd-pane"));
+    let (socket, log, pane) = (house.path("socket"), house.path("log"), programs().join("teamd-shim"));
     let mut window = String::new();
     let one = |n| {
         let join = format!("{} join bench-{n} --socket {}", pane.display(), socket.display());

@@ -181,8 +181,8 @@ fn log_closed_panes(house: &TestEnv) {
 fn start_shim(house: &TestEnv) -> (String, UnixStream) {
     let socket = house.path("run/test.sock");
     let listener = UnixListener::bind(&socket).unwrap();
-    let program = harness::programs().join("teamd-pane").display().to_string();
-    let join = [&program, "join", "a-1", "--socket", &socket.display().to_string()];
+    let program = harness::programs().join("teamd-shim").display().to_string();
+    let join = [&program, "run", "a-1", "--socket", &socket.display().to_string()];
     let words = [&["new-window", "-d", "-P", "-F", "#{pane_id}", "--"], &join[..]].concat();
     let pane = house.run_tmux(&words).stdout.trim_end().to_owned();
     let (join, _) = listener.accept().unwrap();

@@ -176,7 +176,7 @@ fn usage_errors_show_the_input_and_valid_events() {
     let said = house.teamctl(["deny", "x"]);
     assert!(said.stderr.contains("--reason") && !said.stderr.contains("--root"), "{said:#?}");
     assert_eq!(said.code, 64);
-    let said = house.teamctl(["hook", "foo"]);
+    let said = house.hook("foo", &[]);
     assert!(said.stderr.contains("no such event, only turn-end, prompt,"), "{said:#?}");
     said.expect_success();
     house.assert_no_files();

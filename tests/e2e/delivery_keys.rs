@@ -75,7 +75,7 @@ fn typist_is_restarted_after_the_daemon() {
     house.start_daemon();
     wait_for_text(&house, "without a daemon");
     wait_until_idle(&house, "ann");
-    let typist = |line: &String| line.contains("teamctl keys");
+    let typist = |line: &String| line.contains("teamd-shim keys");
     let pid = || {
         let all = harness::TaggedProcesses::with_tag(&house.process_tag()).list();
         all.into_iter().find(typist)?.split(' ').next()?.parse::<u32>().ok()

@@ -80,7 +80,7 @@ fn idle_notifications(house: &TestEnv, name: &str) -> Vec<Value> {
 }
 
 fn hook_pid(house: &TestEnv) -> u32 {
-    let hook = |line: &String| line.contains("teamctl hook turn-end");
+    let hook = |line: &String| line.contains("teamd-shim hook turn-end");
     let found = || TaggedProcesses::with_tag(&house.process_tag()).list().into_iter().find(hook);
     house.wait_until("a hook waits", found).split(' ').next().unwrap().parse().unwrap()
 }
@@ -260,7 +260,7 @@ fn newer_of_two_hooks_waits() {
     spawn(&house, "ann");
     let first = hook_pid(&house);
     let env = std::fs::read(format!("/proc/{first}/environ")).unwrap();
-    let mut second = house.command(harness::programs().join("teamctl"));
+    let mut second = house.command(harness::programs().join("teamd-shim"));
     second.args(["hook", "turn-end"]).stdout(std::process::Stdio::piped());
     for pair in String::from_utf8_lossy(&env).split('\0').filter_map(|pair| pair.split_once('=')) {
         second.env(pair.0, pair.1);

@@ -8,7 +8,7 @@ use std::process::Command;
 /// Copies the programs below `prefix`. Links would lead back to the directory where they were
 /// built.
 fn install(prefix: &Path) {
-    let directories = [("bin", &["teamctl", "teamd"][..]), ("libexec/teamd", &["teamd-pane"])];
+    let directories = [("bin", &["teamctl", "teamd"][..]), ("libexec/teamd", &["teamd-shim"])];
     for (directory, names) in directories {
         let directory = prefix.join(directory);
         std::fs::create_dir_all(&directory).unwrap();
@@ -35,7 +35,7 @@ fn programs_in_bin_start_those_in_libexec() {
     let daemons = house.processes_of(FaultTarget::Daemon).concat();
     assert!(daemons.contains(&bin.join("teamd").display().to_string()), "{daemons}");
     let shims = house.processes_of(FaultTarget::Shim).concat();
-    assert!(shims.contains(&libexec.join("teamd-pane").display().to_string()), "{shims}");
+    assert!(shims.contains(&libexec.join("teamd-shim").display().to_string()), "{shims}");
     // An error names a program that is missing, and what installs it.
     let screen = house.command(bin.join("teamctl")).arg("top").output().unwrap();
     let error = String::from_utf8_lossy(&screen.stderr).into_owned();

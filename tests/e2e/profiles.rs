@@ -5,7 +5,7 @@ use harness::TestEnv;
 const PROFILE: &str = "about = \"mine\"\nfeed = \"hook\"\nprogram = \"own\"\nargs = [\"{options}\"]\n\
                        prompt = [\"--ask={prompt}\"]\nmodel = [\"--model\", \"{model}\"]\ntypes = { Explore = [\"-r\"] }\n\
                        version = [\"--version\"]\nhelp = [\"--help\"]\n[[setup]]\nfile = \"~/.own/settings.json\"\nformat = \"json\"\n\
-                       [setup.merge.hooks]\nstop = [\"{self_sh} hook turn-end\"]\n";
+                       [setup.merge.hooks]\nstop = [\"{shim_sh} hook turn-end\"]\n";
 
 fn env_with_program(help: &str) -> TestEnv {
     let mut house = TestEnv::new();

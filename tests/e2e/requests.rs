@@ -163,7 +163,7 @@ fn answer_without_a_daemon_is_reported_later() {
 /// What a program that leads does with what its hook hands it; `read _` keeps its terminal.
 const LEADING: &str = r#"
 teamctl lead survey >out/led
-echo '{"hook_event_name":"Stop"}' | teamctl hook turn-end >out/mail.new
+echo '{"hook_event_name":"Stop"}' | teamd-shim hook turn-end >out/mail.new
 mv out/mail.new out/mail
 teamctl approve perm-1 2>out/why
 echo $? >out/code.new

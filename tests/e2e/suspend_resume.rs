@@ -93,7 +93,7 @@ fn suspended_members_resume_with_task_and_session_only_on_resume() {
         TaggedProcesses::with_tag(&house.process_tag())
             .list()
             .iter()
-            .all(|line| !line.contains("teamd-pane"))
+            .all(|line| !line.contains("teamd-shim"))
     );
     assert_status_without_daemon(&house);
     house.start_daemon();

@@ -129,7 +129,7 @@ fn task_command_gets_the_task_and_no_stdin() {
     let run = format!(
         "printf '%s|%s|%s|' \"$TASK_ID\" \"$TASK_SUBJECT\" \"$TASK_DESCRIPTION\" > {out}; cat >> {out}"
     );
-    let metadata = serde_json::json!({ "command": run }).to_string();
+    let metadata = json!({ "command": run }).to_string();
     let create =
         ["task", "create", "$(touch evil); `x`", "--description", "two\nlines", "--metadata", &metadata];
     house.teamctl(create).expect_success();

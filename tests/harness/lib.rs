@@ -57,7 +57,7 @@ pub fn programs() -> &'static PathBuf {
         let directory = directory.expect("programs lie in target/debug or target/release").to_owned();
         if directory.ends_with("release") {
             // Linked as they are installed.
-            assert!(directory.join("teamd-pane").exists(), "the programs are not there: make build");
+            assert!(directory.join("teamd-shim").exists(), "the programs are not there: make build");
             return directory;
         }
         let mut cargo = std::process::Command::new(env!("CARGO"));

@@ -140,6 +140,13 @@ impl TestEnv {
         run_command(command)
     }
 
+    /// Runs `teamd-shim hook EVENT` with further variables.
+    pub fn hook(&self, event: &str, variables: &[(&str, &str)]) -> CommandOutput {
+        let mut command = self.command(crate::programs().join("teamd-shim"));
+        command.args(["hook", event]).envs(variables.iter().copied());
+        run_command(command)
+    }
+
     /// Starts teamctl and lets it run.
     pub fn start_teamctl<const N: usize>(&self, arguments: [&str; N]) -> std::process::Child {
         let mut command = self.command(crate::programs().join("teamctl"));

@@ -102,7 +102,7 @@ impl HookProgram {
         }
         if text.contains("nested") {
             let script = "for event in session-start prompt turn-end; do \
-                          echo '{\"session_id\":\"s-nested\"}' | teamctl hook $event; done; echo over";
+                          echo '{\"session_id\":\"s-nested\"}' | teamd-shim hook $event; done; echo over";
             let mut shell = Command::new("sh");
             let out = shell.args(["-c", script]).output().expect("there is a shell");
             self.log_line(&serde_json::json!({"nested": String::from_utf8_lossy(&out.stdout)}));
@@ -151,7 +151,7 @@ impl HookProgram {
 }
 
 fn hook_command(event: &str) -> Command {
-    let mut command = Command::new("teamctl");
+    let mut command = Command::new("teamd-shim");
     command.arg("hook").arg(event).stdin(Stdio::piped());
     command
 }

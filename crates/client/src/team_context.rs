@@ -8,6 +8,7 @@ use crate::lead_session::led_by_this_session;
 use crate::next_task_client::NextTaskClient;
 use crate::request_timeout::request_timeout;
 use protocol::control::{Call, PROTOCOL_VERSION, Reply, Request, Response, WorktreeReply, WorktreeRequest};
+use protocol::did_you_mean::did_you_mean;
 use protocol::directories::Directories;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};

@@ -3,8 +3,9 @@
 use crate::model::{Profile, ProfileKind};
 use crate::parse::parse_profile;
 use crate::toml_table::{did_you_mean, read_if_present};
+use protocol::did_you_mean::nearest_names;
 use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::{AgentName, nearest_names};
+use protocol::name::AgentName;
 use std::path::PathBuf;
 use store::env_var;
 
@@ -123,7 +124,7 @@ impl ProfileRegistry {
 
     fn unknown_profile(&self, name: &str) -> ErrorReport {
         let message = format!("cannot find the profile {name}: there is none of that name");
-        let near = did_you_mean(protocol::did_you_mean::nearest_names(name, self.all_names()).first());
+        let near = did_you_mean(nearest_names(name, self.all_names()).first());
         ErrorReport::new(ErrorKind::Usage, message).with_help(format!(
             "{near}{}; any other program goes behind --, as in: teamctl spawn NAME -- PROGRAM",
             self.profile_list()

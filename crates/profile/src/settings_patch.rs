@@ -33,24 +33,42 @@ pub struct SettingsPatch {
     pub merge: Table,
 }
 
-/// A text of the settings with our own program filled in.
-pub fn fill_setting(template: &str, own: &str) -> String {
-    fill(template, |name| (base_name(name) == "self").then(|| encode_value(name, own.to_owned())))
+/// The paths of our own programs, as settings name them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnPrograms {
+    /// `{self}`.
+    pub teamctl: String,
+    /// `{shim}`.
+    pub shim: String,
 }
 
-/// Whether `text` is what `template` comes to for some program of ours: an older one, say, at another place.
-pub fn is_teamd_setting(template: &str, text: &str) -> bool {
-    let blank = ["{self}", "{self_sh}", "{self_json}"].into_iter().find(|blank| template.contains(blank));
-    match blank.and_then(|blank| template.split_once(blank)) {
-        Some((before, after)) => {
-            // Hooks did not always bear the name of their profile.
-            let nameless = after.split_once(" --agent ").map_or(after, |(nameless, _)| nameless);
-            let ends = |text| [after, nameless].into_iter().find_map(|end| str::strip_suffix(text, end));
-            let between = text.strip_prefix(before).and_then(ends);
-            between.is_some_and(|between| between.contains("teamctl"))
+impl OwnPrograms {
+    fn path(&self, variable: &str) -> Option<&str> {
+        match base_name(variable) {
+            "self" => Some(&self.teamctl),
+            "shim" => Some(&self.shim),
+            _ => None,
         }
-        None => template == text,
     }
+}
+
+/// A text of the settings with our own programs filled in.
+pub fn fill_setting(template: &str, own: &OwnPrograms) -> String {
+    fill(template, |name| own.path(name).map(|path| encode_value(name, path.to_owned())))
+}
+
+/// Whether `text` is what `template` comes to for programs of ours at another place.
+pub fn is_teamd_setting(template: &str, text: &str) -> bool {
+    let variables = [("self", "teamctl"), ("shim", "teamd-shim")].into_iter().flat_map(|(name, program)| {
+        ["", "_sh", "_json"].map(|encoding| (format!("{{{name}{encoding}}}"), program))
+    });
+    for (variable, program) in variables {
+        if let Some((before, after)) = template.split_once(variable.as_str()) {
+            let path = text.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
+            return path.is_some_and(|path| path.contains(program));
+        }
+    }
+    template == text
 }
 
 pub(crate) fn parse_settings_patches(keys: &mut TomlTable<'_>) -> Result<Vec<SettingsPatch>, ErrorReport> {
@@ -68,10 +86,14 @@ pub(crate) fn parse_settings_patches(keys: &mut TomlTable<'_>) -> Result<Vec<Set
             ));
         }
         for text in all_strings(&Value::Table(piece.merge.clone())) {
-            if let Some(name) = variables_in(&text).into_iter().find(|name| base_name(name) != "self") {
+            if let Some(name) =
+                variables_in(&text).into_iter().find(|name| !["self", "shim"].contains(&base_name(name)))
+            {
                 let why =
                     format!("holds {{{name}}}, which nothing stands for here: settings are not one agent's");
-                return Err(keys.invalid_key("setup", &why).with_help("there are: {self} {self_sh}"));
+                return Err(keys
+                    .invalid_key("setup", &why)
+                    .with_help("there are: {self} {self_sh} {shim} {shim_sh}"));
             }
         }
     }
@@ -102,14 +124,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hook_of_ours_is_known_at_another_place_and_without_its_profiles_name() {
-        let template = "{self_sh} hook turn-end --agent codex";
-        for ours in ["/old/teamctl hook turn-end --agent codex", "'/a b/teamctl' hook turn-end"] {
+    fn hook_of_ours_is_known_at_another_path() {
+        let template = "{shim_sh} hook turn-end --profile codex";
+        for ours in [
+            "/old/teamd-shim hook turn-end --profile codex",
+            "'/a b/teamd-shim' hook turn-end --profile codex",
+        ] {
             assert!(is_teamd_setting(template, ours), "{ours}");
         }
-        for other in
-            ["/old/teamctl hook prompt", "/x/other hook turn-end", "/old/teamctl hook turn-end --agent qwen"]
-        {
+        for other in [
+            "/old/teamd-shim hook prompt --profile codex",
+            "/x/other hook turn-end --profile codex",
+            "/old/teamd-shim hook turn-end --profile qwen",
+        ] {
             assert!(!is_teamd_setting(template, other), "{other}");
         }
     }

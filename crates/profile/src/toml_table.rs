@@ -2,6 +2,7 @@
 //! what may stand there.
 
 use crate::template::{base_name, variables_in};
+use protocol::did_you_mean::nearest_names;
 use protocol::error::{ErrorKind, ErrorReport};
 use serde::de::DeserializeOwned;
 use std::io;

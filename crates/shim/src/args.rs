@@ -2,15 +2,16 @@
 //!
 //! Parsed by hand: a general parser would take up most of the memory that a shim holds while its agent lives.
 
+use protocol::control::shim_command;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// What the program is started for.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ShimCommand {
-    /// `join SPAWN --socket PATH [--headless LOG]`: start and supervise an agent. Called by the daemon.
+    /// `run SPAWN --socket PATH [--headless LOG]`: start and supervise an agent. Called by the daemon.
     Run(ShimArgs),
-    /// `record PATH`: write standard input to a log of bounded size. Called by tmux.
+    /// `log PATH`: write standard input to a log of bounded size. Called by tmux.
     Log(PathBuf),
     /// `keys`: type an agent's messages into its pane. Called by the shim.
     Keys,
@@ -40,7 +41,7 @@ pub(crate) struct HookArgs {
 pub(crate) fn parse(words: &[OsString]) -> Option<ShimCommand> {
     let (command, rest) = words.split_first()?;
     match (command.to_str()?, rest) {
-        ("join", [spawn, option, socket, rest @ ..]) if option == "--socket" => {
+        (shim_command::RUN, [spawn, option, socket, rest @ ..]) if option == "--socket" => {
             let headless = match rest {
                 [] => None,
                 [option, log] if option == "--headless" => Some(log.into()),
@@ -49,11 +50,11 @@ pub(crate) fn parse(words: &[OsString]) -> Option<ShimCommand> {
             let spawn = spawn.to_str()?.to_owned();
             Some(ShimCommand::Run(ShimArgs { spawn, socket: socket.into(), headless }))
         }
-        ("record", [path]) if !path.as_encoded_bytes().starts_with(b"-") => {
+        (shim_command::LOG, [path]) if !path.as_encoded_bytes().starts_with(b"-") => {
             Some(ShimCommand::Log(path.into()))
         }
-        ("keys", []) => Some(ShimCommand::Keys),
-        ("hook", [event, rest @ ..]) => {
+        (shim_command::KEYS, []) => Some(ShimCommand::Keys),
+        (shim_command::HOOK, [event, rest @ ..]) => {
             let profile = match rest {
                 [] => None,
                 [option, profile] if option == "--profile" => Some(profile.to_str()?.to_owned()),
@@ -79,9 +80,9 @@ mod tests {
             let headless = headless.map(PathBuf::from);
             Some(ShimCommand::Run(ShimArgs { spawn: "x-1".into(), socket: "/s".into(), headless }))
         };
-        assert_eq!(parse_words("join x-1 --socket /s"), run(None));
-        assert_eq!(parse_words("join x-1 --socket /s --headless /l"), run(Some("/l")));
-        assert_eq!(parse_words("record /x/y.log"), Some(ShimCommand::Log("/x/y.log".into())));
+        assert_eq!(parse_words("run x-1 --socket /s"), run(None));
+        assert_eq!(parse_words("run x-1 --socket /s --headless /l"), run(Some("/l")));
+        assert_eq!(parse_words("log /x/y.log"), Some(ShimCommand::Log("/x/y.log".into())));
         assert_eq!(parse_words("keys"), Some(ShimCommand::Keys));
         let hook = |profile: Option<&str>| {
             let (event, profile) = ("prompt".to_owned(), profile.map(str::to_owned));
@@ -95,11 +96,11 @@ mod tests {
     fn anything_else_is_refused() {
         for line in [
             "",
-            "join x-1",
-            "join x-1 --socket /s --headless",
-            "record",
-            "record --help",
-            "record /x y",
+            "run x-1",
+            "run x-1 --socket /s --headless",
+            "log",
+            "log --help",
+            "log /x y",
             "keys now",
             "hook",
             "hook prompt --agent",

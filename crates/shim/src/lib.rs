@@ -30,7 +30,7 @@ use protocol::error::{ErrorKind, ErrorReport};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// What `teamd-pane` does.
+/// What `teamd-shim` does.
 pub fn main() -> ExitCode {
     client::file_size_signal::catch_sigxfsz();
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -45,6 +45,6 @@ pub fn main() -> ExitCode {
 }
 
 fn usage_error() -> ErrorReport {
-    ErrorReport::new(ErrorKind::Usage, "cannot tell what to do: teamd-pane is started by teamd and by hooks")
+    ErrorReport::new(ErrorKind::Usage, "cannot tell what to do: teamd-shim is started by teamd and by hooks")
         .with_help("see teamctl --help")
 }

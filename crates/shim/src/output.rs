@@ -1,14 +1,9 @@
-//! Lines for people on standard output and standard error.
+//! Lines for people on standard error.
 
 use protocol::error::ErrorReport;
 use protocol::terminal::visible;
 use std::io::Write;
 use std::process::ExitCode;
-
-/// A line on standard output. A reader that hangs up early is no error.
-pub(crate) fn print_line(text: &str) {
-    writeln!(std::io::stdout(), "{text}").ok();
-}
 
 /// A line on standard error, with control characters made visible.
 pub(crate) fn print_warning(message: &str) {

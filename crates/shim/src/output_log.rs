@@ -1,6 +1,6 @@
 //! An agent's output in a file that stays small: at 10 MiB it becomes `NAME.1`, and a new one begins.
 //!
-//! `teamd-pane record PATH` is what tmux pipes a pane into; join writes the same way where there is no pane. What a
+//! `teamd-shim log PATH` is what tmux pipes a pane into; join writes the same way where there is no pane. What a
 //! full disk does not take is lost: whoever writes the output must never wait for it.
 
 use protocol::error::{ErrorKind, ErrorReport};

@@ -3,7 +3,7 @@
 
 use crate::command_rewriter::rewrite_commands;
 use crate::context::CommandContext;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error::ErrorReport;
 use protocol::terminal::{visible, visible_json};
 use serde::Serialize;
 use serde_json::{Value, json};

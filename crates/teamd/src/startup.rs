@@ -265,11 +265,11 @@ fn build_settings(
 
 /// The one that came with this teamd.
 fn find_shim_program() -> Result<PathBuf, ErrorReport> {
-    let path = installed_program(&own_program()?, "teamd-pane", Path::is_file);
+    let path = installed_program(&own_program()?, "teamd-shim", Path::is_file);
     if path.is_file() {
         return Ok(path);
     }
-    let message = format!("cannot find teamd-pane: there is no {}", path.display());
+    let message = format!("cannot find teamd-shim: there is no {}", path.display());
     Err(ErrorReport::new(ErrorKind::MissingPath, message).with_help("install all programs: make install"))
 }
 

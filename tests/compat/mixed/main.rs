@@ -80,7 +80,7 @@ impl MixedEnv {
         let panes = self.house.tmux(["list-panes", "-a", "-F", "#{@teamd_name}"]);
         assert!(panes.lines().all(str::is_empty), "panes are left: {panes}");
         assert_eq!(self.house.json(["status", "--all"])["teams"], json!([]));
-        let of_agents = ["--agent-id", "codex", "teamd-pane", "teamctl"];
+        let of_agents = ["--agent-id", "codex", "teamd-shim", "teamctl"];
         let is_left = |line: &String| of_agents.iter().any(|word| line.contains(word));
         self.house.wait_until("every process of theirs has ended", || {
             let left = TaggedProcesses::with_tag(&self.house.process_tag()).list();

@@ -57,7 +57,7 @@ pub(super) fn install_fake_programs(house: &TestEnv) {
         std::fs::create_dir_all(house.path(directory)).unwrap();
     }
     std::os::unix::fs::symlink(harness::programs(), house.path("target/debug")).unwrap();
-    for name in ["teamd", "teamctl", "teamd-pane", "teamd-acp", "teamd-mcp", "teamd-top"] {
+    for name in ["teamd", "teamctl", "teamd-shim", "teamd-acp", "teamd-mcp", "teamd-top"] {
         let text = format!("#!/bin/sh\nexec {} \"$@\"\n", harness::programs().join(name).display());
         house.write_script(&format!("target/release/{name}"), &text);
     }

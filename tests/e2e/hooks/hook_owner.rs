@@ -31,7 +31,7 @@ fn hook_of_another_delivery_delivers_nothing_without_a_daemon() {
     let house = TestEnv::with_team();
     let gate = house.create_gate("gate");
     let text = format!(
-        "#!/bin/sh\nread _ <{gate}\nteamctl hook turn-end >out/said </dev/null\necho over >>out/said\n"
+        "#!/bin/sh\nread _ <{gate}\nteamd-shim hook turn-end >out/said </dev/null\necho over >>out/said\n"
     );
     let script = house.write_script("asks.sh", &text).display().to_string();
     let profile = format!("feed = \"turn\"\nprogram = \"{script}\"\n");
@@ -50,12 +50,12 @@ fn hook_of_another_delivery_delivers_nothing_without_a_daemon() {
 fn hook_outside_a_team_does_nothing() {
     let house = TestEnv::new();
     for event in ["turn-end", "prompt", "session-start", "session-end", "notification", "tool", "what"] {
-        let ran = house.teamctl(["hook", event]);
+        let ran = house.hook(event, &[]);
         assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{event}");
     }
     let nobody = [("TEAMD_AGENT", "ann"), ("TEAMD_TEAM", "survey"), ("TEAMD_TOKEN", "x")];
     for event in ["prompt", "tool", "what"] {
-        let ran = house.teamctl_with(&["hook", event], &nobody);
+        let ran = house.hook(event, &nobody);
         assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{event}: {}", ran.stderr);
     }
     house.shut_down();
@@ -66,7 +66,7 @@ fn hook_of_another_delivery_does_not_block() {
     let house = TestEnv::with_team();
     let script = house.write_script(
         "asks.sh",
-        "#!/bin/sh\nteamctl hook turn-end >out/said\necho done >>out/said\nsleep 1000\n",
+        "#!/bin/sh\nteamd-shim hook turn-end >out/said\necho done >>out/said\nsleep 1000\n",
     );
     house.teamctl(["spawn", "ann", "--", &script.display().to_string()]).expect_success();
     house.wait_until("it went on", || (house.read("out/said") == "done\n").then_some(()));
@@ -75,16 +75,16 @@ fn hook_of_another_delivery_does_not_block() {
 
 /// What the session in the user's own pane does; `read _` keeps it there.
 const LEADING: &str = r#"
-tool() { printf '{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"%s"}}' "$1" | teamctl hook tool; }
+tool() { printf '{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"%s"}}' "$1" | teamd-shim hook tool; }
 teamctl lead survey >out/led
 tool "rm -rf x" >out/free
 teamctl mode team-lead delegate >out/mode
 tool "rm -rf x" >out/refused
 tool "teamctl mode team-lead default" >out/kept
 tool "teamctl status" >out/allowed
-echo '{"hook_event_name":"Stop"}' | teamctl hook turn-end >out/mail.new
+echo '{"hook_event_name":"Stop"}' | teamd-shim hook turn-end >out/mail.new
 mv out/mail.new out/mail
-echo '{"hook_event_name":"Stop","stop_hook_active":true}' | teamctl hook turn-end
+echo '{"hook_event_name":"Stop","stop_hook_active":true}' | teamd-shim hook turn-end
 read _
 "#;
 
@@ -94,7 +94,7 @@ fn lead_session_is_delivered_to_and_restricted_in_delegate_mode() {
     house.start_daemon();
     house.tmux(["new-session", "-d", "-x", "80", "-y", "24", "--", "sh", "-c", LEADING]);
     house.wait_until("its hook waits", || {
-        let hook = |line: &String| line.ends_with("teamctl hook turn-end");
+        let hook = |line: &String| line.ends_with("teamd-shim hook turn-end");
         TaggedProcesses::with_tag(&house.process_tag()).list().into_iter().find(hook)
     });
     assert_eq!(house.read("out/led"), "This session leads survey, which is new.\n");

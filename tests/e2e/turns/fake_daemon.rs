@@ -25,8 +25,8 @@ impl FakeDaemon {
     /// Starts join for ann, and gives it the green light for these turns.
     pub(super) fn start(house: TestEnv, turns: &Value, log: Option<&str>) -> FakeDaemon {
         let (listener, socket) = listen(&house);
-        let mut command = house.command(harness::programs().join("teamctl"));
-        command.arg("join").arg("x-1").arg("--socket").arg(&socket);
+        let mut command = house.command(harness::programs().join("teamd-shim"));
+        command.arg("run").arg("x-1").arg("--socket").arg(&socket);
         if let Some(log) = log {
             command.arg("--headless").arg(house.path(log));
         }
@@ -40,10 +40,10 @@ impl FakeDaemon {
     pub(super) fn start_in_pane(house: TestEnv, turns: &Value) -> FakeDaemon {
         let (listener, socket) = listen(&house);
         let socket = socket.display().to_string();
-        let teamctl = harness::programs().join("teamctl").display().to_string();
+        let shim = harness::programs().join("teamd-shim").display().to_string();
         let words = ["new-window", "-d", "-n", "ann", "-P", "-F", "#{pane_pid}", "--"];
         let pid = house
-            .run_tmux(&[&words[..], &[&teamctl, "join", "x-1", "--socket", &socket]].concat())
+            .run_tmux(&[&words[..], &[&shim, "run", "x-1", "--socket", &socket]].concat())
             .expect_success();
         let copy = format!("cat >{}", house.path("out/pane").display());
         house.tmux(["pipe-pane", "-t", "ann", &copy]);

@@ -61,7 +61,7 @@ fn background_output_is_shown_between_turns() {
 fn pane_output_is_logged_with_a_size_limit() {
     let house = TestEnv::new();
     let path = house.path("state/logs/ann.log");
-    let script = format!("yes 0123456789abcde | head -c 23000000 | teamctl record {}", path.display());
+    let script = format!("yes 0123456789abcde | head -c 23000000 | teamd-shim log {}", path.display());
     let status = house.command("sh").args(["-c", &script]).status().unwrap();
     assert!(status.success());
     let size = |name: &str| house.path(name).metadata().unwrap().len();

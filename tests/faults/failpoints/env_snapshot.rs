@@ -109,7 +109,7 @@ pub(super) fn panes(house: &TestEnv) -> usize {
 /// Living first processes of agents.
 pub(super) fn count_shims(house: &TestEnv) -> usize {
     let all = TaggedProcesses::with_tag(&house.process_tag()).list();
-    all.iter().filter(|line| line.contains("teamd-pane join")).count()
+    all.iter().filter(|line| line.contains("teamd-shim run")).count()
 }
 
 /// Processes with the environment of an agent of this team, first processes aside.

@@ -199,7 +199,7 @@ impl SweepEnv {
         match operation {
             None => self.assert_baseline(&format!("{case:?}")),
             Some(operation) => {
-                let may_be_killed = case.action == FailpointAction::Kill && case.at.program == "teamd-pane";
+                let may_be_killed = case.action == FailpointAction::Kill && case.at.program == "teamd-shim";
                 self.check_partial(operation, &format!("{case:?}"), may_be_killed);
                 self.retry_until_complete(operation, &format!("{case:?}"));
             }

@@ -49,7 +49,7 @@ enum Role {
 
 /// In a form that does no harm where it is allowed: nobody of that name, a wrong word, something that goes on; and with
 /// which code it ends then.
-const COMMANDS: [(&[&str], CommandPermission, &[i32]); 54] = [
+const COMMANDS: [(&[&str], CommandPermission, &[i32]); 53] = [
     (&["create", "survey"], CommandPermission::Lead, &[73]),
     (&["spawn", "bob", "--", "true"], CommandPermission::Lead, &[73]),
     (&["shutdown", "nobody", "--grace=1s"], CommandPermission::Lead, &[67]),
@@ -99,7 +99,6 @@ const COMMANDS: [(&[&str], CommandPermission, &[i32]); 54] = [
     (&["events"], CommandPermission::Member, &[0]),
     (&["agents"], CommandPermission::Member, &[0]),
     (&["setup", "codex"], CommandPermission::Member, &[0]),
-    (&["hook", "nothing"], CommandPermission::Member, &[0]),
     (&["notify", "a word"], CommandPermission::Member, &[78]),
     (&["completions", "bash"], CommandPermission::Member, &[0]),
     (&["man"], CommandPermission::Member, &[0]),

@@ -13,6 +13,7 @@ mod pane_input;
 mod reply;
 mod request;
 mod shim;
+pub mod shim_command;
 mod spawn;
 mod turn_status;
 mod worktree;

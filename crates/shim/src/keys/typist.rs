@@ -1,4 +1,4 @@
-//! `teamctl keys`: types an agent's mail into its program, where nothing better feeds it. join runs it beside the agent,
+//! `teamd-shim keys`: types an agent's mail into its program, where nothing better feeds it. join runs it beside the agent,
 //! for as long as that lives.
 //!
 //! It types only where the screen shows the program's empty prompt and no dialog, and the daemon types only where the

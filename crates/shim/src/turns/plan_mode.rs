@@ -6,6 +6,7 @@
 use super::executor::TurnExecutor;
 use super::reply_text::extract_reply;
 use super::turn_loop::{StepError, TurnLoop};
+use protocol::control::PlanStage;
 use protocol::payload::PlanApprovalResponse;
 use protocol::permission_mode::PermissionMode;
 

@@ -10,7 +10,7 @@ use super::permission_request::OpenPermissionRequest;
 use super::prompt_text::TurnSubject;
 use super::team_files::TeamFiles;
 use super::turn_builder::TurnBuilder;
-use protocol::control::{Activity, TurnStatus};
+use protocol::control::{Activity, PlanStage, TurnStatus};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::{InboxEntry, Message};
 use protocol::permission_mode::PermissionMode;

@@ -17,7 +17,7 @@ use store::env_var;
 /// Make the session in this pane the lead of a team
 ///
 /// Makes the team if it is not there. From then on `teamctl` in this pane takes that team as its own, and an agent
-/// program here whose hooks run `teamctl hook` gets the lead's mail when its turn ends, and while it is idle. It leads
+/// program here whose hooks run `teamd-shim hook` gets the lead's mail when its turn ends, and while it is idle. It leads
 /// until --release, or until the first process of this terminal ends. A team has one lead, and a session one team.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl lead survey\n  teamctl lead --release")]

@@ -1,12 +1,12 @@
 //! Plan mode: a plan is handed in, and carried out once it is approved.
 
 use super::*;
+use protocol::control::PlanStage;
 use protocol::id::RequestId;
 use protocol::message::InboxEntry;
 use protocol::payload::PlanApprovalRequest;
 use protocol::permission_mode::PermissionMode;
 use protocol::plan_prompts::PLAN_PROMPT;
-use protocol::turn_program::PlanStage;
 
 fn planner(plan: PlanStage) -> InitialState {
     let mode = Some(PermissionMode::Plan);

@@ -120,13 +120,13 @@ mod tests {
         let of = |line: &str| {
             TaggedPane::parse(&server, line).map(|one| (one.spawn_id.clone(), one.socket.clone()))
         };
-        let join = r#"%5 a-1 1 "/opt/teamd-pane" join a-1 --socket /run/s"#;
+        let join = r#"%5 a-1 1 "/opt/teamd-shim" run a-1 --socket /run/s"#;
         assert_eq!(of(join), Some(("a-1".to_owned(), "/run/s".into())));
         for line in [
             "%5  1 -zsh",
-            "%5 a-1 0 teamd-pane join a-1 --socket /run/s",
+            "%5 a-1 0 teamd-shim run a-1 --socket /run/s",
             "%5 a-1 1 -zsh",
-            "%5 a-1 1 teamd-pane join b-2 --socket /run/s",
+            "%5 a-1 1 teamd-shim run b-2 --socket /run/s",
             "",
         ] {
             assert_eq!(of(line), None, "{line}");

@@ -2,6 +2,7 @@
 //! with a bare one, and settings that all sessions of a program share can't name an agent.
 
 use client::process_table::self_and_ancestors;
+use protocol::control::shim_command;
 use std::collections::BTreeMap;
 use std::path::Path;
 use store::env_var;
@@ -75,8 +76,8 @@ fn variables(environ: &[u8]) -> AgentEnvironment {
 /// The socket that the first process of every agent is given.
 fn shim_socket(cmdline: &[u8]) -> Option<&Path> {
     let mut words = split_nul(cmdline);
-    let is_ours = Path::new(words.next()?).file_name().is_some_and(|name| name == "teamd-pane");
-    let joins = is_ours && words.next() == Some("join");
+    let is_ours = Path::new(words.next()?).file_name().is_some_and(|name| name == "teamd-shim");
+    let joins = is_ours && words.next() == Some(shim_command::RUN);
     words.skip_while(|word| *word != "--socket").nth(1).filter(|_| joins).map(Path::new)
 }
 
@@ -101,8 +102,8 @@ mod tests {
 
     const ANN: &[u8] = b"PATH=/bin\0TEAMD_AGENT=ann\0TEAMD_TEAM=survey\0TEAMD_ROOT=/r\0TEAMD_WAKE_FD=7\0";
     const BOB: &[u8] = b"TEAMD_AGENT=bob\0TEAMD_TEAM=survey\0TEAMD_ROOT=/r\0";
-    const JOIN: &[u8] = b"/usr/bin/teamd-pane\0join\0c93b\0--socket\0/run/its\0";
-    const OTHER: &[u8] = b"/usr/bin/teamd-pane\0join\0c93b\0--socket\0/run/another\0";
+    const JOIN: &[u8] = b"/usr/bin/teamd-shim\0run\0c93b\0--socket\0/run/its\0";
+    const OTHER: &[u8] = b"/usr/bin/teamd-shim\0run\0c93b\0--socket\0/run/another\0";
 
     fn parent_agent_of(processes: &[(&[u8], &[u8])], root: Option<&str>) -> ParentAgent {
         let processes = processes.iter().map(|(environ, cmdline)| (environ.to_vec(), cmdline.to_vec()));
@@ -132,6 +133,6 @@ mod tests {
         assert_eq!(parent_agent_of(&[(b"", OTHER)], None), ParentAgent::Unidentified);
         assert_eq!(parent_agent_of(&[(b"", JOIN)], Some("/r")), ParentAgent::Unidentified);
         assert_eq!(parent_agent_of(&[(b"", OTHER)], Some("/r")), ParentAgent::NotFound);
-        assert_eq!(parent_agent_of(&[(b"", b"teamd-pane\0record\0")], None), ParentAgent::NotFound);
+        assert_eq!(parent_agent_of(&[(b"", b"teamd-shim\0log\0")], None), ParentAgent::NotFound);
     }
 }

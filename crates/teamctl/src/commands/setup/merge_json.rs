@@ -3,13 +3,14 @@
 use super::settings_template::{
     fill_value, is_outdated_entry, missing_values, name_taken_error, starts_other_program, starts_teamctl,
 };
+use profile::settings_patch::OwnPrograms;
 use protocol::json::{Array, Edit, Object, apply_edits};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use toml::{Table, Value as Template};
 
 /// `held` with all of `template` in it; why not, in words.
-pub(super) fn merge_json(held: &str, template: &Table, own: &str) -> Result<String, String> {
+pub(super) fn merge_json(held: &str, template: &Table, own: &OwnPrograms) -> Result<String, String> {
     let held = if held.trim().is_empty() { "{}\n" } else { held };
     // What an older program of ours left goes first, one after the other: two that stand side by side share a comma.
     let mut text = held.to_owned();
@@ -25,7 +26,7 @@ pub(super) fn merge_json(held: &str, template: &Table, own: &str) -> Result<Stri
 /// One way through a text.
 struct JsonMerge<'a> {
     root: &'a str,
-    own: &'a str,
+    own: &'a OwnPrograms,
     pass: MergePass,
 }
 
@@ -107,11 +108,17 @@ impl JsonMerge<'_> {
 mod tests {
     use super::*;
 
+    /// Those beside this teamctl.
+    fn programs(teamctl: &str) -> OwnPrograms {
+        let shim = std::path::Path::new(teamctl).with_file_name("teamd-shim");
+        OwnPrograms { teamctl: teamctl.to_owned(), shim: shim.display().to_string() }
+    }
+
     const TEMPLATE: &str = "[mcp.team]\ncommand = \"{self}\"\nargs = [\"mcp\"]\n[[hooks.Stop]]\n\
-                            hooks = [{ command = \"{self_sh} hook turn-end\", timeout = 600 }]\n";
+                            hooks = [{ command = \"{shim_sh} hook turn-end\", timeout = 600 }]\n";
 
     fn merge(held: &str, own: &str) -> Result<String, String> {
-        merge_json(held, &TEMPLATE.parse().unwrap(), own)
+        merge_json(held, &TEMPLATE.parse().unwrap(), &programs(own))
     }
 
     #[test]
@@ -142,17 +149,17 @@ mod tests {
         let once = merge("", "/old/teamctl").unwrap();
         let moved: Value = serde_json::from_str(&merge(&once, "/new/teamctl").unwrap()).unwrap();
         assert_eq!(moved["hooks"]["Stop"].as_array().unwrap().len(), 1, "{moved:#}");
-        assert_eq!(moved["hooks"]["Stop"][0]["hooks"][0]["command"], "/new/teamctl hook turn-end");
+        assert_eq!(moved["hooks"]["Stop"][0]["hooks"][0]["command"], "/new/teamd-shim hook turn-end");
         assert_eq!(moved["mcp"]["team"]["command"], "/new/teamctl");
     }
 
     #[test]
     fn the_words_of_our_own_server_are_ours_and_those_of_other_lists_are_not() {
         let template: Table =
-            "[mcp.team]\ncommand = [\"{self}\", \"mcp\"]\n[hooks]\nstop = [\"{self_sh} hook\"]\n"
+            "[mcp.team]\ncommand = [\"{self}\", \"mcp\"]\n[hooks]\nstop = [\"{shim_sh} hook\"]\n"
                 .parse()
                 .unwrap();
-        let merge = |held: &str, own: &str| merge_json(held, &template, own).unwrap();
+        let merge = |held: &str, own: &str| merge_json(held, &template, &programs(own)).unwrap();
         let once = merge("{\"hooks\": {\"stop\": [\"mine\"]}}", "/old/bin/teamctl");
         let moved = merge(&once, "/new/teamctl");
         let value: Value = serde_json::from_str(&moved).unwrap();

@@ -3,19 +3,20 @@
 use super::settings_template::{
     fill_value, is_outdated_entry, missing_values, name_taken_error, starts_other_program, starts_teamctl,
 };
+use profile::settings_patch::OwnPrograms;
 use serde_json::Value;
 use toml::{Table, Value as Template};
 use toml_edit::{ArrayOfTables, DocumentMut, InlineTable, Item, TableLike};
 
 /// `held` with all of `template` in it; why not, in words.
-pub(super) fn merge_toml(held: &str, template: &Table, own: &str) -> Result<String, String> {
+pub(super) fn merge_toml(held: &str, template: &Table, own: &OwnPrograms) -> Result<String, String> {
     let mut document: DocumentMut =
         held.parse().map_err(|error: toml_edit::TomlError| error.to_string().replace('\n', " "))?;
     merge_table(document.as_table_mut(), template, own)?;
     Ok(document.to_string())
 }
 
-fn merge_table(table: &mut dyn TableLike, template: &Table, own: &str) -> Result<(), String> {
+fn merge_table(table: &mut dyn TableLike, template: &Table, own: &OwnPrograms) -> Result<(), String> {
     let whole = starts_teamctl(template);
     for (key, wanted) in template {
         match (table.get_mut(key), wanted) {
@@ -39,7 +40,7 @@ fn merge_table(table: &mut dyn TableLike, template: &Table, own: &str) -> Result
     Ok(())
 }
 
-fn merge_list(there: &mut Item, key: &str, wanted: &[Template], own: &str) -> Result<(), String> {
+fn merge_list(there: &mut Item, key: &str, wanted: &[Template], own: &OwnPrograms) -> Result<(), String> {
     if let Some(array) = there.as_array_mut() {
         let plain = |held: &toml_edit::Value| to_json(&Item::Value(held.clone()));
         array.retain(|held| !is_outdated_entry(wanted, &plain(held), own));
@@ -115,11 +116,17 @@ fn to_value(wanted: &Value) -> toml_edit::Value {
 mod tests {
     use super::*;
 
+    /// Those beside this teamctl.
+    fn programs(teamctl: &str) -> OwnPrograms {
+        let shim = std::path::Path::new(teamctl).with_file_name("teamd-shim");
+        OwnPrograms { teamctl: teamctl.to_owned(), shim: shim.display().to_string() }
+    }
+
     const TEMPLATE: &str = "[mcp_servers.team]\ncommand = \"{self}\"\nargs = [\"mcp\"]\n[[hooks.Stop]]\n\
-                            hooks = [{ command = \"{self_sh} hook turn-end\", timeout = 600 }]\n";
+                            hooks = [{ command = \"{shim_sh} hook turn-end\", timeout = 600 }]\n";
 
     fn merge(held: &str, own: &str) -> Result<String, String> {
-        merge_toml(held, &TEMPLATE.parse().unwrap(), own)
+        merge_toml(held, &TEMPLATE.parse().unwrap(), &programs(own))
     }
 
     #[test]

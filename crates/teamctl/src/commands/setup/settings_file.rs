@@ -1,7 +1,7 @@
 //! One file of settings: what it holds, and what it should.
 
 use super::{merge_json, merge_toml};
-use profile::settings_patch::{SettingsFormat, SettingsPatch};
+use profile::settings_patch::{OwnPrograms, SettingsFormat, SettingsPatch};
 use protocol::error::{ErrorKind, ErrorReport};
 use similar::TextDiff;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,12 @@ impl SettingsFile {
         project: &Path,
     ) -> Result<SettingsFile, ErrorReport> {
         let settings = ForeignSettings::read(&settings_path(piece, project)?)?;
-        let own = own_program()?;
-        let own = own.to_string_lossy();
+        let teamctl = own_program()?;
+        let shim = teamctl.with_file_name("teamd-shim");
+        let own = OwnPrograms {
+            teamctl: teamctl.to_string_lossy().into_owned(),
+            shim: shim.to_string_lossy().into_owned(),
+        };
         let broken = |why: String| {
             let message = format!("cannot use the settings {}: {why}", settings.path().display());
             ErrorReport::new(ErrorKind::InvalidData, message)

@@ -1,11 +1,11 @@
 //! What a file of settings must hold, however it is written: a profile's template with our own program filled in.
 
-use profile::settings_patch::{fill_setting, is_teamd_setting};
+use profile::settings_patch::{OwnPrograms, fill_setting, is_teamd_setting};
 use serde_json::Value;
 use toml::{Table, Value as Template};
 
 /// What `template` comes to for the program at `own`.
-pub(super) fn fill_value(template: &Template, own: &str) -> Value {
+pub(super) fn fill_value(template: &Template, own: &OwnPrograms) -> Value {
     match template {
         Template::String(template) => Value::String(fill_setting(template, own)),
         Template::Integer(number) => (*number).into(),
@@ -20,12 +20,12 @@ pub(super) fn fill_value(template: &Template, own: &str) -> Value {
 }
 
 /// What `wanted` comes to and a list that holds `held` lacks.
-pub(super) fn missing_values(wanted: &[Template], held: &[Value], own: &str) -> Vec<Value> {
+pub(super) fn missing_values(wanted: &[Template], held: &[Value], own: &OwnPrograms) -> Vec<Value> {
     wanted.iter().map(|wanted| fill_value(wanted, own)).filter(|wanted| !held.contains(wanted)).collect()
 }
 
 /// Whether an older program of ours, or one at another place, put it there for one of `wanted`.
-pub(super) fn is_outdated_entry(wanted: &[Template], held: &Value, own: &str) -> bool {
+pub(super) fn is_outdated_entry(wanted: &[Template], held: &Value, own: &OwnPrograms) -> bool {
     wanted.iter().any(|wanted| is_teamd_entry(wanted, held) && fill_value(wanted, own) != *held)
 }
 
@@ -57,13 +57,13 @@ pub(super) fn starts_teamctl(template: &Table) -> bool {
 }
 
 /// Whether `held`, in that table's place, starts another program: it is somebody else's server then.
-pub(super) fn starts_other_program(template: &Table, held: &Value, own: &str) -> bool {
+pub(super) fn starts_other_program(template: &Table, held: &Value, own: &OwnPrograms) -> bool {
     let Some(key) = command_key(template) else { return false };
     if held.as_object().is_some_and(serde_json::Map::is_empty) {
         return false;
     }
     let command = held.get(key).and_then(|command| command.get(0).unwrap_or(command).as_str());
-    let is_ours = |command: &str| command == own || command.rsplit('/').next() == Some("teamctl");
+    let is_ours = |command: &str| command == own.teamctl || command.rsplit('/').next() == Some("teamctl");
     !command.is_some_and(is_ours)
 }
 

@@ -101,7 +101,7 @@ pub(super) struct StoppedProcess {
 /// Of an agent's processes, its first one among them, those that are stopped in this table.
 pub(super) fn stopped_processes(table: &[ProcessStat], agent: u32) -> Vec<StoppedProcess> {
     let is = |pid: u32, program: &str| program_name(pid).is_some_and(|name| name == program);
-    let first = ProcessStat::read(agent).map(|process| process.parent).filter(|pid| is(*pid, "teamd-pane"));
+    let first = ProcessStat::read(agent).map(|process| process.parent).filter(|pid| is(*pid, "teamd-shim"));
     let first = first.unwrap_or(agent);
     let carries = |process: &ProcessStat| {
         [process.pid, process.parent].contains(&first) || is(process.parent, "teamd-acp")

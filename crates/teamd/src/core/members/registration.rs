@@ -20,6 +20,7 @@ use crate::core::scans::{schedule_config_scan, schedule_request_scan, schedule_t
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::no_such_team_error;
 use protocol::control::PlanStage;
+use protocol::control::shim_command;
 use protocol::control::{PastMember, Reply, SpawnReply, SpawnRequest, StartAgent, ToShim, TurnSetup};
 use protocol::deferred_variables;
 use protocol::delivery::Delivery;
@@ -261,7 +262,7 @@ fn initial_plan_stage(record: &AgentRecord, comeback: Option<&RespawnRecord>) ->
 /// What types for it, where nothing better feeds it.
 fn typist_argv(state: &State, record: &AgentRecord) -> Vec<String> {
     if record.delivery == Delivery::Keys {
-        vec![state.settings.teamctl_path(), "keys".to_owned()]
+        vec![state.settings.shim_program.to_string_lossy().into_owned(), shim_command::KEYS.to_owned()]
     } else {
         Vec::new()
     }

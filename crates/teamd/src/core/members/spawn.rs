@@ -19,6 +19,7 @@ use crate::core::state::names::{choose_free_name, exiting_holder};
 use crate::core::state::worktree_holds::{check_worktree, expire_holds, recorded_worktree, release_name};
 use protocol::control::Backend;
 use protocol::control::SpawnRequest;
+use protocol::control::shim_command;
 use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::AgentName;
@@ -204,7 +205,7 @@ fn turn_modes(order: &SpawnRequest) -> Vec<String> {
 fn shim_argv(state: &State, id: &SpawnId) -> Vec<String> {
     let words = [
         state.settings.shim_program.to_string_lossy().into_owned(),
-        "join".to_owned(),
+        shim_command::RUN.to_owned(),
         id.as_str().to_owned(),
         "--socket".to_owned(),
         state.settings.socket.to_string_lossy().into_owned(),
@@ -220,5 +221,5 @@ fn headless_shim_argv(state: &State, id: &SpawnId, log: &Path) -> Vec<String> {
 
 /// What a pane's output is piped into.
 fn output_logger_argv(state: &State, log: &Path) -> Vec<PathBuf> {
-    vec![state.settings.shim_program.clone(), "record".into(), log.to_owned()]
+    vec![state.settings.shim_program.clone(), shim_command::LOG.into(), log.to_owned()]
 }
