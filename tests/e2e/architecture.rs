@@ -8,7 +8,7 @@ use module_imports::ModuleImports;
 use std::collections::BTreeSet;
 
 /// Who may import whom, beyond the libraries of others.
-const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 15] = [
+const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 16] = [
     ("acp", &["protocol"]),
     ("failpoint", &[]),
     ("protocol", &[]),
@@ -19,7 +19,8 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 15] = [
     ("teamd", &["failpoint", "protocol", "store", "tmux", "worktree"]),
     ("profile", &["protocol", "store"]),
     ("shim", &["client", "failpoint", "profile", "protocol", "store"]),
-    ("teamctl", &["client", "failpoint", "profile", "protocol", "store", "worktree"]),
+    ("runner", &["client", "profile", "protocol", "store"]),
+    ("teamctl", &["client", "failpoint", "profile", "protocol", "runner", "store", "worktree"]),
     ("top", &["client", "protocol", "store"]),
     ("mcp", &["protocol", "store"]),
     ("tests", &[]),

@@ -65,9 +65,3 @@ fn sanitize_error(mut error: clap::Error) -> clap::Error {
     }
     error
 }
-
-/// Reads a team's file, for the fuzz target of that name.
-#[cfg(fuzzing)]
-pub fn fuzz_run_file(text: &str) {
-    commands::run::run_file::fuzz(text);
-}

@@ -1,4 +1,4 @@
 //! A profile of the user's.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|text: &str| teamctl::fuzz_profile(text));
+libfuzzer_sys::fuzz_target!(|text: &str| profile::fuzz_profile(text));

@@ -1,4 +1,4 @@
 //! A team in a file, as `teamctl run` reads it.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|text: &str| teamctl::fuzz_run_file(text));
+libfuzzer_sys::fuzz_target!(|text: &str| runner::fuzz_run_file(text));

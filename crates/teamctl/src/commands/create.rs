@@ -1,7 +1,7 @@
 //! `create`: a team with its lead, and nobody else yet.
 
 use super::message_input;
-use super::run::run_file::{ValidationError, read_policy};
+use super::run_file_errors::{FileUse, print_validation_errors};
 use crate::context::CommandContext;
 use crate::output;
 use client::error::unexpected_reply;
@@ -10,6 +10,7 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::Policy;
+use runner::ValidationError;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -69,7 +70,7 @@ pub(crate) fn run(here: &CommandContext, args: &CreateArgs) -> Result<ExitCode, 
     here.require_lead("create a team")?;
     let policy = match requested_policy(args)? {
         Ok(policy) => policy,
-        Err((path, flaws)) => return Ok(super::run::print_validation_errors(here, "use", &path, &flaws)),
+        Err((path, flaws)) => return Ok(print_validation_errors(here, FileUse::Policy, &path, &flaws)),
     };
     let wanted = args.name.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
     let team = sanitized_team_name(&wanted)?;
@@ -96,7 +97,7 @@ fn requested_policy(
 ) -> Result<Result<Policy, (PathBuf, Vec<ValidationError>)>, ErrorReport> {
     let policy = match &args.policy {
         None => Ok(Policy::default()),
-        Some(path) => read_policy(path)?.map_err(|flaws| (path.clone(), flaws)),
+        Some(path) => runner::read_policy_file(path)?.map_err(|flaws| (path.clone(), flaws)),
     };
     let commands = args.commands.map(protocol::policy::TaskCommandPolicy::from);
     Ok(policy.map(|policy| Policy { task_commands: commands.unwrap_or(policy.task_commands), ..policy }))

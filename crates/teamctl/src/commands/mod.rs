@@ -46,3 +46,4 @@ pub(crate) mod wait;
 pub(crate) mod why;
 
 mod message_input;
+mod run_file_errors;

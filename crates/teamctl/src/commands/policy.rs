@@ -1,6 +1,6 @@
 //! `policy`: who answers what members ask, and what the team may use up; another from a file.
 
-use super::run::run_file::read_policy;
+use super::run_file_errors::{FileUse, print_validation_errors};
 use crate::context::CommandContext;
 use crate::output;
 use client::error::unexpected_reply;
@@ -36,9 +36,9 @@ pub(crate) fn run(here: &CommandContext, args: &PolicyArgs) -> Result<ExitCode, 
         return Ok(ExitCode::SUCCESS);
     };
     here.require_lead("change a policy")?;
-    let policy = match read_policy(path)? {
+    let policy = match runner::read_policy_file(path)? {
         Ok(policy) => policy,
-        Err(flaws) => return Ok(super::run::print_validation_errors(here, "use", path, &flaws)),
+        Err(flaws) => return Ok(print_validation_errors(here, FileUse::Policy, path, &flaws)),
     };
     let order = SetPolicyRequest { team: team.clone(), policy: policy.clone() };
     let Reply::Ack = here.call_daemon(Request::SetPolicy(order))? else { return Err(unexpected_reply()) };

@@ -1,45 +1,25 @@
-//! `run`: a whole team from a file, to its end, led by nobody but the file.
-//!
-//! The files are the truth: each look reads the task list and asks the daemon who lives, `evaluate` says what
-//! follows, and the event log is why there is a look at all, and what is printed. So a run that was killed goes
-//! on with `--resume` where the files are.
+//! `teamctl run FILE`: runs a team from a file until its tasks are done. The crate `runner` does the work; this command
+//! reads the arguments and prints.
 
-mod daemon_keeper;
 mod display;
-mod existing_team;
 mod progress_table;
-pub(crate) mod run_file;
-mod run_lock;
-mod run_loop;
-mod stall_detector;
-mod stop_requests;
-mod task_fate;
-mod task_results;
-mod task_times;
-mod team_setup;
-mod team_shutdown;
-mod team_snapshot;
+mod result_table;
 
+use super::run_file_errors::{FileUse, print_validation_errors};
 use crate::command_rewriter::rewrite_commands;
 use crate::context::{CommandContext, GlobalArgs};
 use crate::output;
-use client::directory_watcher::DirectoryWatcher;
-use daemon_keeper::DaemonKeeper;
-use existing_team::ExistingTeam;
+use display::RunDisplay;
+use profile::spawn_request::profile_warnings;
 use protocol::duration;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
-use run_file::{RunFile, ValidationError};
-use run_lock::RunNote;
-use serde_json::json;
+use runner::{AfterRun, IfTeamExists, RunFile, RunRequest};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use stop_requests::StopRequests;
-use store::Root;
 use store::env_var;
-use task_fate::RetryRules;
 
 /// Run a whole team from a file, to its end
 ///
@@ -68,97 +48,37 @@ pub(crate) struct RunArgs {
     timeout: Option<Duration>,
 }
 
-/// A run and what it stands on.
-struct RunContext<'a> {
-    here: &'a CommandContext,
-    /// As it was typed.
-    path: &'a Path,
-    file: RunFile,
-    rules: RetryRules,
-    daemon: DaemonKeeper<'a>,
-    follow: DirectoryWatcher,
-    signals: StopRequests,
-    /// When it is over at the latest.
-    deadline: Option<Instant>,
-}
-
-pub(crate) fn run(here: &CommandContext, args: &RunArgs) -> Result<ExitCode, ErrorReport> {
-    here.require_lead("run a team")?;
+pub(crate) fn run(context: &CommandContext, args: &RunArgs) -> Result<ExitCode, ErrorReport> {
+    context.require_lead("run a team")?;
     let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    let file = match run_file::read_run_file(&args.file, &here.root_path()?)? {
+    let file = match runner::read_run_file(&args.file, &context.root_path()?)? {
         Ok(file) => file,
-        Err(flaws) => return Ok(print_validation_errors(here, "run", &args.file, &flaws)),
+        Err(errors) => return Ok(print_validation_errors(context, FileUse::Run, &args.file, &errors)),
     };
-    check_team_option(here, &file.name)?;
-    let own = CommandContext::new(GlobalArgs { team: Some(file.name.to_string()), ..here.args.clone() });
-    let (root, state) = (own.root()?, own.state_dir()?);
-    let mut alone = run_lock::acquire(&state, &file.name)?;
-    let before = alone.previous_note();
-    let (found, left) = match (existing_team::find_team(&root, &file, args.resume)?, before) {
-        (ExistingTeam::Finished(team), before) if args.keep || before == RunNote::KeepTeam => {
-            alone.write_note(RunNote::KeepTeam)?;
-            return team_shutdown::report_nothing_to_do(&own, &file, &team);
-        }
-        (ExistingTeam::Finished(team), RunNote::Deleting(code)) => {
-            (Some(team), ResumePoint::FinishDeletion(code))
-        }
-        (ExistingTeam::Finished(team), _) => (Some(team), ResumePoint::DeleteTeam),
-        (ExistingTeam::Unfinished { is_incomplete: true, .. }, RunNote::Deleting(code)) => {
-            (None, ResumePoint::FinishDeletion(code))
-        }
-        (ExistingTeam::Missing, RunNote::Deleting(code)) if args.resume => {
-            (None, ResumePoint::FinishDeletion(code))
-        }
-        (ExistingTeam::Unfinished { team, .. }, _) => (Some(team), ResumePoint::Work),
-        (ExistingTeam::Missing, _) => (None, ResumePoint::Work),
+    check_team_option(context, &file.name)?;
+    print_profile_warnings(context, &file);
+    let name = file.name.clone();
+    let context = CommandContext::new(GlobalArgs { team: Some(name.to_string()), ..context.args.clone() });
+    let request = RunRequest {
+        path: &args.file,
+        file,
+        if_team_exists: if args.resume { IfTeamExists::Resume } else { IfTeamExists::Fail },
+        after_run: if args.keep { AfterRun::KeepTeam } else { AfterRun::DeleteTeam },
+        deadline,
     };
-    if !matches!(left, ResumePoint::FinishDeletion(_)) {
-        alone.write_note(if args.keep { RunNote::KeepTeam } else { RunNote::DeleteTeam })?;
-    }
-    let rules = match &found {
-        Some(team) if left == ResumePoint::Work => {
-            let tasks = team.tasks().list()?;
-            existing_team::difference_warnings(&file, &tasks)
-                .iter()
-                .for_each(|line| output::print_warning(line));
-            existing_team::rules_for_existing(&file, &tasks)
-        }
-        _ => RetryRules::from_file(&file),
-    };
-    warn_of_profiles(here, &file);
-    let follow = DirectoryWatcher::new(&watched_directories(&root, &state, &file))?;
-    let signals = StopRequests::install(follow.notifier())?;
-    let daemon = DaemonKeeper::start_or_connect(&own, follow.notifier())?;
-    let mut run = RunContext { here: &own, path: &args.file, file, rules, daemon, follow, signals, deadline };
-    let code = match left {
-        ResumePoint::FinishDeletion(code) => team_shutdown::resume_deletion(&mut run, found.as_ref(), code)?,
-        ResumePoint::Work | ResumePoint::DeleteTeam => {
-            let mut stage = run_loop::RunState::new(&mut run, &root, found)?;
-            let end = match left {
-                ResumePoint::Work => run_loop::run_to_end(&mut run, &mut stage)?,
-                _ => stage.finish_without_work(&run.file)?,
-            };
-            team_shutdown::end_run(&mut run, stage, end, &mut alone)?
-        }
-    };
-    alone.write_note(RunNote::KeepTeam)?;
-    Ok(ExitCode::from(code))
+    let display = RunDisplay::new(&context);
+    let result = runner::run_team(&context, request, &display);
+    // The display leaves the terminal before anything is printed that is to stay there.
+    drop(display);
+    let report = result?;
+    result_table::print_report(&context, &name, &report);
+    report.cleanup?;
+    Ok(ExitCode::from(report.exit_code))
 }
 
-/// What is left to do of a run.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ResumePoint {
-    /// Its work, or what it had not come to when it was killed.
-    Work,
-    /// It was killed between the end of its members and the deletion of its team.
-    DeleteTeam,
-    /// It was killed in the deletion; what it came to is known.
-    FinishDeletion(u8),
-}
-
-/// The file names its team. A variable that stands in the shell is not meant for it, a flag is.
-fn check_team_option(here: &CommandContext, name: &TeamName) -> Result<(), ErrorReport> {
-    let given = here.args.team.as_deref().filter(|team| env_var("TEAMD_TEAM").as_deref() != Some(*team));
+/// `-t` must name the file's team. $TEAMD_TEAM of the shell is ignored, because the user did not set it for this call.
+fn check_team_option(context: &CommandContext, name: &TeamName) -> Result<(), ErrorReport> {
+    let given = context.args.team.as_deref().filter(|team| env_var("TEAMD_TEAM").as_deref() != Some(*team));
     match given {
         Some(team) if team != name.as_str() => {
             let message = format!("cannot run the file as team {team}: it names its team {name}");
@@ -169,48 +89,10 @@ fn check_team_option(here: &CommandContext, name: &TeamName) -> Result<(), Error
     }
 }
 
-/// Once for each profile that was never tried.
-fn warn_of_profiles(here: &CommandContext, file: &RunFile) {
-    let warnings: BTreeSet<String> =
-        file.members.iter().flat_map(profile::spawn_request::profile_warnings).collect();
-    if !here.args.quiet {
-        warnings.iter().for_each(|warning| output::print_warning(&rewrite_commands(here, warning)));
+/// Warns once for each profile that was never tried with its program.
+fn print_profile_warnings(context: &CommandContext, file: &RunFile) {
+    let warnings: BTreeSet<String> = file.members.iter().flat_map(profile_warnings).collect();
+    if !context.args.quiet {
+        warnings.iter().for_each(|warning| output::print_warning(&rewrite_commands(context, warning)));
     }
-}
-
-/// Where a change can be a reason to look.
-fn watched_directories(root: &Root, state: &store::StateDir, file: &RunFile) -> [PathBuf; 3] {
-    let name = file.name.as_str();
-    [
-        state.path().to_owned(),
-        root.path().join("tasks").join(name),
-        root.path().join("teams").join(name).join("inboxes"),
-    ]
-}
-
-/// What is wrong with the file, for people as compilers do it.
-pub(super) fn print_validation_errors(
-    here: &CommandContext,
-    verb: &str,
-    path: &Path,
-    flaws: &[ValidationError],
-) -> ExitCode {
-    let count = if flaws.len() == 1 { "1 fault".to_owned() } else { format!("{} faults", flaws.len()) };
-    let done = if verb == "run" { "started" } else { "changed" };
-    let message = format!("cannot {verb} {}: {count}, and nothing was {done}", path.display());
-    if here.args.json {
-        let error = json!({"kind": ErrorKind::InvalidData, "message": message, "faults": flaws});
-        output::print_json(&json!({"ok": false, "error": error}).to_string());
-    }
-    output::print_warning(&message);
-    for flaw in flaws {
-        output::print_located_error(&format!(
-            "{}:{}:{}: {}",
-            path.display(),
-            flaw.line,
-            flaw.column,
-            flaw.message
-        ));
-    }
-    ExitCode::from(ErrorKind::InvalidData.exit_code())
 }

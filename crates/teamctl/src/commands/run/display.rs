@@ -1,104 +1,158 @@
-//! What is seen of a run while it goes on: a line for each event, or on a terminal a table redrawn in place.
-//!
-//! The table stands on the terminal's other screen, which has no history: a resize can't smear it, and at the
-//! end what stood there before is back.
+//! What a run shows while it goes on: nothing, a line for each event, or a table that is redrawn in place.
 
-use super::progress_table::{RunProgress, TerminalSize, render};
-use crate::command_rewriter;
+use super::progress_table::{Palette, TerminalSize, render};
+use crate::command_rewriter::{self, rewrite_commands};
 use crate::context::CommandContext;
 use crate::output;
 use client::suggested_commands::SuggestedCommands;
+use protocol::error::ErrorReport;
+use runner::{RunObserver, RunProgress};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
 
-/// The last lines are kept for the table's foot.
+/// How many of the last lines the table shows at its end.
 const RECENT_LINES: usize = 8;
 
-/// Where a run shows itself.
-pub(super) enum RunDisplay {
-    /// Nowhere: a script reads the result, or nobody wants to see it.
+/// Shows a run to the user.
+pub(super) struct RunDisplay<'a> {
+    context: &'a CommandContext,
+    mode: DisplayMode,
+}
+
+enum DisplayMode {
+    /// `--json` or `--quiet`.
     Silent,
-    /// A line for each event.
+    /// Standard output is no terminal.
     Lines,
-    /// A table.
     Table(LiveTable),
 }
 
-impl RunDisplay {
-    pub(super) fn for_output(here: &CommandContext) -> RunDisplay {
-        match here.args.json || here.args.quiet {
-            true => RunDisplay::Silent,
+impl RunDisplay<'_> {
+    pub(super) fn new(context: &CommandContext) -> RunDisplay<'_> {
+        let mode = match context.args.json || context.args.quiet {
+            true => DisplayMode::Silent,
             false if std::io::stdout().is_terminal() => {
-                RunDisplay::Table(LiveTable::enter(command_rewriter::suggested_commands(here)))
+                DisplayMode::Table(LiveTable::new(command_rewriter::suggested_commands(context)))
             }
-            false => RunDisplay::Lines,
-        }
-    }
-
-    /// Something happened; safe to show.
-    pub(super) fn show_event(&mut self, line: String) {
-        match self {
-            RunDisplay::Silent => {}
-            RunDisplay::Lines => output::print_line(&line),
-            RunDisplay::Table(live) => live.push_event(line),
-        }
-    }
-
-    /// How it stands now.
-    pub(super) fn show_progress(&mut self, view: &RunProgress) {
-        if let RunDisplay::Table(live) = self {
-            live.draw(view);
-        }
-    }
-
-    /// Whether a clock is shown that has to go on.
-    pub(super) fn needs_clock(&self) -> bool {
-        matches!(self, RunDisplay::Table(_))
+            false => DisplayMode::Lines,
+        };
+        RunDisplay { context, mode }
     }
 }
 
-/// A table on the terminal's other screen; the first one comes back when this goes.
-pub(super) struct LiveTable {
+impl RunObserver for RunDisplay<'_> {
+    fn show_event(&self, line: String) {
+        match &self.mode {
+            DisplayMode::Silent => {}
+            DisplayMode::Lines => output::print_line(&line),
+            DisplayMode::Table(table) => table.push_event(line),
+        }
+    }
+
+    fn show_progress(&self, progress: &RunProgress) {
+        if let DisplayMode::Table(table) = &self.mode {
+            table.draw(progress);
+        }
+    }
+
+    fn is_live(&self) -> bool {
+        matches!(self.mode, DisplayMode::Table(_))
+    }
+
+    fn show_warning(&self, warning: &str) {
+        let warning = rewrite_commands(self.context, warning);
+        self.print_or_keep(Box::new(move || output::print_warning(&warning)));
+    }
+
+    fn show_error(&self, error: &ErrorReport) {
+        let error = output::with_suggested_commands(self.context, error);
+        self.print_or_keep(Box::new(move || {
+            output::print_error_to_stderr(&error);
+        }));
+    }
+
+    fn show_daemon_failure(&self, text: &str) {
+        let text = rewrite_commands(self.context, text);
+        self.print_or_keep(Box::new(move || text.lines().for_each(output::print_located_error)));
+    }
+}
+
+impl RunDisplay<'_> {
+    /// Prints now. While the table has the terminal, prints when the table leaves it: the table's screen has no history.
+    fn print_or_keep(&self, print: Box<dyn FnOnce()>) {
+        match &self.mode {
+            DisplayMode::Table(table) if table.is_drawn() => table.state.borrow_mut().deferred.push(print),
+            _ => print(),
+        }
+    }
+}
+
+/// A table on the terminal's alternate screen, which has no history: a resize can't leave parts of it behind. The first
+/// draw enters the screen, the drop leaves it.
+struct LiveTable {
+    state: RefCell<TableState>,
+    suggested_commands: SuggestedCommands,
+}
+
+#[derive(Default)]
+struct TableState {
+    is_drawn: bool,
     recent: VecDeque<String>,
-    typed: SuggestedCommands,
+    /// What to print when the table has left the terminal.
+    deferred: Vec<Box<dyn FnOnce()>>,
 }
 
 impl LiveTable {
-    fn enter(typed: SuggestedCommands) -> LiveTable {
-        // The other screen, no cursor, no wrapping: the terminal itself clips what is too wide.
-        write("\x1b[?1049h\x1b[?25l\x1b[?7l");
-        LiveTable { recent: VecDeque::new(), typed }
+    fn new(suggested_commands: SuggestedCommands) -> LiveTable {
+        LiveTable { state: RefCell::default(), suggested_commands }
     }
 
-    fn push_event(&mut self, line: String) {
-        self.recent.push_back(line);
-        if self.recent.len() > RECENT_LINES {
-            self.recent.pop_front();
+    fn is_drawn(&self) -> bool {
+        self.state.borrow().is_drawn
+    }
+
+    fn push_event(&self, line: String) {
+        let recent = &mut self.state.borrow_mut().recent;
+        recent.push_back(line);
+        if recent.len() > RECENT_LINES {
+            recent.pop_front();
         }
     }
 
-    fn draw(&self, view: &RunProgress) {
-        let (width, height) = terminal_size();
-        let recent: Vec<&str> = self.recent.iter().map(String::as_str).collect();
-        let lines =
-            render(view, &recent, TerminalSize { width, height }, output::supports_color(), &self.typed);
+    fn draw(&self, progress: &RunProgress) {
+        self.enter();
+        let state = self.state.borrow();
+        let recent: Vec<&str> = state.recent.iter().map(String::as_str).collect();
+        let (width, height) = output::terminal_size().unwrap_or((80, 24));
+        let palette = if output::supports_color() { Palette::Colored } else { Palette::Plain };
+        let size = TerminalSize { width, height };
+        let lines = render(progress, &recent, size, palette, &self.suggested_commands);
         let lines: Vec<String> = lines.into_iter().map(|line| format!("{line}\x1b[K")).collect();
         write(&format!("\x1b[H{}\x1b[J", lines.join("\r\n")));
+    }
+
+    fn enter(&self) {
+        let mut state = self.state.borrow_mut();
+        if !state.is_drawn {
+            state.is_drawn = true;
+            // Alternate screen, no cursor, no wrapping: the terminal clips lines that are too wide.
+            write("\x1b[?1049h\x1b[?25l\x1b[?7l");
+        }
     }
 }
 
 impl Drop for LiveTable {
     fn drop(&mut self) {
-        write("\x1b[?7h\x1b[?25h\x1b[?1049l");
+        let state = self.state.get_mut();
+        if state.is_drawn {
+            write("\x1b[?7h\x1b[?25h\x1b[?1049l");
+        }
+        state.deferred.drain(..).for_each(|print| print());
     }
 }
 
-/// Columns and lines of the terminal.
-fn terminal_size() -> (usize, usize) {
-    output::terminal_size().unwrap_or((80, 24))
-}
-
-/// A picture that does not get through is followed by the next one.
+/// Errors are ignored: the next frame replaces this one.
 fn write(text: &str) {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).ok();

@@ -1,41 +1,16 @@
-//! One picture of a run, as lines that fit: a progress line, the members, the tasks with what matters first, and
-//! below them the last events. Pure.
+//! The progress of a run as lines that fit the terminal: a summary, the members, the tasks, and the last events.
 
-use super::task_fate::TaskFate;
-use super::task_results::short_duration;
 use client::suggested_commands::SuggestedCommands;
+use runner::{RunProgress, TaskFate, TaskProgress, short_duration};
 
-/// What is to be shown.
-#[derive(Debug, Default)]
-pub(super) struct RunProgress {
-    pub(super) team: String,
-    /// Why it ends, once it does.
-    pub(super) ending: Option<String>,
-    pub(super) tasks: Vec<TaskProgress>,
-    pub(super) members: Vec<MemberProgress>,
+/// Whether the lines have colors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Palette {
+    Colored,
+    Plain,
 }
 
-/// One task; all texts safe to show.
-#[derive(Debug)]
-pub(super) struct TaskProgress {
-    pub(super) name: String,
-    pub(super) subject: String,
-    pub(super) owner: String,
-    pub(super) fate: TaskFate,
-    /// How long it was worked on, ms.
-    pub(super) duration_ms: Option<u64>,
-}
-
-/// One member.
-#[derive(Debug)]
-pub(super) struct MemberProgress {
-    pub(super) name: String,
-    pub(super) doing: String,
-    /// It waits for somebody's answer.
-    pub(super) is_awaiting_answer: bool,
-}
-
-/// Of the terminal, in characters.
+/// The terminal's size in characters.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TerminalSize {
     pub(super) width: usize,
@@ -57,42 +32,43 @@ pub(super) fn progress_line(tasks: &[TaskProgress]) -> String {
     words.join(", ")
 }
 
-/// The lines, none wider and not more than fit.
+/// The lines of the whole screen. None is wider than the terminal, and there are at most as many as it has.
 pub(super) fn render(
-    view: &RunProgress,
+    progress: &RunProgress,
     recent: &[&str],
     size: TerminalSize,
-    colored: bool,
-    typed: &SuggestedCommands,
+    palette: Palette,
+    suggested_commands: &SuggestedCommands,
 ) -> Vec<String> {
-    let mut lines = vec![clip_width(&format!("{}: {}", view.team, progress_line(&view.tasks)), size.width)];
-    // Under the progress and not behind it: in 80 columns it would be cut where it says what to do.
-    lines.extend(view.ending.iter().map(|ending| clip_width(ending, size.width)));
+    let mut lines =
+        vec![clip_width(&format!("{}: {}", progress.team, progress_line(&progress.tasks)), size.width)];
+    // On a line of its own: behind the summary it would be cut at 80 columns.
+    lines.extend(progress.ending.iter().map(|ending| clip_width(ending, size.width)));
     lines.push(String::new());
-    let members = view.members.len().min(size.height / 4);
-    lines.extend(view.members.iter().take(members).map(|member| {
+    let members = progress.members.len().min(size.height / 4);
+    lines.extend(progress.members.iter().take(members).map(|member| {
         let line = format!("{:<12} {}", member.name, member.doing);
         clip_width(&line, size.width)
     }));
-    if members < view.members.len() {
-        lines.push(format!("… and {} more members", view.members.len() - members));
+    if members < progress.members.len() {
+        lines.push(format!("… and {} more members", progress.members.len() - members));
     }
-    if view.members.iter().any(|member| member.is_awaiting_answer) {
-        let requests = typed.command(&["requests", "-t", &view.team]);
+    if progress.members.iter().any(|member| member.is_awaiting_answer) {
+        let requests = suggested_commands.command(&["requests", "-t", &progress.team]);
         lines.push(clip_width(&format!("to see what is asked: {requests}"), size.width));
     }
     lines.push(String::new());
     let foot = recent.len().min(size.height / 4);
     let room = size.height.saturating_sub(lines.len() + foot + 1);
-    lines.extend(task_lines(view, room, size.width, colored));
+    lines.extend(task_lines(progress, room, size.width, palette));
     lines.push(String::new());
     lines.extend(recent[recent.len() - foot..].iter().map(|line| clip_width(line, size.width)));
     lines.truncate(size.height);
     lines
 }
 
-/// What runs comes first, then what failed, what waits, and what is done, the latest of these first.
-fn task_lines(view: &RunProgress, room: usize, width: usize, colored: bool) -> Vec<String> {
+/// All tasks in the order of their ids if they fit. Else running tasks first, then failed, waiting and completed ones.
+fn task_lines(progress: &RunProgress, room: usize, width: usize, palette: Palette) -> Vec<String> {
     let rank = |task: &&TaskProgress| match task.fate {
         TaskFate::Running => 0,
         TaskFate::Failed(_) => 1,
@@ -100,20 +76,19 @@ fn task_lines(view: &RunProgress, room: usize, width: usize, colored: bool) -> V
         TaskFate::Completed => 3,
         TaskFate::Unreachable(_) => 4,
     };
-    let mut ranked: Vec<&TaskProgress> = view.tasks.iter().collect();
-    // All of them in their own order where they fit.
+    let mut ranked: Vec<&TaskProgress> = progress.tasks.iter().collect();
     if ranked.len() > room {
         ranked.sort_by_key(rank);
     }
     let shown = if ranked.len() > room { room.saturating_sub(1) } else { ranked.len() };
-    let mut lines: Vec<String> = ranked[..shown].iter().map(|task| task_line(task, width, colored)).collect();
+    let mut lines: Vec<String> = ranked[..shown].iter().map(|task| task_line(task, width, palette)).collect();
     if shown < ranked.len() && room > 0 {
         lines.push(format!("… and {} more tasks", ranked.len() - shown));
     }
     lines
 }
 
-fn task_line(task: &TaskProgress, width: usize, colored: bool) -> String {
+fn task_line(task: &TaskProgress, width: usize, palette: Palette) -> String {
     let (word, color) = match &task.fate {
         TaskFate::Completed => ("done", "32"),
         TaskFate::Running => ("running", "36"),
@@ -128,7 +103,7 @@ fn task_line(task: &TaskProgress, width: usize, colored: bool) -> String {
     let took = task.duration_ms.map(short_duration).unwrap_or_default();
     let line = format!("{word:<8} {:<12} {:<10} {took:>6}  {}{why}", task.name, task.owner, task.subject);
     let line = clip_width(&line, width);
-    match colored && !color.is_empty() {
+    match palette == Palette::Colored && !color.is_empty() {
         true => format!("\x1b[{color}m{line}\x1b[0m"),
         false => line,
     }
@@ -141,6 +116,7 @@ fn clip_width(line: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use runner::MemberProgress;
 
     fn view(tasks: usize) -> RunProgress {
         let fates =
@@ -170,7 +146,7 @@ mod tests {
                     &view(tasks),
                     &["one", "two"],
                     TerminalSize { width, height },
-                    false,
+                    Palette::Plain,
                     &SuggestedCommands::default(),
                 );
                 assert!(lines.len() <= height, "{width}×{height}: {lines:#?}");
@@ -183,8 +159,13 @@ mod tests {
     #[test]
     fn why_it_ends_stands_under_the_progress() {
         let view = RunProgress { ending: Some("stopping: …".into()), ..view(2) };
-        let lines =
-            render(&view, &[], TerminalSize { width: 80, height: 24 }, false, &SuggestedCommands::default());
+        let lines = render(
+            &view,
+            &[],
+            TerminalSize { width: 80, height: 24 },
+            Palette::Plain,
+            &SuggestedCommands::default(),
+        );
         assert_eq!(lines[1], "stopping: …");
     }
 
@@ -192,11 +173,14 @@ mod tests {
     fn where_somebody_asks_the_way_to_the_answer_stands_below_the_members() {
         let size = TerminalSize { width: 80, height: 24 };
         let mut view = view(2);
-        let lines = |view: &RunProgress| render(view, &[], size, false, &SuggestedCommands::default());
-        let asked = |view: &RunProgress| lines(view).iter().position(|line| line.contains("requests"));
+        let lines = |progress: &RunProgress| {
+            render(progress, &[], size, Palette::Plain, &SuggestedCommands::default())
+        };
+        let asked =
+            |progress: &RunProgress| lines(progress).iter().position(|line| line.contains("requests"));
         assert_eq!(asked(&view), None);
         view.members[8].is_awaiting_answer = true;
-        let lines = render(&view, &[], size, false, &SuggestedCommands::default());
+        let lines = render(&view, &[], size, Palette::Plain, &SuggestedCommands::default());
         assert_eq!(lines[asked(&view).unwrap()], "to see what is asked: teamctl requests -t survey");
         assert!(lines[asked(&view).unwrap() - 1].contains("more members"), "{lines:#?}");
     }
@@ -207,7 +191,7 @@ mod tests {
             &view(500),
             &[],
             TerminalSize { width: 80, height: 24 },
-            false,
+            Palette::Plain,
             &SuggestedCommands::default(),
         );
         assert_eq!(lines[0], "survey: 125/500 done, 125 running, 125 failed");
@@ -220,7 +204,7 @@ mod tests {
             &view(2),
             &["last"],
             TerminalSize { width: 80, height: 40 },
-            true,
+            Palette::Colored,
             &SuggestedCommands::default(),
         );
         assert!(few.iter().any(|line| line.starts_with("\x1b[32mdone     t0")), "{few:#?}");

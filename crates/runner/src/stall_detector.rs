@@ -2,7 +2,7 @@
 //! back and nobody takes it, or took one and forgot it; or some rest, since their tmux server went away say. Such a run
 //! ends after a while, since nobody will wake it.
 
-use super::team_snapshot::TeamSnapshot;
+use crate::team_snapshot::TeamSnapshot;
 use protocol::control::{Activity, MemberFlag, MemberStatus};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
@@ -14,7 +14,7 @@ const STALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Since when nothing has moved.
 #[derive(Debug, Default)]
-pub(super) struct StallDetector {
+pub(crate) struct StallDetector {
     since: Option<(OpenTasks, Instant)>,
 }
 
@@ -23,7 +23,7 @@ type OpenTasks = Vec<(TaskId, TaskStatus, Option<AgentName>)>;
 
 impl StallDetector {
     /// When it is over, if nothing moves until then; none while somebody may still do something.
-    pub(super) fn update_deadline(&mut self, look: &TeamSnapshot, now: Instant) -> Option<Instant> {
+    pub(crate) fn update_deadline(&mut self, look: &TeamSnapshot, now: Instant) -> Option<Instant> {
         let picture = open_tasks(look);
         let anybody = !look.running.is_empty() || look.lives.any_suspended();
         let waits = anybody && look.running.iter().all(is_idle_without_request) && !has_lead_task(&picture);
@@ -59,8 +59,8 @@ fn has_lead_task(picture: &OpenTasks) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::task_fate::MemberState;
     use super::*;
+    use crate::task_fate::MemberState;
     use protocol::task::Task;
 
     fn snapshot(activity: &str, status: &str, owner: &str) -> TeamSnapshot {

@@ -17,7 +17,7 @@ const DELETING_PREFIX: &str = "it has ended, and its team is being deleted; exit
 
 /// What is noted of a run, for the one after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RunNote {
+pub(crate) enum RunNote {
     /// Its team stays; also of none, and of one that has come to its end.
     KeepTeam,
     /// Its team goes with it.
@@ -48,21 +48,21 @@ impl RunNote {
 }
 
 /// Held for as long as it lives.
-pub(super) struct RunLock {
+pub(crate) struct RunLock {
     lock: File,
     path: PathBuf,
 }
 
 impl RunLock {
     /// What is noted of the run before, if that was killed.
-    pub(super) fn previous_note(&mut self) -> RunNote {
+    pub(crate) fn previous_note(&mut self) -> RunNote {
         let mut said = String::new();
         let read = self.lock.rewind().and_then(|()| self.lock.read_to_string(&mut said));
         read.map_or(RunNote::KeepTeam, |_| RunNote::parse(&said))
     }
 
     /// Notes this of the present one.
-    pub(super) fn write_note(&mut self, note: RunNote) -> Result<(), ErrorReport> {
+    pub(crate) fn write_note(&mut self, note: RunNote) -> Result<(), ErrorReport> {
         let text = note.text();
         let written = self.lock.rewind().and_then(|()| self.lock.write_all(text.as_bytes()));
         written
@@ -78,7 +78,7 @@ impl Drop for RunLock {
     }
 }
 
-pub(super) fn acquire(state: &StateDir, team: &TeamName) -> Result<RunLock, ErrorReport> {
+pub(crate) fn acquire(state: &StateDir, team: &TeamName) -> Result<RunLock, ErrorReport> {
     let path = state.path().join(format!("run-{team}.lock"));
     let cannot = |error: &dyn std::fmt::Display| ErrorReport::from_io("lock", &path, error);
     let mut options = File::options();
@@ -105,7 +105,7 @@ mod tests {
         let state = StateDir::open(&dir.path().join("state")).unwrap();
         let [t, u] = ["t", "u"].map(|name| TeamName::parse(name).unwrap());
         let mut first = acquire(&state, &t).unwrap();
-        assert!(acquire(&state, &t).is_err_and(|fault| fault.kind == ErrorKind::AlreadyExists));
+        assert!(acquire(&state, &t).is_err_and(|error| error.kind == ErrorKind::AlreadyExists));
         assert!(acquire(&state, &u).is_ok());
         assert_eq!(first.previous_note(), RunNote::KeepTeam);
         for note in [RunNote::DeleteTeam, RunNote::Deleting(0), RunNote::Deleting(75), RunNote::KeepTeam] {

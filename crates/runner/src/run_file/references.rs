@@ -1,9 +1,9 @@
 //! What the tables say about each other: names and keys that are there twice, owners, blockers, circles.
 //!
-//! It looks at the words as they stand, so that one flaw in a task does not hide those of its neighbours.
+//! It looks at the words as they stand, so that one error in a task does not hide those of its neighbours.
 
-use super::table_reader::TableReader;
-use super::validation_error::{Located, ValidationErrors, nearest_help};
+use crate::run_file::table_reader::TableReader;
+use crate::run_file::validation_error::{Located, ValidationErrors, nearest_help};
 use protocol::name::AgentName;
 use std::collections::{HashMap, HashSet};
 
@@ -13,25 +13,29 @@ struct TaskReferences {
     blocked_by: Vec<Located<String>>,
 }
 
-pub(super) fn check_references(members: &[TableReader], tasks: &[TableReader], flaws: &mut ValidationErrors) {
+pub(crate) fn check_references(
+    members: &[TableReader],
+    tasks: &[TableReader],
+    errors: &mut ValidationErrors,
+) {
     let names: Vec<Located<String>> =
         members.iter().filter_map(|member| string_without_errors(member, "name")).collect();
     let folded = |name: &Located<String>| name.value.to_ascii_lowercase();
-    check_duplicates(&names, folded, "member", flaws);
+    check_duplicates(&names, folded, "member", errors);
     let links: Vec<TaskReferences> = tasks.iter().filter_map(references_of).collect();
     let keys: Vec<Located<String>> = links.iter().map(|task| task.key.clone()).collect();
-    check_duplicates(&keys, |key| key.value.clone(), "task", flaws);
+    check_duplicates(&keys, |key| key.value.clone(), "task", errors);
     for task in tasks {
-        check_owner(task, &names, flaws);
+        check_owner(task, &names, errors);
     }
     let known: HashSet<&str> = keys.iter().map(|key| key.value.as_str()).collect();
     for blocker in links.iter().flat_map(|task| &task.blocked_by) {
         if !known.contains(blocker.value.as_str()) {
             let near = nearest_help(&blocker.value, keys.iter().map(|key| &key.value));
-            flaws.push_missing(blocker.at, format!("there is no task {:?}{near}", blocker.value));
+            errors.push_missing(blocker.at, format!("there is no task {:?}{near}", blocker.value));
         }
     }
-    check_cycles(&links, flaws);
+    check_cycles(&links, errors);
 }
 
 /// What is wrong with the word itself is told where it is read.
@@ -51,22 +55,22 @@ fn check_duplicates(
     words: &[Located<String>],
     alike: impl Fn(&Located<String>) -> String,
     what: &str,
-    flaws: &mut ValidationErrors,
+    errors: &mut ValidationErrors,
 ) {
     let mut seen = HashSet::new();
     for word in words {
         if !seen.insert(alike(word)) {
-            flaws.push(word.at, format!("there is a {what} {:?} already", word.value));
+            errors.push(word.at, format!("there is a {what} {:?} already", word.value));
         }
     }
 }
 
-fn check_owner(task: &TableReader, names: &[Located<String>], flaws: &mut ValidationErrors) {
+fn check_owner(task: &TableReader, names: &[Located<String>], errors: &mut ValidationErrors) {
     let Some(owner) = string_without_errors(task, "owner") else { return };
     let wanted = AgentName::new_unchecked(&owner.value);
     if !names.iter().any(|name| AgentName::new_unchecked(&name.value) == wanted) {
         let near = nearest_help(&owner.value, names.iter().map(|name| &name.value));
-        flaws.push_missing(owner.at, format!("the owner {:?} is no member of this file{near}", owner.value));
+        errors.push_missing(owner.at, format!("the owner {:?} is no member of this file{near}", owner.value));
     }
 }
 
@@ -79,7 +83,7 @@ enum VisitState {
 }
 
 /// Each circle once, at the word that closes it. Without recursion: a chain may be as long as the file.
-fn check_cycles(tasks: &[TaskReferences], flaws: &mut ValidationErrors) {
+fn check_cycles(tasks: &[TaskReferences], errors: &mut ValidationErrors) {
     let places: HashMap<&str, usize> =
         tasks.iter().enumerate().map(|(place, task)| (task.key.value.as_str(), place)).collect();
     let mut marks = vec![VisitState::Unvisited; tasks.len()];
@@ -99,7 +103,7 @@ fn check_cycles(tasks: &[TaskReferences], flaws: &mut ValidationErrors) {
                     let from = way.iter().position(|(place, _)| place == next).unwrap_or(0);
                     let round = way[from..].iter().map(|(place, _)| *place).chain([*next]);
                     let words: Vec<&str> = round.map(|place| tasks[place].key.value.as_str()).collect();
-                    flaws.push(blocker.at, format!("a task would wait for itself: {}", words.join(" → ")));
+                    errors.push(blocker.at, format!("a task would wait for itself: {}", words.join(" → ")));
                 }
                 _ => {}
             }

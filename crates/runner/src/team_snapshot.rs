@@ -1,7 +1,7 @@
-//! A look at a running team: its tasks, who lives, and how a task is given back.
+//! A snapshot at a running team: its tasks, who lives, and how a task is given back.
 
-use super::RunContext;
-use super::task_fate::{ABANDONED_KEY, MemberState, MemberStates, TaskRelease};
+use crate::run_context::RunContext;
+use crate::task_fate::{ABANDONED_KEY, MemberState, MemberStates, TaskRelease};
 use protocol::control::{MemberStatus, TeamStatus};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::AgentName;
@@ -12,19 +12,19 @@ use store::{Error, TaskUpdate, Team};
 
 /// What there is at one moment.
 #[derive(Debug, Default)]
-pub(super) struct TeamSnapshot {
+pub(crate) struct TeamSnapshot {
     /// All tasks, internal ones too.
-    pub(super) tasks: Vec<Task>,
+    pub(crate) tasks: Vec<Task>,
     /// Who can still do something.
-    pub(super) lives: MemberStates,
+    pub(crate) lives: MemberStates,
     /// Those that the daemon has running.
-    pub(super) running: Vec<MemberStatus>,
+    pub(crate) running: Vec<MemberStatus>,
     /// Why the daemon starts nobody for it any more.
-    pub(super) exhausted_budget: Option<String>,
+    pub(crate) exhausted_budget: Option<String>,
 }
 
 /// Looks. The tasks first: who is gone after that will not have begun one of them since.
-pub(super) fn take(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot, ErrorReport> {
+pub(crate) fn take(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot, ErrorReport> {
     let tasks = team.tasks().list()?;
     let others = team.config()?.members.into_iter().map(|member| member.name);
     let file = &run.file;
@@ -60,7 +60,7 @@ fn empty_status(team: &Team) -> TeamStatus {
 }
 
 /// Makes a task pending again; false where it is no longer as it was when that was decided.
-pub(super) fn release_task(team: &Team, given: &TaskRelease) -> Result<bool, ErrorReport> {
+pub(crate) fn release_task(team: &Team, given: &TaskRelease) -> Result<bool, ErrorReport> {
     let tasks = team.tasks();
     let still = |task: &Task| {
         let failed = task.failure().is_some();
@@ -82,7 +82,7 @@ pub(super) fn release_task(team: &Team, given: &TaskRelease) -> Result<bool, Err
         Ok(_) => Ok(true),
         // It was given its owner; that it hears of it by a message is a courtesy.
         Err(Error::OwnerNotNotified { .. }) => Ok(true),
-        // Somebody was faster, or the owner has just gone: the next look decides anew.
+        // Somebody was faster, or the owner has just gone: the next snapshot decides anew.
         Err(error) if [ErrorKind::Refused, ErrorKind::NotFound].contains(&error.kind()) => Ok(false),
         Err(error) => Err(ErrorReport::from(error)),
     }

@@ -4,11 +4,11 @@
 //! Members come before tasks: only a member can own one, and a task that is not yet its owner's could be
 //! taken by another.
 
-use super::RunContext;
-use super::run_file::TaskSpec;
-use super::run_loop::RunState;
-use super::task_fate::{ABANDONED_KEY, MemberState, MemberStates, TaskRelease, release_count, run_file_key};
-use super::team_snapshot::{self, TeamSnapshot};
+use crate::run_context::RunContext;
+use crate::run_file::TaskSpec;
+use crate::run_state::RunState;
+use crate::task_fate::{ABANDONED_KEY, MemberState, MemberStates, TaskRelease, release_count, run_file_key};
+use crate::team_snapshot::{self, TeamSnapshot};
 use client::error::unexpected_reply;
 use profile::worktree_spawn::{rebuild_for_worktree, worktree_request};
 use protocol::control::{self, Reply, Request};
@@ -28,7 +28,7 @@ const NAME_FREE_TIMEOUT: Duration = Duration::from_secs(20);
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// Makes the team. After a daemon that died on it, the next finds it made or not.
-pub(super) fn create_team(run: &mut RunContext, root: &Root) -> Result<Team, ErrorReport> {
+pub(crate) fn create_team(run: &mut RunContext, root: &Root) -> Result<Team, ErrorReport> {
     let request = Request::CreateTeam(control::CreateTeamRequest {
         team: run.file.name.clone(),
         description: run.file.description.clone(),
@@ -40,10 +40,10 @@ pub(super) fn create_team(run: &mut RunContext, root: &Root) -> Result<Team, Err
         lead_mode: None,
     });
     loop {
-        match run.here.call_daemon(request.clone()) {
+        match run.team_context.call_daemon(request.clone()) {
             Ok(_) => return root.team(&run.file.name).map_err(ErrorReport::from),
-            Err(fault) if fault.kind == ErrorKind::NoDaemon => run.daemon.start()?,
-            Err(fault) => return Err(fault),
+            Err(error) if error.kind == ErrorKind::NoDaemon => run.daemon.start()?,
+            Err(error) => return Err(error),
         }
         if let Ok(team) = root.team(&run.file.name) {
             return Ok(team);
@@ -52,42 +52,42 @@ pub(super) fn create_team(run: &mut RunContext, root: &Root) -> Result<Team, Err
 }
 
 /// Of a team that was there: it is led as the file says by now.
-pub(super) fn set_policy(run: &mut RunContext) -> Result<(), ErrorReport> {
+pub(crate) fn set_policy(run: &mut RunContext) -> Result<(), ErrorReport> {
     let (team, policy) = (run.file.name.clone(), run.file.policy.team.clone());
     let request = Request::SetPolicy(control::SetPolicyRequest { team, policy });
     loop {
-        match run.here.call_daemon(request.clone()) {
-            Err(fault) if fault.kind == ErrorKind::NoDaemon => run.daemon.start()?,
+        match run.team_context.call_daemon(request.clone()) {
+            Err(error) if error.kind == ErrorKind::NoDaemon => run.daemon.start()?,
             result => return result.map(drop),
         }
     }
 }
 
 /// Members and tasks, as far as they are not there.
-pub(super) fn populate(run: &mut RunContext, stage: &mut RunState) -> Result<(), ErrorReport> {
+pub(crate) fn populate(run: &mut RunContext, state: &mut RunState) -> Result<(), ErrorReport> {
     // Who was put to rest goes on with its session, and is not made anew.
     run.daemon
         .call(&Request::ResumeMembers(control::ResumeMembersRequest { team: Some(run.file.name.clone()) }))?;
     let mut attempts = 1..MAX_SPAWN_ATTEMPTS;
     loop {
-        match populate_once(run, stage) {
+        match populate_once(run, state) {
             // A member that is to own a task has died since it was spawned.
-            Err(fault) if fault.kind == ErrorKind::NotFound && attempts.next().is_some() => {}
+            Err(error) if error.kind == ErrorKind::NotFound && attempts.next().is_some() => {}
             result => return result,
         }
     }
 }
 
-fn populate_once(run: &mut RunContext, stage: &mut RunState) -> Result<(), ErrorReport> {
-    let TeamSnapshot { tasks: before, lives, .. } = wait_until_settled(run, &stage.team)?;
+fn populate_once(run: &mut RunContext, state: &mut RunState) -> Result<(), ErrorReport> {
+    let TeamSnapshot { tasks: before, lives, .. } = wait_until_settled(run, &state.team)?;
     let missing = |member: &&control::SpawnRequest| lives.state_of(&member.name) == MemberState::Gone;
     let missing: Vec<control::SpawnRequest> = run.file.members.iter().filter(missing).cloned().collect();
     let left = abandoned_tasks(run, &before, &lives);
-    spawn_missing(run, stage, missing)?;
+    spawn_missing(run, state, missing)?;
     for given in left {
-        team_snapshot::release_task(&stage.team, &given)?;
+        team_snapshot::release_task(&state.team, &given)?;
     }
-    create_missing_tasks(&stage.team.tasks(), &run.file.tasks, &before)
+    create_missing_tasks(&state.team.tasks(), &run.file.tasks, &before)
 }
 
 /// A daemon that was just started does not know yet who of the old members lives: it says so, and finds out. Who begins or
@@ -95,13 +95,13 @@ fn populate_once(run: &mut RunContext, stage: &mut RunState) -> Result<(), Error
 fn wait_until_settled(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot, ErrorReport> {
     let until = Instant::now() + SETTLE_TIMEOUT;
     loop {
-        let look = team_snapshot::take(run, team)?;
+        let snapshot = team_snapshot::take(run, team)?;
         let passing = ["unknown", "starting", "stopping"];
-        let unknown = look.running.iter().any(|agent| passing.contains(&agent.lifecycle.as_str()));
-        if !unknown || Instant::now() >= until || run.signals.count() > 0 {
-            return Ok(look);
+        let unknown = snapshot.running.iter().any(|agent| passing.contains(&agent.lifecycle.as_str()));
+        if !unknown || Instant::now() >= until || run.stop_requests.count() > 0 {
+            return Ok(snapshot);
         }
-        run.follow.wait(Some(Instant::now() + Duration::from_secs(1)))?;
+        run.watcher.wait(Some(Instant::now() + Duration::from_secs(1)))?;
     }
 }
 
@@ -132,33 +132,33 @@ fn abandoned_tasks(run: &RunContext, tasks: &[Task], lives: &MemberStates) -> Ve
 /// Spawns all at once, and returns when they run.
 fn spawn_missing(
     run: &mut RunContext,
-    stage: &mut RunState,
+    state: &mut RunState,
     missing: Vec<control::SpawnRequest>,
 ) -> Result<(), ErrorReport> {
     let until = Instant::now() + NAME_FREE_TIMEOUT;
     let mut missing = missing;
     while !missing.is_empty() {
         let refused = spawn_all(run, missing);
-        if refused.iter().any(|(_, fault)| fault.kind == ErrorKind::NoDaemon) {
+        if refused.iter().any(|(_, error)| error.kind == ErrorKind::NoDaemon) {
             run.daemon.start()?;
         }
         // A daemon that was just started takes whom it has in its roster for living, until it has heard of them.
-        let lives = wait_until_settled(run, &stage.team)?.lives;
+        let lives = wait_until_settled(run, &state.team)?.lives;
         missing = Vec::new();
-        for (member, fault) in refused {
-            match fault.kind {
+        for (member, error) in refused {
+            match error.kind {
                 // The daemon that died had it running already.
                 _ if lives.state_of(&member.name) != MemberState::Gone => {}
                 ErrorKind::NoDaemon => missing.push(member),
                 // One of that name is just being put away.
-                ErrorKind::AlreadyExists if Instant::now() < until && run.signals.count() == 0 => {
+                ErrorKind::AlreadyExists if Instant::now() < until && run.stop_requests.count() == 0 => {
                     missing.push(member);
                 }
-                _ => return Err(fault),
+                _ => return Err(error),
             }
         }
         if !missing.is_empty() {
-            run.follow.wait(Some(Instant::now() + Duration::from_secs(1)))?;
+            run.watcher.wait(Some(Instant::now() + Duration::from_secs(1)))?;
         }
     }
     Ok(())
@@ -169,22 +169,27 @@ fn spawn_all(
     run: &RunContext,
     members: Vec<control::SpawnRequest>,
 ) -> Vec<(control::SpawnRequest, ErrorReport)> {
-    let (here, grounds) = (run.here, &run.file.worktree_members);
+    let (team_context, worktree_members) = (run.team_context, &run.file.worktree_members);
     std::thread::scope(|scope| {
         let ask = |member: control::SpawnRequest| {
             scope.spawn(move || {
-                let order = match grounds.get(&member.name) {
-                    Some(options) => {
-                        here.create_worktree(worktree_request(&member, options)).and_then(|worktree| {
-                            rebuild_for_worktree(&here.root()?, member.clone(), options.clone(), worktree)
-                        })
-                    }
+                let order = match worktree_members.get(&member.name) {
+                    Some(options) => team_context
+                        .create_worktree(worktree_request(&member, options))
+                        .and_then(|worktree| {
+                            rebuild_for_worktree(
+                                &team_context.root()?,
+                                member.clone(),
+                                options.clone(),
+                                worktree,
+                            )
+                        }),
                     None => Ok(member.clone()),
                 };
-                match order.and_then(|order| here.call_daemon(Request::Spawn(Box::new(order)))) {
+                match order.and_then(|order| team_context.call_daemon(Request::Spawn(Box::new(order)))) {
                     Ok(Reply::Spawn(_)) => None,
                     Ok(_) => Some((member, unexpected_reply())),
-                    Err(fault) => Some((member, fault)),
+                    Err(error) => Some((member, error)),
                 }
             })
         };

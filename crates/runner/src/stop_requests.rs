@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How often somebody asked us to stop.
 #[derive(Debug)]
-pub(super) struct StopRequests(Arc<AtomicUsize>);
+pub(crate) struct StopRequests(Arc<AtomicUsize>);
 
 impl StopRequests {
     /// Catches SIGINT and SIGTERM from now on, and wakes whoever waits.
-    pub(super) fn install(teller: WatchNotifier) -> Result<StopRequests, ErrorReport> {
+    pub(crate) fn install(notifier: WatchNotifier) -> Result<StopRequests, ErrorReport> {
         let cannot = |error: std::io::Error| {
             ErrorReport::new(ErrorKind::Internal, format!("cannot catch signals: {error}"))
         };
@@ -30,14 +30,14 @@ impl StopRequests {
             let mut byte = [0];
             while matches!(pipe.read(&mut byte), Ok(1)) {
                 counted.fetch_add(1, Ordering::Release);
-                teller.notify();
+                notifier.notify();
             }
         });
         Ok(StopRequests(count))
     }
 
     /// So far.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.0.load(Ordering::Acquire)
     }
 }

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 /// The log, and how far it was read.
-pub(super) struct TaskTimes {
+pub(crate) struct TaskTimes {
     tail: FileTail,
     /// The start of a line whose end is not there yet.
     rest: Vec<u8>,
@@ -35,7 +35,7 @@ struct WorkSpan {
 
 impl TaskTimes {
     /// Everything that is there already is read, and not news.
-    pub(super) fn open(state: &Path, team: &TeamName) -> Result<TaskTimes, ErrorReport> {
+    pub(crate) fn open(state: &Path, team: &TeamName) -> Result<TaskTimes, ErrorReport> {
         let tail = |name| FileTail::new(state.join(name));
         let mark = format!("\"team\":\"{team}\"");
         let mut log = TaskTimes {
@@ -56,7 +56,7 @@ impl TaskTimes {
     }
 
     /// What was written since the last call, as lines for people with their time.
-    pub(super) fn new_lines(&mut self) -> Result<Vec<String>, ErrorReport> {
+    pub(crate) fn new_lines(&mut self) -> Result<Vec<String>, ErrorReport> {
         let mut news = Vec::new();
         while let Some(chunk) = self.tail.next_chunk()? {
             news.extend(self.push(&chunk));
@@ -65,7 +65,7 @@ impl TaskTimes {
     }
 
     /// A look at the list, for tasks that the log does not tell of.
-    pub(super) fn update_from_tasks(&mut self, tasks: &[Task], now: u64) {
+    pub(crate) fn update_from_tasks(&mut self, tasks: &[Task], now: u64) {
         for task in tasks.iter().filter(|task| !task.is_internal()) {
             let span = self.times.entry(task.id).or_default();
             match task.status {
@@ -81,7 +81,7 @@ impl TaskTimes {
     }
 
     /// How long a task was worked on, in ms, up to `now` where somebody still does.
-    pub(super) fn duration(&self, id: TaskId, now: u64) -> Option<u64> {
+    pub(crate) fn duration(&self, id: TaskId, now: u64) -> Option<u64> {
         let span = self.times.get(&id)?;
         span.started.map(|started| span.ended.unwrap_or(now).saturating_sub(started))
     }
@@ -127,7 +127,7 @@ impl TaskTimes {
 }
 
 /// Whether the last that the log tells of a daemon is that somebody took it down.
-pub(super) fn was_daemon_taken_down(state: &Path) -> Result<bool, ErrorReport> {
+pub(crate) fn was_daemon_taken_down(state: &Path) -> Result<bool, ErrorReport> {
     for name in ["events.jsonl", "events.jsonl.1"] {
         let mut tail = FileTail::new(state.join(name));
         let mut text = Vec::new();

@@ -1,8 +1,8 @@
 //! A team that is there already: whether this file made it, what is left to do in it, and where the file says
 //! something else by now. It only looks.
 
-use super::run_file::{RunFile, TaskSpec};
-use super::task_fate::{MemberState, MemberStates, RetryRules, TaskFate, evaluate, run_file_key};
+use crate::run_file::{RunFile, TaskSpec};
+use crate::task_fate::{MemberState, MemberStates, RetryRules, TaskFate, evaluate, run_file_key};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
@@ -11,8 +11,17 @@ use protocol::team_config::TeamConfig;
 use serde_json::Value;
 use store::{Root, Team};
 
+/// What a run does if the file's team exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfTeamExists {
+    /// It is an error.
+    Fail,
+    /// `--resume`: the run goes on with the team.
+    Resume,
+}
+
 /// What there is of the file's team.
-pub(super) enum ExistingTeam {
+pub(crate) enum ExistingTeam {
     /// Nothing: it is to be made.
     Missing,
     /// It can be gone on with. It is cut where its members have ended, or never came, and some of its tasks are not there:
@@ -22,8 +31,12 @@ pub(super) enum ExistingTeam {
     Finished(Team),
 }
 
-/// Looks for it; one that may not be taken up is a fault.
-pub(super) fn find_team(root: &Root, file: &RunFile, resume: bool) -> Result<ExistingTeam, ErrorReport> {
+/// Looks for it; one that may not be taken up is a error.
+pub(crate) fn find_team(
+    root: &Root,
+    file: &RunFile,
+    if_team_exists: IfTeamExists,
+) -> Result<ExistingTeam, ErrorReport> {
     let team = match root.team(&file.name) {
         Ok(team) => team,
         Err(store::Error::NoSuchTeam { .. }) => return Ok(ExistingTeam::Missing),
@@ -36,7 +49,7 @@ pub(super) fn find_team(root: &Root, file: &RunFile, resume: bool) -> Result<Exi
     let finished = stranger.is_none() && is_empty && is_complete(file, &tasks);
     let is_cut = is_empty && !has_all_tasks(file, &tasks);
     match stranger {
-        _ if !resume => Err(team_exists_error(file, finished)),
+        _ if if_team_exists == IfTeamExists::Fail => Err(team_exists_error(file, finished)),
         Some(stranger) => Err(stranger),
         None if finished => Ok(ExistingTeam::Finished(team)),
         None => Ok(ExistingTeam::Unfinished { team, is_incomplete: is_cut }),
@@ -59,7 +72,7 @@ fn team_exists_error(file: &RunFile, finished: bool) -> ErrorReport {
 }
 
 /// How failed tasks are tried again; the table knows them by their keys alone.
-pub(super) fn retry_help(team: &str, failed: &[TaskId]) -> String {
+pub(crate) fn retry_help(team: &str, failed: &[TaskId]) -> String {
     let ids: Vec<String> = failed.iter().map(ToString::to_string).collect();
     let ids = if ids.is_empty() { String::new() } else { format!(" ({})", ids.join(", ")) };
     format!("its failed tasks{ids}: teamctl task release ID -t {team}, then: teamctl run FILE --resume")
@@ -73,8 +86,8 @@ fn foreign_team_error(file: &RunFile, config: &TeamConfig, tasks: &[Task]) -> Op
     let known = |name: &AgentName| name.is_lead() || file.members.iter().any(|member| member.name == *name);
     if let Some(other) = config.members.iter().find(|member| !known(&member.name)) {
         let name = &other.name;
-        let fault = refused(format!("{name} is on it, and the file has no such member (any more)"));
-        return Some(fault.with_help(format!(
+        let error = refused(format!("{name} is on it, and the file has no such member (any more)"));
+        return Some(error.with_help(format!(
             "put it back into the file, or end it: teamctl shutdown {name} -t {}",
             file.name
         )));
@@ -83,13 +96,13 @@ fn foreign_team_error(file: &RunFile, config: &TeamConfig, tasks: &[Task]) -> Op
     let ours =
         |task: &Task| run_file_key(task).is_some_and(|key| file.tasks.iter().any(|plan| plan.key == key));
     (tasks.peek().is_some() && !tasks.any(ours)).then(|| {
-        let fault = refused("this file did not make it: none of its tasks is in the file".to_owned());
-        fault.with_help("give the team in the file another name")
+        let error = refused("this file did not make it: none of its tasks is in the file".to_owned());
+        error.with_help("give the team in the file another name")
     })
 }
 
 /// Whether all that the file wants is there and over, were all its members there again.
-pub(super) fn is_complete(file: &RunFile, tasks: &[Task]) -> bool {
+pub(crate) fn is_complete(file: &RunFile, tasks: &[Task]) -> bool {
     let decision = evaluate(&RetryRules::from_file(file), tasks, &all_running(file));
     has_all_tasks(file, tasks)
         && decision.releases.is_empty()
@@ -103,13 +116,13 @@ fn has_all_tasks(file: &RunFile, tasks: &[Task]) -> bool {
 }
 
 /// All members of the file, as if they lived.
-pub(super) fn all_running(file: &RunFile) -> MemberStates {
+pub(crate) fn all_running(file: &RunFile) -> MemberStates {
     let all = file.members.iter().map(|member| (member.name.clone(), MemberState::Running));
     MemberStates(all.collect(), Default::default())
 }
 
 /// A sentence for each task of the team that the file has otherwise by now.
-pub(super) fn difference_warnings(file: &RunFile, tasks: &[Task]) -> Vec<String> {
+pub(crate) fn difference_warnings(file: &RunFile, tasks: &[Task]) -> Vec<String> {
     let sentence = |(plan, task): (&TaskSpec, &Task)| {
         let what = changed_fields(plan, task);
         let all = what.join(", ");
@@ -120,7 +133,7 @@ pub(super) fn difference_warnings(file: &RunFile, tasks: &[Task]) -> Vec<String>
 }
 
 /// Whose each task is alone by the file, unless the team says otherwise.
-pub(super) fn rules_for_existing(file: &RunFile, tasks: &[Task]) -> RetryRules {
+pub(crate) fn rules_for_existing(file: &RunFile, tasks: &[Task]) -> RetryRules {
     let mut rules = RetryRules::from_file(file);
     for (plan, task) in matched_tasks(file, tasks).filter(|(plan, task)| has_other_owner(plan, task)) {
         // Of one that was begun it is not known any more whether it was its worker's alone.
@@ -162,7 +175,7 @@ fn has_other_owner(plan: &TaskSpec, task: &Task) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::run::run_file;
+    use crate::run_file;
 
     fn file(tasks: &str) -> RunFile {
         let members = "name = 't'\n[[member]]\nname = 'ann'\ncommand = ['sh']\n[[member]]\nname = 'bob'\ncommand = ['sh']\n";

@@ -1,7 +1,7 @@
 //! What follows from the task list and from who lives: what is given back, and whether there is anything left
 //! to wait for. A plain function: the files are read and changed elsewhere, and each look decides anew.
 
-use super::run_file::{RunFile, TaskSpec};
+use crate::run_file::{RunFile, TaskSpec};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
@@ -10,15 +10,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::UNREADABLE_STATUS;
 
 /// How often a failed task was given back, in its metadata: a run that is taken up again counts on.
-pub(super) const RETRIES_KEY: &str = "retried";
+pub(crate) const RETRIES_KEY: &str = "retried";
 /// How often a task was given back because its worker died.
-pub(super) const ABANDONED_KEY: &str = "left";
+pub(crate) const ABANDONED_KEY: &str = "left";
 /// The failure of a turn that somebody ended on purpose: that is no reason to begin it again.
 const INTERRUPTED: &str = "interrupted";
 
 /// Whether a member can still do something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum MemberState {
+pub(crate) enum MemberState {
     /// It runs.
     Running,
     /// It is about to be started again.
@@ -31,11 +31,11 @@ pub(super) enum MemberState {
 
 /// Everybody who is or was on the team, but for the lead; and the tasks that somebody's turn is on.
 #[derive(Debug, Default)]
-pub(super) struct MemberStates(pub(super) BTreeMap<AgentName, MemberState>, pub(super) BTreeSet<TaskId>);
+pub(crate) struct MemberStates(pub(crate) BTreeMap<AgentName, MemberState>, pub(crate) BTreeSet<TaskId>);
 
 impl MemberStates {
     /// A person works as the lead, and is nobody's to watch.
-    pub(super) fn state_of(&self, name: &AgentName) -> MemberState {
+    pub(crate) fn state_of(&self, name: &AgentName) -> MemberState {
         if name.is_lead() {
             MemberState::Running
         } else {
@@ -44,12 +44,12 @@ impl MemberStates {
     }
 
     /// Somebody is about to be started again.
-    pub(super) fn any_respawning(&self) -> bool {
+    pub(crate) fn any_respawning(&self) -> bool {
         self.0.values().any(|life| *life == MemberState::Respawning)
     }
 
     /// Somebody has what is its own for as long as nobody brings it back.
-    pub(super) fn any_suspended(&self) -> bool {
+    pub(crate) fn any_suspended(&self) -> bool {
         self.0.values().any(|life| *life == MemberState::Suspended)
     }
 
@@ -60,16 +60,16 @@ impl MemberStates {
 
 /// What the file says about its tasks beyond what they say themselves.
 #[derive(Debug, Default)]
-pub(super) struct RetryRules {
+pub(crate) struct RetryRules {
     /// Whose each task is alone, by its key.
-    pub(super) owners: HashMap<String, AgentName>,
+    pub(crate) owners: HashMap<String, AgentName>,
     /// How often a failed one is given back.
-    pub(super) retries: u32,
+    pub(crate) retries: u32,
 }
 
 impl RetryRules {
     /// Those of a file.
-    pub(super) fn from_file(file: &RunFile) -> RetryRules {
+    pub(crate) fn from_file(file: &RunFile) -> RetryRules {
         let owner = |plan: &TaskSpec| Some((plan.key.clone(), plan.owner.clone()?));
         RetryRules { owners: file.tasks.iter().filter_map(owner).collect(), retries: file.policy.retries }
     }
@@ -77,7 +77,7 @@ impl RetryRules {
 
 /// How a task stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum TaskFate {
+pub enum TaskFate {
     /// It is done.
     Completed,
     /// Somebody works on it.
@@ -92,35 +92,35 @@ pub(super) enum TaskFate {
 
 impl TaskFate {
     /// Whether there is nothing to wait for.
-    pub(super) fn is_final(&self) -> bool {
+    pub fn is_final(&self) -> bool {
         !matches!(self, TaskFate::Running | TaskFate::Waiting)
     }
 }
 
 /// A task that becomes pending again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TaskRelease {
+pub(crate) struct TaskRelease {
     /// Which.
-    pub(super) id: TaskId,
+    pub(crate) id: TaskId,
     /// To whom alone.
-    pub(super) to: Option<AgentName>,
+    pub(crate) to: Option<AgentName>,
     /// `RETRIES_KEY` or `ABANDONED_KEY`.
-    pub(super) why: &'static str,
+    pub(crate) why: &'static str,
     /// How often it was then.
-    pub(super) times: u32,
+    pub(crate) times: u32,
 }
 
 /// What one look came to.
 #[derive(Debug, Default)]
-pub(super) struct RunDecision {
+pub(crate) struct RunDecision {
     /// To be carried out.
-    pub(super) releases: Vec<TaskRelease>,
+    pub(crate) releases: Vec<TaskRelease>,
     /// Of every task of the list that is not an agent's tracking task.
-    pub(super) fates: BTreeMap<TaskId, TaskFate>,
+    pub(crate) fates: BTreeMap<TaskId, TaskFate>,
 }
 
 /// Looks at the whole list.
-pub(super) fn evaluate(rules: &RetryRules, tasks: &[Task], lives: &MemberStates) -> RunDecision {
+pub(crate) fn evaluate(rules: &RetryRules, tasks: &[Task], lives: &MemberStates) -> RunDecision {
     let mut decision = RunDecision::default();
     for task in tasks.iter().filter(|task| !task.is_internal() && task.status != TaskStatus::Deleted) {
         let (fate, give_back) = evaluate_task(rules, task, lives);
@@ -132,12 +132,12 @@ pub(super) fn evaluate(rules: &RetryRules, tasks: &[Task], lives: &MemberStates)
 }
 
 /// The key that the file gives a task.
-pub(super) fn run_file_key(task: &Task) -> Option<&str> {
+pub(crate) fn run_file_key(task: &Task) -> Option<&str> {
     task.metadata.as_ref()?.get("key")?.as_str()
 }
 
 /// How often it was given back for this reason.
-pub(super) fn release_count(task: &Task, why: &str) -> u32 {
+pub(crate) fn release_count(task: &Task, why: &str) -> u32 {
     let count = task.metadata.as_ref().and_then(|metadata| metadata.get(why)).and_then(Value::as_u64);
     count.and_then(|count| u32::try_from(count).ok()).unwrap_or(0)
 }

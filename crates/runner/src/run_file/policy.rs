@@ -1,7 +1,7 @@
 //! The table `[policy]`: how a team is run, and who answers what its members ask.
 
-use super::table_reader::TableReader;
-use super::validation_error::ValidationErrors;
+use crate::run_file::table_reader::TableReader;
+use crate::run_file::validation_error::ValidationErrors;
 use protocol::duration;
 use protocol::policy::TaskCommandPolicy;
 use protocol::policy::{Approver, Policy as TeamPolicy, PolicyRule, RuleAction, TimeoutAction};
@@ -11,13 +11,13 @@ use std::time::Duration;
 
 /// How a team is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::commands::run) struct RunPolicy {
+pub(crate) struct RunPolicy {
     /// What the daemon decides by.
-    pub(in crate::commands::run) team: TeamPolicy,
+    pub(crate) team: TeamPolicy,
     /// How long a member may take to end.
-    pub(in crate::commands::run) grace: Duration,
+    pub(crate) grace: Duration,
     /// How often a failed task is given back.
-    pub(in crate::commands::run) retries: u32,
+    pub(crate) retries: u32,
 }
 
 impl Default for RunPolicy {
@@ -53,17 +53,17 @@ const ANSWERS: [(&str, RuleAction); 3] =
     [("allow", RuleAction::Allow), ("deny", RuleAction::Deny), ("ask", RuleAction::Ask)];
 
 /// The table, with relative directories against that of the file.
-pub(super) fn parse_policy_table(
+pub(crate) fn parse_policy_table(
     table: TableReader,
     directory: &Path,
-    flaws: &mut ValidationErrors,
+    errors: &mut ValidationErrors,
 ) -> RunPolicy {
-    table.check_keys(&KEYS, flaws);
+    table.check_keys(&KEYS, errors);
     let otherwise = RunPolicy::default();
     RunPolicy {
-        team: parse_team_policy(table, directory, otherwise.team, flaws),
-        grace: parse_duration(table, "grace", "a string such as \"30s\"", flaws).unwrap_or(otherwise.grace),
-        retries: table.count("retries", flaws).map_or(otherwise.retries, saturate_u32),
+        team: parse_team_policy(table, directory, otherwise.team, errors),
+        grace: parse_duration(table, "grace", "a string such as \"30s\"", errors).unwrap_or(otherwise.grace),
+        retries: table.count("retries", errors).map_or(otherwise.retries, saturate_u32),
     }
 }
 
@@ -71,45 +71,45 @@ fn parse_team_policy(
     table: TableReader,
     directory: &Path,
     otherwise: TeamPolicy,
-    flaws: &mut ValidationErrors,
+    errors: &mut ValidationErrors,
 ) -> TeamPolicy {
-    let timeout = parse_duration(table, "timeout", "a string such as \"10m\"", flaws);
-    let after = table.one_of("after", &AFTER, flaws);
+    let timeout = parse_duration(table, "timeout", "a string such as \"10m\"", errors);
+    let after = table.one_of("after", &AFTER, errors);
     // One without the other would wait for ever, or for nothing.
     if let (None, Some(at)) = (table.key_offset("timeout"), table.key_offset("after")) {
-        flaws.push(at, "after needs the key timeout: how long a request waits before");
+        errors.push(at, "after needs the key timeout: how long a request waits before");
     }
     if let (Some(at), None) = (table.key_offset("timeout"), table.key_offset("after")) {
-        flaws.push(at, "timeout needs the key after: deny, approve or wait");
+        errors.push(at, "timeout needs the key after: deny, approve or wait");
     }
-    let rules = table.tables("rule", "a rule", flaws).unwrap_or_default();
+    let rules = table.tables("rule", "a rule", errors).unwrap_or_default();
     TeamPolicy {
-        plan_approver: table.one_of("plans", &WHO, flaws).unwrap_or(otherwise.plan_approver),
+        plan_approver: table.one_of("plans", &WHO, errors).unwrap_or(otherwise.plan_approver),
         permission_approver: table
-            .one_of("permissions", &WHO, flaws)
+            .one_of("permissions", &WHO, errors)
             .unwrap_or(otherwise.permission_approver),
         task_commands: table
-            .one_of("commands", &[("lead", TaskCommandPolicy::Lead), ("any", TaskCommandPolicy::Any)], flaws)
+            .one_of("commands", &[("lead", TaskCommandPolicy::Lead), ("any", TaskCommandPolicy::Any)], errors)
             .unwrap_or(otherwise.task_commands),
         answer_timeout_ms: timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         on_timeout: after.unwrap_or(otherwise.on_timeout),
-        max_turns: table.count("turns", flaws),
-        max_tokens: table.count("tokens", flaws),
-        max_microdollars: table.amount("cost", flaws).and_then(to_microdollars),
-        max_time_ms: parse_duration(table, "time", "a string such as \"8h\"", flaws)
+        max_turns: table.count("turns", errors),
+        max_tokens: table.count("tokens", errors),
+        max_microdollars: table.amount("cost", errors).and_then(to_microdollars),
+        max_time_ms: parse_duration(table, "time", "a string such as \"8h\"", errors)
             .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
-        rules: rules.into_iter().filter_map(|table| parse_rule(table, directory, flaws)).collect(),
+        rules: rules.into_iter().filter_map(|table| parse_rule(table, directory, errors)).collect(),
     }
 }
 
-fn parse_rule(table: TableReader, directory: &Path, flaws: &mut ValidationErrors) -> Option<PolicyRule> {
-    table.check_keys(&["tool", "matches", "directory", "answer"], flaws);
-    let tool = table.required_string("tool", flaws);
-    let matches = table.string("matches", flaws).map(|text| text.value);
-    let place = table.string("directory", flaws).map(|text| directory.join(text.value));
+fn parse_rule(table: TableReader, directory: &Path, errors: &mut ValidationErrors) -> Option<PolicyRule> {
+    table.check_keys(&["tool", "matches", "directory", "answer"], errors);
+    let tool = table.required_string("tool", errors);
+    let matches = table.string("matches", errors).map(|text| text.value);
+    let place = table.string("directory", errors).map(|text| directory.join(text.value));
     let answer = match table.key_offset("answer") {
-        Some(_) => table.one_of("answer", &ANSWERS, flaws),
-        None => table.required_string("answer", flaws).and(None),
+        Some(_) => table.one_of("answer", &ANSWERS, errors),
+        None => table.required_string("answer", errors).and(None),
     };
     Some(PolicyRule { tool: tool?.value, pattern: matches, directory: place, answer: answer? })
 }
@@ -123,8 +123,8 @@ fn parse_duration(
     table: TableReader,
     key: &str,
     wanted: &str,
-    flaws: &mut ValidationErrors,
+    errors: &mut ValidationErrors,
 ) -> Option<Duration> {
-    let text = table.text(key, wanted, flaws)?;
-    duration::parse(&text.value).map_err(|wrong| flaws.push(text.at, wrong)).ok()
+    let text = table.text(key, wanted, errors)?;
+    duration::parse(&text.value).map_err(|wrong| errors.push(text.at, wrong)).ok()
 }

@@ -1,4 +1,4 @@
-//! Every flaw that a run file can have, and what a good one becomes.
+//! Every error that a run file can have, and what a good one becomes.
 
 use super::*;
 use protocol::control::{Backend, RestartPolicy};
@@ -12,32 +12,32 @@ fn caller(cwd: &Path) -> FileContext<'_> {
 
 const MEMBER: &str = "[[member]]\nname = 'ann'\ncommand = ['sh']\n";
 
-fn flaws(text: &str) -> Vec<String> {
+fn errors(text: &str) -> Vec<String> {
     let directory = std::env::temp_dir();
     match parse(text, &directory, &caller(&directory)) {
         Ok(run) => panic!("nothing is wrong with {run:?}"),
-        Err(flaws) => {
-            flaws.iter().map(|flaw| format!("{}:{}: {}", flaw.line, flaw.column, flaw.message)).collect()
+        Err(errors) => {
+            errors.iter().map(|error| format!("{}:{}: {}", error.line, error.column, error.message)).collect()
         }
     }
 }
 
-/// The one flaw of a file with a good name and a good member on lines 1 to 4, and this behind.
+/// The one error of a file with a good name and a good member on lines 1 to 4, and this behind.
 #[track_caller]
-fn flaw(behind: &str, expected: &str) {
-    assert_eq!(flaws(&format!("name = 't'\n{MEMBER}{behind}")), [expected]);
+fn error(behind: &str, expected: &str) {
+    assert_eq!(errors(&format!("name = 't'\n{MEMBER}{behind}")), [expected]);
 }
 
-/// The one flaw of a second member, which has a name on line 6, and this from line 7 on.
+/// The one error of a second member, which has a name on line 6, and this from line 7 on.
 #[track_caller]
 fn member(rest: &str, expected: &str) {
-    flaw(&format!("[[member]]\nname = 'bob'\n{rest}"), expected);
+    error(&format!("[[member]]\nname = 'bob'\n{rest}"), expected);
 }
 
-/// The one flaw of a task, which has key and subject on lines 6 and 7, and this from line 8 on.
+/// The one error of a task, which has key and subject on lines 6 and 7, and this from line 8 on.
 #[track_caller]
 fn task(rest: &str, expected: &str) {
-    flaw(&format!("[[task]]\nkey = 'a'\nsubject = 's'\n{rest}"), expected);
+    error(&format!("[[task]]\nkey = 'a'\nsubject = 's'\n{rest}"), expected);
 }
 
 #[test]
@@ -146,7 +146,7 @@ blocked_by = ["count", "count"]
 #[test]
 fn every_flaw_is_told_at_once_in_the_order_of_the_file() {
     let text = "nam = 't'\n[policy]\ngrace = '5'\n[[member]]\nname = 'a b'\nagent = 'worker'\n[[task]]\nkey = 'x'\nowner = 'c'\n";
-    let found = flaws(text);
+    let found = errors(text);
     let starts =
         ["1:1: a run file needs the key name", "1:1: a run file takes no key \"nam\"; the nearest is name"];
     assert_eq!(found[..2], starts);
@@ -163,14 +163,15 @@ fn every_flaw_is_told_at_once_in_the_order_of_the_file() {
 
 #[test]
 fn what_is_no_toml() {
-    let found = flaws("name = 't'\nx = \n[[member]\nname = 'ann'\n");
+    let found = errors("name = 't'\nx = \n[[member]\nname = 'ann'\n");
     assert!(found.len() >= 2, "{found:?}");
     assert!(
-        found.iter().any(|flaw| flaw.starts_with("2:")) && found.iter().any(|flaw| flaw.starts_with("3:")),
+        found.iter().any(|error| error.starts_with("2:"))
+            && found.iter().any(|error| error.starts_with("3:")),
         "{found:?}"
     );
-    assert!(!found.iter().any(|flaw| flaw.contains("needs")), "what is missing may be in there: {found:?}");
-    assert!(flaws("name = 't'\nname = 'u'\n")[0].starts_with("2:1: duplicate key"));
+    assert!(!found.iter().any(|error| error.contains("needs")), "what is missing may be in there: {found:?}");
+    assert!(errors("name = 't'\nname = 'u'\n")[0].starts_with("2:1: duplicate key"));
 }
 
 #[test]
@@ -178,22 +179,22 @@ fn a_flaw_of_the_syntax_is_told_alone_and_hides_no_other() {
     let head = "name = 't'\n[[member]]\nname = 'ann'\n";
     let tasks = "[[task]]\nkey = 'a'\nsubject = 's'\nblocked_by = ['a']\nowner = 'ann'\n";
     let circle = "8:15: a task would wait for itself: a → a";
-    for (broken, flaw) in [
+    for (broken, error) in [
         ("agent = worker", "4:9: string values must be quoted, expected literal string"),
         ("agent = 'worker", "4:16: invalid literal string, expected `'`"),
     ] {
-        assert_eq!(flaws(&format!("{head}{broken}\n")), [flaw]);
-        assert_eq!(flaws(&format!("{head}{broken}\n{tasks}")), [flaw, circle]);
+        assert_eq!(errors(&format!("{head}{broken}\n")), [error]);
+        assert_eq!(errors(&format!("{head}{broken}\n{tasks}")), [error, circle]);
     }
-    assert_eq!(flaws(&format!("{head}agent 'worker'\n")), ["4:7: key with no value, expected `=`"]);
+    assert_eq!(errors(&format!("{head}agent 'worker'\n")), ["4:7: key with no value, expected `=`"]);
     let open = "[[task]]\nkey = 'a'\nsubject = 's'\nblocked_by = ['b'\n[[task]]\nkey = 'b'\nsubject = 's'\n";
-    let found = flaws(&format!("{head}agent = 'worker'\n{open}"));
+    let found = errors(&format!("{head}agent = 'worker'\n{open}"));
     assert!(found.len() == 1 && found[0].starts_with("9:1: missing comma"), "{found:?}");
 }
 
 #[test]
 fn a_key_that_nobody_knows() {
-    flaw("[policy]\nretry = 1\n", "6:1: the policy takes no key \"retry\"; the nearest is retries");
+    error("[policy]\nretry = 1\n", "6:1: the policy takes no key \"retry\"; the nearest is retries");
     member("agent = 'worker'\npromt = ''\n", "8:1: a member takes no key \"promt\"; the nearest is prompt");
     task("blockedby = []\n", "8:1: a task takes no key \"blockedby\"; the nearest is blocked_by");
 }
@@ -201,17 +202,17 @@ fn a_key_that_nobody_knows() {
 #[test]
 fn what_is_missing() {
     assert_eq!(
-        flaws(""),
+        errors(""),
         ["1:1: a run file needs at least one [[member]]", "1:1: a run file needs the key name"]
     );
-    flaw("[[member]]\nagent = 'worker'\n", "5:1: a member needs the key name");
-    flaw("[[task]]\nsubject = 's'\n", "5:1: a task needs the key key");
-    flaw("[[task]]\nkey = 'k'\nsubject = ' '\n", "7:11: subject is empty");
+    error("[[member]]\nagent = 'worker'\n", "5:1: a member needs the key name");
+    error("[[task]]\nsubject = 's'\n", "5:1: a task needs the key key");
+    error("[[task]]\nkey = 'k'\nsubject = ' '\n", "7:11: subject is empty");
 }
 
 #[test]
 fn what_is_wrong_with_a_policy() {
-    let rule = |text: &str, wanted: &str| flaw(&format!("[[policy.rule]]\n{text}"), wanted);
+    let rule = |text: &str, wanted: &str| error(&format!("[[policy.rule]]\n{text}"), wanted);
     rule("answer = 'allow'\n", "5:1: a rule needs the key tool");
     rule("tool = 'Bash'\n", "5:1: a rule needs the key answer");
     rule("tool = 'Bash'\nanswer = 'yes'\n", "7:10: answer is one of allow, deny, ask, not \"yes\"");
@@ -219,14 +220,14 @@ fn what_is_wrong_with_a_policy() {
         "tool = 'Bash'\nanswer = 'ask'\nmatch = 'x'\n",
         "8:1: a rule takes no key \"match\"; the nearest is matches",
     );
-    flaw("[policy]\ntimeout = '5s'\n", "6:1: timeout needs the key after: deny, approve or wait");
-    flaw("[policy]\nafter = 'deny'\n", "6:1: after needs the key timeout: how long a request waits before");
-    flaw(
+    error("[policy]\ntimeout = '5s'\n", "6:1: timeout needs the key after: deny, approve or wait");
+    error("[policy]\nafter = 'deny'\n", "6:1: after needs the key timeout: how long a request waits before");
+    error(
         "[policy]\ntimeout = 5\nafter = 'deny'\n",
         "6:11: timeout takes a string such as \"10m\", not a number",
     );
     let alone = parse_policy("plans = 'auto'\n", Path::new("/")).unwrap_err();
-    let alone: Vec<&str> = alone.iter().map(|flaw| flaw.message.as_str()).collect();
+    let alone: Vec<&str> = alone.iter().map(|error| error.message.as_str()).collect();
     assert!(
         alone[0].contains("needs a table [policy]") || alone[1].contains("needs a table [policy]"),
         "{alone:?}"
@@ -235,13 +236,13 @@ fn what_is_wrong_with_a_policy() {
 
 #[test]
 fn a_value_of_the_wrong_type() {
-    flaw("[policy]\ncost = -0.5\n", "6:8: cost takes an amount from 0 on, such as 2.50, not -0.5");
-    flaw("[policy]\ncost = inf\n", "6:8: cost takes an amount from 0 on, such as 2.50, not inf");
-    flaw("[policy]\ncost = \"2\"\n", "6:8: cost takes an amount such as 2.50, not a string");
-    flaw("[policy]\ntokens = 1e9\n", "6:10: tokens takes a number, not a number with a fraction");
-    flaw("[policy]\nretries = -1\n", "6:11: retries takes a number from 0 to 9223372036854775807, not -1");
-    flaw("[policy]\ngrace = 30\n", "6:9: grace takes a string such as \"30s\", not a number");
-    flaw("[policy]\nretries = 'x'\n", "6:11: retries takes a number, not a string");
+    error("[policy]\ncost = -0.5\n", "6:8: cost takes an amount from 0 on, such as 2.50, not -0.5");
+    error("[policy]\ncost = inf\n", "6:8: cost takes an amount from 0 on, such as 2.50, not inf");
+    error("[policy]\ncost = \"2\"\n", "6:8: cost takes an amount such as 2.50, not a string");
+    error("[policy]\ntokens = 1e9\n", "6:10: tokens takes a number, not a number with a fraction");
+    error("[policy]\nretries = -1\n", "6:11: retries takes a number from 0 to 9223372036854775807, not -1");
+    error("[policy]\ngrace = 30\n", "6:9: grace takes a string such as \"30s\", not a number");
+    error("[policy]\nretries = 'x'\n", "6:11: retries takes a number, not a string");
     member("agent = 3\n", "7:9: agent takes a string, not a number");
     member("command = 'ls'\n", "7:11: command takes a list of strings, not a string");
     member("command = ['ls', 1]\n", "7:18: command takes a list of strings, not a number");
@@ -250,17 +251,17 @@ fn a_value_of_the_wrong_type() {
     task("metadata = { x = inf }\n", "8:18: this number does not fit into JSON");
     task("description = \"a\\u0000\"\n", "8:15: description holds a NUL, which nothing can be called with");
     assert_eq!(
-        flaws("name = 't'\n[member]\nname = 'a'\n")[0],
+        errors("name = 't'\n[member]\nname = 'a'\n")[0],
         "2:2: member is written as [[member]], once for each; this is a table"
     );
 }
 
 #[test]
 fn a_duration_or_word_that_is_none() {
-    flaw("[policy]\ngrace = '5 s'\n", "6:9: cannot read the duration 5 s: write it as 500ms, 5s, 10m or 2h");
-    flaw("[policy]\nplans = 'me'\n", "6:9: plans is one of person, lead, auto, not \"me\"");
-    flaw("[policy]\npermissions = ''\n", "6:15: permissions is one of person, lead, auto, not \"\"");
-    flaw("[policy]\ncommands = 'all'\n", "6:12: commands is one of lead, any, not \"all\"");
+    error("[policy]\ngrace = '5 s'\n", "6:9: cannot read the duration 5 s: write it as 500ms, 5s, 10m or 2h");
+    error("[policy]\nplans = 'me'\n", "6:9: plans is one of person, lead, auto, not \"me\"");
+    error("[policy]\npermissions = ''\n", "6:15: permissions is one of person, lead, auto, not \"\"");
+    error("[policy]\ncommands = 'all'\n", "6:12: commands is one of lead, any, not \"all\"");
     member(
         "agent = 'worker'\nbackend = 'screen'\n",
         "8:11: backend is one of tmux, window, in-process, not \"screen\"",
@@ -276,17 +277,17 @@ fn a_duration_or_word_that_is_none() {
 
 #[test]
 fn a_name_that_is_none_or_taken() {
-    let named = |name: &str| flaws(&format!("name = '{name}'\n{MEMBER}")).remove(0);
+    let named = |name: &str| errors(&format!("name = '{name}'\n{MEMBER}")).remove(0);
     assert!(named("My Team").ends_with("; my-team would do"), "{}", named("My Team"));
     assert_eq!(
         named("session-12345678"),
         "1:8: the name session-12345678 belongs to a session of Claude Code"
     );
-    flaw(
+    error(
         "[[member]]\nname = 'Team-Lead'\nagent = 'worker'\n",
         "6:8: no member can be called Team-Lead: that name is taken",
     );
-    flaw("[[member]]\nname = 'ANN'\nagent = 'worker'\n", "6:8: there is a member \"ANN\" already");
+    error("[[member]]\nname = 'ANN'\nagent = 'worker'\n", "6:8: there is a member \"ANN\" already");
     task("[[task]]\nkey = 'a'\nsubject = 's'\n", "9:7: there is a task \"a\" already");
 }
 
@@ -304,7 +305,7 @@ fn two_circles_are_two_flaws_and_a_diamond_is_none() {
     let task = |key: &str, after: &str| format!("[[task]]\nkey='{key}'\nsubject='s'\nblocked_by=[{after}]\n");
     let circles: String =
         [("a", "'b'"), ("b", "'a'"), ("c", "'d'"), ("d", "'c', 'a'")].map(|(k, a)| task(k, a)).concat();
-    assert_eq!(flaws(&format!("name='t'\n{MEMBER}{circles}")).len(), 2);
+    assert_eq!(errors(&format!("name='t'\n{MEMBER}{circles}")).len(), 2);
     let diamond: String =
         [("a", ""), ("b", "'a'"), ("c", "'a'"), ("d", "'b','c'")].map(|(k, a)| task(k, a)).concat();
     let run =
@@ -319,7 +320,7 @@ fn two_circles_are_two_flaws_and_a_diamond_is_none() {
 fn a_chain_as_long_as_the_file_allows_is_no_trouble() {
     let task = |n: usize| format!("[[task]]\nkey='{n}'\nsubject='s'\nblocked_by=['{}']\n", (n + 1) % 20_000);
     let chain: String = (0..20_000).map(task).collect();
-    let found = flaws(&format!("name='t'\n{MEMBER}{chain}"));
+    let found = errors(&format!("name='t'\n{MEMBER}{chain}"));
     assert_eq!(found.len(), 1);
 }
 
@@ -336,13 +337,13 @@ fn programs_profiles_and_directories_that_are_not_there() {
         ("agent = 'no-such-profile'\n", "7:1: "),
         ("command = ['sh']\nallow = ['Bash']\n", "7:1: a command takes no allow and no deny"),
     ] {
-        let found = flaws(&format!("name = 't'\n{MEMBER}[[member]]\nname = 'bob'\n{rest}"));
+        let found = errors(&format!("name = 't'\n{MEMBER}[[member]]\nname = 'bob'\n{rest}"));
         assert!(found.len() == 1 && found[0].starts_with(start), "{found:?}");
     }
     let bare = format!("name = 't'\n{MEMBER}[[member]]\nname = 'bob'\nenv = {{ PATH = '/no/such/place' }}\n");
     let needed = "5:1: a member needs agent = \"worker\" (or another profile) or command = [\"PROGRAM\", …]";
-    assert_eq!(flaws(&bare), [needed]);
-    let found = flaws("name = 't'\nagent = 'wroker'\n[[member]]\nname = 'ann'\n");
+    assert_eq!(errors(&bare), [needed]);
+    let found = errors("name = 't'\nagent = 'wroker'\n[[member]]\nname = 'ann'\n");
     let start = "3:1: there is no profile \"wroker\"; the nearest is worker; there are ";
     assert!(found[0].starts_with(start) && found[0].ends_with("command = [\"PROGRAM\", …]"), "{found:?}");
     member(
@@ -350,7 +351,7 @@ fn programs_profiles_and_directories_that_are_not_there() {
         "7:1: cannot start worker with allow or deny: it runs the commands of tasks as they stand",
     );
     assert_eq!(
-        flaws(&format!("name = 't'\ncwd = 'x/y/z'\n{MEMBER}")),
+        errors(&format!("name = 't'\ncwd = 'x/y/z'\n{MEMBER}")),
         ["2:7: there is no directory \"x/y/z\""]
     );
 }
@@ -361,7 +362,7 @@ fn a_prompt_is_one_and_its_file_can_be_read() {
         "agent = 'worker'\nprompt = 'p'\nprompt_file = 'f'\n",
         "9:15: a member takes a prompt or a prompt_file, not both",
     );
-    let found = flaws(&format!("name = 't'\n{MEMBER}prompt_file = 'no-such-file'\n"));
+    let found = errors(&format!("name = 't'\n{MEMBER}prompt_file = 'no-such-file'\n"));
     assert!(found[0].starts_with("5:15: cannot read") && found[0].contains("no-such-file"), "{found:?}");
     member("agent = 'worker'\nenv = { 'A=B' = 'x' }\n", "8:9: \"A=B\" is no name for a variable");
 }
@@ -373,9 +374,9 @@ fn a_task_without_a_command_for_workers_alone() {
     let needed = |line: u32| {
         [format!("{line}:1: a task for workers alone needs the key command: they do nothing else")]
     };
-    assert_eq!(flaws(&format!("name = 't'\n{worker}{}", task(""))), needed(5));
+    assert_eq!(errors(&format!("name = 't'\n{worker}{}", task(""))), needed(5));
     let both = format!("name = 't'\n{MEMBER}{worker}");
-    assert_eq!(flaws(&format!("{both}{}", task("owner = 'bob'\n"))), needed(8));
+    assert_eq!(errors(&format!("{both}{}", task("owner = 'bob'\n"))), needed(8));
     for rest in ["", "owner = 'ann'\n", "owner = 'bob'\ncommand = 'true'\n"] {
         parse_valid(&format!("{both}{}", task(rest)));
     }
@@ -402,8 +403,9 @@ fn every_example_is_a_run_file_without_flaws_but_for_programs_that_are_not_here(
             continue;
         }
         names.push(path.file_name().unwrap().to_string_lossy().into_owned());
-        let flaws = read_run_file(&path, Path::new("/")).unwrap().err().unwrap_or_default();
-        let others: Vec<_> = flaws.iter().filter(|flaw| !flaw.message.starts_with("cannot start")).collect();
+        let errors = read_run_file(&path, Path::new("/")).unwrap().err().unwrap_or_default();
+        let others: Vec<_> =
+            errors.iter().filter(|error| !error.message.starts_with("cannot start")).collect();
         assert!(others.is_empty(), "{}: {others:#?}", path.display());
     }
     names.sort();

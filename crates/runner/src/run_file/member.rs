@@ -1,7 +1,7 @@
 //! The members of a run file: each becomes the very order that `spawn` would send, checked by the same code.
 
-use super::table_reader::TableReader;
-use super::validation_error::{Located, ValidationErrors, nearest_help};
+use crate::run_file::table_reader::TableReader;
+use crate::run_file::validation_error::{Located, ValidationErrors, nearest_help};
 use profile::ProfileRegistry;
 use profile::spawn_request;
 use protocol::control;
@@ -11,22 +11,22 @@ use protocol::name::{AgentName, TeamName};
 use std::path::{Path, PathBuf};
 
 /// A member, ready to be spawned.
-pub(super) struct RunMember {
-    pub(super) request: control::SpawnRequest,
+pub(crate) struct RunMember {
+    pub(crate) request: control::SpawnRequest,
     /// What the order is made of, where it is to be made anew for a worktree.
-    pub(super) worktree_spawn: Option<spawn_request::SpawnOptions>,
+    pub(crate) worktree_spawn: Option<spawn_request::SpawnOptions>,
 }
 
 /// What holds for every member that does not say otherwise.
-pub(super) struct MemberDefaults<'a> {
-    pub(super) team: TeamName,
+pub(crate) struct MemberDefaults<'a> {
+    pub(crate) team: TeamName,
     /// Where the file lies.
-    pub(super) directory: &'a Path,
-    pub(super) cwd: &'a Path,
+    pub(crate) directory: &'a Path,
+    pub(crate) cwd: &'a Path,
     /// Where the teams are.
-    pub(super) root: &'a Path,
-    pub(super) agent: Option<String>,
-    pub(super) model: Option<String>,
+    pub(crate) root: &'a Path,
+    pub(crate) agent: Option<String>,
+    pub(crate) model: Option<String>,
 }
 
 const KEYS: [&str; 15] = [
@@ -48,45 +48,45 @@ const KEYS: [&str; 15] = [
 ];
 
 /// One member; none where something is wrong with it.
-pub(super) fn parse_member(
+pub(crate) fn parse_member(
     member: TableReader,
     defaults: &MemberDefaults,
-    flaws: &mut ValidationErrors,
+    errors: &mut ValidationErrors,
 ) -> Option<RunMember> {
-    member.check_keys(&KEYS, flaws);
-    let name = member.required_string("name", flaws).and_then(|name| agent_name(&name, flaws));
-    let text = |key: &str, flaws: &mut ValidationErrors| member.string(key, flaws).map(|text| text.value);
-    let cwd = member.string("cwd", flaws);
+    member.check_keys(&KEYS, errors);
+    let name = member.required_string("name", errors).and_then(|name| agent_name(&name, errors));
+    let text = |key: &str, errors: &mut ValidationErrors| member.string(key, errors).map(|text| text.value);
+    let cwd = member.string("cwd", errors);
     let cwd = cwd.map_or_else(
         || Some(defaults.cwd.to_owned()),
-        |cwd| resolve_directory(&cwd, defaults.directory, flaws),
+        |cwd| resolve_directory(&cwd, defaults.directory, errors),
     );
-    let list = |key: &str, flaws: &mut ValidationErrors| {
-        let found = member.strings(key, flaws)?.value;
+    let list = |key: &str, errors: &mut ValidationErrors| {
+        let found = member.strings(key, errors)?.value;
         Some(found.into_iter().map(|text| text.value).collect::<Vec<String>>())
     };
-    let command = list("command", flaws);
+    let command = list("command", errors);
     let of_the_wrong_type = command.is_none() && member.key_offset("command").is_some();
     let args = spawn_request::SpawnOptions {
         name: name.as_ref().map_or_else(|| "unnamed".to_owned(), ToString::to_string),
-        prompt: parse_prompt(&member, defaults.directory, flaws),
-        agent_type: text("type", flaws),
-        model: text("model", flaws).or_else(|| defaults.model.clone()),
-        mode: member.one_of("mode", &MODES.map(|mode| (mode, mode)), flaws).map(str::to_owned),
-        env: parse_env(&member, flaws),
-        agent: text("agent", flaws),
-        allow: list("allow", flaws).unwrap_or_default(),
-        deny: list("deny", flaws).unwrap_or_default(),
+        prompt: parse_prompt(&member, defaults.directory, errors),
+        agent_type: text("type", errors),
+        model: text("model", errors).or_else(|| defaults.model.clone()),
+        mode: member.one_of("mode", &MODES.map(|mode| (mode, mode)), errors).map(str::to_owned),
+        env: parse_env(&member, errors),
+        agent: text("agent", errors),
+        allow: list("allow", errors).unwrap_or_default(),
+        deny: list("deny", errors).unwrap_or_default(),
         command: command.unwrap_or_default(),
-        worktree: member.bool_or_string("worktree", flaws),
+        worktree: member.bool_or_string("worktree", errors),
         ..spawn_request::SpawnOptions::default()
     };
-    let backend = member.one_of("backend", &BACKENDS, flaws).unwrap_or_default();
-    let restart = member.one_of("restart", &RESTARTS, flaws).unwrap_or_default();
+    let backend = member.one_of("backend", &BACKENDS, errors).unwrap_or_default();
+    let restart = member.one_of("restart", &RESTARTS, errors).unwrap_or_default();
     if of_the_wrong_type {
         return None;
     }
-    let found = resolve_program(&member, args, cwd.as_deref().unwrap_or(defaults.cwd), defaults, flaws)?;
+    let found = resolve_program(&member, args, cwd.as_deref().unwrap_or(defaults.cwd), defaults, errors)?;
     let order = control::SpawnRequest { backend, restart, ..found.request };
     (name.is_some() && cwd.is_some()).then_some(RunMember { request: order, ..found })
 }
@@ -100,38 +100,38 @@ const BACKENDS: [(&str, Backend); 3] =
 const RESTARTS: [(&str, RestartPolicy); 2] =
     [("never", RestartPolicy::Never), ("on-failure", RestartPolicy::OnFailure)];
 
-fn agent_name(name: &Located<String>, flaws: &mut ValidationErrors) -> Option<AgentName> {
+fn agent_name(name: &Located<String>, errors: &mut ValidationErrors) -> Option<AgentName> {
     match AgentName::parse(&name.value) {
         Ok(parsed) if parsed.is_reserved() => {
-            flaws.push(name.at, format!("no member can be called {parsed}: that name is taken"));
+            errors.push(name.at, format!("no member can be called {parsed}: that name is taken"));
             None
         }
         Ok(parsed) => Some(parsed),
         Err(error) => {
-            flaws.push(name.at, error.to_string());
+            errors.push(name.at, error.to_string());
             None
         }
     }
 }
 
 /// A directory that is there, absolute.
-pub(super) fn resolve_directory(
+pub(crate) fn resolve_directory(
     given: &Located<String>,
     from: &Path,
-    flaws: &mut ValidationErrors,
+    errors: &mut ValidationErrors,
 ) -> Option<PathBuf> {
     let found = from.join(&given.value).canonicalize().ok().filter(|path| path.is_dir());
     if found.is_none() {
-        flaws.push(given.at, format!("there is no directory {:?}", given.value));
+        errors.push(given.at, format!("there is no directory {:?}", given.value));
     }
     found
 }
 
-fn parse_prompt(member: &TableReader, directory: &Path, flaws: &mut ValidationErrors) -> Option<String> {
-    let (given, file) = (member.string("prompt", flaws), member.string("prompt_file", flaws));
+fn parse_prompt(member: &TableReader, directory: &Path, errors: &mut ValidationErrors) -> Option<String> {
+    let (given, file) = (member.string("prompt", errors), member.string("prompt_file", errors));
     let (at, text) = match (given, file) {
         (Some(_), Some(file)) => {
-            flaws.push(file.at, "a member takes a prompt or a prompt_file, not both");
+            errors.push(file.at, "a member takes a prompt or a prompt_file, not both");
             return None;
         }
         (Some(given), None) => (given.at, Ok(given.value)),
@@ -144,23 +144,23 @@ fn parse_prompt(member: &TableReader, directory: &Path, flaws: &mut ValidationEr
     match text {
         Ok(text) if text.len() > MESSAGE_LIMIT => {
             let size = text.len();
-            flaws.push(at, format!("a prompt of {size} bytes is too long: {MESSAGE_LIMIT} at most"));
+            errors.push(at, format!("a prompt of {size} bytes is too long: {MESSAGE_LIMIT} at most"));
             None
         }
         Ok(text) => Some(text),
         Err(why) => {
-            flaws.push(at, why);
+            errors.push(at, why);
             None
         }
     }
 }
 
-fn parse_env(member: &TableReader, flaws: &mut ValidationErrors) -> Vec<String> {
-    let Some(table) = member.table("env", "env", flaws) else { return Vec::new() };
-    let pairs = table.string_pairs(flaws);
+fn parse_env(member: &TableReader, errors: &mut ValidationErrors) -> Vec<String> {
+    let Some(table) = member.table("env", "env", errors) else { return Vec::new() };
+    let pairs = table.string_pairs(errors);
     for (name, _) in &pairs {
         if name.value.is_empty() || name.value.contains(['=', '\0']) {
-            flaws.push(name.at, format!("{:?} is no name for a variable", name.value));
+            errors.push(name.at, format!("{:?} is no name for a variable", name.value));
         }
     }
     pairs.into_iter().map(|(name, value)| format!("{}={value}", name.value)).collect()
@@ -172,29 +172,29 @@ fn resolve_program(
     mut args: spawn_request::SpawnOptions,
     cwd: &Path,
     defaults: &MemberDefaults,
-    flaws: &mut ValidationErrors,
+    errors: &mut ValidationErrors,
 ) -> Option<RunMember> {
     let (agent, command) = (member.key_offset("agent"), member.key_offset("command"));
     match (agent, command) {
         (Some(_), Some(at)) => {
-            flaws.push(at, "a member takes an agent or a command, not both");
+            errors.push(at, "a member takes an agent or a command, not both");
             return None;
         }
         (None, Some(at)) if args.command.first().is_none_or(|program| program.is_empty()) => {
-            flaws.push(at, "command needs a program: command = [\"program\", \"argument\"]");
+            errors.push(at, "command needs a program: command = [\"program\", \"argument\"]");
             return None;
         }
         // One of the wrong type, which was told.
         (Some(_), None) if args.agent.is_none() => return None,
         (None, Some(at)) if !args.allow.is_empty() || !args.deny.is_empty() => {
-            flaws.push(at, "a command takes no allow and no deny: give it arguments of its own");
+            errors.push(at, "a command takes no allow and no deny: give it arguments of its own");
             return None;
         }
         (None, None) => args.agent = defaults.agent.clone(),
         _ => {}
     }
     let at = agent.or(command).unwrap_or(member.at);
-    if command.is_none() && !check_profile_exists(at, &args, cwd, flaws) {
+    if command.is_none() && !check_profile_exists(at, &args, cwd, errors) {
         return None;
     }
     args.cwd = Some(cwd.to_owned());
@@ -202,7 +202,7 @@ fn resolve_program(
     args.env.retain(|pair| !pair.starts_with('='));
     let ground = args.worktree.is_some().then(|| args.clone());
     let order = spawn_request::build_spawn_request(defaults.root, defaults.team.clone(), None, args);
-    let order = order.map_err(|fault| flaws.push(at, error_text(&fault))).ok()?;
+    let order = order.map_err(|error| errors.push(at, error_text(&error))).ok()?;
     Some(RunMember { request: order, worktree_spawn: ground })
 }
 
@@ -211,13 +211,13 @@ fn check_profile_exists(
     at: usize,
     args: &spawn_request::SpawnOptions,
     cwd: &Path,
-    flaws: &mut ValidationErrors,
+    errors: &mut ValidationErrors,
 ) -> bool {
     let other = "command = [\"PROGRAM\", …]";
     let Some(agent) = &args.agent else {
         let is_there = spawn_request::has_default_profile(cwd, &args.env);
         if !is_there {
-            flaws.push_missing(
+            errors.push_missing(
                 at,
                 format!("a member needs agent = \"worker\" (or another profile) or {other}"),
             );
@@ -228,7 +228,7 @@ fn check_profile_exists(
     let is_there = names.contains(agent);
     if !is_there {
         let (near, all) = (nearest_help(agent, &names), names.join(", "));
-        flaws.push(
+        errors.push(
             at,
             format!("there is no profile {agent:?}{near}; there are {all}; for another program: {other}"),
         );
@@ -236,11 +236,11 @@ fn check_profile_exists(
     is_there
 }
 
-/// A fault with its hint, on one line. The flags of `spawn` are keys here.
-fn error_text(fault: &ErrorReport) -> String {
-    let hint = fault.help.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-    let text = format!("{}{hint}", fault.message).replace('\n', " ");
-    match fault.kind {
+/// A error with its hint, on one line. The flags of `spawn` are keys here.
+fn error_text(error: &ErrorReport) -> String {
+    let hint = error.help.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+    let text = format!("{}{hint}", error.message).replace('\n', " ");
+    match error.kind {
         ErrorKind::Usage => ["allow", "deny", "agent"]
             .iter()
             .fold(text, |text, flag| text.replace(&format!("--{flag}"), flag)),

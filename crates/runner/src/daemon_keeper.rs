@@ -3,16 +3,15 @@
 //! Silence proves nothing, so it is asked; only "nobody listens" is its death. Its pidfd is a reason to ask. One
 //! that somebody took down stays down: the event log tells that from a death.
 
-use super::task_times;
-use crate::commands::up::{no_output_after, print_daemon_error};
-use crate::context::CommandContext;
-use crate::output;
+use crate::observer::RunObserver;
+use crate::task_times;
 use client::daemon_process;
 use client::daemon_start::{self, DaemonStart};
 use client::directory_watcher::WatchNotifier;
 use client::error::unexpected_reply;
-use client::tmux_target::TMUX_NAME;
-use client::tmux_target::TmuxTarget;
+use client::team_context::TeamContext;
+use client::tmux_target::{TMUX_NAME, TmuxTarget};
+use profile::ProfileRegistry;
 use protocol::control::{Reply, Request, StatusReply};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::VecDeque;
@@ -24,10 +23,11 @@ const MAX_STARTS: usize = 5;
 const START_WINDOW: Duration = Duration::from_secs(60);
 
 /// Whoever is asked.
-pub(super) struct DaemonKeeper<'a> {
-    here: &'a CommandContext,
+pub(crate) struct DaemonKeeper<'a> {
+    team_context: &'a TeamContext,
+    observer: &'a dyn RunObserver,
     /// Woken when it dies.
-    teller: WatchNotifier,
+    notifier: WatchNotifier,
     started: VecDeque<Instant>,
     /// The next daemon is to find the panes of the one before.
     server: TmuxTarget,
@@ -38,7 +38,7 @@ pub(super) struct DaemonKeeper<'a> {
 
 /// Whether somebody took it down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Takedown {
+pub(crate) enum Takedown {
     /// Not that we know.
     NotSeen,
     /// And with it every agent.
@@ -47,29 +47,38 @@ pub(super) enum Takedown {
 
 impl<'a> DaemonKeeper<'a> {
     /// The one that runs, or a fresh one.
-    pub(super) fn start_or_connect(
-        here: &'a CommandContext,
-        teller: WatchNotifier,
+    pub(crate) fn start_or_connect(
+        team_context: &'a TeamContext,
+        observer: &'a dyn RunObserver,
+        notifier: WatchNotifier,
     ) -> Result<DaemonKeeper<'a>, ErrorReport> {
         let server = TmuxTarget::CallerOrNamed(TMUX_NAME.to_owned());
         let (started, process) = (VecDeque::new(), None);
-        let mut daemon = DaemonKeeper { here, teller, started, server, process, taken: Takedown::NotSeen };
+        let mut daemon = DaemonKeeper {
+            team_context,
+            observer,
+            notifier,
+            started,
+            server,
+            process,
+            taken: Takedown::NotSeen,
+        };
         daemon.start()?;
         Ok(daemon)
     }
 
     /// Asks; where nobody answers, the next daemon is asked the same. For what may be asked twice.
-    pub(super) fn call(&mut self, request: &Request) -> Result<Reply, ErrorReport> {
+    pub(crate) fn call(&mut self, request: &Request) -> Result<Reply, ErrorReport> {
         loop {
-            match self.here.call_daemon(request.clone()) {
-                Err(fault) if fault.kind == ErrorKind::NoDaemon => self.start()?,
+            match self.team_context.call_daemon(request.clone()) {
+                Err(error) if error.kind == ErrorKind::NoDaemon => self.start()?,
                 answer => return answer,
             }
         }
     }
 
     /// Teams and members.
-    pub(super) fn status(&mut self) -> Result<StatusReply, ErrorReport> {
+    pub(crate) fn status(&mut self) -> Result<StatusReply, ErrorReport> {
         match self.call(&Request::Status)? {
             Reply::Status(status) if status.daemon.is_stopping => Err(self.takedown_error()),
             Reply::Status(status) => Ok(status),
@@ -78,44 +87,44 @@ impl<'a> DaemonKeeper<'a> {
     }
 
     /// Starts one unless one answers.
-    pub(super) fn start(&mut self) -> Result<(), ErrorReport> {
+    pub(crate) fn start(&mut self) -> Result<(), ErrorReport> {
         let status = loop {
             self.check_start_rate()?;
             self.check_takedown()?;
-            match daemon_start::start_unless_running(self.here, &self.server, &no_output_after) {
+            match daemon_start::start_unless_running(self.team_context, &self.server, &no_output_after) {
                 Ok(DaemonStart::AlreadyRunning(status)) => break status,
                 Ok(DaemonStart::Started { status, warnings }) => {
-                    warnings.iter().for_each(|warning| output::print_warning(warning));
+                    warnings.iter().for_each(|warning| self.observer.show_warning(warning));
                     self.started.push_back(Instant::now());
                     break status;
                 }
                 Ok(DaemonStart::Failed { code, message }) => {
-                    print_daemon_error(self.here, &message);
+                    self.observer.show_daemon_failure(&message);
                     return Err(ErrorReport::new(
                         error_kind_of_exit_code(code),
                         "cannot start teamd: it has said why above",
                     ));
                 }
                 // Killed before it could answer. Where none has ever run, it would not run the next time either.
-                Err(fault)
-                    if fault.kind == ErrorKind::NoDaemon && matches!(self.server, TmuxTarget::Socket(_)) =>
+                Err(error)
+                    if error.kind == ErrorKind::NoDaemon && matches!(self.server, TmuxTarget::Socket(_)) =>
                 {
                     self.started.push_back(Instant::now());
                 }
-                Err(fault) => return Err(fault),
+                Err(error) => return Err(error),
             }
         };
         if let Some(socket) = status.daemon.tmux {
             self.server = TmuxTarget::Socket(socket);
         }
         // Where it can't be watched, the next look asks it all the same.
-        self.teller.notify_on_exit(status.daemon.pid);
+        self.notifier.notify_on_exit(status.daemon.pid);
         self.process = daemon_process::open_pidfd(status.daemon.pid);
         Ok(())
     }
 
     /// Whether one of our daemons was found to be taken down.
-    pub(super) fn takedown(&self) -> Takedown {
+    pub(crate) fn takedown(&self) -> Takedown {
         self.taken
     }
 
@@ -131,7 +140,8 @@ impl<'a> DaemonKeeper<'a> {
         }
         // It hangs up first, and writes down why it goes then.
         self.process.iter().for_each(daemon_process::wait_for_exit);
-        if task_times::was_daemon_taken_down(self.here.state_dir()?.path())? && !self.is_responsive() {
+        if task_times::was_daemon_taken_down(self.team_context.state_dir()?.path())? && !self.is_responsive()
+        {
             return Err(self.takedown_error());
         }
         Ok(())
@@ -139,7 +149,7 @@ impl<'a> DaemonKeeper<'a> {
 
     /// Somebody may have started the next one already.
     fn is_responsive(&self) -> bool {
-        self.here.call_daemon(Request::Status).is_ok()
+        self.team_context.call_daemon(Request::Status).is_ok()
     }
 
     fn check_start_rate(&mut self) -> Result<(), ErrorReport> {
@@ -150,10 +160,15 @@ impl<'a> DaemonKeeper<'a> {
             return Ok(());
         }
         let message = format!("cannot keep teamd running: it died {MAX_STARTS} times within a minute");
-        let log = self.here.directories()?.state_dir.join("logs/teamd/latest");
+        let log = self.team_context.directories()?.state_dir.join("logs/teamd/latest");
         Err(ErrorReport::new(ErrorKind::NoDaemon, message)
             .with_help(format!("see its log: {}", log.display())))
     }
+}
+
+/// The user's setting of that name.
+fn no_output_after() -> Result<Option<String>, ErrorReport> {
+    ProfileRegistry::for_user().no_output_after()
 }
 
 /// The kind with that exit code.

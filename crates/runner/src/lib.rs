@@ -1,0 +1,40 @@
+//! Runs a team from a file until its tasks are done: creates the team, spawns its members, creates the tasks, follows
+//! them, and shuts the team down.
+//!
+//! A run keeps nothing in memory that it can't read again: after each change it reads the task list and asks the daemon
+//! for the members. So a run that was killed can be resumed. The crate prints nothing; the caller is a [`RunObserver`]
+//! and gets a [`RunReport`].
+
+mod daemon_keeper;
+mod existing_team;
+mod observer;
+mod progress;
+mod resume_point;
+mod run;
+mod run_context;
+mod run_file;
+mod run_lock;
+mod run_loop;
+mod run_report;
+mod run_state;
+mod stall_detector;
+mod stop_requests;
+mod task_fate;
+mod task_results;
+mod task_times;
+mod team_setup;
+mod team_shutdown;
+mod team_snapshot;
+
+pub use existing_team::IfTeamExists;
+pub use observer::RunObserver;
+pub use progress::{MemberProgress, RunProgress, TaskProgress};
+pub use resume_point::AfterRun;
+pub use run::{RunRequest, run_team};
+pub use run_file::{RunFile, ValidationError, read_policy_file, read_run_file};
+pub use run_report::RunReport;
+pub use task_fate::TaskFate;
+pub use task_results::{TaskOutcome, TaskResult, completed_count, short_duration};
+
+#[cfg(fuzzing)]
+pub use run_file::fuzz_run_file;

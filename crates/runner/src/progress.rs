@@ -1,0 +1,119 @@
+//! The state of a run for a screen: its tasks and its members, as text that is safe to show.
+
+use crate::run_file::RunFile;
+use crate::task_fate::TaskFate;
+use protocol::control::{Activity, MemberFlag, MemberStatus};
+use protocol::name::AgentName;
+use protocol::terminal::visible;
+
+/// The state of a run.
+#[derive(Debug, Default)]
+pub struct RunProgress {
+    /// The team's name.
+    pub team: String,
+    /// Why the run is ending. None: it goes on.
+    pub ending: Option<String>,
+    /// In the order of their ids.
+    pub tasks: Vec<TaskProgress>,
+    /// Active members first, each group in the file's order.
+    pub members: Vec<MemberProgress>,
+}
+
+/// One task.
+#[derive(Debug)]
+pub struct TaskProgress {
+    /// Its key in the file, else its id.
+    pub name: String,
+    /// What is to be done.
+    pub subject: String,
+    /// The owner's name; empty without an owner.
+    pub owner: String,
+    /// How it stands.
+    pub fate: TaskFate,
+    /// How long an agent has worked on it, in milliseconds. None: not yet.
+    pub duration_ms: Option<u64>,
+}
+
+/// One running member.
+#[derive(Debug)]
+pub struct MemberProgress {
+    /// Its name.
+    pub name: String,
+    /// `idle`, `active: TASK`, `asks: TASK`, or another state of its lifecycle.
+    pub doing: String,
+    /// It has a plan or permission request without an answer.
+    pub is_awaiting_answer: bool,
+}
+
+/// The running members: active ones first, each group in the file's order. A small screen shows the first of them.
+pub(crate) fn member_progress(file: &RunFile, running: &[MemberStatus]) -> Vec<MemberProgress> {
+    sort_members(file, running).into_iter().map(one_member).collect()
+}
+
+fn sort_members<'a>(file: &RunFile, running: &'a [MemberStatus]) -> Vec<&'a MemberStatus> {
+    let position = |name: &AgentName| file.members.iter().position(|member| member.name == *name);
+    let mut sorted: Vec<&MemberStatus> = running.iter().collect();
+    sorted.sort_by_key(|agent| {
+        (agent.activity == Activity::Idle, position(&agent.name).unwrap_or(file.members.len()))
+    });
+    sorted
+}
+
+fn one_member(agent: &MemberStatus) -> MemberProgress {
+    let asks = agent
+        .flags
+        .iter()
+        .any(|flag| matches!(flag, MemberFlag::AwaitingPlanApproval | MemberFlag::AwaitingPermission));
+    let doing = match (agent.lifecycle.as_str(), agent.activity, &agent.task) {
+        ("running", _, Some(task)) if asks => format!("asks: {task}"),
+        ("running", _, None) if asks => "asks".to_owned(),
+        ("running", Activity::Idle, _) => "idle".to_owned(),
+        ("running", Activity::Active, Some(task)) => format!("active: {task}"),
+        ("running", Activity::Active, None) => "active".to_owned(),
+        (lifecycle, _, _) => lifecycle.to_owned(),
+    };
+    MemberProgress {
+        name: single_line(agent.name.as_str()),
+        doing: single_line(&doing),
+        is_awaiting_answer: asks,
+    }
+}
+
+/// `text` on one line, with control characters escaped.
+pub(crate) fn single_line(text: &str) -> String {
+    visible(&text.replace(['\n', '\t'], " "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn member_with_an_open_request_asks() {
+        let agent = r#"{"name":"ann","agent_id":"","phase":"running","activity":"active","since":0,"feed":"turn","backend":"","color":"","task":"x","flags":["awaiting_permission"]}"#;
+        let mut agent: MemberStatus = serde_json::from_str(agent).unwrap();
+        let shown = one_member(&agent);
+        assert_eq!((shown.doing.as_str(), shown.is_awaiting_answer), ("asks: x", true));
+        agent.flags.clear();
+        let shown = one_member(&agent);
+        assert_eq!((shown.doing.as_str(), shown.is_awaiting_answer), ("active: x", false));
+    }
+
+    #[test]
+    fn active_members_come_first_in_the_files_order() {
+        let member = |name: &str| format!("[[member]]\nname = '{name}'\ncommand = ['sh']\n");
+        let members: String = ["zoe", "cat", "bob", "ann"].map(member).concat();
+        let file = crate::run_file::parse_valid(&format!("name = 't'\n{members}"));
+        let agent = |(name, activity): (&str, &str)| {
+            let text = format!(
+                r#"{{"name":"{name}","agent_id":"","phase":"running","activity":"{activity}","since":0,"feed":"turn","backend":"","color":""}}"#
+            );
+            serde_json::from_str::<MemberStatus>(&text).unwrap()
+        };
+        let running =
+            [("ann", "active"), ("bob", "idle"), ("eve", "active"), ("zoe", "idle"), ("cat", "active")];
+        let running = running.map(agent);
+        let names: Vec<_> = sort_members(&file, &running).iter().map(|agent| agent.name.as_str()).collect();
+        assert_eq!(names, ["cat", "ann", "eve", "zoe", "bob"]);
+    }
+}

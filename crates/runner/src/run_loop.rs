@@ -1,0 +1,144 @@
+//! The work of a run: take a snapshot, decide, act, wait for a change; until every task is final or a person stops it.
+
+use crate::run_context::RunContext;
+use crate::run_state::{RunEnd, RunState, TICK, TeamOrigin};
+use crate::task_fate::{RETRIES_KEY, TaskFate};
+use crate::{team_setup, team_shutdown, team_snapshot};
+use client::suggested_commands::SuggestedCommands;
+use protocol::error::{ErrorKind, ErrorReport};
+use std::time::{Duration, Instant};
+
+/// A snapshot takes at most a fifth of the time, so that a long task list leaves the processor to the agents.
+const SCAN_SHARE: u32 = 4;
+/// The longest pause that follows from [`SCAN_SHARE`].
+const MAX_PAUSE: Duration = Duration::from_millis(200);
+
+/// Fills the team and works until the end. A team that this run created and can't fill is removed.
+pub(crate) fn run_to_end(run: &mut RunContext, state: &mut RunState) -> Result<RunEnd, ErrorReport> {
+    let filled = set_policy_of_existing_team(run, state).and_then(|()| team_setup::populate(run, state));
+    match filled {
+        Ok(()) => {}
+        // The daemon spawns no more members of a team without budget; the running ones may finish the tasks.
+        Err(error)
+            if [ErrorKind::Refused, ErrorKind::NotFound].contains(&error.kind)
+                && is_budget_exhausted(run, state) => {}
+        Err(error) if error.kind != ErrorKind::NoDaemon && state.team_origin == TeamOrigin::Created => {
+            team_shutdown::remove_unfilled_team(run, state);
+            return Err(error);
+        }
+        Err(error) => return Err(run.with_resume_help(state, error)),
+    }
+    run_loop(run, state).map_err(|error| run.with_resume_help(state, error))
+}
+
+fn set_policy_of_existing_team(run: &mut RunContext, state: &RunState) -> Result<(), ErrorReport> {
+    match state.team_origin {
+        TeamOrigin::Existing => team_setup::set_policy(run),
+        TeamOrigin::Created => Ok(()),
+    }
+}
+
+fn is_budget_exhausted(run: &mut RunContext, state: &RunState) -> bool {
+    team_snapshot::take(run, &state.team).is_ok_and(|snapshot| snapshot.exhausted_budget.is_some())
+}
+
+fn run_loop(run: &mut RunContext, state: &mut RunState) -> Result<RunEnd, ErrorReport> {
+    loop {
+        if run.stop_requests.count() > 0 {
+            return Ok(RunEnd::Stopped);
+        }
+        if run.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return Ok(RunEnd::TimedOut);
+        }
+        let started_at = Instant::now();
+        match run_step(run, state) {
+            Ok(NextStep::RepeatNow) => {}
+            Ok(NextStep::End(end)) => return Ok(end),
+            Ok(NextStep::Wait) => {
+                state.forget_last_error();
+                wait_for_change(run, state, (started_at.elapsed() * SCAN_SHARE).min(MAX_PAUSE))?;
+            }
+            Ok(NextStep::RetrySoon) => drop(run.watcher.wait(Some(Instant::now() + TICK))?),
+            // These errors may pass: a full disk, a stopped daemon, a damaged file.
+            Err(error)
+                if [ErrorKind::Io, ErrorKind::Timeout, ErrorKind::InvalidData].contains(&error.kind) =>
+            {
+                state.report_error_once(error.message);
+                run.watcher.wait(Some(Instant::now() + TICK))?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// What follows a step of the loop.
+enum NextStep {
+    /// The step changed something: take the next snapshot at once.
+    RepeatNow,
+    /// A change failed, and no file event may announce when it can succeed.
+    RetrySoon,
+    /// Take the next snapshot after an event.
+    Wait,
+    /// The work ends.
+    End(RunEnd),
+}
+
+fn run_step(run: &mut RunContext, state: &mut RunState) -> Result<NextStep, ErrorReport> {
+    state.report_new_events()?;
+    let snapshot = team_snapshot::take(run, &state.team)?;
+    state.update(&run.rules, snapshot);
+    if let Some(step) = release_tasks(state)? {
+        return Ok(step);
+    }
+    state.report_progress(&run.file);
+    if let Some(reason) = state.exhausted_budget(&run.file) {
+        let next = "give it more in [policy] of its file, then go on with it";
+        return Ok(NextStep::End(RunEnd::Suspended(suspended_error(run, &reason, next))));
+    }
+    if !state.is_stalled(Instant::now()) {
+        return Ok(if state.is_finished() { NextStep::End(RunEnd::Finished) } else { NextStep::Wait });
+    }
+    if state.snapshot.lives.any_suspended() {
+        let none_runs = state.snapshot.running.is_empty();
+        let reason = if none_runs { "its members rest" } else { "some of its members rest" };
+        return Ok(NextStep::End(RunEnd::Suspended(suspended_error(run, reason, "go on with it"))));
+    }
+    state.report("everybody is idle and nothing moves: what is left will not be done by itself");
+    Ok(NextStep::End(RunEnd::Finished))
+}
+
+/// Some tasks are not completed, and the team stays until the run is resumed.
+fn suspended_error(run: &RunContext, reason: &str, next: &str) -> ErrorReport {
+    let message = format!("cannot run team {} to its end: {reason}", run.file.name);
+    let resume =
+        SuggestedCommands::default().command_for_name("run", &run.path.display().to_string(), &["--resume"]);
+    ErrorReport::new(ErrorKind::Partial, message).with_help(format!("the team stays; {next}: {resume}"))
+}
+
+/// Makes the decided tasks pending again. None: there was none.
+fn release_tasks(state: &mut RunState) -> Result<Option<NextStep>, ErrorReport> {
+    let mut step = None;
+    for release in std::mem::take(&mut state.decision.releases) {
+        if !team_snapshot::release_task(&state.team, &release)? {
+            step.get_or_insert(NextStep::RetrySoon);
+            continue;
+        }
+        let reason = if release.why == RETRIES_KEY { "failed" } else { "was left by its worker" };
+        let times = if release.times == 1 { "once".to_owned() } else { format!("{} times", release.times) };
+        state.report(&format!("task {} {reason}, and is given back ({times} so far)", release.id));
+        step = Some(NextStep::RepeatNow);
+    }
+    Ok(step)
+}
+
+/// Waits for an event or a deadline, and at least for `pause`.
+fn wait_for_change(run: &mut RunContext, state: &RunState, pause: Duration) -> Result<(), ErrorReport> {
+    let not_before = Instant::now() + pause;
+    let has_running_task = state.decision.fates.values().any(|fate| *fate == TaskFate::Running);
+    let tick = (has_running_task && run.observer.is_live()).then(|| Instant::now() + TICK);
+    run.watcher.wait([tick, run.deadline, state.stall_deadline].into_iter().flatten().min())?;
+    while run.stop_requests.count() == 0 && Instant::now() < not_before {
+        run.watcher.wait(Some(not_before))?;
+    }
+    Ok(())
+}

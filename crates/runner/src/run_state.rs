@@ -1,0 +1,205 @@
+//! What changes during a run: the last snapshot of the team, what was decided from it, and what was reported.
+
+use crate::existing_team::{all_running, is_complete};
+use crate::observer::RunObserver;
+use crate::progress::{RunProgress, TaskProgress, member_progress, single_line};
+use crate::run_file::RunFile;
+use crate::stall_detector::StallDetector;
+use crate::task_fate::{RetryRules, RunDecision, TaskFate, evaluate, run_file_key};
+use crate::task_times::TaskTimes;
+use crate::team_snapshot::TeamSnapshot;
+use protocol::control::{Activity, MemberStatus};
+use protocol::error::ErrorReport;
+use protocol::id::TaskId;
+use protocol::task::Task;
+use protocol::terminal::visible;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use store::Team;
+use store::now;
+
+/// The interval of redrawing progress, and of trying again after an error that may pass.
+pub(crate) const TICK: Duration = Duration::from_secs(1);
+
+/// Why a run ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RunEnd {
+    /// Every task is final.
+    Finished,
+    /// By Ctrl-C or SIGTERM.
+    Stopped,
+    /// `--timeout` is over.
+    TimedOut,
+    /// The members are suspended, or the budget is exhausted. The error says what a person can do.
+    Suspended(ErrorReport),
+}
+
+/// Whether the team existed before this run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TeamOrigin {
+    Created,
+    Existing,
+}
+
+/// What changes during a run.
+pub(crate) struct RunState<'a> {
+    observer: &'a dyn RunObserver,
+    pub(crate) team: Team,
+    pub(crate) team_origin: TeamOrigin,
+    pub(crate) task_times: TaskTimes,
+    /// Every task that any snapshot had, in its last version.
+    pub(crate) all_tasks: BTreeMap<TaskId, Task>,
+    pub(crate) snapshot: TeamSnapshot,
+    pub(crate) decision: RunDecision,
+    /// Why the run is ending, for people.
+    end_reason: Option<String>,
+    /// The error that was reported last.
+    last_error: Option<String>,
+    stall: StallDetector,
+    /// When a team that does nothing is given up.
+    pub(crate) stall_deadline: Option<Instant>,
+}
+
+impl<'a> RunState<'a> {
+    pub(crate) fn new(
+        observer: &'a dyn RunObserver,
+        task_times: TaskTimes,
+        team: Team,
+        team_origin: TeamOrigin,
+    ) -> RunState<'a> {
+        RunState {
+            observer,
+            team,
+            team_origin,
+            task_times,
+            all_tasks: BTreeMap::new(),
+            snapshot: TeamSnapshot::default(),
+            decision: RunDecision::default(),
+            end_reason: None,
+            last_error: None,
+            stall: StallDetector::default(),
+            stall_deadline: None,
+        }
+    }
+
+    /// For a team without work left. Its ended members count as running, because an ended member is no reason for a
+    /// task to be not done.
+    pub(crate) fn finish_without_work(&mut self, file: &RunFile) -> Result<RunEnd, ErrorReport> {
+        self.snapshot.lives = all_running(file);
+        self.remember_tasks(&self.team.tasks().list()?);
+        Ok(RunEnd::Finished)
+    }
+
+    /// Reports the new lines of the event log.
+    pub(crate) fn report_new_events(&mut self) -> Result<(), ErrorReport> {
+        for line in self.task_times.new_lines()? {
+            self.observer.show_event(line);
+        }
+        Ok(())
+    }
+
+    /// Reports one line with the time.
+    pub(crate) fn report(&self, text: &str) {
+        let line = format!("{} {}", protocol::timestamp::iso8601(now()), visible(&text.replace('\n', " ")));
+        self.observer.show_event(line);
+    }
+
+    /// Reports an error unless it was the last one reported.
+    pub(crate) fn report_error_once(&mut self, error: String) {
+        if self.last_error.as_ref() != Some(&error) {
+            self.report(&error);
+            self.last_error = Some(error);
+        }
+    }
+
+    /// The last step succeeded: the next error is reported even if it is the same.
+    pub(crate) fn forget_last_error(&mut self) {
+        self.last_error = None;
+    }
+
+    /// The run is ending. A live screen shows the reason until the end.
+    pub(crate) fn begin_ending(&mut self, reason: String) {
+        if !self.observer.is_live() {
+            self.report(&reason);
+        }
+        self.end_reason = Some(reason);
+    }
+
+    /// Takes a new snapshot and decides from it.
+    pub(crate) fn update(&mut self, rules: &RetryRules, snapshot: TeamSnapshot) {
+        self.decision = evaluate(rules, &snapshot.tasks, &snapshot.lives);
+        self.take_tasks(&snapshot.tasks);
+        self.snapshot = snapshot;
+    }
+
+    /// Takes a new snapshot while the members end. Members that ran before the end count as running.
+    pub(crate) fn update_while_ending(&mut self, rules: &RetryRules, snapshot: TeamSnapshot) {
+        self.decide_at_end(rules, &snapshot.tasks);
+        let lives = std::mem::take(&mut self.snapshot.lives);
+        self.snapshot = TeamSnapshot { lives, ..snapshot };
+    }
+
+    /// Decides from the task list at the end of a run. Members that ran before the end count as running.
+    pub(crate) fn decide_at_end(&mut self, rules: &RetryRules, tasks: &[Task]) {
+        self.decision = evaluate(rules, tasks, &self.snapshot.lives);
+        self.take_tasks(tasks);
+    }
+
+    fn take_tasks(&mut self, tasks: &[Task]) {
+        self.task_times.update_from_tasks(tasks, now());
+        self.remember_tasks(tasks);
+    }
+
+    fn remember_tasks(&mut self, tasks: &[Task]) {
+        let visible = tasks.iter().filter(|task| !task.is_internal());
+        self.all_tasks.extend(visible.map(|task| (task.id, task.clone())));
+    }
+
+    /// Whether every task is final. A run without tasks is finished when all members are idle.
+    pub(crate) fn is_finished(&self) -> bool {
+        let is_idle = |agent: &MemberStatus| agent.activity == Activity::Idle;
+        let has_ended = !self.decision.fates.is_empty()
+            || (self.snapshot.running.iter().all(is_idle) && !self.snapshot.lives.any_respawning());
+        has_ended && self.decision.releases.is_empty() && self.decision.fates.values().all(TaskFate::is_final)
+    }
+
+    /// Whether the team has done nothing for so long that the rest will not be done.
+    pub(crate) fn is_stalled(&mut self, now: Instant) -> bool {
+        self.stall_deadline = self.stall.update_deadline(&self.snapshot, now);
+        !self.is_finished() && self.stall_deadline.is_some_and(|deadline| deadline <= now)
+    }
+
+    /// Why the daemon spawns nobody any more, if no member runs and tasks are left.
+    pub(crate) fn exhausted_budget(&self, file: &RunFile) -> Option<String> {
+        let reason = self.snapshot.exhausted_budget.clone().filter(|_| self.snapshot.running.is_empty())?;
+        let finished = self.is_finished() && is_complete(file, &self.snapshot.tasks);
+        (!finished).then_some(reason)
+    }
+
+    /// Reports the state of all tasks and members, if a screen shows it.
+    pub(crate) fn report_progress(&self, file: &RunFile) {
+        if self.observer.is_live() {
+            self.observer.show_progress(&self.progress(file));
+        }
+    }
+
+    fn progress(&self, file: &RunFile) -> RunProgress {
+        let task = |(id, fate): (&TaskId, &TaskFate)| {
+            let task = self.all_tasks.get(id)?;
+            let owner = task.owner.as_ref().map(ToString::to_string).unwrap_or_default();
+            Some(TaskProgress {
+                name: single_line(&run_file_key(task).map_or_else(|| id.to_string(), str::to_owned)),
+                subject: single_line(&task.subject),
+                owner: single_line(&owner),
+                fate: fate.clone(),
+                duration_ms: self.task_times.duration(*id, now()),
+            })
+        };
+        RunProgress {
+            team: self.team.name().to_string(),
+            ending: self.end_reason.clone(),
+            tasks: self.decision.fates.iter().filter_map(task).collect(),
+            members: member_progress(file, &self.snapshot.running),
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! The end of a run: the members are shut down, the results are read, and the team is deleted. When the run has ended,
+//! none of its agents runs.
+
+use crate::existing_team::{all_running, retry_help};
+use crate::run_context::RunContext;
+use crate::run_file::RunFile;
+use crate::run_lock::{RunLock, RunNote};
+use crate::run_report::RunReport;
+use crate::run_state::{RunEnd, RunState, TICK};
+use crate::task_fate::{RetryRules, evaluate};
+use crate::task_results::{TaskOutcome, TaskResult, completed_count, short_duration, task_results};
+use crate::task_times::TaskTimes;
+use crate::team_snapshot;
+use client::team_context::TeamContext;
+use protocol::control::{DeleteTeamRequest, MemberSelection, Reply, Request, ShutdownMembersRequest};
+use protocol::error::{BEING_DELETED_SUFFIX, ErrorKind, ErrorReport};
+use protocol::id::TaskId;
+use protocol::name::TeamName;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+use store::Team;
+
+/// Longer than the removal of worktrees takes.
+const DELETE_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Ends the team and reports its results. A suspended team stays as it is, because members that were asked to end would
+/// not be resumed.
+pub(crate) fn end_run(
+    run: &mut RunContext,
+    mut state: RunState,
+    end: RunEnd,
+    lock: &mut RunLock,
+) -> Result<RunReport, ErrorReport> {
+    let is_suspended = matches!(end, RunEnd::Suspended(_));
+    let shutdown = if is_suspended { Ok(()) } else { shut_down_members(run, &mut state, &end) };
+    let shutdown = shutdown.map_err(|error| run.with_resume_help(&state, error));
+    let tasks = final_results(run, &mut state).map_err(|error| run.with_resume_help(&state, error));
+    let deletion = match (&shutdown, &tasks) {
+        (Ok(()), Ok(tasks)) if !is_suspended && lock.previous_note() == RunNote::DeleteTeam => lock
+            // The exit code is nowhere else once the files are gone.
+            .write_note(RunNote::Deleting(exit_code(&run.file.name, &end, tasks)))
+            .and_then(|()| delete_team(run)),
+        _ => Ok(()),
+    };
+    state.report_new_events().ok();
+    let tasks = tasks?;
+    let name = &run.file.name;
+    Ok(RunReport {
+        exit_code: exit_code(name, &end, &tasks),
+        early_end: early_end(name, &end),
+        tasks,
+        nothing_to_do: None,
+        cleanup: shutdown.and(deletion),
+    })
+}
+
+/// Completes a run that was killed while it deleted its team. The results can be read only if the tasks still exist.
+pub(crate) fn resume_deletion(
+    run: &mut RunContext,
+    team: Option<&Team>,
+    exit_code: u8,
+) -> Result<RunReport, ErrorReport> {
+    let tasks = team.map(|team| results_of_ended_team(run.team_context, &run.file, team)).transpose()?;
+    delete_team(run)?;
+    let name = &run.file.name;
+    let note = format!(
+        "nothing is left to do: the run had ended with {exit_code}, and team {name} was being deleted; a new one: teamctl run FILE"
+    );
+    Ok(RunReport {
+        exit_code,
+        tasks: tasks.unwrap_or_default(),
+        early_end: None,
+        nothing_to_do: Some(note),
+        cleanup: Ok(()),
+    })
+}
+
+/// For a team that was kept and whose tasks are all final. The team stays.
+pub(crate) fn report_nothing_to_do(
+    team_context: &TeamContext,
+    file: &RunFile,
+    team: &Team,
+) -> Result<RunReport, ErrorReport> {
+    let tasks = results_of_ended_team(team_context, file, team)?;
+    let name = file.name.as_str();
+    let failed: Vec<TaskId> =
+        tasks.iter().filter(|task| task.outcome == TaskOutcome::Failed).filter_map(|task| task.id).collect();
+    let retry = if failed.is_empty() { String::new() } else { format!("; {}", retry_help(name, &failed)) };
+    let note =
+        format!("nothing is left to do, and team {name} stays{retry}; remove it: teamctl delete {name}");
+    Ok(RunReport {
+        exit_code: exit_code(&file.name, &RunEnd::Finished, &tasks),
+        tasks,
+        early_end: None,
+        nothing_to_do: Some(note),
+        cleanup: Ok(()),
+    })
+}
+
+fn results_of_ended_team(
+    team_context: &TeamContext,
+    file: &RunFile,
+    team: &Team,
+) -> Result<Vec<TaskResult>, ErrorReport> {
+    let tasks = team.tasks().list()?;
+    let decision = evaluate(&RetryRules::default(), &tasks, &all_running(file));
+    let times = TaskTimes::open(team_context.state_dir()?.path(), &file.name)?;
+    let visible = tasks.into_iter().filter(|task| !task.is_internal()).map(|task| (task.id, task));
+    Ok(task_results(file, &visible.collect(), &decision, &times))
+}
+
+/// Removes a team that this run created and could not fill. Errors are not returned, because the caller has the error
+/// that matters.
+pub(crate) fn remove_unfilled_team(run: &mut RunContext, state: &mut RunState) {
+    let removal = shut_down_members(run, state, &RunEnd::Stopped).and_then(|()| delete_team(run));
+    if removal.is_err() {
+        let name = &run.file.name;
+        run.observer
+            .show_warning(&format!("team {name} is left behind; remove it: teamctl delete {name} --force"));
+    }
+}
+
+/// Asks all members to end, and ends those that do not within the grace period. One more Ctrl-C kills them at once.
+fn shut_down_members(run: &mut RunContext, state: &mut RunState, end: &RunEnd) -> Result<(), ErrorReport> {
+    // A Ctrl-C that began the shutdown does not count.
+    let stops_to_kill = if *end == RunEnd::Stopped && run.stop_requests.count() > 0 { 2 } else { 1 };
+    state.begin_ending(end_message(run, end, stops_to_kill));
+    let mut reply = start_shutdown_request(run, end);
+    let mut is_killed = false;
+    loop {
+        match reply.try_recv() {
+            Ok(Err(error)) if error.kind == ErrorKind::NoDaemon => {
+                run.daemon.start()?;
+                reply = start_shutdown_request(run, end);
+            }
+            Ok(reply) => return reply.map(drop),
+            Err(_) => {
+                let tick = run.observer.is_live().then(|| Instant::now() + TICK);
+                run.watcher.wait(tick)?;
+            }
+        }
+        report_while_ending(run, state)?;
+        if run.stop_requests.count() >= stops_to_kill && !is_killed {
+            is_killed = true;
+            state.begin_ending("ending it at once".to_owned());
+            run.daemon.call(&Request::Kill(all_members(run)))?;
+        }
+    }
+}
+
+/// What happens now, how long it may take, and how to end it sooner.
+fn end_message(run: &RunContext, end: &RunEnd, stops_to_kill: usize) -> String {
+    let reason = match end {
+        RunEnd::Finished => "all is over",
+        RunEnd::Stopped => "stopping",
+        RunEnd::TimedOut => "the time is over",
+        RunEnd::Suspended(_) => "its members rest",
+    };
+    let grace = short_duration(grace_ms(run));
+    let again = if stops_to_kill > 1 { "Ctrl-C again" } else { "Ctrl-C" };
+    format!("{reason}: the members are asked, {grace} at most; {again} ends it at once")
+}
+
+fn grace_ms(run: &RunContext) -> u64 {
+    u64::try_from(run.file.policy.grace.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A snapshot that fails is skipped: it would only be shown.
+fn report_while_ending(run: &mut RunContext, state: &mut RunState) -> Result<(), ErrorReport> {
+    state.report_new_events()?;
+    if run.observer.is_live()
+        && let Ok(snapshot) = team_snapshot::take(run, &state.team)
+    {
+        state.update_while_ending(&rules_at_end(run), snapshot);
+        state.report_progress(&run.file);
+    }
+    Ok(())
+}
+
+/// At the end no task is made pending again.
+fn rules_at_end(run: &RunContext) -> RetryRules {
+    RetryRules { owners: run.rules.owners.clone(), retries: 0 }
+}
+
+fn all_members(run: &RunContext) -> MemberSelection {
+    MemberSelection { team: run.file.name.clone(), names: Vec::new() }
+}
+
+/// Sends the request from a thread, so that a second Ctrl-C does not wait for the reply.
+fn start_shutdown_request(run: &RunContext, end: &RunEnd) -> Receiver<Result<Reply, ErrorReport>> {
+    let reason = match end {
+        RunEnd::Finished => "all tasks are over",
+        RunEnd::Stopped => "the run was stopped",
+        RunEnd::TimedOut => "the time of the run is over",
+        RunEnd::Suspended(_) => "its members rest",
+    };
+    let request = Request::Shutdown(ShutdownMembersRequest {
+        targets: all_members(run),
+        reason: Some(reason.to_owned()),
+        grace_ms: grace_ms(run),
+        force: true,
+        no_wait: false,
+    });
+    let (sender, receiver) = channel();
+    let (team_context, notifier) = (run.team_context.for_team(&run.file.name), run.watcher.notifier());
+    std::thread::spawn(move || {
+        // Without a receiver the process is about to end.
+        sender.send(team_context.call_daemon(request)).ok();
+        notifier.notify();
+    });
+    receiver
+}
+
+/// Reads the task list once more: a member may have completed a task while it was asked to end.
+fn final_results(run: &RunContext, state: &mut RunState) -> Result<Vec<TaskResult>, ErrorReport> {
+    let tasks = state.team.tasks().list()?;
+    state.report_new_events()?;
+    state.decide_at_end(&rules_at_end(run), &tasks);
+    Ok(task_results(&run.file, &state.all_tasks, &state.decision, &state.task_times))
+}
+
+/// Deletes the team. It is no error if the team is gone already, or if it stays because a worktree has unsaved work.
+fn delete_team(run: &mut RunContext) -> Result<(), ErrorReport> {
+    let request = Request::DeleteTeam(DeleteTeamRequest {
+        team: run.file.name.clone(),
+        force: true,
+        discard_worktrees: Vec::new(),
+    });
+    let deadline = Instant::now() + DELETE_TIMEOUT;
+    let reply = loop {
+        match run.daemon.call(&request) {
+            // The daemon still deletes the team for a client that was killed.
+            Err(error) if error.message.ends_with(BEING_DELETED_SUFFIX) && Instant::now() < deadline => {
+                run.watcher.wait(Some(Instant::now() + TICK))?;
+            }
+            reply => break reply,
+        }
+    };
+    match reply {
+        Err(error) if error.kind == ErrorKind::Refused => {
+            let message = format!("team {} stays: {}", run.file.name, error.message);
+            run.observer.show_error(&ErrorReport { message, ..error });
+            Ok(())
+        }
+        Err(error) if error.kind != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn exit_code(name: &TeamName, end: &RunEnd, tasks: &[TaskResult]) -> u8 {
+    match early_end(name, end) {
+        Some(error) => error.kind.exit_code(),
+        None if completed_count(tasks) == tasks.len() => 0,
+        None => ErrorKind::Partial.exit_code(),
+    }
+}
+
+/// Why the run ended before its tasks were final.
+fn early_end(name: &TeamName, end: &RunEnd) -> Option<ErrorReport> {
+    let (kind, reason) = match end {
+        RunEnd::Finished => return None,
+        RunEnd::Suspended(error) => return Some(error.clone()),
+        RunEnd::Stopped => (ErrorKind::Partial, "it was stopped"),
+        RunEnd::TimedOut => (ErrorKind::Timeout, "its time is over"),
+    };
+    Some(ErrorReport::new(kind, format!("cannot run team {name} to its end: {reason}")))
+}
