@@ -1,16 +1,20 @@
-//! Definitions of agent types: `ROOT/agents/TYPE.md`, which people write for Claude Code and others. Only read.
+//! Reads the definitions of agent types: `ROOT/agents/TYPE.md`. People write these files for Claude
+//! Code and other programs; teamd never writes them.
 
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::file::{FILE_LIMIT, read_raw};
 use std::path::Path;
 
-/// The text of the definition of that type; none if there is none, or if its name is none of a file.
+/// Reads the definition of `agent_type`. `None` if there is no definition, or if the type is not a
+/// valid file name.
 ///
-/// A link, and whatever lies elsewhere, is `JsonError::Odd`.
+/// # Errors
+/// [`Error::UnexpectedFileType`] if the file or the directory `agents` is a symbolic link or of
+/// another type; `Io`.
 pub fn read_agent_type(root: &Path, agent_type: &str) -> Result<Option<String>, Error> {
-    let odd = agent_type.is_empty() || agent_type.starts_with('.') || agent_type.len() > 200;
-    if odd || agent_type.contains(['/', '\0']) || !root.is_dir() {
+    let invalid_name = agent_type.is_empty() || agent_type.starts_with('.') || agent_type.len() > 200;
+    if invalid_name || agent_type.contains(['/', '\0']) || !root.is_dir() {
         return Ok(None);
     }
     let Some(directory) = DirHandle::open(root)?.open_dir("agents")? else { return Ok(None) };
@@ -25,7 +29,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn a_definition_is_a_file_in_its_directory_and_nothing_else() {
+    fn only_a_regular_file_in_the_agents_directory_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         assert!(read_agent_type(root, "tester").unwrap().is_none());
@@ -43,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_a_link_is_refused() {
+    fn a_symlinked_agents_directory_is_rejected() {
         let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         symlink(other.path(), dir.path().join("agents")).unwrap();
         assert!(read_agent_type(dir.path(), "tester").is_err());

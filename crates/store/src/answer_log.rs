@@ -1,8 +1,9 @@
-//! Which requests have had their answer, in our own record: newer clients take an answer out of their inbox once they
-//! have read it, and what has no answer in there would count as open again.
+//! Log of the answers to members' requests, one file for each team, in teamd's state directory.
+//! Newer versions of Claude Code delete an answer from the inbox after reading it. Without this log
+//! such a request would count as open again.
 //!
-//! A file for each team, a line for each answer, only ever added to by whoever has answered. It comes after the answer:
-//! a crash in between leaves it to the inbox alone, where the answer stands until its client has read it.
+//! Every answer adds one line to the log, after the answer is in the inbox. If the process crashes
+//! between these two steps, only the inbox shows the answer.
 
 use crate::error::Error;
 use crate::file::FILE_LIMIT;
@@ -13,39 +14,40 @@ use protocol::policy::AnsweredBy;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Beyond it the record is begun anew, and the one before kept, bytes.
+/// Size at which a log file is rotated to `NAME.1`, in bytes.
 const ROTATE_BYTES: u64 = FILE_LIMIT / 4;
 
-/// Where the records are; the directory is made by the first answer.
+/// The directory of the answer logs. The first answer creates it.
 #[derive(Debug)]
 pub(crate) struct AnswerLog(PathBuf);
 
-/// An answer that was given.
+/// One answer to a member's request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnsweredRequest {
-    /// To whom.
+    /// The member that made the request.
     #[serde(rename = "to")]
     pub member: AgentName,
-    /// To what.
+    /// The request.
     #[serde(rename = "request")]
     pub request_id: RequestId,
-    /// Whether it was a yes.
+    /// Whether the request was approved.
     pub approved: bool,
-    /// Whose.
+    /// Who answered.
     #[serde(rename = "by")]
     pub answered_by: AnsweredBy,
-    /// When it was asked, as the asker says, ms since the epoch: what is asked later is asked anew.
+    /// When the member made the request, by its own timestamp, in ms since the epoch. A later
+    /// request with the same id counts as a new one.
     #[serde(rename = "asked")]
     pub asked_at: u64,
 }
 
 impl AnswerLog {
-    /// With its files in `path`.
+    /// Creates a log with its files in the directory `path`. Touches no file.
     pub(crate) fn new(path: PathBuf) -> AnswerLog {
         AnswerLog(path)
     }
 
-    /// Those of a team. What can't be read of it is as if it had not been written.
+    /// Reads the answers of a team. Files and lines that can't be read are skipped.
     pub(crate) fn read_team(&self, team: &TeamName) -> Vec<AnsweredRequest> {
         let Ok(true) = self.0.try_exists() else { return Vec::new() };
         let Ok(dir) = StateDir::open(&self.0) else { return Vec::new() };
@@ -60,7 +62,7 @@ impl AnswerLog {
         StateDir::open(&self.0)?.append_line(&file_name(team), &line, ROTATE_BYTES)
     }
 
-    /// Of a team that is gone, or begins.
+    /// Deletes the log of a team. Called when a team is created or deleted.
     pub(crate) fn delete(&self, team: &TeamName) -> Result<(), Error> {
         let Ok(true) = self.0.try_exists() else { return Ok(()) };
         let dir = StateDir::open(&self.0)?;
@@ -68,14 +70,14 @@ impl AnswerLog {
         dir.remove(&file_name(team))
     }
 
-    /// Of every session that is not one of `there`.
-    pub(crate) fn delete_ended_sessions(&self, there: &[TeamName]) -> Result<(), Error> {
+    /// Deletes the logs of all session teams that are not in `existing`.
+    pub(crate) fn delete_ended_sessions(&self, existing: &[TeamName]) -> Result<(), Error> {
         let Ok(true) = self.0.try_exists() else { return Ok(()) };
         let names = StateDir::open(&self.0)?.names()?;
         let team = |name: &String| TeamName::parse(name.split(".jsonl").next()?).ok();
-        let gone =
-            names.iter().filter_map(team).filter(|team| team.is_claude_session() && !there.contains(team));
-        gone.into_iter().try_for_each(|team| self.delete(&team))
+        let ended =
+            names.iter().filter_map(team).filter(|team| team.is_claude_session() && !existing.contains(team));
+        ended.into_iter().try_for_each(|team| self.delete(&team))
     }
 }
 

@@ -1,10 +1,11 @@
-//! The one place that sleeps: between two looks at a lock or at a half-written file of somebody who sends no
-//! event when done. Always up to a deadline; the steps double, shortened at random so that waiters spread.
+//! Waits between two attempts to take a lock or to read a half-written file. No other module of
+//! this crate sleeps. Every wait has a deadline. The steps double and are shortened at random, so
+//! that several waiters do not retry at the same time.
 
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-/// A bounded wait in growing steps.
+/// A wait with a deadline, in growing steps.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     deadline: Instant,
@@ -13,12 +14,12 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// Waits `limit` in all, in steps from `first` to `longest`.
+    /// Creates a wait of `limit` in total, in steps from `first` to `longest`.
     pub(crate) fn new(limit: Duration, first: Duration, longest: Duration) -> Backoff {
         Backoff { deadline: Instant::now() + limit, step: first, longest }
     }
 
-    /// Takes the next step; false, and at once, when the time is up.
+    /// Sleeps for the next step. Returns false without sleeping if the deadline has passed.
     pub(crate) fn wait(&mut self) -> bool {
         let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -30,13 +31,13 @@ impl Backoff {
     }
 }
 
-/// Somewhere from a half to one.
+/// A random factor from 0.5 to 1.
 fn jitter() -> f64 {
     let random = Uuid::new_v4().as_u128() as u16;
     0.5 + f64::from(random) / f64::from(u16::MAX) / 2.0
 }
 
-#[allow(clippy::disallowed_methods, reason = "nobody tells us when a foreign lock or write ends")]
+#[allow(clippy::disallowed_methods, reason = "no event reports the end of another program's lock or write")]
 fn sleep(step: Duration) {
     std::thread::sleep(step);
 }

@@ -1,8 +1,8 @@
-//! The wall clock, as messages, tasks and events are stamped with it.
+//! The wall clock that stamps messages, tasks and events.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Now, ms since the epoch; 0 where the clock is before it.
+/// The current time in ms since the epoch. 0 if the system clock is before the epoch.
 pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }

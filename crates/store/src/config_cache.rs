@@ -1,4 +1,4 @@
-//! The config.json as a handle on the team saw it last: parsed, with its text.
+//! Cache of the last `config.json` that a [`crate::Team`] read: its text and the parsed config.
 
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
@@ -9,7 +9,7 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a config.json said, with the text that says so.
+/// A parsed `config.json` and its text.
 #[derive(Debug)]
 pub struct CachedConfig {
     pub(crate) team: TeamConfig,
@@ -17,7 +17,8 @@ pub struct CachedConfig {
     pub(crate) origin: BaseVersion,
 }
 
-/// What a config has in common with all that came of it by members that we have put there or taken out: the rest of it.
+/// Identifies the part of a config that is not about members. Two configs have the same
+/// `BaseVersion` if they differ only in members that teamd added or removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BaseVersion(u64);
 
@@ -33,13 +34,13 @@ impl CachedConfig {
         Ok(Arc::new(CachedConfig { team: TeamConfig::parse(text)?, text: text.to_owned(), origin }))
     }
 
-    /// The text.
+    /// The text of the file.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The same for two that differ in nothing but members that `Team::add_missing_members` and `Team::remove_members` have put
-    /// there or taken out, one after the other.
+    /// The base version. Configs of one base version differ only in members that
+    /// `Team::add_missing_members` and `Team::remove_members` added or removed.
     pub fn origin(&self) -> BaseVersion {
         self.origin
     }
@@ -53,14 +54,15 @@ impl Deref for CachedConfig {
     }
 }
 
-/// The config as one handle on the team, or a copy of it, saw it last; none before the first look.
+/// The config that a team handle or one of its clones read last. `None` before the first read.
 #[derive(Debug, Default)]
 pub(crate) struct ConfigCache(Mutex<Option<CachedRead>>);
 
 #[derive(Debug, Clone)]
 pub(crate) struct CachedRead {
     pub(crate) config: Arc<CachedConfig>,
-    /// What the file was when it said that; none where that can't tell whether it still does.
+    /// The file's version when the config was read. `None` if the version can't show whether the
+    /// file has changed since.
     version: Option<FileVersion>,
 }
 
@@ -79,20 +81,20 @@ impl ConfigCache {
 }
 
 impl CachedRead {
-    /// Whether the file is known to say this still.
+    /// Whether the file is known to be unchanged since it was read.
     pub(crate) fn is_current(&self, dir: &DirHandle) -> Result<bool, Error> {
         let Some(file) = self.version else { return Ok(false) };
         Ok(FileVersion::stat_file(dir, CONFIG_FILE)? == Some(file))
     }
 
-    /// The file, where it is known to say this still.
+    /// The cached text as a snapshot of the file. `None` if the file is not known to be unchanged.
     pub(crate) fn snapshot(&self, dir: &DirHandle) -> Result<Option<FileSnapshot>, Error> {
         let Some(file) = self.version else { return Ok(None) };
         FileSnapshot::from_cache(dir, CONFIG_FILE, file, &self.config.text)
     }
 }
 
-/// What a text says, by what was kept where that has the same.
+/// Parses `text`. If the cached text is the same, returns the cached config instead.
 pub(crate) fn parse_or_reuse(
     last: Option<&CachedRead>,
     text: &str,

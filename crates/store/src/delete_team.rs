@@ -1,6 +1,6 @@
-//! Removing a team's files: by name, each known to us, from open directories, and nothing else. What is not
-//! known is kept, and the config with it, so that the team can be deleted again when it has been moved away.
-//! After a crash half way the same call finishes.
+//! Deletes a team's files. Only files with known names are deleted, each by name from an open
+//! directory. If the team has unknown files, they are kept, and so is the config; the caller moves
+//! them away and deletes the team again. After a crash a second call finishes the deletion.
 
 use crate::dir_handle::{DirHandle, file_type};
 use crate::error::Error;
@@ -11,12 +11,13 @@ use nix::sys::stat::SFlag;
 use std::path::PathBuf;
 
 impl Team {
-    /// Removes the team with inboxes and tasks.
+    /// Deletes the team with its inboxes and tasks.
     ///
-    /// No file or directory that is not one of the protocol's is touched; where there are any, nothing else is either.
+    /// If a directory of the team contains an unknown file, the call fails before it deletes
+    /// anything.
     ///
     /// # Errors
-    /// As `Team::may_delete`.
+    /// As [`Team::check_deletable`].
     pub fn delete(&self) -> Result<(), Error> {
         self.check_deletable()?;
         let mut leftovers = Vec::new();
@@ -31,25 +32,25 @@ impl Team {
         self.all_teams_dir().rmdir(self.name().as_str())
     }
 
-    /// Whether there is nothing but what goes with it. Nothing is touched.
+    /// Checks that the team's directories contain only known files. Changes nothing.
     ///
     /// # Errors
-    /// `JsonError::UnknownFiles` names what is not one of the protocol's; `ReadOnly`, `Io`.
+    /// [`Error::UnknownFiles`] names the unknown files; `ReadOnly`, `Io`.
     pub fn check_deletable(&self) -> Result<(), Error> {
         self.check_writable()?;
         let mut leftovers = Vec::new();
         for (dir, known) in self.team_dirs()? {
             for name in dir.file_names()? {
                 let kind = dir.stat(&name)?.map(|stat| file_type(&stat));
-                let goes =
+                let deletable =
                     kind.is_none_or(|kind| is_lock_dir(kind, &name) || is_deletable(kind, &name, known));
-                leftovers.extend((!goes).then(|| dir.join(&name)));
+                leftovers.extend((!deletable).then(|| dir.join(&name)));
             }
         }
         self.check_no_unknown_files(leftovers)
     }
 
-    /// Its directories, and what is known in each.
+    /// The team's directories, each with a filter for the names of its known files.
     fn team_dirs(&self) -> Result<impl Iterator<Item = (&DirHandle, NameFilter)>, Error> {
         let parts = [
             self.inboxes_dir()?.map(|dir| (dir, is_inbox_file as NameFilter)),
@@ -71,7 +72,8 @@ impl Team {
 
 type NameFilter = fn(&str) -> bool;
 
-/// Removes what `known` names from `dir`, with locks and files on their way; the rest goes to `leftovers`.
+/// Deletes the files in `dir` whose names `known` accepts, and all locks and temporary files. Adds
+/// the paths of the others to `leftovers`.
 fn delete_known(dir: &DirHandle, known: NameFilter, leftovers: &mut Vec<PathBuf>) -> Result<(), Error> {
     for name in dir.file_names()? {
         let Some(stat) = dir.stat(&name)? else { continue };
@@ -96,7 +98,8 @@ fn is_deletable(kind: SFlag, name: &str, known: NameFilter) -> bool {
     kind == SFlag::S_IFREG && (known(name) || is_temp_file(name))
 }
 
-/// In the team's own directory its config and its inboxes, which go last.
+/// Filter for the team's own directory. Its config and its inboxes directory are deleted last, by
+/// name.
 fn matches_nothing(_: &str) -> bool {
     false
 }

@@ -1,7 +1,7 @@
-//! A directory held open, and what is in it by plain name.
+//! An open directory, whose entries are used by plain name.
 //!
-//! Everything below a root is reached from such a descriptor, one name at a time and never through a symbolic
-//! link, so that a path swapped underneath can't lead out of the tree.
+//! Everything below a root is opened from such a directory, one name at a time, and symbolic links
+//! are not followed. So a path that is replaced meanwhile can't lead out of the root.
 
 use crate::error::Error;
 use nix::dir::Dir;
@@ -17,18 +17,18 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::UNIX_EPOCH;
 
-/// An open directory; its path serves error texts alone.
+/// An open directory. Its path is for error messages and for [`DirHandle::is_at_its_path`].
 #[derive(Debug)]
 pub(crate) struct DirHandle {
     fd: OwnedFd,
     path: PathBuf,
-    /// See `DirHandle::generation`.
+    /// See [`DirHandle::generation`].
     generation: OnceLock<u64>,
     identity: OnceLock<InodeId>,
     multigrain_timestamps: OnceLock<bool>,
 }
 
-/// Device and number.
+/// Device and inode number.
 type InodeId = (dev_t, ino_t);
 
 fn inode_id(stat: &FileStat) -> InodeId {
@@ -58,31 +58,36 @@ impl DirHandle {
         }
     }
 
-    /// What `look` says of its file system's stamps, which it is asked once.
-    pub(crate) fn has_multigrain_timestamps(&self, look: impl FnOnce() -> bool) -> bool {
-        *self.multigrain_timestamps.get_or_init(look)
+    /// Whether every change in this file system gets its own timestamp. `detect` finds out
+    /// at the first call, and the result is cached.
+    pub(crate) fn has_multigrain_timestamps(&self, detect: impl FnOnce() -> bool) -> bool {
+        *self.multigrain_timestamps.get_or_init(detect)
     }
 
-    /// What tells it from those of its name before and after it, whose number may be the same.
+    /// A number that distinguishes this directory from an earlier or later one of the same name,
+    /// even if both have the same inode number.
     pub(crate) fn generation(&self) -> Result<u64, Error> {
         if let Some(birth) = self.generation.get() {
             return Ok(*birth);
         }
         let meta = self.fd.try_clone().and_then(|fd| File::from(fd).metadata());
         let meta = meta.map_err(|cause| Error::io("look at", &self.path, cause))?;
-        // Not every file system remembers it.
+        // Not every file system stores the creation time.
         let born = meta.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
         Ok(*self.generation.get_or_init(|| meta.ino() ^ born.map_or(0, |born| born.as_nanos() as u64)))
     }
 
-    /// Opens a directory outside or at the top of a root; links in its path are followed.
+    /// Opens a directory by its path. Symbolic links in the path are followed.
     pub(crate) fn open(path: &Path) -> Result<DirHandle, Error> {
         let fd = open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())
             .map_err(Error::from_errno("open", path))?;
         Ok(DirHandle::new(fd, path.to_owned()))
     }
 
-    /// Opens a directory in this one; none if there is nothing of that name.
+    /// Opens a subdirectory. `None` if it does not exist.
+    ///
+    /// # Errors
+    /// `UnexpectedFileType` if the entry is no directory or a symbolic link; `Io`.
     pub(crate) fn open_dir(&self, name: &str) -> Result<Option<DirHandle>, Error> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         match openat(self, name, flags, Mode::empty()) {
@@ -95,7 +100,7 @@ impl DirHandle {
         }
     }
 
-    /// Opens a directory in this one, and makes it (0700) if it is missing.
+    /// Opens a subdirectory; creates it with mode 0700 if it is missing.
     pub(crate) fn create_dir(&self, name: &str) -> Result<DirHandle, Error> {
         failpoint::hit_before_call("store.mkdir")
             .map_err(|cause| Error::io("create", &self.join(name), cause))?;
@@ -107,7 +112,7 @@ impl DirHandle {
         self.open_dir(name)?.ok_or_else(gone)
     }
 
-    /// What is in it, in order of names; those that are not UTF-8 with replacement characters.
+    /// The names of the entries, sorted. Bytes that are not UTF-8 become replacement characters.
     pub(crate) fn file_names(&self) -> Result<Vec<String>, Error> {
         let mut names = Vec::new();
         self.for_each_name(|name| names.push(name.to_owned()))?;
@@ -115,8 +120,9 @@ impl DirHandle {
         Ok(names)
     }
 
-    /// Hands over what is in it name by name, in no order; spelled as in `DirHandle::names`.
-    pub(crate) fn for_each_name(&self, mut take: impl FnMut(&str)) -> Result<(), Error> {
+    /// Calls `visit` with the name of each entry, unsorted. Names are converted as by
+    /// [`DirHandle::file_names`].
+    pub(crate) fn for_each_name(&self, mut visit: impl FnMut(&str)) -> Result<(), Error> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let fail = || Error::from_errno("list", &self.path);
         let mut dir = Dir::openat(self, ".", flags, Mode::empty()).map_err(fail())?;
@@ -124,13 +130,14 @@ impl DirHandle {
             let entry = entry.map_err(fail())?;
             let name = entry.file_name().to_string_lossy();
             if name != "." && name != ".." {
-                take(&name);
+                visit(&name);
             }
         }
         Ok(())
     }
 
-    /// What is at `name` itself; none if nothing is.
+    /// The status of the entry `name`. Symbolic links are not followed. `None` if there is no such
+    /// entry.
     pub(crate) fn stat(&self, name: &str) -> Result<Option<FileStat>, Error> {
         match fstatat(self, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
@@ -139,21 +146,23 @@ impl DirHandle {
         }
     }
 
-    /// How large the directory itself is, bytes: on all common file systems at least 16 for each name in it.
+    /// The size of the directory itself, in bytes. Common file systems use at least 16 bytes for
+    /// each entry.
     pub(crate) fn size(&self) -> Result<u64, Error> {
         let stat = fstat(self).map_err(Error::from_errno("look at", &self.path))?;
         Ok(u64::try_from(stat.st_size).unwrap_or(0))
     }
 
-    /// Whether `name` in it is `held`. A look that fails says nothing, so it does not say no.
+    /// Whether the entry `name` is still the directory `held`. True if the check itself fails.
     pub(crate) fn has_same_dir(&self, name: &str, held: &DirHandle) -> bool {
         held.is_same_dir(fstatat(self, name, AtFlags::AT_SYMLINK_NOFOLLOW))
     }
 
-    /// Whether its path, which had no links in it, leads to it.
+    /// Whether the path still leads to this directory and contains no symbolic links. True if the
+    /// check itself fails.
     pub(crate) fn is_at_its_path(&self) -> bool {
-        let has_none = |found: PathBuf| found == self.path;
-        self.is_same_dir(stat(&self.path)) && self.path.canonicalize().map_or(true, has_none)
+        let is_unchanged = |canonical: PathBuf| canonical == self.path;
+        self.is_same_dir(stat(&self.path)) && self.path.canonicalize().map_or(true, is_unchanged)
     }
 
     fn is_same_dir(&self, found: Result<FileStat, Errno>) -> bool {
@@ -164,7 +173,7 @@ impl DirHandle {
         }
     }
 
-    /// Never another as long as it is open.
+    /// Device and inode number, cached: no other file gets them while the directory is open.
     fn inode_id(&self) -> Result<InodeId, Errno> {
         if let Some(identity) = self.identity.get() {
             return Ok(*identity);
@@ -173,12 +182,12 @@ impl DirHandle {
         Ok(*self.identity.get_or_init(|| own))
     }
 
-    /// Removes a file; one that is gone is fine.
+    /// Deletes a file. A missing file is not an error.
     pub(crate) fn unlink(&self, name: &str) -> Result<(), Error> {
         self.remove(name, UnlinkatFlags::NoRemoveDir)
     }
 
-    /// Removes an empty directory; one that is gone is fine.
+    /// Deletes an empty directory. A missing directory is not an error.
     pub(crate) fn rmdir(&self, name: &str) -> Result<(), Error> {
         self.remove(name, UnlinkatFlags::RemoveDir)
     }
@@ -195,18 +204,18 @@ impl DirHandle {
         }
     }
 
-    /// The path of `name` in it, for error texts.
+    /// The path of the entry `name`, for error messages.
     pub(crate) fn join(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Its path, for error texts.
+    /// The path that the directory was opened by.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// The type bits of what was looked at.
+/// The file type bits of a status.
 pub(crate) fn file_type(stat: &FileStat) -> SFlag {
     SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits())
 }

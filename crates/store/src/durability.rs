@@ -1,32 +1,34 @@
-//! How much a finished write survives. Killing any process never hurts a file; this is about power.
+//! How durable a finished write is after a power loss. A killed process never damages a file at any
+//! level.
 
 use protocol::error::{ErrorKind, ErrorReport};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
-/// What a write waits for before it is reported done.
+/// What a write waits for before it returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
-    /// Nothing: it survives the kill of any process.
+    /// No wait. The write survives the kill of any process.
     #[default]
     Process,
-    /// After a power loss the file is the old one or the new one, never broken.
+    /// The order of writes is kept: after a power loss the file has its old or its new content.
     Ordered,
-    /// And what was reported done is on the disk.
+    /// The new content is on the disk when the write returns.
     Power,
 }
 
-/// Not the name of a durability.
+/// The text is not the name of a [`Durability`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot use {0:?} as a durability: it is one of process, ordered, power")]
 pub struct UnknownDurability(String);
 
 impl Durability {
-    /// What `$TEAMD_DURABILITY` says; the least where it says nothing.
+    /// The durability in `level`, the value of `$TEAMD_DURABILITY`. `None` means
+    /// [`Durability::Process`].
     ///
     /// # Errors
-    /// `Config` where it is not the name of one.
+    /// `Config` if `level` is not the name of a durability.
     pub fn from_env_value(level: Option<&str>) -> Result<Durability, ErrorReport> {
         level.map_or(Ok(Durability::default()), |level| {
             let unknown =

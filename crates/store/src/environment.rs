@@ -1,9 +1,9 @@
-//! What the process learns from its surroundings: environment variables and the path of its own program.
+//! Environment variables and the path of the running program.
 
 use protocol::error::{ErrorKind, ErrorReport};
 use std::path::PathBuf;
 
-/// An environment variable; None if it is unset, empty or not UTF-8.
+/// The value of an environment variable. `None` if it is unset, empty or not UTF-8.
 pub fn env_var(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }

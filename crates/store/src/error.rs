@@ -1,4 +1,4 @@
-//! What can go wrong with the files, in words for people: what could not be done, why, and what to do next.
+//! The errors of this crate, with messages for people: what failed, why, and what to do next.
 
 use nix::errno::Errno;
 use protocol::capabilities::UnsupportedAnswer;
@@ -8,250 +8,251 @@ use protocol::name::{AgentName, TeamName};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The failures of this crate.
+/// An error of this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The system said no.
+    /// A system call failed.
     #[error("cannot {verb} {}: {cause}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation, as a verb.
         verb: &'static str,
-        /// On what.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         cause: io::Error,
     },
-    /// Somebody else could change what is in this directory.
+    /// Another user could change the content of this directory.
     #[error("cannot trust {}: {reason}", path.display())]
     Untrusted {
         /// The directory.
         path: PathBuf,
-        /// Who else can write there.
+        /// Why another user has access.
         reason: &'static str,
-        /// The command that mends it.
+        /// The command that corrects the permissions.
         remedy: String,
     },
-    /// A link, pipe, directory or device where a file should be, or a file that is not ours alone.
+    /// The path leads to a link, pipe, directory or device instead of a file, or to a file with
+    /// other hard links.
     #[error("cannot use {}: it is {what}", path.display())]
     UnexpectedFileType {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// What is there.
+        /// The file type found there.
         what: &'static str,
     },
-    /// Larger than we read or write.
+    /// The file is larger than teamd reads or writes.
     #[error("cannot take {}: it would be {size} bytes, and {limit} is the limit", path.display())]
     TooLarge {
-        /// Of what.
+        /// The file.
         path: PathBuf,
         /// Its size in bytes.
         size: u64,
-        /// The most we take, in bytes.
+        /// The largest size allowed, in bytes.
         limit: u64,
     },
-    /// Does not parse, also after a while.
+    /// The file is not valid JSON, and stayed so during all retries.
     #[error("cannot parse {}: {reason}", path.display())]
     Corrupt {
-        /// The file, which is left as it is.
+        /// The file, which is unchanged.
         path: PathBuf,
-        /// Where and how.
+        /// The position and the kind of the syntax error.
         reason: String,
-        /// A copy of it; none where there are enough already.
+        /// A copy of the file. `None` if there are already enough copies.
         backup: Option<PathBuf>,
     },
-    /// Parses, but a known field is of an unexpected type.
+    /// The file is valid JSON, but a known field has the wrong type.
     #[error("cannot understand {}: {reason}", path.display())]
     Malformed {
-        /// The file, which is left as it is.
+        /// The file, which is unchanged.
         path: PathBuf,
-        /// Which field, and its value.
+        /// The field and its value.
         reason: String,
     },
-    /// Somebody held the lock all the time, or what is there is no lock of the usual kind.
+    /// Another program held the lock until the timeout, or the lock is not of the usual kind.
     #[error("cannot lock {}: {reason}", path.display())]
     Locked {
         /// The lock.
         path: PathBuf,
-        /// What stands in the way.
+        /// What prevented the lock.
         reason: String,
     },
-    /// Others changed the file each time before our change was in.
+    /// Other programs changed the file before every attempt to replace it.
     #[error("cannot change {}: other programs keep changing it", .0.display())]
     Contended(PathBuf),
-    /// No such team.
+    /// The team does not exist.
     #[error("cannot find team {name}")]
     NoSuchTeam {
-        /// The name asked for.
+        /// The requested name.
         name: TeamName,
-        /// Those most like it.
+        /// The most similar names.
         nearest: Vec<String>,
     },
-    /// No such member.
+    /// The team has no such member.
     #[error("cannot find {name:?} in team {team}{}", if *is_suspended { ": it rests" } else { "" })]
     NoSuchMember {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// Where.
+        /// The team.
         team: TeamName,
-        /// Those most like it.
+        /// The most similar names.
         nearest: Vec<String>,
-        /// It is none at present, and can be brought back.
+        /// Whether the member is suspended and can be resumed.
         is_suspended: bool,
     },
-    /// No such task.
+    /// The task does not exist.
     #[error("cannot find task {id} in team {team}")]
     NoSuchTask {
-        /// The id asked for.
+        /// The requested id.
         id: TaskId,
-        /// Where.
+        /// The team.
         team: TeamName,
     },
-    /// The name is taken.
+    /// The name is in use.
     #[error("cannot create {what}: it exists already")]
     AlreadyExists {
         /// `team X` or `member X`.
         what: String,
     },
-    /// The team belongs to Claude Code.
+    /// The team is a session team of Claude Code, which teamd does not change.
     #[error("cannot change team {0}: it belongs to a session of Claude Code")]
     ReadOnly(TeamName),
-    /// A config whose name can't be a team's.
+    /// The name in a config is not a valid team name.
     #[error(transparent)]
     InvalidName(#[from] protocol::name::NameError),
-    /// Somebody has the task.
+    /// Another member owns the task.
     #[error("cannot claim task {id}: {owner} has it")]
     TaskClaimed {
-        /// Which.
+        /// The task.
         id: TaskId,
-        /// Who.
+        /// Its owner.
         owner: AgentName,
     },
-    /// Whoever wants the task has it and works on it.
+    /// The member that claims the task already owns it, and the task is in progress.
     #[error("cannot claim task {id}: {owner} has it already, and it is in progress")]
     AlreadyInProgress {
-        /// Which.
+        /// The task.
         id: TaskId,
-        /// Who.
+        /// Its owner.
         owner: AgentName,
     },
-    /// The task waits for others.
+    /// The task has blockers that are not completed.
     #[error("cannot start task {id}: it waits for {}", join_ids(blockers))]
     TaskBlocked {
-        /// Which.
+        /// The task.
         id: TaskId,
-        /// What is not over yet.
+        /// The open blockers.
         blockers: Vec<TaskId>,
     },
-    /// No task that could be taken.
+    /// The team has no task that the member could claim.
     #[error("cannot claim a task: none is available in team {0}")]
     NoTaskAvailable(TeamName),
-    /// The link would close a circle.
+    /// The new dependency would close a cycle.
     #[error("cannot link the tasks: {} would wait for itself", join_ids(path))]
     DependencyCycle {
-        /// The circle; the first is the last.
+        /// The cycle. The first task is repeated at the end.
         path: Vec<TaskId>,
     },
-    /// Planned tasks would wait for each other in a circle.
+    /// The tasks of a batch depend on each other in a cycle.
     #[error("cannot create the tasks: {} is a circle", path.join(" → "))]
     BatchCycle {
-        /// The circle: each is waited for by the next, and the first is the last. New ones by their
-        /// subject, others by their id.
+        /// The cycle. Each task blocks the next one, and the first is repeated at the end. New
+        /// tasks are named by subject, existing ones by id.
         path: Vec<String>,
     },
-    /// A planned task that waits for one that is not among the planned.
+    /// A task of a batch depends on an index that the batch does not have.
     #[error("cannot create the tasks: {subject:?} waits for number {index} of {count}, counted from 0")]
     NoSuchBatchIndex {
-        /// Whose plan it is.
+        /// The subject of the task that names the index.
         subject: String,
-        /// The index it names.
+        /// The missing index, counted from 0.
         index: usize,
-        /// How many are planned.
+        /// The number of tasks in the batch.
         count: usize,
     },
-    /// The task's status does not allow it.
+    /// The task's current status does not allow the new one.
     #[error("cannot set task {id} to {to}: it is {from}")]
     InvalidTransition {
-        /// Which.
+        /// The task.
         id: TaskId,
-        /// Its status.
+        /// Its current status.
         from: String,
-        /// The status asked for.
+        /// The requested status.
         to: String,
     },
-    /// The task has its owner, but the owner was not told.
+    /// The task has its new owner, but the message to the owner was not sent.
     #[error("task {id} has its owner, but cannot tell {owner}: {cause}")]
     OwnerNotNotified {
-        /// Which.
+        /// The task.
         id: TaskId,
-        /// Who.
+        /// The new owner.
         owner: AgentName,
-        /// Why not.
+        /// Why the message was not sent.
         #[source]
         cause: Box<Error>,
     },
-    /// No request of that id, or of several ids that begin so.
+    /// No open request has this id or an id that begins with it.
     #[error("cannot answer {id}: {}", if open.is_empty() { "no request is open" } else { "there is no such request" })]
     NoSuchRequest {
-        /// The id asked for.
+        /// The requested id.
         id: String,
-        /// Those that wait for an answer.
+        /// The ids of the open requests.
         open: Vec<String>,
     },
-    /// More than one request begins so, or two members have asked under one id.
+    /// Several requests have an id that begins like this, or two members used the same id.
     #[error("cannot answer {id}: it could be {}", candidates.join(", "))]
     AmbiguousRequest {
-        /// The id asked for.
+        /// The requested id.
         id: String,
-        /// What it could be.
+        /// The requests that match.
         candidates: Vec<String>,
     },
-    /// The request has its answer.
+    /// The request already has an answer.
     #[error("cannot answer {id}: it was answered with a {} already", if *approved { "yes" } else { "no" })]
     AlreadyAnswered {
-        /// Which.
+        /// The request.
         id: String,
-        /// What the answer was.
+        /// Whether that answer was an approval.
         approved: bool,
     },
-    /// Whoever asked is not there any more.
+    /// The member that made the request has exited.
     #[error("cannot answer {id}: {from} has ended, and so has its request")]
     AskerGone {
-        /// Which.
+        /// The request.
         id: String,
-        /// Who asked.
+        /// The member that made the request.
         from: AgentName,
     },
-    /// Its asker waits for it no longer.
+    /// The member no longer waits for the answer.
     #[error("cannot answer {id}: {from} has taken it back, since the turn that asked is over")]
     Withdrawn {
-        /// Which.
+        /// The request.
         id: String,
-        /// Who asked.
+        /// The member that made the request.
         from: AgentName,
     },
-    /// The answer does not fit the request.
+    /// The answer is of the wrong kind for the request.
     #[error("cannot answer {id} like that: {reason}")]
     AnswerNotApplicable {
-        /// Which.
+        /// The request.
         id: String,
-        /// What is in the way.
+        /// Why the answer does not fit.
         reason: &'static str,
     },
-    /// Whoever asks could not follow the answer.
+    /// The member's program can't act on this answer.
     #[error("cannot answer {id} like that: {}", unsupported_answer.reason)]
     UnsupportedAnswer {
-        /// Which.
+        /// The request.
         id: String,
-        /// Why not, and what can be done.
+        /// Why the program can't act on it, and what to do instead.
         unsupported_answer: UnsupportedAnswer,
     },
-    /// Files that we do not know are in the team's directories.
+    /// The team's directories contain files that teamd does not know.
     #[error("cannot delete team {team}: not known to us and kept: {}", join_paths(paths))]
     UnknownFiles {
-        /// Which.
+        /// The team.
         team: TeamName,
-        /// What is left.
+        /// The unknown files.
         paths: Vec<PathBuf>,
     },
 }
@@ -267,12 +268,12 @@ impl Error {
         Error::Io { verb, path: path.to_owned(), cause: cause.into() }
     }
 
-    /// For `map_err` behind a system call.
+    /// Converts the error of a system call. For `map_err`.
     pub(crate) fn from_errno(verb: &'static str, path: &Path) -> impl FnOnce(Errno) -> Error {
         move |cause| Error::io(verb, path, cause)
     }
 
-    /// What kind of failure it is; decides the exit code.
+    /// The kind of the error, which decides the exit code.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Io { .. } | Error::TooLarge { .. } => ErrorKind::Io,
@@ -304,7 +305,7 @@ impl Error {
         }
     }
 
-    /// The next step, where there is one to name.
+    /// What to do next. `None` if there is no good suggestion.
     pub fn help(&self) -> Option<String> {
         match self {
             Error::Io { path, cause, .. } => io_help(cause.kind(), path),
@@ -325,12 +326,12 @@ impl Error {
             )),
             Error::Contended(_) => Some("try again; who is on the team: teamctl status".to_owned()),
             Error::OwnerNotNotified { cause, .. } => cause.help(),
-            about_a_team => about_a_team.team_help(),
+            team_error => team_error.team_help(),
         }
     }
 
     fn team_help(&self) -> Option<String> {
-        let hint = match self {
+        let help = match self {
             Error::NoSuchTeam { nearest, .. } => nearest_help(nearest, "teamctl status"),
             Error::NoSuchMember { is_suspended: true, .. } => {
                 "bring it back with: teamctl up --resume".to_owned()
@@ -358,17 +359,17 @@ impl Error {
             | Error::AskerGone { .. }
             | Error::Withdrawn { .. }
             | Error::AnswerNotApplicable { .. } => "what waits for an answer: teamctl requests".to_owned(),
-            Error::UnsupportedAnswer { unsupported_answer: beyond, .. } => beyond.help.clone(),
+            Error::UnsupportedAnswer { unsupported_answer, .. } => unsupported_answer.help.clone(),
             _ => return None,
         };
-        Some(hint)
+        Some(help)
     }
 }
 
-/// What may be seen, or done, about an answer of the kernel's.
+/// Help for an error of the system. `None` if there is no good suggestion.
 fn io_help(cause: io::ErrorKind, path: &Path) -> Option<String> {
     match cause {
-        // What could not be written is gone again: its directory is there.
+        // A failed write leaves no file, so the help names the parent directory.
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             Some(format!("make room: df -h {}", path.parent().unwrap_or(path).display()))
         }
@@ -377,7 +378,7 @@ fn io_help(cause: io::ErrorKind, path: &Path) -> Option<String> {
     }
 }
 
-/// Those most like it, else where all are to be seen.
+/// Lists the most similar names. If there are none, names the command that lists all.
 fn nearest_help(names: &[String], all: &str) -> String {
     match names {
         [] => format!("those there are: {all}"),

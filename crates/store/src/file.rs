@@ -1,9 +1,12 @@
-//! The one way to read and to replace a file.
+//! Reads and replaces the files of a root and teamd's own files.
 //!
-//! A change is prepared first: read, build, temporary file in the same directory, flushed as the durability
-//! asks. Then, for well under a millisecond: lock, see that the original is still the one that was read,
-//! rename, unlock. Old foreign writers give up at once on a held lock and lose their message, so nothing that
-//! takes time happens under it, unless others were faster three times over.
+//! A change of a file that other programs change too has two phases. Without the lock: read the
+//! file, build the new content, and write it to a temporary file in the same directory. Under the
+//! lock, for less than a millisecond: check that the file is unchanged, and rename.
+//!
+//! Older versions of Claude Code give up at once when the lock is held, and lose their message. So
+//! no slow work happens under the lock, unless other programs changed the file during three
+//! attempts.
 
 mod append;
 mod array_reader;
@@ -26,7 +29,7 @@ pub(crate) use corrupt_backup::CorruptBackups;
 pub(crate) use file_version::FileVersion;
 pub(crate) use io_context::IoContext;
 pub(crate) use known_file::KnownFile;
-pub(crate) use multigrain_timestamps::has_multigrain_timestamps as stamps_are_fine;
+pub(crate) use multigrain_timestamps::has_multigrain_timestamps;
 pub(crate) use read_modify_write::{MAX_ATTEMPTS, PreparedChange, UNLOCKED_ATTEMPTS, modify_file};
 pub(crate) use rename::rename;
 pub(crate) use shape::{FILE_LIMIT, INBOX_LIMIT, JsonShape};

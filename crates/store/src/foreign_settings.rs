@@ -1,5 +1,6 @@
-//! A file of settings that belongs to the user and to another program, outside of any root. It is replaced whole, at
-//! the place that links lead to, with the permissions that it had, and a copy of what it was stays beside it.
+//! Settings files of other programs, outside any root. A settings file is replaced whole, and its
+//! permissions are kept. A symbolic link is followed to the real file. A copy of the old content
+//! stays beside the new file.
 
 use crate::dir_handle::DirHandle;
 use crate::durability::Durability;
@@ -9,10 +10,10 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The permission bits of one that is made anew: settings may hold keys.
+/// Permission bits of a new settings file, which may contain keys.
 const PRIVATE_MODE: u32 = 0o600;
 
-/// One file, as it was read.
+/// One settings file and the content that was read from it.
 #[derive(Debug)]
 pub struct ForeignSettings {
     path: PathBuf,
@@ -20,7 +21,7 @@ pub struct ForeignSettings {
 }
 
 impl ForeignSettings {
-    /// Reads what is at `path`, up to 8 MiB; a file that is not there is none yet.
+    /// Reads the file at `path`, up to 8 MiB. A missing file is not an error.
     pub fn read(path: &Path) -> Result<ForeignSettings, Error> {
         let path = match path.canonicalize() {
             Ok(path) => path,
@@ -37,18 +38,21 @@ impl ForeignSettings {
         Ok(ForeignSettings { path, bytes })
     }
 
-    /// What it holds; none if it is not there.
+    /// The content. `None` if the file does not exist.
     pub fn bytes(&self) -> Option<&[u8]> {
         self.bytes.as_deref()
     }
 
-    /// Where it really is.
+    /// The path of the real file, after symbolic links.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Puts `bytes` in its place, unless somebody changed it since it was read. Gives where a copy of what it was lies:
-    /// its own name with `suffix`.
+    /// Replaces the content by `bytes`. Returns the path of the copy of the old content, which has
+    /// the file's name plus `suffix`. `None` if the file is new.
+    ///
+    /// # Errors
+    /// `UnexpectedFileType` if the file has changed since it was read; `Io`.
     pub fn replace(&self, bytes: &[u8], suffix: &str) -> Result<Option<PathBuf>, Error> {
         let (directory, name) = split_path(&self.path)?;
         DirBuilder::new()
@@ -105,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_replaced_where_the_link_leads_and_a_copy_stays() {
+    fn a_linked_file_is_replaced_at_its_real_place_and_copied() {
         let dir = tempfile::tempdir().unwrap();
         let (real, link) = (dir.path().join("real.json"), dir.path().join("settings.json"));
         put(&real, "old", 0o640);
@@ -118,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_not_there_is_made_for_its_owner_alone() {
+    fn a_missing_file_is_created_with_private_permissions() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a/b/settings.json");
         let settings = ForeignSettings::read(&path).unwrap();
@@ -128,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_changed_meanwhile_and_what_is_no_file_is_left_alone() {
+    fn a_changed_file_and_a_non_file_are_not_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("settings.json");
         put(&path, "old", 0o600);

@@ -1,6 +1,6 @@
-//! Everything sent to one agent. A send is one append, once and in order; what others wrote is not touched.
-//! Reading takes no lock: at every instant the file is a complete array, or a foreign writer's that is waited
-//! for.
+//! Inboxes: the messages sent to one agent. Sending appends a message once and keeps all entries
+//! that other programs wrote. Reading takes no lock: the file is always a complete array, unless a
+//! foreign writer is in the middle of a write; then the reader waits.
 
 mod cursor;
 mod inbox_handle;

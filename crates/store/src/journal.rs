@@ -1,11 +1,13 @@
-//! What was acknowledged, noted outside the root: a foreign writer may put back an inbox as it was before a message of
-//! ours came, and nothing in the root would tell that there was one. Whoever sends notes it behind the write, whoever
-//! marks read notes it before; the daemon compares, and puts back what is missing, once (`InboxReconciler`).
+//! The journal: teamd's own record of each inbox, outside the root. A foreign writer may replace an
+//! inbox by an older version, without a message that teamd appended. From the journal, the daemon
+//! finds such messages and restores each of them once ([`InboxReconciler`]).
 //!
-//! A file a team, a line a note, only ever added to. A sender that is killed between the write and its note has not
-//! acknowledged anything. A note that can't be written is left out: the message is stored all the same, and to say
-//! otherwise would make its sender send it twice. Nothing is flushed: what a power cut takes, it takes from a message
-//! that the inbox itself has.
+//! Each team has one file, to which lines are only appended. A sender records a message after it
+//! has stored it. A reader records entries before it marks them read. If a sender is killed before
+//! it records the message, the send was not acknowledged.
+//!
+//! Recording is best effort. If a record can't be written, the message is stored anyway, and an
+//! error would make the sender send it twice. Records are not flushed to the disk.
 
 mod entry;
 mod notes;

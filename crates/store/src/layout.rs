@@ -1,38 +1,39 @@
-//! Names of the files and directories of a team, which all programs on these files share.
+//! Names of the files and directories of a team. All programs that use these files share them.
 
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 
-/// The directory of the teams, in the root.
+/// Directory of the teams, in the root.
 pub(crate) const TEAMS_DIR: &str = "teams";
-/// The directory of the task lists, in the root.
+/// Directory of the task lists, in the root.
 pub(crate) const TASKS_DIR: &str = "tasks";
-/// The team's config, in its directory.
+/// The team's config, in the team's directory.
 pub(crate) const CONFIG_FILE: &str = "config.json";
-/// The directory of the inboxes, in the team's directory.
+/// Directory of the inboxes, in the team's directory.
 pub(crate) const INBOXES_DIR: &str = "inboxes";
-/// The file in a task list that the list's lock is taken on: 0 bytes, for ever.
+/// The file in a task list whose lock covers the whole list. It is always empty.
 pub(crate) const LOCK_FILE: &str = ".lock";
-/// The file in a task list that holds the highest id that deletions left behind.
+/// The file in a task list that holds the highest id of all deleted tasks.
 pub(crate) const HIGH_WATER_MARK_FILE: &str = ".highwatermark";
 
-/// The name of a task's file.
+/// The file name of a task.
 pub(crate) fn task_file_name(id: TaskId) -> String {
     format!("{id}.json")
 }
 
-/// The task whose file has this name.
+/// The task that a file of this name belongs to. `None` if the name is not a task's.
 pub(crate) fn task_of_file(name: &str) -> Option<TaskId> {
     let id = TaskId::parse(name.strip_suffix(".json")?).ok()?;
     (task_file_name(id) == name).then_some(id)
 }
 
-/// Whether a file in the directory of inboxes is an inbox.
+/// Whether a file of this name in the inboxes directory is an inbox.
 pub(crate) fn is_inbox_file(name: &str) -> bool {
     name.ends_with(".json") && !name.starts_with('.')
 }
 
-/// The owner of the inbox whose file has this name.
+/// The owner of the inbox with this file name. `None` if the name is not one that teamd would
+/// choose.
 pub(crate) fn owner_of_inbox_file(name: &str) -> Option<AgentName> {
     let stem = name.strip_suffix(".json")?;
     let owner = AgentName::new_unchecked(stem);

@@ -1,9 +1,12 @@
-//! Reading and changing the files of a team, beside other programs that do the same.
+//! Reads and changes the files of a team safely, while other programs change the same files.
 //!
-//! Blocking, and of no daemon, tmux or socket: it works with all of them dead. A file is replaced whole or
-//! not at all, under the lock that others take too; what others wrote stays as they spelled it; what does not
-//! parse is copied aside and left alone, but for the config of a team of ours, which `Team::mend` makes whole. `file` alone writes and renames; `pause` alone sleeps, and each wait
-//! has a deadline.
+//! The crate is synchronous and needs neither the daemon nor tmux nor a socket. A file is replaced
+//! whole, under the lock that other programs take too. Content that other programs wrote keeps its
+//! spelling. A file that is not valid is copied aside and left unchanged; only
+//! [`Team::repair_config`] rewrites the config of a team that teamd created.
+//!
+//! Only the module `file` writes and renames files. Only the module `backoff` sleeps, and every
+//! wait has a deadline.
 
 mod agent_type_file;
 mod answer_log;

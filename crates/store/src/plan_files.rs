@@ -1,4 +1,5 @@
-//! Plans that wait for approval: files below the root, and the requests that name them and carry their text too.
+//! Plan files, and the requests to approve them. A plan is a Markdown file below the root; the
+//! request names the file and also contains its text.
 
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
@@ -14,9 +15,9 @@ use std::path::PathBuf;
 use uuid::Uuid;
 
 const PLANS_DIR: &str = "plans";
-/// For the ids of requests, each once.
+/// Makes the ids of requests unique.
 static MOMENTS: UniqueMillis = UniqueMillis::new();
-/// So many names are tried.
+/// Number of random names to try before giving up.
 const MAX_NAME_TRIES: usize = 100;
 
 const ADJECTIVES: [&str; 16] = [
@@ -33,7 +34,7 @@ const ANIMALS: [&str; 16] = [
 ];
 
 impl Team {
-    /// Writes a plan into a new file, `plans/THREE-WORDS.md` below the root, and gives its name there.
+    /// Writes a plan to a new file `plans/THREE-WORDS.md` below the root. Returns the file's name.
     pub fn write_plan(&self, text: &str) -> Result<String, Error> {
         let plans = self.open_plans_dir()?;
         let durability = self.io().durability;
@@ -48,7 +49,8 @@ impl Team {
         Err(Error::io("find a name for a plan in", plans.path(), Errno::EEXIST))
     }
 
-    /// A plan that was written; none if its file is gone.
+    /// Reads the plan file `name`. `None` if the file is missing, not UTF-8, or not a plain file
+    /// name.
     pub fn read_plan(&self, name: &str) -> Result<Option<String>, Error> {
         if name.contains('/') || name.starts_with('.') {
             return Ok(None);
@@ -57,13 +59,13 @@ impl Team {
         Ok(read.and_then(|snapshot| String::from_utf8(snapshot.into_bytes()).ok()))
     }
 
-    /// Where a plan of that name lies.
+    /// The path of the plan file `name`.
     pub fn plan_path(&self, name: &str) -> PathBuf {
         self.root_dir().path().join(PLANS_DIR).join(name)
     }
 
-    /// Asks the lead to approve the plan in `plans/FILE`, whose text is `plan`, at `at_ms` (ms since the epoch). Gives the
-    /// request's id.
+    /// Asks the lead to approve the plan in `plans/FILE`. `plan` is the text of the plan; `at_ms`
+    /// is the time of the request in ms since the epoch. Returns the request's id.
     pub fn request_plan_approval(
         &self,
         me: &AgentName,
@@ -79,7 +81,7 @@ impl Team {
             plan_content: plan.to_owned(),
             request_id: request.clone(),
         });
-        // Without the sender's colour, as the original writes it.
+        // Claude Code writes these requests without the sender's color, too.
         self.inbox(&AgentName::lead()).append(&Message::new(me, payload.to_text(), at_ms))?;
         Ok(request)
     }

@@ -1,4 +1,5 @@
-//! Directories of ours: made private, and trusted only if no other user can write there.
+//! Directories that belong to teamd. They are created private, and trusted only if no other user
+//! can write there.
 
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
@@ -8,7 +9,7 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-/// Opens a directory, and makes it (0700, with its parents) if it is missing.
+/// Opens a directory. Creates it and its parents with mode 0700 if they are missing.
 pub(crate) fn create_private_dir(path: &Path) -> Result<DirHandle, Error> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700);
@@ -16,7 +17,11 @@ pub(crate) fn create_private_dir(path: &Path) -> Result<DirHandle, Error> {
     DirHandle::open(path)
 }
 
-/// Refuses a directory that is not ours, or that has any of the permission bits `forbidden`.
+/// Checks that the directory belongs to the current user and has none of the permission bits
+/// `forbidden`. `remedy` is the command that corrects the permissions, without the path.
+///
+/// # Errors
+/// [`Error::Untrusted`], or `Io`.
 pub(crate) fn check_trusted(dir: &DirHandle, forbidden: u32, remedy: &str) -> Result<(), Error> {
     let stat = fstat(dir).map_err(Error::from_errno("look at", dir.path()))?;
     let (path, shown) = (dir.path().to_owned(), dir.path().display());

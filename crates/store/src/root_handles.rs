@@ -1,4 +1,5 @@
-//! What all handles on one root share: its open directories, how its files are written, and the records beside it.
+//! The state that all handles of one root share: open directories, write options, the answer log
+//! and the journal.
 
 use crate::answer_log::AnswerLog;
 use crate::dir_handle::DirHandle;
@@ -17,28 +18,29 @@ pub(crate) struct RootHandles {
     pub(crate) teams: DirHandle,
     pub(crate) tasks: DirHandle,
     pub(crate) io: IoContext,
-    /// Into the teams of Claude Code's sessions.
+    /// For writes into the session teams of Claude Code.
     pub(crate) foreign_io: IoContext,
-    /// To what members ask.
+    /// Answers to members' requests.
     pub(crate) answer_log: AnswerLog,
-    /// Of what was sent.
+    /// Records of all inboxes.
     pub(crate) journal: Journal,
     pub(crate) state_dir: PathBuf,
 }
 
 impl RootHandles {
+    /// Whether the open directories are still the ones at their paths.
     pub(crate) fn is_current(&self) -> bool {
         self.dir.is_at_its_path()
             && self.dir.has_same_dir(TEAMS_DIR, &self.teams)
             && self.dir.has_same_dir(TASKS_DIR, &self.tasks)
     }
 
-    /// What the program of that member can follow, as the daemon's roster tells.
+    /// The capabilities of a member's program, from the daemon's roster.
     pub(crate) fn member_capabilities(&self, team: &TeamName, name: &AgentName) -> Capabilities {
         read_roster_file(&self.state_dir).unwrap_or_default().member_capabilities(team, name)
     }
 
-    /// Whether the member is suspended, as the daemon's roster tells.
+    /// Whether the member is suspended, from the daemon's roster.
     pub(crate) fn is_suspended(&self, team: &TeamName, name: &AgentName) -> bool {
         read_roster_file(&self.state_dir).unwrap_or_default().is_suspended(team, name)
     }

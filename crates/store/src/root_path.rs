@@ -1,14 +1,16 @@
-//! What the environment says of where things lie: the same for whoever looks, daemon and command line.
+//! Finds the root and teamd's own directories from the environment, in the same way for all
+//! programs.
 
 use nix::unistd::geteuid;
 use protocol::directories::{Directories, DirectoryEnvironment};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::path::{Path, PathBuf};
 
-/// The root that was `named`, else the one of `$CLAUDE_CONFIG_DIR`, else `~/.claude`; as it is spelled there.
+/// The path of the root: `named`, or else `$CLAUDE_CONFIG_DIR`, or else `~/.claude`. The path is
+/// not made canonical.
 ///
 /// # Errors
-/// `Config` where none of them is.
+/// `Config` if `named` is `None` and neither `$CLAUDE_CONFIG_DIR` nor `$HOME` is set.
 pub fn resolve_root_path(named: Option<&Path>) -> Result<PathBuf, ErrorReport> {
     let found = named.map(Path::to_owned).or_else(|| env_path("CLAUDE_CONFIG_DIR"));
     found.or_else(|| env_path("HOME").map(|home| home.join(".claude"))).ok_or_else(|| {
@@ -17,7 +19,7 @@ pub fn resolve_root_path(named: Option<&Path>) -> Result<PathBuf, ErrorReport> {
     })
 }
 
-/// Our own directories for a root, which must be canonical.
+/// The directories of teamd for a root. `root` must be canonical.
 pub fn directories_for_root(root: &Path) -> Directories {
     let environment = DirectoryEnvironment {
         runtime_dir: env_path("XDG_RUNTIME_DIR"),

@@ -5,19 +5,19 @@ use protocol::control::LeadsFile;
 use protocol::roster_file::RosterFile;
 use std::path::Path;
 
-/// The roster in the state directory; `None` if there is none, or if it can't be read.
+/// Reads the roster from a root's state directory. `None` if it is missing or can't be read.
 pub fn read_roster_file(state_dir: &Path) -> Option<RosterFile> {
     RosterFile::parse(&read_file(state_dir, RosterFile::FILE_NAME)?)
 }
 
-/// The sessions that lead teams; none if the file is missing, or if it can't be read.
+/// Reads which processes lead teams. Empty if the file is missing or can't be read.
 pub fn read_leads_file(state_dir: &Path) -> LeadsFile {
     let bytes = read_file(state_dir, LeadsFile::FILE_NAME);
     bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
 
 fn read_file(state_dir: &Path, name: &str) -> Option<Vec<u8>> {
-    // Opening a state directory would make it.
+    // `StateDir::open` would create a missing directory.
     if !state_dir.is_dir() {
         return None;
     }

@@ -1,6 +1,8 @@
-//! What writers that were killed leave beside the files: files on their way, and locks, held or moved aside.
-//! They disturb nobody; after an hour they are nobody's, and go. A lock in its place has the rule of `lock`:
-//! after ten seconds whoever wants it next may take it, or `Team::release_stale` when somebody cleans up.
+//! Removes what killed writers leave beside the files of a team: temporary files and locks. Such
+//! stale files do no harm. Temporary files and moved locks are deleted after an hour.
+//!
+//! A lock at its place is stale after ten seconds, by the rules of [`crate::lock`]. The next
+//! program that wants the lock takes it then, or [`Team::remove_stale_locks`] removes it.
 
 use crate::dir_handle::{DirHandle, file_type};
 use crate::error::Error;
@@ -15,8 +17,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const TEMP_ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 
 impl Team {
-    /// Removes files on their way and moved locks that have not changed for an hour. A lock in its place is
-    /// left to whoever wants it next.
+    /// Deletes temporary files and moved locks that have not changed for an hour. Locks at their
+    /// place stay; the next program that wants one takes it over.
     pub fn remove_abandoned(&self) -> Result<(), Error> {
         self.check_writable()?;
         let dirs = [Some(self.dir()), self.inboxes_dir()?, self.tasks_dir()?];
@@ -25,8 +27,8 @@ impl Team {
 }
 
 impl Team {
-    /// Removes what a killed daemon left of a config.json that it was writing. For the daemon alone, under its
-    /// own lock: nobody else writes that file of ours through a temporary one of this name.
+    /// Deletes the temporary files that a killed daemon left while writing `config.json`. Only the
+    /// daemon calls this function, under its own lock, so no other process is using such a file.
     ///
     /// # Errors
     /// `Io`, `ReadOnly`.
@@ -37,13 +39,15 @@ impl Team {
 }
 
 impl Team {
-    /// Removes the locks that killed holders left, of config, inboxes, task list and tasks, and tells which.
+    /// Removes the stale locks of the config, the inboxes, the task list and the tasks. Returns
+    /// their paths.
     ///
-    /// Only empty directories go that are older than ten seconds and stay unchanged for half a second more,
-    /// which is waited for once if there is any. Fresh locks, files, links and full directories stay.
+    /// A lock is stale if it is an empty directory, older than ten seconds, and unchanged during
+    /// another half second. If there are candidates, the call waits that half second once. Fresh
+    /// locks, files, links and full directories stay.
     ///
     /// # Errors
-    /// `ReadOnly`; `Io` and `Odd`, and other locks may be gone then.
+    /// `ReadOnly`, `Io`, `UnexpectedFileType`. Some locks may already be removed then.
     pub fn remove_stale_locks(&self) -> Result<Vec<PathBuf>, Error> {
         self.check_writable()?;
         let mut locks = vec![(self.dir(), format!("{CONFIG_FILE}.lock"))];
@@ -57,12 +61,12 @@ impl Team {
     }
 }
 
-/// A task, or the file that stands for the whole list.
+/// Whether the name is a task's file or the file whose lock covers the whole list.
 fn is_task(target: &str) -> bool {
     target == LOCK_FILE || task_of_file(target).is_some()
 }
 
-/// Removes the temporary files of `name`, whatever their age.
+/// Deletes the temporary files of `name`, of any age.
 pub(crate) fn remove_temp_files(dir: &DirHandle, name: &str) -> Result<(), Error> {
     let prefix = format!(".{name}.tmp.");
     dir.file_names()?
@@ -90,7 +94,7 @@ fn remove_abandoned(dir: &DirHandle) -> Result<(), Error> {
     Ok(())
 }
 
-/// A lock, in its place or moved aside by [`crate::lock`].
+/// Whether the name is a lock's, at its place or moved aside by [`crate::lock`].
 pub(crate) fn is_lock(name: &str) -> bool {
     name.ends_with(".lock") || is_moved_lock(name)
 }
@@ -99,7 +103,8 @@ fn is_moved_lock(name: &str) -> bool {
     name.starts_with('.') && name.contains(".lock.stale.")
 }
 
-/// Ours are `.NAME.tmp.ID` and the twins of long inboxes, `.NAME.twin`; Claude Code's `NAME.tmp.ID`.
+/// Whether the name is a temporary file's. teamd names them `.NAME.tmp.ID`, and the shadow copies
+/// of long inboxes `.NAME.twin`. Claude Code names them `NAME.tmp.ID`.
 pub(crate) fn is_temp_file(name: &str) -> bool {
     let id = name.split_once(TEMP_INFIX).map(|(_, id)| id);
     id.is_some_and(|id| id.len() >= 8 && id.bytes().all(|b| b.is_ascii_hexdigit()))

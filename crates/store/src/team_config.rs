@@ -6,7 +6,9 @@
 
 use crate::config_cache::{BaseVersion, CachedConfig, parse_or_reuse};
 use crate::error::Error;
-use crate::file::{HALF_WRITTEN_TIMEOUT, JsonShape, KnownFile, modify_file, read_and_parse, stamps_are_fine};
+use crate::file::{
+    HALF_WRITTEN_TIMEOUT, JsonShape, KnownFile, has_multigrain_timestamps, modify_file, read_and_parse,
+};
 use crate::layout::CONFIG_FILE;
 use crate::team::{ConfigWait, Team};
 use protocol::json;
@@ -160,7 +162,7 @@ impl Team {
     /// apart; elsewhere the text is compared.
     fn cache_written(&self, text: &str, origin: BaseVersion, known: &KnownFile) {
         if let Ok(config) = CachedConfig::parse(text, origin) {
-            let is_sure = stamps_are_fine(self.dir()) && known.version().has_subsecond_stamp();
+            let is_sure = has_multigrain_timestamps(self.dir()) && known.version().has_subsecond_stamp();
             self.config_cache().set(&config, is_sure.then(|| known.version()));
         }
     }

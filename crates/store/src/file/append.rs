@@ -1,4 +1,4 @@
-//! Adds to the end of a file of ours, or overwrites its beginning. No other program writes such a file.
+//! Appends to a file that only teamd writes, or overwrites its beginning.
 
 use super::rename::rename;
 use crate::dir_handle::{DirHandle, file_type};
@@ -9,17 +9,18 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 
-/// Adds `bytes` to the end of a file of ours; beyond `limit` bytes it becomes `NAME.1` first.
+/// Appends `bytes`. If the file would grow beyond `limit` bytes, it is renamed to `NAME.1` first.
 pub(crate) fn append(dir: &DirHandle, name: &str, bytes: &[u8], limit: u64) -> Result<(), Error> {
     append_bytes(dir, name, bytes, limit, TornLine::Keep)
 }
 
-/// The same for a whole line, which never goes on behind half of one that a crash or a full disk left.
+/// Appends `line` like [`append`]. If a crash or a full disk left an incomplete last line, that
+/// line is terminated first.
 pub(crate) fn append_line(dir: &DirHandle, name: &str, line: &str, limit: u64) -> Result<(), Error> {
     append_bytes(dir, name, format!("{line}\n").as_bytes(), limit, TornLine::Terminate)
 }
 
-/// What happens to a last line without an end.
+/// What to do if the file's last line has no line feed.
 #[derive(PartialEq, Eq)]
 enum TornLine {
     Keep,
@@ -36,8 +37,8 @@ fn append_bytes(dir: &DirHandle, name: &str, bytes: &[u8], limit: u64, torn: Tor
         true => [b"\n", bytes].concat(),
         false => bytes.to_vec(),
     };
-    // Half of it may stand there after a failure. It is not cut off: whoever follows the file would take that for a
-    // new one, and read it from its start.
+    // After a failed write, a part of `bytes` may remain. Truncating it would make `tail -F` and
+    // similar readers read the whole file again.
     failpoint::hit_before_call("store.append")
         .and_then(|()| file.write_all(&bytes))
         .map_err(|cause| Error::io("write", &path, cause))?;
@@ -45,8 +46,8 @@ fn append_bytes(dir: &DirHandle, name: &str, bytes: &[u8], limit: u64, torn: Tor
     Ok(())
 }
 
-/// Adds `bytes` to the end of a file of ours; nothing, if it would grow beyond `limit` bytes. On a full disk a part of them
-/// may stand there.
+/// Appends `bytes`, unless the file would grow beyond `limit` bytes. If the disk is full, a part of
+/// `bytes` may be written.
 pub(crate) fn append_if_fits(dir: &DirHandle, name: &str, bytes: &[u8], limit: u64) -> Result<(), Error> {
     let (mut file, before) = open_to_append(dir, name)?;
     if before + bytes.len() as u64 > limit {
@@ -59,7 +60,7 @@ pub(crate) fn append_if_fits(dir: &DirHandle, name: &str, bytes: &[u8], limit: u
     Ok(())
 }
 
-/// Writes `bytes` over the beginning of a file of ours.
+/// Overwrites the beginning of a file with `bytes`. Creates the file if it is missing.
 pub(crate) fn overwrite(dir: &DirHandle, name: &str, bytes: &[u8]) -> Result<(), Error> {
     let (file, _) = open_to_write(dir, name, OFlag::empty())?;
     failpoint::hit_before_call("store.overwrite")
@@ -67,7 +68,7 @@ pub(crate) fn overwrite(dir: &DirHandle, name: &str, bytes: &[u8]) -> Result<(),
         .map_err(|cause| Error::io("write", &dir.join(name), cause))
 }
 
-/// The file, made if it is missing, and its size.
+/// Opens a file for appending and returns its size. Creates the file if it is missing.
 fn open_to_append(dir: &DirHandle, name: &str) -> Result<(File, u64), Error> {
     open_to_write(dir, name, OFlag::O_APPEND)
 }

@@ -13,31 +13,32 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::time::SystemTime;
 
-/// The bytes of a part, unless an element is longer.
+/// Size of a chunk in bytes. A chunk with a longer element is larger.
 const CHUNK_BYTES: u64 = 256 << 10;
 
-/// A place in an array.
+/// A position in a JSON array, between two elements.
 #[derive(Debug)]
 pub(crate) struct ArrayReader {
-    /// None where the part is all there is.
+    /// `None` if the first chunk holds the whole file.
     file: Option<File>,
     size: u64,
-    /// The file when it was opened; and by what it is known to be unchanged.
+    /// The file's version when it was opened.
     identity: Option<FileVersion>,
+    /// See [`ArrayReader::stable_version`].
     stable_version: Option<FileVersion>,
-    /// The part: bytes of the file from `start` on.
+    /// The current chunk: the file's bytes from `chunk_offset` on.
     bytes: Vec<u8>,
     chunk_offset: u64,
-    /// So many of them end with the last element that was looked at, or are before the first.
+    /// Offset in `bytes` of the end of the last element that was read; 0 before the first.
     element_end: usize,
-    /// So many before that are kept.
+    /// Number of bytes before `element_end` that stay in memory.
     kept_before: usize,
-    /// There is nothing in the file behind the part.
+    /// Whether the chunk reaches the end of the file.
     at_eof: bool,
     in_array: bool,
 }
 
-/// It is no array, or another one by now, or can't be read.
+/// The file is not a JSON array, was changed while it was read, or can't be read.
 #[derive(Debug)]
 pub(crate) struct ArrayReadError;
 
@@ -48,8 +49,13 @@ impl From<std::io::Error> for ArrayReadError {
 }
 
 impl ArrayReader {
-    /// At the start of `name`; none if there is no such file. The `shown` bytes before a place are kept.
-    pub(crate) fn open(dir: &DirHandle, name: &str, shown: usize) -> Result<Option<ArrayReader>, Error> {
+    /// Opens `name` and stands before its first element. `None` if there is no such file. At least
+    /// `kept_before` bytes before the position stay in memory.
+    pub(crate) fn open(
+        dir: &DirHandle,
+        name: &str,
+        kept_before: usize,
+    ) -> Result<Option<ArrayReader>, Error> {
         let opening = SystemTime::now();
         let Some((file, stat)) = open_regular_file(dir, name)? else { return Ok(None) };
         let identity = FileVersion::from_stat(&stat);
@@ -64,14 +70,14 @@ impl ArrayReader {
             bytes,
             chunk_offset: 0,
             element_end: 0,
-            kept_before: shown,
+            kept_before,
             at_eof: false,
             in_array: false,
         }))
     }
 
-    /// At the start of what was read whole.
-    pub(crate) fn from_snapshot(snapshot: FileSnapshot, shown: usize) -> ArrayReader {
+    /// Reads from a snapshot of the whole file, from the first element on.
+    pub(crate) fn from_snapshot(snapshot: FileSnapshot, kept_before: usize) -> ArrayReader {
         let (settled, bytes) = (snapshot.stable_version(), snapshot.into_bytes());
         let size = bytes.len() as u64;
         let (file, identity) = (None, None);
@@ -83,13 +89,13 @@ impl ArrayReader {
             bytes,
             chunk_offset: 0,
             element_end: 0,
-            kept_before: shown,
+            kept_before,
             at_eof: true,
             in_array: false,
         }
     }
 
-    /// Goes back to the start.
+    /// Moves back to the first element.
     pub(crate) fn rewind(&mut self) -> Result<(), ArrayReadError> {
         if let Some(file) = &mut self.file {
             file.rewind()?;
@@ -100,7 +106,8 @@ impl ArrayReader {
         Ok(())
     }
 
-    /// Goes to behind an element that ends at `end` bytes; what stands before it is for the caller to know it by.
+    /// Moves behind an element that ends at offset `end` in the file. The caller checks
+    /// [`bytes_before`](ArrayReader::bytes_before) to make sure that this element is still there.
     pub(crate) fn seek_after(&mut self, end: u64) -> Result<(), ArrayReadError> {
         self.chunk_offset = end.saturating_sub(self.kept_before as u64);
         self.file.as_mut().ok_or(ArrayReadError)?.seek(SeekFrom::Start(self.chunk_offset))?;
@@ -112,25 +119,26 @@ impl ArrayReader {
         Ok(())
     }
 
-    /// Bytes of the file when it was opened.
+    /// The file's size in bytes when it was opened.
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
-    /// Where the last element that was looked at ends, in bytes.
+    /// Offset in the file of the end of the last element that was read.
     pub(crate) fn end(&self) -> u64 {
         self.chunk_offset + self.element_end as u64
     }
 
-    /// The bytes before that, as many as are to be shown, or as there are.
+    /// Up to `kept_before` bytes before [`end`](ArrayReader::end).
     pub(crate) fn bytes_before(&self) -> &[u8] {
         &self.bytes[self.element_end.saturating_sub(self.kept_before)..self.element_end]
     }
 
-    /// By what the file is known to be unchanged; none where that can't be told, or another one is at its place by now.
+    /// The version by which a later `stat` shows that the file is unchanged. `None` if the
+    /// timestamps can't show that, or if the file was renamed or replaced meanwhile.
     ///
     /// # Errors
-    /// Where it has changed since it was opened.
+    /// [`ArrayReadError`] if the file has changed since it was opened.
     pub(crate) fn stable_version(&self) -> Result<Option<FileVersion>, ArrayReadError> {
         let (Some(file), Some(before)) = (&self.file, &self.identity) else { return Ok(self.stable_version) };
         let now = FileVersion::from_stat(&fstat(file).map_err(|_| ArrayReadError)?);
@@ -140,7 +148,7 @@ impl ArrayReader {
         Ok(self.stable_version.filter(|before| *before == now))
     }
 
-    /// The next element, as it is spelled; none at the end of the array.
+    /// The text of the next element, unchanged. `None` at the end of the array.
     pub(crate) fn next(&mut self) -> Result<Option<&str>, ArrayReadError> {
         if self.file.is_some() && self.element_end as u64 > CHUNK_BYTES {
             self.drop_consumed();
@@ -148,12 +156,12 @@ impl ArrayReader {
         let Some(from) = self.next_start()? else { return Ok(None) };
         let length = loop {
             match json::parse_first(&self.bytes[from..]) {
-                // A number that ends where the part does may go on.
+                // A number at the end of the chunk may go on in the next chunk.
                 Ok(Some((value, end))) if self.at_eof || from + end < self.bytes.len() => {
                     self.element_end = from + end;
                     break value.get().len();
                 }
-                // So may one that is none yet: `1.` for example.
+                // An incomplete value such as `1.` may also go on.
                 _ => self.read_more()?,
             }
         };
@@ -161,7 +169,7 @@ impl ArrayReader {
         text.map(Some).map_err(|_| ArrayReadError)
     }
 
-    /// Where the next element begins, or the white space before it.
+    /// Offset in `bytes` of the next element or of the white space before it. `None` at the end.
     fn next_start(&mut self) -> Result<Option<usize>, ArrayReadError> {
         let (sign, at) = self.next_token(self.element_end)?.ok_or(ArrayReadError)?;
         match (sign, std::mem::replace(&mut self.in_array, true)) {
@@ -176,12 +184,13 @@ impl ArrayReader {
         }
     }
 
-    /// Nothing may stand there any more. The end stays where the last element has it.
+    /// Checks that only white space follows the closing bracket. `element_end` stays unchanged.
     fn expect_end(&mut self, at: usize) -> Result<Option<usize>, ArrayReadError> {
         if self.next_token(at)?.is_none() { Ok(None) } else { Err(ArrayReadError) }
     }
 
-    /// What comes at or behind `at`, but for white space and a byte order mark, and where.
+    /// The first byte at or after `at` that is not white space or a byte order mark, and its
+    /// offset.
     fn next_token(&mut self, at: usize) -> Result<Option<(u8, usize)>, ArrayReadError> {
         let is_blank = |byte: u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
         let mut at = at;
@@ -197,7 +206,7 @@ impl ArrayReader {
         }
     }
 
-    /// Reads on: as much again as is kept of it.
+    /// Reads as many bytes as are in memory already, at least `CHUNK_BYTES`.
     fn read_more(&mut self) -> Result<(), ArrayReadError> {
         let file = self.file.as_ref().filter(|_| !self.at_eof).ok_or(ArrayReadError)?;
         let wanted = CHUNK_BYTES.max(self.bytes.len() as u64);
@@ -206,7 +215,7 @@ impl ArrayReader {
         Ok(())
     }
 
-    /// Lets go of what is looked through.
+    /// Drops the bytes before `element_end`, except the last `kept_before`.
     fn drop_consumed(&mut self) {
         let past = self.element_end.saturating_sub(self.kept_before);
         self.bytes.drain(..past);

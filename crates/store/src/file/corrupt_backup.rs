@@ -1,6 +1,7 @@
-//! Copies of files that do not parse, byte for byte, outside the root. The next foreign writer may overwrite
-//! what is damaged; the copy is what a person can mend it from. Named by content, so that a fault that is met
-//! each second is kept once; five per file, so that a busy one does not fill the disk.
+//! Copies of files that are not valid JSON, byte for byte, in teamd's state directory. The next
+//! foreign writer may overwrite the damaged file; a person can restore its content from the copy.
+//! Copies are named by a hash of their content, so the same damage is copied once. Each file has at
+//! most five copies.
 
 use super::temp_file::write_file;
 use crate::dir_handle::DirHandle;
@@ -12,24 +13,26 @@ use uuid::Uuid;
 
 const MAX_COPIES: usize = 5;
 
-/// The directory of the copies; none where nothing is kept.
+/// The directory of the copies. `None` if copies are disabled.
 #[derive(Debug)]
 pub(crate) struct CorruptBackups(Option<DirHandle>);
 
 impl CorruptBackups {
-    /// Opens it, and makes it (0700) if it is missing.
+    /// Opens the directory of the copies. Creates it with mode 0700 if it is missing.
     pub(crate) fn open(path: &Path) -> Result<CorruptBackups, Error> {
         let dir = create_private_dir(path)?;
         check_trusted(&dir, 0o077, "chmod 700")?;
         Ok(CorruptBackups(Some(dir)))
     }
 
-    /// Keeps nothing: what others are in the middle of writing for themselves is no damage.
+    /// Makes no copies. Used for the session teams of Claude Code, whose half-written files are not
+    /// damage.
     pub(crate) fn new_disabled() -> CorruptBackups {
         CorruptBackups(None)
     }
 
-    /// Keeps what `path` says; none if there are enough copies of it already.
+    /// Stores a copy of `bytes`, the content of `path`. Returns the path of the copy; `None` if the
+    /// file already has five copies or copies are disabled.
     pub(crate) fn save(&self, path: &Path, bytes: &[u8]) -> Result<Option<PathBuf>, Error> {
         let Some(dir) = &self.0 else { return Ok(None) };
         let stem = backup_stem(path);
@@ -46,7 +49,7 @@ impl CorruptBackups {
     }
 }
 
-/// The last names of the path, which tell the team and the file.
+/// The last three names of the path, which identify the team and the file.
 fn backup_stem(path: &Path) -> String {
     let names: Vec<String> = path.iter().map(|name| name.to_string_lossy().into_owned()).collect();
     names[names.len().saturating_sub(3)..].join("-").replace('/', "-")

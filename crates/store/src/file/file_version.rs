@@ -1,4 +1,4 @@
-//! What tells one state of a file from another, as far as `stat` can.
+//! The version of a file: the fields of `stat` that differ after a change.
 
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
@@ -6,12 +6,12 @@ use nix::sys::stat::FileStat;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A change in place this soon after another may leave the same time stamps: the clocks of file systems tick
-/// in milliseconds, the slowest every ten.
+/// Two changes within this time may have the same timestamps. The clocks of file systems tick every
+/// 1 to 10 milliseconds.
 pub(super) const TIMESTAMP_RESOLUTION: Duration = Duration::from_millis(50);
 
-/// What tells one state of a file from another, as far as `stat` can. The change time is among it because no
-/// writer can set that one back.
+/// The fields of `stat` that distinguish two versions of a file. The change time is one of them
+/// because no program can set it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileVersion {
     pub(super) device: u64,
@@ -33,12 +33,13 @@ impl FileVersion {
         }
     }
 
-    /// What is at `name` now; none if nothing is.
+    /// The version of the file `name`. `None` if there is no such file.
     pub(crate) fn stat_file(dir: &DirHandle, name: &str) -> Result<Option<FileVersion>, Error> {
         Ok(dir.stat(name)?.map(|stat| FileVersion::from_stat(&stat)))
     }
 
-    /// True if its stamp has more than whole seconds, which is all that some disks keep.
+    /// Whether the file's timestamp has a fraction of a second. Some file systems store whole
+    /// seconds only.
     pub(crate) fn has_subsecond_stamp(&self) -> bool {
         self.changed.1 != 0
     }
@@ -47,7 +48,7 @@ impl FileVersion {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
-    /// True if this is `before` but for its change time, which a rename sets.
+    /// Whether this version differs from `before` at most in its change time, which a rename sets.
     pub(super) fn is_same_after_rename(&self, before: &FileVersion) -> bool {
         FileVersion { changed: before.changed, ..*self } == *before
     }
@@ -56,12 +57,12 @@ impl FileVersion {
         self.size.max(0) as u64
     }
 
-    /// True if a change in place right after `now` could go unnoticed.
+    /// Whether a change in place right after `now` could leave the same timestamps.
     pub(super) fn is_recently_changed(&self, now: SystemTime) -> bool {
         self.changed_at() + TIMESTAMP_RESOLUTION > now.duration_since(UNIX_EPOCH).unwrap_or_default()
     }
 
-    /// How long ago it changed; nothing where the clock can't tell.
+    /// The time since the last change. Zero if the file's timestamp is later than the clock.
     pub(super) fn age(&self) -> Duration {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         now.saturating_sub(self.changed_at())

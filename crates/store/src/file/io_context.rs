@@ -1,13 +1,13 @@
-//! What all reads and writes of one root share.
+//! The options that all reads and writes of one root share.
 
 use super::corrupt_backup::CorruptBackups;
 use crate::durability::Durability;
 
-/// What all reads and writes of one root share.
+/// The options that all reads and writes of one root share.
 #[derive(Debug)]
 pub(crate) struct IoContext {
-    /// What a write waits for.
+    /// What a write waits for before it returns.
     pub(crate) durability: Durability,
-    /// Where copies of damaged files go.
+    /// Where copies of damaged files are stored.
     pub(crate) backups: CorruptBackups,
 }

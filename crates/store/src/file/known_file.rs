@@ -1,4 +1,4 @@
-//! A file as the last change of ours left it, with the shadow copy beside it.
+//! The version of a long file after teamd's last change, and the shadow copy beside it.
 
 use super::file_version::FileVersion;
 use crate::dir_handle::DirHandle;
@@ -6,48 +6,50 @@ use crate::durability::Durability;
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
 
-/// A file as we left it.
+/// The version of a file after teamd's last change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KnownFile {
     #[serde(rename = "file")]
     pub(super) version: FileVersion,
-    /// How much of it survives: whoever changes its end keeps that up, whatever is enough for what is added.
+    /// The durability of the last write. The next change of the tail uses this or a higher one.
     pub(super) durability: Durability,
     #[serde(rename = "twin")]
     pub(super) shadow: Option<ShadowCopy>,
 }
 
-/// The file beside it.
+/// The shadow copy of a long file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ShadowCopy {
+    /// The version of the copy.
     pub(super) identity: FileVersion,
-    /// So many bytes from the start it has in common with the file.
+    /// Number of bytes from the start that the copy and the file have in common.
     #[serde(rename = "common")]
     pub(super) shared_bytes: u64,
 }
 
 impl KnownFile {
-    /// What was just put in place.
+    /// A file that was just written whole and has no shadow copy.
     pub(super) fn from_written(file: FileVersion, durability: Durability) -> KnownFile {
         KnownFile { version: file, durability, shadow: None }
     }
 
-    /// What it was when it was left.
+    /// The version of the file.
     pub(crate) fn version(&self) -> FileVersion {
         self.version
     }
 
-    /// Whether its next state costs what is changed alone: no copy of all of it, and no wait for a disk.
+    /// Whether the next change costs only the changed bytes: no copy of the whole file and no flush
+    /// to the disk.
     pub(crate) fn is_cheap(&self, durability: Durability) -> bool {
         self.shadow.is_some() && self.durability.max(durability) == Durability::Process
     }
 
-    /// Whether `name` is still that, as far as a look can tell.
+    /// Whether the file `name` still has this version.
     pub(crate) fn is_current(&self, dir: &DirHandle, name: &str) -> Result<bool, Error> {
         Ok(FileVersion::stat_file(dir, name)? == Some(self.version))
     }
 
-    /// As large as that.
+    /// The file's size in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.version.size()
     }

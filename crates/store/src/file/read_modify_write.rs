@@ -1,4 +1,5 @@
-//! Changing a file that others change too: prepare, lock, still the same?, rename, unlock; else start over.
+//! Changes a file that other programs change too: prepare the new content, take the lock, check
+//! that the file is unchanged, rename. If the file has changed, the steps are repeated.
 
 use super::io_context::IoContext;
 use super::known_file::KnownFile;
@@ -10,25 +11,25 @@ use crate::error::Error;
 use crate::lock::Lock;
 use protocol::json;
 
-/// How often a change is built before the lock is taken; then it is built under the lock.
+/// Number of attempts to build a change without the lock. Later attempts build it under the lock.
 pub(crate) const UNLOCKED_ATTEMPTS: usize = 3;
-/// How often in all: beyond it others must be rewriting the file without the lock, without end.
+/// Number of attempts in total. If all fail, other programs keep writing the file without the lock.
 pub(crate) const MAX_ATTEMPTS: usize = 40;
 
-/// A new state of a file, prepared and not yet in place.
+/// New content of a file, prepared but not yet in place.
 #[derive(Debug)]
 pub(crate) struct PreparedChange<'d> {
     dir: &'d DirHandle,
     name: String,
     before: Option<FileSnapshot>,
-    /// None removes the file.
+    /// The new content. `None` deletes the file.
     after: Option<TempFile<'d>>,
 }
 
 impl<'d> PreparedChange<'d> {
-    /// Prepares the replacement of what `before` says by `text`.
+    /// Prepares a change that replaces the content `before` by `text`.
     pub(crate) fn prepare(
-        way: &IoContext,
+        io: &IoContext,
         dir: &'d DirHandle,
         name: &str,
         before: Option<FileSnapshot>,
@@ -40,11 +41,11 @@ impl<'d> PreparedChange<'d> {
             before.check_replaceable(dir, name)?;
         }
         let mode = before.as_ref().map_or(0o600, FileSnapshot::mode);
-        let after = TempFile::write(dir, name, text.as_bytes(), mode, way.durability)?;
+        let after = TempFile::write(dir, name, text.as_bytes(), mode, io.durability)?;
         Ok(PreparedChange { dir, name: name.to_owned(), before, after: Some(after) })
     }
 
-    /// Prepares the removal of what `before` says.
+    /// Prepares a change that deletes the file whose content is `before`.
     pub(crate) fn prepare_removal(
         dir: &'d DirHandle,
         name: &str,
@@ -53,12 +54,15 @@ impl<'d> PreparedChange<'d> {
         PreparedChange { dir, name: name.to_owned(), before: Some(before), after: None }
     }
 
-    /// Puts it in place if the file is unchanged and `lock` still ours; false if not.
+    /// Replaces or deletes the file, if it is unchanged and the caller still holds `lock`. Returns
+    /// whether the change was made.
     pub(crate) fn commit(self, lock: &Lock) -> Result<bool, Error> {
         Ok(self.put_if_unchanged(lock)?.is_some())
     }
 
-    /// As `Change::commit`, with what is there then, unless it was a removal.
+    /// Makes the change like [`PreparedChange::commit`]. The outer `None` means that nothing was
+    /// changed. The inner `None` means that the file was deleted or that its new version is
+    /// unknown.
     fn put_if_unchanged(self, lock: &Lock) -> Result<Option<Option<KnownFile>>, Error> {
         if !is_unchanged(self.dir, &self.name, self.before.as_ref())? || !lock.is_ours()? {
             return Ok(None);
@@ -71,30 +75,34 @@ impl<'d> PreparedChange<'d> {
     }
 }
 
-/// Replaces the text of `name` (none: there is no file) by what `edit` makes of it (none: leave it). `placed` hears of the
-/// file that was put in place, while the lock keeps others of ours from changing it. Whoever knows what stands there, and
-/// that it does, hands it over as `before`: then it is read only if it is another in the end.
+/// Changes the text of the file `name`.
 ///
-/// `edit` is what parses the text, so that a long one is looked through once: a text that it can't parse, its
-/// outer error, is waited for and then [`Error::Corrupt`].
+/// `edit` gets the current text, or `None` if there is no file, and returns the new one. If `edit`
+/// returns `None`, the file stays unchanged. `edit` also parses the text, so that a long text is
+/// parsed once. If `edit` can't parse it (the outer error), the text is read again until a timeout,
+/// and then the result is [`Error::Corrupt`].
+///
+/// A caller that already has the current content passes it as `before`; the file is then read only
+/// after a failed attempt. `on_placed` gets the version of the new file before the lock is
+/// released.
 pub(crate) fn modify_file(
-    way: &IoContext,
+    io: &IoContext,
     dir: &DirHandle,
     name: &str,
     mut before: Option<FileSnapshot>,
     shape: JsonShape,
     mut edit: impl FnMut(Option<&str>) -> Result<Result<Option<String>, Error>, json::JsonError>,
-    placed: impl Fn(KnownFile),
+    on_placed: impl Fn(KnownFile),
 ) -> Result<(), Error> {
     for attempt in 0..MAX_ATTEMPTS {
-        let early = (attempt >= UNLOCKED_ATTEMPTS).then(|| Lock::acquire(dir, name)).transpose()?;
+        let early_lock = (attempt >= UNLOCKED_ATTEMPTS).then(|| Lock::acquire(dir, name)).transpose()?;
         let found = match before.take() {
             Some(before) => {
                 let text = edit(Some(before.text())).map_err(|error| malformed_error(dir, name, &error))?;
                 Some((before, text))
             }
             None => {
-                read_and_parse(way, dir, name, shape.limit(), HALF_WRITTEN_TIMEOUT, |text| edit(Some(text)))?
+                read_and_parse(io, dir, name, shape.limit(), HALF_WRITTEN_TIMEOUT, |text| edit(Some(text)))?
             }
         };
         let (before, text) = match found {
@@ -102,12 +110,12 @@ pub(crate) fn modify_file(
             None => (None, edit(None).map_err(|error| malformed_error(dir, name, &error))??),
         };
         let Some(text) = text else { return Ok(()) };
-        let change = PreparedChange::prepare(way, dir, name, before, &text, shape)?;
-        let lock = early.map_or_else(|| Lock::acquire(dir, name), Ok)?;
+        let change = PreparedChange::prepare(io, dir, name, before, &text, shape)?;
+        let lock = early_lock.map_or_else(|| Lock::acquire(dir, name), Ok)?;
         if let Some(known) = change.put_if_unchanged(&lock)? {
-            known.into_iter().for_each(placed);
+            known.into_iter().for_each(on_placed);
             drop(lock);
-            return sync_dir(dir, way.durability);
+            return sync_dir(dir, io.durability);
         }
     }
     Err(Error::Contended(dir.join(name)))

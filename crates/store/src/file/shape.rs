@@ -1,14 +1,14 @@
-//! The shape that the text of a file must have, and the most bytes of a file.
+//! The JSON type and the maximum size of a file.
 
 use protocol::json;
 
-/// The most bytes of an inbox.
+/// Maximum size of an inbox in bytes.
 pub(crate) const INBOX_LIMIT: u64 = 256 << 20;
 
-/// The most bytes of any other file.
+/// Maximum size of any other file in bytes.
 pub(crate) const FILE_LIMIT: u64 = 8 << 20;
 
-/// What a file's text must be.
+/// The JSON type of a file's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JsonShape {
     /// An inbox.

@@ -1,6 +1,7 @@
-//! A file as it was at one moment, and whether it still is. Opening never blocks, follows no link, and takes
-//! regular files only. A text that does not parse is looked at again for a while: a foreign writer that
-//! truncates in place may be in the middle.
+//! Reads a file with the version that shows later whether the file has changed. Opening never
+//! blocks, follows no symbolic link, and accepts regular files only. If the text can't be parsed,
+//! the file is read again for up to two seconds, because a foreign writer may be in the middle of a
+//! write.
 
 use super::file_version::FileVersion;
 use super::io_context::IoContext;
@@ -17,20 +18,23 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::time::{Duration, SystemTime};
 
-/// How long a text that does not parse is taken for one that is being written.
+/// How long an unparsable file counts as half-written, from its last change on.
 pub(crate) const HALF_WRITTEN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A file's bytes with what tells whether it has changed since.
+/// The content of a file, and the version by which a later change is detected.
 #[derive(Debug, Clone)]
 pub(crate) struct FileSnapshot {
     bytes: Vec<u8>,
     identity: FileVersion,
+    /// Whether the file had changed shortly before it was read. See
+    /// [`FileVersion::is_recently_changed`].
     recently_changed: bool,
     stat: FileStat,
 }
 
 impl FileSnapshot {
-    /// The file at `name` as it was when it said `text`; none where it has changed since.
+    /// Makes a snapshot of the file `name` from a cached text. `None` if the file's version is no
+    /// longer `identity`.
     pub(crate) fn from_cache(
         dir: &DirHandle,
         name: &str,
@@ -46,101 +50,104 @@ impl FileSnapshot {
         }))
     }
 
-    /// The text; only snapshots that have one are handed out by [`read`].
+    /// The content as text. Empty if it is not UTF-8, which a snapshot from [`read`] never is.
     pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.bytes).unwrap_or_default()
     }
 
-    /// The bytes, whether they are a text or not.
+    /// The content as bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The bytes, for readers that care for nothing else.
+    /// The content as bytes, without a copy.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// By what the file is known to be unchanged as long as `stat` says the same; none if it was read so soon
-    /// after a change, or across one, that `stat` can't tell.
+    /// The version by which a later `stat` shows that the file is unchanged. `None` if the file was
+    /// changed shortly before the read or during it.
     pub(crate) fn stable_version(&self) -> Option<FileVersion> {
         (!self.recently_changed && self.bytes.len() as u64 == self.identity.size()).then_some(self.identity)
     }
 
-    /// The permission bits, for the file that comes in its place.
+    /// The permission bits, which the new file gets too.
     pub(super) fn mode(&self) -> u32 {
         self.stat.st_mode & 0o7777
     }
 
-    /// Refuses what a rename would tear from its other name, or from its owner.
+    /// Rejects a file with several hard links or of another user, since a rename would separate it
+    /// from them.
     pub(super) fn check_replaceable(&self, dir: &DirHandle, name: &str) -> Result<(), Error> {
-        let odd = |what| Err(Error::UnexpectedFileType { path: dir.join(name), what });
+        let unexpected = |what| Err(Error::UnexpectedFileType { path: dir.join(name), what });
         if self.stat.st_nlink > 1 {
-            return odd("a file with another name (hard link)");
+            return unexpected("a file with another name (hard link)");
         }
         if self.stat.st_uid != geteuid().as_raw() {
-            return odd("another user's file");
+            return unexpected("another user's file");
         }
         Ok(())
     }
 }
 
-/// The file at `name`, parsed as far as its shape; none if there is none.
+/// Reads the file `name` and checks its JSON type. `None` if there is no such file.
 ///
-/// What still does not parse after two seconds is [`Error::Corrupt`], with a copy set aside.
+/// # Errors
+/// [`Error::Corrupt`] if the text can't be parsed during two seconds; a copy of the file is stored
+/// then. `Io`, `TooLarge`, `UnexpectedFileType`.
 pub(crate) fn read(
-    way: &IoContext,
+    io: &IoContext,
     dir: &DirHandle,
     name: &str,
     shape: JsonShape,
 ) -> Result<Option<FileSnapshot>, Error> {
-    let read = read_and_parse(way, dir, name, shape.limit(), HALF_WRITTEN_TIMEOUT, |text| shape.check(text))?;
+    let read = read_and_parse(io, dir, name, shape.limit(), HALF_WRITTEN_TIMEOUT, |text| shape.check(text))?;
     Ok(read.map(|(snapshot, ())| snapshot))
 }
 
-/// As [`read`], with what `parse` makes of the text, so that it is looked through once, and the patience
-/// given, for whoever has been patient with a neighbour already.
+/// Reads the file `name` and parses its text. `None` if there is no such file. A file that can't be
+/// parsed is read again until it has been unchanged for `timeout`.
+///
+/// # Errors
+/// As [`read`].
 pub(crate) fn read_and_parse<T>(
-    way: &IoContext,
+    io: &IoContext,
     dir: &DirHandle,
     name: &str,
     limit: u64,
-    patience: Duration,
+    timeout: Duration,
     mut parse: impl FnMut(&str) -> Result<T, json::JsonError>,
 ) -> Result<Option<(FileSnapshot, T)>, Error> {
-    let mut pause = None;
+    let mut backoff = None;
     loop {
         let Some(snapshot) = read_raw(dir, name, limit)? else { return Ok(None) };
-        let why = match parse_bytes(&snapshot.bytes, &mut parse) {
+        let reason = match parse_bytes(&snapshot.bytes, &mut parse) {
             Ok(parsed) => return Ok(Some((snapshot, parsed))),
-            Err(why) => why,
+            Err(reason) => reason,
         };
-        let pause = match &mut pause {
-            Some(pause) => pause,
-            none => none.insert(half_written_backoff(dir, name, patience)?),
+        let backoff = match &mut backoff {
+            Some(backoff) => backoff,
+            none => none.insert(half_written_backoff(dir, name, timeout)?),
         };
-        if !pause.wait() {
-            let copy = way.backups.save(&dir.join(name), &snapshot.bytes)?;
-            return Err(Error::Corrupt { path: dir.join(name), reason: why, backup: copy });
+        if !backoff.wait() {
+            let copy = io.backups.save(&dir.join(name), &snapshot.bytes)?;
+            return Err(Error::Corrupt { path: dir.join(name), reason, backup: copy });
         }
     }
 }
 
-/// The wait for whoever is in the middle of writing it, and has been so for as long as it has not changed: by a look behind
-/// the read, since it may have been truncated between the look before and the read.
-pub(crate) fn half_written_backoff(
-    dir: &DirHandle,
-    name: &str,
-    patience: Duration,
-) -> Result<Backoff, Error> {
-    let standing =
+/// The backoff for a file that may be half-written. It ends when the file has been unchanged for
+/// `timeout`. The caller must have read the file before the call: a writer may truncate the file
+/// between a `stat` and a read.
+pub(crate) fn half_written_backoff(dir: &DirHandle, name: &str, timeout: Duration) -> Result<Backoff, Error> {
+    let unchanged_for =
         || FileVersion::stat_file(dir, name).map(|now| now.map_or(Duration::ZERO, |now| now.age()));
     let (first, longest) = (Duration::from_millis(10), Duration::from_millis(300));
-    let mut left = patience.saturating_sub(standing()?);
-    if left.is_zero() && !patience.is_zero() {
-        // The kernel shows that a file was truncated before it shows when.
+    let mut left = timeout.saturating_sub(unchanged_for()?);
+    if left.is_zero() && !timeout.is_zero() {
+        // The kernel shows the new size of a truncated file before its new timestamp.
         Backoff::new(first, first, first).wait();
-        left = patience.saturating_sub(standing()?);
+        left = timeout.saturating_sub(unchanged_for()?);
     }
     Ok(Backoff::new(left, first, longest))
 }
@@ -153,23 +160,27 @@ fn parse_bytes<T>(bytes: &[u8], parse: impl FnOnce(&str) -> Result<T, json::Json
     parse(text).map_err(|error| error.to_string())
 }
 
-/// The file at `name` whatever it says; none if there is none.
+/// Reads the file `name` without parsing it. `None` if there is no such file.
+///
+/// # Errors
+/// `TooLarge` if the file has more than `limit` bytes; `Io`, `UnexpectedFileType`.
 pub(crate) fn read_raw(dir: &DirHandle, name: &str, limit: u64) -> Result<Option<FileSnapshot>, Error> {
     let Some((file, stat)) = open_regular_file(dir, name)? else { return Ok(None) };
-    let taken = SystemTime::now();
+    let read_at = SystemTime::now();
     let size = stat.st_size.unsigned_abs();
     let bytes = read_bytes(file, size, limit).map_err(|cause| Error::io("read", &dir.join(name), cause))?;
     if bytes.len() as u64 > limit {
         return Err(Error::TooLarge { path: dir.join(name), size, limit });
     }
     let identity = FileVersion::from_stat(&stat);
-    Ok(Some(FileSnapshot { bytes, identity, recently_changed: identity.is_recently_changed(taken), stat }))
+    Ok(Some(FileSnapshot { bytes, identity, recently_changed: identity.is_recently_changed(read_at), stat }))
 }
 
-/// The bytes of a file of `size`, up to one beyond `limit`; in one call where it is of that size.
+/// Reads the content of a file, up to `limit` + 1 bytes. One read call is enough if the file has
+/// `size` bytes.
 fn read_bytes(mut file: File, size: u64, limit: u64) -> std::io::Result<Vec<u8>> {
-    let room = size.min(limit) as usize + 1;
-    let mut bytes = vec![0; room];
+    let buffer_size = size.min(limit) as usize + 1;
+    let mut bytes = vec![0; buffer_size];
     let read = loop {
         match file.read(&mut bytes) {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -177,48 +188,52 @@ fn read_bytes(mut file: File, size: u64, limit: u64) -> std::io::Result<Vec<u8>>
         }
     };
     bytes.truncate(read);
-    // All that should be there, with room for more left: that was the end.
+    // If the first read returned exactly `size` bytes although the buffer is larger, the file ends
+    // there.
     if read as u64 != size {
         file.take((limit + 1).saturating_sub(read as u64)).read_to_end(&mut bytes)?;
     }
     Ok(bytes)
 }
 
-/// Refuses a `size` beyond `limit`.
+/// Fails with `TooLarge` if `size` is more than `limit`.
 pub(super) fn check_size(dir: &DirHandle, name: &str, size: u64, limit: u64) -> Result<(), Error> {
     if size > limit { Err(Error::TooLarge { path: dir.join(name), size, limit }) } else { Ok(()) }
 }
 
-/// The regular file at `name`, whatever its size; none if there is none.
+/// Opens the regular file `name` for reading. `None` if there is no such file.
 pub(crate) fn open_for_reading(dir: &DirHandle, name: &str) -> Result<Option<File>, Error> {
     Ok(open_regular_file(dir, name)?.map(|(file, _)| file))
 }
 
-/// The regular file at `name`, opened for reading; none if there is none.
+/// Opens the regular file `name` for reading and returns its status. `None` if there is no such
+/// file.
 pub(super) fn open_regular_file(dir: &DirHandle, name: &str) -> Result<Option<(File, FileStat)>, Error> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-    let odd = |what| Err(Error::UnexpectedFileType { path: dir.join(name), what });
+    let unexpected = |what| Err(Error::UnexpectedFileType { path: dir.join(name), what });
     let fd = match openat(dir, name, flags, Mode::empty()) {
         Ok(fd) => fd,
-        // It was exchanged in this moment and is being written to (`end`); its name leads to another one by now.
+        // The opened file has just been exchanged and is being rewritten under a lease
+        // (`tail_rewrite`). The name leads to the other file now, so the second attempt opens that
+        // one.
         Err(Errno::EWOULDBLOCK) => match openat(dir, name, flags, Mode::empty()) {
             Ok(fd) => fd,
             Err(errno) => return Err(Error::io("open", &dir.join(name), errno)),
         },
         Err(Errno::ENOENT) => return Ok(None),
-        Err(Errno::ELOOP) => return odd("a symbolic link"),
-        Err(Errno::ENXIO) => return odd("not a regular file"),
+        Err(Errno::ELOOP) => return unexpected("a symbolic link"),
+        Err(Errno::ENXIO) => return unexpected("not a regular file"),
         Err(errno) => return Err(Error::io("open", &dir.join(name), errno)),
     };
     let stat = fstat(&fd).map_err(|errno| Error::io("look at", &dir.join(name), errno))?;
     if file_type(&stat) != SFlag::S_IFREG {
-        return odd("not a regular file");
+        return unexpected("not a regular file");
     }
     Ok(Some((File::from(fd), stat)))
 }
 
-/// True if `name` is as `before` says. Cheap, unless the snapshot was taken so soon after a change that
-/// the time stamp can't tell.
+/// Whether the file `name` is unchanged since the snapshot `before`. The content is read again only
+/// if the timestamps of the snapshot can't show a change.
 pub(super) fn is_unchanged(
     dir: &DirHandle,
     name: &str,
@@ -231,7 +246,8 @@ pub(super) fn is_unchanged(
     if FileVersion::from_stat(&stat) != before.identity {
         return Ok(false);
     }
-    // A read across a writer in place can mix two states even though the stamp is the later one.
+    // A read during a write in place may return parts of two versions, with the later timestamp. So
+    // the timestamp alone does not prove that nothing has changed.
     if before.stable_version().is_some() {
         return Ok(true);
     }
@@ -245,41 +261,41 @@ mod tests {
     use super::*;
     use std::time::UNIX_EPOCH;
 
-    /// Kernels with fine time stamps never get into this, so no test from outside can show it.
+    /// Kernels with multigrain timestamps never reach this case, so only a unit test covers it.
     #[test]
-    fn what_was_read_within_a_tick_of_its_change_is_not_trusted() {
+    fn a_version_read_within_one_clock_tick_of_its_change_is_not_stable() {
         let changed = (1_771_000_000, 999_000_000);
         let identity = FileVersion { device: 1, inode: 2, size: 3, modified: (0, 0), changed };
         let at = |milliseconds: u64| UNIX_EPOCH + Duration::from_millis(milliseconds);
         let stamp = 1_771_000_000_999;
         assert!(identity.is_recently_changed(at(stamp)) && identity.is_recently_changed(at(stamp + 49)));
         assert!(!identity.is_recently_changed(at(stamp + 50)), "long enough");
-        assert!(identity.is_recently_changed(at(stamp - 60_000)), "a clock that was set back tells nothing");
+        assert!(identity.is_recently_changed(at(stamp - 60_000)), "the clock was set back");
     }
 
     #[test]
-    #[allow(clippy::disallowed_methods, reason = "this is the writer in place")]
-    fn what_was_truncated_while_it_was_read_is_waited_for_although_it_was_old() {
+    #[allow(clippy::disallowed_methods, reason = "this test is the writer in place")]
+    fn a_file_truncated_during_the_read_is_read_again_although_it_was_old() {
         let temp = tempfile::TempDir::new().unwrap();
         let (dir, path) = (DirHandle::open(temp.path()).unwrap(), temp.path().join("1.json"));
-        let way = IoContext {
+        let io = IoContext {
             durability: crate::Durability::Process,
             backups: crate::file::corrupt_backup::CorruptBackups::new_disabled(),
         };
-        let (patience, rewrite) = (Duration::from_secs(1), |text: &str| std::fs::write(&path, text).unwrap());
+        let (timeout, rewrite) = (Duration::from_secs(1), |text: &str| std::fs::write(&path, text).unwrap());
         rewrite("old");
-        let mut pause = Backoff::new(patience + TIMESTAMP_RESOLUTION, patience, patience);
-        while pause.wait() {}
-        let mut looks = 0;
+        let mut backoff = Backoff::new(timeout + TIMESTAMP_RESOLUTION, timeout, timeout);
+        while backoff.wait() {}
+        let mut reads = 0;
         let parse = |text: &str| {
-            looks += 1;
-            // What the first look found is what a writer in place leaves for a moment.
-            if looks == 1 {
+            reads += 1;
+            // The first read returns the state that a writer in place leaves for a moment.
+            if reads == 1 {
                 rewrite("new");
             }
             if text == "new" { Ok(()) } else { json::Object::parse("").map(drop) }
         };
-        let read = read_and_parse(&way, &dir, "1.json", 100, patience, parse).unwrap().unwrap();
-        assert_eq!((read.0.text(), looks), ("new", 2));
+        let read = read_and_parse(&io, &dir, "1.json", 100, timeout, parse).unwrap().unwrap();
+        assert_eq!((read.0.text(), reads), ("new", 2));
     }
 }

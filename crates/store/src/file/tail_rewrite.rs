@@ -1,9 +1,12 @@
-//! Changing the end of a long file at the cost of the change: a twin beside it, which lags by what was changed last, is
-//! brought up to date, gets the new end, and is exchanged with it. A reader sees the one or the other, never half, and
-//! what is killed in between leaves the file as it was. The file that was exchanged is the twin of the next change.
+//! Changes the tail of a long file at the cost of the change alone.
 //!
-//! None of it is done unless the file is known to be as it was left (`Known`): what others have written since is read
-//! whole, and replaced as any other file (`change`).
+//! Beside the file is a shadow copy, which lacks only the last change. A change brings the shadow
+//! copy up to date, writes the new tail into it, and exchanges the two files. A reader sees either
+//! the old or the new file. If the process is killed in between, the file is unchanged. After the
+//! exchange the old file is the shadow copy for the next change.
+//!
+//! This works only if the file still has the version of teamd's last change ([`KnownFile`]).
+//! Otherwise the file is read and replaced whole ([`super::read_modify_write`]).
 
 use super::file_version::FileVersion;
 use super::io_context::IoContext;
@@ -25,10 +28,10 @@ use std::fs::{File, Permissions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
-/// So many bytes are brought over in the call that writes what comes behind them.
+/// Up to this many missing bytes are written together with the new tail, in one system call.
 const MAX_INLINE_COPY: u64 = 64 << 10;
 
-/// A file that is as it was left, open.
+/// An open file that still has its known version.
 #[derive(Debug)]
 pub(crate) struct LongFile<'d> {
     dir: &'d DirHandle,
@@ -39,7 +42,8 @@ pub(crate) struct LongFile<'d> {
 }
 
 impl<'d> LongFile<'d> {
-    /// None unless the file is as `known` says, by all that can be told, where stamps tell everything (`stamps`).
+    /// Opens the file `name`. `None` if the file no longer has the version `known`, or if its
+    /// timestamps can't show that.
     pub(crate) fn open(
         dir: &'d DirHandle,
         name: &'d str,
@@ -47,176 +51,186 @@ impl<'d> LongFile<'d> {
     ) -> Result<Option<LongFile<'d>>, Error> {
         let Some((file, stat)) = open_regular_file(dir, name)? else { return Ok(None) };
         let identity = FileVersion::from_stat(&stat);
-        let same = identity == known.version && stat.st_nlink == 1 && identity.has_subsecond_stamp();
-        Ok(same.then_some(LongFile { dir, name, file, stat, known }))
+        let is_known = identity == known.version && stat.st_nlink == 1 && identity.has_subsecond_stamp();
+        Ok(is_known.then_some(LongFile { dir, name, file, stat, known }))
     }
 
-    /// What stands from `offset` on; none if it is no text, or is not what it was any more.
+    /// Reads the text from `offset` on. `None` if it is not UTF-8 or the file has changed
+    /// meanwhile.
     pub(crate) fn read_tail(&self, offset: u64) -> Result<Option<String>, Error> {
-        let mut end = vec![0; self.known.size().saturating_sub(offset) as usize];
-        match self.file.read_exact_at(&mut end, offset) {
+        let mut tail = vec![0; self.known.size().saturating_sub(offset) as usize];
+        match self.file.read_exact_at(&mut tail, offset) {
             Err(cause) if cause.kind() == ErrorKind::UnexpectedEof => return Ok(None),
             read => read.map_err(|cause| Error::io("read", &self.dir.join(self.name), cause))?,
         }
         let after = fstat(&self.file).map_err(Error::from_errno("look at", &self.dir.join(self.name)))?;
-        Ok(String::from_utf8(end).ok().filter(|_| FileVersion::from_stat(&after) == self.known.version))
+        Ok(String::from_utf8(tail).ok().filter(|_| FileVersion::from_stat(&after) == self.known.version))
     }
 
-    /// A file in which `after` stands in the place of `before`, which is all that stands from `offset` on; none if that can't
-    /// be had in this way, for want of room say, which is the other way's to tell.
+    /// Writes a copy of the file in which `after` replaces `before`, the whole text from `offset`
+    /// on. `None` if the copy can't be made, for example because the disk is full. The caller then
+    /// replaces the file whole, which reports the error.
     pub(crate) fn stage_tail(
         &self,
-        way: &IoContext,
+        io: &IoContext,
         offset: u64,
         (before, after): (&str, &str),
     ) -> Result<Option<StagedCopy<'d>>, Error> {
-        let same = before.bytes().zip(after.bytes()).take_while(|(a, b)| a == b).count();
+        let shared = before.bytes().zip(after.bytes()).take_while(|(a, b)| a == b).count();
         check_size(self.dir, self.name, offset + after.len() as u64, JsonShape::Array.limit())?;
-        let (common, end) = (offset + same as u64, &after.as_bytes()[same..]);
-        Ok(self.stage_copy(common, end, way.durability.max(self.known.durability)).ok())
+        let (shared_bytes, tail) = (offset + shared as u64, &after.as_bytes()[shared..]);
+        Ok(self.stage_copy(shared_bytes, tail, io.durability.max(self.known.durability)).ok())
     }
 
-    /// The lock of the file.
+    /// Takes the lock of the file.
     pub(crate) fn lock(&self) -> Result<Lock<'d>, Error> {
         Lock::acquire(self.dir, self.name)
     }
 
-    /// Puts it in place, unless the file is another by now, or `lock` is lost.
-    pub(crate) fn swap_in(&self, own: &StagedCopy, lock: &Lock) -> Result<SwapOutcome, Error> {
+    /// Puts the staged copy in the file's place, unless the file has changed or `lock` is lost.
+    pub(crate) fn swap_in(&self, staged: &StagedCopy, lock: &Lock) -> Result<SwapOutcome, Error> {
         if !self.known.is_current(self.dir, self.name)? || !lock.is_ours()? {
             return Ok(SwapOutcome::Rejected);
         }
-        self.swap_and_verify(own)
+        self.swap_and_verify(staged)
     }
 
-    /// Exchanges both. What stands in the file's place then is ours or of somebody who came later, so it is stored, but
-    /// where what came out is not what was read: that goes back.
-    fn swap_and_verify(&self, own: &StagedCopy) -> Result<SwapOutcome, Error> {
-        if rename_exchange(self.dir, &own.name, self.name).is_err() {
+    /// Exchanges the staged copy and the file, and checks which file came out. If the other
+    /// program's version came out instead of the known one, the exchange is undone.
+    fn swap_and_verify(&self, staged: &StagedCopy) -> Result<SwapOutcome, Error> {
+        if rename_exchange(self.dir, &staged.name, self.name).is_err() {
             return Ok(SwapOutcome::Rejected);
         }
         failpoint::hit("end.exchanged");
         let at = |name| FileVersion::stat_file(self.dir, name);
-        // A look that fails is no failure any more: whoever is told of one sends it again.
-        let (Ok(public), Ok(came_out)) = (at(self.name), at(&own.name)) else {
+        // After the exchange a failed `stat` must not be an error: the caller would send the
+        // message again.
+        let (Ok(public), Ok(old)) = (at(self.name), at(&staged.name)) else {
             return Ok(SwapOutcome::Done(None));
         };
-        let is_ours = public.is_some_and(|public| public.is_same_file(&own.version));
-        if !came_out.is_some_and(|it| it.is_same_after_rename(&self.known.version)) {
-            return Ok(if is_ours && self.swap_back(own) {
+        let is_ours = public.is_some_and(|public| public.is_same_file(&staged.version));
+        if !old.is_some_and(|version| version.is_same_after_rename(&self.known.version)) {
+            return Ok(if is_ours && self.swap_back(staged) {
                 SwapOutcome::Rejected
             } else {
                 SwapOutcome::Done(None)
             });
         }
-        // One that somebody has changed since is not known, though it is ours.
-        let Some(file) = public.filter(|public| public.is_same_after_rename(&own.version)) else {
+        // A file that another program has changed since the exchange has no known version.
+        let Some(file) = public.filter(|public| public.is_same_after_rename(&staged.version)) else {
             return Ok(SwapOutcome::Done(None));
         };
-        let (durability, twin) = (own.durability, self.keep_shadow(own));
-        Ok(SwapOutcome::Done(Some(KnownFile { version: file, durability, shadow: twin })))
+        let (durability, shadow) = (staged.durability, self.keep_shadow(staged));
+        Ok(SwapOutcome::Done(Some(KnownFile { version: file, durability, shadow })))
     }
 
-    /// Exchanges once more. Where ours was replaced by then, that is the later one, and comes to its place again.
-    fn swap_back(&self, own: &StagedCopy) -> bool {
-        if rename_exchange(self.dir, &own.name, self.name).is_err() {
+    /// Undoes the exchange. If another program replaced the staged copy meanwhile, its newer file
+    /// is put back. Returns whether the staged copy is out of the file's place.
+    fn swap_back(&self, staged: &StagedCopy) -> bool {
+        if rename_exchange(self.dir, &staged.name, self.name).is_err() {
             return false;
         }
-        let is_ours = |it: FileVersion| it.is_same_file(&own.version);
-        let ours = FileVersion::stat_file(self.dir, &own.name).is_ok_and(|it| it.is_some_and(is_ours));
-        ours || rename_exchange(self.dir, &own.name, self.name).is_err()
+        let is_ours = |version: FileVersion| version.is_same_file(&staged.version);
+        let ours =
+            FileVersion::stat_file(self.dir, &staged.name).is_ok_and(|version| version.is_some_and(is_ours));
+        ours || rename_exchange(self.dir, &staged.name, self.name).is_err()
     }
 
-    /// What came out is the twin of the next change.
-    fn keep_shadow(&self, own: &StagedCopy) -> Option<ShadowCopy> {
-        let twin = shadow_name(self.name);
-        renameat(self.dir, own.name.as_str(), self.dir, twin.as_str()).ok()?;
-        own.is_placed.set(true);
-        let identity = FileVersion::stat_file(self.dir, &twin).ok()??;
+    /// Keeps the old file as the shadow copy for the next change.
+    fn keep_shadow(&self, staged: &StagedCopy) -> Option<ShadowCopy> {
+        let shadow = shadow_name(self.name);
+        renameat(self.dir, staged.name.as_str(), self.dir, shadow.as_str()).ok()?;
+        staged.is_placed.set(true);
+        let identity = FileVersion::stat_file(self.dir, &shadow).ok()??;
         identity
             .is_same_after_rename(&self.known.version)
-            .then_some(ShadowCopy { identity, shared_bytes: own.shared_bytes })
+            .then_some(ShadowCopy { identity, shared_bytes: staged.shared_bytes })
     }
 
-    /// A file under a name of its own, as all is to be: nobody else writes into it, whoever has the lock.
-    fn stage_copy(&self, common: u64, end: &[u8], durability: Durability) -> std::io::Result<StagedCopy<'d>> {
+    /// Writes the new version to a file with a unique name. No other process writes to it, so the
+    /// caller does not need the lock.
+    fn stage_copy(
+        &self,
+        shared_bytes: u64,
+        tail: &[u8],
+        durability: Durability,
+    ) -> std::io::Result<StagedCopy<'d>> {
         let name = temp_name(self.name);
-        let (filled, gone) = (self.known.version, Cell::new(false));
-        let mut own = StagedCopy {
-            dir: self.dir,
-            name,
-            version: filled,
-            shared_bytes: common,
-            durability,
-            is_placed: gone,
+        let (version, is_placed) = (self.known.version, Cell::new(false));
+        let mut staged = StagedCopy { dir: self.dir, name, version, shared_bytes, durability, is_placed };
+        let kept =
+            self.known.shadow.and_then(|shadow| Some((self.take_shadow(&shadow, &staged.name)?, shadow)));
+        let (file, shared, size) = match &kept {
+            Some((file, shadow)) => (file, shadow.shared_bytes.min(shared_bytes), shadow.identity.size()),
+            None => (&self.create_copy(&staged.name)?, 0, 0),
         };
-        let kept = self.known.shadow.and_then(|twin| Some((self.take_shadow(&twin, &own.name)?, twin)));
-        let (file, same, size) = match &kept {
-            Some((file, twin)) => (file, twin.shared_bytes.min(common), twin.identity.size()),
-            None => (&self.create_copy(&own.name)?, 0, 0),
-        };
-        // It was the file itself before. Who has it open still reads in it; who is about to waits.
+        // The shadow copy was the inbox itself before the last exchange. A reader may still have it
+        // open; the lease excludes that, and new readers wait.
         let lease = WriteLease::take(file).ok_or(std::io::ErrorKind::ResourceBusy)?;
         if kept.is_some() && durability >= Durability::Ordered {
-            // After a power cut its old name may lead to it again, until that it has none is on the disk.
+            // After a power loss the file's old name may lead to this content again, unless the
+            // rename is on the disk.
             fsync(self.dir)?;
         }
-        let at = if common - same > MAX_INLINE_COPY { common } else { same };
-        copy_range(&self.file, file, same, at)?;
-        let mut bytes = vec![0; (common - at) as usize];
+        let at = if shared_bytes - shared > MAX_INLINE_COPY { shared_bytes } else { shared };
+        copy_range(&self.file, file, shared, at)?;
+        let mut bytes = vec![0; (shared_bytes - at) as usize];
         self.file.read_exact_at(&mut bytes, at)?;
-        bytes.extend_from_slice(end);
+        bytes.extend_from_slice(tail);
         write_tail((file, size), &bytes, at, durability)?;
         drop(lease);
-        own.version = FileVersion::from_stat(&fstat(file)?);
-        Ok(own)
+        staged.version = FileVersion::from_stat(&fstat(file)?);
+        Ok(staged)
     }
 
-    /// The twin as it was left, under a name of our own.
-    fn take_shadow(&self, twin: &ShadowCopy, own: &str) -> Option<File> {
+    /// Renames the shadow copy to `staged_name` and opens it. `None` if its version is not the known one or
+    /// another process has it open.
+    fn take_shadow(&self, shadow: &ShadowCopy, staged_name: &str) -> Option<File> {
         let name = shadow_name(self.name);
         let flags = OFlag::O_RDWR | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let file = File::from(openat(self.dir, name.as_str(), flags, Mode::empty()).ok()?);
         let stat = fstat(&file).ok()?;
-        if FileVersion::from_stat(&stat) != twin.identity
+        if FileVersion::from_stat(&stat) != shadow.identity
             || stat.st_nlink != 1
             || WriteLease::take(&file).is_none()
         {
             return None;
         }
-        renameat(self.dir, name.as_str(), self.dir, own).ok()?;
-        let moved = FileVersion::stat_file(self.dir, own).ok()??;
-        moved.is_same_after_rename(&twin.identity).then_some(file)
+        renameat(self.dir, name.as_str(), self.dir, staged_name).ok()?;
+        let moved = FileVersion::stat_file(self.dir, staged_name).ok()??;
+        moved.is_same_after_rename(&shadow.identity).then_some(file)
     }
 
-    fn create_copy(&self, own: &str) -> std::io::Result<File> {
+    fn create_copy(&self, staged_name: &str) -> std::io::Result<File> {
         let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         failpoint::hit_before_call("end.create")?;
-        let file = File::from(openat(self.dir, own, flags, Mode::S_IRUSR | Mode::S_IWUSR)?);
+        let file = File::from(openat(self.dir, staged_name, flags, Mode::S_IRUSR | Mode::S_IWUSR)?);
         file.set_permissions(Permissions::from_mode(self.stat.st_mode & 0o7777))?;
         Ok(file)
     }
 }
 
-/// What became of a change.
+/// The result of [`LongFile::swap_in`].
 #[derive(Debug)]
 pub(crate) enum SwapOutcome {
-    /// It can't be done in this way, or somebody else was faster; nothing is changed.
+    /// Nothing was changed: the exchange is not possible, or another program changed the file
+    /// first.
     Rejected,
-    /// It is stored; with what is known of the file then, if that can be told.
+    /// The change is stored. Contains the file's new version, or `None` if it is unknown.
     Done(Option<KnownFile>),
 }
 
-/// A file of one change, and later the one that was changed; dropped, what is left under its name goes.
+/// A copy of the file with the new tail. After the exchange its name leads to the old file. When
+/// dropped, the file of this name is deleted.
 #[derive(Debug)]
 pub(crate) struct StagedCopy<'d> {
     dir: &'d DirHandle,
     name: String,
     version: FileVersion,
-    /// So many bytes from the start it has in common with the file that it is to replace.
+    /// Number of bytes from the start that the copy has in common with the file.
     shared_bytes: u64,
     durability: Durability,
-    /// Nothing is left under its name.
+    /// Whether the file has been renamed, so that nothing is to be deleted.
     is_placed: Cell<bool>,
 }
 
@@ -228,31 +242,33 @@ impl Drop for StagedCopy<'_> {
     }
 }
 
-/// Brings the bytes `from` to `to` over, of a file that may be long: the kernel does it on its own.
-fn copy_range(file: &File, twin: &File, from: u64, to: u64) -> std::io::Result<()> {
+/// Copies the bytes from offset `from` to offset `to`. The kernel copies them without a buffer in
+/// this process.
+fn copy_range(file: &File, shadow: &File, from: u64, to: u64) -> std::io::Result<()> {
     if from == to {
         return Ok(());
     }
-    let (mut source, mut sink) = (file, twin);
+    let (mut source, mut sink) = (file, shadow);
     source.seek(SeekFrom::Start(from))?;
     sink.seek(SeekFrom::Start(from))?;
     let copied = std::io::copy(&mut source.take(to - from), &mut sink)?;
     if copied == to - from { Ok(()) } else { Err(std::io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// From `at` on there is `end`, and nothing behind it in a twin that was of that size.
+/// Writes `tail` at offset `at`. `size` is the size of the shadow copy, which is truncated if it is
+/// longer.
 fn write_tail(
-    (twin, size): (&File, u64),
-    end: &[u8],
+    (shadow, size): (&File, u64),
+    tail: &[u8],
     at: u64,
     durability: Durability,
 ) -> std::io::Result<()> {
     failpoint::hit_before_call("end.write")?;
-    twin.write_all_at(end, at)?;
-    let to = at + end.len() as u64;
+    shadow.write_all_at(tail, at)?;
+    let to = at + tail.len() as u64;
     if size > to {
-        twin.set_len(to)?;
+        shadow.set_len(to)?;
     }
     failpoint::hit_before_call("end.written")?;
-    if durability >= Durability::Ordered { twin.sync_all() } else { Ok(()) }
+    if durability >= Durability::Ordered { shadow.sync_all() } else { Ok(()) }
 }

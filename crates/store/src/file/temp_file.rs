@@ -1,5 +1,6 @@
-//! A file on its way: written beside its place under a name that nobody looks at, and removed again unless it
-//! gets there. On a full disk, too, the original stays and nothing is left over.
+//! Temporary files. New content is written beside the target, under a name that readers ignore. The
+//! temporary file is deleted unless it replaces the target. If the disk is full, the target is
+//! unchanged and the temporary file is deleted.
 
 use super::file_version::FileVersion;
 use super::known_file::KnownFile;
@@ -16,23 +17,23 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use uuid::Uuid;
 
-/// What marks the names of files on their way.
+/// Part of the names of all temporary files.
 pub(crate) const TEMP_INFIX: &str = ".tmp.";
 
-/// What marks the name of the file that a long one is exchanged with.
+/// Suffix of the names of shadow copies.
 pub(crate) const SHADOW_SUFFIX: &str = ".twin";
 
-/// A name beside `target` that nobody else has.
+/// A unique name for a temporary file of `target`.
 pub(super) fn temp_name(target: &str) -> String {
     format!(".{target}{TEMP_INFIX}{}", Uuid::new_v4().simple())
 }
 
-/// The name of the twin of `name`.
+/// The name of the shadow copy of `name`.
 pub(super) fn shadow_name(name: &str) -> String {
     format!(".{name}{SHADOW_SUFFIX}")
 }
 
-/// A file on its way; dropped, it is removed.
+/// A temporary file. Dropping it deletes the file, unless it was put in place.
 #[derive(Debug)]
 pub(crate) struct TempFile<'d> {
     dir: &'d DirHandle,
@@ -43,7 +44,8 @@ pub(crate) struct TempFile<'d> {
 }
 
 impl<'d> TempFile<'d> {
-    /// Writes `bytes` beside `target`, with the permission bits `mode`, flushed as `durability` asks.
+    /// Writes `bytes` to a temporary file for `target`, with the permission bits `mode`. Flushes it
+    /// as `durability` requires.
     pub(crate) fn write(
         dir: &'d DirHandle,
         target: &str,
@@ -54,17 +56,18 @@ impl<'d> TempFile<'d> {
         let name = temp_name(target);
         let path = dir.join(&name);
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let made = failpoint::hit_before_call("store.create")
+        let created = failpoint::hit_before_call("store.create")
             .and_then(|()| Ok(openat(dir, name.as_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR)?));
-        let fd = made.map_err(|cause| Error::io("create", &path, cause))?;
-        let mut temporary = TempFile { dir, name, file: File::from(fd), durability, is_placed: false };
-        let filled = write_contents(&mut temporary.file, bytes, mode, durability);
-        filled.map_err(|cause| Error::io("write", &path, cause))?;
-        Ok(temporary)
+        let fd = created.map_err(|cause| Error::io("create", &path, cause))?;
+        let mut temp_file = TempFile { dir, name, file: File::from(fd), durability, is_placed: false };
+        let result = write_contents(&mut temp_file.file, bytes, mode, durability);
+        result.map_err(|cause| Error::io("write", &path, cause))?;
+        Ok(temp_file)
     }
 
-    /// Puts it in the place of `target`, and says what is there then, where that can be told: not where somebody else has
-    /// changed it by then. Flushing the directory is the caller's, by `settle`, after its locks.
+    /// Replaces `target`. Returns the version of the new file; `None` if another program has
+    /// already changed it. The caller flushes the directory with [`sync_dir`] after it has released
+    /// its locks.
     pub(crate) fn replace(mut self, target: &str) -> Result<Option<KnownFile>, Error> {
         let written = self.identity();
         failpoint::hit_before_call("store.replace")
@@ -72,16 +75,18 @@ impl<'d> TempFile<'d> {
             .map_err(|cause| Error::io("replace", &self.dir.join(target), cause))?;
         self.is_placed = true;
         failpoint::hit("store.replaced");
-        let there =
-            self.identity().filter(|it| written.is_some_and(|written| it.is_same_after_rename(&written)));
-        Ok(there.map(|file| KnownFile::from_written(file, self.durability)))
+        let version = self
+            .identity()
+            .filter(|version| written.is_some_and(|written| version.is_same_after_rename(&written)));
+        Ok(version.map(|file| KnownFile::from_written(file, self.durability)))
     }
 
     fn identity(&self) -> Option<FileVersion> {
         fstat(&self.file).ok().map(|stat| FileVersion::from_stat(&stat))
     }
 
-    /// Puts it at `target` if nothing is there; false if something is. Then as `TempFile::swap_roster`.
+    /// Renames the file to `target` if `target` does not exist. Returns false if it exists. The
+    /// caller flushes the directory like after [`TempFile::replace`].
     pub(crate) fn create(mut self, target: &str) -> Result<bool, Error> {
         let path = self.dir.join(target);
         failpoint::hit_before_call("store.place").map_err(|cause| Error::io("create", &path, cause))?;
@@ -95,7 +100,7 @@ impl<'d> TempFile<'d> {
     }
 }
 
-/// Waits until what was put in place in `dir` is on the disk, if `durability` asks for that.
+/// Flushes the entries of `dir` to the disk, if `durability` is `Power`.
 pub(crate) fn sync_dir(dir: &DirHandle, durability: Durability) -> Result<(), Error> {
     if durability < Durability::Power {
         return Ok(());
@@ -108,7 +113,7 @@ pub(crate) fn sync_dir(dir: &DirHandle, durability: Durability) -> Result<(), Er
 impl Drop for TempFile<'_> {
     fn drop(&mut self) {
         if !self.is_placed {
-            // A leftover is harmless, and the error that led here is the one to tell.
+            // A temporary file that stays is harmless. The caller reports the error that led here.
             drop(self.dir.unlink(&self.name));
         }
     }
@@ -125,7 +130,7 @@ fn write_contents(file: &mut File, bytes: &[u8], mode: u32, durability: Durabili
     Ok(())
 }
 
-/// Writes a whole file in one step, whoever else does; for our own files, which need no lock.
+/// Replaces a file whole, without a lock. For files that only teamd writes.
 pub(crate) fn write_file(
     dir: &DirHandle,
     name: &str,
@@ -135,7 +140,7 @@ pub(crate) fn write_file(
     write_file_with_mode(dir, name, bytes, 0o600, durability)
 }
 
-/// The same with the permission bits `mode`.
+/// Replaces a file like [`write_file`], with the permission bits `mode`.
 pub(crate) fn write_file_with_mode(
     dir: &DirHandle,
     name: &str,

@@ -1,26 +1,32 @@
-//! Whether anybody else has a file open. The kernel knows: it grants a lease for writing on a file that is open once
-//! alone, and as long as it is held, whoever opens the file waits. Asked only of file systems that know all who open
-//! their files (`stamps`): others grant it for one of several machines or layers.
+//! Write leases, which show whether another process has a file open.
 //!
-//! One `unsafe` call, since no library wraps this one.
+//! The kernel grants a write lease only if the file is open exactly once. While the lease is held,
+//! every other `open` of the file waits. Network and layered file systems may grant a lease
+//! although another machine or layer has the file open. So leases are used only where
+//! [`super::multigrain_timestamps`] knows the file system.
+//!
+//! The module has one `unsafe` call, because no library wraps this one.
 
 #![allow(unsafe_code)]
 
 use std::fs::File;
 
-/// No other descriptor leads to the file; dropped, whoever waits to open it goes on.
+/// A held write lease: no other descriptor refers to the file. Dropping it lets waiting `open`
+/// calls continue.
 #[derive(Debug)]
 pub(super) struct WriteLease<'f>(&'f File);
 
 #[cfg(target_os = "linux")]
 impl WriteLease<'_> {
-    /// None if any other descriptor of any process leads to `file`, which must be open for reading and writing.
+    /// Takes the lease. `None` if another descriptor of any process refers to `file`. `file` must
+    /// be open for reading and writing.
     pub(super) fn take(file: &File) -> Option<WriteLease<'_>> {
         use nix::libc::{F_SETLEASE, F_WRLCK, SIGURG, c_int};
 
-        /// As fcntl(2) has it; the library does not name it.
+        /// The value in `fcntl(2)`; `libc` does not define it.
         const F_SETSIG: c_int = 10;
-        // That somebody waits is told by a signal: SIGIO would end this process, SIGURG does nothing.
+        // The kernel sends a signal when another process waits for the lease. The default SIGIO
+        // would end this process; SIGURG is ignored.
         (set_lease(file, F_SETSIG, SIGURG) && set_lease(file, F_SETLEASE, F_WRLCK as c_int))
             .then_some(WriteLease(file))
     }
@@ -42,7 +48,7 @@ fn set_lease(file: &File, command: nix::libc::c_int, to: nix::libc::c_int) -> bo
 
 #[cfg(not(target_os = "linux"))]
 impl WriteLease<'_> {
-    /// Nobody can tell.
+    /// Always `None`: this system has no write leases.
     pub(super) fn take(_: &File) -> Option<WriteLease<'_>> {
         None
     }
@@ -53,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reader_is_seen_for_as_long_as_it_has_it_open() {
+    fn no_lease_is_granted_while_a_reader_has_the_file_open() {
         let dir = tempfile::TempDir::new().unwrap();
         let path = dir.path().join("x");
         let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();

@@ -1,6 +1,7 @@
-//! What is new in an inbox since an earlier look. A file that only grew is read from where the last look ended;
-//! any other is looked through from its start, and what was seen of it before is found again by its last entry. Only what
-//! can't be made out for two seconds is read whole, to tell what it is.
+//! Reads the new entries of an inbox since an earlier read. If the file has only grown, reading
+//! continues where the last read ended. Otherwise the file is read from its start, and the last
+//! entry that was read is searched in it. If the file stays unreadable for two seconds, it is read
+//! whole, to report the error.
 
 use super::inbox_handle::Inbox;
 use super::message_id::{entry_uuid, hash_bytes};
@@ -13,70 +14,72 @@ use crate::file::{
 use protocol::message::InboxEntry;
 use uuid::Uuid;
 
-/// This many bytes before the end of the last entry must be what they were.
+/// Number of bytes before the end of the last entry that must be unchanged.
 const FINGERPRINT_BYTES: usize = 512;
-/// So often a file may be found changed amid a look through it.
+/// How many changes of the file during a read are tolerated before it is read whole.
 const MAX_CHANGES: u32 = 4;
-/// The bytes of a part, without the rest of its last entry.
-const PART: usize = 256 << 10;
+/// Size in bytes of a chunk of new entries. The last entry of a chunk may go beyond it.
+const CHUNK_BYTES: usize = 256 << 10;
 
-/// The new entries, and the mark behind them.
+/// New entries, and the cursor behind them.
 type NewEntries = (Vec<InboxEntry>, InboxCursor);
 
-/// How far an inbox was looked through. It is small, and holds for this process alone.
+/// How far an inbox has been read. A cursor is small and valid in this process only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InboxCursor {
     entry_count: usize,
     unread_count: usize,
     is_reset: bool,
     has_more: bool,
-    /// Where the last entry ends, in bytes.
+    /// Offset of the end of the last entry, in bytes.
     end_offset: u64,
-    /// What stands before that end.
+    /// Hash of the bytes before `end_offset`.
     end_fingerprint: Uuid,
-    /// What the last entry says, read or not.
+    /// Id of the last entry, the same for a read and an unread entry.
     last_entry_id: Uuid,
-    /// The file then; none where that can't tell whether it has changed.
+    /// The file's version. `None` if it can't show whether the file has changed.
     identity: Option<FileVersion>,
 }
 
 impl InboxCursor {
-    /// How many entries there were.
+    /// Number of entries before the cursor.
     pub fn entry_count(&self) -> usize {
         self.entry_count
     }
 
-    /// How many of them were unread.
+    /// Number of unread entries before the cursor.
     ///
-    /// Exact but for one case: a writer that changes an entry in place and leaves all bytes after it where
+    /// The count can be wrong in one case: a writer changes an entry in place without moving the
+    /// bytes behind it, and reads before and after it find only growth. Known writers spell `true`
+    /// and `false`, which differ in length.
     /// they were, between two looks that both find nothing but growth. Known writers spell `true` and
     /// `false`, which are not equally long.
     pub fn unread_count(&self) -> usize {
         self.unread_count
     }
 
-    /// True if the inbox no longer began with what the mark before it had seen: entries were removed or
-    /// rewritten, or the file. All that is there was handed out as new then.
+    /// Whether the inbox no longer begins with the entries before the previous cursor: entries were
+    /// removed or rewritten, or the file was replaced. All entries were returned as new then.
     pub fn is_reset(&self) -> bool {
         self.is_reset
     }
 
-    /// Of an inbox without entries.
-    fn empty(began_again: bool) -> InboxCursor {
-        let (window, last) = (Uuid::nil(), Uuid::nil());
+    /// The cursor of an inbox without entries.
+    fn empty(is_reset: bool) -> InboxCursor {
+        let (end_fingerprint, last) = (Uuid::nil(), Uuid::nil());
         InboxCursor {
             entry_count: 0,
             unread_count: 0,
-            is_reset: began_again,
+            is_reset,
             has_more: false,
             end_offset: 0,
-            end_fingerprint: window,
+            end_fingerprint,
             last_entry_id: last,
             identity: None,
         }
     }
 
-    /// True if there is more in the inbox, of what is new: the look was for a part.
+    /// Whether the inbox has more new entries, because only a chunk was read.
     pub fn has_more(&self) -> bool {
         self.has_more
     }
@@ -86,75 +89,84 @@ impl InboxCursor {
         self.unread_count += usize::from(entry.unread().is_some());
     }
 
-    /// What comes behind it, up to `most` bytes and what they end in, and the mark after that.
-    fn read_on(mut self, walk: &mut ArrayReader, most: usize) -> Result<NewEntries, ArrayReadError> {
-        let (mut new, mut left) = (Vec::new(), most);
+    /// Reads the entries behind this cursor, up to `max_bytes` and to the end of the last entry.
+    /// Also returns the cursor behind them.
+    fn read_on(mut self, reader: &mut ArrayReader, max_bytes: usize) -> Result<NewEntries, ArrayReadError> {
+        let (mut new, mut bytes_left) = (Vec::new(), max_bytes);
         self.has_more = false;
         while !self.has_more
-            && let Some(raw) = walk.next()?
+            && let Some(raw) = reader.next()?
         {
             let entry = InboxEntry::parse(self.entry_count, raw);
             self.count_entry(&entry);
-            left = left.saturating_sub(raw.len());
-            self.has_more = left == 0;
+            bytes_left = bytes_left.saturating_sub(raw.len());
+            self.has_more = bytes_left == 0;
             new.push(entry);
         }
         self.last_entry_id = new.last().map_or(self.last_entry_id, entry_uuid);
-        self.end_offset = walk.end();
-        self.end_fingerprint = hash_bytes(walk.bytes_before());
-        let settled = walk.stable_version()?;
-        self.identity = settled.filter(|_| !self.has_more);
+        self.end_offset = reader.end();
+        self.end_fingerprint = hash_bytes(reader.bytes_before());
+        let stable_version = reader.stable_version()?;
+        self.identity = stable_version.filter(|_| !self.has_more);
         Ok((new, self))
     }
 
-    /// The entries behind this mark, if the file is as it was or has only grown.
-    fn read_appended(&self, dir: &DirHandle, name: &str, most: usize) -> Result<Option<NewEntries>, Error> {
+    /// Reads the entries behind this cursor. `None` if the file has changed other than by growth.
+    fn read_appended(
+        &self,
+        dir: &DirHandle,
+        name: &str,
+        max_bytes: usize,
+    ) -> Result<Option<NewEntries>, Error> {
         let same = InboxCursor { is_reset: self.is_reset && self.has_more, ..self.clone() };
         if self.identity.is_some() && FileVersion::stat_file(dir, name)? == self.identity {
             return Ok(Some((Vec::new(), same)));
         }
-        let Some(mut walk) = open_reader(dir, name)? else { return Ok(None) };
-        let is_it = walk.seek_after(self.end_offset).is_ok()
-            && hash_bytes(walk.bytes_before()) == self.end_fingerprint;
-        Ok(is_it.then(|| same.read_on(&mut walk, most).ok()).flatten())
+        let Some(mut reader) = open_reader(dir, name)? else { return Ok(None) };
+        let is_unmoved = reader.seek_after(self.end_offset).is_ok()
+            && hash_bytes(reader.bytes_before()) == self.end_fingerprint;
+        Ok(is_unmoved.then(|| same.read_on(&mut reader, max_bytes).ok()).flatten())
     }
 }
 
 impl Inbox {
-    /// The entries that are new since `mark` (none: all), and the mark for the next look.
+    /// Reads the entries that are new since `cursor`, and returns the cursor for the next read.
+    /// `None` reads all entries.
     ///
-    /// Costs what is new where the file only grew. Marking entries read moves all that follows, so it costs a
-    /// whole look, in which the new ones are still told from the others. See `Mark::is_reset` for a file
-    /// in which they can't be.
+    /// If the file has only grown, the cost depends on the new entries alone. Marking entries read
+    /// moves all bytes behind them, so the next call reads the whole file and still finds which
+    /// entries are new. If it can't find that out, all entries are new and the new cursor [is
+    /// reset](InboxCursor::is_reset).
     ///
     /// # Errors
     /// As [`Inbox::read`].
-    pub fn read_since(&self, mark: Option<&InboxCursor>) -> Result<(Vec<InboxEntry>, InboxCursor), Error> {
-        self.read_new(mark, usize::MAX)
+    pub fn read_since(&self, cursor: Option<&InboxCursor>) -> Result<(Vec<InboxEntry>, InboxCursor), Error> {
+        self.read_new(cursor, usize::MAX)
     }
 
-    /// The same for whoever has little room: the first of what is new, 256 KiB of it and what they end in. The rest
-    /// is new since the mark, which `is behind](Mark::is_behind).
+    /// Reads new entries like [`Inbox::read_since`], but only a chunk of them: 256 KiB, up to the
+    /// end of an entry. If there are more, the new cursor [has more](InboxCursor::has_more).
     ///
     /// # Errors
-    /// As [`Inbox::read`.
+    /// As [`Inbox::read`].
     pub fn read_chunk_since(
         &self,
-        mark: Option<&InboxCursor>,
+        cursor: Option<&InboxCursor>,
     ) -> Result<(Vec<InboxEntry>, InboxCursor), Error> {
-        self.read_new(mark, PART)
+        self.read_new(cursor, CHUNK_BYTES)
     }
 
-    /// What `step` makes of all entries, oldest first, a part of them in memory at a time.
+    /// Applies `step` to all entries, oldest first. Only a chunk of them is in memory at a time.
     ///
     /// # Errors
     /// As [`Inbox::read`].
     pub fn fold<T: Default>(&self, mut step: impl FnMut(&mut T, InboxEntry)) -> Result<T, Error> {
         for _ in 0..UNLOCKED_ATTEMPTS {
-            let (mut all, mut mark) = (T::default(), None);
+            let (mut all, mut cursor) = (T::default(), None);
             loop {
-                let (new, next) = self.read_chunk_since(mark.as_ref())?;
-                // Others have taken out what was looked at.
+                let (new, next) = self.read_chunk_since(cursor.as_ref())?;
+                // Another program has removed entries that were already read, so the result is
+                // useless.
                 if next.is_reset() {
                     break;
                 }
@@ -162,7 +174,7 @@ impl Inbox {
                 if !next.has_more() {
                     return Ok(all);
                 }
-                mark = Some(next);
+                cursor = Some(next);
             }
         }
         let mut all = T::default();
@@ -170,67 +182,71 @@ impl Inbox {
         Ok(all)
     }
 
-    fn read_new(&self, mark: Option<&InboxCursor>, most: usize) -> Result<NewEntries, Error> {
-        let mark = mark.filter(|mark| mark.entry_count > 0);
-        let nothing = || Ok((Vec::new(), InboxCursor::empty(mark.is_some())));
+    fn read_new(&self, cursor: Option<&InboxCursor>, max_bytes: usize) -> Result<NewEntries, Error> {
+        let cursor = cursor.filter(|cursor| cursor.entry_count > 0);
+        let nothing = || Ok((Vec::new(), InboxCursor::empty(cursor.is_some())));
         let Some(dir) = self.team.inboxes_dir()? else { return nothing() };
-        let (mut pause, mut changes, mut last) = (None, 0, None);
+        let (mut backoff, mut changes, mut last) = (None, 0, None);
         while changes < MAX_CHANGES {
-            if let Some(mark) = mark
-                && let Some(followed) = mark.read_appended(dir, &self.file, most)?
+            if let Some(cursor) = cursor
+                && let Some(appended) = cursor.read_appended(dir, &self.file, max_bytes)?
             {
-                return Ok(followed);
+                return Ok(appended);
             }
-            let Some(mut walk) = open_reader(dir, &self.file)? else { break };
-            if let Ok(looked) = read_from_start(mark, &mut walk, most) {
-                return Ok(looked);
+            let Some(mut reader) = open_reader(dir, &self.file)? else { break };
+            if let Ok(read) = read_from_start(cursor, &mut reader, max_bytes) {
+                return Ok(read);
             }
             let now = FileVersion::stat_file(dir, &self.file)?;
             changes += u32::from(std::mem::replace(&mut last, now) != now);
-            // Half written: to read all of it would show no more.
-            let pause = match &mut pause {
-                Some(pause) => pause,
+            // The file is half-written. Reading it whole would return no more.
+            let backoff = match &mut backoff {
+                Some(backoff) => backoff,
                 none => none.insert(half_written_backoff(dir, &self.file, HALF_WRITTEN_TIMEOUT)?),
             };
-            if !pause.wait() {
+            if !backoff.wait() {
                 break;
             }
         }
-        // Where it never stands still as long as a walk takes, or is for others to tell.
+        // The file changes faster than it can be read, or it is invalid, and this call reports
+        // that.
         let read =
             read_and_parse(self.team.io(), dir, &self.file, INBOX_LIMIT, HALF_WRITTEN_TIMEOUT, |text| {
                 JsonShape::Array.check(text)
             })?;
         let Some((snapshot, ())) = read else { return nothing() };
-        read_from_start(mark, &mut ArrayReader::from_snapshot(snapshot, FINGERPRINT_BYTES), most)
+        read_from_start(cursor, &mut ArrayReader::from_snapshot(snapshot, FINGERPRINT_BYTES), max_bytes)
             .map_err(|ArrayReadError| Error::Contended(self.path()))
     }
 }
 
-/// What is new in a look at all of it: behind the last entry that `mark` has seen, or all, where that is not at its place.
+/// Reads the file from its start and returns the entries behind the last entry of `cursor`. If that
+/// entry is not at its position, returns all entries.
 fn read_from_start(
-    mark: Option<&InboxCursor>,
-    walk: &mut ArrayReader,
-    most: usize,
+    cursor: Option<&InboxCursor>,
+    reader: &mut ArrayReader,
+    max_bytes: usize,
 ) -> Result<NewEntries, ArrayReadError> {
-    let Some(mark) = mark else { return InboxCursor::empty(false).read_on(walk, most) };
-    let (mut at, mut last) = (InboxCursor::empty(mark.is_reset && mark.has_more), None);
-    while at.entry_count < mark.entry_count
-        && let Some(raw) = walk.next()?
+    let Some(cursor) = cursor else { return InboxCursor::empty(false).read_on(reader, max_bytes) };
+    let (mut found, mut last) = (InboxCursor::empty(cursor.is_reset && cursor.has_more), None);
+    while found.entry_count < cursor.entry_count
+        && let Some(raw) = reader.next()?
     {
-        let entry = InboxEntry::parse(at.entry_count, raw);
-        at.count_entry(&entry);
+        let entry = InboxEntry::parse(found.entry_count, raw);
+        found.count_entry(&entry);
         last = Some(entry);
     }
-    if at.entry_count == mark.entry_count && last.as_ref().map(entry_uuid) == Some(mark.last_entry_id) {
-        at.last_entry_id = mark.last_entry_id;
-        return at.read_on(walk, most);
+    if found.entry_count == cursor.entry_count && last.as_ref().map(entry_uuid) == Some(cursor.last_entry_id)
+    {
+        found.last_entry_id = cursor.last_entry_id;
+        return found.read_on(reader, max_bytes);
     }
-    walk.rewind()?;
-    InboxCursor::empty(true).read_on(walk, most)
+    reader.rewind()?;
+    InboxCursor::empty(true).read_on(reader, max_bytes)
 }
 
-/// At the start of the file; none where it is missing or too large, which is for others to tell.
+/// Opens the file at its start. `None` if it is missing or too large; the caller reports that by
+/// reading it whole.
 fn open_reader(dir: &DirHandle, name: &str) -> Result<Option<ArrayReader>, Error> {
-    Ok(ArrayReader::open(dir, name, FINGERPRINT_BYTES)?.filter(|walk| walk.size() <= INBOX_LIMIT))
+    Ok(ArrayReader::open(dir, name, FINGERPRINT_BYTES)?.filter(|reader| reader.size() <= INBOX_LIMIT))
 }

@@ -1,11 +1,11 @@
-//! One agent's inbox: which file it is, in which team.
+//! The handle of one agent's inbox: its team and its file.
 
 use crate::layout::INBOXES_DIR;
 use crate::team::Team;
 use protocol::name::AgentName;
 use std::path::PathBuf;
 
-/// An agent's inbox.
+/// One agent's inbox.
 #[derive(Debug, Clone)]
 pub struct Inbox {
     pub(super) team: Team,
@@ -13,7 +13,7 @@ pub struct Inbox {
 }
 
 impl Team {
-    /// The inbox of an agent, whether it is a member or not; the file may not be there yet.
+    /// The inbox of an agent. The agent need not be a member, and the file need not exist.
     pub fn inbox(&self, name: &AgentName) -> Inbox {
         Inbox { team: self.clone(), file: format!("{}.json", name.file_stem()) }
     }
@@ -24,12 +24,12 @@ impl Inbox {
         &self.team
     }
 
-    /// The name of its file.
+    /// The name of the inbox's file.
     pub(crate) fn file_name(&self) -> &str {
         &self.file
     }
 
-    /// Its file.
+    /// The path of the inbox's file.
     pub fn path(&self) -> PathBuf {
         self.team.dir().join(INBOXES_DIR).join(&self.file)
     }

@@ -1,9 +1,10 @@
-//! The id of a message: what it says, whether it was read or not.
+//! Ids of messages: a hash of sender, timestamp and text. Marking a message read does not change
+//! its id.
 
 use protocol::message::{InboxEntry, Message};
 use uuid::Uuid;
 
-/// What an entry says, whether it was read or not: being read alone does not make it another.
+/// The id of an entry. For an entry that is not a valid message, a hash of its text.
 pub(crate) fn entry_uuid(entry: &InboxEntry) -> Uuid {
     match &entry.message {
         Ok(message) => message_uuid(message),
@@ -11,13 +12,13 @@ pub(crate) fn entry_uuid(entry: &InboxEntry) -> Uuid {
     }
 }
 
-/// What tells a message from others, whoever spells it, and whether it is read or not: the same for each copy of one
-/// that went to several.
+/// The id of a message, as hexadecimal digits. The copies of one message to several recipients have
+/// the same id.
 pub fn message_id(message: &Message) -> String {
     message_uuid(message).simple().to_string()
 }
 
-/// The same of a message.
+/// The id of a message.
 fn message_uuid(message: &Message) -> Uuid {
     hash_bytes(format!("{:?}", (&message.from, &message.timestamp, &message.text)).as_bytes())
 }

@@ -1,4 +1,4 @@
-//! The messages of an inbox: reads, appends, restores them, and marks them read.
+//! Reads an inbox and changes it: appends messages, restores lost ones, and marks entries read.
 
 use super::inbox_handle::Inbox;
 use super::restore::missing_messages;
@@ -6,7 +6,8 @@ use super::tail_index::{EntryPosition, MIN_INDEXED_BYTES, TailIndex, TailPositio
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::file::{
-    HALF_WRITTEN_TIMEOUT, INBOX_LIMIT, JsonShape, modify_file, read_and_parse, stamps_are_fine, sync_dir,
+    HALF_WRITTEN_TIMEOUT, INBOX_LIMIT, JsonShape, has_multigrain_timestamps, modify_file, read_and_parse,
+    sync_dir,
 };
 use crate::lock::{Lock, LockState, lock_state};
 use protocol::json;
@@ -14,13 +15,14 @@ use protocol::message::{InboxEntry, Message, parse_inbox, with_inserted, with_ma
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
-/// The longest text of a message, in bytes.
+/// Maximum length of a message's text, in bytes.
 pub const MESSAGE_LIMIT: usize = 256 << 10;
-/// The same of an answer, which holds what was asked: other programs ask at any length.
+/// Maximum length of an answer's text, in bytes. An answer contains the request, which other
+/// programs write at any length.
 pub(crate) const ANSWER_LIMIT: usize = 16 << 20;
 
 impl Inbox {
-    /// All entries, oldest first; none if nobody ever wrote to it.
+    /// All entries, oldest first. Empty if the file does not exist.
     pub fn read(&self) -> Result<Vec<InboxEntry>, Error> {
         let Some(dir) = self.team.inboxes_dir()? else { return Ok(Vec::new()) };
         let read =
@@ -28,34 +30,39 @@ impl Inbox {
         Ok(read.map(|(_, entries)| entries).unwrap_or_default())
     }
 
-    /// How its lock stands; nothing is waited for.
+    /// The state of the inbox's lock, without waiting.
     ///
     /// # Errors
-    /// `Io`, `Odd`.
+    /// `Io`, `UnexpectedFileType`.
     pub fn lock_state(&self) -> Result<LockState, Error> {
         self.team.inboxes_dir()?.map_or(Ok(LockState::Free), |dir| lock_state(dir, &self.file))
     }
 
-    /// The entries that nobody has read, oldest first; as [`Inbox::read`], at the cost of these and what came after them.
+    /// The unread entries, oldest first. In a long inbox, only the tail from the first unread entry
+    /// on is read.
+    ///
+    /// # Errors
+    /// As [`Inbox::read`].
     pub fn read_unread(&self) -> Result<Vec<InboxEntry>, Error> {
-        let end = self.has_tail_index()?.then(|| TailIndex::read(self)).flatten();
-        let end = end.map(|cut| cut.open_tail(self, |cut| cut.first_unread)).transpose()?.flatten();
-        let entries = end.and_then(|end| end.entries()).map_or_else(|| self.read(), Ok)?;
+        let tail = self.has_tail_index()?.then(|| TailIndex::read(self)).flatten();
+        let tail = tail.map(|index| index.open_tail(self, |index| index.first_unread)).transpose()?.flatten();
+        let entries = tail.and_then(|tail| tail.entries()).map_or_else(|| self.read(), Ok)?;
         Ok(entries.into_iter().filter(|entry| entry.unread().is_some()).collect())
     }
 
-    /// Adds a message at the end; the first one makes the file. On return it is stored, as the durability
-    /// asks. This alone is also allowed in a team of Claude Code's.
+    /// Appends a message and creates the file if it is missing. On return the message is stored as
+    /// durably as the root's durability requires. In session teams of Claude Code, appending is the
+    /// only change allowed.
     pub fn append(&self, message: &Message) -> Result<(), Error> {
         self.append_all(std::slice::from_ref(message))
     }
 
-    /// Adds messages at the end in one step: all are there, in their order, or none is. Else as
-    /// [`Inbox::append`].
+    /// Appends messages like [`Inbox::append`], in one step: all are stored in their order, or none
+    /// is.
     pub fn append_all(&self, messages: &[Message]) -> Result<(), Error> {
         self.check_lengths(messages, MESSAGE_LIMIT)?;
         self.change_tail(
-            |cut| cut.last_entry,
+            |index| index.last_entry,
             |text, _| text_if_changed(text, with_messages(text, messages)?),
         )?;
         self.team.record_sent(&self.file, messages);
@@ -70,8 +77,8 @@ impl Inbox {
         Ok(())
     }
 
-    /// Adds a message of `limit` bytes at most at the end, unless what is there by then makes it needless; whether it
-    /// did.
+    /// Appends a message with at most `limit` bytes of text, unless `is_needless` is true for the
+    /// current entries. Returns whether the message was appended.
     pub(crate) fn append_unless(
         &self,
         message: &Message,
@@ -79,7 +86,8 @@ impl Inbox {
         is_needless: impl Fn(&[InboxEntry]) -> bool,
     ) -> Result<bool, Error> {
         self.check_lengths(std::slice::from_ref(message), limit)?;
-        // Decided anew each time that the change is built: others may have been faster.
+        // The condition is checked for each attempt, since another program may have appended the
+        // same.
         let written = Cell::new(false);
         self.change(|text| {
             written.set(!is_needless(&parse_inbox(text)?));
@@ -94,29 +102,30 @@ impl Inbox {
         Ok(written.get())
     }
 
-    /// Puts those of `sent` that are `lost` where they were, as far as that can be told: before what was sent later.
-    /// Those that are not there by then anyway; these are returned.
+    /// Inserts the messages of `sent` that are `lost` where they were, as far as the journal shows
+    /// that. Messages that are in the inbox again are not inserted. Returns the inserted messages.
     pub(crate) fn restore(
         &self,
         sent: &[(String, Message)],
         lost: &BTreeSet<String>,
     ) -> Result<Vec<Message>, Error> {
-        let put = RefCell::new(Vec::new());
+        let restored = RefCell::new(Vec::new());
         self.change(|text| {
             let missing = missing_messages(sent, lost, &parse_inbox(text)?);
-            put.replace(missing.iter().map(|(_, message)| (*message).clone()).collect());
+            restored.replace(missing.iter().map(|(_, message)| (*message).clone()).collect());
             text_if_changed(text, with_inserted(text, &missing)?)
         })?;
-        Ok(put.into_inner())
+        Ok(restored.into_inner())
     }
 
-    /// Marks these entries read. Each is known by its spelling, first at its place, then anywhere: others
-    /// may have removed some before it. One that is gone is fine.
+    /// Marks entries read. Each entry is found by its text, first at its index and then anywhere,
+    /// since other programs may have removed entries before it. An entry that is gone is not an
+    /// error.
     pub fn mark_read(&self, entries: &[InboxEntry]) -> Result<(), Error> {
         self.team.check_writable()?;
         self.team.record_read(&self.file, entries);
         self.change_tail(
-            |cut| cut.first_unread,
+            |index| index.first_unread,
             |text, before| {
                 let current = parse_inbox(text)?;
                 text_if_changed(text, with_marked_read(text, &current_positions(&current, entries, before))?)
@@ -124,7 +133,7 @@ impl Inbox {
         )
     }
 
-    /// Marks all that is unread read, for a name that is used again.
+    /// Marks all entries read. Called when a new member gets the name of a past member.
     pub fn mark_all_read(&self) -> Result<(), Error> {
         self.team.check_writable()?;
         self.team.record_name_reuse(&self.file);
@@ -137,21 +146,26 @@ impl Inbox {
     fn change(&self, edit: impl Fn(&str) -> Result<Option<String>, json::JsonError>) -> Result<(), Error> {
         let dir = self.team.create_inboxes_dir()?;
         let is_known = self.is_trackable(dir);
-        // Looked for before the lock is taken, and noted under it: or others would have changed the file by then, and whoever
-        // comes next would read all of it, and note as late.
-        let ends = Cell::new(None);
+        // The positions are computed before the lock is taken, and the index is written under the
+        // lock. Without the lock, another program could change the file first; the index would be
+        // out of date, and the next change would read the whole file.
+        let positions = Cell::new(None);
         let edit = |text: Option<&str>| {
             let edited = edit(text.unwrap_or("[]"))?;
-            ends.set(edited.as_deref().filter(|_| is_known).and_then(TailPositions::in_file));
+            positions.set(edited.as_deref().filter(|_| is_known).and_then(TailPositions::in_file));
             Ok(Ok(edited))
         };
-        let note =
-            |known| ends.get().into_iter().for_each(|ends: TailPositions| ends.with_file(known).write(self));
-        modify_file(self.team.io(), dir, &self.file, None, JsonShape::Array, edit, note)
+        let write_index = |known| {
+            positions
+                .get()
+                .into_iter()
+                .for_each(|positions: TailPositions| positions.with_file(known).write(self))
+        };
+        modify_file(self.team.io(), dir, &self.file, None, JsonShape::Array, edit, write_index)
     }
 
-    /// As [`Inbox::change`], for an `edit` that needs only the end of a long inbox, from an entry on: it gets a text
-    /// that begins there, and how many entries stand before.
+    /// Changes the inbox like [`Inbox::change`]. In a long inbox, `edit` gets only the entries from
+    /// a position on, as an array, and the number of entries before it.
     fn change_tail(
         &self,
         from: fn(&TailIndex) -> EntryPosition,
@@ -163,50 +177,54 @@ impl Inbox {
         self.change(|text| edit(text, 0))
     }
 
-    /// Whether it could be done in this way. What takes long is built before the lock is taken, since others may not wait
-    /// for it; but under it where somebody was faster, or all who send at once would build in vain.
+    /// Tries to change only the tail. Returns false if the caller must change the whole inbox.
+    ///
+    /// The first attempt stages a costly change without the lock, because other programs do not
+    /// wait long for the lock. If another program was faster, the second attempt works under the
+    /// lock. Without that, senders that write at the same time would all stage in vain.
     fn try_change_tail(
         &self,
         from: fn(&TailIndex) -> EntryPosition,
         edit: impl Fn(&str, usize) -> Result<Option<String>, json::JsonError>,
     ) -> Result<bool, Error> {
         let dir = self.team.create_inboxes_dir()?;
-        let noted = || TailIndex::read(self).filter(|cut| cut.is_small(from));
-        let Some(cut) = noted() else { return Ok(false) };
-        if !cut.is_cheap(self) && self.rewrite_tail(cut, from, &edit, None)? {
+        let read_index = || TailIndex::read(self).filter(|index| index.is_small(from));
+        let Some(index) = read_index() else { return Ok(false) };
+        if !index.is_cheap(self) && self.rewrite_tail(index, from, &edit, None)? {
             return Ok(true);
         }
         let lock = Lock::acquire(dir, &self.file)?;
-        // What was noted under the lock is true under it.
-        noted().map_or(Ok(false), |cut| self.rewrite_tail(cut, from, &edit, Some(lock)))
+        // An index that was written under the lock stays valid while the lock is held.
+        read_index().map_or(Ok(false), |index| self.rewrite_tail(index, from, &edit, Some(lock)))
     }
 
-    /// Whether it was still what it was.
+    /// Rewrites the tail. Returns false if the file is no longer the one that the index describes,
+    /// or if the change was rejected.
     fn rewrite_tail(
         &self,
-        cut: TailIndex,
+        index: TailIndex,
         from: fn(&TailIndex) -> EntryPosition,
         edit: impl Fn(&str, usize) -> Result<Option<String>, json::JsonError>,
         lock: Option<Lock>,
     ) -> Result<bool, Error> {
-        let Some(end) = cut.open_tail(self, from)? else { return Ok(false) };
-        // What does not parse is the other way's to tell.
-        let Ok(after) = edit(&end.text, end.first_index()) else { return Ok(false) };
-        let Some(after) = after else { return Ok(true) };
-        if !end.replace(self, lock, &after)? {
+        let Some(tail) = index.open_tail(self, from)? else { return Ok(false) };
+        // If the tail can't be parsed, the change of the whole inbox reports the error.
+        let Ok(new_text) = edit(&tail.text, tail.first_index()) else { return Ok(false) };
+        let Some(new_text) = new_text else { return Ok(true) };
+        if !tail.replace(self, lock, &new_text)? {
             return Ok(false);
         }
         sync_dir(self.team.create_inboxes_dir()?, self.team.io().durability)?;
         Ok(true)
     }
 
-    /// Whether anything can be known of it from one change to the next: nothing of a session's, whose program writes it
-    /// whole, nor where stamps don't tell everything.
+    /// Whether this inbox may have a tail index. Not in session teams, since Claude Code rewrites
+    /// the whole file, and not on file systems without multigrain timestamps.
     fn is_trackable(&self, dir: &DirHandle) -> bool {
-        !self.team.name().is_claude_session() && stamps_are_fine(dir)
+        !self.team.name().is_claude_session() && has_multigrain_timestamps(dir)
     }
 
-    /// Whether it may have an end that was noted.
+    /// Whether the inbox may have a tail index and is long enough for one.
     fn has_tail_index(&self) -> Result<bool, Error> {
         let Some(dir) = self.team.inboxes_dir()?.filter(|dir| self.is_trackable(dir)) else {
             return Ok(false);
@@ -215,21 +233,27 @@ impl Inbox {
     }
 }
 
-fn text_if_changed(before: &str, after: String) -> Result<Option<String>, json::JsonError> {
-    Ok((after != before).then_some(after))
+fn text_if_changed(before: &str, new_text: String) -> Result<Option<String>, json::JsonError> {
+    Ok((new_text != before).then_some(new_text))
 }
 
-/// Where in `current`, which has `before` others before it, each of `wanted` is now; two that are spelled alike take two
-/// places. One that somebody has spelled anew is known by what it says.
+/// The indexes in `current` of the `wanted` entries. `before` is the number of entries that precede
+/// `current` in the inbox.
+///
+/// An entry is found by its text. If another program wrote the text anew, the entry is found by its
+/// message. Two entries with the same text get two indexes.
 fn current_positions(current: &[InboxEntry], wanted: &[InboxEntry], before: usize) -> Vec<usize> {
-    let is = |index: usize, entry: &InboxEntry| current.get(index).is_some_and(|at| at.raw == entry.raw);
-    let there = |entry: &InboxEntry| entry.index.checked_sub(before).filter(|index| is(*index, entry));
-    let mut taken: BTreeSet<usize> = wanted.iter().filter_map(there).collect();
-    for entry in wanted.iter().filter(|entry| there(entry).is_none()) {
-        let free = |at: &usize| !taken.contains(at);
-        let spelled = (0..current.len()).find(|at| free(at) && is(*at, entry));
-        let says = || (0..current.len()).find(|at| free(at) && is_same_message(&current[*at], entry));
-        taken.extend(spelled.or_else(says));
+    let has_text =
+        |index: usize, entry: &InboxEntry| current.get(index).is_some_and(|found| found.raw == entry.raw);
+    let unmoved =
+        |entry: &InboxEntry| entry.index.checked_sub(before).filter(|index| has_text(*index, entry));
+    let mut taken: BTreeSet<usize> = wanted.iter().filter_map(unmoved).collect();
+    for entry in wanted.iter().filter(|entry| unmoved(entry).is_none()) {
+        let is_free = |index: &usize| !taken.contains(index);
+        let by_text = (0..current.len()).find(|index| is_free(index) && has_text(*index, entry));
+        let by_message =
+            || (0..current.len()).find(|index| is_free(index) && is_same_message(&current[*index], entry));
+        taken.extend(by_text.or_else(by_message));
     }
     taken.into_iter().collect()
 }

@@ -1,6 +1,13 @@
-//! Where a long inbox may be taken up: what a change of its end, and a look at what is unread, need not read again. Noted
-//! outside the root by whoever changes the inbox; whoever finds the file to be another one than it was
-//! left reads it whole.
+//! Index of the end of a long inbox file. With it, an append or a search for unread entries reads
+//! only the end of the file.
+//!
+//! teamd's programs write a new index after each change, next to the journal, outside the team
+//! files. Other programs do not, so a reader checks the index before it uses it: the file must
+//! still have the inode, size and timestamps that the index names. If there is no valid index, the
+//! reader reads the whole inbox. That is never an error.
+//!
+//! After a power loss a file can keep its size and timestamps and lose its bytes. So an index is
+//! valid only until the next boot.
 
 use super::inbox_handle::Inbox;
 use crate::error::Error;
@@ -12,33 +19,34 @@ use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 use uuid::Uuid;
 
-/// Shorter inboxes are quicker to read than to take up, in bytes.
+/// Smaller inboxes get no index, because reading them whole is faster. In bytes.
 pub(super) const MIN_INDEXED_BYTES: u64 = 16 << 10;
-/// A longer end is prepared without the lock, as a short inbox is, in bytes.
+/// Longer tails are not changed by this module. The caller rewrites the whole inbox and takes the
+/// lock only when the new file is written. In bytes.
 const MAX_TAIL_BYTES: u64 = 64 << 10;
-/// The bytes of a note, more than it can need: one that is written while another reads it never has the rest of a longer
-/// one behind it.
+/// Size of an index file without its line feed, in bytes. Indexes are padded with spaces to this
+/// size. So a reader that races with a writer never sees the end of a longer, older index.
 const PADDED_INDEX_BYTES: usize = 1024;
 
-/// The end of an inbox.
+/// Where the last entry and the first possibly unread entry of an inbox file begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TailIndex {
+    /// The version of the file that this index describes.
     #[serde(rename = "known")]
     file: KnownFile,
-    /// The last entry.
     #[serde(rename = "last")]
     pub(super) last_entry: EntryPosition,
-    /// All entries before it are read.
+    /// No entry before this one is unread. If no entry is unread, this is the last entry.
     #[serde(rename = "unread")]
     pub(super) first_unread: EntryPosition,
 }
 
-/// Where an entry begins, with the comma before it behind.
+/// Where an entry begins in an inbox file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct EntryPosition {
-    /// In bytes.
+    /// Offset of the first byte after the `[` or `,` before the entry, in bytes.
     offset: u64,
-    /// So many entries stand before it.
+    /// Number of entries before this one.
     #[serde(rename = "entries")]
     index: usize,
 }
@@ -47,16 +55,16 @@ impl EntryPosition {
     const START: EntryPosition = EntryPosition { offset: 0, index: 0 };
 }
 
-/// An inbox without its first entries, as a text of its own.
+/// The entries of an inbox from one position on.
 pub(super) struct InboxTail<'d> {
     file: LongFile<'d>,
     index: TailIndex,
     position: EntryPosition,
-    /// A bracket in place of all before.
+    /// `[` and the file's bytes from `position` on. A JSON array, if the file is one.
     pub(super) text: String,
 }
 
-/// What of a cut stands in the text.
+/// The positions of a [`TailIndex`] whose file version is not known yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TailPositions {
     last: EntryPosition,
@@ -64,7 +72,8 @@ pub(super) struct TailPositions {
 }
 
 impl TailPositions {
-    /// None of a short text.
+    /// Finds the positions in the text of a whole inbox. `None` if the text is too short for an
+    /// index, empty, or not a JSON array.
     pub(super) fn in_file(text: &str) -> Option<TailPositions> {
         if (text.len() as u64) < MIN_INDEXED_BYTES {
             return None;
@@ -73,42 +82,43 @@ impl TailPositions {
         Some(TailPositions { last, unread })
     }
 
-    /// In the file that was put in place.
     pub(super) fn with_file(self, known: KnownFile) -> TailIndex {
         TailIndex { file: known, last_entry: self.last, first_unread: self.unread }
     }
 }
 
 impl TailIndex {
-    /// What `inbox` is known to be since the last change; none if that is nothing, or can't be trusted.
+    /// Reads the index of `inbox`. `None` if there is no index or its checksum is wrong.
     pub(super) fn read(inbox: &Inbox) -> Option<TailIndex> {
         let bytes = inbox.team.journal().read_tail_index(inbox.team.name(), &inbox.file)?;
         let text = std::str::from_utf8(&bytes).ok()?;
-        let (sum, note) = text.trim_end().split_once(' ')?;
-        (sum == checksum(note)?).then(|| serde_json::from_str(note).ok())?
+        let (stored_checksum, json) = text.trim_end().split_once(' ')?;
+        (stored_checksum == checksum(json)?).then(|| serde_json::from_str(json).ok())?
     }
 
-    /// Whether from one of its places on it is little: what is done to an end is done under the lock, which others may not
-    /// wait for.
+    /// Whether the tail from a position on is short enough to be changed under the lock, which
+    /// other programs do not wait for long.
     pub(super) fn is_small(&self, from: fn(&TailIndex) -> EntryPosition) -> bool {
         self.file.size().saturating_sub(from(self).offset) <= MAX_TAIL_BYTES
     }
 
-    /// Whether a change from one of its places on costs next to nothing, so that it is built under the lock at once, where
-    /// all who send queue.
+    /// Whether the next change copies only a tail and does not wait for the disk. The caller then
+    /// takes the lock before it stages the change.
     pub(super) fn is_cheap(&self, inbox: &Inbox) -> bool {
         self.file.is_cheap(inbox.team.io().durability)
     }
 
-    /// Notes it for the next. Without it the next one reads all, so it is left out where it can't be written.
+    /// Writes the index for the next reader. A failure is ignored: the next reader reads the whole
+    /// inbox.
     pub(super) fn write(&self, inbox: &Inbox) {
-        let Ok(note) = serde_json::to_string(self) else { return };
-        let Some(sum) = checksum(&note) else { return };
-        let line = format!("{:PADDED_INDEX_BYTES$}\n", format!("{sum} {note}"));
+        let Ok(json) = serde_json::to_string(self) else { return };
+        let Some(stored_checksum) = checksum(&json) else { return };
+        let line = format!("{:PADDED_INDEX_BYTES$}\n", format!("{stored_checksum} {json}"));
         inbox.team.journal().write_tail_index(inbox.team.name(), &inbox.file, line.as_bytes()).ok();
     }
 
-    /// The end of `inbox` from one of its places on, if it is still what it was.
+    /// Opens the tail of `inbox` from a position on. `None` if the file no longer has the version
+    /// that this index describes.
     pub(super) fn open_tail<'i>(
         self,
         inbox: &'i Inbox,
@@ -116,51 +126,62 @@ impl TailIndex {
     ) -> Result<Option<InboxTail<'i>>, Error> {
         let Some(dir) = inbox.team.inboxes_dir()? else { return Ok(None) };
         let Some(long) = LongFile::open(dir, &inbox.file, self.file)? else { return Ok(None) };
-        let place = from(&self);
-        let text = long.read_tail(place.offset)?.map(|end| format!("[{end}"));
-        Ok(text.map(|text| InboxTail { file: long, index: self, position: place, text }))
+        let position = from(&self);
+        let text = long.read_tail(position.offset)?.map(|end| format!("[{end}"));
+        Ok(text.map(|text| InboxTail { file: long, index: self, position, text }))
     }
 }
 
 impl InboxTail<'_> {
-    /// How many entries stand before it.
+    /// Number of entries in the inbox before this tail.
     pub(super) fn first_index(&self) -> usize {
         self.position.index
     }
 
-    /// Its entries, numbered as in the whole; none if it is not what an end is.
+    /// The entries of the tail, numbered as in the whole inbox. `None` if the tail is not a JSON
+    /// array.
     pub(super) fn entries(&self) -> Option<Vec<InboxEntry>> {
         let array = Array::parse(&self.text).ok()?;
         let entries = (self.position.index..).zip(array.elements());
         Some(entries.map(|(at, element)| InboxEntry::parse(at, element.get())).collect())
     }
 
-    /// Puts `after` in its place, under the inbox's lock, and notes what is known then; false where that can't be done.
-    pub(super) fn replace(self, inbox: &Inbox, early: Option<Lock>, after: &str) -> Result<bool, Error> {
+    /// Replaces the tail by `after`, a JSON array, and writes the new index. Returns false if
+    /// nothing was changed.
+    ///
+    /// `lock` is the inbox's lock if the caller already holds it. Otherwise the lock is taken for
+    /// the swap alone.
+    ///
+    /// # Errors
+    /// `Io`, and `Locked` if another program holds the lock. The inbox is unchanged in both cases.
+    pub(super) fn replace(self, inbox: &Inbox, lock: Option<Lock>, after: &str) -> Result<bool, Error> {
         let Some((last, unread)) = find_positions(after, self.position, Some(self.index.first_unread)) else {
             return Ok(false);
         };
         let texts = (&self.text[1..], &after[1..]);
-        // Whoever has lost the lock meanwhile makes nothing more.
-        if early.as_ref().is_some_and(|lock| !matches!(lock.is_ours(), Ok(true))) {
+        // If this process was stopped for a while, another program may have taken the lock as
+        // stale.
+        if lock.as_ref().is_some_and(|lock| !matches!(lock.is_ours(), Ok(true))) {
             return Ok(false);
         }
-        let Some(own) = self.file.stage_tail(inbox.team.io(), self.position.offset, texts)? else {
+        let Some(staged) = self.file.stage_tail(inbox.team.io(), self.position.offset, texts)? else {
             return Ok(false);
         };
-        let lock = early.map_or_else(|| self.file.lock(), Ok)?;
-        match self.file.swap_in(&own, &lock)? {
+        let lock = lock.map_or_else(|| self.file.lock(), Ok)?;
+        match self.file.swap_in(&staged, &lock)? {
             SwapOutcome::Rejected => return Ok(false),
             SwapOutcome::Done(Some(known)) => {
                 TailIndex { file: known, last_entry: last, first_unread: unread }.write(inbox);
             }
+            // The change is stored. Without the file's new version there is no index for it.
             SwapOutcome::Done(None) => {}
         }
         Ok(true)
     }
 }
 
-/// The last entry of a text that begins at `from`, and the first that may be unread: no earlier one than `unread` is.
+/// Finds the last entry and the first unread one in the text of a tail that begins at `from`.
+/// `unread` is the known first unread entry, if it may be before the tail.
 fn find_positions(
     text: &str,
     from: EntryPosition,
@@ -168,29 +189,29 @@ fn find_positions(
 ) -> Option<(EntryPosition, EntryPosition)> {
     let array = Array::parse(text).ok()?;
     let parts: Vec<usize> = array.element_starts().collect();
-    // A bracket of ours stands before an end, and is no byte of the file.
+    // The text of a tail begins with a `[` that is not in the file.
     let shift = u64::from(from != EntryPosition::START);
-    let place =
+    let position =
         |at: usize| EntryPosition { offset: from.offset + parts[at] as u64 - shift, index: from.index + at };
     let last = parts.len().checked_sub(1)?;
     let is_unread = |at: &usize| is_unread(array.elements()[*at].get());
     let first = match unread {
         Some(unread) if unread.index < from.index => unread,
-        _ => place((0..last).find(is_unread).unwrap_or(last)),
+        _ => position((0..last).find(is_unread).unwrap_or(last)),
     };
-    Some((place(last), first))
+    Some((position(last), first))
 }
 
-/// Whatever can be marked read and is not, whether it is a message or not.
+/// Whether an element counts as unread: an object whose `read` is not `true`, even if it is not a
+/// valid message.
 fn is_unread(raw: &str) -> bool {
     Object::parse(raw).is_ok_and(|object| object.get("read").is_none_or(|read| read.get() != "true"))
 }
 
-/// Of this boot alone: a power cut may leave a file its length and stamps, and not its bytes. None where nobody says which
-/// boot it is.
-fn checksum(note: &str) -> Option<String> {
+/// Checksum of an index, valid until the next boot. `None` if the system has no boot id.
+fn checksum(json: &str) -> Option<String> {
     static BOOT: OnceLock<Option<String>> = OnceLock::new();
     let boot = BOOT.get_or_init(|| std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok());
-    let text = format!("{}{note}", boot.as_ref()?);
+    let text = format!("{}{json}", boot.as_ref()?);
     Some(Uuid::new_v5(&Uuid::NAMESPACE_OID, text.as_bytes()).simple().to_string())
 }

@@ -1,4 +1,4 @@
-//! A line of the journal.
+//! One entry (line) of the journal.
 
 use crate::error::Error;
 use crate::inbox::message_id::entry_uuid;
@@ -7,16 +7,17 @@ use protocol::message::{InboxEntry, Message};
 use serde::{Deserialize, Serialize};
 use std::io::Read;
 
-/// What was noted of one inbox.
+/// A record about one inbox.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct JournalEntry {
     /// The name of the inbox's file.
     #[serde(rename = "to")]
     pub(super) inbox_file: String,
-    /// The directory that it was in, as `place` has it.
+    /// The generation of the inboxes directory, which distinguishes teams of the same name.
     #[serde(rename = "of")]
     pub(super) generation: u64,
-    /// It was carried over from the file before, and is older than all of this one.
+    /// Whether the entry was copied from the previous journal file. Such entries are older than all
+    /// others in the file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[serde(rename = "old")]
     pub(super) is_carried_over: bool,
@@ -28,45 +29,48 @@ pub(super) struct JournalEntry {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum JournalEntryKind {
-    /// It was stored, as it was written.
+    /// This message was stored in the inbox.
     Sent(Message),
-    /// Its owner has these.
+    /// The owner of the inbox has read the messages with these ids.
     Read(Vec<String>),
-    /// These were missing, and are there again.
+    /// The messages with these ids were missing and were restored.
     #[serde(rename = "back")]
     Restored(Vec<String>),
-    /// Whoever reads it takes out what it has had: nothing is put back any more.
+    /// The program that reads the inbox removes messages after it has read them. Nothing is
+    /// restored in this inbox from here on.
     #[serde(rename = "taken")]
     ReaderRemoves {},
-    /// The name is another's from here on.
+    /// A new member got the name of the inbox. Earlier messages are not for that member.
     #[serde(rename = "retired")]
     NameReused {},
 }
 
 impl JournalEntry {
-    /// With a line end on either side, so that it never goes on behind half of one that a crash left.
+    /// The entry as a line, with a line feed on both sides. So it never continues an incomplete
+    /// line that a crash left.
     pub(super) fn to_line(&self) -> String {
         let text = serde_json::to_string(self).expect("a note has nothing that JSON cannot hold");
         format!("\n{text}\n")
     }
 }
 
-/// What tells an entry from others, read or not.
+/// The id of an inbox entry, the same for a read and an unread entry.
 pub(super) fn entry_id(entry: &InboxEntry) -> String {
     entry_uuid(entry).simple().to_string()
 }
 
-/// The same of a message that was sent.
+/// The id of a message, the same as that of its inbox entry.
 pub(super) fn message_id(message: &Message) -> String {
     crate::inbox::message_id::message_id(message)
 }
 
-/// The lines of a part; what is no line is none.
+/// Parses the entries of a journal file. Lines that are not valid entries are skipped.
 pub(super) fn parse_lines(bytes: &[u8]) -> impl Iterator<Item = JournalEntry> + '_ {
     bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
 }
 
-/// All of a part, whatever its size: of many who note at once each has seen that there is room.
+/// Reads a whole journal file. Its size is not limited here, since concurrent writers may exceed
+/// the limit a little.
 pub(super) fn read_file(dir: &StateDir, part: &str) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     if let Some(mut file) = dir.open_file(part)? {

@@ -1,4 +1,4 @@
-//! Writes and reads the notes of one team's journal.
+//! Writes and reads the entries of one team's journal.
 
 use super::entry::{JournalEntry, JournalEntryKind, entry_id, parse_lines, read_file};
 use super::storage::{MAX_JOURNAL_BYTES, file_name, previous_file_name};
@@ -8,115 +8,114 @@ use crate::team::Team;
 use protocol::message::{InboxEntry, Message};
 use std::collections::BTreeMap;
 
-/// Whether notes are new, or come from the journal file before.
+/// Whether journal entries are new or copied from the previous journal file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoteAge {
     New,
-    /// Older than what stands before them: they find room where new ones do not any more.
+    /// Copied entries may use more space than new ones.
     CarriedOver,
 }
 
 impl Team {
-    /// These are in the inbox `file` now.
+    /// Records that messages were stored in the inbox `file`.
     pub(crate) fn record_sent(&self, file: &str, messages: &[Message]) {
         self.record(file, messages.iter().cloned().map(JournalEntryKind::Sent));
     }
 
-    /// The owner of the inbox has these.
+    /// Records that the owner of the inbox `file` has read these entries.
     pub(crate) fn record_read(&self, file: &str, entries: &[InboxEntry]) {
-        let had: Vec<String> =
+        let ids: Vec<String> =
             entries.iter().filter(|entry| entry.unread().is_some()).map(entry_id).collect();
-        self.record(file, (!had.is_empty()).then_some(JournalEntryKind::Read(had)));
+        self.record(file, (!ids.is_empty()).then_some(JournalEntryKind::Read(ids)));
     }
 
-    /// Nobody is to have what was sent so far.
+    /// Records that a new member got the name of the inbox `file`.
     pub(crate) fn record_name_reuse(&self, file: &str) {
         self.record(file, [JournalEntryKind::NameReused {}]);
     }
 
-    /// Left out where it can't be written, or where the files are not ours.
+    /// Appends entries to the journal, unless the team is a session team of Claude Code. Errors are
+    /// ignored.
     fn record(&self, file: &str, notes: impl IntoIterator<Item = JournalEntryKind>) {
         if !self.name().is_claude_session() {
-            let lines = notes.into_iter().map(|note| (file.to_owned(), note));
-            self.append_to_journal(lines, NoteAge::New).ok();
+            let entries = notes.into_iter().map(|kind| (file.to_owned(), kind));
+            self.append_to_journal(entries, NoteAge::New).ok();
         }
     }
 
-    /// Adds notes to the journal.
+    /// Appends entries to the journal. If the file is full, they are dropped.
     pub(super) fn append_to_journal(
         &self,
         notes: impl Iterator<Item = (String, JournalEntryKind)>,
         age: NoteAge,
     ) -> Result<(), Error> {
-        let Some(of) = inboxes_generation(self)? else { return Ok(()) };
-        let lines: String = notes
-            .map(|(to, note)| {
-                JournalEntry {
-                    inbox_file: to,
-                    generation: of,
-                    is_carried_over: age == NoteAge::CarriedOver,
-                    kind: note,
-                }
-                .to_line()
+        let Some(generation) = inboxes_generation(self)? else { return Ok(()) };
+        let entries: String = notes
+            .map(|(inbox_file, kind)| {
+                JournalEntry { inbox_file, generation, is_carried_over: age == NoteAge::CarriedOver, kind }
+                    .to_line()
             })
             .collect();
-        if lines.is_empty() {
+        if entries.is_empty() {
             return Ok(());
         }
         let limit = match age {
             NoteAge::New => MAX_JOURNAL_BYTES,
             NoteAge::CarriedOver => MAX_JOURNAL_BYTES + MAX_JOURNAL_BYTES / 2,
         };
-        self.journal().open_dir()?.append_within(&file_name(self.name()), lines.as_bytes(), limit)
+        self.journal().open_dir()?.append_within(&file_name(self.name()), entries.as_bytes(), limit)
     }
 }
 
 impl Team {
-    /// What was lately stored in its inboxes and acknowledged, each with the name of the inbox's file; oldest first.
+    /// The messages in the journal, oldest first, each with the file name of its inbox. Older
+    /// messages are no longer in the journal.
     ///
     /// # Errors
     /// `Io`, `Untrusted`.
     pub fn acknowledged_messages(&self) -> Result<Vec<(String, Message)>, Error> {
-        let sent = read_entries(self)?.into_iter().filter_map(|line| match line.kind {
-            JournalEntryKind::Sent(message) => Some((line.inbox_file, message)),
+        let sent = read_entries(self)?.into_iter().filter_map(|entry| match entry.kind {
+            JournalEntryKind::Sent(message) => Some((entry.inbox_file, message)),
             _ => None,
         });
         Ok(sent.collect())
     }
 
-    /// How many messages were lately put back into each inbox that somebody had rewritten without them, by the name of
-    /// its file.
+    /// The number of messages that were restored in each inbox, by the inbox's file name. Only
+    /// restorations that are still in the journal count.
     ///
     /// # Errors
     /// `Io`, `Untrusted`.
+    /// `Io`, `Untrusted`.
     pub fn restored_counts(&self) -> Result<BTreeMap<String, usize>, Error> {
         let mut counts = BTreeMap::new();
-        for line in read_entries(self)? {
-            if let JournalEntryKind::Restored(ids) = line.kind {
-                *counts.entry(line.inbox_file).or_default() += ids.len();
+        for entry in read_entries(self)? {
+            if let JournalEntryKind::Restored(ids) = entry.kind {
+                *counts.entry(entry.inbox_file).or_default() += ids.len();
             }
         }
         Ok(counts)
     }
 }
 
-/// What tells the team's inboxes from those of an earlier or a later team of that name; none if there are none yet.
+/// A number that distinguishes the team's inboxes from those of an earlier or later team of the
+/// same name. `None` if there are no inboxes yet.
 pub(super) fn inboxes_generation(team: &Team) -> Result<Option<u64>, Error> {
     team.inboxes_dir()?.map(DirHandle::generation).transpose()
 }
 
-/// All that is known of this team, oldest first.
+/// The team's entries in both journal files, oldest first.
 pub(super) fn read_entries(team: &Team) -> Result<Vec<JournalEntry>, Error> {
     let journal = team.journal();
-    let (Some(dir), Some(of)) = (journal.existing_dir()?, inboxes_generation(team)?) else {
+    let (Some(dir), Some(generation)) = (journal.existing_dir()?, inboxes_generation(team)?) else {
         return Ok(Vec::new());
     };
-    let mut lines = Vec::new();
-    for part in [previous_file_name(team.name()), file_name(team.name())] {
-        let bytes = read_file(dir, &part)?;
-        let (old, new): (Vec<JournalEntry>, Vec<JournalEntry>) =
-            parse_lines(&bytes).partition(|line| line.is_carried_over);
-        lines.extend(old.into_iter().chain(new).filter(|line| line.generation == of));
+    let mut entries = Vec::new();
+    for name in [previous_file_name(team.name()), file_name(team.name())] {
+        let bytes = read_file(dir, &name)?;
+        let (copied, new): (Vec<JournalEntry>, Vec<JournalEntry>) =
+            parse_lines(&bytes).partition(|entry| entry.is_carried_over);
+        entries.extend(copied.into_iter().chain(new).filter(|entry| entry.generation == generation));
     }
-    Ok(lines)
+    Ok(entries)
 }

@@ -1,7 +1,9 @@
-//! The journal, held against the inboxes: which acknowledged messages nobody has had yet, and which of them are gone.
+//! Compares the journal with the inboxes. Finds acknowledged messages that no reader has read and
+//! that are missing from their inbox, and restores them.
 //!
-//! For the one who puts back, the daemon. What it remembers is small: the messages stay in the files. It alone begins
-//! the file anew, carrying over what is still open.
+//! Only the daemon does this. It keeps the ids of unread messages in memory; the messages stay in
+//! the journal files. Only the daemon rotates a journal file, and it copies the entries of unread
+//! messages to the new one.
 
 use super::entry::{JournalEntry, JournalEntryKind, entry_id, message_id, parse_lines, read_file};
 use super::notes::{NoteAge, inboxes_generation, read_entries};
@@ -14,58 +16,61 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-/// A file is begun anew beyond this many bytes, or beyond what the one before it had, and long before it is full.
+/// Size in bytes from which the journal is rotated. If the previous file was larger, its size
+/// counts instead.
 const ROTATE_BYTES: u64 = 256 << 10;
-/// So many are remembered that were read before their sender had noted them.
+/// Maximum number of remembered ids that were read before their sender recorded them.
 const MAX_EARLY_READS: usize = 1_024;
-/// As often as that something that was put back may go again before it is its reader who takes it.
+/// After this many removals of restored messages, the inbox's reader is assumed to remove messages
+/// itself.
 const REMOVALS_UNTIL_READER: u32 = 3;
 
-/// Who reads an inbox.
+/// What kind of program reads an inbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReaderKind {
-    /// Our own feed alone, which notes what it has handed over.
+    /// Only teamd's own delivery, which records what it has delivered.
     OwnDelivery,
-    /// Maybe a program of its own, which may take out what it has had.
+    /// Possibly a program that reads the file itself and removes messages that it has read.
     ForeignProgram,
 }
 
-/// What a look found, since the look before.
+/// How an inbox has changed between two scans.
 #[derive(Debug, Clone, Copy)]
 pub enum InboxChange<'e> {
-    /// These more, and all that was there before as it was.
+    /// These entries were appended, and nothing else has changed.
     Appended(&'e [InboxEntry]),
-    /// Something else changed, too, or it was the first.
+    /// Something else has changed, or this is the first scan.
     Rewritten,
 }
 
-/// How a message that nobody has had yet was seen last.
+/// The state of an acknowledged message that no reader has read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MessageState {
-    /// Noted, and not found yet.
+    /// Recorded in the journal, but not found in the inbox so far.
     NotSeen,
-    /// In its inbox, unread.
+    /// Found in the inbox, unread.
     InInbox,
-    /// Missing, and put back.
+    /// Missing from the inbox and restored.
     Restored,
 }
 
-/// What is open of one team's acknowledged messages, by the inbox's file and the message's id; held by the one process
-/// that puts back. `InboxReconciler::follow` takes in what was noted, `InboxReconciler::settle` compares it with an inbox.
+/// The unread messages of one team, by the inbox's file name and the message's id. The daemon has
+/// one reconciler for each team. [`InboxReconciler::read_journal`] reads new journal entries, and
+/// [`InboxReconciler::reconcile`] compares them with an inbox.
 #[derive(Debug, Default)]
 pub struct InboxReconciler {
     files: [Option<JournalFile>; 2],
     unread: BTreeMap<String, BTreeMap<String, MessageState>>,
-    /// Inboxes whose reader takes out what it has had.
+    /// Inboxes whose readers remove messages after reading them.
     removing_inboxes: BTreeSet<String>,
-    /// How often something had gone again from inboxes whose reader has never noted what it had.
+    /// Number of removals of restored messages, for inboxes whose reader never recorded a read.
     removal_counts: BTreeMap<String, u32>,
-    /// Inboxes whose reader has.
+    /// Inboxes whose reader has recorded a read.
     noting_inboxes: BTreeSet<String>,
     early_reads: VecDeque<String>,
 }
 
-/// A file of notes, as far as it was read.
+/// An open journal file, and how far it has been read.
 #[derive(Debug)]
 struct JournalFile {
     file: File,
@@ -73,7 +78,7 @@ struct JournalFile {
 }
 
 impl JournalFile {
-    /// What has come since, whole lines alone; none if the file is gone.
+    /// Reads the complete lines since the last call. `None` if the file has been deleted.
     fn read_lines(&mut self) -> std::io::Result<Option<Vec<u8>>> {
         let meta = self.file.metadata()?;
         let mut bytes = vec![0; meta.len().saturating_sub(self.offset) as usize];
@@ -85,12 +90,14 @@ impl JournalFile {
 }
 
 impl InboxReconciler {
-    /// Takes in what was noted since the last call. Before an inbox is read: then what was noted is in there, or lost.
+    /// Reads the journal entries since the last call. The caller does this before it reads an
+    /// inbox, so that every recorded message is either in the inbox or lost.
     ///
     /// # Errors
     /// `Io`, `Untrusted`.
     pub fn read_journal(&mut self, team: &Team) -> Result<(), Error> {
-        let (Some(dir), Some(of)) = (team.journal().existing_dir()?, inboxes_generation(team)?) else {
+        let (Some(dir), Some(generation)) = (team.journal().existing_dir()?, inboxes_generation(team)?)
+        else {
             return Ok(());
         };
         for (at, name) in [previous_file_name(team.name()), file_name(team.name())].into_iter().enumerate() {
@@ -101,10 +108,11 @@ impl InboxReconciler {
             let more =
                 part.read_lines().map_err(|cause| Error::io("read", &dir.path().join(&name), cause))?;
             let gone = more.is_none();
-            let mut lines: Vec<JournalEntry> =
-                parse_lines(&more.unwrap_or_default()).filter(|line| line.generation == of).collect();
-            lines.sort_by_key(|line| !line.is_carried_over);
-            lines.into_iter().for_each(|line| self.apply(line));
+            let mut entries: Vec<JournalEntry> = parse_lines(&more.unwrap_or_default())
+                .filter(|entry| entry.generation == generation)
+                .collect();
+            entries.sort_by_key(|entry| !entry.is_carried_over);
+            entries.into_iter().for_each(|entry| self.apply(entry));
             if gone {
                 self.files[at] = None;
             }
@@ -142,54 +150,55 @@ impl InboxReconciler {
         }
     }
 
-    /// The inboxes, by the names of their files, in which something was not found yet that was noted.
+    /// File names of the inboxes with recorded messages that were not found so far.
     pub fn inboxes_with_unseen(&self) -> Vec<String> {
         let unseen =
             self.unread.iter().filter(|(_, open)| open.values().any(|open| *open == MessageState::NotSeen));
         unseen.map(|(to, _)| to.clone()).collect()
     }
 
-    /// Nothing is ever put back into this inbox.
+    /// Forgets the unread messages of `inbox`, so that they are not restored.
     pub fn stop_restoring(&mut self, inbox: &Inbox) {
         self.unread.remove(inbox.file_name());
     }
 
-    /// Holds what was noted against what a look found, and puts back what is gone that its owner has not had; what that
-    /// was. Each is put back once.
+    /// Compares the journal with the scanned inbox, and restores messages that are missing and
+    /// unread. Returns the restored messages. Each message is restored once.
     ///
     /// # Errors
-    /// Those of a change: it is tried again then at the next call.
+    /// Those of a change of the inbox. The next call tries again.
     pub fn reconcile(
         &mut self,
         inbox: &Inbox,
-        looked: InboxChange<'_>,
+        change: InboxChange<'_>,
         reader: ReaderKind,
     ) -> Result<Vec<Message>, Error> {
         let Some(open) = self.unread.get_mut(inbox.file_name()).filter(|open| !open.is_empty()) else {
             return Ok(Vec::new());
         };
-        if let InboxChange::Appended(new) = looked {
+        if let InboxChange::Appended(new) = change {
             new.iter().for_each(|entry| drop(observe(open, entry)));
             if open.values().all(|open| *open != MessageState::NotSeen) {
                 return Ok(Vec::new());
             }
         }
-        let there = inbox.fold(|there: &mut BTreeSet<String>, entry| there.extend(observe(open, &entry)))?;
-        let gone: BTreeSet<String> = open.keys().filter(|id| !there.contains(*id)).cloned().collect();
+        let found = inbox.fold(|found: &mut BTreeSet<String>, entry| found.extend(observe(open, &entry)))?;
+        let gone: BTreeSet<String> = open.keys().filter(|id| !found.contains(*id)).cloned().collect();
         if gone.is_empty() {
             return Ok(Vec::new());
         }
-        // So that it is looked for again if that fails.
+        // If the steps below fail, the next call searches these messages again.
         open.iter_mut()
             .filter(|(id, open)| **open == MessageState::InInbox && gone.contains(*id))
             .for_each(|(_, open)| *open = MessageState::NotSeen);
-        // Its owner may have had it since the journal was read, and somebody taken it out.
+        // Since the journal was read, the owner may have read a message and another program may
+        // have removed it.
         self.read_journal(inbox.team())?;
         let lost = self.find_lost(inbox, &gone, reader)?;
         if lost.is_empty() { Ok(Vec::new()) } else { self.restore(inbox, &lost) }
     }
 
-    /// Which of those that are `gone` are to come back; the others are nobody's concern from now on.
+    /// The messages of `gone` that are to be restored. The other messages of `gone` are forgotten.
     fn find_lost(
         &mut self,
         inbox: &Inbox,
@@ -197,11 +206,11 @@ impl InboxReconciler {
         reader: ReaderKind,
     ) -> Result<BTreeSet<String>, Error> {
         let (to, team) = (inbox.file_name(), inbox.team());
-        let is_again = |open: &BTreeMap<String, MessageState>| {
+        let has_restored = |open: &BTreeMap<String, MessageState>| {
             gone.iter().any(|id| open.get(id) == Some(&MessageState::Restored))
         };
-        let again = self.unread.get(to).is_some_and(is_again);
-        if again && reader == ReaderKind::ForeignProgram && self.count_removal(to) {
+        let is_repeated = self.unread.get(to).is_some_and(has_restored);
+        if is_repeated && reader == ReaderKind::ForeignProgram && self.count_removal(to) {
             team.append_to_journal(
                 [(to.to_owned(), JournalEntryKind::ReaderRemoves {})].into_iter(),
                 NoteAge::New,
@@ -215,51 +224,53 @@ impl InboxReconciler {
 
     fn restore(&mut self, inbox: &Inbox, lost: &BTreeSet<String>) -> Result<Vec<Message>, Error> {
         let (to, team) = (inbox.file_name().to_owned(), inbox.team());
-        // Until it is done, so that it is not forgotten if it can't be.
-        let again = lost.iter().map(|id| (id.clone(), MessageState::NotSeen));
-        self.unread.entry(to.clone()).or_default().extend(again);
-        let noted = sent_messages(team, &to)?;
-        let put = inbox.restore(&noted, lost)?;
-        let back: Vec<String> = put.iter().map(message_id).collect();
+        // The messages stay unread until they are restored, so that a failure does not forget them.
+        let unread = lost.iter().map(|id| (id.clone(), MessageState::NotSeen));
+        self.unread.entry(to.clone()).or_default().extend(unread);
+        let sent = sent_messages(team, &to)?;
+        let restored = inbox.restore(&sent, lost)?;
+        let restored_ids: Vec<String> = restored.iter().map(message_id).collect();
         let open = self.unread.entry(to.clone()).or_default();
-        // What there was no room to carry over is known to nobody any more.
+        // A message that did not fit into the new journal file can't be restored any more.
         open.retain(|id, _| !lost.contains(id));
-        let held = noted.into_iter().map(|(id, _)| id).filter(|id| lost.contains(id));
-        open.extend(held.map(|id| (id, MessageState::InInbox)));
-        open.extend(back.iter().map(|id| (id.clone(), MessageState::Restored)));
-        let note = (!back.is_empty()).then_some((to, JournalEntryKind::Restored(back)));
+        let present = sent.into_iter().map(|(id, _)| id).filter(|id| lost.contains(id));
+        open.extend(present.map(|id| (id, MessageState::InInbox)));
+        open.extend(restored_ids.iter().map(|id| (id.clone(), MessageState::Restored)));
+        let note = (!restored_ids.is_empty()).then_some((to, JournalEntryKind::Restored(restored_ids)));
         team.append_to_journal(note.into_iter(), NoteAge::New)?;
-        Ok(put)
+        Ok(restored)
     }
 
-    /// Counts that something had gone again; whether that makes it known that the inbox's reader takes out what it has had.
+    /// Counts a removal of restored messages. Returns whether the inbox's reader is now assumed to
+    /// remove messages itself.
     fn count_removal(&mut self, to: &str) -> bool {
         if self.noting_inboxes.contains(to) {
             return false;
         }
-        let doubts = self.removal_counts.entry(to.to_owned()).or_default();
-        *doubts += 1;
-        *doubts >= REMOVALS_UNTIL_READER && self.removing_inboxes.insert(to.to_owned())
+        let count = self.removal_counts.entry(to.to_owned()).or_default();
+        *count += 1;
+        *count >= REMOVALS_UNTIL_READER && self.removing_inboxes.insert(to.to_owned())
     }
 
-    /// Puts a file aside that has grown, and with it the one before; what of that is open is written anew, as far as
-    /// there is room.
+    /// Rotates a journal file that has grown too large. Copies the entries of unread messages from
+    /// the previous file, as far as there is space.
     fn rotate(&mut self, team: &Team) -> Result<(), Error> {
         let [before, Some(part)] = &self.files else { return Ok(()) };
-        let grown =
+        let limit =
             before.as_ref().map_or(0, |before| before.offset).clamp(ROTATE_BYTES, MAX_JOURNAL_BYTES / 2);
-        if part.offset <= grown {
+        if part.offset <= limit {
             return Ok(());
         }
         let Some(dir) = team.journal().existing_dir()? else { return Ok(()) };
         let taken = self.removing_inboxes.iter().map(|to| (to.clone(), JournalEntryKind::ReaderRemoves {}));
         team.append_to_journal(taken, NoteAge::CarriedOver)?;
         let bytes = read_file(dir, &previous_file_name(team.name()))?;
-        let mut kept: Vec<JournalEntry> = parse_lines(&bytes).filter(|line| self.is_unread(line)).collect();
-        // What that one had got from the one before it stands behind what was noted in it.
-        kept.sort_by_key(|line| !line.is_carried_over);
+        let mut kept: Vec<JournalEntry> = parse_lines(&bytes).filter(|entry| self.is_unread(entry)).collect();
+        // In the previous file, its own copied entries are stored behind newer ones; they are
+        // written first.
+        kept.sort_by_key(|entry| !entry.is_carried_over);
         team.append_to_journal(
-            kept.into_iter().map(|line| (line.inbox_file, line.kind)),
+            kept.into_iter().map(|entry| (entry.inbox_file, entry.kind)),
             NoteAge::CarriedOver,
         )?;
         dir.rename(&file_name(team.name()), &previous_file_name(team.name()))?;
@@ -268,9 +279,9 @@ impl InboxReconciler {
         Ok(())
     }
 
-    fn is_unread(&self, line: &JournalEntry) -> bool {
-        let open = |id: &String| self.unread.get(&line.inbox_file).is_some_and(|open| open.contains_key(id));
-        match &line.kind {
+    fn is_unread(&self, entry: &JournalEntry) -> bool {
+        let open = |id: &String| self.unread.get(&entry.inbox_file).is_some_and(|open| open.contains_key(id));
+        match &entry.kind {
             JournalEntryKind::Sent(message) => open(&message_id(message)),
             JournalEntryKind::Restored(ids) => ids.iter().any(open),
             JournalEntryKind::Read(_)
@@ -280,27 +291,29 @@ impl InboxReconciler {
     }
 }
 
-/// What is there is there, and what is read there is nobody's to put back. Its id, if it is open.
+/// Updates the state of an entry's message and returns its id. `None` if the message is read or not
+/// among the unread ones.
 fn observe(open: &mut BTreeMap<String, MessageState>, entry: &InboxEntry) -> Option<String> {
     let id = entry_id(entry);
-    let seen = open.get_mut(&id)?;
+    let state = open.get_mut(&id)?;
     if entry.unread().is_none() {
         open.remove(&id);
         return None;
     }
-    if *seen == MessageState::NotSeen {
-        *seen = MessageState::InInbox;
+    if *state == MessageState::NotSeen {
+        *state = MessageState::InInbox;
     }
     Some(id)
 }
 
-/// What was sent to an inbox, in the order in which it was noted.
+/// The recorded messages of an inbox, in the order of the journal.
 fn sent_messages(team: &Team, to: &str) -> Result<Vec<(String, Message)>, Error> {
-    let sent = read_entries(team)?.into_iter().filter(|line| line.inbox_file == to).filter_map(|line| {
-        match line.kind {
-            JournalEntryKind::Sent(message) => Some((message_id(&message), message)),
-            _ => None,
-        }
-    });
+    let sent =
+        read_entries(team)?.into_iter().filter(|entry| entry.inbox_file == to).filter_map(
+            |entry| match entry.kind {
+                JournalEntryKind::Sent(message) => Some((message_id(&message), message)),
+                _ => None,
+            },
+        );
     Ok(sent.collect())
 }

@@ -1,5 +1,5 @@
-//! The files of the journal, in a directory of the state directory: one of notes for each team, and the tail indexes of its
-//! long inboxes.
+//! The files of the journal, below the state directory: for each team the entries, and the tail
+//! indexes of its long inboxes.
 
 use crate::error::Error;
 use crate::state_dir::StateDir;
@@ -7,10 +7,11 @@ use protocol::name::TeamName;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// The most bytes of a file, which grows for as long as no daemon looks; what is sent then is not noted.
+/// Maximum size of a journal file, in bytes. Only the daemon rotates the file; if it is full, new
+/// entries are dropped.
 pub(super) const MAX_JOURNAL_BYTES: u64 = 8 << 20;
 
-/// Where the notes are; the directory is made by the first.
+/// The directory of the journal. The first entry creates it.
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
@@ -18,7 +19,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// With its files in `path`.
+    /// Creates a journal with its files in the directory `path`. Touches no file.
     pub(crate) fn new(path: PathBuf) -> Journal {
         Journal { path, dir: OnceLock::new() }
     }
@@ -30,7 +31,7 @@ impl Journal {
         Ok(self.dir.get().expect("it was just set, by us or by another thread"))
     }
 
-    /// None where nothing was ever noted.
+    /// The directory. `None` if it does not exist, because nothing was ever recorded.
     pub(super) fn existing_dir(&self) -> Result<Option<&StateDir>, Error> {
         if self.dir.get().is_none() && !self.path.is_dir() {
             return Ok(None);
@@ -38,17 +39,18 @@ impl Journal {
         self.open_dir().map(Some)
     }
 
-    /// What was noted last of where the inbox `file` may be taken up; none where nothing was, or it can't be read.
+    /// Reads the tail index of the inbox `file`. `None` if it is missing or can't be read.
     pub(crate) fn read_tail_index(&self, team: &TeamName, file: &str) -> Option<Vec<u8>> {
         self.existing_dir().ok()??.read(&tail_index_name(team, file)).ok()?
     }
 
-    /// Notes that, in place of what was noted before. Two who do so at once leave a mixture at worst, which nobody believes.
+    /// Overwrites the tail index of the inbox `file`. Two concurrent writers may mix their bytes;
+    /// the checksum shows that.
     pub(crate) fn write_tail_index(&self, team: &TeamName, file: &str, bytes: &[u8]) -> Result<(), Error> {
         self.open_dir()?.overwrite(&tail_index_name(team, file), bytes)
     }
 
-    /// Of a team that is gone, or begins.
+    /// Deletes a team's journal and tail indexes. Called when a team is created or deleted.
     pub(crate) fn delete_team(&self, team: &TeamName) -> Result<(), Error> {
         let Some(dir) = self.existing_dir()? else { return Ok(()) };
         let cuts = dir.names()?.into_iter().filter(|name| name.starts_with(&tail_index_name(team, "")));
@@ -60,12 +62,12 @@ pub(super) fn file_name(team: &TeamName) -> String {
     format!("{team}.jsonl")
 }
 
-/// No team's name has the sign in it.
+/// The name of a tail index. Team names never contain `@`.
 fn tail_index_name(team: &TeamName, file: &str) -> String {
     format!("{team}@{file}")
 }
 
-/// What was in it before it was begun anew.
+/// The name of the previous journal file.
 pub(super) fn previous_file_name(team: &TeamName) -> String {
     format!("{team}.jsonl.1")
 }
