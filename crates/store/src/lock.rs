@@ -1,9 +1,12 @@
-//! The lock that all programs on these files take: `mkdir PATH.lock`, released by `rmdir`; stale after ten
-//! seconds without a change of its time stamp, or at once where a holder of ours is dead (`grip`).
+//! The lock that all programs on the files of a team use: `mkdir PATH.lock`, released by `rmdir`.
 //!
-//! Nothing is ever put inside, and what is no empty directory is never removed: another tool's, or a trap.
-//! A stopped holder may find its lock gone, so it asks [`Lock::is_ours`] before it acts. The observed
-//! behaviour is that of the npm package proper-lockfile 4.1.2 with its defaults.
+//! A lock is stale if its timestamp has not changed for ten seconds. If the holder was one of
+//! teamd's programs and is dead, its lock is stale at once ([`holder_liveness`]). The protocol is
+//! that of the npm package proper-lockfile 4.1.2 with its default options.
+//!
+//! A lock is an empty directory. A directory with content, or a file, is not a lock and is never
+//! removed. A holder that was stopped for a while may have lost its lock, so it checks
+//! [`Lock::is_ours`] before every change.
 
 mod flock;
 mod holder_liveness;
@@ -29,29 +32,32 @@ use std::path::PathBuf;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Longer than a lock with a time stamp in the future must be watched.
+/// Longer than the time to watch a lock with a timestamp in the future.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(12);
 
-/// As long as we hold one, about.
+/// About the time for which teamd's programs hold a lock.
 const INITIAL_BACKOFF: Duration = Duration::from_micros(50);
-/// What may go by between two looks at one that is held for longer.
+/// Longest time between two attempts to take a lock.
 const MAX_BACKOFF: Duration = Duration::from_millis(20);
 
-/// A lock that is held; dropped, it is released.
+/// A held lock. Dropping it releases the lock.
 #[derive(Debug)]
 pub(crate) struct Lock<'d> {
     dir: &'d DirHandle,
     name: String,
     stamp: LockStamp,
-    /// Let go of after the directory is removed.
-    _grip: Option<HolderFlock>,
+    /// Released after the directory is removed.
+    _flock: Option<HolderFlock>,
 }
 
 impl<'d> Lock<'d> {
-    /// Takes the lock of `target`, waiting up to twelve seconds.
+    /// Takes the lock of `target`. Waits for up to twelve seconds.
+    ///
+    /// # Errors
+    /// `Locked` if another program keeps the lock, or if the lock is not an empty directory; `Io`.
     pub(crate) fn acquire(dir: &'d DirHandle, target: &str) -> Result<Lock<'d>, Error> {
         let name = format!("{target}.lock");
-        let mut pause = Backoff::new(ACQUIRE_TIMEOUT, INITIAL_BACKOFF, MAX_BACKOFF);
+        let mut backoff = Backoff::new(ACQUIRE_TIMEOUT, INITIAL_BACKOFF, MAX_BACKOFF);
         let mut watch = StaleWatch::new();
         failpoint::hit_before_call("lock.take")
             .map_err(|cause| Error::io("lock", &dir.join(&name), cause))?;
@@ -63,11 +69,11 @@ impl<'d> Lock<'d> {
                     let held = confirm(dir, &name, before)?;
                     failpoint::hit("lock.held");
                     match held {
-                        Some((stamp, grip)) => return Ok(Lock { dir, stamp, name, _grip: grip }),
-                        None if pause.wait() => continue,
+                        Some((stamp, flock)) => return Ok(Lock { dir, stamp, name, _flock: flock }),
+                        None if backoff.wait() => continue,
                         None => {
-                            let why = "another program took it away".to_owned();
-                            return Err(Error::Locked { path: dir.join(&name), reason: why });
+                            let reason = "another program took it away".to_owned();
+                            return Err(Error::Locked { path: dir.join(&name), reason });
                         }
                     }
                 }
@@ -79,7 +85,7 @@ impl<'d> Lock<'d> {
                 LockObservation::Stale => {
                     take_over(dir, &name, &watch)?;
                 }
-                LockObservation::Held if pause.wait() => {}
+                LockObservation::Held if backoff.wait() => {}
                 LockObservation::Held => {
                     return Err(Error::Locked { path: dir.join(&name), reason: watch.reason().to_owned() });
                 }
@@ -87,7 +93,8 @@ impl<'d> Lock<'d> {
         }
     }
 
-    /// True unless somebody took it for abandoned while this process was stopped.
+    /// Whether the lock is still held. It is lost if another program took it as stale while this
+    /// process was stopped.
     pub(crate) fn is_ours(&self) -> Result<bool, Error> {
         Ok(self.dir.stat(&self.name)?.is_some_and(|stat| LockStamp::from_stat(&stat) == self.stamp))
     }
@@ -96,31 +103,32 @@ impl<'d> Lock<'d> {
 impl Drop for Lock<'_> {
     fn drop(&mut self) {
         if matches!(self.is_ours(), Ok(true)) {
-            // One that stays becomes stale, and the next one takes it over.
+            // A lock that can't be removed becomes stale, and the next program takes it over.
             drop(self.dir.rmdir(&self.name));
         }
     }
 }
 
-/// Removes those of `locks` that are abandoned empty directories, and tells which. One second look, half a
-/// second after the first, serves for all; nothing that looks held is waited for.
+/// Removes those of `locks` that are stale, and returns their paths. All candidates are checked a
+/// second time after half a second. Locks that seem to be held are skipped.
 ///
-/// One that can't be removed does not keep the others; the first such failure is the result then.
+/// # Errors
+/// The first error of a removal. The other stale locks are removed anyway.
 pub(crate) fn remove_stale(locks: Vec<(&DirHandle, String)>) -> Result<Vec<PathBuf>, Error> {
-    let mut suspects = Vec::new();
+    let mut candidates = Vec::new();
     for (dir, name) in locks {
-        suspects.extend(StaleCandidate::examine(dir, name)?);
+        candidates.extend(StaleCandidate::examine(dir, name)?);
     }
-    if suspects.is_empty() {
+    if candidates.is_empty() {
         return Ok(Vec::new());
     }
-    let mut pause = Backoff::new(STALE_CONFIRMATION, STALE_CONFIRMATION, STALE_CONFIRMATION);
-    while pause.wait() {}
-    let done: Vec<_> = suspects.into_iter().map(StaleCandidate::remove_if_stale).collect();
-    done.into_iter().filter_map(Result::transpose).collect()
+    let mut backoff = Backoff::new(STALE_CONFIRMATION, STALE_CONFIRMATION, STALE_CONFIRMATION);
+    while backoff.wait() {}
+    let results: Vec<_> = candidates.into_iter().map(StaleCandidate::remove_if_stale).collect();
+    results.into_iter().filter_map(Result::transpose).collect()
 }
 
-/// What looks like an abandoned lock at the first look.
+/// A lock that seems stale after one check.
 struct StaleCandidate<'d> {
     dir: &'d DirHandle,
     name: String,
@@ -128,15 +136,17 @@ struct StaleCandidate<'d> {
 }
 
 impl<'d> StaleCandidate<'d> {
-    /// None if it is held, gone, or not known to be an empty directory: what may not be opened may be full.
+    /// Checks a lock for the first time. `None` if the lock is held, released, or not known to be
+    /// an empty directory. A directory that can't be opened may have content.
     fn examine(dir: &'d DirHandle, name: String) -> Result<Option<StaleCandidate<'d>>, Error> {
         let mut watch = StaleWatch::new();
         watch.observe(dir, &name)?;
-        let abandoned = matches!(inspect::named_lock_state(dir, &name), Ok(LockState::Stale(_)));
-        Ok(abandoned.then_some(StaleCandidate { dir, name, watch }))
+        let is_stale = matches!(inspect::named_lock_state(dir, &name), Ok(LockState::Stale(_)));
+        Ok(is_stale.then_some(StaleCandidate { dir, name, watch }))
     }
 
-    /// Where it was; none if it is gone, changed or filled since the first look.
+    /// Removes the lock and returns its path. `None` if the lock was released, changed or filled
+    /// since the first check.
     fn remove_if_stale(mut self) -> Result<Option<PathBuf>, Error> {
         let LockObservation::Stale = self.watch.observe(self.dir, &self.name)? else { return Ok(None) };
         match take_over(self.dir, &self.name, &self.watch) {
@@ -147,22 +157,23 @@ impl<'d> StaleCandidate<'d> {
     }
 }
 
-/// What became of an attempt on an abandoned lock.
+/// The result of [`take_over`].
 #[derive(Debug, PartialEq, Eq)]
 enum TakeoverResult {
     Removed,
-    /// Somebody else was faster.
+    /// Another process removed the lock or took it first.
     LostRace,
 }
 
-/// Removes an abandoned lock, unless somebody else was faster and it is a fresh one by now: it is moved to
-/// a name of our own first, where its stamp can't change hands any more.
+/// Removes a stale lock, unless another process has already replaced it by a new one. The lock is
+/// first renamed to a unique name. Its stamp can't change there, and it is moved back if it is not
+/// the stale one.
 fn take_over(dir: &DirHandle, name: &str, watch: &StaleWatch) -> Result<TakeoverResult, Error> {
     if let Ok(Some(lock)) = dir.open_dir(name)
         && !lock.file_names()?.is_empty()
     {
-        let why = "it is a directory with something in it, which no program removes".to_owned();
-        return Err(Error::Locked { path: dir.join(name), reason: why });
+        let reason = "it is a directory with something in it, which no program removes".to_owned();
+        return Err(Error::Locked { path: dir.join(name), reason });
     }
     let moved = format!(".{name}.stale.{}", Uuid::new_v4().simple());
     failpoint::hit("lock.move");
@@ -172,12 +183,12 @@ fn take_over(dir: &DirHandle, name: &str, watch: &StaleWatch) -> Result<Takeover
         Err(errno) => return Err(Error::io("take over", &dir.join(name), errno)),
     }
     let expected = watch.last_seen.map(|(stamp, _)| stamp);
-    let found = dir.stat(&moved)?.map(|stat| LockStamp::from_stat(&stat));
-    if found != expected && rename_noreplace(dir, &moved, name).is_ok() {
+    let actual = dir.stat(&moved)?.map(|stat| LockStamp::from_stat(&stat));
+    if actual != expected && rename_noreplace(dir, &moved, name).is_ok() {
         return Ok(TakeoverResult::LostRace);
     }
     dir.rmdir(&moved)?;
-    Ok(if found == expected { TakeoverResult::Removed } else { TakeoverResult::LostRace })
+    Ok(if actual == expected { TakeoverResult::Removed } else { TakeoverResult::LostRace })
 }
 
 #[cfg(test)]
@@ -187,7 +198,7 @@ mod tests {
     use std::time::UNIX_EPOCH;
 
     #[test]
-    fn a_lock_that_changed_hands_is_known_and_left() {
+    fn a_lock_that_was_replaced_is_not_ours_and_not_released() {
         let dir = tempfile::TempDir::new().unwrap();
         let directory = DirHandle::open(dir.path()).unwrap();
         let path = dir.path().join("x.json.lock");
@@ -199,11 +210,11 @@ mod tests {
         std::fs::File::open(&path).unwrap().set_modified(UNIX_EPOCH).unwrap();
         assert!(!lock.is_ours().unwrap());
         drop(lock);
-        assert!(path.is_dir(), "another's lock is not released");
+        assert!(path.is_dir(), "the lock of another program is not released");
     }
 
     #[test]
-    fn a_directory_that_was_made_long_ago_may_be_anothers_and_is_left_as_it_is() {
+    fn a_directory_created_long_ago_is_not_confirmed_and_not_changed() {
         let dir = tempfile::TempDir::new().unwrap();
         let directory = DirHandle::open(dir.path()).unwrap();
         let path = dir.path().join("x.json.lock");
@@ -214,28 +225,28 @@ mod tests {
             CreationTime::ago(Duration::ZERO, LOCK_STALE_AFTER),
         ] {
             assert!(confirm(&directory, "x.json.lock", before).unwrap().is_none());
-            assert_eq!(path.metadata().unwrap().permissions(), mode, "no mark on what may be another's");
+            assert_eq!(path.metadata().unwrap().permissions(), mode, "no sticky bit on a foreign lock");
         }
         assert!(confirm(&directory, "x.json.lock", CreationTime::now()).unwrap().is_some());
-        // Now it has the mark: made by one of ours, so whoever gets the grip has it.
+        // The lock has the sticky bit now, so only teamd's programs take it, and the flock decides.
         let long_ago = CreationTime::ago(Duration::from_secs(6), Duration::ZERO);
-        let (_, grip) = confirm(&directory, "x.json.lock", long_ago).unwrap().unwrap();
-        assert!(grip.is_some());
+        let (_, flock) = confirm(&directory, "x.json.lock", long_ago).unwrap().unwrap();
+        assert!(flock.is_some());
         assert!(
             confirm(&directory, "x.json.lock", CreationTime::now()).unwrap().is_none(),
-            "reached for by another one"
+            "another process has the flock"
         );
     }
 
     #[test]
-    fn a_lock_has_its_mark_from_the_beginning_and_who_is_slow_to_grip_it_is_not_robbed_at_the_first_look() {
+    fn a_lock_is_sticky_from_its_creation_and_not_taken_over_at_the_first_check() {
         let dir = tempfile::TempDir::new().unwrap();
         let directory = DirHandle::open(dir.path()).unwrap();
         let before = CreationTime::now();
         mkdirat(&directory, "x.json.lock", sticky_mode()).unwrap();
         assert!(
             matches!(inspect::named_lock_state(&directory, "x.json.lock").unwrap(), LockState::Stale(_)),
-            "marked"
+            "sticky, without a flock"
         );
         assert!(matches!(
             StaleWatch::new().observe(&directory, "x.json.lock").unwrap(),

@@ -1,10 +1,15 @@
-//! What members ask their lead, and the answers to it.
+//! The requests of members to their lead, and the answers.
 //!
-//! A request in the lead's inbox is open, read or not, while whoever asked is on the team in the life in which it asked,
-//! and neither its inbox nor our own record holds an answer. An answer is stored in one step with the look whether there
-//! is one already, so that of a person, the lead and the daemon one answers; then it is noted, and the request marked
-//! read. A member takes back what it asked by an answer of its own in its own inbox, by the same step: of the two one
-//! counts.
+//! A request in the lead's inbox, read or unread, is open while two conditions hold: the member
+//! that made it is still on the team in the same spawn, and neither the member's inbox nor the
+//! answer log holds an answer.
+//!
+//! An answer is appended to the member's inbox in one step with the check for an earlier answer. So
+//! only one of a person, the lead and the daemon answers. After that, the answer is logged and the
+//! request marked read.
+//!
+//! A member withdraws a request by an answer to itself in its own inbox, in the same step.
+//! Whichever of the two answers is first counts.
 
 use crate::answer_log::AnsweredRequest;
 use crate::error::Error;
@@ -21,44 +26,44 @@ use protocol::team_config::TeamConfig;
 use protocol::timestamp::parse_iso8601;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The requests of one team.
+/// Access to the requests of one team's members.
 #[derive(Debug, Clone)]
 pub struct MemberRequests(Team);
 
-/// A request that can be answered.
+/// A request that waits for an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenRequest {
-    /// What is asked.
+    /// The content of the request.
     pub request: MemberRequest,
-    /// Who asks: a member.
+    /// The member that made the request.
     pub from: AgentName,
-    /// Since when, ms since the epoch; 0 where the message does not tell.
+    /// When the request was made, in ms since the epoch. 0 if the message has no valid timestamp.
     pub asked_at: u64,
-    /// When it was asked last: some ask twice.
+    /// When the request was repeated last. Some programs ask twice.
     last_asked_at: u64,
-    /// Where the member works, as its entry says; for rules about directories.
+    /// The member's working directory, for policy rules about directories.
     pub cwd: String,
-    /// The message's text, as it stands.
+    /// The text of the message, unchanged.
     pub text: String,
-    /// Its entries in the lead's inbox.
+    /// The entries of this request in the lead's inbox.
     entries: Vec<InboxEntry>,
 }
 
-/// All that a team's members have asked in this life.
+/// All requests that the members made in their current spawns.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RequestScanResult {
-    /// Those that wait for an answer, oldest first.
+    /// The open requests, oldest first.
     pub open: Vec<OpenRequest>,
-    /// What the others were answered. By hand in an inbox: as the lead.
+    /// The answers to the other requests. An answer that is only in an inbox counts as the lead's.
     pub answered: Vec<AnsweredRequest>,
-    /// Those that their askers have taken back.
+    /// The requests that their members withdrew.
     pub withdrawn: Vec<(AgentName, RequestId)>,
-    /// Whose last two plans were refused because their time was over: its next one waits, as another such no would only
-    /// make it plan again.
+    /// Members whose last two plans were rejected by timeout. Their next plan waits without a
+    /// timeout, because another rejection would only make them plan again.
     pub plans_timed_out_twice: BTreeSet<AgentName>,
 }
 
-/// A request of the lead's inbox, and how it stands.
+/// A request in the lead's inbox and its state.
 struct ScannedRequest {
     request: OpenRequest,
     state: RequestState,
@@ -73,74 +78,80 @@ enum RequestState {
 }
 
 impl Team {
-    /// What its members ask.
+    /// The requests of this team's members.
     pub fn requests(&self) -> MemberRequests {
         MemberRequests(self.clone())
     }
 }
 
 impl MemberRequests {
-    /// Those that wait for an answer, oldest first.
+    /// The open requests, oldest first.
     pub fn open_requests(&self) -> Result<Vec<OpenRequest>, Error> {
         Ok(into_open(self.scan_all()?))
     }
 
-    /// Those, and what the others were answered.
+    /// All requests of the members' current spawns: open, answered and withdrawn.
     pub fn scan(&self) -> Result<RequestScanResult, Error> {
         let all = self.scan_all()?;
         let answered = all.iter().filter_map(ScannedRequest::to_answered).collect();
-        let taken_back = |found: &&ScannedRequest| found.state == RequestState::Withdrawn;
-        let withdrawn = all.iter().filter(taken_back).map(ScannedRequest::key).collect();
-        let overlooked = members_timed_out_twice(&all);
-        Ok(RequestScanResult { open: into_open(all), answered, withdrawn, plans_timed_out_twice: overlooked })
+        let is_withdrawn = |found: &&ScannedRequest| found.state == RequestState::Withdrawn;
+        let withdrawn = all.iter().filter(is_withdrawn).map(ScannedRequest::key).collect();
+        let plans_timed_out_twice = members_timed_out_twice(&all);
+        Ok(RequestScanResult { open: into_open(all), answered, withdrawn, plans_timed_out_twice })
     }
 
-    /// The plan of a member that has no answer, whoever has read it.
+    /// The id of the member's last plan request without an answer. `None` if there is none.
     pub fn open_plan_request(&self, member: &AgentName) -> Result<Option<RequestId>, Error> {
-        let waits = |found: &ScannedRequest| {
+        let is_open_plan = |found: &ScannedRequest| {
             let plan = matches!(found.request.request, MemberRequest::Plan(_));
             plan && found.state == RequestState::Open && found.request.from == *member
         };
-        let found = self.scan_all()?.into_iter().rev().find(waits);
+        let found = self.scan_all()?.into_iter().rev().find(is_open_plan);
         Ok(found.map(|found| found.request.request.id().clone()))
     }
 
-    /// The text of a plan that a member handed in; none where its request is gone.
+    /// The text of the plan in the request `id`. `None` if the lead's inbox no longer has the
+    /// request.
     pub fn plan_text(&self, id: &RequestId) -> Result<Option<String>, Error> {
         let all = self.scan_all()?.into_iter();
-        Ok(all.map(|found| found.request.request).find_map(|asked| match asked {
+        Ok(all.map(|found| found.request.request).find_map(|request| match request {
             MemberRequest::Plan(plan) if plan.request_id == *id => Some(plan.plan_content),
             _ => None,
         }))
     }
 
-    /// The request of that id, or the only one whose id begins so.
+    /// The open request with this id, or the only one whose id begins with it.
     ///
     /// # Errors
-    /// `NoSuchRequest`, `ManyRequests`, `Answered`, `AskerGone`, `TakenBack`, or what reading came to.
+    /// `NoSuchRequest`, `AmbiguousRequest`, `AlreadyAnswered`, `AskerGone`, `Withdrawn`, and errors
+    /// of reading.
     pub fn find(&self, id: &str) -> Result<OpenRequest, Error> {
         let (same, others): (Vec<ScannedRequest>, Vec<ScannedRequest>) =
             self.scan_all()?.into_iter().partition(|found| found.request.request.id().as_str() == id);
         if !same.is_empty() {
             return single_open(id, same);
         }
-        let begins =
+        let has_prefix =
             |found: &ScannedRequest| !id.is_empty() && found.request.request.id().as_str().starts_with(id);
-        let (near, rest): (Vec<ScannedRequest>, Vec<ScannedRequest>) = others.into_iter().partition(begins);
-        if !near.is_empty() {
-            return single_open(id, near);
+        let (matching, rest): (Vec<ScannedRequest>, Vec<ScannedRequest>) =
+            others.into_iter().partition(has_prefix);
+        if !matching.is_empty() {
+            return single_open(id, matching);
         }
         let open = into_open(rest).into_iter().map(|request| request.request.id().to_string()).collect();
         Err(Error::NoSuchRequest { id: id.to_owned(), open })
     }
 
-    /// Stores the answer in the member's inbox at `at_ms` (ms since the epoch), notes whose it is, and marks the request
-    /// read. A plan that is approved without a mode goes on in the lead's own, where its program is known to have none
-    /// such in `default`.
+    /// Appends an answer to the member's inbox, logs it, and marks the request read. `at_ms` is the
+    /// current time in ms since the epoch.
+    ///
+    /// If a plan is approved without a permission mode, the member continues in the lead's mode. If
+    /// the member's program is known not to support that mode, it continues in `default`.
     ///
     /// # Errors
-    /// `Unfit`; `Beyond` for what its program is known not to follow; `Answered` or `TakenBack` where somebody was faster; else what writing came to. A failure to note it or to
-    /// mark the request read is none: it is answered.
+    /// `AnswerNotApplicable`; `UnsupportedAnswer` if the member's program is known not to support
+    /// the answer; `AlreadyAnswered` or `Withdrawn` if another answer came first; errors of
+    /// writing. A failure to log the answer or to mark the request read is ignored.
     pub fn answer(
         &self,
         request: &OpenRequest,
@@ -149,26 +160,26 @@ impl MemberRequests {
         at_ms: u64,
     ) -> Result<(), Error> {
         let id = request.request.id();
-        if let Some(why) = request.request.check_answer(answer) {
-            return Err(Error::AnswerNotApplicable { id: id.to_string(), reason: why });
+        if let Some(reason) = request.request.check_answer(answer) {
+            return Err(Error::AnswerNotApplicable { id: id.to_string(), reason });
         }
-        let ability = self.0.member_capabilities(&request.from);
-        if let Some(beyond) = ability.check_answer(&request.request, answer) {
-            return Err(Error::UnsupportedAnswer { id: id.to_string(), unsupported_answer: beyond });
+        let capabilities = self.0.member_capabilities(&request.from);
+        if let Some(unsupported_answer) = capabilities.check_answer(&request.request, answer) {
+            return Err(Error::UnsupportedAnswer { id: id.to_string(), unsupported_answer });
         }
-        let mode = ability.supported_mode(self.lead_mode()?);
+        let mode = capabilities.supported_mode(self.lead_mode()?);
         let payload = request.request.response(answer, mode, at_ms);
         let message = Message::new(&AgentName::lead(), payload.to_text(), at_ms);
         let inbox = self.0.inbox(&request.from);
-        if let Some(standing) = self.recorded_state(request) {
-            return Err(standing.to_error(request));
+        if let Some(state) = self.recorded_state(request) {
+            return Err(state.to_error(request));
         }
         if !inbox
             .append_unless(&message, ANSWER_LIMIT, |entries| closing_state(entries, request).is_some())?
         {
-            let standing =
+            let state =
                 closing_state(&possible_answers(&inbox)?, request).or_else(|| self.recorded_state(request));
-            return Err(standing.unwrap_or(RequestState::AskerGone).to_error(request));
+            return Err(state.unwrap_or(RequestState::AskerGone).to_error(request));
         }
         let (to, approved) = (request.from.clone(), matches!(answer, Answer::Approve(_)));
         let answered = AnsweredRequest {
@@ -179,18 +190,18 @@ impl MemberRequests {
             asked_at: request.last_asked_at,
         };
         self.0.answer_log().append(self.0.name(), &answered).ok();
-        // In a team of Claude Code's it is its lead that marks, or removes, what it has read.
+        // In a session team, Claude Code marks or removes the entries that it has read.
         if !self.0.name().is_claude_session() {
             self.0.inbox(&AgentName::lead()).mark_read(&request.entries).ok();
         }
         Ok(())
     }
 
-    /// Takes back what `from` asked, at `at_ms` (ms since the epoch): nobody waits for the answer. What was answered
-    /// stays so.
+    /// Withdraws requests of `from`, because no program waits for the answers any more. `at_ms` is
+    /// the current time in ms since the epoch. Requests that have an answer stay answered.
     ///
     /// # Errors
-    /// What writing into its own inbox came to.
+    /// Errors of writing the member's own inbox.
     pub fn withdraw(&self, from: &AgentName, ids: &[RequestId], at_ms: u64) -> Result<(), Error> {
         let inbox = self.0.inbox(from);
         for id in ids {
@@ -205,12 +216,13 @@ impl MemberRequests {
         Ok(())
     }
 
-    /// What our own record says of it.
+    /// The state of a request according to the answer log. `None` if the log has no answer.
     fn recorded_state(&self, request: &OpenRequest) -> Option<RequestState> {
         find_recorded(&self.0.answer_log().read_team(self.0.name()), request)
     }
 
-    /// What the lead hands on with an approval; `default` where it is a person who set none.
+    /// The permission mode that the lead passes on with an approval. `default` if the lead has
+    /// none.
     fn lead_mode(&self) -> Result<PermissionMode, Error> {
         let config = self.0.cached_config()?;
         let mode = config.member(&AgentName::lead()).and_then(|lead| lead.mode.as_deref());
@@ -218,23 +230,23 @@ impl MemberRequests {
         Ok(mode.map_or(PermissionMode::Default, PermissionMode::for_approved_member))
     }
 
-    /// Every request there is in the lead's inbox, and how it stands.
+    /// All requests in the lead's inbox, with their states.
     fn scan_all(&self) -> Result<Vec<ScannedRequest>, Error> {
-        let asked = self.0.inbox(&AgentName::lead()).fold(|asked, entry| {
-            OpenRequest::from_entry(entry).into_iter().for_each(|request| merge_repeat(asked, request));
+        let requests = self.0.inbox(&AgentName::lead()).fold(|requests, entry| {
+            OpenRequest::from_entry(entry).into_iter().for_each(|request| merge_repeat(requests, request));
         })?;
-        if asked.is_empty() {
+        if requests.is_empty() {
             return Ok(Vec::new());
         }
-        self.determine_states(asked)
+        self.determine_states(requests)
     }
 
-    fn determine_states(&self, asked: Vec<OpenRequest>) -> Result<Vec<ScannedRequest>, Error> {
+    fn determine_states(&self, requests: Vec<OpenRequest>) -> Result<Vec<ScannedRequest>, Error> {
         let (config, answers) = (self.0.cached_config()?, self.0.answer_log().read_team(self.0.name()));
         let mut inboxes: BTreeMap<AgentName, Vec<InboxEntry>> = BTreeMap::new();
-        let mut all = Vec::with_capacity(asked.len());
-        for mut request in asked {
-            let standing = match joined_at(&config, &mut request) {
+        let mut all = Vec::with_capacity(requests.len());
+        for mut request in requests {
+            let state = match joined_at(&config, &mut request) {
                 None => RequestState::AskerGone,
                 Some(since) if request.last_asked_at > 0 && request.last_asked_at < since => {
                     RequestState::AskerGone
@@ -243,15 +255,15 @@ impl MemberRequests {
                     Some(answered) => answered,
                     None => {
                         if !inboxes.contains_key(&request.from) {
-                            let words = possible_answers(&self.0.inbox(&request.from))?;
-                            inboxes.insert(request.from.clone(), words);
+                            let candidates = possible_answers(&self.0.inbox(&request.from))?;
+                            inboxes.insert(request.from.clone(), candidates);
                         }
                         let entries = inboxes.get(&request.from).map(Vec::as_slice).unwrap_or_default();
                         closing_state(entries, &request).unwrap_or(RequestState::Open)
                     }
                 },
             };
-            all.push(ScannedRequest { request, state: standing });
+            all.push(ScannedRequest { request, state });
         }
         Ok(all)
     }
@@ -276,7 +288,7 @@ impl ScannedRequest {
 }
 
 impl RequestState {
-    /// Why a request that stands so takes no answer.
+    /// The error for an answer to a request in this state.
     fn to_error(self, request: &OpenRequest) -> Error {
         let (id, from) = (request.request.id().to_string(), request.from.clone());
         match self {
@@ -287,7 +299,7 @@ impl RequestState {
     }
 }
 
-/// Whose last two plans nobody has answered in time.
+/// The members whose last two plans were rejected by timeout.
 fn members_timed_out_twice(all: &[ScannedRequest]) -> BTreeSet<AgentName> {
     let mut in_a_row: BTreeMap<&AgentName, u32> = BTreeMap::new();
     for found in all.iter().filter(|found| matches!(found.request.request, MemberRequest::Plan(_))) {
@@ -316,7 +328,8 @@ fn find_recorded(answers: &[AnsweredRequest], request: &OpenRequest) -> Option<R
     Some(RequestState::Answered { approved: answered.approved, by: answered.answered_by })
 }
 
-/// Since when the asker is on the team, ms since the epoch; none where it is not. Fills in where it works.
+/// When the member that made the request joined the team, in ms since the epoch. `None` if it is
+/// not on the team. Also sets the request's working directory.
 fn joined_at(config: &TeamConfig, request: &mut OpenRequest) -> Option<u64> {
     let member = config.member(&request.from).filter(|member| !member.name.is_lead())?;
     request.from = member.name.clone();
@@ -325,14 +338,15 @@ fn joined_at(config: &TeamConfig, request: &mut OpenRequest) -> Option<u64> {
 }
 
 impl OpenRequest {
-    /// What an entry of the lead's inbox asks, if it does. Where its member works is not known from that.
+    /// Parses an entry of the lead's inbox. `None` if the entry is not a request. The working
+    /// directory stays empty.
     pub fn from_entry(entry: InboxEntry) -> Option<OpenRequest> {
         let message = entry.message.as_ref().ok()?;
-        let asked = MemberRequest::parse(&message.text)?;
+        let request = MemberRequest::parse(&message.text)?;
         let since = parse_iso8601(&message.timestamp).unwrap_or(0);
         let (from, text) = (AgentName::new_unchecked(&message.from), message.text.clone());
         Some(OpenRequest {
-            request: asked,
+            request,
             from,
             asked_at: since,
             last_asked_at: since,
@@ -343,54 +357,60 @@ impl OpenRequest {
     }
 }
 
-/// A request that was asked twice is one.
-fn merge_repeat(asked: &mut Vec<OpenRequest>, request: OpenRequest) {
+/// Adds a request, or merges it with the earlier one if the member has repeated it.
+fn merge_repeat(requests: &mut Vec<OpenRequest>, request: OpenRequest) {
     let same =
         |known: &&mut OpenRequest| known.from == request.from && known.request.id() == request.request.id();
-    match asked.iter_mut().find(same) {
+    match requests.iter_mut().find(same) {
         Some(known) => {
             known.last_asked_at = known.last_asked_at.max(request.last_asked_at);
             known.entries.extend(request.entries);
         }
-        None => asked.push(request),
+        None => requests.push(request),
     }
 }
 
-/// What of an inbox may be an answer.
+/// The entries of an inbox that may be answers.
 fn possible_answers(inbox: &Inbox) -> Result<Vec<InboxEntry>, Error> {
-    inbox.fold(|words: &mut Vec<InboxEntry>, entry| words.extend(Some(entry).filter(can_be_answer)))
+    inbox.fold(|candidates: &mut Vec<InboxEntry>, entry| candidates.extend(Some(entry).filter(can_be_answer)))
 }
 
-/// Most messages need not be parsed.
+/// Whether an entry may be an answer. The check saves parsing of most messages.
 fn can_be_answer(entry: &InboxEntry) -> bool {
     entry.message.as_ref().is_ok_and(|message| message.text.contains("_response"))
 }
 
-/// How what its asker's inbox holds has closed it: of several answers a yes counts, and any before what the asker says.
+/// The state in which the member's inbox puts the request. `None` if the inbox has no answer. An
+/// approval beats a rejection, and any answer of the lead beats a withdrawal.
 fn closing_state(entries: &[InboxEntry], request: &OpenRequest) -> Option<RequestState> {
     let id = request.request.id();
     let answer = find_answer(entries, id, AgentName::is_lead);
-    let taken = || find_answer(entries, id, |from| *from == request.from);
+    let withdrawn = || find_answer(entries, id, |from| *from == request.from);
     let answered = answer.map(|approved| RequestState::Answered { approved, by: AnsweredBy::Lead });
-    answered.or_else(|| taken().map(|_| RequestState::Withdrawn))
+    answered.or_else(|| withdrawn().map(|_| RequestState::Withdrawn))
 }
 
-/// Whether they hold an answer to that request of whoever `is`, and which.
-fn find_answer(entries: &[InboxEntry], id: &RequestId, is: impl Fn(&AgentName) -> bool) -> Option<bool> {
-    let near =
+/// The answer to the request `id` from a sender that `is_sender` accepts: whether any such answer
+/// approves. `None` if there is none.
+fn find_answer(
+    entries: &[InboxEntry],
+    id: &RequestId,
+    is_sender: impl Fn(&AgentName) -> bool,
+) -> Option<bool> {
+    let matching =
         entries.iter().filter(|entry| can_be_answer(entry)).filter_map(|entry| entry.message.as_ref().ok());
-    let theirs = near.filter(|message| is(&AgentName::new_unchecked(&message.from)));
-    let answers = theirs.filter_map(|message| parse_answer(&message.text)).filter(|(of, _)| of == id);
+    let from_sender = matching.filter(|message| is_sender(&AgentName::new_unchecked(&message.from)));
+    let answers = from_sender.filter_map(|message| parse_answer(&message.text)).filter(|(of, _)| of == id);
     answers.map(|(_, approved)| approved).reduce(|one, other| one || other)
 }
 
-/// The one of `found` that can be answered, else why not.
+/// The only open request among `found`. Otherwise the error that says why no request can be chosen.
 fn single_open(id: &str, found: Vec<ScannedRequest>) -> Result<OpenRequest, Error> {
     let (open, closed): (Vec<ScannedRequest>, Vec<ScannedRequest>) =
         found.into_iter().partition(|found| found.state == RequestState::Open);
     let name = |found: &ScannedRequest| format!("{} of {}", found.request.request.id(), found.request.from);
     match (open.len(), closed.last()) {
-        (0, Some(ScannedRequest { request, state: standing })) => Err(standing.to_error(request)),
+        (0, Some(ScannedRequest { request, state })) => Err(state.to_error(request)),
         (1, _) => Ok(open.into_iter().next().expect("there is one").request),
         _ => Err(Error::AmbiguousRequest { id: id.to_owned(), candidates: open.iter().map(name).collect() }),
     }

@@ -1,5 +1,5 @@
-//! A member at its team's files, or a person there as the lead: what it may do, and the acts that the command line and
-//! the MCP server share. Nothing here needs a daemon; whoever calls brings the time.
+//! Operations of a member, the lead or a person on a team's files. The command line and the MCP
+//! server share them. They need no daemon, and the caller passes the current time.
 
 mod answer_request;
 mod answer_shutdown;

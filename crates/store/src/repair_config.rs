@@ -1,6 +1,8 @@
-//! A config.json that stayed damaged, or stayed away, made whole again. Old clients truncate the file, write it
-//! later, and now and then end in between: then it is empty for good. The one kind of file that is rewritten although
-//! it does not parse, and for teams of ours alone; what it said is set aside first.
+//! Repairs a `config.json` that stays invalid or missing. Older versions of Claude Code truncate
+//! the file before they write it, and if they exit in between, it stays empty.
+//!
+//! This is the only file that teamd rewrites although it is invalid, and only for teams that teamd
+//! created. Its old content is copied aside first.
 
 use crate::backoff::Backoff;
 use crate::error::Error;
@@ -16,40 +18,42 @@ use protocol::name::TeamName;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What was wrong with a config that has been made whole.
+/// The damage of a config that was repaired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigDamage {
-    /// In words, without the file's name.
+    /// A description without the file's name.
     pub reason: String,
-    /// What it said; none where that was nothing.
+    /// The copy of the old content. `None` if the file was missing or empty.
     pub backup: Option<PathBuf>,
 }
 
-/// What is there.
+/// The state of the config file.
 enum ConfigFileState {
     Valid,
     Missing,
-    /// It does not parse, and is kept.
+    /// Not valid JSON, and copied aside.
     Corrupt(Box<FileSnapshot>, ConfigDamage),
 }
 
 impl Root {
-    /// The team of that name, also where its directory has no config.json; none where there is no directory.
+    /// Opens the team of this name, even if its directory has no `config.json`. `None` if there is
+    /// no directory.
     pub fn open_team_without_config(&self, name: &TeamName) -> Result<Option<Team>, Error> {
         Ok(self.open_team_dir(name)?.map(|dir| self.new_team(name, dir)))
     }
 }
 
 impl Team {
-    /// Puts `text` in the place of a config.json that has not parsed for two seconds, or that was missing for as
-    /// long. None where it is whole: then nothing was changed. For the one writer of the config alone.
+    /// Replaces a `config.json` that has been invalid or missing for two seconds by `text`. `None`
+    /// if the file is valid; nothing is changed then. The caller must be the only writer of the
+    /// config.
     ///
     /// # Errors
-    /// `ReadOnly` for a team of Claude Code's own; `Corrupt` with no copy where there are copies enough already,
-    /// since what can't be kept is not replaced.
+    /// `ReadOnly` for a session team of Claude Code. `Corrupt` without a backup if the file already
+    /// has five copies: content that can't be copied is not replaced.
     pub fn repair_config(&self, text: impl Fn() -> String) -> Result<Option<ConfigDamage>, Error> {
         self.check_writable()?;
-        let (way, dir) = (self.io(), self.dir());
+        let (io, dir) = (self.io(), self.dir());
         for _ in 0..=UNLOCKED_ATTEMPTS {
             let (before, damage) = match self.inspect_config()? {
                 ConfigFileState::Valid => return Ok(None),
@@ -58,26 +62,26 @@ impl Team {
                 }
                 ConfigFileState::Corrupt(snapshot, damage) => (Some(*snapshot), damage),
             };
-            let change = PreparedChange::prepare(way, dir, CONFIG_FILE, before, &text(), JsonShape::Object)?;
+            let change = PreparedChange::prepare(io, dir, CONFIG_FILE, before, &text(), JsonShape::Object)?;
             let lock = Lock::acquire(dir, CONFIG_FILE)?;
             if change.commit(&lock)? {
                 drop(lock);
-                sync_dir(dir, way.durability)?;
+                sync_dir(dir, io.durability)?;
                 return Ok(Some(damage));
             }
         }
         Err(Error::Contended(self.config_path()))
     }
 
-    /// After a wait, unless it is whole.
+    /// Determines the state of the config. Waits before it reports an invalid or missing file.
     fn inspect_config(&self) -> Result<ConfigFileState, Error> {
         let (first, longest) = (Duration::from_millis(10), Duration::from_millis(300));
-        let mut pause = Backoff::new(HALF_WRITTEN_TIMEOUT, first, longest);
+        let mut backoff = Backoff::new(HALF_WRITTEN_TIMEOUT, first, longest);
         loop {
             match read(self.io(), self.dir(), CONFIG_FILE, JsonShape::Object) {
                 Ok(Some(_)) => return Ok(ConfigFileState::Valid),
-                // An editor, say, that saves by two renames.
-                Ok(None) if pause.wait() => {}
+                // An editor may be saving the file by two renames.
+                Ok(None) if backoff.wait() => {}
                 Ok(None) => return Ok(ConfigFileState::Missing),
                 Err(Error::Corrupt { .. }) => return self.back_up_config(),
                 Err(error) => return Err(error),
@@ -85,29 +89,25 @@ impl Team {
         }
     }
 
-    /// Of just the bytes that are to be replaced: it may have changed since it was read.
+    /// Copies the damaged content aside. The snapshot has exactly the bytes that will be replaced,
+    /// since the file may have changed since it was read.
     fn back_up_config(&self) -> Result<ConfigFileState, Error> {
         let Some(snapshot) = read_raw(self.dir(), CONFIG_FILE, FILE_LIMIT)? else {
             return Ok(ConfigFileState::Missing);
         };
-        let Some(why) = syntax_error(snapshot.bytes()) else { return Ok(ConfigFileState::Valid) };
+        let Some(reason) = syntax_error(snapshot.bytes()) else { return Ok(ConfigFileState::Valid) };
         if snapshot.bytes().is_empty() {
-            return Ok(ConfigFileState::Corrupt(
-                Box::new(snapshot),
-                ConfigDamage { reason: why, backup: None },
-            ));
+            return Ok(ConfigFileState::Corrupt(Box::new(snapshot), ConfigDamage { reason, backup: None }));
         }
         let path = self.config_path();
         match self.io().backups.save(&path, snapshot.bytes())? {
-            None => Err(Error::Corrupt { path, reason: why, backup: None }),
-            copy => {
-                Ok(ConfigFileState::Corrupt(Box::new(snapshot), ConfigDamage { reason: why, backup: copy }))
-            }
+            None => Err(Error::Corrupt { path, reason, backup: None }),
+            backup => Ok(ConfigFileState::Corrupt(Box::new(snapshot), ConfigDamage { reason, backup })),
         }
     }
 }
 
-/// Why these bytes are no config; none where they are one, as far as their shape goes.
+/// Why the bytes are not a JSON object. `None` if they are one.
 fn syntax_error(bytes: &[u8]) -> Option<String> {
     if bytes.is_empty() {
         return Some("it was empty".to_owned());

@@ -1,4 +1,5 @@
-//! The directory that holds all teams, opened once and trusted only if nobody else can write there.
+//! The root: the directory that holds all teams. It is opened once, and trusted only if no other
+//! user can write there.
 
 use crate::answer_log::AnswerLog;
 use crate::dir_handle::DirHandle;
@@ -19,24 +20,29 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Directories in the state directory: copies of files that do not parse, answered requests, the journal.
+/// Directory in the state directory with copies of damaged files.
 const BACKUPS_DIR: &str = "aside";
+/// Directory in the state directory with the answer logs.
 const ANSWERS_DIR: &str = "answers";
+/// Directory in the state directory with the journal.
 const JOURNAL_DIR: &str = "journal";
 
-/// What a daemon writes to learn whether anybody tells it.
+/// Name of the probe file, by which the daemon tests whether file events arrive.
 const PROBE_NAME: &str = "probe";
 
-/// A root with its teams; a copy is another handle on the same.
+/// A handle of a root. A clone shares the open directories.
 #[derive(Debug, Clone)]
 pub struct Root(Arc<RootHandles>);
 
 impl Root {
-    /// Opens the root at `path`, and makes it (0700) with its two directories if it is missing.
+    /// Opens the root at `path`. Creates it with mode 0700 and its two directories if they are
+    /// missing.
     ///
-    /// `state_dir` is the root's state directory, outside of it: copies of files that do not parse, the answered requests
-    /// and the journal are in directories there. A root of another user, or one that everybody may write to, is
-    /// [`Error::Untrusted`].
+    /// `state_dir` is the root's state directory, outside the root. It holds the copies of damaged
+    /// files, the answer logs and the journal.
+    ///
+    /// # Errors
+    /// [`Error::Untrusted`] if the root belongs to another user or if others can write there; `Io`.
     pub fn open(path: &Path, state_dir: &Path, durability: Durability) -> Result<Root, Error> {
         create_private_dir(path)?;
         let path = path.canonicalize().map_err(|cause| Error::io("resolve", path, cause))?;
@@ -45,43 +51,46 @@ impl Root {
         let (teams, tasks) = (dir.create_dir(TEAMS_DIR)?, dir.create_dir(TASKS_DIR)?);
         check_trusted(&teams, 0o002, "chmod o-w")?;
         check_trusted(&tasks, 0o002, "chmod o-w")?;
-        let way = IoContext { durability, backups: CorruptBackups::open(&state_dir.join(BACKUPS_DIR))? };
-        let foreign = IoContext { durability, backups: CorruptBackups::new_disabled() };
+        let io = IoContext { durability, backups: CorruptBackups::open(&state_dir.join(BACKUPS_DIR))? };
+        let foreign_io = IoContext { durability, backups: CorruptBackups::new_disabled() };
         let answers = AnswerLog::new(state_dir.join(ANSWERS_DIR));
         let journal = Journal::new(state_dir.join(JOURNAL_DIR));
         Ok(Root(Arc::new(RootHandles {
             dir,
             teams,
             tasks,
-            io: way,
-            foreign_io: foreign,
+            io,
+            foreign_io,
             answer_log: answers,
             journal,
             state_dir: state_dir.to_owned(),
         })))
     }
 
-    /// Whether its path still leads to the directories that this handle holds: not where one of them was removed or
-    /// moved, and not where others lie in their place.
+    /// Whether the root's path still leads to the open directories of this handle. False if a
+    /// directory was moved, deleted or replaced.
     pub fn is_current(&self) -> bool {
         self.0.is_current()
     }
 
-    /// Whether there is anything at its path that `Root::anew` would not have to make.
+    /// Whether the two directories of the root exist, so that [`Root::reopen`] would not create
+    /// them.
     pub fn has_directories(&self) -> bool {
         [TEAMS_DIR, TASKS_DIR].iter().all(|directory| self.path().join(directory).exists())
     }
 
-    /// The one that is at its path now, made if it is missing: [`Root::open`], with the same places and durability.
+    /// Opens the root that is now at the same path; creates it if it is missing. State directory
+    /// and durability stay the same.
     ///
     /// # Errors
-    /// Those of opening it.
+    /// As [`Root::open`].
     pub fn reopen(&self) -> Result<Root, Error> {
         Root::open(self.path(), &self.0.state_dir, self.0.io.durability)
     }
 
-    /// Takes the kernel's lock on the directory of its teams, for as long as this handle or a copy is kept. Nothing is
-    /// written for it. False where another handle has it. For the daemon alone.
+    /// Takes the kernel's lock on the directory of the teams. The lock is held as long as this
+    /// handle or a clone exists. Nothing is written. Returns false if another handle holds the
+    /// lock. Only the daemon calls this.
     ///
     /// # Errors
     /// `Io`.
@@ -93,7 +102,7 @@ impl Root {
         }
     }
 
-    /// Lets go of that lock: another handle on the same directory can have it.
+    /// Releases the lock of [`Root::try_lock`], so that another handle can take it.
     ///
     /// # Errors
     /// `Io`.
@@ -101,19 +110,21 @@ impl Root {
         self.lock_file()?.unlock().map_err(|cause| Error::io("unlock", self.0.teams.path(), cause))
     }
 
-    /// A lock is of what was opened, and goes with the last of its descriptors.
+    /// A duplicate of the locked descriptor. A lock belongs to the open directory, and ends with
+    /// the last descriptor.
     fn lock_file(&self) -> Result<File, Error> {
-        let copy = self.0.teams.as_fd().try_clone_to_owned();
-        copy.map(File::from).map_err(|cause| Error::io("lock", self.0.teams.path(), cause))
+        let duplicate = self.0.teams.as_fd().try_clone_to_owned();
+        duplicate.map(File::from).map_err(|cause| Error::io("lock", self.0.teams.path(), cause))
     }
 
-    /// Where it is, without links in the path.
+    /// The path of the root, without symbolic links.
     pub fn path(&self) -> &Path {
         self.0.dir.path()
     }
 
-    /// Makes and removes a temporary file named `.probe.tmp.…` among the teams: whoever watches that directory
-    /// learns whether changes are told on this file system. For the daemon alone.
+    /// Creates and deletes a temporary file `.probe.tmp.…` in the directory of the teams. From its
+    /// events, the daemon learns whether this file system reports changes. Only the daemon calls
+    /// this.
     ///
     /// # Errors
     /// `Io`.
@@ -122,7 +133,7 @@ impl Root {
         TempFile::write(&self.0.teams, PROBE_NAME, b"", 0o600, Durability::Process).map(drop)
     }
 
-    /// What a daemon left that was killed in the middle of that, or could not remove it.
+    /// Deletes the probe files that a killed daemon left.
     ///
     /// # Errors
     /// `Io`.
@@ -130,14 +141,17 @@ impl Root {
         remove_temp_files(&self.0.teams, PROBE_NAME)
     }
 
-    /// All teams by name: the directories that hold a config.json and have a name for a team.
+    /// The names of all teams, sorted: directories with a valid name and a `config.json`.
     pub fn teams(&self) -> Result<Vec<TeamName>, Error> {
         let names = self.0.teams.file_names()?;
         let names = names.iter().filter_map(|name| TeamName::parse(name).ok());
         Ok(names.filter(|name| matches!(self.find_team_dir(name), Ok(Some(_)))).collect())
     }
 
-    /// The team of that name.
+    /// The team of this name.
+    ///
+    /// # Errors
+    /// `NoSuchTeam` with the most similar names; `Io`.
     pub fn team(&self, name: &TeamName) -> Result<Team, Error> {
         match self.find_team_dir(name)? {
             Some(dir) => Ok(self.new_team(name, dir)),
@@ -161,8 +175,12 @@ impl Root {
         Ok(dir.stat(CONFIG_FILE)?.map(|_| dir))
     }
 
-    /// Makes a team of `config`, whose name must be one. The config comes last and decides: of several
-    /// callers one makes the team, and what a crash left without a config is completed.
+    /// Creates a team with the given config. The config file is created last and decides: of
+    /// several callers, one creates the team. A directory that a crash left without a config is
+    /// completed.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, `ReadOnly` for the name of a session team, `InvalidName`, `Io`.
     pub fn create_team(&self, config: &TeamConfig) -> Result<Team, Error> {
         let name = TeamName::parse(&config.name)?;
         if name.is_claude_session() {
@@ -179,12 +197,13 @@ impl Root {
         }
         sync_dir(team.dir(), durability)?;
         sync_dir(&self.0.teams, durability)?;
-        // An earlier team of that name may have asked under the same ids; a record that stays is older than what is asked.
+        // Members of an earlier team of the same name may have used the same request ids. If the
+        // deletion fails, the old answers are older than any new request and do not count.
         self.delete_records(team.name()).ok();
         Ok(team)
     }
 
-    /// Forgets what was answered, and what was sent, on a team that is gone or begins.
+    /// Deletes the answer log and the journal of a team. Called when a team is created or deleted.
     ///
     /// # Errors
     /// `Io`.
@@ -192,20 +211,20 @@ impl Root {
         self.0.delete_records(team)
     }
 
-    /// Forgets what sessions were answered that are not `there` any more.
+    /// Deletes the answer logs of all session teams that are not in `existing`.
     ///
     /// # Errors
     /// `Io`.
-    pub fn delete_session_records(&self, there: &[TeamName]) -> Result<(), Error> {
-        self.0.answer_log.delete_ended_sessions(there)
+    pub fn delete_session_records(&self, existing: &[TeamName]) -> Result<(), Error> {
+        self.0.answer_log.delete_ended_sessions(existing)
     }
 }
 
 impl Team {
-    /// The team of that name that is at its place now; none where there is none. Nothing is made.
+    /// Opens the team of the same name that exists now. `None` if there is none. Creates nothing.
     ///
     /// # Errors
-    /// Those of opening a root and a team.
+    /// As [`Root::open`] and [`Root::team`].
     pub fn anew(&self) -> Result<Option<Team>, Error> {
         let root = Root(self.root_handles().clone());
         if !root.has_directories() {

@@ -1,6 +1,10 @@
-//! A team's task list. Processes of ours (and tools that flock) queue on `.lock`; each then reads the list,
-//! drafts its change, and takes the locks that others know only to put it in place: the list's, and inside it
-//! that of each file. Whoever becomes an owner is told after all of them are released.
+//! The task list of a team.
+//!
+//! A change of the list takes two locks. First it takes a [`ticket`], by which teamd's programs and
+//! other programs that use flock queue on the file `.lock`. With the ticket, the change reads the
+//! list and prepares the new files. Then it takes the locks that all programs know, only to put the
+//! files in place: the list's lock, and inside it the lock of each file. New owners are notified
+//! after all locks are released.
 
 mod batch;
 pub(crate) mod cache;

@@ -1,5 +1,5 @@
-//! One team: its config, its inboxes, its tasks. The handle keeps the team's directories open, so that what is
-//! done through it can't end up in a later team of the same name.
+//! The handle of one team: its config, inboxes and tasks. The handle keeps the team's directories
+//! open, so that a write through it never ends up in a later team of the same name.
 
 use crate::answer_log::AnswerLog;
 use crate::config_cache::ConfigCache;
@@ -17,7 +17,7 @@ use protocol::team_config::{Member, TeamConfig};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-/// A team; a copy is another handle on the same, and shares what is known of its config and its task list.
+/// A handle of a team. A clone shares the cached config and task list with the original.
 #[derive(Debug, Clone)]
 pub struct Team(Arc<TeamHandles>, ConfigWait);
 
@@ -44,14 +44,15 @@ struct TeamHandles {
 impl Team {
     pub(crate) fn new(root: Arc<RootHandles>, name: TeamName, dir: DirHandle) -> Team {
         let (inboxes, tasks) = (OnceLock::new(), OnceLock::new());
-        let (config, seen) = (ConfigCache::default(), TaskCache::default());
+        let (config, task_cache) = (ConfigCache::default(), TaskCache::default());
         Team(
-            Arc::new(TeamHandles { root, name, dir, inboxes, tasks, config_cache: config, task_cache: seen }),
+            Arc::new(TeamHandles { root, name, dir, inboxes, tasks, config_cache: config, task_cache }),
             ConfigWait::UntilRepaired,
         )
     }
 
-    /// The same team for the daemon, which repairs a config.json that does not parse, and would wait for itself.
+    /// A handle of the same team for the daemon, which repairs an invalid config. With this handle,
+    /// reading the config does not wait for a repair.
     pub fn as_repairer(&self) -> Team {
         Team(Arc::clone(&self.0), ConfigWait::HalfWrittenOnly)
     }
@@ -60,13 +61,13 @@ impl Team {
         self.1
     }
 
-    /// Its name.
+    /// The name of the team.
     pub fn name(&self) -> &TeamName {
         &self.0.name
     }
 
-    /// Whether its name still leads to the directories that this handle holds: not where the team was deleted, and
-    /// not where others were made in their place. For whoever sees himself whether the root's are still there.
+    /// Whether the team's name still leads to the open directories of this handle. False if the
+    /// team was deleted or its directories were replaced. Does not check the root.
     pub fn is_current(&self) -> bool {
         let name = self.0.name.as_str();
         let RootHandles { teams, tasks: lists, .. } = &*self.0.root;
@@ -75,27 +76,28 @@ impl Team {
             && self.0.tasks.get().is_none_or(|tasks| lists.has_same_dir(name, tasks))
     }
 
-    /// The same, and its root's directories are those at the root's path.
+    /// Whether this handle is current, and the root's open directories are still at the root's
+    /// path.
     pub fn is_current_in_root(&self) -> bool {
         self.0.root.is_current() && self.is_current()
     }
 
-    /// Its directory.
+    /// The path of the team's directory.
     pub fn path(&self) -> PathBuf {
         self.0.dir.path().to_owned()
     }
 
-    /// Where its config.json is.
+    /// The path of the team's config.
     pub fn config_path(&self) -> PathBuf {
         self.0.dir.join(CONFIG_FILE)
     }
 
-    /// The member called `name`, in any case, or `NAME@TEAM`.
+    /// The member `name`, which is a name in any case or `NAME@TEAM`.
     pub fn member(&self, name: &str) -> Result<Member, Error> {
         self.find_member(&self.config()?, name)
     }
 
-    /// The same, of a config that was read.
+    /// The member `name` in a config that was read before.
     pub(crate) fn find_member(&self, config: &TeamConfig, name: &str) -> Result<Member, Error> {
         let found = [name, strip_team(name, &self.0.name)].into_iter().find_map(|name| {
             let name = AgentName::new_unchecked(name);
@@ -111,66 +113,67 @@ impl Team {
         Error::NoSuchMember { name: name.to_owned(), team: self.0.name.clone(), nearest, is_suspended }
     }
 
-    /// The team's directory itself.
+    /// The team's directory.
     pub(crate) fn dir(&self) -> &DirHandle {
         &self.0.dir
     }
 
-    /// The inboxes; none while nobody made the directory.
+    /// The directory of the inboxes. `None` if it does not exist yet.
     pub(crate) fn inboxes_dir(&self) -> Result<Option<&DirHandle>, Error> {
         open_once(&self.0.inboxes, || self.0.dir.open_dir(INBOXES_DIR))
     }
 
-    /// The inboxes, made if missing.
+    /// The directory of the inboxes; creates it if it is missing.
     pub(crate) fn create_inboxes_dir(&self) -> Result<&DirHandle, Error> {
         open_once(&self.0.inboxes, || self.0.dir.create_dir(INBOXES_DIR).map(Some))?
             .ok_or_else(|| self.no_such_team())
     }
 
-    /// The tasks; none while nobody made the directory.
+    /// The directory of the tasks. `None` if it does not exist yet.
     pub(crate) fn tasks_dir(&self) -> Result<Option<&DirHandle>, Error> {
         open_once(&self.0.tasks, || self.0.root.tasks.open_dir(self.0.name.as_str()))
     }
 
-    /// The tasks, made if missing; not for a team that was deleted, and whose name another one may have by now.
+    /// The directory of the tasks; creates it if it is missing. Fails if the team was deleted,
+    /// since the name may belong to another team now.
     pub(crate) fn create_tasks_dir(&self) -> Result<&DirHandle, Error> {
-        let is_there = || self.0.root.teams.has_same_dir(self.0.name.as_str(), &self.0.dir);
-        let make = || {
-            if !is_there() {
+        let is_current = || self.0.root.teams.has_same_dir(self.0.name.as_str(), &self.0.dir);
+        let create = || {
+            if !is_current() {
                 return Ok(None);
             }
-            let made = self.0.root.tasks.create_dir(self.0.name.as_str())?;
-            Ok(is_there().then_some(made))
+            let tasks = self.0.root.tasks.create_dir(self.0.name.as_str())?;
+            Ok(is_current().then_some(tasks))
         };
-        open_once(&self.0.tasks, make)?.ok_or_else(|| self.no_such_team())
+        open_once(&self.0.tasks, create)?.ok_or_else(|| self.no_such_team())
     }
 
-    /// The config as this handle and its copies saw it last.
+    /// The cached config of this handle and its clones.
     pub(crate) fn config_cache(&self) -> &ConfigCache {
         &self.0.config_cache
     }
 
-    /// The task list as this handle and its copies saw it last.
+    /// The cached task list of this handle and its clones.
     pub(crate) fn task_cache(&self) -> &TaskCache {
         &self.0.task_cache
     }
 
-    /// Where all teams' directories of tasks are.
+    /// The directory with the task lists of all teams.
     pub(crate) fn all_tasks_dir(&self) -> &DirHandle {
         &self.0.root.tasks
     }
 
-    /// Where all teams' directories are.
+    /// The directory with the directories of all teams.
     pub(crate) fn all_teams_dir(&self) -> &DirHandle {
         &self.0.root.teams
     }
 
-    /// The root's directory itself.
+    /// The root directory.
     pub(crate) fn root_dir(&self) -> &DirHandle {
         &self.0.root.dir
     }
 
-    /// What the program of that member can follow.
+    /// The capabilities of a member's program, from the daemon's roster.
     pub(crate) fn member_capabilities(&self, name: &AgentName) -> Capabilities {
         self.0.root.member_capabilities(&self.0.name, name)
     }
@@ -183,7 +186,7 @@ impl Team {
         &self.0.root.answer_log
     }
 
-    /// What lies outside of the root of it.
+    /// Deletes the team's records outside the root: answers and journal.
     pub(crate) fn forget(&self) -> Result<(), Error> {
         self.0.root.delete_records(&self.0.name)
     }
@@ -196,7 +199,7 @@ impl Team {
         if self.0.name.is_claude_session() { &self.0.root.foreign_io } else { &self.0.root.io }
     }
 
-    /// Refuses changes of a team that belongs to Claude Code.
+    /// Fails with `ReadOnly` if this is a session team of Claude Code.
     pub(crate) fn check_writable(&self) -> Result<(), Error> {
         if self.0.name.is_claude_session() {
             return Err(Error::ReadOnly(self.0.name.clone()));
@@ -209,7 +212,7 @@ impl Team {
     }
 }
 
-/// The directory in `cell`, opened at the first call that finds it.
+/// The directory in `cell`. If the cell is empty, calls `open` and keeps a directory that it finds.
 fn open_once(
     cell: &OnceLock<DirHandle>,
     open: impl FnOnce() -> Result<Option<DirHandle>, Error>,
@@ -217,7 +220,7 @@ fn open_once(
     if cell.get().is_none()
         && let Some(dir) = open()?
     {
-        // Another thread may have been faster, with the same directory.
+        // If another thread was faster, it has stored the same directory.
         drop(cell.set(dir));
     }
     Ok(cell.get())

@@ -1,8 +1,8 @@
-//! A team as a few files that can be carried to another machine: at the paths that they have below a root, so that anybody
-//! can unpack them there.
+//! Export and import of a team, to move it to another machine. The exported files have their paths
+//! below a root, so that other tools can unpack them.
 //!
-//! What is on its way, and locks, stay behind. Of the config the members are packed, and nobody is made of them: they run
-//! where they run.
+//! Temporary files and locks are not exported. The import does not create the members of the
+//! config, because their agents run on the old machine.
 
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
@@ -21,38 +21,40 @@ use protocol::team_config::TeamConfig;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What of a config belongs to the place where the team was made.
+/// The fields of a config that are not imported, because they describe the old machine.
 const LOCAL_CONFIG_FIELDS: [&str; 6] =
     ["name", "createdAt", "leadAgentId", "leadSessionId", "members", "hiddenPaneIds"];
 
 impl Team {
-    /// Hands over each file with its path: `teams/NAME/config.json`, `teams/NAME/inboxes/…`, `tasks/NAME/…`. Each is
-    /// whole; a message that is sent meanwhile may be among them or not.
+    /// Calls `visit` with the path and content of each file: `teams/NAME/config.json`,
+    /// `teams/NAME/inboxes/…`, `tasks/NAME/…`. Each file is complete. A message that is sent
+    /// meanwhile may or may not be included.
     ///
     /// # Errors
+    /// `Corrupt` if a file is not valid JSON; `Io`; the errors of `visit`.
     /// `Corrupt` for one that does not parse, `Io`; what `take` says.
     pub fn export<E: From<Error>>(
         &self,
-        mut take: impl FnMut(&str, &[u8]) -> Result<(), E>,
+        mut visit: impl FnMut(&str, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let name = self.name();
         let config = self.read_valid(self.dir(), CONFIG_FILE, JsonShape::Object)?;
-        take(&format!("teams/{name}/{CONFIG_FILE}"), &config.ok_or_else(|| self.no_such_team())?)?;
+        visit(&format!("teams/{name}/{CONFIG_FILE}"), &config.ok_or_else(|| self.no_such_team())?)?;
         if let Some(inboxes) = self.inboxes_dir()? {
             for file in inboxes.file_names()?.iter().filter(|file| owner_of_inbox_file(file).is_some()) {
                 if let Some(bytes) = self.read_valid(inboxes, file, JsonShape::Array)? {
-                    take(&format!("teams/{name}/{INBOXES_DIR}/{file}"), &bytes)?;
+                    visit(&format!("teams/{name}/{INBOXES_DIR}/{file}"), &bytes)?;
                 }
             }
         }
         if let Some(tasks) = self.tasks_dir()? {
             for file in tasks.file_names()?.iter().filter(|file| task_of_file(file).is_some()) {
                 if let Some(bytes) = self.read_valid(tasks, file, JsonShape::Object)? {
-                    take(&format!("tasks/{name}/{file}"), &bytes)?;
+                    visit(&format!("tasks/{name}/{file}"), &bytes)?;
                 }
             }
             if let Some(mark) = read_raw(tasks, HIGH_WATER_MARK_FILE, FILE_LIMIT)? {
-                take(&format!("tasks/{name}/{HIGH_WATER_MARK_FILE}"), &mark.into_bytes())?;
+                visit(&format!("tasks/{name}/{HIGH_WATER_MARK_FILE}"), &mark.into_bytes())?;
             }
         }
         Ok(())
@@ -65,38 +67,38 @@ impl Team {
         Ok(read.map(|(snapshot, ())| snapshot.into_bytes()))
     }
 
-    /// Puts what was packed into a team that was just made: inboxes and tasks, and of its config what every place has.
+    /// Writes the inboxes, tasks and config fields of an archive to a team that was just created.
     ///
     /// # Errors
-    /// `Exists` for an inbox or a task that is there; `Io`.
-    pub fn import(&self, parcel: &TeamArchive) -> Result<(), Error> {
+    /// `AlreadyExists` if an inbox or a task exists; `Io`.
+    pub fn import(&self, archive: &TeamArchive) -> Result<(), Error> {
         let durability = self.io().durability;
-        let put = |dir, file: &str, text: &str| {
-            let made = TempFile::write(dir, file, text.as_bytes(), 0o600, durability)?.create(file)?;
-            made.then_some(()).ok_or_else(|| Error::AlreadyExists { what: format!("file {file}") })
+        let create_file = |dir, file: &str, text: &str| {
+            let created = TempFile::write(dir, file, text.as_bytes(), 0o600, durability)?.create(file)?;
+            created.then_some(()).ok_or_else(|| Error::AlreadyExists { what: format!("file {file}") })
         };
         let (inboxes, tasks) = (self.create_inboxes_dir()?, self.create_tasks_dir()?);
-        parcel.inboxes.iter().try_for_each(|(file, text)| put(inboxes, file, text))?;
-        parcel.tasks.iter().try_for_each(|(id, text)| put(tasks, &format!("{id}.json"), text))?;
-        if let Some(mark) = parcel.high_water_mark {
+        archive.inboxes.iter().try_for_each(|(file, text)| create_file(inboxes, file, text))?;
+        archive.tasks.iter().try_for_each(|(id, text)| create_file(tasks, &format!("{id}.json"), text))?;
+        if let Some(mark) = archive.high_water_mark {
             write_file(tasks, HIGH_WATER_MARK_FILE, mark.to_string().as_bytes(), durability)?;
         }
         sync_dir(inboxes, durability)?;
         sync_dir(tasks, durability)?;
         let fields: Vec<(&str, Value)> =
-            parcel.config_fields.iter().map(|(key, it)| (&**key, it.clone())).collect();
+            archive.config_fields.iter().map(|(key, value)| (&**key, value.clone())).collect();
         if fields.is_empty() { Ok(()) } else { self.set_fields(&fields) }
     }
 }
 
-/// What was packed, checked file by file, and nobody's yet.
+/// The files of an exported team, checked one by one, not yet imported.
 #[derive(Debug, Default)]
 pub struct TeamArchive {
     team: Option<TeamName>,
     has_config: bool,
-    /// Who was on the team beside its lead.
+    /// The members of the exported team except its lead.
     members: Vec<AgentName>,
-    /// The config's fields that any place has.
+    /// The fields of the config to import.
     config_fields: BTreeMap<String, Value>,
     inboxes: BTreeMap<String, String>,
     tasks: BTreeMap<TaskId, String>,
@@ -104,10 +106,11 @@ pub struct TeamArchive {
 }
 
 impl TeamArchive {
-    /// Takes a file in; its path is one of those that `Team::pack` gives.
+    /// Adds a file. `path` is one of the paths that [`Team::export`] gives.
     ///
     /// # Errors
-    /// `Data` for any other path, for a file that is there twice or is none of its kind, and for one that is too large.
+    /// `InvalidData` for another path, a path that was added before, content that does not fit the
+    /// path, and a file that is too large.
     pub fn add_file(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), ErrorReport> {
         let parts: Vec<&str> = path.split('/').collect();
         let name = parts.get(1).and_then(|name| TeamName::parse(name).ok());
@@ -132,10 +135,10 @@ impl TeamArchive {
         }
     }
 
-    /// The name that the team had.
+    /// The name of the exported team.
     ///
     /// # Errors
-    /// `Data` where its config is missing.
+    /// `InvalidData` if the archive has no config.
     pub fn team_name(&self) -> Result<TeamName, ErrorReport> {
         let name = self.team.clone().filter(|_| self.has_config);
         name.ok_or_else(|| {
@@ -147,40 +150,40 @@ impl TeamArchive {
         })
     }
 
-    /// Who was on the team beside its lead.
+    /// The members of the exported team except its lead.
     pub fn members(&self) -> &[AgentName] {
         &self.members
     }
 
-    /// How many inboxes, and how many tasks.
+    /// The number of inboxes and the number of tasks.
     pub fn counts(&self) -> (usize, usize) {
         (self.inboxes.len(), self.tasks.len())
     }
 
     fn add_config(&mut self, path: &str, text: &str) -> Result<(), ErrorReport> {
-        let config = TeamConfig::parse(text).map_err(|why| import_error(path, &why.to_string()))?;
+        let config = TeamConfig::parse(text).map_err(|reason| import_error(path, &reason.to_string()))?;
         let names = config.members.into_iter().map(|member| member.name);
         self.members = names.filter(|name| !name.is_lead()).collect();
-        let whole: serde_json::Map<String, Value> =
-            serde_json::from_str(text).map_err(|why| import_error(path, &why.to_string()))?;
+        let fields: serde_json::Map<String, Value> =
+            serde_json::from_str(text).map_err(|reason| import_error(path, &reason.to_string()))?;
         self.config_fields =
-            whole.into_iter().filter(|(key, _)| !LOCAL_CONFIG_FIELDS.contains(&key.as_str())).collect();
+            fields.into_iter().filter(|(key, _)| !LOCAL_CONFIG_FIELDS.contains(&key.as_str())).collect();
         check_first(path, std::mem::replace(&mut self.has_config, true))
     }
 
     fn add_inbox(&mut self, path: &str, file: &str, text: String) -> Result<(), ErrorReport> {
         owner_of_inbox_file(file).ok_or_else(|| import_error(path, "not the name of an inbox"))?;
-        message::parse_inbox(&text).map_err(|why| import_error(path, &why.to_string()))?;
+        message::parse_inbox(&text).map_err(|reason| import_error(path, &reason.to_string()))?;
         check_first(path, self.inboxes.insert(file.to_owned(), text).is_some())
     }
 
     fn add_task(&mut self, path: &str, file: &str, text: String) -> Result<(), ErrorReport> {
         let id = task_of_file(file).ok_or_else(|| import_error(path, "not the name of a task"))?;
-        let task = Task::parse(&text).map_err(|why| import_error(path, &why.to_string()))?;
+        let task = Task::parse(&text).map_err(|reason| import_error(path, &reason.to_string()))?;
         if task.id != id {
             return Err(import_error(path, &format!("it holds task {}", task.id)));
         }
-        // The tasks of members that are not here, which tell how each does.
+        // Internal tasks track agents, which do not move to this machine.
         if task.is_internal() {
             return Ok(());
         }
@@ -193,13 +196,13 @@ impl TeamArchive {
     }
 }
 
-fn check_first(path: &str, was_there: bool) -> Result<(), ErrorReport> {
-    if was_there { Err(import_error(path, "there twice")) } else { Ok(()) }
+fn check_first(path: &str, is_duplicate: bool) -> Result<(), ErrorReport> {
+    if is_duplicate { Err(import_error(path, "there twice")) } else { Ok(()) }
 }
 
-fn import_error(path: &str, why: &str) -> ErrorReport {
-    let shown: String = path.chars().take(200).collect();
-    ErrorReport::new(ErrorKind::InvalidData, format!("cannot import {shown}: {why}"))
+fn import_error(path: &str, reason: &str) -> ErrorReport {
+    let shown_path: String = path.chars().take(200).collect();
+    ErrorReport::new(ErrorKind::InvalidData, format!("cannot import {shown_path}: {reason}"))
 }
 
 #[cfg(test)]
@@ -210,21 +213,22 @@ mod tests {
         r#"{"name":"t","leadSessionId":"s","note":1,"members":[{"name":"team-lead"},{"name":"ann"}]}"#;
     const TASK_TEXT: &str = r#"{"id":"3","subject":"x","status":"pending","blocks":[],"blockedBy":[]}"#;
 
-    fn said(files: &[(&str, &str)]) -> String {
-        let mut parcel = TeamArchive::default();
-        let added = files.iter().try_for_each(|(path, text)| parcel.add_file(path, text.as_bytes().to_vec()));
-        match added.and_then(|()| parcel.team_name()) {
-            Ok(name) => format!("{name} {:?}", parcel.counts()),
-            Err(fault) => fault.message,
+    fn outcome(files: &[(&str, &str)]) -> String {
+        let mut archive = TeamArchive::default();
+        let added =
+            files.iter().try_for_each(|(path, text)| archive.add_file(path, text.as_bytes().to_vec()));
+        match added.and_then(|()| archive.team_name()) {
+            Ok(name) => format!("{name} {:?}", archive.counts()),
+            Err(error) => error.message,
         }
     }
 
     #[test]
-    fn nothing_but_the_whole_files_of_one_team_is_taken() {
+    fn only_complete_files_of_one_team_are_accepted() {
         let config = ("teams/t/config.json", CONFIG_TEXT);
         let task = ("tasks/t/3.json", TASK_TEXT);
-        assert_eq!(said(&[config, ("teams/t/inboxes/ann.json", "[]"), task]), "t (1, 1)");
-        for (path, text, why) in [
+        assert_eq!(outcome(&[config, ("teams/t/inboxes/ann.json", "[]"), task]), "t (1, 1)");
+        for (path, text, reason) in [
             ("../../x", "{}", "no file of a team"),
             ("/teams/t/config.json", CONFIG_TEXT, "no file of a team"),
             ("teams/../config.json", CONFIG_TEXT, "no file of a team"),
@@ -239,17 +243,20 @@ mod tests {
             ("tasks/t/.highwatermark", "many", "not a number"),
             ("teams/t/config.json", CONFIG_TEXT, "there twice"),
         ] {
-            let said = said(&[config, (path, text)]);
-            assert!(said.starts_with(&format!("cannot import {path}: ")) && said.contains(why), "{said}");
+            let outcome = outcome(&[config, (path, text)]);
+            assert!(
+                outcome.starts_with(&format!("cannot import {path}: ")) && outcome.contains(reason),
+                "{outcome}"
+            );
         }
-        assert!(said(&[task]).contains("no config.json"));
+        assert!(outcome(&[task]).contains("no config.json"));
     }
 
     #[test]
-    fn of_a_config_goes_along_what_any_place_has() {
-        let mut parcel = TeamArchive::default();
-        parcel.add_file("teams/t/config.json", CONFIG_TEXT.into()).unwrap();
-        assert_eq!(parcel.config_fields.keys().collect::<Vec<_>>(), ["note"]);
-        assert_eq!(parcel.members(), [AgentName::new_unchecked("ann")]);
+    fn only_fields_that_do_not_describe_the_old_machine_are_imported() {
+        let mut archive = TeamArchive::default();
+        archive.add_file("teams/t/config.json", CONFIG_TEXT.into()).unwrap();
+        assert_eq!(archive.config_fields.keys().collect::<Vec<_>>(), ["note"]);
+        assert_eq!(archive.members(), [AgentName::new_unchecked("ann")]);
     }
 }

@@ -1,8 +1,8 @@
-//! A team's config.json: read, remembered, changed.
+//! Reads and changes a team's `config.json`, which lists all members.
 //!
-//! It is one file that all members are in, so each of many who come or go would cost what all of them do. What a handle has
-//! read or written is kept, parsed: the same text is not parsed again, and where a look at the file alone tells that it is
-//! what it was, it is not even opened. Nothing that is kept is believed without that look.
+//! A config that was read or written is kept in a cache. If a `stat` shows that the file is
+//! unchanged, it is not read. If its text is unchanged, it is not parsed. So many joining and
+//! leaving members do not parse all members each time.
 
 use crate::config_cache::{BaseVersion, CachedConfig, parse_or_reuse};
 use crate::error::Error;
@@ -23,19 +23,20 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a config that does not parse is waited for. Whoever mends it begins after `PATIENCE`, and may have other
-/// things to do first.
+/// How long reading waits for an invalid config. The daemon starts a repair after
+/// `HALF_WRITTEN_TIMEOUT`, and may have other work to do first.
 const CONFIG_REPAIR_TIMEOUT: Duration = HALF_WRITTEN_TIMEOUT.saturating_add(Duration::from_secs(3));
 
-/// What of a config is changed.
+/// What a change of the config changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ConfigChange {
-    /// Members of ours, whole.
+    /// Whole members that teamd adds or removes.
     MembersOnly,
     AnyField,
 }
 
-/// A text that can't be parsed at all may be one that is being written: the outer error.
+/// Makes a syntax error the outer error, since the file may be half-written. Other errors stay
+/// inside.
 fn split_syntax_error<T>(parsed: Result<T, ConfigError>) -> Result<Result<T, ConfigError>, json::JsonError> {
     match parsed {
         Err(ConfigError::Json(error)) => Err(error),
@@ -44,8 +45,9 @@ fn split_syntax_error<T>(parsed: Result<T, ConfigError>) -> Result<Result<T, Con
 }
 
 impl Team {
-    /// The team's config now. A config.json that does not parse is waited for longer than [`Team::repair_config`] does, so
-    /// that the daemon can repair it; by a handle of [`Team::as_repairer`] no longer than another program writes it.
+    /// Reads the team's config. If the config is not valid JSON, the read waits until the daemon
+    /// had time to repair it. A handle of [`Team::as_repairer`] waits only as long as another
+    /// program may be writing.
     ///
     /// # Errors
     /// `NoSuchTeam`, `Malformed`, `Io`.
@@ -53,7 +55,7 @@ impl Team {
         Ok(self.cached_config()?.team.clone())
     }
 
-    /// The same, as the handle keeps it.
+    /// Reads the team's config like [`Team::config`], without a copy.
     ///
     /// # Errors
     /// As those of [`Team::config`].
@@ -77,7 +79,11 @@ impl Team {
         Ok(config)
     }
 
-    /// Adds a member at the end. For the one writer of the config alone, as are those below.
+    /// Appends a member. The caller must be the only process that changes members; that holds for
+    /// all functions below.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if there is a member of this name; errors of the files.
     pub fn add_member(&self, member: &Member) -> Result<(), Error> {
         match self.add_missing_members(std::slice::from_ref(member))?.is_empty() {
             true => Err(Error::AlreadyExists { what: format!("member {}", member.name) }),
@@ -85,37 +91,39 @@ impl Team {
         }
     }
 
-    /// Adds those who are missing, all in one change: beside somebody who writes without the lock what it read a moment
-    /// ago, those who came one after the other would be lost again one after the other. Who they were; of two of one name
-    /// it is the first.
+    /// Appends the members that are missing, in one change. Returns their names. If two of
+    /// `members` have the same name, the first counts.
+    ///
+    /// A program that writes the config without the lock may undo the last change. With one change
+    /// for each member, it could undo many.
     ///
     /// # Errors
-    /// As those of [`Team::add_member`], but for that of one who is there.
+    /// As [`Team::add_member`], except for a member that exists.
     pub fn add_missing_members(&self, members: &[Member]) -> Result<Vec<AgentName>, Error> {
         let mut missing = Vec::new();
         let last = self.config_cache().get();
         self.change_config(ConfigChange::MembersOnly, |text| {
             let config = parse_or_reuse(last.as_ref(), text)?;
-            let mut there: HashSet<&AgentName> = config.members.iter().map(|member| &member.name).collect();
-            let added: Vec<&Member> = members.iter().filter(|member| there.insert(&member.name)).collect();
+            let mut present: HashSet<&AgentName> = config.members.iter().map(|member| &member.name).collect();
+            let added: Vec<&Member> = members.iter().filter(|member| present.insert(&member.name)).collect();
             missing = added.iter().map(|member| member.name.clone()).collect();
             with_members(text, &added).map(Some)
         })?;
         Ok(missing)
     }
 
-    /// Takes a member out; one that is not there is fine.
+    /// Removes a member. A missing member is not an error.
     pub fn remove_member(&self, name: &AgentName) -> Result<(), Error> {
         self.remove_members(std::slice::from_ref(name))
     }
 
-    /// Takes members out, all in one change; those that are not there are fine.
+    /// Removes members in one change. Missing members are not an error.
     pub fn remove_members(&self, names: &[AgentName]) -> Result<(), Error> {
         self.change_config(ConfigChange::MembersOnly, |text| without_first_matches(text, names).map(Some))?;
         Ok(())
     }
 
-    /// Sets fields of a member; null takes a field out.
+    /// Sets fields of a member. A null removes a field.
     pub fn set_member_fields(&self, name: &AgentName, fields: &[(&str, Value)]) -> Result<(), Error> {
         match self.change_config(ConfigChange::AnyField, |text| with_member_fields(text, name, fields))? {
             Some(()) => Ok(()),
@@ -123,16 +131,17 @@ impl Team {
         }
     }
 
-    /// Sets fields of the team itself, `hiddenPaneIds` for one; null takes a field out.
+    /// Sets fields of the team, such as `hiddenPaneIds`. A null removes a field.
     pub fn set_fields(&self, fields: &[(&str, Value)]) -> Result<(), Error> {
         self.change_config(ConfigChange::AnyField, |text| with_team_fields(text, fields).map(Some))?;
         Ok(())
     }
 
-    /// None if `edit` found nothing to work on.
+    /// Changes the text of the config by `edit`. `None` if `edit` returned `None`, because there
+    /// was nothing to change.
     fn change_config(
         &self,
-        what: ConfigChange,
+        kind: ConfigChange,
         mut edit: impl FnMut(&str) -> Result<Option<String>, ConfigError>,
     ) -> Result<Option<()>, Error> {
         self.check_writable()?;
@@ -145,25 +154,25 @@ impl Team {
             found = edited.as_ref().ok().and_then(|edited| edited.is_some().then_some(()));
             let edited = edited.map(|edited| edited.filter(|edited| edited != text));
             let origin =
-                last.as_ref().filter(|last| what == ConfigChange::MembersOnly && last.config.text == text);
+                last.as_ref().filter(|last| kind == ConfigChange::MembersOnly && last.config.text == text);
             let origin = origin.map_or_else(BaseVersion::next, |last| last.config.origin);
             written.replace(edited.as_ref().ok().cloned().flatten().map(|text| (text, origin)));
             Ok(edited)
         };
         let before = last.as_ref().map(|last| last.snapshot(self.dir())).transpose()?.flatten();
-        let placed = |known| {
+        let on_placed = |known| {
             written.take().iter().for_each(|(text, origin)| self.cache_written(text, *origin, &known));
         };
-        modify_file(self.io(), self.dir(), CONFIG_FILE, before, JsonShape::Object, edit, placed)?;
+        modify_file(self.io(), self.dir(), CONFIG_FILE, before, JsonShape::Object, edit, on_placed)?;
         Ok(found)
     }
 
-    /// Keeps what was just put in place. Whoever writes it from now on leaves another stamp, where stamps tell all changes
-    /// apart; elsewhere the text is compared.
+    /// Keeps a config that was just written. The file's version is kept only if every later change
+    /// gives the file another timestamp. Otherwise the next read compares the text.
     fn cache_written(&self, text: &str, origin: BaseVersion, known: &KnownFile) {
         if let Ok(config) = CachedConfig::parse(text, origin) {
-            let is_sure = has_multigrain_timestamps(self.dir()) && known.version().has_subsecond_stamp();
-            self.config_cache().set(&config, is_sure.then(|| known.version()));
+            let is_reliable = has_multigrain_timestamps(self.dir()) && known.version().has_subsecond_stamp();
+            self.config_cache().set(&config, is_reliable.then(|| known.version()));
         }
     }
 

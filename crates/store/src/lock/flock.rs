@@ -1,22 +1,22 @@
-//! The kernel's own lock (flock) on what is open. Dropped it is let go of by word: closing alone leaves it with whatever
-//! was just forked, until that is another program.
+//! The kernel's file lock (flock). It is released explicitly when dropped. Closing the file alone
+//! would leave the lock with a forked child process until the child calls `exec`.
 
 use std::fs::{File, TryLockError};
 
-/// Held for as long as it lives.
+/// A held flock. Dropping it releases the lock.
 #[derive(Debug)]
 pub(crate) struct Flock(File);
 
 impl Flock {
-    /// Takes it where nobody has it.
+    /// Takes the flock if it is free.
     pub(crate) fn try_lock(file: File) -> Result<Flock, (File, TryLockError)> {
         match file.try_lock() {
             Ok(()) => Ok(Flock(file)),
-            Err(why) => Err((file, why)),
+            Err(error) => Err((file, error)),
         }
     }
 
-    /// Waits for it, however long.
+    /// Takes the flock. Waits without a timeout.
     pub(crate) fn lock(file: File) -> std::io::Result<Flock> {
         loop {
             match file.lock() {
@@ -33,7 +33,7 @@ impl Flock {
 
 impl Drop for Flock {
     fn drop(&mut self) {
-        // The close that follows does it too.
+        // Closing the file releases the flock too, so an error here does not matter.
         self.0.unlock().ok();
     }
 }

@@ -1,11 +1,16 @@
-//! How the lock of a holder of ours that was killed is known at once. It is made with a mark that no other tool sets, the
-//! sticky bit, and gripped at once: its holder has the kernel's own lock (flock) on the directory for as long as it
-//! lives. So a directory with the mark that nobody has gripped for a while is one of the dead: the kernel lets go
-//! whatever ended the process, and needs no pid, which says nothing about another container or the time before a reboot.
+//! Detects at once that the holder of a lock is dead, if the holder was one of teamd's programs.
 //!
-//! Whoever is killed between the two leaves one with the mark; whoever is stopped there finds it gripped by another one,
-//! or gone. Nothing is put inside, and there is no second file that could be left over. Where a file system has no
-//! flock on directories, the ten seconds count.
+//! Such a holder creates the lock directory with the sticky bit, which no other program sets, and
+//! then takes the kernel's file lock (flock) on the directory. The kernel releases the flock when
+//! the process ends for any reason. So a sticky lock whose flock is free for a while belongs to a
+//! dead process. This needs no process id, which would be useless across containers and reboots.
+//!
+//! A process that is killed between the two steps leaves a sticky directory without a flock. A
+//! process that is stopped between them finds that another process has the flock or that the
+//! directory is gone.
+//!
+//! Nothing is stored in the directory, and there is no second file to clean up. If the file system
+//! has no flock on directories, a lock is stale after ten seconds.
 
 use super::flock::Flock;
 use super::stamp::LockStamp;
@@ -18,31 +23,34 @@ use std::fs::{File, TryLockError};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant, SystemTime};
 
-/// The kernel's lock on a lock's directory; dropped, it is free.
+/// The flock on a lock directory. Dropping it releases the flock.
 pub(super) type HolderFlock = Flock;
 
-/// What came of reaching for one.
+/// The result of [`probe_holder`].
 #[derive(Debug)]
 pub(super) enum HolderProbe {
-    /// Nobody of ours holds the lock, or is taking it away.
+    /// No live program of teamd holds the lock or is removing it. Contains the flock.
     NotAlive(HolderFlock),
-    /// Somebody of ours does.
+    /// A live program of teamd has the flock.
     Alive,
-    /// It is not what it was any more, or can't be told here.
+    /// The lock was replaced, or the file system does not support flock on directories.
     Unknown,
 }
 
-/// A directory with the mark is watched for so long before somebody reaches for it: whoever has just made it grips it
-/// sooner, but for one that is stopped just then.
+/// How long a sticky lock is watched before another process tries its flock. Its creator takes the
+/// flock sooner, unless it is stopped at that moment.
 pub(super) const PROBE_DELAY: Duration = Duration::from_millis(50);
-/// So long after it was about to be made nobody can have watched it for that long, whatever the clocks' ticks.
+/// Within this time after `mkdir`, no other process can have watched the lock for `PROBE_DELAY`.
+/// Half as long, because clocks are not exact.
 const UNPROBED_FOR: Duration = Duration::from_millis(25);
-/// The same where it has no mark that would tell of a dead holder: others take none that is younger than ten seconds.
+/// The same for a lock without the sticky bit. Other programs take over only locks that are at
+/// least ten seconds old.
 const UNPROBED_WITHOUT_FLOCK: Duration = Duration::from_secs(5);
-/// Whether a directory has the mark as soon as it is made; else it gets it later.
+/// Whether `mkdir` sets the sticky bit on this system. Otherwise the creator sets it afterwards.
 const MKDIR_SETS_STICKY: bool = cfg!(target_os = "linux");
 
-/// When a directory was about to be made, by both clocks: the one can be set, the other stands still with the machine.
+/// The time before a lock directory was created, by two clocks. The wall clock can be set; the
+/// monotonic clock stops while the machine is suspended.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CreationTime(Instant, SystemTime);
 
@@ -61,13 +69,17 @@ impl CreationTime {
     }
 }
 
-/// With what a lock is made: that no other tool makes one so, and that nobody else enters it.
+/// The permission bits of a new lock: the sticky bit marks it as teamd's, and other users can't
+/// enter it.
 pub(super) fn sticky_mode() -> Mode {
     Mode::S_ISVTX | Mode::S_IRWXU
 }
 
-/// What the directory `name` is that was just made, gripped where that can be; none if it has gone, or may be another's
-/// by now, since this process was stopped.
+/// Confirms that the lock `name`, which this process has just created, is still its own, and takes
+/// the flock if possible. `before` is the time before the creation.
+///
+/// `None` if the lock is gone, or if another process may have taken it over while this process was
+/// stopped.
 pub(super) fn confirm(
     dir: &DirHandle,
     name: &str,
@@ -78,29 +90,31 @@ pub(super) fn confirm(
         Ok(Some(lock)) => {
             let stat = fstat(&lock).map_err(Error::from_errno("look at", &dir.join(name)))?;
             Ok(match Flock::try_lock(into_file(lock)) {
-                Ok(grip) => is_still_held(dir, name, &stat, &grip, before)
-                    .then(|| (LockStamp::from_stat(&stat), Some(grip))),
-                // Taken for one of the dead.
+                Ok(flock) => is_still_held(dir, name, &stat, &flock, before)
+                    .then(|| (LockStamp::from_stat(&stat), Some(flock))),
+                // Another process took this one for dead and has the flock.
                 Err((_, TryLockError::WouldBlock)) => None,
-                // There is no flock here, so the mark says nothing.
+                // The file system has no flock on directories, so the sticky bit would mislead
+                // others.
                 Err((lock, TryLockError::Error(_))) => before.is_within(UNPROBED_WITHOUT_FLOCK).then(|| {
                     fchmod(&lock, Mode::S_IRWXU).ok();
                     (LockStamp::from_stat(&stat), None)
                 }),
             })
         }
-        // Without descriptors it is a lock all the same.
+        // A process without free descriptors can hold the lock without the flock.
         Err(_) if before.is_within(UNPROBED_FOR) => confirm_without_flock(dir, name, before),
         Err(_) => Ok(None),
     }
 }
 
-/// Nobody has reached for it yet, or somebody may have: then it is ours where it has the mark and is at its place.
+/// Whether a lock with a held flock is this process's own. Just after the creation, no other
+/// process can have probed it. Later, the lock must have the sticky bit and be at its place.
 fn is_still_held(
     dir: &DirHandle,
     name: &str,
     stat: &FileStat,
-    grip: &HolderFlock,
+    flock: &HolderFlock,
     before: CreationTime,
 ) -> bool {
     if has_sticky_bit(stat) && !before.is_within(UNPROBED_FOR) {
@@ -108,13 +122,15 @@ fn is_still_held(
     }
     let is_ours = before.is_within(if MKDIR_SETS_STICKY { UNPROBED_FOR } else { UNPROBED_WITHOUT_FLOCK });
     if is_ours && !has_sticky_bit(stat) {
-        // Only what is gripped may have it. Some file systems have none such; there the ten seconds count.
-        fchmod(grip.file(), sticky_mode()).ok();
+        // Only a lock with a held flock may have the sticky bit. If the file system has no sticky
+        // bit, the lock is stale after ten seconds.
+        fchmod(flock.file(), sticky_mode()).ok();
     }
     is_ours
 }
 
-/// Only what is gripped may have the mark.
+/// Confirms a new lock whose directory can't be opened. Removes the sticky bit, because only a lock
+/// with a held flock may have it.
 fn confirm_without_flock(
     dir: &DirHandle,
     name: &str,
@@ -128,26 +144,27 @@ fn confirm_without_flock(
     Ok(stamp.filter(|_| before.is_within(PROBE_DELAY)).map(|stamp| (stamp, None)))
 }
 
-/// True if one of ours made it, and has or had a grip on it, or was about to.
+/// Whether a program of teamd of this user created the lock. It holds the flock, held it, or was
+/// about to take it.
 pub(super) fn has_sticky_bit(stat: &FileStat) -> bool {
     Mode::from_bits_truncate(stat.st_mode).contains(Mode::S_ISVTX) && stat.st_uid == geteuid().as_raw()
 }
 
-/// The same of one that is gripped now.
-pub(super) fn is_still_sticky(grip: &HolderFlock) -> bool {
-    fstat(grip.file()).is_ok_and(|stat| has_sticky_bit(&stat))
+/// Whether a lock with a held flock still has the sticky bit.
+pub(super) fn is_still_sticky(flock: &HolderFlock) -> bool {
+    fstat(flock.file()).is_ok_and(|stat| has_sticky_bit(&stat))
 }
 
-/// Reaches for the grip on the lock that `stamp` was seen of.
+/// Tries to take the flock of a lock that had `stamp` at the last check.
 pub(super) fn probe_holder(dir: &DirHandle, name: &str, stamp: LockStamp) -> HolderProbe {
     let Some(lock) = dir.open_dir(name).ok().flatten() else { return HolderProbe::Unknown };
     match Flock::try_lock(into_file(lock)) {
-        // Whoever had the grip before may have taken it away, and another one may be there.
-        Ok(grip)
-            if has_stamp(fstat(grip.file()).ok(), stamp)
+        // The previous holder may have removed the lock, and another one may be at its place.
+        Ok(flock)
+            if has_stamp(fstat(flock.file()).ok(), stamp)
                 && has_stamp(dir.stat(name).ok().flatten(), stamp) =>
         {
-            HolderProbe::NotAlive(grip)
+            HolderProbe::NotAlive(flock)
         }
         Err((_, TryLockError::WouldBlock)) => HolderProbe::Alive,
         _ => HolderProbe::Unknown,

@@ -1,4 +1,4 @@
-//! A look at a lock from aside, for whoever asks why nothing moves: it takes nothing, and waits for nobody.
+//! Shows the state of a lock to diagnosis commands. An inspection takes no lock and does not wait.
 
 use super::holder_liveness::{HolderProbe, has_sticky_bit, probe_holder};
 use super::stamp::{LOCK_STALE_AFTER, LockStamp};
@@ -7,36 +7,37 @@ use crate::error::Error;
 use nix::sys::stat::{FileStat, SFlag};
 use std::path::PathBuf;
 
-/// What stands at a lock's place.
+/// The state of a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LockState {
-    /// Nothing: it is free.
+    /// The lock is free.
     Free,
-    /// A lock that somebody holds.
+    /// Another process holds the lock.
     Held(LockInfo),
-    /// A lock whose holder is dead, or has not touched it for ten seconds: whoever comes next takes it.
+    /// The holder is dead or has not touched the lock for ten seconds. The next process takes the
+    /// lock over.
     Stale(LockInfo),
-    /// No lock of the usual kind: nobody gets past it.
+    /// The path leads to something that is not an empty directory. No process can take the lock.
     NotALock(PathBuf),
 }
 
-/// A lock that is there.
+/// A lock that exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockInfo {
-    /// Where.
+    /// The path of the lock directory.
     pub path: PathBuf,
-    /// When its holder touched it last, ms since the epoch.
+    /// When the holder last touched the lock, in ms since the epoch.
     pub touched_at: u64,
-    /// Its inode, by which the kernel names who of ours has a grip on it.
+    /// The inode of the lock directory. The kernel lists the holder of its flock under this number.
     pub inode: u64,
 }
 
-/// How the lock of `target` stands.
+/// The state of the lock of `target`.
 pub(crate) fn lock_state(dir: &DirHandle, target: &str) -> Result<LockState, Error> {
     named_lock_state(dir, &format!("{target}.lock"))
 }
 
-/// The same of the lock of that name.
+/// The state of the lock with the file name `name`.
 pub(super) fn named_lock_state(dir: &DirHandle, name: &str) -> Result<LockState, Error> {
     let Some(stat) = dir.stat(name)? else { return Ok(LockState::Free) };
     if file_type(&stat) != SFlag::S_IFDIR || is_non_empty(dir, name)? {
@@ -48,13 +49,13 @@ pub(super) fn named_lock_state(dir: &DirHandle, name: &str) -> Result<LockState,
     Ok(if is_stale(dir, name, &stat, stamp) { LockState::Stale(held) } else { LockState::Held(held) })
 }
 
-/// One that has gone meanwhile is not.
+/// Whether the lock directory has content. False if it is gone.
 fn is_non_empty(dir: &DirHandle, name: &str) -> Result<bool, Error> {
     let lock = dir.open_dir(name)?;
     Ok(lock.map(|lock| lock.file_names()).transpose()?.is_some_and(|names| !names.is_empty()))
 }
 
-/// A grip that was got is let go of at once.
+/// Whether the lock is stale. If this function gets the flock, it releases it at once.
 fn is_stale(dir: &DirHandle, name: &str, stat: &FileStat, stamp: LockStamp) -> bool {
     match has_sticky_bit(stat).then(|| probe_holder(dir, name, stamp)) {
         Some(HolderProbe::NotAlive(_)) => true,
@@ -70,21 +71,21 @@ mod tests {
     use std::time::UNIX_EPOCH;
 
     #[test]
-    fn who_holds_a_lock_lives_is_dead_or_is_no_lock_at_all() {
+    fn the_state_of_a_lock_is_free_held_stale_or_not_a_lock() {
         let dir = tempfile::TempDir::new().unwrap();
         let directory = DirHandle::open(dir.path()).unwrap();
-        let look = || lock_state(&directory, "x.json").unwrap();
+        let state = || lock_state(&directory, "x.json").unwrap();
         let path = dir.path().join("x.json.lock");
-        assert_eq!(look(), LockState::Free);
+        assert_eq!(state(), LockState::Free);
         let lock = Lock::acquire(&directory, "x.json").unwrap();
-        assert!(matches!(look(), LockState::Held(held) if held.path == path && held.touched_at > 0));
-        assert!(lock.is_ours().unwrap(), "a look takes nothing");
+        assert!(matches!(state(), LockState::Held(held) if held.path == path && held.touched_at > 0));
+        assert!(lock.is_ours().unwrap(), "the inspection does not take the lock");
         drop(lock);
         std::fs::create_dir(&path).unwrap();
-        assert!(matches!(look(), LockState::Held(_)), "another's, and fresh");
+        assert!(matches!(state(), LockState::Held(_)), "a fresh lock of another program");
         std::fs::File::open(&path).unwrap().set_modified(UNIX_EPOCH).unwrap();
-        assert!(matches!(look(), LockState::Stale(held) if held.touched_at == 0));
+        assert!(matches!(state(), LockState::Stale(held) if held.touched_at == 0));
         drop(std::fs::File::create(path.join("pid")).unwrap());
-        assert_eq!(look(), LockState::NotALock(path));
+        assert_eq!(state(), LockState::NotALock(path));
     }
 }

@@ -1,4 +1,4 @@
-//! Looking at a lock that somebody holds, until it is free or proves abandoned.
+//! Watches a held lock until it is released or stale.
 
 use super::holder_liveness::{
     HolderFlock, HolderProbe, PROBE_DELAY, has_sticky_bit, is_still_sticky, probe_holder,
@@ -9,18 +9,18 @@ use crate::error::Error;
 use nix::sys::stat::SFlag;
 use std::time::Instant;
 
-/// What a look at a held lock says.
+/// The result of [`StaleWatch::observe`].
 pub(super) enum LockObservation {
     Released,
     Held,
     Stale,
 }
 
-/// Remembers since when a lock has not changed, by a clock that does not jump.
+/// Remembers since when a lock has not changed, by the monotonic clock.
 pub(super) struct StaleWatch {
     pub(super) last_seen: Option<(LockStamp, Instant)>,
     is_no_directory: bool,
-    /// On one that was found abandoned, so that of ours one alone takes it away.
+    /// The flock of a stale lock. It ensures that only one of teamd's programs removes the lock.
     holder_flock: Option<HolderFlock>,
 }
 
@@ -34,39 +34,45 @@ impl StaleWatch {
         StaleWatch { last_seen: Some((stamp, Instant::now())), ..StaleWatch::new() }
     }
 
+    /// Checks the lock once.
     pub(super) fn observe(&mut self, dir: &DirHandle, name: &str) -> Result<LockObservation, Error> {
         self.holder_flock = None;
         let Some(stat) = dir.stat(name)? else { return Ok(LockObservation::Released) };
         self.is_no_directory = file_type(&stat) != SFlag::S_IFDIR;
         let stamp = LockStamp::from_stat(&stat);
         let since = match self.last_seen {
-            Some((seen, since)) if seen == stamp => since,
+            Some((last_stamp, since)) if last_stamp == stamp => since,
             _ => Instant::now(),
         };
         self.last_seen = Some((stamp, since));
         let watched = since.elapsed();
         let stale = watched >= LOCK_STALE_AFTER || (stamp.is_stale() && watched >= STALE_CONFIRMATION);
-        let marked = has_sticky_bit(&stat);
-        // Where stamps are whole seconds the one before may have had the same.
-        let window = if stamp.nanoseconds == 0 { STALE_CONFIRMATION * 4 } else { PROBE_DELAY };
-        if self.is_no_directory || !(stale || marked && watched >= window) {
+        let is_sticky = has_sticky_bit(&stat);
+        // If timestamps are whole seconds, the previous lock may have had the same stamp, so this
+        // one is watched longer.
+        let probe_delay = if stamp.nanoseconds == 0 { STALE_CONFIRMATION * 4 } else { PROBE_DELAY };
+        if self.is_no_directory || !(stale || is_sticky && watched >= probe_delay) {
             return Ok(LockObservation::Held);
         }
         Ok(match probe_holder(dir, name, stamp) {
-            // One that has no descriptors holds without a grip, and has taken the mark off.
-            HolderProbe::NotAlive(grip) if !stale && !is_still_sticky(&grip) => LockObservation::Held,
-            HolderProbe::NotAlive(grip) => {
-                self.holder_flock = Some(grip);
+            // A holder without free descriptors has no flock and has removed the sticky bit.
+            HolderProbe::NotAlive(flock) if !stale && !is_still_sticky(&flock) => LockObservation::Held,
+            HolderProbe::NotAlive(flock) => {
+                self.holder_flock = Some(flock);
                 LockObservation::Stale
             }
-            // One of ours that was stopped for so long. What is not marked another of ours is taking away, unless that
-            // one was stopped, too, or before it could set the mark.
-            HolderProbe::Alive if stale && (marked || watched >= LOCK_STALE_AFTER) => LockObservation::Stale,
+            // The flock holder was stopped for that long. If the lock is not sticky, the flock
+            // holder is a process that removes the lock. It gets ten seconds, since it may have
+            // been stopped too, or before it set the sticky bit.
+            HolderProbe::Alive if stale && (is_sticky || watched >= LOCK_STALE_AFTER) => {
+                LockObservation::Stale
+            }
             HolderProbe::Unknown if stale => LockObservation::Stale,
             HolderProbe::Alive | HolderProbe::Unknown => LockObservation::Held,
         })
     }
 
+    /// Why the lock can't be taken, as part of an error message.
     pub(super) fn reason(&self) -> &'static str {
         if self.is_no_directory {
             "it is no directory, so no lock of the usual kind"

@@ -1,15 +1,18 @@
-//! What tells one holding of a lock from the next, and when a lock counts as abandoned.
+//! The stamp that distinguishes a lock from its successors, and the times after which a lock is
+//! stale.
 
 use nix::sys::stat::FileStat;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// An abandoned lock is this old, by the wall clock or watched by us.
+/// Age of a stale lock, by the wall clock or by the time it was watched.
 pub(super) const LOCK_STALE_AFTER: Duration = Duration::from_secs(10);
 
-/// A lock that looks old is watched this long: the clock may have jumped.
+/// A lock that looks stale by the wall clock is watched for this time, because the clock may have
+/// been set.
 pub(super) const STALE_CONFIRMATION: Duration = Duration::from_millis(500);
 
-/// What tells one holding from the next.
+/// Inode and modification time of a lock directory. They distinguish a lock from the next one of
+/// the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LockStamp {
     pub(super) inode: u64,

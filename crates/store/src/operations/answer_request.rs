@@ -1,5 +1,5 @@
-//! The lead's answers to what members ask leave for. An answer may be longer than an argument can be: so whoever has it
-//! writes it, and hands it to no other program.
+//! The lead's answers to members' requests. An answer may be longer than a command line argument
+//! can be, so it is written by this process and not passed to another program.
 
 use super::caller::{Caller, require_lead};
 use protocol::error::{ErrorKind, ErrorReport};
@@ -8,10 +8,12 @@ use protocol::policy::{AnsweredBy, Approver, PolicyDecision};
 use serde_json::{Value, json};
 
 impl Caller {
-    /// Answers the request of that id, or the only one whose id begins so: success, message, request_id, target.
+    /// Answers the request with this id, or the only one whose id begins with it. Returns a JSON
+    /// object with the fields success, message, request_id and target.
     ///
     /// # Errors
-    /// `NotPermitted` for a teammate, `Usage` for a no without a reason, and what the requests say.
+    /// `NotPermitted` for a teammate, `Usage` for a rejection without a reason, and the errors of
+    /// [`crate::MemberRequests`].
     pub fn answer_request(&self, id: &str, answer: &Answer, at_ms: u64) -> Result<Value, ErrorReport> {
         require_lead(&self.name, "answer a request")?;
         if matches!(answer, Answer::Deny { reason } if reason.trim().is_empty()) {
@@ -21,16 +23,17 @@ impl Caller {
         let requests = self.team.requests();
         let request = requests.find(id)?;
         requests.answer(&request, answer, AnsweredBy::Lead, at_ms)?;
-        let word = if matches!(answer, Answer::Approve(_)) { "yes" } else { "no" };
+        let answer_word = if matches!(answer, Answer::Approve(_)) { "yes" } else { "no" };
         let (id, from) = (request.request.id(), &request.from);
-        let sentence = format!("{from} has a {word} to {id}.");
+        let sentence = format!("{from} has a {answer_word} to {id}.");
         Ok(json!({"success": true, "message": sentence, "request_id": id, "target": from}))
     }
 
-    /// The same for a program that leads: what the team's policy leaves to a person is not its to answer.
+    /// Answers a request like [`Caller::answer_request`], for a program that leads the team. Such a
+    /// program may not answer requests that the team's policy reserves for a person.
     ///
     /// # Errors
-    /// `NotPermitted` for that too, else as `Caller::answer`.
+    /// `NotPermitted` in that case too; otherwise as [`Caller::answer_request`].
     pub fn answer_request_as_program(
         &self,
         id: &str,
@@ -42,8 +45,8 @@ impl Caller {
         if self.policy()?.decide(&request.request, &request.cwd) == PolicyDecision::Ask(Approver::Person) {
             let id = request.request.id();
             let message = format!("cannot answer {id}: the team's policy leaves that to a person");
-            let hint = "a person answers it, in a terminal of their own: teamctl requests; meanwhile go on with other work";
-            return Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help(hint));
+            let help = "a person answers it, in a terminal of their own: teamctl requests; meanwhile go on with other work";
+            return Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help(help));
         }
         self.answer_request(id, answer, at_ms)
     }

@@ -1,6 +1,7 @@
-//! A teammate's own answer to a request to shut down. The answer is stored first and the request marked read after
-//! it, so that a crash in between leaves a question that was answered, never one that vanished. Only a request of this
-//! life counts: a namesake's old one ends nobody.
+//! A teammate's answer to a shutdown request. The answer is stored before the request is marked
+//! read. So after a crash between the two steps the request is still there, with an answer. Only
+//! requests to the member's current spawn count; an older request to a member of the same name has
+//! no effect.
 
 use super::caller::Caller;
 use crate::error::Error;
@@ -13,20 +14,21 @@ use protocol::payload::{Payload, ShutdownApproved, ShutdownRejected, ShutdownReq
 use protocol::timestamp::{iso8601, parse_iso8601};
 use serde_json::{Value, json};
 
-/// Yes or no to a request to shut down.
+/// The answer to a shutdown request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShutdownDecision {
-    /// It will end.
+    /// The member will exit.
     Approve,
-    /// It will not.
+    /// The member continues to work.
     Reject {
-        /// Why not.
+        /// Why the member does not exit.
         reason: String,
     },
 }
 
 impl ShutdownDecision {
-    /// `Shutdown approved. Agent NAME is now exiting.`
+    /// The message for the member: `Shutdown approved. Agent NAME is now exiting.`, or that it
+    /// works on.
     pub fn result_text(&self, me: &AgentName) -> String {
         match self {
             ShutdownDecision::Approve => format!("Shutdown approved. Agent {me} is now exiting."),
@@ -53,11 +55,12 @@ impl ShutdownDecision {
 }
 
 impl Caller {
-    /// Answers the lead's request to shut down: success, message, request_id.
+    /// Answers the lead's shutdown request. Returns a JSON object with the fields success, message
+    /// and request_id.
     ///
     /// # Errors
-    /// `NotPermitted` for whoever was not asked, `NotFound` for a request that nobody got in this life, `Exists` for one
-    /// that has its answer.
+    /// `NotPermitted` if another member was asked; `NotFound` if there is no such request to the
+    /// caller's current spawn; `AlreadyExists` if the request has an answer.
     pub fn answer_shutdown(
         &self,
         request: &RequestId,
@@ -65,28 +68,28 @@ impl Caller {
         at_ms: u64,
     ) -> Result<Value, ErrorReport> {
         if self.name.is_lead() {
-            let fault = ErrorReport::new(
+            let error = ErrorReport::new(
                 ErrorKind::NotPermitted,
                 "cannot answer for a teammate: only who was asked may",
             );
-            return Err(fault.with_help("end it without asking: teamctl kill NAME"));
+            return Err(error.with_help("end it without asking: teamctl kill NAME"));
         }
         let entry = self.find_shutdown_request(request)?;
         let payload = answer.payload(request, &self.name, iso8601(at_ms));
         let (lead, message) =
             (self.team.inbox(&AgentName::lead()), self.new_message(payload.to_text(), at_ms));
-        let mine = |entries: &[InboxEntry]| {
+        let own_answer = |entries: &[InboxEntry]| {
             entries.iter().find_map(|entry| shutdown_answer(entry, request, &self.name))
         };
-        if !lead.append_unless(&message, MESSAGE_LIMIT, |entries| mine(entries).is_some())? {
-            let approved = mine(&lead.read()?).unwrap_or_default();
+        if !lead.append_unless(&message, MESSAGE_LIMIT, |entries| own_answer(entries).is_some())? {
+            let approved = own_answer(&lead.read()?).unwrap_or_default();
             return Err(Error::AlreadyAnswered { id: request.to_string(), approved }.into());
         }
         self.team.inbox(&self.name).mark_read(&[entry])?;
         Ok(json!({"success": true, "message": answer.result_text(&self.name), "request_id": request}))
     }
 
-    /// The request of that id in the caller's own inbox.
+    /// The shutdown request with this id in the caller's inbox.
     fn find_shutdown_request(&self, id: &RequestId) -> Result<InboxEntry, ErrorReport> {
         let me = &self.name;
         let joined = self.team.member(me.as_str()).map_or(0, |member| member.joined_at);
@@ -107,38 +110,40 @@ impl Caller {
         }
     }
 
-    /// Who else was asked that. An inbox that can't be read says nothing, and is no reason to fail here.
+    /// The member whose inbox has the shutdown request. Inboxes that can't be read are skipped.
     fn find_other_recipient(&self, id: &RequestId) -> Result<Option<AgentName>, ErrorReport> {
         let members = self.team.config()?.members.into_iter().map(|member| member.name);
-        let has = |name: &AgentName| {
+        let was_asked = |name: &AgentName| {
             let entries = self.team.inbox(name).read().unwrap_or_default();
             entries.iter().any(|entry| is_shutdown_request(entry, id, 0))
         };
-        Ok(members.into_iter().find(has))
+        Ok(members.into_iter().find(was_asked))
     }
 }
 
-/// Whether it is a request of the lead under this id, from `since` (ms since the epoch) on.
+/// Whether the entry is a shutdown request of the lead with this id, sent at or after `since` (ms
+/// since the epoch).
 fn is_shutdown_request(entry: &InboxEntry, id: &RequestId, since: u64) -> bool {
     let Ok(message) = &entry.message else { return false };
-    let asked = match Payload::parse(&message.text) {
+    let is_request = match Payload::parse(&message.text) {
         Some(Payload::ShutdownRequest(ShutdownRequest { request_id, .. })) => request_id == *id,
         _ => false,
     };
     let before = parse_iso8601(&message.timestamp).is_some_and(|sent| sent < since);
-    asked && !before && AgentName::new_unchecked(&message.from).is_lead()
+    is_request && !before && AgentName::new_unchecked(&message.from).is_lead()
 }
 
-/// Whether it is `me` who answers that request in it, and how.
+/// Whether the entry is an answer of `me` to the request: true for an approval, false for a
+/// rejection. `None` if it is no such answer.
 fn shutdown_answer(entry: &InboxEntry, id: &RequestId, me: &AgentName) -> Option<bool> {
     let message =
         entry.message.as_ref().ok().filter(|message| AgentName::new_unchecked(&message.from) == *me)?;
-    let (of, approved) = match Payload::parse(&message.text)? {
+    let (request_id, approved) = match Payload::parse(&message.text)? {
         Payload::ShutdownApproved(ShutdownApproved { request_id, .. }) => (request_id, true),
         Payload::ShutdownRejected(ShutdownRejected { request_id, .. }) => (request_id, false),
         _ => return None,
     };
-    (of == *id).then_some(approved)
+    (request_id == *id).then_some(approved)
 }
 
 #[cfg(test)]
@@ -146,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_leads_request_of_this_life_counts() {
+    fn only_the_leads_request_to_the_current_spawn_counts() {
         let entry = |from: &str| {
             let text = r#"{\"type\":\"shutdown_request\",\"requestId\":\"x-1\",\"from\":\"team-lead\"}"#;
             let raw =

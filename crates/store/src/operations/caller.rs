@@ -1,4 +1,4 @@
-//! The caller of an operation: a member or the lead, on one team.
+//! The caller of an operation: a member or the lead of one team.
 
 use crate::state_dir::StateDir;
 use crate::team::Team;
@@ -9,17 +9,17 @@ use protocol::policy::Policy;
 use protocol::team_config::TeamConfig;
 use std::path::PathBuf;
 
-/// Who acts, on which team.
+/// The member or lead that performs operations on a team.
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub(super) team: Team,
     pub(super) name: AgentName,
-    /// Where our own files for this root are.
+    /// The state directory of the root.
     state: PathBuf,
 }
 
 impl Caller {
-    /// `me` at `team`; `state` is the root's state directory, where the team's policy lies.
+    /// Creates a caller. `state` is the state directory of the root, which holds the team's policy.
     pub fn new(team: Team, me: AgentName, state: PathBuf) -> Caller {
         Caller { team, name: me, state }
     }
@@ -29,22 +29,23 @@ impl Caller {
         &self.team
     }
 
-    /// Who acts.
+    /// The name of the member or lead.
     pub fn name(&self) -> &AgentName {
         &self.name
     }
 
-    /// The member of that name, as the team spells it.
+    /// The member of this name, in the spelling of the team's config.
     pub fn resolve_member(&self, name: &str) -> Result<AgentName, ErrorReport> {
         Ok(self.team.member(name)?.name)
     }
 
-    /// A message of the caller's, with its colour, if it is a member that has one.
+    /// A new message of the caller. It has the caller's color if the caller is a member with a
+    /// color.
     pub(super) fn new_message(&self, text: String, at_ms: u64) -> Message {
         self.new_message_with_config(self.team.config().ok().as_ref(), text, at_ms)
     }
 
-    /// The same, where the config was read.
+    /// A new message like [`Caller::new_message`], with the color from `config`.
     pub(super) fn new_message_with_config(
         &self,
         config: Option<&TeamConfig>,
@@ -56,14 +57,14 @@ impl Caller {
         message
     }
 
-    /// The team's policy, as the daemon wrote it down; where it did not, the usual one.
+    /// The team's policy, which the daemon writes. If there is no policy file, the default policy.
     pub fn policy(&self) -> Result<Policy, ErrorReport> {
         let bytes = StateDir::open(&self.state)?.read(&Policy::file_name(self.team.name()))?;
         Ok(Policy::parse_or_default(bytes.as_deref()))
     }
 }
 
-/// Refuses what is for the lead or a person alone; `what` completes "cannot …".
+/// Fails with `NotPermitted` if `me` is not the lead. `what` completes the message "cannot …".
 pub fn require_lead(me: &AgentName, what: &str) -> Result<(), ErrorReport> {
     if me.is_lead() {
         return Ok(());

@@ -1,8 +1,9 @@
-//! Messages: to one member, or to all. A send is one append; a broadcast is one for each, so some may have it and
-//! others not, and the result says which.
+//! Sends messages to one member or to all members. One message is one append. A broadcast is one
+//! append for each member, so it can fail for some of them; the result lists those.
 //!
-//! Two things never get further than here: a text too long for an inbox, and a teammate's text that would be read as
-//! a protocol message. With the latter an agent could be talked into ending or approving in words.
+//! Two kinds of text are rejected: a text that is too long for an inbox, and a teammate's text that
+//! would be parsed as a protocol message. Otherwise a member could be persuaded by a plain text to
+//! end other agents or to approve requests.
 
 use super::caller::Caller;
 use crate::error::Error;
@@ -16,37 +17,37 @@ use protocol::team_config::TeamConfig;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// A message that is stored.
+/// A message that was stored.
 #[derive(Debug, Clone)]
 pub struct SentMessage {
-    /// As it was written.
+    /// The stored message.
     pub message: Message,
-    /// To whom, as the team spells it.
+    /// The recipient, in the spelling of the team's config.
     pub recipient: AgentName,
     color: Option<String>,
 }
 
-/// A member whose inbox did not take it.
+/// A member whose inbox could not be written.
 #[derive(Debug, Clone)]
 pub struct FailedRecipient {
-    /// Whose.
+    /// The member.
     pub name: AgentName,
-    /// Why.
+    /// The error of the write.
     pub error: ErrorReport,
 }
 
-/// A message to all, as far as it came.
+/// The result of a broadcast.
 #[derive(Debug, Clone)]
 pub struct BroadcastResult {
-    /// As it was written.
+    /// The message.
     pub message: Message,
-    /// Those that have it.
+    /// The members that got the message.
     pub stored: Vec<AgentName>,
-    /// Those that have not.
+    /// The members that did not get it.
     pub failed: Vec<FailedRecipient>,
 }
 
-/// Who said what to whom, as docs/protocol.md section 7 gives it.
+/// Sender, recipient and text of a message, in the form of section 7 of docs/protocol.md.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Routing<'a> {
@@ -62,12 +63,12 @@ struct Routing<'a> {
 }
 
 impl SentMessage {
-    /// `Message sent to NAME's inbox`
+    /// The text `Message sent to NAME's inbox`.
     pub fn sentence(&self) -> String {
         format!("Message sent to {}'s inbox", self.recipient)
     }
 
-    /// success, message, routing.
+    /// A JSON object with the fields success, message and routing.
     pub fn to_json(&self) -> Value {
         let routing = routing(&self.message, self.recipient.as_str(), self.color.as_deref());
         json!({"success": true, "message": self.sentence(), "routing": routing})
@@ -75,7 +76,8 @@ impl SentMessage {
 }
 
 impl BroadcastResult {
-    /// success, message, recipients, routing; where some have not got it also `failed`.
+    /// A JSON object with the fields success, message, recipients and routing. If the broadcast
+    /// failed for some members, also `failed` and `error`.
     pub fn to_json(&self) -> Value {
         if self.stored.is_empty() && self.failed.is_empty() {
             let none: [&str; 0] = [];
@@ -85,17 +87,17 @@ impl BroadcastResult {
         let sentence = format!("Message broadcast to {} teammate(s): {}", names.len(), names.join(", "));
         let mut result = json!({"success": self.failed.is_empty(), "message": sentence, "recipients": names});
         result["routing"] = json!(routing(&self.message, "team", None));
-        if let Some(fault) = self.partial_error() {
+        if let Some(error) = self.partial_error() {
             let failed = self.failed.iter().map(|m| json!({"name": m.name, "message": m.error.message}));
             result["failed"] = failed.collect();
-            result["error"] = json!(fault);
+            result["error"] = json!(error);
         }
         result
     }
 
-    /// Some have not got it.
+    /// The error that names the members that did not get the message. `None` if all got it.
     pub fn partial_error(&self) -> Option<ErrorReport> {
-        let names: Vec<&str> = self.failed.iter().map(|missed| missed.name.as_str()).collect();
+        let names: Vec<&str> = self.failed.iter().map(|failed| failed.name.as_str()).collect();
         let message = || format!("cannot reach {}; the others have it", names.join(", "));
         (!names.is_empty()).then(|| ErrorReport::new(ErrorKind::Partial, message()))
     }
@@ -113,11 +115,12 @@ fn routing<'a>(message: &'a Message, target: &str, target_color: Option<&'a str>
 }
 
 impl Caller {
-    /// Stores one message in the inbox of `to`, `NAME` or `NAME@TEAM`.
+    /// Appends a message to the inbox of `to`, which is `NAME` or `NAME@TEAM`.
     ///
     /// # Errors
-    /// `Usage` for nobody or a text too long, `NotFound` with the nearest names, `NotPermitted` for a teammate's text
-    /// that is no plain text, and what the files say.
+    /// `Usage` for an empty recipient or a text that is too long; `NotFound` with the most similar
+    /// names; `NotPermitted` for a teammate's text that would be parsed as a protocol message;
+    /// errors of the files.
     pub fn send(
         &self,
         to: &str,
@@ -131,7 +134,8 @@ impl Caller {
         self.append_to_inbox(config, to, Message { summary: summary.map(str::to_owned), ..message })
     }
 
-    /// The same, as if a person typed it to the agent.
+    /// Appends a message like [`Caller::send`], with `user` as its sender, as if a person had typed
+    /// it.
     ///
     /// # Errors
     /// As [`Caller::send`]; `NotPermitted` for a teammate.
@@ -162,10 +166,10 @@ impl Caller {
         Ok(SentMessage { message, recipient: to, color })
     }
 
-    /// Stores one message in the inbox of every member but the caller.
+    /// Appends a message to the inbox of every member except the caller.
     ///
     /// # Errors
-    /// As [`Caller::send`]; the first of them where nobody could be reached.
+    /// As [`Caller::send`]. If all members failed, the error of the first.
     pub fn broadcast(
         &self,
         text: String,
@@ -176,17 +180,17 @@ impl Caller {
         let config = self.team.config()?;
         let mut message = self.new_message_with_config(Some(&config), text, at_ms);
         message.summary = summary.map(str::to_owned);
-        let (mut reached, mut missed) = (Vec::new(), Vec::new());
+        let (mut stored, mut failed) = (Vec::new(), Vec::new());
         let members = config.members.into_iter().map(|member| member.name);
         for name in members.filter(|name| *name != self.name) {
             match self.team.inbox(&name).append(&message) {
-                Ok(()) => reached.push(name),
-                Err(error) => missed.push(FailedRecipient { name, error: error.into() }),
+                Ok(()) => stored.push(name),
+                Err(error) => failed.push(FailedRecipient { name, error: error.into() }),
             }
         }
-        match missed.first() {
-            Some(first) if reached.is_empty() => Err(first.error.clone()),
-            _ => Ok(BroadcastResult { message, stored: reached, failed: missed }),
+        match failed.first() {
+            Some(first) if stored.is_empty() => Err(first.error.clone()),
+            _ => Ok(BroadcastResult { message, stored, failed }),
         }
     }
 }
@@ -198,14 +202,15 @@ fn resolve_recipient(
 ) -> Result<(AgentName, Option<String>), ErrorReport> {
     let plain = strip_team(address, team.name());
     if plain.trim().is_empty() {
-        let nobody = ErrorReport::new(ErrorKind::Usage, "cannot send to nobody: the recipient is empty");
-        return Err(nobody.with_help("name a member; those there are: teamctl status"));
+        let error = ErrorReport::new(ErrorKind::Usage, "cannot send to nobody: the recipient is empty");
+        return Err(error.with_help("name a member; those there are: teamctl status"));
     }
     match config.and_then(|config| team.find_member(&config, address)) {
         Ok(member) => Ok((member.name, member.color)),
-        // A team that another program made may not list its lead; it has an inbox all the same.
+        // A team that another program created may not list its lead, but the lead has an inbox.
         Err(Error::NoSuchMember { .. }) if is_lead(team, address) => Ok((AgentName::lead(), None)),
-        // Its config is a session's own to be in the middle of writing: who has an inbox can be written to.
+        // Claude Code may be in the middle of writing the config of a session team. A recipient
+        // with an inbox is accepted then.
         Err(Error::Corrupt { .. }) if has_inbox(team, plain) => Ok((AgentName::new_unchecked(plain), None)),
         Err(error) => Err(error.into()),
     }
@@ -219,10 +224,11 @@ fn is_lead(team: &Team, address: &str) -> bool {
     AgentName::new_unchecked(strip_team(address, team.name())).is_lead()
 }
 
-/// The text, if an inbox takes it and it is one that `me` may send.
+/// Returns the text if it fits into an inbox and `me` may send it.
 ///
 /// # Errors
-/// `Usage` for one that is too long; `NotPermitted` for a teammate's that would be read as a protocol message.
+/// `Usage` if the text is too long; `NotPermitted` if `me` is a teammate and the text would be
+/// parsed as a protocol message.
 pub fn check_text(me: &AgentName, text: String) -> Result<String, ErrorReport> {
     if text.len() > MESSAGE_LIMIT {
         let message = format!("cannot send a text of {} bytes: {MESSAGE_LIMIT} is the limit", text.len());

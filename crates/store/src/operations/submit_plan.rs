@@ -1,19 +1,20 @@
-//! A teammate hands in its plan itself.
+//! A teammate's submission of its own plan.
 
 use super::caller::Caller;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::RequestId;
 use serde_json::{Value, json};
 
-/// The longest plan, bytes: a request carries it whole.
+/// Maximum length of a plan in bytes. The request contains the whole plan.
 const MAX_PLAN_BYTES: usize = 64 << 10;
 
 impl Caller {
-    /// Writes the plan down and asks the lead to approve it: success, message, request_id, plan_file_path.
+    /// Writes the plan to a file and asks the lead to approve it. Returns a JSON object with the
+    /// fields success, message, request_id and plan_file_path.
     ///
     /// # Errors
-    /// `NotPermitted` for the lead, `Refused` for a member that is not in plan mode, or whose last plan has no answer;
-    /// `Usage` where it is empty or longer than 64 KiB.
+    /// `NotPermitted` for the lead; `Refused` for a member that is not in plan mode or whose last
+    /// plan has no answer; `Usage` for a plan that is empty or longer than 64 KiB.
     pub fn submit_plan(&self, plan: &str, at_ms: u64) -> Result<Value, ErrorReport> {
         self.check_plan(plan)?;
         let file = self.team.write_plan(plan)?;
@@ -25,11 +26,11 @@ impl Caller {
 
     fn check_plan(&self, plan: &str) -> Result<(), ErrorReport> {
         if self.name.is_lead() {
-            let fault = ErrorReport::new(
+            let error = ErrorReport::new(
                 ErrorKind::NotPermitted,
                 "cannot hand in a plan as team-lead: that is for a teammate",
             );
-            return Err(fault.with_help("see the plans of others: teamctl requests"));
+            return Err(error.with_help("see the plans of others: teamctl requests"));
         }
         if plan.trim().is_empty() || plan.len() > MAX_PLAN_BYTES {
             let size = plan.len();
@@ -39,11 +40,11 @@ impl Caller {
         }
         let me = &self.name;
         if !self.team.member(me.as_str())?.is_planning() {
-            let fault = ErrorReport::new(
+            let error = ErrorReport::new(
                 ErrorKind::Refused,
                 format!("cannot hand in a plan: {me} is not in plan mode"),
             );
-            return Err(fault.with_help("tell the lead what you have in mind: teamctl send team-lead TEXT"));
+            return Err(error.with_help("tell the lead what you have in mind: teamctl send team-lead TEXT"));
         }
         match self.team.requests().open_plan_request(me)? {
             Some(request) => Err(ErrorReport::new(

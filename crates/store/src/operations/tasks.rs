@@ -1,5 +1,5 @@
-//! The task list, as a member may work it: who may put a command into a task, and that the lead is told when a
-//! teammate has completed one. All other rules are the list's own.
+//! Operations on the task list for members. They check who may put a command into a task, and
+//! notify the lead when a teammate completes a task. All other rules are in [`crate::Tasks`].
 
 use super::caller::Caller;
 use crate::tasks::{NewTask, TaskUpdate};
@@ -13,10 +13,11 @@ use protocol::timestamp::iso8601;
 use serde_json::{Map, Value};
 
 impl Caller {
-    /// Adds a task.
+    /// Creates a task.
     ///
     /// # Errors
-    /// `Usage` for an empty subject, `NotPermitted` for a teammate's command, and what the list says.
+    /// `Usage` for an empty subject, `NotPermitted` for a teammate's command, and the errors of the
+    /// task list.
     pub fn create_task(&self, new: NewTask) -> Result<Task, ErrorReport> {
         self.check_command_allowed(new.metadata.as_ref())?;
         if new.subject.trim().is_empty() {
@@ -25,10 +26,10 @@ impl Caller {
         Ok(self.team.tasks().create(new)?)
     }
 
-    /// Changes a task; where a teammate has just completed it, the lead is told.
+    /// Changes a task. If a teammate completes it by this change, the lead is notified.
     ///
     /// # Errors
-    /// As [`Caller::create_task`]; `Partly` where the lead could not be told.
+    /// As [`Caller::create_task`]; `Partial` if the lead could not be notified.
     pub fn update_task(&self, id: &TaskId, update: TaskUpdate, at_ms: u64) -> Result<Task, ErrorReport> {
         self.check_command_allowed(update.metadata.as_ref())?;
         if update.subject.as_deref().is_some_and(|subject| subject.trim().is_empty()) {
@@ -43,7 +44,7 @@ impl Caller {
         Ok(task)
     }
 
-    /// Says that a task is completed; again is fine.
+    /// Completes a task. Completing it again is not an error.
     ///
     /// # Errors
     /// As [`Caller::update_task`].
@@ -54,7 +55,8 @@ impl Caller {
         Ok(task)
     }
 
-    /// Tells the lead, if a teammate has just completed the task. It is completed by then, whatever happens here.
+    /// Notifies the lead if a teammate has just completed the task. If that fails, the task is
+    /// completed anyway.
     fn notify_lead_if_completed(&self, before: &Task, task: &Task, at_ms: u64) -> Result<(), ErrorReport> {
         if self.name.is_lead()
             || task.status != TaskStatus::Completed
@@ -68,15 +70,16 @@ impl Caller {
             task_subject: task.subject.clone(),
             timestamp: iso8601(at_ms),
         });
-        let told = self.team.inbox(&AgentName::lead()).append(&self.new_message(payload.to_text(), at_ms));
-        told.map_err(|error| {
+        let result = self.team.inbox(&AgentName::lead()).append(&self.new_message(payload.to_text(), at_ms));
+        result.map_err(|error| {
             let message = format!("task {} is done, but cannot tell the lead: {error}", task.id);
             ErrorReport::new(ErrorKind::Partial, message)
                 .with_help("tell it yourself: teamctl send team-lead TEXT")
         })
     }
 
-    /// A worker runs the command of a task: who may put one there may run anything as the worker.
+    /// Checks whether the caller may put a command into a task. A worker runs such a command, so
+    /// its author can run anything as the worker.
     fn check_command_allowed(&self, metadata: Option<&Map<String, Value>>) -> Result<(), ErrorReport> {
         if self.name.is_lead() || !metadata.is_some_and(|metadata| metadata.contains_key("command")) {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Tasks that are planned together: links between them by index, until they have ids. What it takes to refuse a
-//! circle is known before any of them is made.
+//! A batch of new tasks that are created together. Their dependencies use indexes in the batch,
+//! until the tasks have ids. Cycles are rejected before any task is created.
 
 use super::new_task::BatchTask;
 use crate::error::Error;
@@ -9,26 +9,29 @@ use protocol::task::{Task, find_cycle, find_task};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Planned tasks without a circle among themselves.
+/// New tasks without a dependency cycle among themselves.
 pub(super) struct TaskBatch {
     tasks: Vec<BatchTask>,
-    /// All indexes, each after those that it waits for.
+    /// All indexes, each after the indexes of its blockers.
     order: Vec<usize>,
-    /// For each, what waits for it.
+    /// For each task, the indexes of the tasks that it blocks.
     blocks: Vec<Vec<usize>>,
 }
 
-/// How far the search for a circle is with one of them.
+/// State of one task in the depth-first search.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SortState {
     Unvisited,
-    /// On the way that is being followed.
+    /// On the path that is being searched.
     OnPath,
     Done,
 }
 
 impl TaskBatch {
-    /// Refuses an index that is none, and a circle.
+    /// Creates a batch.
+    ///
+    /// # Errors
+    /// `NoSuchBatchIndex` for a blocker's index that the batch does not have; `BatchCycle`.
     pub(super) fn new(mut planned: Vec<BatchTask>) -> Result<TaskBatch, Error> {
         let count = planned.len();
         let mut blocks = vec![Vec::new(); count];
@@ -47,28 +50,29 @@ impl TaskBatch {
         Ok(batch)
     }
 
-    /// Depth first, with a stack of its own: a chain may be as long as the list.
+    /// Fills `order` by a depth-first search. The search uses an explicit stack, since a chain of
+    /// dependencies may be as long as the batch.
     fn sort(&mut self) -> Result<(), Error> {
-        let mut marks = vec![SortState::Unvisited; self.tasks.len()];
+        let mut states = vec![SortState::Unvisited; self.tasks.len()];
         for start in 0..self.tasks.len() {
-            let mut way = vec![(start, 0)];
-            while let Some((at, next)) = way.last_mut() {
+            let mut path = vec![(start, 0)];
+            while let Some((at, next)) = path.last_mut() {
                 let at = *at;
-                if marks[at] == SortState::Done {
-                    way.pop();
+                if states[at] == SortState::Done {
+                    path.pop();
                     continue;
                 }
-                marks[at] = SortState::OnPath;
+                states[at] = SortState::OnPath;
                 match self.tasks[at].blocked_by_index.get(*next).copied() {
-                    Some(blocker) if marks[blocker] == SortState::OnPath => {
-                        return Err(self.cycle_error(&way, blocker));
+                    Some(blocker) if states[blocker] == SortState::OnPath => {
+                        return Err(self.cycle_error(&path, blocker));
                     }
                     Some(blocker) => {
                         *next += 1;
-                        way.push((blocker, 0));
+                        path.push((blocker, 0));
                     }
                     None => {
-                        marks[at] = SortState::Done;
+                        states[at] = SortState::Done;
                         self.order.push(at);
                     }
                 }
@@ -77,46 +81,47 @@ impl TaskBatch {
         Ok(())
     }
 
-    /// The way from `blocker` on, which was met a second time at its end.
-    fn cycle_error(&self, way: &[(usize, usize)], blocker: usize) -> Error {
-        let from = way.iter().position(|(at, _)| *at == blocker).unwrap_or_default();
-        let mut way: Vec<String> = way[from..].iter().map(|(at, _)| self.subject(*at)).collect();
-        way.push(self.subject(blocker));
-        way.reverse();
-        Error::BatchCycle { path: way }
+    /// The error for the cycle that consists of the end of `path`, from `blocker` on.
+    fn cycle_error(&self, path: &[(usize, usize)], blocker: usize) -> Error {
+        let from = path.iter().position(|(at, _)| *at == blocker).unwrap_or_default();
+        let mut path: Vec<String> = path[from..].iter().map(|(at, _)| self.subject(*at)).collect();
+        path.push(self.subject(blocker));
+        path.reverse();
+        Error::BatchCycle { path }
     }
 
     fn subject(&self, at: usize) -> String {
         format!("{:?}", self.tasks[at].task.subject)
     }
 
-    /// The order in which the files may appear.
+    /// The indexes in the order in which the files are created.
     pub(super) fn order(&self) -> &[usize] {
         &self.order
     }
 
-    /// Who makes each.
+    /// The creator of each task.
     pub(super) fn creators(&self) -> impl Iterator<Item = &AgentName> {
         self.tasks.iter().map(|plan| &plan.task.created_by)
     }
 
-    /// True if any is linked to a task that is there already.
+    /// Whether a task of the batch depends on an existing task, or blocks one.
     pub(super) fn has_external_links(&self) -> bool {
         self.tasks.iter().any(|plan| !plan.task.blocks.is_empty() || !plan.task.blocked_by.is_empty())
     }
 
-    /// The tasks with the ids from `first` on and all links that their own files say.
+    /// The tasks with the ids from `first` on and with the dependencies that are stored in their
+    /// own files.
     pub(super) fn tasks(&self, first: TaskId) -> Vec<Task> {
         let id = |at: &usize| offset_id(first, *at);
-        let made = self.tasks.iter().zip(&self.blocks).enumerate().map(|(at, (plan, blocks))| Task {
+        let tasks = self.tasks.iter().zip(&self.blocks).enumerate().map(|(at, (plan, blocks))| Task {
             blocks: blocks.iter().map(id).collect(),
             blocked_by: plan.blocked_by_index.iter().map(id).chain(dedup(&plan.task.blocked_by)).collect(),
             ..plan.task.to_task(id(&at))
         });
-        made.collect()
+        tasks.collect()
     }
 
-    /// Blocker and blocked of each link to a task that was there before.
+    /// The dependencies between new and existing tasks, as pairs of blocker and blocked task.
     pub(super) fn external_links(&self, tasks: &[Task]) -> Vec<(TaskId, TaskId)> {
         let links = self.tasks.iter().zip(tasks).flat_map(|(plan, task)| {
             let before = plan.task.blocked_by.iter().map(|blocker| (*blocker, task.id));
@@ -125,7 +130,10 @@ impl TaskBatch {
         links.collect()
     }
 
-    /// Refuses links to nowhere, and circles that lead through `all` that is there.
+    /// Checks the dependencies on existing tasks. `all` is the existing list.
+    ///
+    /// # Errors
+    /// `NoSuchTask` for an id that does not exist; `BatchCycle` for a cycle through existing tasks.
     pub(super) fn check_links<'a>(
         &self,
         team: &TeamName,
@@ -142,34 +150,35 @@ impl TaskBatch {
             task.blocks.extend(&plan.task.blocks);
         }
         all.extend(new.iter().cloned().map(Arc::new));
-        // Only a way out of the new ones and back into them can close a circle that is not among them alone.
+        // The batch itself has no cycle. So a cycle must lead from a new task to an existing one
+        // and back.
         for (task, plan) in new.iter().zip(&self.tasks) {
             for blocked in &plan.task.blocks {
-                if let Some(way) = find_cycle(&all, task.id, *blocked) {
-                    return Err(self.external_cycle_error(first, &way));
+                if let Some(cycle) = find_cycle(&all, task.id, *blocked) {
+                    return Err(self.external_cycle_error(first, &cycle));
                 }
             }
         }
         Ok(())
     }
 
-    fn external_cycle_error(&self, first: TaskId, way: &[TaskId]) -> Error {
+    fn external_cycle_error(&self, first: TaskId, path: &[TaskId]) -> Error {
         let name = |id: &TaskId| match id.number().checked_sub(first.number()) {
             Some(at) => self.subject(at as usize),
             None => id.to_string(),
         };
-        Error::BatchCycle { path: way.iter().map(name).collect() }
+        Error::BatchCycle { path: path.iter().map(name).collect() }
     }
 }
 
-/// The id `by` places after `first`; the caller has seen that there are as many.
+/// The id that is `by` places after `first`. The caller has checked that enough ids are free.
 fn offset_id(first: TaskId, by: usize) -> TaskId {
     let number = u32::try_from(by).ok().and_then(|by| first.number().checked_add(by));
     number.and_then(TaskId::from_number).unwrap_or(first)
 }
 
-/// Each once, in the order of their first.
+/// Removes duplicates and keeps the order.
 fn dedup<T: Copy + Ord>(all: &[T]) -> Vec<T> {
-    let mut seen = BTreeSet::new();
-    all.iter().copied().filter(|one| seen.insert(*one)).collect()
+    let mut unique = BTreeSet::new();
+    all.iter().copied().filter(|item| unique.insert(*item)).collect()
 }

@@ -1,8 +1,9 @@
-//! The task files as they are now. What was parsed of a file is kept by the file's identity, so a look at the
-//! list is one look at the directory, one `stat` for each file, and a read of those that have changed.
+//! Cache of parsed task files. Reading the list again costs one read of the directory, one `stat`
+//! for each file, and a read of each changed file.
 //!
-//! An entry is trusted only if it was read long enough after the file's last change that another change would
-//! show in the time stamps; until then it is read again each time. Texts are not kept: a change reads its file.
+//! A cached task is used only if it was read so long after the file's last change that another
+//! change would have another timestamp. Otherwise the file is read again each time. The cache keeps
+//! no texts; a change of a task reads its file.
 
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
@@ -16,73 +17,79 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// From this many files on it pays to share the looking among threads.
+/// From this number of files on, several threads read the list.
 const MIN_PARALLEL_FILES: usize = 4000;
 const MAX_THREADS: usize = 4;
 
-/// A task, and what is known of its file.
+/// A task, and the version of its file.
 #[derive(Debug, Clone)]
 pub(super) struct CachedTask {
-    /// Its number, as the file is named.
+    /// The id, from the file's name.
     pub(super) id: TaskId,
-    /// What the file says.
+    /// The parsed task.
     pub(super) task: Arc<Task>,
-    /// Why it can't be read; `task` then only stands for it.
+    /// Why the file can't be read. `task` is a placeholder then.
     pub(super) error: Option<String>,
-    /// What the file was when it said that; none where that can't tell whether it still does.
+    /// The file's version when it was read. `None` if the version can't show whether the file has
+    /// changed since.
     identity: Option<FileVersion>,
 }
 
-/// The list as one handle on the team saw it last; none before the first look. Nothing in it is believed without a
-/// look at the file.
+/// The list that a team handle read last. `None` before the first read. A cached task is used only
+/// after a `stat` of its file.
 #[derive(Debug, Default)]
 pub(crate) struct TaskCache(Mutex<Option<CachedList>>);
 
-/// The list, by number.
+/// The cached tasks, sorted by id.
 #[derive(Debug)]
 struct CachedList {
     listed: Arc<Vec<CachedTask>>,
-    /// The tasks of those alone, at the same places, for whoever is given all of them.
+    /// The `task` of each cached task, at the same index. Callers that need the whole list share
+    /// this vector.
     tasks: Arc<Vec<Arc<Task>>>,
 }
 
 impl TaskCache {
-    /// The list as it is now, by number. Half-written files are waited for, two seconds for all that stay so.
-    pub(super) fn refresh(&self, way: &IoContext, dir: &DirHandle) -> Result<Arc<Vec<CachedTask>>, Error> {
-        // Not held while files are read: of two threads each has its own list, and either may be kept.
+    /// Reads the current list, sorted by id. Half-written files are read again for up to two
+    /// seconds in total.
+    pub(super) fn refresh(&self, io: &IoContext, dir: &DirHandle) -> Result<Arc<Vec<CachedTask>>, Error> {
+        // The mutex is not locked while files are read. Two threads may read at the same time, and
+        // either result may stay in the cache.
         let before = self.cached_tasks().unwrap_or_default();
-        let listed = Arc::new(read_list(way, dir, &before)?);
+        let listed = Arc::new(read_list(io, dir, &before)?);
         *self.lock() = Some(CachedList::new(Arc::clone(&listed)));
         Ok(listed)
     }
 
-    /// The tasks as they were at the last look, with these files as they are now; without an earlier look all of them.
+    /// The cached tasks, after reading the files of `changed` again. Reads the whole list if
+    /// nothing is cached.
     pub(super) fn refresh_some(
         &self,
-        way: &IoContext,
+        io: &IoContext,
         dir: &DirHandle,
         changed: &[TaskId],
     ) -> Result<Arc<Vec<Arc<Task>>>, Error> {
         let Some(before) = self.cached_tasks() else {
-            return Ok(CachedList::new(self.refresh(way, dir)?).tasks);
+            return Ok(CachedList::new(self.refresh(io, dir)?).tasks);
         };
         let mut fresh: BTreeMap<TaskId, CachedTask> =
-            read_some(way, dir, &before, changed)?.into_iter().map(|listed| (listed.id, listed)).collect();
-        let mut held = self.lock();
-        let kept = held.get_or_insert_with(|| CachedList::new(Arc::clone(&before)));
-        // Where nobody else has the list it is changed in its place, and costs what has changed.
+            read_some(io, dir, &before, changed)?.into_iter().map(|listed| (listed.id, listed)).collect();
+        let mut guard = self.lock();
+        let kept = guard.get_or_insert_with(|| CachedList::new(Arc::clone(&before)));
+        // If this function holds the only reference, the list is changed in place, at the cost of
+        // the changes alone.
         drop(before);
         changed.iter().for_each(|id| kept.update(*id, fresh.remove(id)));
         Ok(Arc::clone(&kept.tasks))
     }
 
-    /// Reads the list if it was never read, before a turn at it: most of it will not have changed by then, and
-    /// the others need not wait for us to read it.
-    pub(super) fn load_if_empty(&self, way: &IoContext, dir: &DirHandle) -> Result<(), Error> {
-        if self.cached_tasks().is_some() { Ok(()) } else { self.refresh(way, dir).map(drop) }
+    /// Reads the list if nothing is cached. Called before a change takes its ticket: most files do
+    /// not change until then, and other programs do not wait for this read.
+    pub(super) fn load_if_empty(&self, io: &IoContext, dir: &DirHandle) -> Result<(), Error> {
+        if self.cached_tasks().is_some() { Ok(()) } else { self.refresh(io, dir).map(drop) }
     }
 
-    /// Forgets all, so that each file is read again.
+    /// Empties the cache, so that each file is read again.
     pub(super) fn clear(&self) {
         *self.lock() = None;
     }
@@ -102,7 +109,7 @@ impl CachedList {
         CachedList { listed, tasks }
     }
 
-    /// What is known of that task now; none where it is gone.
+    /// Replaces, inserts or removes the task `id`. `None` removes it.
     fn update(&mut self, id: TaskId, now: Option<CachedTask>) {
         let (listed, tasks) = (Arc::make_mut(&mut self.listed), Arc::make_mut(&mut self.tasks));
         match (listed.binary_search_by_key(&id, |listed| listed.id), now) {
@@ -123,20 +130,20 @@ impl CachedList {
     }
 }
 
-fn read_list(way: &IoContext, dir: &DirHandle, before: &[CachedTask]) -> Result<Vec<CachedTask>, Error> {
+fn read_list(io: &IoContext, dir: &DirHandle, before: &[CachedTask]) -> Result<Vec<CachedTask>, Error> {
     let ids = list_ids(dir)?;
     let mut all = if ids.len() < MIN_PARALLEL_FILES {
-        read_some(way, dir, before, &ids)?
+        read_some(io, dir, before, &ids)?
     } else {
-        read_parallel(way, dir, before, &ids)?
+        read_parallel(io, dir, before, &ids)?
     };
-    add_missing_blockers(way, dir, before, &mut all)?;
+    add_missing_blockers(io, dir, before, &mut all)?;
     Ok(all)
 }
 
-/// As `part`, in several threads.
+/// Reads tasks like [`read_some`], with several threads.
 fn read_parallel(
-    way: &IoContext,
+    io: &IoContext,
     dir: &DirHandle,
     before: &[CachedTask],
     ids: &[TaskId],
@@ -144,8 +151,7 @@ fn read_parallel(
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
     std::thread::scope(|scope| {
         let parts = ids.chunks(ids.len().div_ceil(threads));
-        let running: Vec<_> =
-            parts.map(|ids| scope.spawn(move || read_some(way, dir, before, ids))).collect();
+        let running: Vec<_> = parts.map(|ids| scope.spawn(move || read_some(io, dir, before, ids))).collect();
         let mut all = Vec::with_capacity(ids.len());
         for part in running {
             all.extend(part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
@@ -154,20 +160,20 @@ fn read_parallel(
     })
 }
 
-/// Looks for blockers that are not among `all`. A directory that is being written to may be listed with a file
-/// and without an older one, and a missing blocker would count as over.
+/// Reads blockers that are missing from `all`. A directory listing that is read during a write may
+/// contain a new file and lack an older one. A missing blocker would count as completed.
 fn add_missing_blockers(
-    way: &IoContext,
+    io: &IoContext,
     dir: &DirHandle,
     before: &[CachedTask],
     all: &mut Vec<CachedTask>,
 ) -> Result<(), Error> {
-    let mut looked = BTreeSet::new();
+    let mut checked = BTreeSet::new();
     loop {
         let listed = |id: &TaskId| all.binary_search_by_key(id, |listed| listed.id).is_ok();
         let blockers = all.iter().flat_map(|listed| listed.task.blocked_by.iter().copied());
-        let missing: Vec<TaskId> = blockers.filter(|id| !listed(id) && looked.insert(*id)).collect();
-        let found = read_some(way, dir, before, &missing)?;
+        let missing: Vec<TaskId> = blockers.filter(|id| !listed(id) && checked.insert(*id)).collect();
+        let found = read_some(io, dir, before, &missing)?;
         if found.is_empty() {
             return Ok(());
         }
@@ -177,17 +183,17 @@ fn add_missing_blockers(
 }
 
 fn read_some(
-    way: &IoContext,
+    io: &IoContext,
     dir: &DirHandle,
     before: &[CachedTask],
     ids: &[TaskId],
 ) -> Result<Vec<CachedTask>, Error> {
     let mut all = Vec::with_capacity(ids.len());
-    let mut patience = HALF_WRITTEN_TIMEOUT;
+    let mut timeout = HALF_WRITTEN_TIMEOUT;
     for id in ids {
         let listed = match before.binary_search_by_key(id, |listed| listed.id) {
             Ok(at) if before[at].is_current(dir)? => Some(before[at].clone()),
-            _ => CachedTask::read_within(way, dir, *id, &mut patience),
+            _ => CachedTask::read_within(io, dir, *id, &mut timeout),
         };
         all.extend(listed);
     }
@@ -195,39 +201,39 @@ fn read_some(
 }
 
 impl CachedTask {
-    /// None if it was deleted since the directory was listed.
-    fn read(way: &IoContext, dir: &DirHandle, id: TaskId, patience: Duration) -> Option<CachedTask> {
-        match read_task(way, dir, id, patience).transpose()? {
+    /// Reads one task. `None` if the file was deleted since the directory was listed.
+    fn read(io: &IoContext, dir: &DirHandle, id: TaskId, timeout: Duration) -> Option<CachedTask> {
+        match read_task(io, dir, id, timeout).transpose()? {
             Ok((snapshot, task)) => Some(CachedTask {
                 id,
                 task: Arc::new(task),
                 error: None,
                 identity: snapshot.stable_version(),
             }),
-            Err(why) => {
-                let task = Arc::new(placeholder_task(id, &why));
-                Some(CachedTask { id, task, error: Some(reason_without_path(why)), identity: None })
+            Err(reason) => {
+                let task = Arc::new(placeholder_task(id, &reason));
+                Some(CachedTask { id, task, error: Some(reason_without_path(reason)), identity: None })
             }
         }
     }
 
-    /// The same, and takes off what a file that can't be read has cost of the patience for all of them. One that has been
-    /// damaged for long costs nothing, and its neighbour may be in the middle of being written.
+    /// Reads one task, and subtracts the time from `timeout` if the file can't be read. A file that
+    /// has been damaged for long costs no time, so the next file keeps its full timeout.
     fn read_within(
-        way: &IoContext,
+        io: &IoContext,
         dir: &DirHandle,
         id: TaskId,
-        patience: &mut Duration,
+        timeout: &mut Duration,
     ) -> Option<CachedTask> {
-        let begun = Instant::now();
-        let listed = CachedTask::read(way, dir, id, *patience)?;
+        let started = Instant::now();
+        let listed = CachedTask::read(io, dir, id, *timeout)?;
         if listed.error.is_some() {
-            *patience = patience.saturating_sub(begun.elapsed());
+            *timeout = timeout.saturating_sub(started.elapsed());
         }
         Some(listed)
     }
 
-    /// True if the file is known to say the same as when it was read.
+    /// Whether the file is known to be unchanged since it was read.
     fn is_current(&self, dir: &DirHandle) -> Result<bool, Error> {
         match self.identity {
             Some(identity) => Ok(FileVersion::stat_file(dir, &task_file_name(self.id))? == Some(identity)),
@@ -236,24 +242,24 @@ impl CachedTask {
     }
 }
 
-/// A list of the task `id` alone; of none if there is no such file.
-pub(super) fn read_single(way: &IoContext, dir: &DirHandle, id: TaskId) -> Vec<CachedTask> {
-    CachedTask::read(way, dir, id, HALF_WRITTEN_TIMEOUT).into_iter().collect()
+/// A list with the task `id` alone. Empty if there is no such file.
+pub(super) fn read_single(io: &IoContext, dir: &DirHandle, id: TaskId) -> Vec<CachedTask> {
+    CachedTask::read(io, dir, id, HALF_WRITTEN_TIMEOUT).into_iter().collect()
 }
 
-/// A list of the task `id` and what it waits for, by number.
-pub(super) fn with_blockers(way: &IoContext, dir: &DirHandle, id: TaskId) -> Vec<CachedTask> {
-    let mut all = read_single(way, dir, id);
+/// A list with the task `id` and its blockers, sorted by id.
+pub(super) fn with_blockers(io: &IoContext, dir: &DirHandle, id: TaskId) -> Vec<CachedTask> {
+    let mut all = read_single(io, dir, id);
     let blockers = all.first().map(|listed| listed.task.blocked_by.clone()).unwrap_or_default();
     all.extend(
-        blockers.iter().filter_map(|blocker| CachedTask::read(way, dir, *blocker, HALF_WRITTEN_TIMEOUT)),
+        blockers.iter().filter_map(|blocker| CachedTask::read(io, dir, *blocker, HALF_WRITTEN_TIMEOUT)),
     );
     all.sort_unstable_by_key(|listed| listed.id);
     all.dedup_by_key(|listed| listed.id);
     all
 }
 
-/// The ids of all files, in order.
+/// The ids of all task files, sorted.
 pub(super) fn list_ids(dir: &DirHandle) -> Result<Vec<TaskId>, Error> {
     let mut ids = Vec::new();
     dir.for_each_name(|name| ids.extend(name.strip_suffix(".json").and_then(|id| TaskId::parse(id).ok())))?;
@@ -261,26 +267,26 @@ pub(super) fn list_ids(dir: &DirHandle) -> Result<Vec<TaskId>, Error> {
     Ok(ids)
 }
 
-/// The task `id` with its file as it is now; none if there is no such file.
+/// Reads the task `id` and its file. `None` if there is no such file.
 pub(super) fn read_one(
-    way: &IoContext,
+    io: &IoContext,
     dir: &DirHandle,
     id: TaskId,
 ) -> Result<Option<(FileSnapshot, Task)>, Error> {
-    read_task(way, dir, id, HALF_WRITTEN_TIMEOUT)
+    read_task(io, dir, id, HALF_WRITTEN_TIMEOUT)
 }
 
 fn read_task(
-    way: &IoContext,
+    io: &IoContext,
     dir: &DirHandle,
     id: TaskId,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Option<(FileSnapshot, Task)>, Error> {
     let name = task_file_name(id);
-    let Some((snapshot, task)) = read_and_parse(way, dir, &name, FILE_LIMIT, patience, parse)? else {
+    let Some((snapshot, task)) = read_and_parse(io, dir, &name, FILE_LIMIT, timeout, parse)? else {
         return Ok(None);
     };
-    let malformed = |why: String| Error::Malformed { path: dir.join(&name), reason: why };
+    let malformed = |reason: String| Error::Malformed { path: dir.join(&name), reason };
     let task = task.map_err(|error| malformed(error.to_string()))?;
     if task.id != id {
         return Err(malformed(format!("field id should be \"{id}\", but is \"{}\"", task.id)));
@@ -288,7 +294,8 @@ fn read_task(
     Ok(Some((snapshot, task)))
 }
 
-/// What is no JSON may be half a file and is worth another look; a wrong field is not.
+/// Parses a task. Only invalid JSON is the outer error, which makes the caller read a half-written
+/// file again.
 fn parse(text: &str) -> Result<Result<Task, TaskError>, json::JsonError> {
     match Task::parse(text) {
         Err(TaskError::Json(error)) => Err(error),
@@ -296,22 +303,23 @@ fn parse(text: &str) -> Result<Result<Task, TaskError>, json::JsonError> {
     }
 }
 
-/// The part of an error that does not name the file again.
+/// The reason of an error, without the file's path.
 fn reason_without_path(error: Error) -> String {
     match error {
-        Error::Corrupt { reason: why, .. } | Error::Malformed { reason: why, .. } => why,
+        Error::Corrupt { reason, .. } | Error::Malformed { reason, .. } => reason,
         other => other.to_string(),
     }
 }
 
-/// The status of a task that stands for a file which can't be read: damaged, or half written by somebody who is held up.
+/// The status of a placeholder for a task whose file can't be read, because it is damaged or
+/// half-written.
 pub const UNREADABLE_STATUS: &str = "unreadable";
 
-/// The task that stands for a file which can't be read.
-fn placeholder_task(id: TaskId, why: &Error) -> Task {
+/// A placeholder for a task whose file can't be read. Its subject is the error.
+fn placeholder_task(id: TaskId, reason: &Error) -> Task {
     Task {
         id,
-        subject: why.to_string(),
+        subject: reason.to_string(),
         description: String::new(),
         active_form: None,
         status: TaskStatus::Other(UNREADABLE_STATUS.to_owned()),

@@ -1,7 +1,9 @@
-//! Taking a task: owner and status in one step, of several claimants one.
+//! Claims tasks. A claim sets owner and status in one step, so only one of several claimants gets
+//! the task.
 //!
-//! Which one is next follows from all files, and of a long list a look at them takes most of the time. So whoever is told
-//! of every change, the daemon, may say it: a hint, followed only as far as the files agree.
+//! The next task to claim depends on all files, and in a long list reading them takes most of the
+//! time. The daemon knows all changes, so it can suggest a task: a hint. A hint is checked against
+//! the files before it is followed.
 
 use super::notify_owner::PossibleOwners;
 use super::task_list::{ReadScope, Tasks};
@@ -15,19 +17,21 @@ use protocol::task::{Task, TaskStatus, next_task, resumable_task, with_metadata}
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// How large the directory of a list is for which it pays to ask first, bytes: a look at some 200 files.
+/// Minimum size of the list's directory for which a hint is requested, in bytes. Corresponds to
+/// about 200 files.
 const MIN_HINTED_DIR_BYTES: u64 = 4096;
-/// How often it is asked again where others are faster. Of sixteen claimants the last one has its own by then.
+/// Maximum number of hints for one claim. If sixteen members claim at the same time, each of them
+/// has its own task by then.
 const MAX_HINTS: usize = 16;
 
-/// Where a hint has led to.
+/// The result of following hints.
 enum HintOutcome {
-    /// To one that was the asker's already, and in progress.
+    /// The member already owns the task, and the task is in progress.
     AlreadyOwned(Task),
     Claimed(Task),
-    /// There is nothing to take.
+    /// There is no task to claim.
     NothingToClaim,
-    /// The files must be looked at.
+    /// There is no useful hint, so the caller reads the files.
     NoHint,
 }
 
@@ -38,11 +42,12 @@ impl HintOutcome {
 }
 
 impl Tasks {
-    /// Gives `owner` the task `id`, or without one its own first startable task, or the lowest available.
+    /// Claims the task `id` for `owner`. Without an id, claims the first task that `owner` owns and
+    /// can start, or else the lowest available one. Removes the mark of an earlier failure.
     ///
-    /// Refused where somebody has it (`JsonError::Claimed`, `JsonError::AlreadyInProgress`) or it waits
-    /// (`JsonError::Blocked`); with nothing to take it is `JsonError::NoTaskAvailable`. An earlier failure is
-    /// forgotten.
+    /// # Errors
+    /// `TaskClaimed` if another member owns the task; `AlreadyInProgress` if `owner` works on it
+    /// already; `TaskBlocked`; `NoTaskAvailable`; errors of the files.
     pub fn claim(&self, id: Option<&TaskId>, owner: &AgentName) -> Result<Task, Error> {
         self.claim_and_notify(owner, |owner| match id {
             Some(id) => self.claim_one(*id, owner),
@@ -50,10 +55,10 @@ impl Tasks {
         })
     }
 
-    /// As [`Tasks::claim`] without an id; of a long list whoever knows it is asked first. That there is nothing is said
-    /// by the files alone.
-    pub fn claim_with_hint(&self, owner: &AgentName, told: impl Fn() -> NextTaskHint) -> Result<Task, Error> {
-        match self.follow_hint(owner, told)? {
+    /// Claims a task like [`Tasks::claim`] without an id. In a long list, follows hints first. A
+    /// hint that there is no task is checked against the files.
+    pub fn claim_with_hint(&self, owner: &AgentName, hint: impl Fn() -> NextTaskHint) -> Result<Task, Error> {
+        match self.follow_hint(owner, hint)? {
             HintOutcome::Claimed(task) => Ok(task),
             HintOutcome::AlreadyOwned(_) | HintOutcome::NothingToClaim | HintOutcome::NoHint => {
                 self.claim(None, owner)
@@ -61,41 +66,44 @@ impl Tasks {
         }
     }
 
-    /// The lowest task that `owner` has in progress and that has not failed: what an earlier life of it left,
-    /// for the next one to go on with. Writes nothing. One that waits for others by now is left out.
+    /// The lowest task that `owner` has in progress, without a failure and without open blockers.
+    /// An earlier spawn of the member left it, and the next spawn resumes it. Writes nothing.
     pub fn resumable_task(&self, owner: &AgentName) -> Result<Option<Task>, Error> {
         Ok(resumable_task(&self.list_cached()?, owner).cloned())
     }
 
-    /// As `TaskItemCache::resume`, but for those that are `settled`; else as [`Tasks::claim`] without an id. One look
-    /// serves both, or whoever is `told`, and is believed that there is nothing: for those that are woken when there is.
+    /// Returns the task that `owner` has in progress, or claims one like [`Tasks::claim`] without
+    /// an id. Tasks in progress that `is_settled` accepts are skipped. The list is read once.
+    ///
+    /// In a long list, hints are followed first, and a hint that there is no task is not checked.
+    /// So the caller must be a program that is woken when there is a task.
     pub fn resume_or_claim(
         &self,
         owner: &AgentName,
-        settled: impl Fn(TaskId) -> bool,
-        told: impl Fn() -> NextTaskHint,
+        is_settled: impl Fn(TaskId) -> bool,
+        hint: impl Fn() -> NextTaskHint,
     ) -> Result<Task, Error> {
-        match self.follow_hint(owner, told)? {
-            HintOutcome::AlreadyOwned(task) if settled(task.id) => {}
+        match self.follow_hint(owner, hint)? {
+            HintOutcome::AlreadyOwned(task) if is_settled(task.id) => {}
             HintOutcome::AlreadyOwned(task) | HintOutcome::Claimed(task) => return Ok(task),
             HintOutcome::NothingToClaim => return Err(self.none_available_error()),
             HintOutcome::NoHint => {}
         }
         let all = self.list_cached()?;
-        if let Some(task) = resumable_task(&all, owner).filter(|task| !settled(task.id)) {
+        if let Some(task) = resumable_task(&all, owner).filter(|task| !is_settled(task.id)) {
             return Ok(task.clone());
         }
         self.next_id(&all, owner)?;
         self.claim_and_notify(owner, |owner| self.claim_next(&all, owner))
     }
 
-    /// Asks, of a long list, and takes what is said, if the files say so too. Where somebody was faster that is known by
-    /// whoever is asked again.
-    fn follow_hint(&self, owner: &AgentName, told: impl Fn() -> NextTaskHint) -> Result<HintOutcome, Error> {
+    /// In a long list, requests a hint and follows it if the files agree. If another member was
+    /// faster, requests the next hint.
+    fn follow_hint(&self, owner: &AgentName, hint: impl Fn() -> NextTaskHint) -> Result<HintOutcome, Error> {
         if self.team.tasks_dir()?.map_or(Ok(0), DirHandle::size)? <= MIN_HINTED_DIR_BYTES {
             return Ok(HintOutcome::NoHint);
         }
-        let mut next = told();
+        let mut next = hint();
         if !matches!(next, NextTaskHint::Task(_)) {
             return Ok(HintOutcome::without_task(next));
         }
@@ -103,15 +111,15 @@ impl Tasks {
         let owner = self.resolve_owner(&members, owner)?;
         for _ in 0..MAX_HINTS {
             let NextTaskHint::Task(id) = next else { break };
-            if let Some(led) = self.claim_hinted(id, &members, &owner)? {
-                return Ok(led);
+            if let Some(outcome) = self.claim_hinted(id, &members, &owner)? {
+                return Ok(outcome);
             }
-            next = told();
+            next = hint();
         }
         Ok(HintOutcome::without_task(next))
     }
 
-    /// None where the files do not say so any more.
+    /// Claims the task of a hint. `None` if the files no longer allow it.
     fn claim_hinted(
         &self,
         id: TaskId,
@@ -131,7 +139,7 @@ impl Tasks {
         }
     }
 
-    /// Has a member take one, and tells it so.
+    /// Calls `take` to claim a task, and notifies the owner.
     fn claim_and_notify(
         &self,
         owner: &AgentName,
@@ -144,8 +152,8 @@ impl Tasks {
         Ok(task)
     }
 
-    /// Looks without a turn at the list, so that nobody waits for a look, least of all for one that finds nothing;
-    /// what it chose is looked at again in the turn. Where others were faster it looks and takes in one turn.
+    /// Chooses a task from `all` and claims it. The choice needs no ticket, so other programs do
+    /// not wait for it. If another member was faster, chooses and claims with one ticket.
     fn claim_next(&self, all: &[Arc<Task>], owner: &AgentName) -> Result<Task, Error> {
         let id = self.next_id(all, owner)?;
         match self.claim_one(id, owner) {
@@ -170,7 +178,7 @@ impl Tasks {
     }
 }
 
-/// It is not as it was when it was chosen.
+/// Whether the error shows that the task has changed since it was chosen.
 fn is_outdated_choice(error: &Error) -> bool {
     matches!(
         error,
@@ -192,14 +200,15 @@ fn claim_in(draft: &mut TaskTransaction, id: TaskId, owner: &AgentName) -> Resul
 }
 
 fn check_claimable(draft: &mut TaskTransaction, id: TaskId, owner: &AgentName) -> Result<(), Error> {
-    // The file may say more than the list did when it was read; then this is drafted again.
+    // The file may be newer than the cached list. If it is, the transaction is stale and runs
+    // again.
     let task = draft.open_main_task(id)?;
-    let begun = task.status == TaskStatus::InProgress;
+    let started = task.status == TaskStatus::InProgress;
     match &task.owner {
-        Some(other) if begun && other == owner => {
+        Some(other) if started && other == owner => {
             return Err(Error::AlreadyInProgress { id, owner: other.clone() });
         }
-        Some(other) if begun || (other != owner && task.status == TaskStatus::Pending) => {
+        Some(other) if started || (other != owner && task.status == TaskStatus::Pending) => {
             return Err(Error::TaskClaimed { id, owner: other.clone() });
         }
         _ => {}
@@ -214,7 +223,7 @@ fn check_claimable(draft: &mut TaskTransaction, id: TaskId, owner: &AgentName) -
     check_unblocked(draft, &task)
 }
 
-/// What begins anew has not failed.
+/// Removes the mark of an earlier failure from a task.
 pub(super) fn clear_failure(draft: &mut TaskTransaction, id: TaskId) -> Result<(), Error> {
     if draft.task(id)?.metadata.as_ref().is_none_or(|metadata| !metadata.contains_key("failure")) {
         return Ok(());
@@ -223,7 +232,7 @@ pub(super) fn clear_failure(draft: &mut TaskTransaction, id: TaskId) -> Result<(
     draft.edit_text(id, |text| with_metadata(text, &forget))
 }
 
-/// Refuses a task that waits for others.
+/// Fails with `TaskBlocked` if the task has open blockers.
 pub(super) fn check_unblocked(draft: &TaskTransaction, task: &Task) -> Result<(), Error> {
     let blockers = task.open_blockers(draft.tasks());
     if blockers.is_empty() { Ok(()) } else { Err(Error::TaskBlocked { id: task.id, blockers }) }

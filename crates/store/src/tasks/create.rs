@@ -1,9 +1,10 @@
-//! New tasks. Ids go on above all that are or were; a file appears whole and is never put over another.
+//! Creates tasks. New ids are above all existing and earlier ids. A file appears whole and never
+//! replaces another one.
 //!
-//! Of several, each has what it waits for in its file from its first moment, and its blockers' files are there
-//! before its own: a missing blocker counts as over, so the other way round a claimant, or a crash, could find
-//! a task that waits for nothing. Their ids are reserved by the high-water mark first, so that what a crash
-//! left out is never another task's id.
+//! In a batch, each file contains the task's blockers from the start, and the files of the blockers
+//! are created first. A missing blocker counts as completed. So in another order, a claimant could
+//! find a task without its blockers, also after a crash. The ids are reserved by the high-water
+//! mark first, so that ids whose files were lost in a crash are never used again.
 
 use super::batch::TaskBatch;
 use super::cache::list_ids;
@@ -21,16 +22,19 @@ use protocol::task::{Task, TaskStatus};
 use serde_json::{Map, Value};
 
 impl Tasks {
-    /// Adds a task.
+    /// Creates a task.
     pub fn create(&self, new: NewTask) -> Result<Task, Error> {
-        let mut made = self.create_all(vec![BatchTask { task: new, blocked_by_index: Vec::new() }])?;
-        Ok(made.pop().expect("of one planned task one is made"))
+        let mut created = self.create_all(vec![BatchTask { task: new, blocked_by_index: Vec::new() }])?;
+        Ok(created.pop().expect("a batch of one task creates one"))
     }
 
-    /// Adds tasks in one turn at the list, with ids ascending in the order given, and tells each owner once.
+    /// Creates tasks with one ticket, with ids ascending in the given order. Each owner is notified
+    /// once.
     ///
-    /// Whatever would be refused is refused before anything is made: an owner who is no member, a link to
-    /// nowhere, a circle (`JsonError::BatchCycle`). After another failure, a full disk say, some may be there.
+    /// # Errors
+    /// An owner that is not a member, a dependency on a missing task and a cycle (`BatchCycle`) are
+    /// rejected before any task is created. After another error, such as a full disk, some tasks
+    /// may exist.
     pub fn create_all(&self, mut planned: Vec<BatchTask>) -> Result<Vec<Task>, Error> {
         self.team.check_writable()?;
         let members = self.possible_owners()?;
@@ -49,11 +53,12 @@ impl Tasks {
         Ok(tasks)
     }
 
-    /// Adds the tracking task of a spawned agent: in progress, without an owner, left out of listings.
+    /// Creates the internal task that tracks a spawned agent. It is in progress, has no owner, and
+    /// is not listed.
     pub fn create_internal(&self, agent: &AgentName, prompt: &str) -> Result<Task, Error> {
         self.team.check_writable()?;
-        let turn = Ticket::acquire(self.team.create_tasks_dir()?)?;
-        let mut placed = self.place_files(&turn, &[0], |first| {
+        let ticket = Ticket::acquire(self.team.create_tasks_dir()?)?;
+        let mut placed = self.place_files(&ticket, &[0], |first| {
             vec![Task {
                 status: TaskStatus::InProgress,
                 description: prompt.to_owned(),
@@ -61,19 +66,19 @@ impl Tasks {
                 ..NewTask::new(agent.as_str(), agent).to_task(first)
             }]
         })?;
-        Ok(placed.pop().expect("of one task one is placed"))
+        Ok(placed.pop().expect("one file was placed for one task"))
     }
 
-    fn create_with_links(&self, turn: &Ticket, batch: &TaskBatch) -> Result<Vec<Task>, Error> {
+    fn create_with_links(&self, ticket: &Ticket, batch: &TaskBatch) -> Result<Vec<Task>, Error> {
         if batch.has_external_links() {
-            let all = self.team.task_cache().refresh(self.team.io(), turn.dir())?;
+            let all = self.team.task_cache().refresh(self.team.io(), ticket.dir())?;
             batch.check_links(self.team.name(), all.iter().map(|listed| &listed.task))?;
         }
-        let mut tasks = self.place_files(turn, batch.order(), |first| batch.tasks(first))?;
-        let outer = batch.external_links(&tasks);
-        if !outer.is_empty() {
-            self.change_with_ticket(turn, ReadScope::List, &mut |draft| {
-                outer.iter().try_for_each(|(blocker, blocked)| draft.link(*blocker, *blocked))
+        let mut tasks = self.place_files(ticket, batch.order(), |first| batch.tasks(first))?;
+        let external_links = batch.external_links(&tasks);
+        if !external_links.is_empty() {
+            self.change_with_ticket(ticket, ReadScope::List, &mut |draft| {
+                external_links.iter().try_for_each(|(blocker, blocked)| draft.link(*blocker, *blocked))
             })?;
             for task in &mut tasks {
                 *task = self.get(&task.id)?;
@@ -82,55 +87,57 @@ impl Tasks {
         Ok(tasks)
     }
 
-    /// Puts the files of new tasks in place, in this order of their indexes. `make` says what they are, given
-    /// the first free id; with no other maker about it is asked once.
+    /// Creates the files of new tasks in the given order of indexes. `make` builds the tasks from
+    /// the first free id. It is called again only if another program has used an id meanwhile.
     fn place_files(
         &self,
-        turn: &Ticket,
+        ticket: &Ticket,
         order: &[usize],
         make: impl Fn(TaskId) -> Vec<Task>,
     ) -> Result<Vec<Task>, Error> {
-        let (way, dir) = (self.team.io(), turn.dir());
+        let (io, dir) = (self.team.io(), ticket.dir());
         for attempt in 0..MAX_ATTEMPTS {
-            let early = (attempt >= UNLOCKED_ATTEMPTS).then(|| Lock::acquire(dir, LOCK_FILE)).transpose()?;
-            let Some(first) = self.first_free_id(turn, order.len())? else { return Ok(Vec::new()) };
+            let early_lock =
+                (attempt >= UNLOCKED_ATTEMPTS).then(|| Lock::acquire(dir, LOCK_FILE)).transpose()?;
+            let Some(first) = self.first_free_id(ticket, order.len())? else { return Ok(Vec::new()) };
             let tasks = make(first);
             let files =
-                order.iter().map(|at| self.write_temp_file(turn, &tasks[*at])).collect::<Result<_, _>>()?;
-            let lock = early.map_or_else(|| Lock::acquire(dir, LOCK_FILE), Ok)?;
-            if self.first_free_id(turn, order.len())? == Some(first)
+                order.iter().map(|at| self.write_temp_file(ticket, &tasks[*at])).collect::<Result<_, _>>()?;
+            let lock = early_lock.map_or_else(|| Lock::acquire(dir, LOCK_FILE), Ok)?;
+            if self.first_free_id(ticket, order.len())? == Some(first)
                 && lock.is_ours()?
-                && self.put_files(turn, &lock, &tasks, files)?
+                && self.put_files(ticket, &lock, &tasks, files)?
             {
                 drop(lock);
-                sync_dir(dir, way.durability)?;
+                sync_dir(dir, io.durability)?;
                 return Ok(tasks);
             }
         }
         Err(Error::Contended(self.path()))
     }
 
-    /// The file of a new task, beside its place.
-    fn write_temp_file<'d>(&self, turn: &Ticket<'d>, task: &Task) -> Result<(String, TempFile<'d>), Error> {
-        let (dir, name, text) = (turn.dir(), task_file_name(task.id), task.to_text());
+    /// Writes the temporary file of a new task.
+    fn write_temp_file<'d>(&self, ticket: &Ticket<'d>, task: &Task) -> Result<(String, TempFile<'d>), Error> {
+        let (dir, name, text) = (ticket.dir(), task_file_name(task.id), task.to_text());
         if text.len() as u64 > FILE_LIMIT {
             let (size, limit) = (text.len() as u64, FILE_LIMIT);
             return Err(Error::TooLarge { path: dir.join(&name), size, limit });
         }
-        let temporary = TempFile::write(dir, &name, text.as_bytes(), 0o600, self.team.io().durability)?;
-        Ok((name, temporary))
+        let temp_file = TempFile::write(dir, &name, text.as_bytes(), 0o600, self.team.io().durability)?;
+        Ok((name, temp_file))
     }
 
-    /// False if the first place was taken meanwhile, by somebody who takes no lock.
+    /// Renames the temporary files to their names. Returns false if the first name is already in
+    /// use by a program that does not take locks.
     fn put_files(
         &self,
-        turn: &Ticket,
+        ticket: &Ticket,
         lock: &Lock,
         tasks: &[Task],
         files: Vec<(String, TempFile)>,
     ) -> Result<bool, Error> {
         if let [_, .., last] = tasks
-            && let Some((_, mark)) = raise_high_water_mark(self.team.io(), turn.dir(), last.id)?
+            && let Some((_, mark)) = raise_high_water_mark(self.team.io(), ticket.dir(), last.id)?
             && !mark.commit(lock)?
         {
             return Ok(false);
@@ -139,17 +146,17 @@ impl Tasks {
             match file.create(&name)? {
                 true => {}
                 false if at == 0 => return Ok(false),
-                false => return Err(Error::Contended(turn.dir().join(&name))),
+                false => return Err(Error::Contended(ticket.dir().join(&name))),
             }
         }
         Ok(true)
     }
 
-    /// The first of `count` ids that nobody has or had; none if there are none to make.
-    fn first_free_id(&self, turn: &Ticket, count: usize) -> Result<Option<TaskId>, Error> {
+    /// The first of `count` unused ids in a row. `None` if `count` is 0.
+    fn first_free_id(&self, ticket: &Ticket, count: usize) -> Result<Option<TaskId>, Error> {
         let Some(more) = count.checked_sub(1) else { return Ok(None) };
-        let (highest, _) = read_high_water_mark(turn.dir())?;
-        let highest = highest.max(list_ids(turn.dir())?.last().map_or(0, |id| id.number()));
+        let (highest, _) = read_high_water_mark(ticket.dir())?;
+        let highest = highest.max(list_ids(ticket.dir())?.last().map_or(0, |id| id.number()));
         let full = || Error::Malformed { path: self.path(), reason: "it has no id left".to_owned() };
         let last = u32::try_from(more).ok().and_then(|more| highest.checked_add(1)?.checked_add(more));
         last.and_then(TaskId::from_number).ok_or_else(full)?;

@@ -1,4 +1,5 @@
-//! The high-water mark of a task list: the highest id that deletions left behind, so that no id is used again.
+//! The high-water mark of a task list: the highest id of all deleted tasks, so that no id is used
+//! again.
 
 use crate::backoff::Backoff;
 use crate::dir_handle::DirHandle;
@@ -8,9 +9,10 @@ use crate::layout::HIGH_WATER_MARK_FILE;
 use protocol::id::TaskId;
 use std::time::Duration;
 
-/// The highest id that a deletion left behind, 0 for none, and the file that says so.
+/// The highest id of all deleted tasks, 0 for none, and the file that holds it.
 pub(super) fn read_high_water_mark(dir: &DirHandle) -> Result<(u32, Option<FileSnapshot>), Error> {
-    let mut pause = Backoff::new(HALF_WRITTEN_TIMEOUT, Duration::from_millis(10), Duration::from_millis(300));
+    let mut backoff =
+        Backoff::new(HALF_WRITTEN_TIMEOUT, Duration::from_millis(10), Duration::from_millis(300));
     loop {
         let Some(snapshot) = crate::file::read_raw(dir, HIGH_WATER_MARK_FILE, 4096)? else {
             return Ok((0, None));
@@ -18,17 +20,17 @@ pub(super) fn read_high_water_mark(dir: &DirHandle) -> Result<(u32, Option<FileS
         if let Ok(number) = snapshot.text().trim().parse() {
             return Ok((number, Some(snapshot)));
         }
-        if !pause.wait() {
-            // Going on without it could hand out an id a second time.
-            let why = "it should hold one number, the highest task id ever used".to_owned();
-            return Err(Error::Malformed { path: dir.join(HIGH_WATER_MARK_FILE), reason: why });
+        if !backoff.wait() {
+            // Without the mark, an id could be used a second time.
+            let reason = "it should hold one number, the highest task id ever used".to_owned();
+            return Err(Error::Malformed { path: dir.join(HIGH_WATER_MARK_FILE), reason });
         }
     }
 }
 
-/// The change of the high-water mark to `id`, unless it is there already.
+/// Prepares the change of the high-water mark to `id`. `None` if the mark is not lower.
 pub(super) fn raise_high_water_mark<'d>(
-    way: &IoContext,
+    io: &IoContext,
     dir: &'d DirHandle,
     id: TaskId,
 ) -> Result<Option<(String, PreparedChange<'d>)>, Error> {
@@ -37,6 +39,6 @@ pub(super) fn raise_high_water_mark<'d>(
         return Ok(None);
     }
     let change =
-        PreparedChange::prepare(way, dir, HIGH_WATER_MARK_FILE, before, &id.to_string(), JsonShape::Object)?;
+        PreparedChange::prepare(io, dir, HIGH_WATER_MARK_FILE, before, &id.to_string(), JsonShape::Object)?;
     Ok(Some((HIGH_WATER_MARK_FILE.to_owned(), change)))
 }

@@ -1,33 +1,33 @@
-//! What a task is made of, and tasks that are made together.
+//! The data of new tasks and of batches.
 
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
 use serde_json::{Map, Value};
 
-/// What a task is made of.
+/// The data of a new task.
 #[derive(Debug, Clone)]
 pub struct NewTask {
     /// What to do, in the imperative.
     pub subject: String,
-    /// More of it.
+    /// Details of the task.
     pub description: String,
-    /// What is shown while it runs.
+    /// Text to show while the task is in progress.
     pub active_form: Option<String>,
-    /// A member, who is told.
+    /// The owner, a member. The owner is notified.
     pub owner: Option<AgentName>,
-    /// What waits for it.
+    /// The tasks that this one blocks.
     pub blocks: Vec<TaskId>,
-    /// What it waits for.
+    /// The tasks that block this one.
     pub blocked_by: Vec<TaskId>,
-    /// Anything else.
+    /// Other fields, of any kind.
     pub metadata: Option<Map<String, Value>>,
-    /// Who makes it.
+    /// The member or lead that creates the task.
     pub created_by: AgentName,
 }
 
 impl NewTask {
-    /// A task with a subject, and nothing else yet.
+    /// A new task with a subject and no other data.
     pub fn new(subject: &str, by: &AgentName) -> NewTask {
         NewTask {
             subject: subject.to_owned(),
@@ -57,11 +57,12 @@ impl NewTask {
     }
 }
 
-/// One of several tasks that are made together.
+/// One task of a batch.
 #[derive(Debug, Clone)]
 pub struct BatchTask {
-    /// The task; its links name tasks that are there already.
+    /// The task. Its dependencies are on existing tasks.
     pub task: NewTask,
-    /// Which of the others it waits for, by their index from 0; later ones too.
+    /// Indexes in the batch of the tasks that block this one, counted from 0. They may be later in
+    /// the batch.
     pub blocked_by_index: Vec<usize>,
 }

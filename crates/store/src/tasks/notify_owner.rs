@@ -1,4 +1,5 @@
-//! Telling an owner. After the list's locks are released: never two locks at once that others wait for.
+//! Notifies the owners of tasks. This is done after the locks of the list are released, so that a
+//! process never holds two locks for which others wait.
 
 use super::task_list::Tasks;
 use crate::clock::now;
@@ -12,7 +13,7 @@ use protocol::team_config::TeamConfig;
 use protocol::timestamp::iso8601;
 use std::collections::BTreeMap;
 
-/// Who may own tasks, as the config says it.
+/// The members that may own tasks, from the team's config.
 pub(super) struct PossibleOwners(TeamConfig);
 
 impl Tasks {
@@ -20,7 +21,7 @@ impl Tasks {
         self.team.config().map(PossibleOwners)
     }
 
-    /// The member of that name, as the config spells it.
+    /// The member of this name, in the spelling of the config.
     pub(super) fn resolve_owner(
         &self,
         members: &PossibleOwners,
@@ -32,7 +33,7 @@ impl Tasks {
             .ok_or_else(|| self.team.no_such_member(name.as_str(), &members.0))
     }
 
-    /// Writes the assignment into the owner's inbox. The task has its owner by then, whatever happens here.
+    /// Appends the assignment to the owner's inbox. If that fails, the task keeps its owner.
     pub(super) fn notify_owner(
         &self,
         members: &PossibleOwners,
@@ -42,24 +43,29 @@ impl Tasks {
         self.notify_owners(members, [(task, by)])
     }
 
-    /// The same for several tasks, each with who gave it: one append for each owner. One who can't be told
-    /// does not keep the others from it; the first such failure is the result then.
+    /// Notifies the owners of several tasks. `given` has each task with the member that assigned
+    /// it. Each owner gets one append. All owners are notified even if one fails; the result is the
+    /// first error.
     pub(super) fn notify_owners<'a>(
         &self,
         members: &PossibleOwners,
         given: impl IntoIterator<Item = (&'a Task, &'a AgentName)>,
     ) -> Result<(), Error> {
-        let mut letters: BTreeMap<&AgentName, (TaskId, Vec<Message>)> = BTreeMap::new();
+        let mut outgoing: BTreeMap<&AgentName, (TaskId, Vec<Message>)> = BTreeMap::new();
         for (task, by) in given {
             let Some(owner) = &task.owner else { continue };
-            let (_, messages) = letters.entry(owner).or_insert_with(|| (task.id, Vec::new()));
+            let (_, messages) = outgoing.entry(owner).or_insert_with(|| (task.id, Vec::new()));
             messages.push(members.assignment_message(task, by));
         }
-        let told = letters.into_iter().map(|(owner, (id, messages))| {
-            let told = self.team.inbox(owner).append_all(&messages);
-            told.map_err(|cause| Error::OwnerNotNotified { id, owner: owner.clone(), cause: Box::new(cause) })
+        let results = outgoing.into_iter().map(|(owner, (id, messages))| {
+            let result = self.team.inbox(owner).append_all(&messages);
+            result.map_err(|cause| Error::OwnerNotNotified {
+                id,
+                owner: owner.clone(),
+                cause: Box::new(cause),
+            })
         });
-        told.collect::<Vec<_>>().into_iter().collect()
+        results.collect::<Vec<_>>().into_iter().collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! A task list as a whole: reading it, and changing it in one step.
+//! The handle of a task list: reads the list and runs changes of it.
 
 use super::cache;
 use super::high_water_mark::read_high_water_mark;
@@ -14,12 +14,12 @@ use protocol::task::Task;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What of the list a change is drafted from.
+/// The part of the list that a change reads.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ReadScope {
     List,
     Task(TaskId),
-    /// And what it waits for.
+    /// The task and its blockers.
     TaskAndBlockers(TaskId),
 }
 
@@ -30,7 +30,7 @@ pub struct Tasks {
 }
 
 impl Team {
-    /// The task list.
+    /// The task list of this team.
     pub fn tasks(&self) -> Tasks {
         Tasks::new(self.clone())
     }
@@ -41,55 +41,55 @@ impl Tasks {
         Tasks { team }
     }
 
-    /// Makes the directory and the file that the lock is taken on.
+    /// Creates the directory of the list and the file whose lock covers it.
     pub(crate) fn create_list(&self) -> Result<(), Error> {
         Ticket::acquire(self.team.create_tasks_dir()?).map(drop)
     }
 
-    /// The highest id that deletions left behind; 0 for none.
+    /// The highest id of all deleted tasks, 0 for none.
     ///
     /// # Errors
-    /// Where it can't be read, or is no number: then no task can be made.
+    /// If the high-water mark can't be read or is not a number. No task can be created then.
     pub fn high_water_mark(&self) -> Result<u32, Error> {
         Ok(self.team.tasks_dir()?.map(read_high_water_mark).transpose()?.map_or(0, |(mark, _)| mark))
     }
 
-    /// Where the task files are.
+    /// The directory of the task files.
     pub fn path(&self) -> PathBuf {
         self.team.all_tasks_dir().join(self.team.name().as_str())
     }
 
-    /// All tasks by number, internal ones too.
+    /// All tasks, sorted by id, including internal ones.
     ///
-    /// One whose file can't be read is listed all the same, with a subject that says why and the status
-    /// `unreadable`: it may well be open, so what waits for it stays blocked.
+    /// A task whose file can't be read is listed as a placeholder with the status `unreadable`. Its
+    /// subject is the error. It may be open, so it keeps blocking other tasks.
     pub fn list(&self) -> Result<Vec<Task>, Error> {
         Ok(self.list_cached()?.iter().map(|task| Task::clone(task)).collect())
     }
 
-    /// The same without copies of what the handle keeps; for whoever looks often. A second look through the
-    /// same handle, or a copy of it, reads only the files that have changed.
+    /// All tasks, like [`Tasks::list`], without copies. A second call through the same handle or a
+    /// clone of it reads only the changed files.
     pub fn list_cached(&self) -> Result<Vec<Arc<Task>>, Error> {
         let Some(dir) = self.team.tasks_dir()? else { return Ok(Vec::new()) };
         let listed = self.team.task_cache().refresh(self.team.io(), dir)?;
         Ok(listed.iter().map(|listed| Arc::clone(&listed.task)).collect())
     }
 
-    /// The list as this handle saw it last, with a look at these files alone: for whoever is told which files
-    /// change, and looks at all of them now and then.
+    /// The list as this handle read it last, after reading the files of `changed` again. For
+    /// callers that learn which files change, and read the whole list now and then.
     pub fn list_after_changes(&self, changed: &[TaskId]) -> Result<Arc<Vec<Arc<Task>>>, Error> {
         let Some(dir) = self.team.tasks_dir()? else { return Ok(Arc::default()) };
         self.team.task_cache().refresh_some(self.team.io(), dir, changed)
     }
 
-    /// One task.
+    /// Reads one task.
     pub fn get(&self, id: &TaskId) -> Result<Task, Error> {
         let found = self.team.tasks_dir()?.map(|dir| cache::read_one(self.team.io(), dir, *id));
         let found = found.transpose()?.flatten();
         found.map(|(_, task)| task).ok_or_else(|| self.no_such_task(*id))
     }
 
-    /// One task and those that it waits for, as their files are now: all that says whether it can be taken.
+    /// Reads one task and its blockers, which together show whether it can be claimed.
     pub fn get_with_blockers(&self, id: &TaskId) -> Result<(Task, Vec<Arc<Task>>), Error> {
         let task = self.get(id)?;
         Ok((task, self.read_with_blockers(*id)?))
@@ -105,8 +105,8 @@ impl Tasks {
         Error::NoSuchTask { id, team: self.team.name().clone() }
     }
 
-    /// Drafts a change of the list as it is, and puts it in place; again where others were faster. It asks for nothing
-    /// beyond its scope.
+    /// Runs `plan` on a transaction and commits it. If another program changed a file meanwhile,
+    /// both steps are repeated. `plan` may use only the tasks in `scope`.
     pub(super) fn change<T>(
         &self,
         scope: ReadScope,
@@ -122,17 +122,18 @@ impl Tasks {
 
     pub(super) fn change_with_ticket<T>(
         &self,
-        turn: &Ticket,
+        ticket: &Ticket,
         scope: ReadScope,
         plan: &mut impl FnMut(&mut TaskTransaction) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let (way, dir) = (self.team.io(), turn.dir());
+        let (io, dir) = (self.team.io(), ticket.dir());
         for attempt in 0..MAX_ATTEMPTS {
-            let early = (attempt >= UNLOCKED_ATTEMPTS).then(|| Lock::acquire(dir, LOCK_FILE)).transpose()?;
+            let early_lock =
+                (attempt >= UNLOCKED_ATTEMPTS).then(|| Lock::acquire(dir, LOCK_FILE)).transpose()?;
             let listed = match scope {
-                ReadScope::List => self.team.task_cache().refresh(way, dir)?,
-                ReadScope::Task(id) => Arc::new(cache::read_single(way, dir, id)),
-                ReadScope::TaskAndBlockers(id) => Arc::new(cache::with_blockers(way, dir, id)),
+                ReadScope::List => self.team.task_cache().refresh(io, dir)?,
+                ReadScope::Task(id) => Arc::new(cache::read_single(io, dir, id)),
+                ReadScope::TaskAndBlockers(id) => Arc::new(cache::with_blockers(io, dir, id)),
             };
             let mut draft = TaskTransaction::new(&self.team, dir, listed);
             let result = plan(&mut draft);
@@ -141,7 +142,7 @@ impl Tasks {
                 continue;
             }
             let result = result?;
-            if draft.commit(early)? {
+            if draft.commit(early_lock)? {
                 return Ok(result);
             }
         }

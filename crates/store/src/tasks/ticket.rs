@@ -1,5 +1,6 @@
-//! Our own queue for a task list: flock on `.lock`, which other tools take too. It excludes nobody who takes
-//! the directory lock alone, so it is no substitute for that; always this one first.
+//! The queue of teamd's programs for a task list: a flock on `.lock`, which some other programs
+//! take too. Programs that take only the directory lock are not excluded, so the directory lock is
+//! needed as well. The ticket is always taken first.
 
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
@@ -13,10 +14,10 @@ use std::thread::Builder;
 use std::time::Duration;
 
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(12);
-/// What a thread needs that makes one system call.
+/// Stack size of a thread that makes one system call.
 const STACK_BYTES: usize = 64 << 10;
 
-/// A turn at the task list; ends when dropped.
+/// A place at the head of the queue. Dropping it lets the next process change the list.
 #[derive(Debug)]
 pub(super) struct Ticket<'d> {
     dir: &'d DirHandle,
@@ -24,7 +25,7 @@ pub(super) struct Ticket<'d> {
 }
 
 impl<'d> Ticket<'d> {
-    /// Waits for a turn, up to twelve seconds. The kernel hands it on the moment it is free.
+    /// Waits in the queue for up to twelve seconds.
     pub(super) fn acquire(dir: &'d DirHandle) -> Result<Ticket<'d>, Error> {
         let lock = match Flock::try_lock(open_lock_file(dir)?) {
             Ok(lock) => lock,
@@ -36,24 +37,24 @@ impl<'d> Ticket<'d> {
         Ok(Ticket { dir, _lock: lock })
     }
 
-    /// The list's directory.
+    /// The directory of the task list.
     pub(super) fn dir(&self) -> &'d DirHandle {
         self.dir
     }
 }
 
-/// Waits in a thread of its own: a wait for flock has no deadline. After ours the thread waits on, finds nobody
-/// to hand the lock to, and so lets it go.
+/// Waits for the flock in a separate thread, because flock has no timeout. After a timeout the
+/// thread waits on. When it gets the lock, there is no receiver, and it releases the lock.
 fn wait_in_queue(dir: &DirHandle, file: File) -> Result<Flock, Error> {
-    let (tell, told) = channel();
-    let wait = move || drop(tell.send(Flock::lock(file)));
-    let waiting = Builder::new().name("turn".to_owned()).stack_size(STACK_BYTES).spawn(wait);
-    drop(waiting.map_err(|cause| Error::io("wait for", &dir.join(LOCK_FILE), cause))?);
-    match told.recv_timeout(QUEUE_TIMEOUT) {
-        Ok(got) => got.map_err(|cause| Error::io("lock", &dir.join(LOCK_FILE), cause)),
+    let (sender, receiver) = channel();
+    let wait = move || drop(sender.send(Flock::lock(file)));
+    let thread = Builder::new().name("ticket".to_owned()).stack_size(STACK_BYTES).spawn(wait);
+    drop(thread.map_err(|cause| Error::io("wait for", &dir.join(LOCK_FILE), cause))?);
+    match receiver.recv_timeout(QUEUE_TIMEOUT) {
+        Ok(lock) => lock.map_err(|cause| Error::io("lock", &dir.join(LOCK_FILE), cause)),
         Err(_) => {
-            let why = "another program holds it (flock)".to_owned();
-            Err(Error::Locked { path: dir.join(LOCK_FILE), reason: why })
+            let reason = "another program holds it (flock)".to_owned();
+            Err(Error::Locked { path: dir.join(LOCK_FILE), reason })
         }
     }
 }

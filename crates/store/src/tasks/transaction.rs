@@ -1,6 +1,6 @@
-//! A change of the list before it is in place: texts edited in memory, checked against the list as the edits
-//! leave it. The files go in one by one, the one that counts last, so that a crash between two leaves half a
-//! link and never a claim by halves.
+//! A transaction on the task list. Edits are made in memory and checked against the list with the
+//! edits applied. On commit, the files are replaced one by one, the main task's file last. So a
+//! crash in between can leave one half of a dependency, but never half of a claim.
 
 use super::cache::{CachedTask, read_one};
 use super::high_water_mark::raise_high_water_mark;
@@ -16,7 +16,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The list with the changes so far.
+/// The list with the edits so far.
 pub(super) struct TaskTransaction<'t> {
     team: &'t Team,
     dir: &'t DirHandle,
@@ -28,14 +28,14 @@ pub(super) struct TaskTransaction<'t> {
     is_stale: bool,
 }
 
-/// A file that this change edits: as it is, and as it will be.
+/// The old and the new content of a file.
 struct FileEdit {
     before: FileSnapshot,
     after: String,
 }
 
 impl<'t> TaskTransaction<'t> {
-    /// Starts from what is `listed` in `dir`.
+    /// Starts a transaction on the list `listed` in `dir`.
     pub(super) fn new(
         team: &'t Team,
         dir: &'t DirHandle,
@@ -54,41 +54,44 @@ impl<'t> TaskTransaction<'t> {
         }
     }
 
-    /// True if a file had changed since the list was read: what was drafted, or refused, is worth nothing.
+    /// Whether a file had changed since the list was read. Results and errors of the transaction
+    /// are not valid then.
     pub(super) fn is_stale(&self) -> bool {
         self.is_stale
     }
 
-    /// The list as it will be.
+    /// The list with the edits applied.
     pub(super) fn tasks(&self) -> &[Arc<Task>] {
         &self.tasks
     }
 
-    /// The task `id` as it will be.
+    /// The task `id` with the edits applied.
     pub(super) fn task(&self, id: TaskId) -> Result<&Task, Error> {
         Ok(&self.tasks[self.task_index(id)?])
     }
 
-    /// Sets fields of a task; none takes a field out.
+    /// Sets fields of a task. `None` removes a field.
     pub(super) fn set(&mut self, id: TaskId, fields: &[(&str, Option<Value>)]) -> Result<(), Error> {
         self.edit_text(id, |text| with_fields(text, fields))
     }
 
-    /// The task `id`, whose file must be readable and goes in last.
+    /// Opens the task `id` for editing and makes it the main task, whose file is replaced last.
+    /// Fails if the file can't be read.
     pub(super) fn open_main_task(&mut self, id: TaskId) -> Result<Task, Error> {
         let at = self.open_task(id)?;
         self.committed_last = Some(id);
         Ok(Task::clone(&self.tasks[at]))
     }
 
-    /// Reads the file of a task that is about to change. The list may have been read long before.
+    /// Reads the file of a task that will be edited, since the list may have been read long before.
+    /// Returns the index in `tasks`.
     fn open_task(&mut self, id: TaskId) -> Result<usize, Error> {
         let at = self.task_index(id)?;
         if self.edits.contains_key(&id) {
             return Ok(at);
         }
-        if let Some(why) = &self.cached_tasks[at].error {
-            return Err(self.malformed_error(id, why.clone()));
+        if let Some(reason) = &self.cached_tasks[at].error {
+            return Err(self.malformed_error(id, reason.clone()));
         }
         let Some((before, task)) = read_one(self.team.io(), self.dir, id)? else {
             self.is_stale = true;
@@ -107,11 +110,11 @@ impl<'t> TaskTransaction<'t> {
         Error::NoSuchTask { id, team: self.team.name().clone() }
     }
 
-    fn malformed_error(&self, id: TaskId, why: String) -> Error {
-        Error::Malformed { path: self.dir.join(&task_file_name(id)), reason: why }
+    fn malformed_error(&self, id: TaskId, reason: String) -> Error {
+        Error::Malformed { path: self.dir.join(&task_file_name(id)), reason }
     }
 
-    /// Edits a task's text.
+    /// Edits the text of a task.
     pub(super) fn edit_text<E: ToString>(
         &mut self,
         id: TaskId,
@@ -126,12 +129,12 @@ impl<'t> TaskTransaction<'t> {
         Ok(())
     }
 
-    /// Lets `blocked` wait for `blocker`, at both ends.
+    /// Makes `blocker` block `blocked`, in the files of both.
     pub(super) fn link(&mut self, blocker: TaskId, blocked: TaskId) -> Result<(), Error> {
         let (mut blocks, mut blocked_by) =
             (self.task(blocker)?.blocks.clone(), self.task(blocked)?.blocked_by.clone());
-        if let Some(way) = find_cycle(&self.tasks, blocker, blocked) {
-            return Err(Error::DependencyCycle { path: way });
+        if let Some(cycle) = find_cycle(&self.tasks, blocker, blocked) {
+            return Err(Error::DependencyCycle { path: cycle });
         }
         if !blocks.contains(&blocked) {
             blocks.push(blocked);
@@ -144,7 +147,7 @@ impl<'t> TaskTransaction<'t> {
         Ok(())
     }
 
-    /// Removes a task and all links to it.
+    /// Deletes a task and all dependencies on it.
     pub(super) fn remove(&mut self, id: TaskId) -> Result<(), Error> {
         self.open_task(id)?;
         let linked =
@@ -165,47 +168,48 @@ impl<'t> TaskTransaction<'t> {
         self.tasks.binary_search_by_key(&id, |task| task.id).map_err(|_| self.no_such_task(id))
     }
 
-    /// Puts everything in place; false where others were faster, and the caller drafts again. `early` is the
-    /// list's lock, if it was taken before reading.
-    pub(super) fn commit(self, early: Option<Lock>) -> Result<bool, Error> {
-        let (way, dir) = (self.team.io(), self.dir);
+    /// Puts all edits in place. Returns false if another program has changed a file; the caller
+    /// starts again then. `early_lock` is the list's lock, if the caller took it before reading.
+    pub(super) fn commit(self, early_lock: Option<Lock>) -> Result<bool, Error> {
+        let (io, dir) = (self.team.io(), self.dir);
         let changes = self.prepare_changes()?;
         if changes.is_empty() {
             return Ok(true);
         }
-        let list = early.map_or_else(|| Lock::acquire(dir, LOCK_FILE), Ok)?;
+        let list_lock = early_lock.map_or_else(|| Lock::acquire(dir, LOCK_FILE), Ok)?;
         for (name, change) in changes {
             let done = if name == HIGH_WATER_MARK_FILE {
-                change.commit(&list)?
+                change.commit(&list_lock)?
             } else {
-                let own = Lock::acquire(dir, &name)?;
-                list.is_ours()? && change.commit(&own)?
+                let file_lock = Lock::acquire(dir, &name)?;
+                list_lock.is_ours()? && change.commit(&file_lock)?
             };
             if !done {
                 return Ok(false);
             }
         }
-        drop(list);
-        sync_dir(dir, way.durability)?;
+        drop(list_lock);
+        sync_dir(dir, io.durability)?;
         Ok(true)
     }
 
-    /// The prepared changes in the order in which they go in: the mark before the file it stands for.
+    /// The prepared changes in the order of the commit. A high-water mark comes before the deletion
+    /// that it stands for.
     fn prepare_changes(self) -> Result<Vec<(String, PreparedChange<'t>)>, Error> {
-        let (way, dir) = (self.team.io(), self.dir);
+        let (io, dir) = (self.team.io(), self.dir);
         let mut changes = Vec::new();
         let mut last = Vec::new();
         for (id, FileEdit { before, after }) in self.edits {
             let name = task_file_name(id);
             if Some(id) == self.removed {
-                changes.extend(raise_high_water_mark(way, dir, id)?);
+                changes.extend(raise_high_water_mark(io, dir, id)?);
                 last.push((name.clone(), PreparedChange::prepare_removal(dir, &name, before)));
                 continue;
             }
             if after == before.text() {
                 continue;
             }
-            let change = PreparedChange::prepare(way, dir, &name, Some(before), &after, JsonShape::Object)?;
+            let change = PreparedChange::prepare(io, dir, &name, Some(before), &after, JsonShape::Object)?;
             let order = if Some(id) == self.committed_last { &mut last } else { &mut changes };
             order.push((name, change));
         }

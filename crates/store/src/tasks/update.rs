@@ -1,4 +1,4 @@
-//! Changing a task, by the rules of its life: pending, in progress, completed, and back as far as that goes.
+//! Updates tasks by the rules for their status: pending, in progress, completed.
 
 use super::claim::{check_unblocked, clear_failure};
 use super::task_list::{ReadScope, Tasks};
@@ -9,34 +9,35 @@ use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus, with_metadata};
 use serde_json::{Map, Value};
 
-/// What to change; nothing by default.
+/// The fields of a task to change. `None` and empty fields stay unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct TaskUpdate {
     /// What to do.
     pub subject: Option<String>,
-    /// More of it.
+    /// Details of the task.
     pub description: Option<String>,
-    /// What is shown while it runs.
+    /// Text to show while the task is in progress.
     pub active_form: Option<String>,
-    /// How far it is; `Deleted` removes it.
+    /// The new status. `Deleted` deletes the task.
     pub status: Option<TaskStatus>,
-    /// A member, who is told.
+    /// The new owner, a member. The owner is notified.
     pub owner: Option<AgentName>,
-    /// What shall wait for it.
+    /// More tasks that this one blocks.
     pub add_blocks: Vec<TaskId>,
-    /// What it shall wait for.
+    /// More tasks that block this one.
     pub add_blocked_by: Vec<TaskId>,
-    /// Merged into what is there; null takes a key out.
+    /// Fields to merge into the metadata. A null removes a field.
     pub metadata: Option<Map<String, Value>>,
 }
 
 impl TaskUpdate {
-    /// To a status, and no more.
+    /// An update of the status alone.
     fn with_status(status: TaskStatus) -> TaskUpdate {
         TaskUpdate { status: Some(status), ..TaskUpdate::default() }
     }
 
-    /// Whether a link closes a circle is asked of the whole list, and whether a task may start, of what it waits for.
+    /// The tasks that this update must read. New dependencies need the whole list, because of
+    /// cycles. A start needs the blockers.
     fn read_scope(&self, id: TaskId) -> ReadScope {
         let links = !self.add_blocks.is_empty() || !self.add_blocked_by.is_empty();
         match self.status {
@@ -48,9 +49,14 @@ impl TaskUpdate {
 }
 
 impl Tasks {
-    /// Changes a task in one step. Started without an owner, it is `by`'s. With a status set, an earlier
-    /// failure is forgotten; started again or not, what waits for others is refused (`JsonError::Blocked`). Started by a
-    /// teammate it is taken by it: of several one has it, and the others are refused (`JsonError::Claimed`).
+    /// Changes a task in one step. `by` is the member or lead that makes the change.
+    ///
+    /// If a task without an owner is started, `by` becomes its owner. A new status removes the mark
+    /// of an earlier failure. A new owner is notified.
+    ///
+    /// # Errors
+    /// `TaskBlocked` if the task is to be in progress and has open blockers; `TaskClaimed` if a
+    /// teammate starts a task of another member; `InvalidTransition`; errors of the files.
     pub fn update(&self, id: &TaskId, update: TaskUpdate, by: &AgentName) -> Result<Task, Error> {
         if update.status == Some(TaskStatus::Deleted) {
             return self.delete(id);
@@ -60,53 +66,59 @@ impl Tasks {
         }
         let members = self.possible_owners()?;
         let owner = self.resolve_owner(&members, update.owner.as_ref().unwrap_or(by));
-        let explicit = update.owner.is_some();
-        let owner = if explicit { Some(owner?) } else { owner.ok() };
-        let mut had = None;
+        let is_explicit = update.owner.is_some();
+        let owner = if is_explicit { Some(owner?) } else { owner.ok() };
+        let mut previous_owner = None;
         let task = self.change(update.read_scope(*id), |draft| {
             let task = draft.task(*id)?;
-            had.clone_from(&task.owner);
-            let takes = !explicit && !by.is_lead();
-            if let Some(other) = had.clone().filter(|had| takes && owner.as_ref() != Some(had)) {
+            previous_owner.clone_from(&task.owner);
+            let is_claim = !is_explicit && !by.is_lead();
+            if let Some(other) = previous_owner
+                .clone()
+                .filter(|previous_owner| is_claim && owner.as_ref() != Some(previous_owner))
+            {
                 return Err(Error::TaskClaimed { id: *id, owner: other });
             }
-            let owner = owner.as_ref().filter(|_| explicit || had.is_none());
-            if owner.is_none() && had.is_none() {
+            let owner = owner.as_ref().filter(|_| is_explicit || previous_owner.is_none());
+            if owner.is_none() && previous_owner.is_none() {
                 return Err(self.resolve_owner(&members, by).err().unwrap_or_else(|| self.no_such_task(*id)));
             }
             apply_update(draft, *id, &update, owner)
         })?;
-        if task.owner != had {
+        if task.owner != previous_owner {
             self.notify_owner(&members, &task, by)?;
         }
         Ok(task)
     }
 
-    /// Says that a task is done, whatever failed before; again is fine.
+    /// Completes a task, whether or not it has failed before. Completing it again is not an error.
     pub fn complete(&self, id: &TaskId, by: &AgentName) -> Result<Task, Error> {
         self.update(id, TaskUpdate::with_status(TaskStatus::Completed), by)
     }
 
-    /// Gives a task back: pending, nobody's, and its failure forgotten. If it was in progress, that was an
-    /// attempt ([`Task::attempts`]).
+    /// Releases a task: it becomes pending, without an owner and without a failure. If it was in
+    /// progress, the number of attempts increases ([`Task::attempts`]).
     pub fn release(&self, id: &TaskId, by: &AgentName) -> Result<Task, Error> {
         self.update(id, TaskUpdate::with_status(TaskStatus::Pending), by)
     }
 
-    /// As [`Tasks::release`], but in the same step it is `owner`'s to take, who is told, if it was not before.
+    /// Releases a task like [`Tasks::release`] and makes `owner` its owner in the same step. A new
+    /// owner is notified.
     pub fn release_to(&self, id: &TaskId, owner: &AgentName, by: &AgentName) -> Result<Task, Error> {
         let owner = Some(owner.clone());
         self.update(id, TaskUpdate { owner, ..TaskUpdate::with_status(TaskStatus::Pending) }, by)
     }
 
-    /// Says why a task's work failed. It stays its owner's and in progress, so that nobody takes it up again.
+    /// Records why the work on a task failed. The task stays in progress and keeps its owner, so
+    /// that no member claims it again.
     pub fn fail(&self, id: &TaskId, failure: &str) -> Result<Task, Error> {
         let metadata = Map::from_iter([("failure".to_owned(), Value::from(failure))]);
         let update = TaskUpdate { metadata: Some(metadata), ..TaskUpdate::default() };
         self.change(ReadScope::Task(*id), |draft| apply_update(draft, *id, &update, None))
     }
 
-    /// Removes a task for good, with all links to it; its id is not used again. Returns it as it was, deleted.
+    /// Deletes a task and all dependencies on it. Its id is not used again. Returns the task as it
+    /// was, with the status deleted.
     pub fn delete(&self, id: &TaskId) -> Result<Task, Error> {
         let mut task = self.change(ReadScope::List, |draft| {
             let task = draft.task(*id)?.clone();
@@ -118,7 +130,7 @@ impl Tasks {
     }
 }
 
-/// Drafts the update; `owner` is the one to set, if any.
+/// Applies an update to a transaction. `owner` is the owner to set, if any.
 fn apply_update(
     draft: &mut TaskTransaction,
     id: TaskId,
