@@ -1,4 +1,5 @@
-//! Teams to measure on, with inboxes and lists of any length. Give TMPDIR to say on which file system.
+//! Creates teams for benchmarks, with inboxes and task lists of any length. `$TMPDIR` chooses the
+//! file system.
 
 use protocol::message::Message;
 use protocol::name::{AgentName, TeamName};
@@ -17,7 +18,7 @@ fn root(dir: &Path, durability: Durability) -> Root {
     Root::open(&dir.join("root"), dir, durability).unwrap()
 }
 
-/// The team that is there already, as another process has it.
+/// Opens the existing team with new handles, as another process would.
 pub(crate) fn open_team(dir: &Path, durability: Durability) -> Team {
     root(dir, durability).team(&TeamName::parse("bench").unwrap()).unwrap()
 }
@@ -36,7 +37,7 @@ pub(crate) fn create_team(dir: &Path, durability: Durability) -> Team {
     root(dir, durability).create_team(&config).unwrap()
 }
 
-/// Entries of some 300 bytes in the file.
+/// A team whose lead has `count` messages of about 300 bytes.
 pub(crate) fn team_with_messages(count: usize) -> (TempDir, Team) {
     let (dir, team) = team();
     let all: Vec<Message> = (0..count).map(|n| message(format!("{n:0>180}"))).collect();
@@ -48,12 +49,12 @@ pub(crate) fn message(text: String) -> Message {
     Message::new(&AgentName::lead(), text, 1_771_000_000_000)
 }
 
-/// Diamonds in a chain: one, two that wait for it, one that waits for both, and so on.
+/// Tasks in a chain of diamonds: one task, two that it blocks, one that both block, and so on.
 pub(crate) fn diamond_tasks(count: usize) -> Vec<BatchTask> {
     let after = |at: usize| match at % 3 {
         0 if at == 0 => vec![],
         0 => vec![at - 2, at - 1],
-        turn => vec![at - turn],
+        position => vec![at - position],
     };
     let task = |at: usize| NewTask::new(&format!("work on part {at} of the whole"), &AgentName::lead());
     (0..count).map(|at| BatchTask { task: task(at), blocked_by_index: after(at) }).collect()

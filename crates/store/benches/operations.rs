@@ -1,8 +1,9 @@
-//! What the store's own steps take in one process that goes on: `cargo bench -p teamd-store --bench operations`, as `make bench` does. What is a
-//! ratio to another program is in the example `figures`.
+//! Benchmarks of the store's operations within one process. Run them by `make bench` or `cargo
+//! bench -p teamd-store --bench operations`. The example `compare` measures the store against other
+//! programs.
 
 #![allow(clippy::unwrap_used, reason = "a measurement that fails must stop")]
-#![allow(missing_docs, reason = "nobody calls these")]
+#![allow(missing_docs, reason = "the functions are benchmarks")]
 
 mod bench_team;
 
@@ -32,12 +33,12 @@ fn append(inbox: &Inbox) {
 fn append_to(bencher: Bencher, length: usize) {
     let (_dir, team) = team_with_messages(length);
     let inbox = lead_inbox(&team);
-    // Neither the first look nor the first copy is what a message costs.
+    // The first read of the file and the first shadow copy cost more than a usual message.
     (0..2).for_each(|_| append(&inbox));
     bencher.bench_local(|| append(&inbox));
 }
 
-/// What `send` does at the files, as a process that begins: root, team, config, inbox and journal are found anew.
+/// A `send` by a new process, which opens root, team, config, inbox and journal.
 #[divan::bench(sample_count = 200, sample_size = 1)]
 fn send(bencher: Bencher) {
     let (dir, team) = team_with_messages(100);
@@ -49,7 +50,7 @@ fn send(bencher: Bencher) {
     });
 }
 
-/// Ten at the end of it.
+/// The inbox has ten unread messages at its end.
 #[divan::bench(args = LENGTHS)]
 fn unread(bencher: Bencher, length: usize) {
     let (_dir, team) = team_with_messages(length);
@@ -59,30 +60,32 @@ fn unread(bencher: Bencher, length: usize) {
     bencher.bench_local(|| black_box(inbox.read_unread().unwrap()));
 }
 
-/// One that came just now.
+/// One new message is marked read.
 #[divan::bench(args = LENGTHS, sample_count = 200, sample_size = 1)]
 fn mark_read(bencher: Bencher, length: usize) {
     let (_dir, team) = team_with_messages(length);
     let inbox = lead_inbox(&team);
     inbox.mark_read(&inbox.read().unwrap()).unwrap();
-    let came = || {
+    let new_message = || {
         append(&inbox);
         inbox.read_unread().unwrap()
     };
-    bencher.with_inputs(came).bench_local_values(|new| inbox.mark_read(&new).unwrap());
+    bencher.with_inputs(new_message).bench_local_values(|new| inbox.mark_read(&new).unwrap());
 }
 
-/// One message, for whoever has read what was before.
+/// One new message is read by a cursor behind all others.
 #[divan::bench(args = LENGTHS, sample_count = 200, sample_size = 1)]
 fn since(bencher: Bencher, length: usize) {
     let (_dir, team) = team_with_messages(length);
     let inbox = lead_inbox(&team);
-    let came = || {
-        let mark = inbox.read_since(None).unwrap().1;
+    let new_message = || {
+        let cursor = inbox.read_since(None).unwrap().1;
         append(&inbox);
-        mark
+        cursor
     };
-    bencher.with_inputs(came).bench_local_values(|mark| black_box(inbox.read_since(Some(&mark)).unwrap()));
+    bencher
+        .with_inputs(new_message)
+        .bench_local_values(|cursor| black_box(inbox.read_since(Some(&cursor)).unwrap()));
 }
 
 #[divan::bench(args = LENGTHS, max_time = 2)]
@@ -94,20 +97,20 @@ fn read(bencher: Bencher, length: usize) {
 fn team_with_tasks(count: usize) -> (tempfile::TempDir, Team) {
     let (dir, team) = team();
     team.tasks().create_all(diamond_tasks(count)).unwrap();
-    // A look so soon after a change can't be sure of the time stamps.
+    // After a change, the cache can't trust timestamps for a short time.
     std::thread::park_timeout(Duration::from_millis(100));
     team.tasks().list_cached().unwrap();
     (dir, team)
 }
 
-/// By whoever is not told what has changed.
+/// Reading the list without knowing what has changed.
 #[divan::bench(args = TASKS)]
 fn list(bencher: Bencher, count: usize) {
     let (_dir, team) = team_with_tasks(count);
     bencher.bench_local(|| black_box(team.tasks().list_cached().unwrap()));
 }
 
-/// By the daemon, which is told.
+/// Reading the list like the daemon, which knows what has changed.
 #[divan::bench(args = TASKS)]
 fn list_changed(bencher: Bencher, count: usize) {
     let (_dir, team) = team_with_tasks(count);
@@ -128,7 +131,7 @@ fn create_all(bencher: Bencher, count: usize) {
     bencher.bench_local(|| black_box(team.tasks().create_all(diamond_tasks(count)).unwrap()));
 }
 
-/// A task taken, and done.
+/// A task is claimed and completed.
 #[divan::bench(args = TASKS, sample_count = 5, sample_size = 1)]
 fn claim_and_complete(bencher: Bencher, count: usize) {
     let (_dir, team) = team_with_tasks(count);

@@ -1,6 +1,7 @@
 //! Deletes a team's files. Only files with known names are deleted, each by name from an open
-//! directory. If the team has unknown files, they are kept, and so is the config; the caller moves
-//! them away and deletes the team again. After a crash a second call finishes the deletion.
+//! directory. If the team has unknown files, these files and the config are kept. A person moves
+//! the unknown files away and deletes the team again. After a crash a second call finishes the
+//! deletion.
 
 use crate::dir_handle::{DirHandle, file_type};
 use crate::error::Error;

@@ -1,8 +1,9 @@
 //! Reads and replaces the files of a root and teamd's own files.
 //!
-//! A change of a file that other programs change too has two phases. Without the lock: read the
-//! file, build the new content, and write it to a temporary file in the same directory. Under the
-//! lock, for less than a millisecond: check that the file is unchanged, and rename.
+//! A change of a shared file has two phases. The first phase needs no lock: it reads the file,
+//! builds the new content, and writes a temporary file in the same directory. The second phase
+//! holds the lock for less than a millisecond: it checks that the file is unchanged and renames the
+//! temporary file.
 //!
 //! Older versions of Claude Code give up at once when the lock is held, and lose their message. So
 //! no slow work happens under the lock, unless other programs changed the file during three

@@ -1,6 +1,6 @@
-//! Settings files of other programs, outside any root. A settings file is replaced whole, and its
-//! permissions are kept. A symbolic link is followed to the real file. A copy of the old content
-//! stays beside the new file.
+//! Reads and replaces settings files of other programs, outside any root. A settings file is
+//! replaced whole, and its permissions are kept. A symbolic link is followed to the real file. A
+//! copy of the old content stays beside the new file.
 
 use crate::dir_handle::DirHandle;
 use crate::durability::Durability;

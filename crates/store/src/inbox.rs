@@ -1,6 +1,6 @@
 //! Inboxes: the messages sent to one agent. Sending appends a message once and keeps all entries
-//! that other programs wrote. Reading takes no lock: the file is always a complete array, unless a
-//! foreign writer is in the middle of a write; then the reader waits.
+//! that other programs wrote. Reading takes no lock, because the file is a complete array at all
+//! times. Only foreign writers leave it incomplete for a moment; then the reader waits.
 
 mod cursor;
 mod inbox_handle;

@@ -3,11 +3,11 @@
 //! finds such messages and restores each of them once ([`InboxReconciler`]).
 //!
 //! Each team has one file, to which lines are only appended. A sender records a message after it
-//! has stored it. A reader records entries before it marks them read. If a sender is killed before
-//! it records the message, the send was not acknowledged.
+//! has stored it. A reader records entries before it marks them read. A sender that is killed
+//! before it records the message has not acknowledged the send.
 //!
-//! Recording is best effort. If a record can't be written, the message is stored anyway, and an
-//! error would make the sender send it twice. Records are not flushed to the disk.
+//! Recording is best effort, because the message is already stored. An error would make the sender
+//! send the message twice. Records are not flushed to the disk.
 
 mod entry;
 mod notes;

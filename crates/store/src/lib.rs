@@ -2,8 +2,8 @@
 //!
 //! The crate is synchronous and needs neither the daemon nor tmux nor a socket. A file is replaced
 //! whole, under the lock that other programs take too. Content that other programs wrote keeps its
-//! spelling. A file that is not valid is copied aside and left unchanged; only
-//! [`Team::repair_config`] rewrites the config of a team that teamd created.
+//! spelling. A file that is not valid is copied aside and left unchanged. Only
+//! [`Team::repair_config`] rewrites an invalid file, the config of a team.
 //!
 //! Only the module `file` writes and renames files. Only the module `backoff` sleeps, and every
 //! wait has a deadline.

@@ -32,10 +32,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Longer than the time to watch a lock with a timestamp in the future.
+/// How long to wait for a lock. Longer than a lock with a timestamp in the future must be watched.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(12);
 
-/// About the time for which teamd's programs hold a lock.
+/// First time between two attempts to take a lock. About as long as teamd's programs hold one.
 const INITIAL_BACKOFF: Duration = Duration::from_micros(50);
 /// Longest time between two attempts to take a lock.
 const MAX_BACKOFF: Duration = Duration::from_millis(20);
@@ -166,8 +166,8 @@ enum TakeoverResult {
 }
 
 /// Removes a stale lock, unless another process has already replaced it by a new one. The lock is
-/// first renamed to a unique name. Its stamp can't change there, and it is moved back if it is not
-/// the stale one.
+/// first renamed to a unique name. The stamp can't change under that name. A renamed lock that is
+/// not the stale one is moved back.
 fn take_over(dir: &DirHandle, name: &str, watch: &StaleWatch) -> Result<TakeoverResult, Error> {
     if let Ok(Some(lock)) = dir.open_dir(name)
         && !lock.file_names()?.is_empty()
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_turns_out_fresh_is_put_back() {
+    fn a_renamed_lock_that_is_not_stale_is_moved_back() {
         let dir = tempfile::TempDir::new().unwrap();
         let directory = DirHandle::open(dir.path()).unwrap();
         let lock = Lock::acquire(&directory, "x.json").unwrap();

@@ -1,15 +1,15 @@
 //! The requests of members to their lead, and the answers.
 //!
-//! A request in the lead's inbox, read or unread, is open while two conditions hold: the member
-//! that made it is still on the team in the same spawn, and neither the member's inbox nor the
-//! answer log holds an answer.
+//! A request in the lead's inbox, read or unread, is open while two conditions hold. The member
+//! that made it is still on the team in the same spawn. Neither the member's inbox nor the answer
+//! log has an answer.
 //!
-//! An answer is appended to the member's inbox in one step with the check for an earlier answer. So
-//! only one of a person, the lead and the daemon answers. After that, the answer is logged and the
-//! request marked read.
+//! One step checks the member's inbox for an answer and appends the new one. So only one of a
+//! person, the lead and the daemon answers a request. After that, the answer is logged and the
+//! request is marked read.
 //!
-//! A member withdraws a request by an answer to itself in its own inbox, in the same step.
-//! Whichever of the two answers is first counts.
+//! A member withdraws a request by an answer from itself in its own inbox. If the lead answers at
+//! the same time, the answer that is stored first counts.
 
 use crate::answer_log::AnsweredRequest;
 use crate::error::Error;
@@ -145,8 +145,8 @@ impl MemberRequests {
     /// Appends an answer to the member's inbox, logs it, and marks the request read. `at_ms` is the
     /// current time in ms since the epoch.
     ///
-    /// If a plan is approved without a permission mode, the member continues in the lead's mode. If
-    /// the member's program is known not to support that mode, it continues in `default`.
+    /// If a plan is approved without a permission mode, the member continues in the lead's mode. A
+    /// program that is known not to support that mode continues in `default`.
     ///
     /// # Errors
     /// `AnswerNotApplicable`; `UnsupportedAnswer` if the member's program is known not to support
@@ -380,7 +380,7 @@ fn can_be_answer(entry: &InboxEntry) -> bool {
     entry.message.as_ref().is_ok_and(|message| message.text.contains("_response"))
 }
 
-/// The state in which the member's inbox puts the request. `None` if the inbox has no answer. An
+/// The state of a request according to the member's inbox. `None` if the inbox has no answer. An
 /// approval beats a rejection, and any answer of the lead beats a withdrawal.
 fn closing_state(entries: &[InboxEntry], request: &OpenRequest) -> Option<RequestState> {
     let id = request.request.id();

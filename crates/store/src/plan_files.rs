@@ -81,7 +81,7 @@ impl Team {
             plan_content: plan.to_owned(),
             request_id: request.clone(),
         });
-        // Claude Code writes these requests without the sender's color, too.
+        // Claude Code also writes these requests without the sender's color.
         self.inbox(&AgentName::lead()).append(&Message::new(me, payload.to_text(), at_ms))?;
         Ok(request)
     }

@@ -1,8 +1,8 @@
 //! Repairs a `config.json` that stays invalid or missing. Older versions of Claude Code truncate
-//! the file before they write it, and if they exit in between, it stays empty.
+//! the file before they write it. If such a program exits in between, the file stays empty.
 //!
-//! This is the only file that teamd rewrites although it is invalid, and only for teams that teamd
-//! created. Its old content is copied aside first.
+//! The config is the only file that teamd rewrites although it is invalid. The old content is
+//! copied aside first. Configs of Claude Code's session teams are never repaired.
 
 use crate::backoff::Backoff;
 use crate::error::Error;
@@ -89,8 +89,8 @@ impl Team {
         }
     }
 
-    /// Copies the damaged content aside. The snapshot has exactly the bytes that will be replaced,
-    /// since the file may have changed since it was read.
+    /// Reads the config again and copies it aside. The file may have changed since the last read,
+    /// and the copy must have exactly the bytes that will be replaced.
     fn back_up_config(&self) -> Result<ConfigFileState, Error> {
         let Some(snapshot) = read_raw(self.dir(), CONFIG_FILE, FILE_LIMIT)? else {
             return Ok(ConfigFileState::Missing);

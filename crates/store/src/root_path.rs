@@ -1,5 +1,5 @@
-//! Finds the root and teamd's own directories from the environment, in the same way for all
-//! programs.
+//! Finds the root and teamd's own directories from the environment, in the same way for all of
+//! teamd's programs.
 
 use nix::unistd::geteuid;
 use protocol::directories::{Directories, DirectoryEnvironment};

@@ -1,4 +1,5 @@
-//! Reads the daemon's roster.json and leads.json from the state directory of a root. The daemon alone writes them.
+//! Reads the daemon's roster.json and leads.json from the state directory of a root. Only the
+//! daemon writes these files.
 
 use crate::state_dir::StateDir;
 use protocol::control::LeadsFile;

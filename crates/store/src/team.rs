@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 #[derive(Debug, Clone)]
 pub struct Team(Arc<TeamHandles>, ConfigWait);
 
-/// How long a read of config.json waits while the file does not parse.
+/// How long a read of `config.json` waits while the file is not valid JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConfigWait {
     /// Until the daemon has had the time to repair it.
@@ -51,8 +51,8 @@ impl Team {
         )
     }
 
-    /// A handle of the same team for the daemon, which repairs an invalid config. With this handle,
-    /// reading the config does not wait for a repair.
+    /// A handle of the same team for the daemon, which repairs invalid configs itself. With this
+    /// handle, reading an invalid config does not wait for a repair.
     pub fn as_repairer(&self) -> Team {
         Team(Arc::clone(&self.0), ConfigWait::HalfWrittenOnly)
     }

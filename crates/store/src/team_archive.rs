@@ -1,5 +1,5 @@
-//! Export and import of a team, to move it to another machine. The exported files have their paths
-//! below a root, so that other tools can unpack them.
+//! Export and import of a team, to move it to another machine. The files are exported with their
+//! paths below a root, so that other tools can unpack them.
 //!
 //! Temporary files and locks are not exported. The import does not create the members of the
 //! config, because their agents run on the old machine.
@@ -32,7 +32,6 @@ impl Team {
     ///
     /// # Errors
     /// `Corrupt` if a file is not valid JSON; `Io`; the errors of `visit`.
-    /// `Corrupt` for one that does not parse, `Io`; what `take` says.
     pub fn export<E: From<Error>>(
         &self,
         mut visit: impl FnMut(&str, &[u8]) -> Result<(), E>,
@@ -109,8 +108,8 @@ impl TeamArchive {
     /// Adds a file. `path` is one of the paths that [`Team::export`] gives.
     ///
     /// # Errors
-    /// `InvalidData` for another path, a path that was added before, content that does not fit the
-    /// path, and a file that is too large.
+    /// `InvalidData` if the path is another one or was added before, if the content does not fit
+    /// the path, or if the file is too large.
     pub fn add_file(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), ErrorReport> {
         let parts: Vec<&str> = path.split('/').collect();
         let name = parts.get(1).and_then(|name| TeamName::parse(name).ok());

@@ -1,8 +1,8 @@
 //! Reads and changes a team's `config.json`, which lists all members.
 //!
 //! A config that was read or written is kept in a cache. If a `stat` shows that the file is
-//! unchanged, it is not read. If its text is unchanged, it is not parsed. So many joining and
-//! leaving members do not parse all members each time.
+//! unchanged, the file is not read again. If the text is unchanged, it is not parsed again. So a
+//! large team can grow or shrink without parsing all members at every change.
 
 use crate::config_cache::{BaseVersion, CachedConfig, parse_or_reuse};
 use crate::error::Error;
@@ -58,7 +58,7 @@ impl Team {
     /// Reads the team's config like [`Team::config`], without a copy.
     ///
     /// # Errors
-    /// As those of [`Team::config`].
+    /// As [`Team::config`].
     pub fn cached_config(&self) -> Result<Arc<CachedConfig>, Error> {
         let timeout = match self.config_wait() {
             ConfigWait::UntilRepaired => CONFIG_REPAIR_TIMEOUT,
@@ -79,8 +79,7 @@ impl Team {
         Ok(config)
     }
 
-    /// Appends a member. The caller must be the only process that changes members; that holds for
-    /// all functions below.
+    /// Appends a member. The caller must be the only process that changes members.
     ///
     /// # Errors
     /// `AlreadyExists` if there is a member of this name; errors of the files.

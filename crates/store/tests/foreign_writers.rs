@@ -1,7 +1,8 @@
-//! Real foreign writers, with the package that Claude Code locks with, beside ours on one inbox.
+//! Runs real foreign writers, with the lock library of Claude Code, next to the store on one inbox.
 //!
-//! Of ours nothing is lost or doubled, nor of theirs that retry; of those that do not, just what they say was
-//! refused. Whoever reads through the store meanwhile sees whole arrays alone, though some of them truncate.
+//! No message of the store is lost or doubled, and none of the foreign writers that retry. A
+//! foreign writer that does not retry loses only the messages that it reports as refused. A reader
+//! through the store sees only complete arrays, although some foreign writers truncate the file.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 #![allow(unreachable_pub, reason = "nothing here is reached from outside")]
 
@@ -19,11 +20,12 @@ use store::{NewTask, Tasks};
 
 const MESSAGES_EACH: usize = 100;
 
-/// Where the writers are; none where this machine has not what they need, which is no excuse where `FOREIGN` is set.
+/// The directory of the writers. `None` if this machine lacks Node or the modules; that is an error
+/// if `FOREIGN` is set.
 fn writers() -> Option<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/compat/writers");
     let missing = if !dir.join("node_modules/proper-lockfile").is_dir() {
-        "the node modules are not there: make test brings them"
+        "the node modules are missing; `make test` installs them"
     } else if Command::new("node").arg("--version").output().is_err() {
         "node is not installed"
     } else {
@@ -40,7 +42,7 @@ fn writer(dir: &Path, mode: &str, file: &Path, prefix: &str) -> Child {
     command.stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// What a writer says it stored and what was refused.
+/// The messages that a writer reports as stored and as refused.
 fn outcome(writer: Child) -> [Vec<String>; 2] {
     let ran = writer.wait_with_output().unwrap();
     assert!(ran.status.success());
@@ -49,61 +51,61 @@ fn outcome(writer: Child) -> [Vec<String>; 2] {
 }
 
 #[test]
-fn beside_foreign_writers_nothing_of_ours_is_lost_and_nothing_that_they_stored() {
+fn no_stored_message_is_lost_next_to_foreign_writers() {
     let Some(dir) = writers() else { return };
-    let ground = TestRoot::new();
-    let file = ground.inbox_path("bob.json");
-    let over = AtomicBool::new(false);
+    let env = TestRoot::new();
+    let file = env.inbox_path("bob.json");
+    let is_done = AtomicBool::new(false);
     let mut expected = BTreeMap::new();
     std::thread::scope(|scope| {
-        let reader = scope.spawn(|| watch(&ground, &over));
+        let reader = scope.spawn(|| watch(&env, &is_done));
         let theirs = [("sync", "s1"), ("sync", "s2"), ("async", "a1"), ("async", "a2")];
         let theirs = theirs.map(|(mode, prefix)| (mode, writer(&dir, mode, &file, prefix)));
         let ours = ["o1", "o2"].map(|prefix| {
-            let ground = &ground;
-            scope.spawn(move || send(ground, prefix))
+            let env = &env;
+            scope.spawn(move || send(env, prefix))
         });
         for (mode, writer) in theirs {
             let [stored, refused] = outcome(writer);
-            assert!(mode == "sync" || refused.is_empty(), "who retries stores all");
+            assert!(mode == "sync" || refused.is_empty(), "a writer that retries stores all messages");
             assert_eq!(stored.len() + refused.len(), MESSAGES_EACH);
             println!("{mode}: {} of {MESSAGES_EACH} refused", refused.len());
-            assert!(stored.len() >= MESSAGES_EACH / 10, "who never retries is hardly ever let in");
+            assert!(stored.len() >= MESSAGES_EACH / 10, "a writer without retries stores at least a tenth");
             expected.extend(stored.into_iter().map(|text| (text, 1)));
         }
         for (prefix, sender) in ["o1", "o2"].into_iter().zip(ours) {
             sender.join().unwrap();
             expected.extend((0..MESSAGES_EACH).map(|n| (format!("{prefix}:{n}"), 1)));
         }
-        over.store(true, Ordering::Relaxed);
+        is_done.store(true, Ordering::Relaxed);
         assert!(reader.join().unwrap() > 0);
     });
-    assert_eq!(counted(&texts(&ground)), expected);
-    assert_eq!(list_dir(&ground.inbox_path("")), [file], "no lock and no temporary file is left");
-    assert!(ground.backups().is_empty(), "nothing was taken for damaged");
+    assert_eq!(counted(&texts(&env)), expected);
+    assert_eq!(list_dir(&env.inbox_path("")), [file], "no lock or temporary file remains");
+    assert!(env.backups().is_empty(), "no file was taken as damaged");
 }
 
-fn send(ground: &TestRoot, prefix: &str) {
-    let inbox = ground.reopen_team().inbox(&agent("bob"));
+fn send(env: &TestRoot, prefix: &str) {
+    let inbox = env.reopen_team().inbox(&agent("bob"));
     for n in 0..MESSAGES_EACH {
         inbox.append(&message(&format!("{prefix}:{n}"))).unwrap();
         sleep_ms(3);
     }
 }
 
-/// Reads without pause: each look must find at least what the one before found.
-fn watch(ground: &TestRoot, over: &AtomicBool) -> usize {
+/// Reads without pause and checks that no message disappears. Returns the number of reads.
+fn watch(env: &TestRoot, is_done: &AtomicBool) -> usize {
     let mut most = 0;
-    while !over.load(Ordering::Relaxed) {
-        let seen = texts(ground).len();
+    while !is_done.load(Ordering::Relaxed) {
+        let seen = texts(env).len();
         assert!(seen >= most, "{seen} after {most}");
         most = seen;
     }
     most
 }
 
-fn texts(ground: &TestRoot) -> Vec<String> {
-    let entries = ground.team.inbox(&agent("bob")).read().unwrap();
+fn texts(env: &TestRoot) -> Vec<String> {
+    let entries = env.team.inbox(&agent("bob")).read().unwrap();
     entries.into_iter().map(|entry| entry.message.unwrap().text).collect()
 }
 
@@ -114,34 +116,34 @@ fn counted(texts: &[String]) -> BTreeMap<String, i32> {
 }
 
 #[test]
-fn a_lock_that_a_foreign_program_holds_is_waited_for_and_ours_keeps_it_out() {
+fn the_store_and_a_foreign_program_respect_each_others_locks() {
     let Some(dir) = writers() else { return };
-    let ground = TestRoot::new();
-    let file = ground.inbox_path("bob.json");
+    let env = TestRoot::new();
+    let file = env.inbox_path("bob.json");
     overwrite_in_place(&file, "[]");
     let script = "require('proper-lockfile').lockSync(process.argv[1]); \
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500); \
         require('proper-lockfile').unlockSync(process.argv[1]);";
     let mut holder = Command::new("node").current_dir(&dir).args(["-e", script]).arg(&file).spawn().unwrap();
-    while !ground.inbox_path("bob.json.lock").exists() {
+    while !env.inbox_path("bob.json.lock").exists() {
         sleep_ms(5);
     }
     let start = Instant::now();
-    ground.team.inbox(&agent("bob")).append(&message("x")).unwrap();
+    env.team.inbox(&agent("bob")).append(&message("x")).unwrap();
     assert!(start.elapsed().as_millis() > 1000, "{:?}", start.elapsed());
     assert!(holder.wait().unwrap().success());
-    std::fs::create_dir(ground.inbox_path("bob.json.lock")).unwrap();
+    std::fs::create_dir(env.inbox_path("bob.json.lock")).unwrap();
     let [stored, refused] = outcome(writer(&dir, "sync", &file, "s"));
-    assert_eq!((stored.len(), refused.len()), (0, MESSAGES_EACH), "a lock like ours keeps them out");
+    assert_eq!((stored.len(), refused.len()), (0, MESSAGES_EACH), "the foreign program respects the lock");
 }
 
 #[test]
-fn a_task_list_that_another_tool_flocks_is_waited_for() {
-    let ground = TestRoot::new();
-    let lock = std::fs::File::open(ground.team.tasks().path().join(".lock")).unwrap();
+fn a_task_list_under_a_foreign_flock_is_changed_after_its_release() {
+    let env = TestRoot::new();
+    let lock = std::fs::File::open(env.team.tasks().path().join(".lock")).unwrap();
     lock.lock().unwrap();
     std::thread::scope(|scope| {
-        let tasks: Tasks = ground.reopen_team().tasks();
+        let tasks: Tasks = env.reopen_team().tasks();
         let start = Instant::now();
         let creator = scope.spawn(move || tasks.create(NewTask::new("x", &agent("ann"))).unwrap());
         sleep_ms(500);

@@ -1,4 +1,5 @@
-//! A daemon beside the list, as `teamctl task claim` asks it which task is next.
+//! Runs a daemon for the comparison. It answers which task to claim next, as for `teamctl task
+//! claim`.
 
 use protocol::control::framing::encode;
 use protocol::control::{Call, NextTaskHint, NextTaskRequest, PROTOCOL_VERSION, Reply, Request, Response};
@@ -10,17 +11,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// One that runs, for as long as this is kept.
+/// A running daemon. Dropping it kills the daemon.
 pub(crate) struct NextTaskDaemon {
     child: Child,
     socket: PathBuf,
 }
 
 impl NextTaskDaemon {
-    /// Of the root in `dir`, and knows its tasks; none where the program is not built.
+    /// Starts a daemon for the root in `dir` and waits until it knows the tasks. `None` if `teamd`
+    /// is not built.
     pub(crate) fn start(dir: &Path) -> Option<NextTaskDaemon> {
-        let own = std::env::current_exe().unwrap();
-        let program = own.parent()?.parent()?.join("teamd");
+        let executable = std::env::current_exe().unwrap();
+        let program = executable.parent()?.parent()?.join("teamd");
         let [root, run, state] = ["root", "run", "state"].map(|name| dir.join(name));
         std::fs::create_dir(&run).unwrap();
         let mut teamd = Command::new(program);
@@ -28,14 +30,14 @@ impl NextTaskDaemon {
         teamd.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         teamd.env("XDG_RUNTIME_DIR", &run).env("XDG_STATE_HOME", &state);
         let child = teamd.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
-        let place = DirectoryEnvironment {
+        let environment = DirectoryEnvironment {
             runtime_dir: Some(run),
             state_home: Some(state),
             ..DirectoryEnvironment::default()
         };
         let daemon = NextTaskDaemon {
             child,
-            socket: Directories::for_root(&root.canonicalize().unwrap(), &place).control_socket(),
+            socket: Directories::for_root(&root.canonicalize().unwrap(), &environment).control_socket(),
         };
         while daemon.next() == NextTaskHint::Unknown {
             std::thread::park_timeout(Duration::from_millis(20));
@@ -44,10 +46,10 @@ impl NextTaskDaemon {
     }
 
     pub(crate) fn next(&self) -> NextTaskHint {
-        self.ask().unwrap_or(NextTaskHint::Unknown)
+        self.request_hint().unwrap_or(NextTaskHint::Unknown)
     }
 
-    fn ask(&self) -> std::io::Result<NextTaskHint> {
+    fn request_hint(&self) -> std::io::Result<NextTaskHint> {
         let mut stream = UnixStream::connect(&self.socket)?;
         let team = TeamName::parse("bench").unwrap();
         let request =
@@ -63,7 +65,7 @@ impl NextTaskDaemon {
                 Reply::NextTask(next) => Ok(next),
                 other => panic!("{other:?}"),
             },
-            Response::Failed(fault) => panic!("{fault:?}"),
+            Response::Failed(error) => panic!("{error:?}"),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Inboxes of every length: beside what other programs do with them, and beside reading their bytes.
+//! Measures operations on inboxes of several lengths, against a Node program and against reading
+//! the bytes.
 
 use crate::bench_team::{create_team, message, open_team, team_with_messages};
 use crate::node_baseline::{NodeProcess, command, time_pairs};
@@ -22,7 +23,7 @@ fn append(inbox: &Inbox, n: usize) {
     inbox.append(&message(format!("{n:0>180}"))).unwrap();
 }
 
-/// A second inbox of the same bytes, for the baseline.
+/// Copies the inbox for the baseline program. Returns the path of the copy.
 fn copy_inbox(inbox: &Inbox) -> PathBuf {
     let copy = inbox.path().with_file_name("peer.json");
     match std::fs::copy(inbox.path(), &copy) {
@@ -41,31 +42,31 @@ pub(crate) fn appends() {
             return row("append", "skipped: no node", "");
         };
         peer.run("append");
-        // Neither the first look nor the first copy is what a message costs.
+        // The first read of the file and the first shadow copy cost more than a usual message.
         (0..2).filter(|_| length > 0).for_each(|n| append(&inbox, n));
         let both = time_pairs(count, |n| append(&inbox, n), || peer.run("append"));
         let (ours, worst) = (both.ours[count / 2], both.ours[(count * 99).div_ceil(100) - 1]);
-        // Without the other in between, who leaves nothing of ours in the processor's cache.
+        // Measured alone, because the baseline evicts data from the processor's cache.
         medians.push(median(301, |n| append(&inbox, n)));
         let figure = format!("{ours:.1?}, {worst:.1?}; {:.1?}; {:.0} ×", both.theirs[count / 2], both.ratio);
         let aim = if length == 10_000 { "20 × on a disk, 500 × in memory" } else { "" };
         row(&format!("append to an inbox of {length}: ours, 99 of 100; Node; ratio"), &figure, aim);
     }
-    let flat = medians[3].as_secs_f64() / medians[0].as_secs_f64();
-    let figure = format!("{:.1?} to {:.1?}; {flat:.2} ×", medians[3], medians[0]);
+    let growth = medians[3].as_secs_f64() / medians[0].as_secs_f64();
+    let figure = format!("{:.1?} to {:.1?}; {growth:.2} ×", medians[3], medians[0]);
     row("append at 100,000 to append at 0, medians of 301", &figure, "1.5 ×");
 }
 
-/// Somebody reads without a lock and without a pause while messages come.
+/// Counts invalid arrays that a reader without a lock sees while another thread appends.
 pub(crate) fn torn_reads() {
     let (_dir, team) = team_with_messages(60);
     let (inbox, reads, torn) = (lead_inbox(&team), AtomicU64::new(0), AtomicU64::new(0));
-    let over = AtomicBool::new(false);
-    let took = time(|| {
+    let is_done = AtomicBool::new(false);
+    let duration = time(|| {
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // Begun anew, since a reader of a long one reads seldom.
-                for n in (0..60).cycle().take_while(|_| !over.load(Ordering::Relaxed)) {
+                // The inbox is truncated again and again, because long files are read slowly.
+                for n in (0..60).cycle().take_while(|_| !is_done.load(Ordering::Relaxed)) {
                     append(&inbox, n);
                     if n == 59 {
                         truncate_inbox(&inbox);
@@ -77,31 +78,32 @@ pub(crate) fn torn_reads() {
                 let whole = serde_json::from_str::<Vec<serde::de::IgnoredAny>>(&text).is_ok();
                 torn.fetch_add(u64::from(!whole), Ordering::Relaxed);
             }
-            over.store(true, Ordering::Relaxed);
+            is_done.store(true, Ordering::Relaxed);
         });
     });
-    let figure = format!("{} in {took:.0?}", torn.into_inner());
+    let figure = format!("{} in {duration:.0?}", torn.into_inner());
     row("torn reads of a million, without a lock, beside a writer without pause", &figure, "0");
 }
 
-/// By rename, as a foreign writer would, who takes out what it has read.
-#[allow(clippy::disallowed_methods, reason = "this is the foreign writer")]
+/// Keeps the first 60 entries and replaces the file by a rename, like a program that removes read
+/// messages.
+#[allow(clippy::disallowed_methods, reason = "this function is the foreign writer")]
 fn truncate_inbox(inbox: &Inbox) {
     let mut all: Vec<Box<serde_json::value::RawValue>> =
         serde_json::from_str(&std::fs::read_to_string(inbox.path()).unwrap()).unwrap();
     all.truncate(60);
-    let beside = inbox.path().with_extension("new");
-    serde_json::to_writer_pretty(std::fs::File::create(&beside).unwrap(), &all).unwrap();
-    std::fs::rename(beside, inbox.path()).unwrap();
+    let temp_path = inbox.path().with_extension("new");
+    serde_json::to_writer_pretty(std::fs::File::create(&temp_path).unwrap(), &all).unwrap();
+    std::fs::rename(temp_path, inbox.path()).unwrap();
 }
 
-/// Processes on one inbox; what each of them does is [`write`].
+/// Measures sixteen processes that append to one inbox. Each process runs [`write`].
 pub(crate) fn sixteen_writers() {
     let (dir, team) = team_with_messages(0);
     let ours = run_concurrently(500, |count| {
-        let mut us = Command::new(std::env::current_exe().unwrap());
-        us.args([dir.path().to_str().unwrap(), count]);
-        us
+        let mut store_writer = Command::new(std::env::current_exe().unwrap());
+        store_writer.args([dir.path().to_str().unwrap(), count]);
+        store_writer
     });
     let stored = lead_inbox(&team).read().unwrap().len();
     assert_eq!(stored, WRITERS * 500, "none is lost");
@@ -119,22 +121,22 @@ pub(crate) fn sixteen_writers() {
     );
 }
 
-/// All of them at once, with so many messages each; how many a second.
+/// Runs all processes at the same time. Returns the number of messages per second.
 fn run_concurrently(each: usize, command: impl Fn(&str) -> Command) -> f64 {
-    let took = time(|| {
+    let duration = time(|| {
         let all: Vec<_> = (0..WRITERS).map(|_| command(&each.to_string()).spawn().unwrap()).collect();
         all.into_iter().for_each(|mut child| assert!(child.wait().unwrap().success()));
     });
-    (WRITERS * each) as f64 / took.as_secs_f64()
+    (WRITERS * each) as f64 / duration.as_secs_f64()
 }
 
-/// One of the sixteen.
+/// The work of one of the sixteen processes: appends `count` messages.
 pub(crate) fn write(dir: &Path, count: usize) {
     let inbox = lead_inbox(&open_team(dir, Durability::Process));
     (0..count).for_each(|n| append(&inbox, n));
 }
 
-/// Of 100,000 messages all but ten are read.
+/// Measures reading and marking in an inbox of 100,000 messages, of which ten are unread.
 pub(crate) fn marks_and_lists() {
     let (_dir, team) = team_with_messages(100_000);
     let inbox = lead_inbox(&team);
@@ -153,7 +155,8 @@ pub(crate) fn marks_and_lists() {
     row("unread of 100,000, ten at the end; all of them parsed; their bytes read", &figure, "2 × the bytes");
 }
 
-/// On the disk of the target directory: in memory all are one.
+/// Measures the durabilities on the disk of the target directory, since they do not differ in
+/// memory.
 pub(crate) fn durabilities() {
     let disk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
     std::fs::create_dir_all(&disk).unwrap();

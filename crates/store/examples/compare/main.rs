@@ -1,5 +1,6 @@
-//! What the store's steps take beside what other programs do, as rows of `make bench`; by itself each is measured by the
-//! benches of this crate. Give TMPDIR to say on which file system.
+//! Compares the store's operations with other programs and prints rows for the table of `make
+//! bench`. The benches of this crate measure the operations alone. `$TMPDIR` chooses the file
+//! system.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,7 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 #[path = "../../benches/bench_team.rs"]
-#[allow(dead_code, reason = "the benches use what is not used here")]
+#[allow(dead_code, reason = "only the benches use some functions")]
 mod bench_team;
 mod daemon;
 mod inboxes;
@@ -19,8 +20,8 @@ mod node_baseline;
 mod task_lists;
 
 fn main() {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    if let [dir, count] = words.as_slice() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [dir, count] = arguments.as_slice() {
         return inboxes::write(Path::new(dir), count.parse().unwrap());
     }
     inboxes::appends();

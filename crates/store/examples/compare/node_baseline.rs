@@ -1,12 +1,12 @@
-//! The baseline, a Node process that is told what to do a line at a time, and how the two are measured: in turn, so that
-//! a drift of the machine meets both.
+//! Runs the baseline, a Node process that gets commands line by line. Measurements of the store and
+//! of the baseline alternate, so that changes of the machine's speed affect both.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A baseline at one file.
+/// A baseline process for one file.
 pub(crate) struct NodeProcess {
     child: Child,
     input: ChildStdin,
@@ -14,14 +14,15 @@ pub(crate) struct NodeProcess {
 }
 
 impl NodeProcess {
-    /// None where there is no Node.
+    /// Starts the process. `None` if Node or its library is not installed.
     pub(crate) fn start(file: &Path) -> Option<NodeProcess> {
         let mut child = command(file)?.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;
         let (input, output) = (child.stdin.take()?, BufReader::new(child.stdout.take()?));
         Some(NodeProcess { child, input, output })
     }
 
-    /// Does `what`, and says how long it took by its own clock: without the way to it and back.
+    /// Runs the command `what`. Returns its duration by the process's own clock, without the time
+    /// for the pipes.
     pub(crate) fn run(&mut self, what: &str) -> Duration {
         writeln!(self.input, "{what}").unwrap();
         let mut line = String::new();
@@ -37,7 +38,7 @@ impl Drop for NodeProcess {
     }
 }
 
-/// The baseline's command line at `file`; none where its library is not installed.
+/// The command line of the baseline for `file`. `None` if its library is not installed.
 pub(crate) fn command(file: &Path) -> Option<Command> {
     let crates = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let modules = crates.join("../../tests/compat/writers/node_modules");
@@ -46,14 +47,14 @@ pub(crate) fn command(file: &Path) -> Option<Command> {
     modules.join("proper-lockfile").is_dir().then_some(node)
 }
 
-/// What both took, sorted, and the median of their ratios.
+/// The sorted durations of both programs, and the median of their ratios.
 pub(crate) struct PairedTimings {
     pub(crate) ours: Vec<Duration>,
     pub(crate) theirs: Vec<Duration>,
     pub(crate) ratio: f64,
 }
 
-/// So many pairs.
+/// Measures `count` pairs.
 pub(crate) fn time_pairs(
     count: usize,
     mut ours: impl FnMut(usize),
@@ -61,9 +62,9 @@ pub(crate) fn time_pairs(
 ) -> PairedTimings {
     let (mut all, mut ratios) = ((Vec::new(), Vec::new()), Vec::new());
     for n in 0..count {
-        let begun = Instant::now();
+        let started = Instant::now();
         ours(n);
-        let (ours, theirs) = (begun.elapsed(), theirs());
+        let (ours, theirs) = (started.elapsed(), theirs());
         ratios.push(theirs.as_secs_f64() / ours.as_secs_f64());
         all.0.push(ours);
         all.1.push(theirs);

@@ -1,4 +1,4 @@
-//! The task list looked at and claimed from, beside a program that reads all of its files each time.
+//! Measures reading and claiming tasks, against a Node program that reads all files each time.
 
 use crate::bench_team::team;
 use crate::daemon::NextTaskDaemon;
@@ -10,7 +10,7 @@ use protocol::task::TaskStatus;
 use std::time::Duration;
 use store::{BatchTask, NewTask, Tasks};
 
-/// How many tasks, and pairs.
+/// Numbers of tasks, and of measured pairs.
 const LENGTHS: [(usize, usize); 3] = [(10, 31), (1_000, 31), (10_000, 15)];
 
 pub(crate) fn lists_and_claims() {
@@ -27,11 +27,11 @@ pub(crate) fn lists_and_claims() {
             return row("task list", "skipped: no node", "");
         };
         peer.run("list");
-        // A look so soon after a change can't be sure of the time stamps.
+        // After a change, the cache can't trust timestamps for a short time.
         std::thread::park_timeout(Duration::from_millis(100));
         tasks.list_cached().unwrap();
         let lists = time_pairs(count, |_| drop(tasks.list_cached().unwrap()), || peer.run("list"));
-        // As the daemon has it, which is told what is written.
+        // The daemon knows which files have changed.
         let one = [TaskId::parse("1").unwrap()];
         let told = median(101, |_| drop(tasks.list_after_changes(&one).unwrap()));
         let floor = median(count, |_| assert!(std::fs::read_dir(&directory).unwrap().count() >= length));
@@ -75,7 +75,7 @@ pub(crate) fn lists_and_claims() {
     }
 }
 
-/// What was taken, so that the next ones find as much.
+/// Releases the claimed tasks, so that the next measurement finds the same list.
 fn release_all(tasks: &Tasks) {
     let begun = tasks.list().unwrap().into_iter().filter(|task| task.status == TaskStatus::InProgress);
     begun.for_each(|task| drop(tasks.release(&task.id, &AgentName::lead()).unwrap()));

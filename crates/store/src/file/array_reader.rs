@@ -49,7 +49,7 @@ impl From<std::io::Error> for ArrayReadError {
 }
 
 impl ArrayReader {
-    /// Opens `name` and stands before its first element. `None` if there is no such file. At least
+    /// Opens the file `name`, before its first element. `None` if there is no such file. Up to
     /// `kept_before` bytes before the position stay in memory.
     pub(crate) fn open(
         dir: &DirHandle,
@@ -161,7 +161,7 @@ impl ArrayReader {
                     self.element_end = from + end;
                     break value.get().len();
                 }
-                // An incomplete value such as `1.` may also go on.
+                // An incomplete value such as `1.` may go on in the next chunk.
                 _ => self.read_more()?,
             }
         };

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn five_copies_of_one_file_are_enough_and_equal_ones_are_one() {
+    fn at_most_five_copies_of_a_file_are_stored_and_equal_ones_once() {
         let dir = tempfile::TempDir::new().unwrap();
         let aside = CorruptBackups::open(&dir.path().join("aside")).unwrap();
         let path = Path::new("/root/teams/orchard/inboxes/bob.json");

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kernel_is_known_by_its_release() {
+    fn multigrain_timestamps_depend_on_the_kernel_release() {
         for (release, supported) in
             [("6.13.0", true), ("6.18.44-fc", true), ("7.0-rc1", true), ("6.12.9", false)]
         {

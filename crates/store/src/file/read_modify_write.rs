@@ -1,5 +1,6 @@
-//! Changes a file that other programs change too: prepare the new content, take the lock, check
-//! that the file is unchanged, rename. If the file has changed, the steps are repeated.
+//! Changes a file that other programs change too. A change prepares the new content, takes the
+//! lock, checks that the file is unchanged, and renames. If the file has changed, the steps are
+//! repeated.
 
 use super::io_context::IoContext;
 use super::known_file::KnownFile;
@@ -79,8 +80,8 @@ impl<'d> PreparedChange<'d> {
 ///
 /// `edit` gets the current text, or `None` if there is no file, and returns the new one. If `edit`
 /// returns `None`, the file stays unchanged. `edit` also parses the text, so that a long text is
-/// parsed once. If `edit` can't parse it (the outer error), the text is read again until a timeout,
-/// and then the result is [`Error::Corrupt`].
+/// parsed once. The outer error of `edit` means that the text can't be parsed. The file is then
+/// read again until a timeout, and the result is [`Error::Corrupt`].
 ///
 /// A caller that already has the current content passes it as `before`; the file is then read only
 /// after a failed attempt. `on_placed` gets the version of the new file before the lock is

@@ -1,7 +1,7 @@
 //! Reads a file with the version that shows later whether the file has changed. Opening never
-//! blocks, follows no symbolic link, and accepts regular files only. If the text can't be parsed,
-//! the file is read again for up to two seconds, because a foreign writer may be in the middle of a
-//! write.
+//! blocks, follows no symbolic link, and accepts regular files only. If the text can't be parsed, a
+//! foreign writer may be in the middle of a write. The file is then read again for up to two
+//! seconds.
 
 use super::file_version::FileVersion;
 use super::io_context::IoContext;
@@ -76,8 +76,8 @@ impl FileSnapshot {
         self.stat.st_mode & 0o7777
     }
 
-    /// Rejects a file with several hard links or of another user, since a rename would separate it
-    /// from them.
+    /// Rejects a file with several hard links or of another user. A rename would separate the file
+    /// from its other names, or change its owner.
     pub(super) fn check_replaceable(&self, dir: &DirHandle, name: &str) -> Result<(), Error> {
         let unexpected = |what| Err(Error::UnexpectedFileType { path: dir.join(name), what });
         if self.stat.st_nlink > 1 {
@@ -213,9 +213,8 @@ pub(super) fn open_regular_file(dir: &DirHandle, name: &str) -> Result<Option<(F
     let unexpected = |what| Err(Error::UnexpectedFileType { path: dir.join(name), what });
     let fd = match openat(dir, name, flags, Mode::empty()) {
         Ok(fd) => fd,
-        // The opened file has just been exchanged and is being rewritten under a lease
-        // (`tail_rewrite`). The name leads to the other file now, so the second attempt opens that
-        // one.
+        // Another process has just exchanged the file and rewrites the old one under a write lease
+        // (`tail_rewrite`). The name leads to the new file now, so a second attempt succeeds.
         Err(Errno::EWOULDBLOCK) => match openat(dir, name, flags, Mode::empty()) {
             Ok(fd) => fd,
             Err(errno) => return Err(Error::io("open", &dir.join(name), errno)),

@@ -5,8 +5,8 @@
 //! the old or the new file. If the process is killed in between, the file is unchanged. After the
 //! exchange the old file is the shadow copy for the next change.
 //!
-//! This works only if the file still has the version of teamd's last change ([`KnownFile`]).
-//! Otherwise the file is read and replaced whole ([`super::read_modify_write`]).
+//! A tail can be changed only if the file still has the version of teamd's last change
+//! ([`KnownFile`]). Otherwise the file is read and replaced whole ([`super::read_modify_write`]).
 
 use super::file_version::FileVersion;
 use super::io_context::IoContext;
@@ -95,8 +95,8 @@ impl<'d> LongFile<'d> {
         self.swap_and_verify(staged)
     }
 
-    /// Exchanges the staged copy and the file, and checks which file came out. If the other
-    /// program's version came out instead of the known one, the exchange is undone.
+    /// Exchanges the staged copy and the file, and checks the version of the file that was
+    /// replaced. If another program had changed that file, the exchange is undone.
     fn swap_and_verify(&self, staged: &StagedCopy) -> Result<SwapOutcome, Error> {
         if rename_exchange(self.dir, &staged.name, self.name).is_err() {
             return Ok(SwapOutcome::Rejected);
@@ -164,8 +164,8 @@ impl<'d> LongFile<'d> {
             Some((file, shadow)) => (file, shadow.shared_bytes.min(shared_bytes), shadow.identity.size()),
             None => (&self.create_copy(&staged.name)?, 0, 0),
         };
-        // The shadow copy was the inbox itself before the last exchange. A reader may still have it
-        // open; the lease excludes that, and new readers wait.
+        // The shadow copy was the inbox itself before the last exchange, so a reader may still have
+        // it open. The lease is granted only if no reader has, and new readers wait.
         let lease = WriteLease::take(file).ok_or(std::io::ErrorKind::ResourceBusy)?;
         if kept.is_some() && durability >= Durability::Ordered {
             // After a power loss the file's old name may lead to this content again, unless the
@@ -183,8 +183,8 @@ impl<'d> LongFile<'d> {
         Ok(staged)
     }
 
-    /// Renames the shadow copy to `staged_name` and opens it. `None` if its version is not the known one or
-    /// another process has it open.
+    /// Renames the shadow copy to `staged_name` and opens it. `None` if the version is not the
+    /// known one or another process has the file open.
     fn take_shadow(&self, shadow: &ShadowCopy, staged_name: &str) -> Option<File> {
         let name = shadow_name(self.name);
         let flags = OFlag::O_RDWR | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
@@ -220,8 +220,8 @@ pub(crate) enum SwapOutcome {
     Done(Option<KnownFile>),
 }
 
-/// A copy of the file with the new tail. After the exchange its name leads to the old file. When
-/// dropped, the file of this name is deleted.
+/// A copy of the file with the new tail. After the exchange, the copy's name leads to the old file.
+/// Dropping a `StagedCopy` deletes the file of that name.
 #[derive(Debug)]
 pub(crate) struct StagedCopy<'d> {
     dir: &'d DirHandle,

@@ -5,7 +5,7 @@
 //! although another machine or layer has the file open. So leases are used only where
 //! [`super::multigrain_timestamps`] knows the file system.
 //!
-//! The module has one `unsafe` call, because no library wraps this one.
+//! The module has one `unsafe` call, because no library wraps `F_SETLEASE`.
 
 #![allow(unsafe_code)]
 
@@ -42,7 +42,8 @@ impl Drop for WriteLease<'_> {
 #[cfg(target_os = "linux")]
 fn set_lease(file: &File, command: nix::libc::c_int, to: nix::libc::c_int) -> bool {
     use std::os::fd::AsRawFd;
-    // SAFETY: both commands take a plain number, and the descriptor is open for as long as `file` is borrowed.
+    // SAFETY: both commands take an integer, and the descriptor is open as long as `file` is
+    // borrowed.
     unsafe { nix::libc::fcntl(file.as_raw_fd(), command, to) == 0 }
 }
 

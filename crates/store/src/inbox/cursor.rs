@@ -1,7 +1,7 @@
 //! Reads the new entries of an inbox since an earlier read. If the file has only grown, reading
-//! continues where the last read ended. Otherwise the file is read from its start, and the last
-//! entry that was read is searched in it. If the file stays unreadable for two seconds, it is read
-//! whole, to report the error.
+//! continues where the last read ended. Otherwise the file is read from its start, to find the last
+//! entry that was read before. If the file stays unreadable for two seconds, it is read whole, to
+//! report the error.
 
 use super::inbox_handle::Inbox;
 use super::message_id::{entry_uuid, hash_bytes};
@@ -52,8 +52,6 @@ impl InboxCursor {
     /// The count can be wrong in one case: a writer changes an entry in place without moving the
     /// bytes behind it, and reads before and after it find only growth. Known writers spell `true`
     /// and `false`, which differ in length.
-    /// they were, between two looks that both find nothing but growth. Known writers spell `true` and
-    /// `false`, which are not equally long.
     pub fn unread_count(&self) -> usize {
         self.unread_count
     }
@@ -208,8 +206,8 @@ impl Inbox {
                 break;
             }
         }
-        // The file changes faster than it can be read, or it is invalid, and this call reports
-        // that.
+        // The file changes faster than it can be read in chunks, or is invalid. Reading it whole
+        // succeeds or reports the error.
         let read =
             read_and_parse(self.team.io(), dir, &self.file, INBOX_LIMIT, HALF_WRITTEN_TIMEOUT, |text| {
                 JsonShape::Array.check(text)

@@ -57,8 +57,8 @@ impl Inbox {
         self.append_all(std::slice::from_ref(message))
     }
 
-    /// Appends messages like [`Inbox::append`], in one step: all are stored in their order, or none
-    /// is.
+    /// Appends messages like [`Inbox::append`], in one step. Either all messages are stored, in
+    /// their order, or none.
     pub fn append_all(&self, messages: &[Message]) -> Result<(), Error> {
         self.check_lengths(messages, MESSAGE_LIMIT)?;
         self.change_tail(
@@ -86,8 +86,8 @@ impl Inbox {
         is_needless: impl Fn(&[InboxEntry]) -> bool,
     ) -> Result<bool, Error> {
         self.check_lengths(std::slice::from_ref(message), limit)?;
-        // The condition is checked for each attempt, since another program may have appended the
-        // same.
+        // The condition is checked at each attempt, since another program may have appended the
+        // same message.
         let written = Cell::new(false);
         self.change(|text| {
             written.set(!is_needless(&parse_inbox(text)?));
@@ -147,7 +147,7 @@ impl Inbox {
         let dir = self.team.create_inboxes_dir()?;
         let is_known = self.is_trackable(dir);
         // The positions are computed before the lock is taken, and the index is written under the
-        // lock. Without the lock, another program could change the file first; the index would be
+        // lock. Without the lock, another program could change the file first. The index would be
         // out of date, and the next change would read the whole file.
         let positions = Cell::new(None);
         let edit = |text: Option<&str>| {
@@ -181,7 +181,7 @@ impl Inbox {
     ///
     /// The first attempt stages a costly change without the lock, because other programs do not
     /// wait long for the lock. If another program was faster, the second attempt works under the
-    /// lock. Without that, senders that write at the same time would all stage in vain.
+    /// lock. Otherwise senders that write at the same time could all fail again and again.
     fn try_change_tail(
         &self,
         from: fn(&TailIndex) -> EntryPosition,

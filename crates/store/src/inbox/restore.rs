@@ -4,8 +4,8 @@ use super::message_id::entry_uuid;
 use protocol::message::{InboxEntry, Message};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The messages of `sent` that are in `lost` and not in `entries`, each with the index to insert it
-/// at.
+/// The messages of `sent` that are in `lost` and not in `entries`. Each comes with the index at
+/// which it is inserted.
 ///
 /// A lost message is inserted before the messages that come after it in the journal, and after its
 /// sender's earlier messages. A sender may record a message long after it has stored it. Messages

@@ -2,9 +2,9 @@
 //! only the end of the file.
 //!
 //! teamd's programs write a new index after each change, next to the journal, outside the team
-//! files. Other programs do not, so a reader checks the index before it uses it: the file must
-//! still have the inode, size and timestamps that the index names. If there is no valid index, the
-//! reader reads the whole inbox. That is never an error.
+//! files. Other programs do not write the index, so a reader checks it before each use. The file
+//! must still have the inode, size and timestamps that the index names. If there is no valid index,
+//! the reader reads the whole inbox. That is never an error.
 //!
 //! After a power loss a file can keep its size and timestamps and lose its bytes. So an index is
 //! valid only until the next boot.

@@ -86,7 +86,6 @@ impl Team {
     ///
     /// # Errors
     /// `Io`, `Untrusted`.
-    /// `Io`, `Untrusted`.
     pub fn restored_counts(&self) -> Result<BTreeMap<String, usize>, Error> {
         let mut counts = BTreeMap::new();
         for entry in read_entries(self)? {

@@ -1,9 +1,9 @@
 //! Compares the journal with the inboxes. Finds acknowledged messages that no reader has read and
 //! that are missing from their inbox, and restores them.
 //!
-//! Only the daemon does this. It keeps the ids of unread messages in memory; the messages stay in
-//! the journal files. Only the daemon rotates a journal file, and it copies the entries of unread
-//! messages to the new one.
+//! Only the daemon restores messages. The daemon keeps the ids of unread messages in memory; the
+//! messages stay in the journal files. Only the daemon rotates journal files. A rotation copies the
+//! entries of unread messages to the new file.
 
 use super::entry::{JournalEntry, JournalEntryKind, entry_id, message_id, parse_lines, read_file};
 use super::notes::{NoteAge, inboxes_generation, read_entries};
@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-/// Size in bytes from which the journal is rotated. If the previous file was larger, its size
-/// counts instead.
+/// Size from which a journal file is rotated, in bytes. If the previous file was larger, the file
+/// may grow to that size.
 const ROTATE_BYTES: u64 = 256 << 10;
 /// Maximum number of remembered ids that were read before their sender recorded them.
 const MAX_EARLY_READS: usize = 1_024;
@@ -187,7 +187,7 @@ impl InboxReconciler {
         if gone.is_empty() {
             return Ok(Vec::new());
         }
-        // If the steps below fail, the next call searches these messages again.
+        // If a later step fails, the next call searches these messages again.
         open.iter_mut()
             .filter(|(id, open)| **open == MessageState::InInbox && gone.contains(*id))
             .for_each(|(_, open)| *open = MessageState::NotSeen);
@@ -266,8 +266,8 @@ impl InboxReconciler {
         team.append_to_journal(taken, NoteAge::CarriedOver)?;
         let bytes = read_file(dir, &previous_file_name(team.name()))?;
         let mut kept: Vec<JournalEntry> = parse_lines(&bytes).filter(|entry| self.is_unread(entry)).collect();
-        // In the previous file, its own copied entries are stored behind newer ones; they are
-        // written first.
+        // Entries that the previous file had copied are older than its other entries, so they come
+        // first.
         kept.sort_by_key(|entry| !entry.is_carried_over);
         team.append_to_journal(
             kept.into_iter().map(|entry| (entry.inbox_file, entry.kind)),

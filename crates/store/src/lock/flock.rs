@@ -1,5 +1,6 @@
-//! The kernel's file lock (flock). It is released explicitly when dropped. Closing the file alone
-//! would leave the lock with a forked child process until the child calls `exec`.
+//! The kernel's file lock (flock). [`Flock`] releases the lock explicitly when it is dropped.
+//! Closing the file alone would leave the lock with a forked child process until the child calls
+//! `exec`.
 
 use std::fs::{File, TryLockError};
 

@@ -1,13 +1,13 @@
 //! Detects at once that the holder of a lock is dead, if the holder was one of teamd's programs.
 //!
-//! Such a holder creates the lock directory with the sticky bit, which no other program sets, and
-//! then takes the kernel's file lock (flock) on the directory. The kernel releases the flock when
-//! the process ends for any reason. So a sticky lock whose flock is free for a while belongs to a
-//! dead process. This needs no process id, which would be useless across containers and reboots.
+//! Such a holder creates the lock directory with the sticky bit, which no other program sets. Then
+//! it takes the kernel's file lock (flock) on the directory. The kernel releases the flock when the
+//! process ends for any reason. So a sticky lock whose flock is free for a while belongs to a dead
+//! process. This needs no process id, which would be useless across containers and reboots.
 //!
-//! A process that is killed between the two steps leaves a sticky directory without a flock. A
-//! process that is stopped between them finds that another process has the flock or that the
-//! directory is gone.
+//! A process that is killed between `mkdir` and the flock leaves a sticky directory without a
+//! flock. A process that is stopped between them may find that another process has the flock, or
+//! that the directory is gone.
 //!
 //! Nothing is stored in the directory, and there is no second file to clean up. If the file system
 //! has no flock on directories, a lock is stale after ten seconds.
@@ -37,14 +37,14 @@ pub(super) enum HolderProbe {
     Unknown,
 }
 
-/// How long a sticky lock is watched before another process tries its flock. Its creator takes the
-/// flock sooner, unless it is stopped at that moment.
+/// How long a sticky lock is watched before another process tries its flock. The creator of the
+/// lock takes the flock sooner, unless the creator is stopped at that moment.
 pub(super) const PROBE_DELAY: Duration = Duration::from_millis(50);
 /// Within this time after `mkdir`, no other process can have watched the lock for `PROBE_DELAY`.
-/// Half as long, because clocks are not exact.
+/// The time is half of `PROBE_DELAY`, because clocks tick.
 const UNPROBED_FOR: Duration = Duration::from_millis(25);
-/// The same for a lock without the sticky bit. Other programs take over only locks that are at
-/// least ten seconds old.
+/// Within this time after `mkdir`, no other process can have taken over a lock without the sticky
+/// bit. Processes take over such a lock only after ten seconds.
 const UNPROBED_WITHOUT_FLOCK: Duration = Duration::from_secs(5);
 /// Whether `mkdir` sets the sticky bit on this system. Otherwise the creator sets it afterwards.
 const MKDIR_SETS_STICKY: bool = cfg!(target_os = "linux");
@@ -92,10 +92,10 @@ pub(super) fn confirm(
             Ok(match Flock::try_lock(into_file(lock)) {
                 Ok(flock) => is_still_held(dir, name, &stat, &flock, before)
                     .then(|| (LockStamp::from_stat(&stat), Some(flock))),
-                // Another process took this one for dead and has the flock.
+                // Another process assumed that this process was dead, and has the flock.
                 Err((_, TryLockError::WouldBlock)) => None,
-                // The file system has no flock on directories, so the sticky bit would mislead
-                // others.
+                // The file system has no flock on directories. Without a flock, a sticky lock would
+                // look like one of a dead process, so the sticky bit is removed.
                 Err((lock, TryLockError::Error(_))) => before.is_within(UNPROBED_WITHOUT_FLOCK).then(|| {
                     fchmod(&lock, Mode::S_IRWXU).ok();
                     (LockStamp::from_stat(&stat), None)
@@ -144,8 +144,8 @@ fn confirm_without_flock(
     Ok(stamp.filter(|_| before.is_within(PROBE_DELAY)).map(|stamp| (stamp, None)))
 }
 
-/// Whether a program of teamd of this user created the lock. It holds the flock, held it, or was
-/// about to take it.
+/// Whether one of this user's teamd programs created the lock. That program holds the flock, held
+/// it, or was about to take it.
 pub(super) fn has_sticky_bit(stat: &FileStat) -> bool {
     Mode::from_bits_truncate(stat.st_mode).contains(Mode::S_ISVTX) && stat.st_uid == geteuid().as_raw()
 }
@@ -159,7 +159,7 @@ pub(super) fn is_still_sticky(flock: &HolderFlock) -> bool {
 pub(super) fn probe_holder(dir: &DirHandle, name: &str, stamp: LockStamp) -> HolderProbe {
     let Some(lock) = dir.open_dir(name).ok().flatten() else { return HolderProbe::Unknown };
     match Flock::try_lock(into_file(lock)) {
-        // The previous holder may have removed the lock, and another one may be at its place.
+        // The previous holder may have removed the lock, and another lock may be at its place.
         Ok(flock)
             if has_stamp(fstat(flock.file()).ok(), stamp)
                 && has_stamp(dir.stat(name).ok().flatten(), stamp) =>

@@ -55,7 +55,7 @@ fn is_non_empty(dir: &DirHandle, name: &str) -> Result<bool, Error> {
     Ok(lock.map(|lock| lock.file_names()).transpose()?.is_some_and(|names| !names.is_empty()))
 }
 
-/// Whether the lock is stale. If this function gets the flock, it releases it at once.
+/// Whether the lock is stale. A flock that the check takes is released at once.
 fn is_stale(dir: &DirHandle, name: &str, stat: &FileStat, stamp: LockStamp) -> bool {
     match has_sticky_bit(stat).then(|| probe_holder(dir, name, stamp)) {
         Some(HolderProbe::NotAlive(_)) => true,

@@ -1,5 +1,5 @@
 //! A teammate's answer to a shutdown request. The answer is stored before the request is marked
-//! read. So after a crash between the two steps the request is still there, with an answer. Only
+//! read. So a crash in between leaves an answered request, not a request that was lost. Only
 //! requests to the member's current spawn count; an older request to a member of the same name has
 //! no effect.
 
@@ -27,8 +27,8 @@ pub enum ShutdownDecision {
 }
 
 impl ShutdownDecision {
-    /// The message for the member: `Shutdown approved. Agent NAME is now exiting.`, or that it
-    /// works on.
+    /// The message for the member: `Shutdown approved. Agent NAME is now exiting.`, or `Shutdown
+    /// rejected. Agent NAME works on.`
     pub fn result_text(&self, me: &AgentName) -> String {
         match self {
             ShutdownDecision::Approve => format!("Shutdown approved. Agent {me} is now exiting."),

@@ -1,9 +1,9 @@
-//! Sends messages to one member or to all members. One message is one append. A broadcast is one
-//! append for each member, so it can fail for some of them; the result lists those.
+//! Sends messages to one member or to all members. A broadcast is one append for each member. If it
+//! fails for some members, the result lists them.
 //!
-//! Two kinds of text are rejected: a text that is too long for an inbox, and a teammate's text that
-//! would be parsed as a protocol message. Otherwise a member could be persuaded by a plain text to
-//! end other agents or to approve requests.
+//! A text that is too long for an inbox is rejected. A teammate's text that would be parsed as a
+//! protocol message is rejected too. Otherwise an agent could be persuaded to end other agents or
+//! to approve requests by a plain text.
 
 use super::caller::Caller;
 use crate::error::Error;

@@ -83,8 +83,8 @@ impl TaskCache {
         Ok(Arc::clone(&kept.tasks))
     }
 
-    /// Reads the list if nothing is cached. Called before a change takes its ticket: most files do
-    /// not change until then, and other programs do not wait for this read.
+    /// Reads the list if nothing is cached. A change calls this before it takes a ticket, so that
+    /// other programs do not wait for this read. Few files change until the change has the ticket.
     pub(super) fn load_if_empty(&self, io: &IoContext, dir: &DirHandle) -> Result<(), Error> {
         if self.cached_tasks().is_some() { Ok(()) } else { self.refresh(io, dir).map(drop) }
     }
@@ -294,8 +294,8 @@ fn read_task(
     Ok(Some((snapshot, task)))
 }
 
-/// Parses a task. Only invalid JSON is the outer error, which makes the caller read a half-written
-/// file again.
+/// Parses a task. The outer error is invalid JSON: the file may be half-written, and the caller
+/// reads it again. Other errors are inside.
 fn parse(text: &str) -> Result<Result<Task, TaskError>, json::JsonError> {
     match Task::parse(text) {
         Err(TaskError::Json(error)) => Err(error),

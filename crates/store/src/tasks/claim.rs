@@ -2,7 +2,7 @@
 //! the task.
 //!
 //! The next task to claim depends on all files, and in a long list reading them takes most of the
-//! time. The daemon knows all changes, so it can suggest a task: a hint. A hint is checked against
+//! time. The daemon knows all changes, so it can suggest a task (a hint). A hint is checked against
 //! the files before it is followed.
 
 use super::notify_owner::PossibleOwners;
@@ -20,8 +20,8 @@ use std::sync::Arc;
 /// Minimum size of the list's directory for which a hint is requested, in bytes. Corresponds to
 /// about 200 files.
 const MIN_HINTED_DIR_BYTES: u64 = 4096;
-/// Maximum number of hints for one claim. If sixteen members claim at the same time, each of them
-/// has its own task by then.
+/// Maximum number of hints for one claim. It is enough for sixteen members that claim at the same
+/// time.
 const MAX_HINTS: usize = 16;
 
 /// The result of following hints.
@@ -43,7 +43,7 @@ impl HintOutcome {
 
 impl Tasks {
     /// Claims the task `id` for `owner`. Without an id, claims the first task that `owner` owns and
-    /// can start, or else the lowest available one. Removes the mark of an earlier failure.
+    /// can start, or else the lowest available one. Removes a recorded failure.
     ///
     /// # Errors
     /// `TaskClaimed` if another member owns the task; `AlreadyInProgress` if `owner` works on it
@@ -223,7 +223,7 @@ fn check_claimable(draft: &mut TaskTransaction, id: TaskId, owner: &AgentName) -
     check_unblocked(draft, &task)
 }
 
-/// Removes the mark of an earlier failure from a task.
+/// Removes a recorded failure from a task.
 pub(super) fn clear_failure(draft: &mut TaskTransaction, id: TaskId) -> Result<(), Error> {
     if draft.task(id)?.metadata.as_ref().is_none_or(|metadata| !metadata.contains_key("failure")) {
         return Ok(());

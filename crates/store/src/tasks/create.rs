@@ -3,8 +3,8 @@
 //!
 //! In a batch, each file contains the task's blockers from the start, and the files of the blockers
 //! are created first. A missing blocker counts as completed. So in another order, a claimant could
-//! find a task without its blockers, also after a crash. The ids are reserved by the high-water
-//! mark first, so that ids whose files were lost in a crash are never used again.
+//! find a task whose blockers seem completed, also after a crash. The ids are reserved by the
+//! high-water mark first, so that ids whose files were lost in a crash are never used again.
 
 use super::batch::TaskBatch;
 use super::cache::list_ids;
@@ -32,9 +32,8 @@ impl Tasks {
     /// once.
     ///
     /// # Errors
-    /// An owner that is not a member, a dependency on a missing task and a cycle (`BatchCycle`) are
-    /// rejected before any task is created. After another error, such as a full disk, some tasks
-    /// may exist.
+    /// `NoSuchMember` for an owner, `NoSuchTask` for a dependency, and `BatchCycle`: no task is
+    /// created then. After another error, such as a full disk, some of the tasks may exist.
     pub fn create_all(&self, mut planned: Vec<BatchTask>) -> Result<Vec<Task>, Error> {
         self.team.check_writable()?;
         let members = self.possible_owners()?;

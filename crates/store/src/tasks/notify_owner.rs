@@ -1,5 +1,5 @@
-//! Notifies the owners of tasks. This is done after the locks of the list are released, so that a
-//! process never holds two locks for which others wait.
+//! Notifies the owners of tasks. Owners are notified after the locks of the list are released, so
+//! that no process holds two contended locks at once.
 
 use super::task_list::Tasks;
 use crate::clock::now;

@@ -44,7 +44,8 @@ impl<'d> Ticket<'d> {
 }
 
 /// Waits for the flock in a separate thread, because flock has no timeout. After a timeout the
-/// thread waits on. When it gets the lock, there is no receiver, and it releases the lock.
+/// thread still waits. When it gets the lock, the channel has no receiver any more, and the lock is
+/// released.
 fn wait_in_queue(dir: &DirHandle, file: File) -> Result<Flock, Error> {
     let (sender, receiver) = channel();
     let wait = move || drop(sender.send(Flock::lock(file)));

@@ -168,8 +168,8 @@ impl<'t> TaskTransaction<'t> {
         self.tasks.binary_search_by_key(&id, |task| task.id).map_err(|_| self.no_such_task(id))
     }
 
-    /// Puts all edits in place. Returns false if another program has changed a file; the caller
-    /// starts again then. `early_lock` is the list's lock, if the caller took it before reading.
+    /// Puts all edits in place. Returns false if another program has changed a file. The caller
+    /// then starts again. `early_lock` is the list's lock, if the caller took it before reading.
     pub(super) fn commit(self, early_lock: Option<Lock>) -> Result<bool, Error> {
         let (io, dir) = (self.team.io(), self.dir);
         let changes = self.prepare_changes()?;

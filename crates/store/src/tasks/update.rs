@@ -36,8 +36,8 @@ impl TaskUpdate {
         TaskUpdate { status: Some(status), ..TaskUpdate::default() }
     }
 
-    /// The tasks that this update must read. New dependencies need the whole list, because of
-    /// cycles. A start needs the blockers.
+    /// The tasks that this update must read. New dependencies need the whole list, to find cycles.
+    /// Starting a task needs its blockers.
     fn read_scope(&self, id: TaskId) -> ReadScope {
         let links = !self.add_blocks.is_empty() || !self.add_blocked_by.is_empty();
         match self.status {
@@ -51,8 +51,8 @@ impl TaskUpdate {
 impl Tasks {
     /// Changes a task in one step. `by` is the member or lead that makes the change.
     ///
-    /// If a task without an owner is started, `by` becomes its owner. A new status removes the mark
-    /// of an earlier failure. A new owner is notified.
+    /// If a task without an owner is started, `by` becomes its owner. A new status removes a
+    /// recorded failure. A new owner is notified.
     ///
     /// # Errors
     /// `TaskBlocked` if the task is to be in progress and has open blockers; `TaskClaimed` if a

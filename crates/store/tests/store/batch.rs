@@ -1,4 +1,4 @@
-//! Tasks that are made together: all or none, linked from their first moment.
+//! Batches of tasks: all tasks are created or none, and with their dependencies from the start.
 
 use crate::fixture::{TestRoot, agent, list_dir};
 use protocol::error::ErrorKind;
@@ -16,7 +16,8 @@ fn plan(subject: &str, after: &[usize]) -> BatchTask {
     BatchTask { task: NewTask::new(subject, &agent("team-lead")), blocked_by_index: after.to_vec() }
 }
 
-/// Each waits for the two after it, down to the last: the order of ids is against the order of work.
+/// A chain in which each task waits for the next two, so that the order of ids is the reverse of
+/// the order of work.
 fn reversed_chain(count: usize) -> Vec<BatchTask> {
     let after = |at: usize| (at + 1..count.min(at + 3)).collect::<Vec<_>>();
     (0..count).map(|at| plan(&format!("task {at}"), &after(at))).collect()
@@ -27,17 +28,17 @@ fn available(tasks: &Tasks) -> Vec<TaskId> {
     all.iter().filter(|task| task.is_available(&all)).map(|task| task.id).collect()
 }
 
-/// Nothing of a refused batch is there, its ids neither.
-fn assert_nothing_created(ground: &TestRoot) {
-    let tasks = ground.team.tasks();
+/// Checks that a rejected batch created no task and used no id.
+fn assert_nothing_created(env: &TestRoot) {
+    let tasks = env.team.tasks();
     assert_eq!(list_dir(&tasks.path()), [tasks.path().join(".lock")]);
     assert_eq!(tasks.create(NewTask::new("next", &agent("ann"))).unwrap().id, id(1));
 }
 
 #[test]
-fn ids_ascend_in_the_order_given_and_links_have_two_ends() {
-    let ground = TestRoot::new();
-    let tasks = ground.team.tasks();
+fn ids_ascend_in_the_given_order_and_both_files_store_a_dependency() {
+    let env = TestRoot::new();
+    let tasks = env.team.tasks();
     tasks.create(NewTask::new("there before", &agent("ann"))).unwrap();
     let made = tasks.create_all(vec![plan("report", &[2, 1, 2]), plan("a", &[]), plan("b", &[1])]).unwrap();
     assert_eq!(made, tasks.list().unwrap()[1..]);
@@ -53,30 +54,34 @@ fn ids_ascend_in_the_order_given_and_links_have_two_ends() {
 }
 
 #[test]
-fn a_thousand_are_made_and_none_can_be_taken_before_its_turn() {
-    let ground = TestRoot::new();
-    let over = AtomicBool::new(false);
+fn a_thousand_tasks_are_created_and_none_is_available_before_its_blockers() {
+    let env = TestRoot::new();
+    let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
-            let tasks = ground.reopen_team().tasks();
-            while !over.load(Ordering::Relaxed) {
-                assert!(available(&tasks).iter().all(|task| *task == id(1000)), "its blockers are missing");
+            let tasks = env.reopen_team().tasks();
+            while !is_done.load(Ordering::Relaxed) {
+                assert!(
+                    available(&tasks).iter().all(|task| *task == id(1000)),
+                    "a blocker's file is missing"
+                );
             }
         });
-        ground.team.tasks().create_all(reversed_chain(1000)).unwrap();
-        over.store(true, Ordering::Relaxed);
+        env.team.tasks().create_all(reversed_chain(1000)).unwrap();
+        is_done.store(true, Ordering::Relaxed);
         reader.join().unwrap();
     });
-    let tasks = ground.team.tasks();
+    let tasks = env.team.tasks();
     assert_eq!(tasks.list().unwrap().len(), 1000);
     assert_eq!(available(&tasks), [id(1000)]);
 }
 
-/// A crash in the middle is this, too: the ids were promised, and some files are not there.
+/// A crash in the middle of a batch has the same effect: ids were reserved, and some files are
+/// missing.
 #[test]
-fn ids_of_a_batch_are_not_given_again() {
-    let ground = TestRoot::new();
-    let tasks = ground.team.tasks();
+fn ids_of_a_batch_are_never_reused() {
+    let env = TestRoot::new();
+    let tasks = env.team.tasks();
     tasks.create_all(reversed_chain(5)).unwrap();
     for number in 1..=5 {
         std::fs::remove_file(tasks.path().join(format!("{number}.json"))).unwrap();
@@ -85,42 +90,42 @@ fn ids_of_a_batch_are_not_given_again() {
 }
 
 #[test]
-fn a_circle_is_refused_with_its_way_before_anything_is_made() {
-    let ground = TestRoot::new();
+fn a_batch_with_a_cycle_is_rejected_and_the_error_has_the_cycle() {
+    let env = TestRoot::new();
     let planned = vec![plan("a", &[]), plan("b", &[0, 3]), plan("c", &[1]), plan("d", &[2])];
-    let error = ground.team.tasks().create_all(planned).unwrap_err();
+    let error = env.team.tasks().create_all(planned).unwrap_err();
     assert_eq!(error.to_string(), r#"cannot create the tasks: "b" → "c" → "d" → "b" is a circle"#);
     assert_eq!(error.kind(), ErrorKind::Refused);
-    let error = ground.team.tasks().create_all(vec![plan("a", &[0])]).unwrap_err();
+    let error = env.team.tasks().create_all(vec![plan("a", &[0])]).unwrap_err();
     assert_eq!(error.to_string(), r#"cannot create the tasks: "a" → "a" is a circle"#);
-    assert_nothing_created(&ground);
+    assert_nothing_created(&env);
 }
 
 #[test]
-fn one_that_waits_for_nobody_of_the_batch_is_refused() {
-    let ground = TestRoot::new();
-    let error = ground.team.tasks().create_all(vec![plan("a", &[]), plan("b", &[2])]).unwrap_err();
+fn a_batch_with_an_invalid_index_is_rejected() {
+    let env = TestRoot::new();
+    let error = env.team.tasks().create_all(vec![plan("a", &[]), plan("b", &[2])]).unwrap_err();
     assert!(matches!(error, Error::NoSuchBatchIndex { index: 2, count: 2, .. }), "{error}");
-    assert_nothing_created(&ground);
+    assert_nothing_created(&env);
 }
 
 #[test]
-fn an_owner_who_is_no_member_is_refused() {
-    let ground = TestRoot::new();
+fn a_batch_with_an_owner_who_is_no_member_is_rejected() {
+    let env = TestRoot::new();
     let task = NewTask { owner: Some(agent("zed")), ..NewTask::new("b", &agent("team-lead")) };
-    let error = ground
+    let error = env
         .team
         .tasks()
         .create_all(vec![plan("a", &[]), BatchTask { task, blocked_by_index: vec![] }])
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
-    assert_nothing_created(&ground);
+    assert_nothing_created(&env);
 }
 
 #[test]
-fn a_circle_through_tasks_that_are_there_is_found() {
-    let ground = TestRoot::new();
-    let tasks = ground.team.tasks();
+fn a_cycle_through_existing_tasks_is_rejected() {
+    let env = TestRoot::new();
+    let tasks = env.team.tasks();
     tasks.create_all(vec![plan("x", &[]), plan("y", &[0])]).unwrap();
     let before = tasks.list().unwrap();
     let mut new = vec![plan("a", &[1]), plan("b", &[])];
@@ -139,15 +144,15 @@ fn a_circle_through_tasks_that_are_there_is_found() {
 }
 
 #[test]
-fn each_owner_is_told_of_all_that_is_theirs_in_order() {
-    let ground = TestRoot::new();
+fn each_owner_is_notified_of_all_its_tasks_in_order() {
+    let env = TestRoot::new();
     let planned = (0..20).map(|at| {
         let owner = Some(agent(if at % 2 == 0 { "ann" } else { "BOB" }));
         BatchTask { task: NewTask { owner, ..plan(&at.to_string(), &[]).task }, blocked_by_index: vec![] }
     });
-    ground.team.tasks().create_all(planned.collect()).unwrap();
+    env.team.tasks().create_all(planned.collect()).unwrap();
     for (who, first) in [("ann", 1), ("bob", 2)] {
-        let told: Vec<u32> = ground.team.inbox(&agent(who)).read().unwrap().iter().map(task_of).collect();
+        let told: Vec<u32> = env.team.inbox(&agent(who)).read().unwrap().iter().map(task_of).collect();
         assert_eq!(told, (first..=20).step_by(2).collect::<Vec<_>>(), "{who}");
     }
 }

@@ -1,4 +1,4 @@
-//! Claims that follow a hint: as far as the files agree, and never further.
+//! Claims that follow hints, which are checked against the files.
 
 use crate::fixture::{TestRoot, agent, overwrite_in_place};
 use protocol::control::NextTaskHint;
@@ -8,27 +8,27 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use store::{Error, Tasks};
 
-/// So many that it pays to ask.
+/// Enough tasks for the store to ask for hints.
 const MANY: u32 = 600;
 
 fn id(number: u32) -> TaskId {
     TaskId::from_number(number).unwrap()
 }
 
-/// As a foreign program writes one: truncated, and in place.
+/// Writes a task in place, like a foreign program.
 fn write(tasks: &Tasks, number: u32, more: &str) {
     let text = format!(r#"{{"id":"{number}","subject":"x",{more}}}"#);
     overwrite_in_place(&tasks.path().join(format!("{number}.json")), text);
 }
 
 fn long_list() -> (TestRoot, Tasks) {
-    let ground = TestRoot::new();
-    let tasks = ground.team.tasks();
+    let env = TestRoot::new();
+    let tasks = env.team.tasks();
     (1..=MANY).for_each(|number| write(&tasks, number, r#""status":"pending""#));
-    (ground, tasks)
+    (env, tasks)
 }
 
-/// Says one after the other, and then that it can't tell.
+/// Gives these hints one after the other, and then `Unknown`.
 fn hint_sequence(numbers: &[u32]) -> impl Fn() -> NextTaskHint {
     let left = RefCell::new(numbers.to_vec());
     move || {
@@ -38,24 +38,24 @@ fn hint_sequence(numbers: &[u32]) -> impl Fn() -> NextTaskHint {
 }
 
 #[test]
-fn what_is_told_is_taken_and_the_owner_hears_of_it() {
-    let (ground, tasks) = long_list();
+fn a_hinted_task_is_claimed_and_the_owner_notified() {
+    let (env, tasks) = long_list();
     let taken = tasks.claim_with_hint(&agent("ANN"), hint_sequence(&[500])).unwrap();
     assert_eq!((taken.id, taken.owner), (id(500), Some(agent("ann"))));
     assert_eq!(tasks.get(&id(500)).unwrap().status, TaskStatus::InProgress);
-    assert_eq!(ground.team.inbox(&agent("ann")).read().unwrap().len(), 1);
+    assert_eq!(env.team.inbox(&agent("ann")).read().unwrap().len(), 1);
     let taken = tasks.resume_or_claim(&agent("bob"), |_| false, hint_sequence(&[400])).unwrap();
     assert_eq!(taken.id, id(400));
-    assert_eq!(ground.team.inbox(&agent("bob")).read().unwrap().len(), 1);
+    assert_eq!(env.team.inbox(&agent("bob")).read().unwrap().len(), 1);
 }
 
 #[test]
-fn what_does_not_hold_any_more_is_asked_for_again() {
-    let (_ground, tasks) = long_list();
+fn an_outdated_hint_is_requested_again() {
+    let (_env, tasks) = long_list();
     write(&tasks, 11, r#""status":"in_progress","owner":"bob""#);
     write(&tasks, 12, r#""status":"pending","owner":"bob""#);
     write(&tasks, 13, r#""status":"completed""#);
-    // Its blocker was over, and is opened again.
+    // The blocker of task 14 was completed, and is in progress again.
     write(&tasks, 14, r#""status":"pending","blockedBy":["15"]"#);
     write(&tasks, 15, r#""status":"in_progress","owner":"bob""#);
     write(&tasks, 16, r#""status":"pending","metadata":{"_internal":true}"#);
@@ -69,25 +69,25 @@ fn what_does_not_hold_any_more_is_asked_for_again() {
         );
     }
     let after = tasks.list().unwrap();
-    assert_eq!(before[..400], after[..400], "nothing else was taken, and nothing was written");
+    assert_eq!(before[..400], after[..400], "no other task was changed");
 }
 
 #[test]
-fn who_can_not_tell_or_is_wrong_for_ever_is_asked_no_more() {
-    let (_ground, tasks) = long_list();
+fn hints_end_after_unknown_or_too_many_outdated_ones() {
+    let (_env, tasks) = long_list();
     assert_eq!(tasks.claim_with_hint(&agent("ann"), || NextTaskHint::Unknown).unwrap().id, id(1));
-    let asked = Cell::new(0);
+    let requested = Cell::new(0);
     let wrong = || {
-        asked.set(asked.get() + 1);
+        requested.set(requested.get() + 1);
         NextTaskHint::Task(id(1))
     };
     assert_eq!(tasks.claim_with_hint(&agent("bob"), wrong).unwrap().id, id(2));
-    assert!((2..100).contains(&asked.get()), "asked {} times", asked.get());
+    assert!((2..100).contains(&requested.get()), "asked {} times", requested.get());
 }
 
 #[test]
-fn that_there_is_nothing_is_said_by_the_files_and_believed_by_those_who_are_woken() {
-    let (_ground, tasks) = long_list();
+fn a_hint_of_no_task_is_checked_by_claims_and_not_by_woken_agents() {
+    let (_env, tasks) = long_list();
     assert_eq!(tasks.claim_with_hint(&agent("ann"), || NextTaskHint::NoTask).unwrap().id, id(1));
     let idle = tasks.resume_or_claim(&agent("bob"), |_| false, || NextTaskHint::NoTask);
     assert!(matches!(idle, Err(Error::NoTaskAvailable(_))));
@@ -95,44 +95,44 @@ fn that_there_is_nothing_is_said_by_the_files_and_believed_by_those_who_are_woke
 }
 
 #[test]
-fn what_was_left_is_taken_up_if_it_still_is_to_be() {
-    let (ground, tasks) = long_list();
+fn a_task_in_progress_is_resumed_unless_settled() {
+    let (env, tasks) = long_list();
     let ann = agent("ann");
     write(&tasks, 31, r#""status":"in_progress","owner":"ann""#);
     write(&tasks, 32, r#""status":"in_progress","owner":"ann","metadata":{"failure":"exit 1"}"#);
     write(&tasks, 33, r#""status":"in_progress","owner":"ann","blockedBy":["34"]"#);
-    let next = |told: &[u32]| tasks.resume_or_claim(&ann, |_| false, hint_sequence(told)).unwrap().id;
+    let next = |hint: &[u32]| tasks.resume_or_claim(&ann, |_| false, hint_sequence(hint)).unwrap().id;
     assert_eq!(next(&[32, 33, 31]), id(31));
-    assert!(ground.team.inbox(&ann).read().unwrap().is_empty(), "it has had it all along");
-    assert_eq!(next(&[32, 33, 500]), id(500), "a failed one waits for whoever looks at it");
-    let settled = |task: TaskId| task == id(31);
+    assert!(env.team.inbox(&ann).read().unwrap().is_empty(), "a resumed task is not announced");
+    assert_eq!(next(&[32, 33, 500]), id(500), "a failed task is not resumed");
+    let is_settled = |task: TaskId| task == id(31);
     assert_eq!(
-        tasks.resume_or_claim(&ann, settled, hint_sequence(&[31])).unwrap().id,
+        tasks.resume_or_claim(&ann, is_settled, hint_sequence(&[31])).unwrap().id,
         id(1),
-        "what is settled is not"
+        "a settled task is not resumed"
     );
 }
 
 #[test]
-fn of_a_short_list_nobody_is_asked() {
-    let ground = TestRoot::new();
-    let tasks = ground.team.tasks();
+fn no_hint_is_requested_for_a_short_list() {
+    let env = TestRoot::new();
+    let tasks = env.team.tasks();
     (1..=20).for_each(|number| write(&tasks, number, r#""status":"pending""#));
-    let asked = || panic!("a look is sooner done");
-    assert_eq!(tasks.claim_with_hint(&agent("ann"), asked).unwrap().id, id(1));
-    assert_eq!(tasks.resume_or_claim(&agent("bob"), |_| false, asked).unwrap().id, id(2));
+    let requested = || panic!("a short list needs no hint");
+    assert_eq!(tasks.claim_with_hint(&agent("ann"), requested).unwrap().id, id(1));
+    assert_eq!(tasks.resume_or_claim(&agent("bob"), |_| false, requested).unwrap().id, id(2));
 }
 
 #[test]
-fn of_sixteen_who_are_told_the_same_each_has_one_and_all_the_lowest() {
-    let (ground, _) = long_list();
+fn sixteen_claimants_with_the_same_hints_get_the_sixteen_lowest_tasks() {
+    let (env, _) = long_list();
     let claim = |number: usize| {
-        let tasks = ground.reopen_team().tasks();
-        let who = agent(if number.is_multiple_of(2) { "ann" } else { "bob" });
+        let tasks = env.reopen_team().tasks();
+        let owner = agent(if number.is_multiple_of(2) { "ann" } else { "bob" });
         let list = || tasks.list_cached().unwrap();
-        let told =
-            || protocol::task::next_task(&list(), &who).map_or(NextTaskHint::NoTask, NextTaskHint::Task);
-        (0..4).map(|_| tasks.claim_with_hint(&who, told).unwrap().id.number()).collect::<Vec<_>>()
+        let hint =
+            || protocol::task::next_task(&list(), &owner).map_or(NextTaskHint::NoTask, NextTaskHint::Task);
+        (0..4).map(|_| tasks.claim_with_hint(&owner, hint).unwrap().id.number()).collect::<Vec<_>>()
     };
     let taken: Vec<u32> = std::thread::scope(|scope| {
         let claimants: Vec<_> = (0..16).map(|number| scope.spawn(move || claim(number))).collect();

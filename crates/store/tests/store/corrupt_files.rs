@@ -1,4 +1,4 @@
-//! Files that do not parse: waited for, set aside by a copy, and left as they are.
+//! Files that are not valid JSON: they are read again, copied aside, and left unchanged.
 
 use crate::fixture::{TestRoot, agent, hostile_inbox, message, overwrite_in_place, sleep_ms};
 use protocol::error::ErrorKind;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use store::{Error, NewTask};
 
 #[test]
-fn damaged_inboxes_are_left_alone_and_set_aside_once() {
+fn damaged_inboxes_are_not_changed_and_copied_once() {
     let names = [
         "deep",
         "empty",
@@ -21,14 +21,14 @@ fn damaged_inboxes_are_left_alone_and_set_aside_once() {
     ];
     std::thread::scope(|scope| {
         for name in names {
-            scope.spawn(move || left_alone(name));
+            scope.spawn(move || assert_not_changed(name));
         }
     });
 }
 
-fn left_alone(name: &str) {
-    let ground = TestRoot::new();
-    let (inbox, bytes) = (ground.team.inbox(&agent("bob")), hostile_inbox(name));
+fn assert_not_changed(name: &str) {
+    let env = TestRoot::new();
+    let (inbox, bytes) = (env.team.inbox(&agent("bob")), hostile_inbox(name));
     overwrite_in_place(&inbox.path(), &bytes);
     for error in [
         inbox.append(&message("x")).unwrap_err(),
@@ -40,13 +40,13 @@ fn left_alone(name: &str) {
         assert_eq!(std::fs::read(copy.unwrap()).unwrap(), bytes, "{name}");
     }
     assert_eq!(std::fs::read(inbox.path()).unwrap(), bytes, "{name}");
-    assert_eq!(ground.backups().len(), 1, "{name}: equal content once");
+    assert_eq!(env.backups().len(), 1, "{name}: equal content once");
 }
 
 #[test]
-fn a_half_written_task_is_waited_for_beside_one_that_has_been_damaged_for_long() {
-    let ground = TestRoot::new();
-    let tasks = ground.team.tasks();
+fn a_half_written_task_is_read_next_to_a_damaged_one() {
+    let env = TestRoot::new();
+    let tasks = env.team.tasks();
     let make = |subject: &str| tasks.create(NewTask::new(subject, &AgentName::lead())).unwrap();
     let [damaged, written] =
         ["damaged", "written"].map(|subject| tasks.path().join(format!("{}.json", make(subject).id)));
@@ -66,9 +66,9 @@ fn a_half_written_task_is_waited_for_beside_one_that_has_been_damaged_for_long()
 }
 
 #[test]
-fn a_half_written_file_is_waited_for() {
-    let ground = TestRoot::new();
-    let inbox = ground.team.inbox(&agent("bob"));
+fn a_half_written_file_is_read_again() {
+    let env = TestRoot::new();
+    let inbox = env.team.inbox(&agent("bob"));
     inbox.append(&message("one")).unwrap();
     let text = std::fs::read_to_string(inbox.path()).unwrap();
     overwrite_in_place(&inbox.path(), &text[..text.len() / 2]);
@@ -80,14 +80,14 @@ fn a_half_written_file_is_waited_for() {
         inbox.append(&message("two")).unwrap();
     });
     assert_eq!(inbox.read().unwrap().len(), 2);
-    assert!(ground.backups().is_empty());
+    assert!(env.backups().is_empty());
 }
 
-/// The kernel shows that they are empty before it shows since when.
+/// The kernel shows the new size of a truncated file before its new timestamp.
 #[test]
-fn files_that_others_have_just_emptied_are_waited_for_however_long_they_stood() {
-    let ground = TestRoot::new();
-    let tasks = ground.team.tasks();
+fn old_files_that_were_just_truncated_are_read_again() {
+    let env = TestRoot::new();
+    let tasks = env.team.tasks();
     let all = [0; 200].map(|_| tasks.create(NewTask::new("x", &AgentName::lead())).unwrap().id);
     sleep_ms(2_100);
     let (reads, written, mut failed) = (AtomicUsize::new(0), AtomicUsize::new(0), Vec::new());
@@ -110,27 +110,27 @@ fn files_that_others_have_just_emptied_are_waited_for_however_long_they_stood() 
             }
         }
     });
-    assert!(failed.is_empty() && ground.backups().is_empty(), "{failed:?}");
+    assert!(failed.is_empty() && env.backups().is_empty(), "{failed:?}");
 }
 
 #[test]
-fn an_emptied_config_is_reported_and_not_filled() {
-    let ground = TestRoot::new();
-    overwrite_in_place(&ground.team.config_path(), "");
-    let error = ground.team.set_member_fields(&agent("ann"), &[("isActive", false.into())]).unwrap_err();
+fn an_empty_config_is_reported_and_not_changed() {
+    let env = TestRoot::new();
+    overwrite_in_place(&env.team.config_path(), "");
+    let error = env.team.set_member_fields(&agent("ann"), &[("isActive", false.into())]).unwrap_err();
     assert!(matches!(error, Error::Corrupt { .. }), "{error}");
-    assert_eq!(std::fs::read(ground.team.config_path()).unwrap(), b"");
+    assert_eq!(std::fs::read(env.team.config_path()).unwrap(), b"");
 }
 
 #[test]
-fn a_field_of_another_type_is_named_with_file_and_value() {
-    let ground = TestRoot::new();
-    let text = std::fs::read_to_string(ground.team.config_path()).unwrap();
+fn the_error_for_a_wrong_field_type_names_file_and_value() {
+    let env = TestRoot::new();
+    let text = std::fs::read_to_string(env.team.config_path()).unwrap();
     overwrite_in_place(
-        &ground.team.config_path(),
+        &env.team.config_path(),
         text.replacen("\"createdAt\": 1", "\"createdAt\": \"soon\"", 1),
     );
-    let error = ground.team.config().unwrap_err();
+    let error = env.team.config().unwrap_err();
     let said = error.to_string();
     assert!(
         said.ends_with("config.json: field createdAt should be a whole number, but is \"soon\""),
@@ -141,8 +141,8 @@ fn a_field_of_another_type_is_named_with_file_and_value() {
 
 #[test]
 fn a_task_that_cannot_be_read_still_blocks() {
-    let ground = TestRoot::new();
-    let tasks = ground.team.tasks();
+    let env = TestRoot::new();
+    let tasks = env.team.tasks();
     let first = tasks.create(store::NewTask::new("first", &agent("ann"))).unwrap();
     let second =
         store::NewTask { blocked_by: vec![first.id], ..store::NewTask::new("second", &agent("ann")) };
@@ -159,27 +159,27 @@ fn a_task_that_cannot_be_read_still_blocks() {
 }
 
 #[test]
-fn a_config_of_ours_is_made_whole_again_whatever_became_of_it() {
+fn a_damaged_or_missing_config_is_repaired() {
     let spoilt: [Option<&[u8]>; 5] =
         [Some(b""), Some(b"{\"name\": \"orch"), Some(b"\xff"), Some(b"[]"), None];
     std::thread::scope(|scope| {
         for bytes in spoilt {
             scope.spawn(move || {
-                let ground = TestRoot::new();
-                let path = ground.team.config_path();
+                let env = TestRoot::new();
+                let path = env.team.config_path();
                 let whole = std::fs::read_to_string(&path).unwrap();
                 match bytes {
                     Some(bytes) => overwrite_in_place(&path, bytes),
                     None => std::fs::remove_file(&path).unwrap(),
                 }
-                assert!(ground.team.repair_config(|| whole.clone()).unwrap().is_some());
+                assert!(env.team.repair_config(|| whole.clone()).unwrap().is_some());
                 assert_eq!(std::fs::read_to_string(&path).unwrap(), whole);
                 let kept: Vec<Vec<u8>> =
-                    ground.backups().iter().map(|copy| std::fs::read(copy).unwrap()).collect();
-                assert_eq!(kept, Vec::from_iter(bytes.map(<[u8]>::to_vec)), "set aside once");
+                    env.backups().iter().map(|copy| std::fs::read(copy).unwrap()).collect();
+                assert_eq!(kept, Vec::from_iter(bytes.map(<[u8]>::to_vec)), "copied once");
                 assert!(
-                    ground.team.repair_config(|| "{}".into()).unwrap().is_none(),
-                    "a whole one is left alone"
+                    env.team.repair_config(|| "{}".into()).unwrap().is_none(),
+                    "a valid config is not changed"
                 );
             });
         }
@@ -187,9 +187,9 @@ fn a_config_of_ours_is_made_whole_again_whatever_became_of_it() {
 }
 
 #[test]
-fn a_config_that_is_being_written_is_not_mended() {
-    let ground = TestRoot::new();
-    let path = ground.team.config_path();
+fn a_half_written_config_is_not_repaired() {
+    let env = TestRoot::new();
+    let path = env.team.config_path();
     let whole = std::fs::read_to_string(&path).unwrap();
     overwrite_in_place(&path, "");
     std::thread::scope(|scope| {
@@ -197,39 +197,39 @@ fn a_config_that_is_being_written_is_not_mended() {
             sleep_ms(700);
             overwrite_in_place(&path, &whole);
         });
-        assert!(ground.team.repair_config(|| "{}".into()).unwrap().is_none());
+        assert!(env.team.repair_config(|| "{}".into()).unwrap().is_none());
     });
     assert_eq!(std::fs::read_to_string(&path).unwrap(), whole);
 }
 
 #[test]
-fn what_can_not_be_kept_is_not_replaced_and_nor_is_a_field_of_another_type() {
-    let ground = TestRoot::new();
-    let path = ground.team.config_path();
+fn a_config_without_backup_or_with_a_wrong_field_is_not_repaired() {
+    let env = TestRoot::new();
+    let path = env.team.config_path();
     overwrite_in_place(&path, "{\"name\": 5}");
-    assert!(ground.team.repair_config(|| "{}".into()).unwrap().is_none(), "it parses");
-    let error = ground.team.config().unwrap_err();
+    assert!(env.team.repair_config(|| "{}".into()).unwrap().is_none(), "it parses");
+    let error = env.team.config().unwrap_err();
     assert!(matches!(error, Error::Malformed { .. }), "{error}");
     for n in 0..5 {
         overwrite_in_place(
-            &ground.path().join(format!("aside/teams-orchard-config.json.{n:032}")),
-            "an earlier one",
+            &env.path().join(format!("aside/teams-orchard-config.json.{n:032}")),
+            "an earlier team",
         );
     }
     overwrite_in_place(&path, "a sixth");
-    let error = ground.team.repair_config(|| "{}".into()).unwrap_err();
+    let error = env.team.repair_config(|| "{}".into()).unwrap_err();
     assert!(matches!(error, Error::Corrupt { backup: None, .. }), "{error}");
     assert_eq!(std::fs::read(&path).unwrap(), b"a sixth");
 }
 
 #[test]
-fn a_team_of_claude_codes_own_is_never_mended() {
-    let ground = TestRoot::new();
-    let home = ground.path().join("root/teams/session-0123abcd");
+fn a_session_team_is_never_repaired() {
+    let env = TestRoot::new();
+    let home = env.path().join("root/teams/session-0123abcd");
     std::fs::create_dir(&home).unwrap();
     overwrite_in_place(&home.join("config.json"), "");
     let name = protocol::name::TeamName::parse("session-0123abcd").unwrap();
-    let team = ground.root.open_team_without_config(&name).unwrap().unwrap();
+    let team = env.root.open_team_without_config(&name).unwrap().unwrap();
     assert!(matches!(team.repair_config(|| "{}".into()), Err(Error::ReadOnly(_))));
     assert_eq!(std::fs::read(home.join("config.json")).unwrap(), b"");
 }

@@ -1,4 +1,5 @@
-//! A root with one team, orchard, of the lead, ann and bob; and blunt tools to spoil it with.
+//! Test environment: a root with the team orchard (lead, ann and bob), and functions that damage
+//! its files.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use protocol::color::Color;
@@ -29,12 +30,12 @@ impl TestRoot {
         TestRoot { dir, root, team }
     }
 
-    /// Another handle on the same team, as another process would have.
+    /// A second handle of the same team, as another process would have.
     pub fn reopen_team(&self) -> Team {
         open_root(self.dir.path()).team(self.team.name()).unwrap()
     }
 
-    /// The temporary directory around the root.
+    /// The temporary directory that contains the root.
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
@@ -43,7 +44,7 @@ impl TestRoot {
         self.team.path().join("inboxes").join(name)
     }
 
-    /// Copies of damaged files.
+    /// The copies of damaged files.
     pub fn backups(&self) -> Vec<PathBuf> {
         list_dir(&self.dir.path().join("aside"))
     }
@@ -98,7 +99,7 @@ pub fn message(text: &str) -> Message {
     }
 }
 
-/// Truncates and writes in place, as old foreign writers do.
+/// Truncates and writes in place, like old foreign writers.
 pub fn overwrite_in_place(path: &Path, bytes: impl AsRef<[u8]>) {
     File::create(path).unwrap().write_all(bytes.as_ref()).unwrap();
 }
@@ -107,7 +108,7 @@ pub fn set_mtime(path: &Path, time: SystemTime) {
     File::open(path).unwrap().set_modified(time).unwrap();
 }
 
-/// What is in a directory, but for what long files are exchanged with.
+/// The paths in a directory, without shadow copies.
 pub fn list_dir(dir: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> =
         std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -121,20 +122,21 @@ pub fn sleep_ms(milliseconds: u64) {
     std::thread::sleep(Duration::from_millis(milliseconds));
 }
 
-/// This machine refuses what a test needs: said, and written down below FIGURES, as the trials' harness does, on which
-/// this crate does not lean.
+/// Reports that a test is skipped because this machine can't run it, and appends the reason to the
+/// figures directory. Does the same as the harness of the e2e tests, on which this crate does not
+/// depend.
 #[allow(clippy::print_stderr, reason = "a test that did not run says so")]
-pub fn report_skipped(name: &str, why: &str) {
-    eprintln!("SKIPPED {name}: {why}");
+pub fn report_skipped(name: &str, reason: &str) {
+    eprintln!("SKIPPED {name}: {reason}");
     let Some(figures) = std::env::var_os("FIGURES").map(PathBuf::from) else { return };
     std::fs::create_dir_all(&figures).unwrap();
     overwrite_in_place(
         &figures.join(format!("{name}.json")),
-        serde_json::json!({"skipped": why}).to_string(),
+        serde_json::json!({"skipped": reason}).to_string(),
     );
 }
 
-/// A sample of what a reader must live with.
+/// Reads a sample of an unusual inbox.
 pub fn hostile_inbox(name: &str) -> Vec<u8> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../protocol/tests/data/hostile-inboxes");
     std::fs::read(data.join(format!("{name}.json"))).unwrap()

@@ -1,4 +1,5 @@
-//! A full disk: a small memory file system, which takes root to mount; without it the test says so and passes.
+//! Writes to a full disk. The disk is a small memory file system, which only root can mount;
+//! without root the test is skipped.
 
 use crate::fixture::{agent, config, list_dir, message, report_skipped};
 use protocol::error::ErrorKind;
@@ -7,7 +8,7 @@ use std::process::Command;
 use store::{Durability, NewTask, Root};
 use tempfile::TempDir;
 
-/// A mounted file system; dropped, it is unmounted.
+/// A mounted file system. Dropping it unmounts the file system.
 struct SmallFileSystem(TempDir);
 
 impl SmallFileSystem {
@@ -30,7 +31,7 @@ impl Drop for SmallFileSystem {
 }
 
 #[test]
-fn a_full_disk_changes_nothing_and_leaves_nothing() {
+fn a_full_disk_changes_no_file_and_leaves_no_temporary_file() {
     let Some(small) = SmallFileSystem::mount() else {
         return report_skipped("full-disk-of-a-store", "no right to mount a small file system");
     };

@@ -1,4 +1,4 @@
-//! Sending, reading and marking, alone and all at once.
+//! Sending, reading and marking messages, by one process and by several at once.
 
 use crate::fixture::{TestRoot, agent, hostile_inbox, list_dir, message, overwrite_in_place};
 use std::collections::BTreeSet;
@@ -7,21 +7,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use store::Error;
 
 #[test]
-fn of_eight_senders_nothing_is_lost_and_a_reader_sees_whole_arrays() {
-    let ground = TestRoot::new();
-    let over = AtomicBool::new(false);
+fn eight_senders_lose_no_message_and_a_reader_sees_complete_arrays() {
+    let env = TestRoot::new();
+    let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let reader = scope.spawn(|| watch(&ground, &over));
+        let reader = scope.spawn(|| watch(&env, &is_done));
         let sender = |sender: usize| {
-            let inbox = ground.reopen_team().inbox(&agent("bob"));
+            let inbox = env.reopen_team().inbox(&agent("bob"));
             (0..100).for_each(|n| inbox.append(&message(&format!("{sender}:{n}"))).unwrap());
         };
         let senders: Vec<_> = (0..8).map(|number| scope.spawn(move || sender(number))).collect();
         senders.into_iter().for_each(|sender| sender.join().unwrap());
-        over.store(true, Ordering::Relaxed);
+        is_done.store(true, Ordering::Relaxed);
         assert!(reader.join().unwrap() > 0);
     });
-    let texts = texts(&ground);
+    let texts = texts(&env);
     assert_eq!(texts.len(), 800);
     assert_eq!(texts.iter().collect::<BTreeSet<_>>().len(), 800);
     for sender in 0..8 {
@@ -31,14 +31,19 @@ fn of_eight_senders_nothing_is_lost_and_a_reader_sees_whole_arrays() {
             "order of {sender}"
         );
     }
-    assert_eq!(list_dir(&ground.inbox_path("")), [ground.inbox_path("bob.json")], "nothing is left over");
+    assert_eq!(
+        list_dir(&env.inbox_path("")),
+        [env.inbox_path("bob.json")],
+        "no lock or temporary file remains"
+    );
 }
 
-/// Reads without pause, past the store: each look must find a whole array that never shrinks.
-fn watch(ground: &TestRoot, over: &AtomicBool) -> usize {
+/// Reads the file directly and without pause. Checks that each read finds a complete array that is
+/// not shorter than before.
+fn watch(env: &TestRoot, is_done: &AtomicBool) -> usize {
     let mut most = 0;
-    while !over.load(Ordering::Relaxed) {
-        let Ok(text) = std::fs::read_to_string(ground.inbox_path("bob.json")) else { continue };
+    while !is_done.load(Ordering::Relaxed) {
+        let Ok(text) = std::fs::read_to_string(env.inbox_path("bob.json")) else { continue };
         let entries: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
         assert!(entries.len() >= most);
         most = entries.len();
@@ -46,22 +51,22 @@ fn watch(ground: &TestRoot, over: &AtomicBool) -> usize {
     most
 }
 
-fn texts(ground: &TestRoot) -> Vec<String> {
-    let entries = ground.team.inbox(&agent("bob")).read().unwrap();
+fn texts(env: &TestRoot) -> Vec<String> {
+    let entries = env.team.inbox(&agent("bob")).read().unwrap();
     entries.into_iter().map(|entry| entry.message.unwrap().text).collect()
 }
 
 #[test]
-fn an_inbox_nobody_wrote_to_is_empty() {
-    let ground = TestRoot::new();
-    assert!(ground.team.inbox(&agent("ann")).read().unwrap().is_empty());
-    assert!(!ground.inbox_path("ann.json").exists(), "reading makes nothing");
+fn an_inbox_without_a_file_is_empty() {
+    let env = TestRoot::new();
+    assert!(env.team.inbox(&agent("ann")).read().unwrap().is_empty());
+    assert!(!env.inbox_path("ann.json").exists(), "reading creates no file");
 }
 
 #[test]
 fn a_new_inbox_is_private_and_an_old_one_keeps_its_mode() {
-    let ground = TestRoot::new();
-    let inbox = ground.team.inbox(&agent("bob"));
+    let env = TestRoot::new();
+    let inbox = env.team.inbox(&agent("bob"));
     let mode = || std::fs::metadata(inbox.path()).unwrap().permissions().mode() & 0o7777;
     inbox.append(&message("one")).unwrap();
     assert_eq!(mode(), 0o600);
@@ -71,9 +76,9 @@ fn a_new_inbox_is_private_and_an_old_one_keeps_its_mode() {
 }
 
 #[test]
-fn entries_are_marked_read_where_they_are_now() {
-    let ground = TestRoot::new();
-    let inbox = ground.team.inbox(&agent("bob"));
+fn moved_entries_are_marked_read() {
+    let env = TestRoot::new();
+    let inbox = env.team.inbox(&agent("bob"));
     ["a", "b", "c"].iter().for_each(|text| inbox.append(&message(text)).unwrap());
     let entries = inbox.read().unwrap();
     let text = std::fs::read_to_string(inbox.path()).unwrap();
@@ -83,18 +88,18 @@ fn entries_are_marked_read_where_they_are_now() {
     inbox.mark_read(&entries[..2]).unwrap();
     let read: Vec<bool> =
         inbox.read().unwrap().into_iter().map(|entry| entry.message.unwrap().read).collect();
-    assert_eq!(read, [true, false], "a is gone, b is read");
+    assert_eq!(read, [true, false], "a is gone and b is read");
     inbox.mark_all_read().unwrap();
     assert!(inbox.read().unwrap().iter().all(|entry| entry.unread().is_none()));
 }
 
 #[test]
-fn an_entry_that_somebody_spelled_anew_is_marked_all_the_same() {
-    let ground = TestRoot::new();
-    let inbox = ground.team.inbox(&agent("bob"));
+fn a_reformatted_entry_is_marked_read() {
+    let env = TestRoot::new();
+    let inbox = env.team.inbox(&agent("bob"));
     inbox.append_all(&["one", "two", "three"].map(message)).unwrap();
     let seen = inbox.read_unread().unwrap();
-    let path = ground.inbox_path("bob.json");
+    let path = env.inbox_path("bob.json");
     let mut theirs: Vec<serde_json::Value> = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     theirs.swap(0, 1);
     overwrite_in_place(&path, serde_json::to_string(&theirs).unwrap());
@@ -105,10 +110,10 @@ fn an_entry_that_somebody_spelled_anew_is_marked_all_the_same() {
 }
 
 #[test]
-fn what_others_wrote_stays_byte_for_byte() {
+fn foreign_entries_are_kept_byte_for_byte() {
     for name in ["lone-surrogate", "wrong-types", "duplicate-keys", "numbers", "spoof", "bom"] {
-        let ground = TestRoot::new();
-        let inbox = ground.team.inbox(&agent("bob"));
+        let env = TestRoot::new();
+        let inbox = env.team.inbox(&agent("bob"));
         overwrite_in_place(&inbox.path(), hostile_inbox(name));
         let before = inbox.read().unwrap();
         inbox.append(&message("new")).unwrap();
@@ -122,9 +127,9 @@ fn what_others_wrote_stays_byte_for_byte() {
 }
 
 #[test]
-fn a_message_beyond_the_limit_is_refused() {
-    let ground = TestRoot::new();
-    let inbox = ground.team.inbox(&agent("bob"));
+fn a_message_over_the_limit_is_rejected() {
+    let env = TestRoot::new();
+    let inbox = env.team.inbox(&agent("bob"));
     inbox.append(&message(&"x".repeat(256 << 10))).unwrap();
     let error = inbox.append(&message(&"x".repeat((256 << 10) + 1))).unwrap_err();
     assert!(matches!(error, Error::TooLarge { .. }), "{error}");

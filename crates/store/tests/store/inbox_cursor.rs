@@ -1,4 +1,4 @@
-//! What is new in an inbox since the last look.
+//! Reading the new entries of an inbox with a cursor.
 
 use crate::fixture::{TestRoot, agent, message, overwrite_in_place, sleep_ms};
 use protocol::message::{InboxEntry, Message};
@@ -8,10 +8,10 @@ fn texts(entries: &[InboxEntry]) -> Vec<String> {
     entries.iter().map(|entry| entry.message.as_ref().map_or("?".to_owned(), |m| m.text.clone())).collect()
 }
 
-fn ground() -> (TestRoot, Inbox) {
-    let ground = TestRoot::new();
-    let inbox = ground.team.inbox(&agent("bob"));
-    (ground, inbox)
+fn env() -> (TestRoot, Inbox) {
+    let env = TestRoot::new();
+    let inbox = env.team.inbox(&agent("bob"));
+    (env, inbox)
 }
 
 fn fill(inbox: &Inbox, texts: impl IntoIterator<Item = usize>) {
@@ -19,66 +19,66 @@ fn fill(inbox: &Inbox, texts: impl IntoIterator<Item = usize>) {
     inbox.append_all(&messages).unwrap();
 }
 
-fn next(inbox: &Inbox, mark: &mut Option<InboxCursor>) -> Vec<String> {
-    let (new, now) = inbox.read_since(mark.as_ref()).unwrap();
-    let seen = now.entry_count() - new.len();
-    assert!(new.iter().enumerate().all(|(at, entry)| entry.index == seen + at), "places in the file");
-    *mark = Some(now);
+fn next(inbox: &Inbox, cursor: &mut Option<InboxCursor>) -> Vec<String> {
+    let (new, now) = inbox.read_since(cursor.as_ref()).unwrap();
+    let read_count = now.entry_count() - new.len();
+    assert!(new.iter().enumerate().all(|(at, entry)| entry.index == read_count + at), "indexes in the file");
+    *cursor = Some(now);
     texts(&new)
 }
 
 #[test]
-fn each_look_finds_what_came_since_the_last_one() {
-    let (_ground, inbox) = ground();
-    let mut mark = None;
-    assert!(next(&inbox, &mut mark).is_empty());
+fn each_read_returns_the_entries_since_the_last_one() {
+    let (_env, inbox) = env();
+    let mut cursor = None;
+    assert!(next(&inbox, &mut cursor).is_empty());
     fill(&inbox, 0..3);
-    assert_eq!(next(&inbox, &mut mark), ["0", "1", "2"]);
-    assert!(next(&inbox, &mut mark).is_empty());
+    assert_eq!(next(&inbox, &mut cursor), ["0", "1", "2"]);
+    assert!(next(&inbox, &mut cursor).is_empty());
     fill(&inbox, 3..5);
-    assert_eq!(next(&inbox, &mut mark), ["3", "4"]);
+    assert_eq!(next(&inbox, &mut cursor), ["3", "4"]);
     sleep_ms(80);
-    assert!(next(&inbox, &mut mark).is_empty());
-    assert!(next(&inbox, &mut mark).is_empty(), "known by the file's identity now");
+    assert!(next(&inbox, &mut cursor).is_empty());
+    assert!(next(&inbox, &mut cursor).is_empty(), "the file's version is known");
     fill(&inbox, 5..6);
-    assert_eq!(next(&inbox, &mut mark), ["5"]);
-    let mark = mark.unwrap();
-    assert_eq!((mark.entry_count(), mark.unread_count(), mark.is_reset()), (6, 6, false));
+    assert_eq!(next(&inbox, &mut cursor), ["5"]);
+    let cursor = cursor.unwrap();
+    assert_eq!((cursor.entry_count(), cursor.unread_count(), cursor.is_reset()), (6, 6, false));
 }
 
 #[test]
-fn of_a_file_that_grew_only_the_new_end_is_read() {
-    let (_ground, inbox) = ground();
+fn only_the_new_end_of_a_grown_file_is_read() {
+    let (_env, inbox) = env();
     fill(&inbox, 0..50);
-    let mut mark = None;
-    next(&inbox, &mut mark);
+    let mut cursor = None;
+    next(&inbox, &mut cursor);
     fill(&inbox, 50..52);
-    // What is in front is spoilt, and nobody looks there.
+    // The beginning of the file is damaged, but is not read.
     let text = std::fs::read_to_string(inbox.path()).unwrap();
     overwrite_in_place(&inbox.path(), text.replacen("from", "\"\"\"\"", 1));
-    assert_eq!(next(&inbox, &mut mark), ["50", "51"]);
+    assert_eq!(next(&inbox, &mut cursor), ["50", "51"]);
     overwrite_in_place(&inbox.path(), text);
-    assert!(next(&inbox, &mut mark).is_empty());
+    assert!(next(&inbox, &mut cursor).is_empty());
 }
 
 #[test]
-fn marking_read_makes_nothing_new_and_is_counted() {
-    let (_ground, inbox) = ground();
+fn marking_entries_read_changes_the_unread_count_alone() {
+    let (_env, inbox) = env();
     fill(&inbox, 0..5);
-    let mut mark = None;
-    next(&inbox, &mut mark);
+    let mut cursor = None;
+    next(&inbox, &mut cursor);
     inbox.mark_read(&inbox.read().unwrap()[1..]).unwrap();
-    assert!(next(&inbox, &mut mark).is_empty());
-    assert_eq!((mark.as_ref().unwrap().unread_count(), mark.as_ref().unwrap().is_reset()), (1, false));
+    assert!(next(&inbox, &mut cursor).is_empty());
+    assert_eq!((cursor.as_ref().unwrap().unread_count(), cursor.as_ref().unwrap().is_reset()), (1, false));
     inbox.mark_all_read().unwrap();
     fill(&inbox, 5..6);
-    assert_eq!(next(&inbox, &mut mark), ["5"]);
-    assert_eq!((mark.as_ref().unwrap().unread_count(), mark.as_ref().unwrap().is_reset()), (1, false));
+    assert_eq!(next(&inbox, &mut cursor), ["5"]);
+    assert_eq!((cursor.as_ref().unwrap().unread_count(), cursor.as_ref().unwrap().is_reset()), (1, false));
 }
 
 #[test]
-fn what_was_removed_or_rewritten_begins_again() {
-    let (_ground, inbox) = ground();
+fn a_cursor_is_reset_after_removed_or_rewritten_entries() {
+    let (_env, inbox) = env();
     fill(&inbox, 0..4);
     let whole = std::fs::read_to_string(inbox.path()).unwrap();
     let mut first = None;
@@ -89,30 +89,30 @@ fn what_was_removed_or_rewritten_begins_again() {
         (r#"[{"from":"a","text":"t","timestamp":"x"},7]"#.to_owned(), vec!["t", "?"]),
     ] {
         overwrite_in_place(&inbox.path(), text);
-        let mut mark = first.clone();
-        assert_eq!(next(&inbox, &mut mark), expected);
-        assert!(mark.as_ref().unwrap().is_reset());
-        next(&inbox, &mut mark);
-        assert!(!mark.unwrap().is_reset(), "said once");
+        let mut cursor = first.clone();
+        assert_eq!(next(&inbox, &mut cursor), expected);
+        assert!(cursor.as_ref().unwrap().is_reset());
+        next(&inbox, &mut cursor);
+        assert!(!cursor.unwrap().is_reset(), "reset only once");
     }
     std::fs::remove_file(inbox.path()).unwrap();
-    let mut mark = first.clone();
-    assert!(next(&inbox, &mut mark).is_empty());
-    assert!(mark.unwrap().is_reset());
+    let mut cursor = first.clone();
+    assert!(next(&inbox, &mut cursor).is_empty());
+    assert!(cursor.unwrap().is_reset());
 }
 
 #[test]
-fn others_spelling_and_halves_are_lived_with() {
-    let (_ground, inbox) = ground();
+fn foreign_formatting_and_half_written_files_are_read() {
+    let (_env, inbox) = env();
     let compact = |count: usize| {
         let entries = (0..count).map(|n| format!(r#"{{"from":"a","text":"{n}🪜","timestamp":"x"}}"#));
         format!("[{}]\n", entries.collect::<Vec<_>>().join(","))
     };
     overwrite_in_place(&inbox.path(), compact(2));
-    let mut mark = None;
-    next(&inbox, &mut mark);
+    let mut cursor = None;
+    next(&inbox, &mut cursor);
     overwrite_in_place(&inbox.path(), compact(4));
-    assert_eq!(next(&inbox, &mut mark), ["2🪜", "3🪜"]);
+    assert_eq!(next(&inbox, &mut cursor), ["2🪜", "3🪜"]);
     let whole = compact(6);
     overwrite_in_place(&inbox.path(), &whole[..whole.len() - 20]);
     std::thread::scope(|scope| {
@@ -120,17 +120,17 @@ fn others_spelling_and_halves_are_lived_with() {
             sleep_ms(300);
             overwrite_in_place(&inbox.path(), &whole);
         });
-        assert_eq!(next(&inbox, &mut mark), ["4🪜", "5🪜"]);
+        assert_eq!(next(&inbox, &mut cursor), ["4🪜", "5🪜"]);
     });
     overwrite_in_place(&inbox.path(), "[,]");
-    assert!(inbox.read_since(mark.as_ref()).is_err());
+    assert!(inbox.read_since(cursor.as_ref()).is_err());
 }
 
-/// Against a whole read each time.
+/// Compares every read with a read of the whole inbox.
 #[test]
-fn any_sequence_of_appends_and_marks_is_followed() {
-    let (_ground, inbox) = ground();
-    let (mut mark, mut random, mut seen) = (None, 7_u64, 0);
+fn random_appends_and_marks_are_read_like_the_whole_file() {
+    let (_env, inbox) = env();
+    let (mut cursor, mut random, mut read_count) = (None, 7_u64, 0);
     for round in 0..120 {
         random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         match random >> 61 {
@@ -143,84 +143,87 @@ fn any_sequence_of_appends_and_marks_is_followed() {
             _ => {}
         }
         let all = inbox.read().unwrap();
-        assert_eq!(next(&inbox, &mut mark), texts(&all[seen..]), "round {round}");
-        seen = all.len();
+        assert_eq!(next(&inbox, &mut cursor), texts(&all[read_count..]), "round {round}");
+        read_count = all.len();
         let unread = all.iter().filter(|entry| entry.unread().is_some()).count();
-        let mark = mark.as_ref().unwrap();
-        assert_eq!((mark.entry_count(), mark.unread_count(), mark.is_reset()), (seen, unread, false));
+        let cursor = cursor.as_ref().unwrap();
+        assert_eq!(
+            (cursor.entry_count(), cursor.unread_count(), cursor.is_reset()),
+            (read_count, unread, false)
+        );
     }
 }
 
-/// The texts of each look for a part, and of which of them began again.
-fn parts(inbox: &Inbox, mut mark: Option<InboxCursor>) -> (Vec<Vec<String>>, InboxCursor) {
+/// The texts of each chunk, and the last cursor.
+fn parts(inbox: &Inbox, mut cursor: Option<InboxCursor>) -> (Vec<Vec<String>>, InboxCursor) {
     let mut all = Vec::new();
     loop {
-        let (new, next) = inbox.read_chunk_since(mark.as_ref()).unwrap();
+        let (new, next) = inbox.read_chunk_since(cursor.as_ref()).unwrap();
         all.push(texts(&new));
         if !next.has_more() {
             return (all, next);
         }
-        mark = Some(next);
+        cursor = Some(next);
     }
 }
 
-/// A text of so many KiB that begins with a number.
+/// A message of `size` KiB that begins with a number.
 fn long_inbox(n: usize, size: usize) -> Message {
     message(&format!("{n}{}", "é\"\\🪜".repeat((size << 10) / 8)))
 }
 
 #[test]
-fn a_long_inbox_is_looked_through_in_parts_and_nothing_is_left_out() {
-    let (_ground, inbox) = ground();
-    // Nearly as long as a part, and of which many are in one.
+fn a_long_inbox_is_read_in_chunks_without_gaps() {
+    let (_env, inbox) = env();
+    // One message nearly fills a chunk, and a chunk holds many of the others.
     let all: Vec<Message> = [1, 200, 2, 120, 3].iter().map(|size| long_inbox(*size, *size)).collect();
     inbox.append_all(&all).unwrap();
     fill(&inbox, 0..5_000);
-    // Longer than a part, than two.
+    // One message is longer than three chunks.
     let text = std::fs::read_to_string(inbox.path()).unwrap();
     overwrite_in_place(&inbox.path(), text.replacen("\"200", &format!("\"{}200", "x".repeat(900 << 10)), 1));
     let whole = texts(&inbox.read_since(None).unwrap().0);
     assert_eq!(whole, texts(&inbox.read().unwrap()));
-    let (told, mark) = parts(&inbox, None);
-    assert_eq!(told.concat(), whole);
-    assert!(told.len() > 3 && told.iter().all(|part| part.len() < 3_000), "{}", told.len());
-    assert_eq!((mark.entry_count(), mark.unread_count()), (5_005, 5_005));
+    let (chunks, cursor) = parts(&inbox, None);
+    assert_eq!(chunks.concat(), whole);
+    assert!(chunks.len() > 3 && chunks.iter().all(|part| part.len() < 3_000), "{}", chunks.len());
+    assert_eq!((cursor.entry_count(), cursor.unread_count()), (5_005, 5_005));
     assert_eq!(inbox.fold(|count: &mut usize, _| *count += 1).unwrap(), 5_005);
     fill(&inbox, 0..5_000);
-    let (more, mark) = parts(&inbox, Some(mark));
-    assert_eq!((more.concat().len(), mark.entry_count(), mark.is_reset()), (5_000, 10_005, false));
+    let (more, cursor) = parts(&inbox, Some(cursor));
+    assert_eq!((more.concat().len(), cursor.entry_count(), cursor.is_reset()), (5_000, 10_005, false));
 }
 
 #[test]
-fn what_is_marked_or_removed_between_two_parts_is_told_once_or_begins_again() {
-    let (_ground, inbox) = ground();
+fn changes_between_two_chunks_give_each_entry_once_or_reset_the_cursor() {
+    let (_env, inbox) = env();
     fill(&inbox, 0..10_000);
-    let (first, mark) = inbox.read_chunk_since(None).unwrap();
-    assert!(mark.has_more());
-    // All that stands behind moves.
+    let (first, cursor) = inbox.read_chunk_since(None).unwrap();
+    assert!(cursor.has_more());
+    // Marking an entry moves all bytes behind it.
     inbox.mark_read(&first[..100]).unwrap();
-    let (rest, end) = parts(&inbox, Some(mark.clone()));
+    let (rest, end) = parts(&inbox, Some(cursor.clone()));
     assert_eq!([texts(&first), rest.concat()].concat(), texts(&inbox.read().unwrap()));
     assert_eq!((end.unread_count(), end.is_reset()), (9_900, false));
     let all = inbox.read().unwrap();
     let kept: Vec<&str> = all[50..].iter().map(|entry| entry.raw.as_str()).collect();
     overwrite_in_place(&inbox.path(), format!("[{}]", kept.join(",")));
-    let mut mark = mark;
+    let mut cursor = cursor;
     let mut again = Vec::new();
-    while mark.has_more() {
-        let (new, next) = inbox.read_chunk_since(Some(&mark)).unwrap();
-        assert!(next.is_reset(), "in each part of it");
-        (again, mark) = ([again, texts(&new)].concat(), next);
+    while cursor.has_more() {
+        let (new, next) = inbox.read_chunk_since(Some(&cursor)).unwrap();
+        assert!(next.is_reset(), "reset in each chunk");
+        (again, cursor) = ([again, texts(&new)].concat(), next);
     }
     assert_eq!(again, texts(&all[50..]));
     fill(&inbox, 7..8);
-    let (new, next) = inbox.read_chunk_since(Some(&mark)).unwrap();
+    let (new, next) = inbox.read_chunk_since(Some(&cursor)).unwrap();
     assert_eq!((texts(&new), next.is_reset()), (vec!["7".to_owned()], false));
 }
 
-/// Spellings that are whole arrays, and some that are none, are the same to a look in parts and to one at the whole.
+/// Reading in chunks accepts and rejects the same texts as reading the whole file.
 #[test]
-fn a_part_takes_what_the_whole_takes() {
+fn chunks_and_whole_reads_accept_the_same_files() {
     let blank = " \n\t\r".repeat(100_000);
     let deep = format!("[{}{}]", "[".repeat(1_100), "]".repeat(1_100));
     let texts = [
@@ -248,11 +251,11 @@ fn a_part_takes_what_the_whole_takes() {
     ];
     let padded =
         [format!("[{blank}1{blank},{blank}2{blank}]{blank}"), format!("{blank}[]"), format!("[1{blank}")];
-    // What is none is waited for, by each for itself.
+    // An invalid file is read again until the timeout, by each of the two readers.
     std::thread::scope(|scope| {
         for text in texts.into_iter().chain(padded.iter().map(String::as_str)) {
             scope.spawn(move || {
-                let (_ground, inbox) = ground();
+                let (_env, inbox) = env();
                 overwrite_in_place(&inbox.path(), text);
                 let part = inbox.read_chunk_since(None).map(|(entries, _)| entries).ok();
                 assert_eq!(

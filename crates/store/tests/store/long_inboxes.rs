@@ -1,5 +1,5 @@
-//! Long inboxes, whose end alone is changed: what stands in the file is the same as if all of it had been written, and
-//! whatever others do to it meanwhile counts.
+//! Long inboxes, of which only the tail is rewritten. The file has the same content as after a
+//! rewrite of the whole, and changes by other programs are kept.
 
 use crate::fixture::{TestRoot, agent, list_dir, message, overwrite_in_place};
 use protocol::message::{Message, with_marked_read, with_message, with_messages};
@@ -9,39 +9,39 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use store::{Error, Inbox};
 
-/// An inbox of so many messages that its end alone is changed from here on.
-fn long_inbox(ground: &TestRoot) -> (Inbox, PathBuf) {
-    let inbox = ground.team.inbox(&agent("bob"));
+/// An inbox that is long enough for tail rewrites.
+fn long_inbox(env: &TestRoot) -> (Inbox, PathBuf) {
+    let inbox = env.team.inbox(&agent("bob"));
     inbox.append_all(&(0..500).map(|n| message(&n.to_string())).collect::<Vec<_>>()).unwrap();
-    // What comes after has a twin to exchange it with.
+    // The first change creates the shadow copy.
     inbox.append(&message("500")).unwrap();
-    assert!(shadow_path(ground).exists(), "it is a long one");
-    (inbox, ground.inbox_path("bob.json"))
+    assert!(shadow_path(env).exists(), "the shadow copy exists");
+    (inbox, env.inbox_path("bob.json"))
 }
 
-fn shadow_path(ground: &TestRoot) -> PathBuf {
-    ground.inbox_path(".bob.json.twin")
+fn shadow_path(env: &TestRoot) -> PathBuf {
+    env.inbox_path(".bob.json.twin")
 }
 
 fn inode(path: &Path) -> u64 {
     path.metadata().unwrap().ino()
 }
 
-/// True if the twin is the file that was there before `change`: it was exchanged, and not written whole.
-fn is_exchanged(ground: &TestRoot, change: impl FnOnce()) -> bool {
-    let path = ground.inbox_path("bob.json");
-    let before = (inode(&path), inode(&shadow_path(ground)));
+/// Whether `change` exchanges the file with its shadow copy instead of writing it whole.
+fn is_exchanged(env: &TestRoot, change: impl FnOnce()) -> bool {
+    let path = env.inbox_path("bob.json");
+    let before = (inode(&path), inode(&shadow_path(env)));
     change();
-    (inode(&shadow_path(ground)), inode(&path)) == before
+    (inode(&shadow_path(env)), inode(&path)) == before
 }
 
 #[test]
-fn an_end_that_is_changed_reads_as_if_all_had_been_written() {
+fn a_rewritten_tail_reads_like_a_whole_rewrite() {
     for pretty in [true, false] {
-        let ground = TestRoot::new();
+        let env = TestRoot::new();
         let mut expected = if pretty { "[]".to_owned() } else { "[{\"from\":\"x\"} ]\n".to_owned() };
-        overwrite_in_place(&ground.inbox_path("bob.json"), &expected);
-        let inbox = ground.team.inbox(&agent("bob"));
+        overwrite_in_place(&env.inbox_path("bob.json"), &expected);
+        let inbox = env.team.inbox(&agent("bob"));
         let odd = |n: usize| message(&format!("{n} , ] \"é🪜\\"));
         for n in 0..300 {
             let several: Vec<Message> = (0..1 + n % 3).map(|m| odd(n * 10 + m)).collect();
@@ -54,30 +54,34 @@ fn an_end_that_is_changed_reads_as_if_all_had_been_written() {
                 let indices: Vec<usize> = some.iter().map(|entry| entry.index).collect();
                 expected = with_marked_read(&expected, &indices).unwrap();
             }
-            assert_eq!(read_to_string(ground.inbox_path("bob.json")).unwrap(), expected, "{n}");
+            assert_eq!(read_to_string(env.inbox_path("bob.json")).unwrap(), expected, "{n}");
         }
-        let whole = ground.reopen_team().inbox(&agent("bob")).read().unwrap();
+        let whole = env.reopen_team().inbox(&agent("bob")).read().unwrap();
         let unread: Vec<_> = whole.into_iter().filter(|entry| entry.unread().is_some()).collect();
-        assert_eq!(inbox.read_unread().unwrap(), unread, "numbered as in the whole");
-        assert_eq!(list_dir(&ground.inbox_path("")), [ground.inbox_path("bob.json")], "nothing is left over");
+        assert_eq!(inbox.read_unread().unwrap(), unread, "numbered as in the whole file");
+        assert_eq!(
+            list_dir(&env.inbox_path("")),
+            [env.inbox_path("bob.json")],
+            "no lock or temporary file remains"
+        );
     }
 }
 
 #[test]
-fn a_message_and_a_mark_cost_an_exchange() {
-    let ground = TestRoot::new();
-    let (inbox, _) = long_inbox(&ground);
+fn an_append_and_a_read_mark_exchange_the_file() {
+    let env = TestRoot::new();
+    let (inbox, _) = long_inbox(&env);
     for n in 0..20 {
-        assert!(is_exchanged(&ground, || inbox.append(&message(&n.to_string())).unwrap()), "message {n}");
+        assert!(is_exchanged(&env, || inbox.append(&message(&n.to_string())).unwrap()), "message {n}");
         let last = inbox.read_unread().unwrap().pop().unwrap();
-        assert!(is_exchanged(&ground, || inbox.mark_read(&[last]).unwrap()), "mark {n}");
+        assert!(is_exchanged(&env, || inbox.mark_read(&[last]).unwrap()), "mark {n}");
     }
 }
 
 #[test]
-fn whoever_reads_on_in_what_was_exchanged_has_it_whole() {
-    let ground = TestRoot::new();
-    let (inbox, path) = long_inbox(&ground);
+fn a_reader_with_the_old_file_open_sees_it_complete() {
+    let env = TestRoot::new();
+    let (inbox, path) = long_inbox(&env);
     let mut readers = Vec::new();
     for n in 0..10 {
         readers.push((File::open(&path).unwrap(), read_to_string(&path).unwrap()));
@@ -91,12 +95,12 @@ fn whoever_reads_on_in_what_was_exchanged_has_it_whole() {
 }
 
 #[test]
-fn what_others_write_meanwhile_counts_even_if_it_is_as_long() {
-    let ground = TestRoot::new();
-    let (inbox, path) = long_inbox(&ground);
+fn foreign_writes_of_equal_size_are_kept() {
+    let env = TestRoot::new();
+    let (inbox, path) = long_inbox(&env);
     for n in 0..50 {
         inbox.append(&message(&format!("ours {n}"))).unwrap();
-        // In place, within the same tick of a coarse clock, and of the same length.
+        // The foreign writer writes in place, the same number of bytes, within one clock tick.
         let text = read_to_string(&path).unwrap();
         let at = text.find(&format!("\"{n}\"")).unwrap();
         let theirs = format!("\"{}\"", "x".repeat(n.to_string().len()));
@@ -116,9 +120,9 @@ fn what_others_write_meanwhile_counts_even_if_it_is_as_long() {
 }
 
 #[test]
-fn what_others_break_is_told_and_left() {
-    let ground = TestRoot::new();
-    let (inbox, path) = long_inbox(&ground);
+fn damage_by_others_is_reported_and_not_changed() {
+    let env = TestRoot::new();
+    let (inbox, path) = long_inbox(&env);
     let whole = read_to_string(&path).unwrap();
     for broken in [&whole[..whole.len() - 20], &format!("{whole}{}", &whole[whole.len() - 300..])] {
         overwrite_in_place(&path, broken);
@@ -130,16 +134,16 @@ fn what_others_break_is_told_and_left() {
     assert_eq!(read_to_string(&path).unwrap(), with_message(&whole, &message_of(&inbox)).unwrap());
 }
 
-/// The last one.
+/// A copy of the last message.
 fn message_of(inbox: &Inbox) -> Message {
     inbox.read().unwrap().pop().unwrap().message.unwrap()
 }
 
 #[test]
-fn a_note_that_is_wrong_or_of_another_file_is_not_believed() {
-    let ground = TestRoot::new();
-    let (inbox, path) = long_inbox(&ground);
-    let note = ground.path().join("journal/orchard@bob.json");
+fn a_wrong_tail_index_is_not_used() {
+    let env = TestRoot::new();
+    let (inbox, path) = long_inbox(&env);
+    let note = env.path().join("journal/orchard@bob.json");
     let good = read_to_string(&note).unwrap();
     let digits = |text: &str| text.replace(['1', '2', '3'], "4");
     for bad in [String::new(), "{}".to_owned(), good.replace("entries", "others"), digits(&good)] {
@@ -149,29 +153,29 @@ fn a_note_that_is_wrong_or_of_another_file_is_not_believed() {
         let last = message_of(&inbox);
         assert_eq!(read_to_string(&path).unwrap(), with_message(&before, &last).unwrap());
     }
-    // One of the same bytes, but another file.
+    // A copy of the file has the same bytes and another inode.
     inbox.append(&message("y")).unwrap();
     let text = read_to_string(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     overwrite_in_place(&path, &text);
-    assert!(!is_exchanged(&ground, || inbox.append(&message("z")).unwrap()));
+    assert!(!is_exchanged(&env, || inbox.append(&message("z")).unwrap()));
 }
 
 #[test]
-fn a_twin_that_is_no_file_of_ours_is_never_written_to() {
-    let ground = TestRoot::new();
-    let (inbox, path) = long_inbox(&ground);
-    let precious = ground.path().join("precious");
+fn a_foreign_file_at_the_shadow_path_is_never_written() {
+    let env = TestRoot::new();
+    let (inbox, path) = long_inbox(&env);
+    let precious = env.path().join("precious");
     overwrite_in_place(&precious, "mine");
-    std::fs::remove_file(shadow_path(&ground)).unwrap();
-    std::os::unix::fs::symlink(&precious, shadow_path(&ground)).unwrap();
+    std::fs::remove_file(shadow_path(&env)).unwrap();
+    std::os::unix::fs::symlink(&precious, shadow_path(&env)).unwrap();
     let before = inbox.read().unwrap().len();
     inbox.append(&message("a")).unwrap();
-    // As long as it was, too, and by another name.
-    std::fs::remove_file(shadow_path(&ground)).unwrap();
+    // A file of the right size with a second name is not used either.
+    std::fs::remove_file(shadow_path(&env)).unwrap();
     std::fs::copy(&path, &precious).unwrap();
     let copied = read_to_string(&precious).unwrap();
-    std::fs::hard_link(&precious, shadow_path(&ground)).unwrap();
+    std::fs::hard_link(&precious, shadow_path(&env)).unwrap();
     inbox.append(&message("b")).unwrap();
     assert_eq!(read_to_string(&precious).unwrap(), copied);
     assert_eq!(inbox.read().unwrap().len(), before + 2);

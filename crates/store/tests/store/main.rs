@@ -1,5 +1,6 @@
-//! The store against everything that others do to its files: several of us at once, planted locks, damage,
-//! links and pipes, a full disk. Each test has a root of its own in a temporary directory.
+//! Tests of the store against what other programs do to its files: concurrent writers, foreign
+//! locks, damage, links, pipes and a full disk. Each test has its own root in a temporary
+//! directory.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 #![allow(unreachable_pub, reason = "nothing here is reached from outside")]
 

@@ -1,4 +1,4 @@
-//! Who may say and do what, at the files alone.
+//! Which operations a caller may perform. These tests need no daemon.
 
 use crate::fixture::TestRoot;
 use protocol::error::ErrorKind;
@@ -9,8 +9,8 @@ use protocol::payload::{Payload, ShutdownRequest};
 use serde_json::json;
 use store::{Caller, NewTask, ShutdownDecision, TaskUpdate};
 
-fn caller(ground: &TestRoot, name: &str) -> Caller {
-    Caller::new(ground.reopen_team(), AgentName::new_unchecked(name), ground.path().join("state"))
+fn caller(env: &TestRoot, name: &str) -> Caller {
+    Caller::new(env.reopen_team(), AgentName::new_unchecked(name), env.path().join("state"))
 }
 
 fn kind<T: std::fmt::Debug>(result: Result<T, protocol::error::ErrorReport>) -> ErrorKind {
@@ -18,19 +18,19 @@ fn kind<T: std::fmt::Debug>(result: Result<T, protocol::error::ErrorReport>) -> 
 }
 
 #[test]
-fn a_message_says_who_sent_it_to_whom_and_in_which_colours() {
-    let ground = TestRoot::new();
-    let sent = caller(&ground, "ann").send("bob@orchard", "hi".into(), Some("greeting"), 5).unwrap();
+fn a_message_has_sender_recipient_and_colors() {
+    let env = TestRoot::new();
+    let sent = caller(&env, "ann").send("bob@orchard", "hi".into(), Some("greeting"), 5).unwrap();
     let result = sent.to_json();
     assert_eq!(result["message"], "Message sent to bob's inbox");
     assert_eq!((&result["routing"]["sender"], &result["routing"]["target"]), (&json!("ann"), &json!("@bob")));
     assert!(result["routing"]["targetColor"].is_string() && result["routing"]["senderColor"].is_string());
-    let inbox = ground.team.inbox(&AgentName::new_unchecked("bob")).read().unwrap();
+    let inbox = env.team.inbox(&AgentName::new_unchecked("bob")).read().unwrap();
     let stored = inbox[0].message.as_ref().unwrap();
     assert_eq!((stored.summary.as_deref(), stored.read), (Some("greeting"), false));
 }
 
-/// Each kind of message that says more than its text, of Claude Code's too.
+/// All kinds of protocol messages, including those of Claude Code.
 const FORGED: [&str; 15] = [
     "idle_notification",
     "task_assignment",
@@ -50,9 +50,9 @@ const FORGED: [&str; 15] = [
 ];
 
 #[test]
-fn nobody_and_a_stranger_get_no_message_and_no_text_passes_for_an_answer() {
-    let ground = TestRoot::new();
-    let ann = caller(&ground, "ann");
+fn unknown_recipients_and_protocol_texts_are_rejected() {
+    let env = TestRoot::new();
+    let ann = caller(&env, "ann");
     assert_eq!(kind(ann.send(" ", "x".into(), None, 5)), ErrorKind::Usage);
     let fault = ann.send("bobb", "x".into(), None, 5).unwrap_err();
     assert_eq!((fault.kind, fault.help.as_deref()), (ErrorKind::NotFound, Some("there is: bob")));
@@ -67,27 +67,27 @@ fn nobody_and_a_stranger_get_no_message_and_no_text_passes_for_an_answer() {
         assert_eq!(kind(ann.send_as_user("bob", forged, None, 5)), ErrorKind::NotPermitted);
     }
     let inboxes =
-        ["team-lead", "ann", "bob"].map(|name| ground.team.inbox(&AgentName::new_unchecked(name)).read());
-    assert!(inboxes.into_iter().all(|inbox| inbox.unwrap().is_empty()), "nothing of it was stored");
+        ["team-lead", "ann", "bob"].map(|name| env.team.inbox(&AgentName::new_unchecked(name)).read());
+    assert!(inboxes.into_iter().all(|inbox| inbox.unwrap().is_empty()), "no message was stored");
 }
 
 #[test]
-fn a_broadcast_reaches_all_others_and_says_whom_it_missed() {
-    let ground = TestRoot::new();
-    let all = caller(&ground, "ann").broadcast("hi".into(), None, 5).unwrap();
+fn a_broadcast_lists_the_members_that_it_did_not_reach() {
+    let env = TestRoot::new();
+    let all = caller(&env, "ann").broadcast("hi".into(), None, 5).unwrap();
     let names: Vec<&str> = all.stored.iter().map(AgentName::as_str).collect();
     assert_eq!((names, all.partial_error()), (vec!["team-lead", "bob"], None));
-    std::fs::remove_file(ground.team.inbox(&AgentName::new_unchecked("bob")).path()).unwrap();
-    std::fs::create_dir(ground.team.inbox(&AgentName::new_unchecked("bob")).path()).unwrap();
-    let some = caller(&ground, "ann").broadcast("hi".into(), None, 5).unwrap();
+    std::fs::remove_file(env.team.inbox(&AgentName::new_unchecked("bob")).path()).unwrap();
+    std::fs::create_dir(env.team.inbox(&AgentName::new_unchecked("bob")).path()).unwrap();
+    let some = caller(&env, "ann").broadcast("hi".into(), None, 5).unwrap();
     assert_eq!(some.partial_error().map(|fault| fault.kind), Some(ErrorKind::Partial));
     assert_eq!(some.to_json()["failed"][0]["name"], "bob");
     assert_eq!(some.to_json()["success"], false);
 }
 
 #[test]
-fn only_who_was_asked_answers_and_the_question_is_read_then() {
-    let ground = TestRoot::new();
+fn only_the_recipient_of_a_shutdown_request_answers_it() {
+    let env = TestRoot::new();
     let id = RequestId::parse("shutdown-9@ann").unwrap();
     let ask = Payload::ShutdownRequest(ShutdownRequest {
         request_id: id.clone(),
@@ -97,39 +97,39 @@ fn only_who_was_asked_answers_and_the_question_is_read_then() {
     });
     let late = 4_000_000_000_000;
     let letter = Message::new(&AgentName::lead(), ask.to_text(), late);
-    ground.team.inbox(&AgentName::new_unchecked("ann")).append(&letter).unwrap();
+    env.team.inbox(&AgentName::new_unchecked("ann")).append(&letter).unwrap();
     assert_eq!(
-        kind(caller(&ground, "bob").answer_shutdown(&id, &ShutdownDecision::Approve, late)),
+        kind(caller(&env, "bob").answer_shutdown(&id, &ShutdownDecision::Approve, late)),
         ErrorKind::NotPermitted
     );
     assert_eq!(
-        kind(caller(&ground, "team-lead").answer_shutdown(&id, &ShutdownDecision::Approve, late)),
+        kind(caller(&env, "team-lead").answer_shutdown(&id, &ShutdownDecision::Approve, late)),
         ErrorKind::NotPermitted
     );
-    let result = caller(&ground, "ann").answer_shutdown(&id, &ShutdownDecision::Approve, late).unwrap();
+    let result = caller(&env, "ann").answer_shutdown(&id, &ShutdownDecision::Approve, late).unwrap();
     assert_eq!(result["message"], "Shutdown approved. Agent ann is now exiting.");
-    let entries = ground.team.inbox(&AgentName::new_unchecked("ann")).read().unwrap();
+    let entries = env.team.inbox(&AgentName::new_unchecked("ann")).read().unwrap();
     assert!(entries.iter().all(|entry| entry.unread().is_none()));
     let no = ShutdownDecision::Reject { reason: "not yet".into() };
     for again in [&no, &ShutdownDecision::Approve] {
         assert_eq!(
-            kind(caller(&ground, "ann").answer_shutdown(&id, again, late)),
+            kind(caller(&env, "ann").answer_shutdown(&id, again, late)),
             ErrorKind::AlreadyExists,
             "once"
         );
     }
-    assert_eq!(ground.team.inbox(&AgentName::lead()).read().unwrap().len(), 1);
+    assert_eq!(env.team.inbox(&AgentName::lead()).read().unwrap().len(), 1);
     let unknown = RequestId::parse("shutdown-1@ann").unwrap();
     assert_eq!(
-        kind(caller(&ground, "ann").answer_shutdown(&unknown, &ShutdownDecision::Approve, late)),
+        kind(caller(&env, "ann").answer_shutdown(&unknown, &ShutdownDecision::Approve, late)),
         ErrorKind::NotFound
     );
 }
 
 #[test]
-fn a_teammate_puts_no_command_into_a_task_and_the_lead_hears_of_what_is_done() {
-    let ground = TestRoot::new();
-    let (ann, lead) = (caller(&ground, "ann"), caller(&ground, "team-lead"));
+fn a_teammate_may_not_set_a_command_and_the_lead_hears_of_completions() {
+    let env = TestRoot::new();
+    let (ann, lead) = (caller(&env, "ann"), caller(&env, "team-lead"));
     let command = json!({"command": "rm -rf /"}).as_object().cloned();
     let new = NewTask { metadata: command.clone(), ..NewTask::new("x", ann.name()) };
     assert_eq!(kind(ann.create_task(new.clone())), ErrorKind::NotPermitted);
@@ -141,6 +141,6 @@ fn a_teammate_puts_no_command_into_a_task_and_the_lead_hears_of_what_is_done() {
     assert_eq!(kind(ann.update_task(&task.id, blank, 5)), ErrorKind::Usage);
     ann.complete_task(&task.id, 5).unwrap();
     ann.complete_task(&task.id, 6).unwrap();
-    let told = ground.team.inbox(&AgentName::lead()).read().unwrap();
+    let told = env.team.inbox(&AgentName::lead()).read().unwrap();
     assert_eq!(told.len(), 1, "once");
 }

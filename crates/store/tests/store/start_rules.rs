@@ -1,4 +1,5 @@
-//! What waits is started by no door, and what failed or was left is taken up again only as it should be.
+//! Rules for starting tasks: blocked tasks are not started, and failed or abandoned tasks are
+//! resumed only as specified.
 
 use crate::fixture::{TestRoot, agent, overwrite_in_place};
 use protocol::error::ErrorKind;
@@ -21,7 +22,7 @@ fn start() -> TaskUpdate {
     TaskUpdate { status: Some(TaskStatus::InProgress), ..TaskUpdate::default() }
 }
 
-fn waits_for_one(result: Result<Task, Error>) {
+fn assert_blocked_by_one(result: Result<Task, Error>) {
     match result {
         Err(Error::TaskBlocked { blockers, .. }) => assert_eq!(blockers, [id(1)]),
         other => panic!("{other:?}"),
@@ -29,31 +30,34 @@ fn waits_for_one(result: Result<Task, Error>) {
 }
 
 #[test]
-fn a_blocked_task_is_started_by_no_door() {
-    let ground = TestRoot::new();
-    let (tasks, ann) = (ground.team.tasks(), agent("ann"));
+fn no_operation_starts_a_blocked_task() {
+    let env = TestRoot::new();
+    let (tasks, ann) = (env.team.tasks(), agent("ann"));
     add(&tasks, &[]);
     add(&tasks, &[1]);
     tasks.claim(Some(&id(1)), &agent("bob")).unwrap();
     let before = tasks.list().unwrap();
-    waits_for_one(tasks.claim(Some(&id(2)), &ann));
+    assert_blocked_by_one(tasks.claim(Some(&id(2)), &ann));
     assert!(matches!(tasks.claim(None, &ann), Err(Error::NoTaskAvailable(_))));
-    waits_for_one(tasks.update(&id(2), start(), &ann));
-    waits_for_one(tasks.update(&id(2), TaskUpdate { owner: Some(ann.clone()), ..start() }, &ann));
-    assert_eq!(tasks.list().unwrap(), before, "what is refused changes nothing");
+    assert_blocked_by_one(tasks.update(&id(2), start(), &ann));
+    assert_blocked_by_one(tasks.update(&id(2), TaskUpdate { owner: Some(ann.clone()), ..start() }, &ann));
+    assert_eq!(tasks.list().unwrap(), before, "a rejected change changes no task");
     tasks.update(&id(2), TaskUpdate { owner: Some(ann.clone()), ..TaskUpdate::default() }, &ann).unwrap();
-    assert!(matches!(tasks.claim(None, &ann), Err(Error::NoTaskAvailable(_))), "not her own either");
-    waits_for_one(tasks.claim(Some(&id(2)), &ann));
+    assert!(
+        matches!(tasks.claim(None, &ann), Err(Error::NoTaskAvailable(_))),
+        "a blocked task of ann is not claimed"
+    );
+    assert_blocked_by_one(tasks.claim(Some(&id(2)), &ann));
 }
 
-/// Nobody could ever complete it: what waits for it would wait for ever.
+/// A missing blocker can never be completed, so it must not block.
 #[test]
-fn a_task_whose_blocker_is_missing_waits_for_nothing() {
-    let ground = TestRoot::new();
-    let (tasks, ann) = (ground.team.tasks(), agent("ann"));
+fn a_missing_blocker_does_not_block() {
+    let env = TestRoot::new();
+    let (tasks, ann) = (env.team.tasks(), agent("ann"));
     add(&tasks, &[]);
     add(&tasks, &[1]);
-    waits_for_one(tasks.claim(Some(&id(2)), &ann));
+    assert_blocked_by_one(tasks.claim(Some(&id(2)), &ann));
     std::fs::remove_file(tasks.path().join("1.json")).unwrap();
     let all = tasks.list().unwrap();
     assert!(all[0].blocked_by == [id(1)] && all[0].is_available(&all), "{all:?}");
@@ -66,17 +70,21 @@ fn a_task_whose_blocker_is_missing_waits_for_nothing() {
 
 #[test]
 fn a_task_with_an_open_blocker_is_not_started_again() {
-    let ground = TestRoot::new();
-    let (tasks, ann) = (ground.team.tasks(), agent("ann"));
+    let env = TestRoot::new();
+    let (tasks, ann) = (env.team.tasks(), agent("ann"));
     (0..3).for_each(|_| drop(add(&tasks, &[])));
     tasks.complete(&id(2), &ann).unwrap();
     tasks.claim(Some(&id(3)), &ann).unwrap();
     tasks.fail(&id(3), "exit 1").unwrap();
     for number in [2, 3] {
         let link = TaskUpdate { add_blocked_by: vec![id(1)], ..TaskUpdate::default() };
-        waits_for_one(tasks.update(&id(number), TaskUpdate { add_blocked_by: vec![id(1)], ..start() }, &ann));
+        assert_blocked_by_one(tasks.update(
+            &id(number),
+            TaskUpdate { add_blocked_by: vec![id(1)], ..start() },
+            &ann,
+        ));
         tasks.update(&id(number), link, &ann).unwrap();
-        waits_for_one(tasks.update(&id(number), start(), &ann));
+        assert_blocked_by_one(tasks.update(&id(number), start(), &ann));
     }
     assert_eq!(tasks.get(&id(3)).unwrap().failure(), Some("exit 1"));
     tasks.complete(&id(1), &ann).unwrap();
@@ -84,9 +92,9 @@ fn a_task_with_an_open_blocker_is_not_started_again() {
 }
 
 #[test]
-fn whoever_has_a_task_already_is_told_so() {
-    let ground = TestRoot::new();
-    let (tasks, ann) = (ground.team.tasks(), agent("ann"));
+fn claiming_an_own_task_again_is_an_error() {
+    let env = TestRoot::new();
+    let (tasks, ann) = (env.team.tasks(), agent("ann"));
     add(&tasks, &[]);
     tasks.claim(None, &ann).unwrap();
     let error = tasks.claim(Some(&id(1)), &agent("ANN")).unwrap_err();
@@ -95,33 +103,37 @@ fn whoever_has_a_task_already_is_told_so() {
     assert!(matches!(tasks.claim(Some(&id(1)), &agent("bob")), Err(Error::TaskClaimed { .. })));
     tasks.complete(&id(1), &ann).unwrap();
     let error = tasks.claim(Some(&id(1)), &agent("bob")).unwrap_err();
-    assert!(matches!(error, Error::InvalidTransition { .. }), "it is over, whoever had it: {error}");
+    assert!(matches!(error, Error::InvalidTransition { .. }), "a completed task is not claimed: {error}");
 }
 
 #[test]
 fn a_release_counts_the_attempt_and_may_keep_an_owner() {
-    let ground = TestRoot::new();
-    let (tasks, ann, lead) = (ground.team.tasks(), agent("ann"), agent("team-lead"));
+    let env = TestRoot::new();
+    let (tasks, ann, lead) = (env.team.tasks(), agent("ann"), agent("team-lead"));
     add(&tasks, &[]);
-    assert_eq!(tasks.release(&id(1), &lead).unwrap().attempts(), 0, "nobody had begun");
+    assert_eq!(tasks.release(&id(1), &lead).unwrap().attempts(), 0, "the task was not in progress");
     tasks.claim(None, &ann).unwrap();
     tasks.fail(&id(1), "exit 1").unwrap();
     let released = tasks.release_to(&id(1), &agent("ANN"), &lead).unwrap();
     assert_eq!((released.status.clone(), released.owner.clone()), (TaskStatus::Pending, Some(ann.clone())));
     assert_eq!((released.failure(), released.attempts()), (None, 1));
-    assert!(matches!(tasks.claim(None, &agent("bob")), Err(Error::NoTaskAvailable(_))), "it is hers");
+    assert!(matches!(tasks.claim(None, &agent("bob")), Err(Error::NoTaskAvailable(_))), "the task is ann's");
     tasks.claim(None, &ann).unwrap();
     let released = tasks.release(&id(1), &lead).unwrap();
     assert_eq!((released.owner.clone(), released.attempts()), (None, 2));
     assert_eq!(tasks.release_to(&id(1), &agent("zed"), &lead).unwrap_err().kind(), ErrorKind::NotFound);
     tasks.complete(&id(1), &ann).unwrap();
-    assert_eq!(tasks.release(&id(1), &lead).unwrap_err().kind(), ErrorKind::Refused, "it is over");
+    assert_eq!(
+        tasks.release(&id(1), &lead).unwrap_err().kind(),
+        ErrorKind::Refused,
+        "a completed task is not released"
+    );
 }
 
 #[test]
-fn what_begins_anew_has_not_failed() {
-    let ground = TestRoot::new();
-    let (tasks, ann) = (ground.team.tasks(), agent("ann"));
+fn a_restarted_task_has_no_failure() {
+    let env = TestRoot::new();
+    let (tasks, ann) = (env.team.tasks(), agent("ann"));
     let text = r#"{"id":"1","subject":"x","status":"pending","metadata":{"failure":"exit 1","n":1e999}}"#;
     overwrite_in_place(&tasks.path().join("1.json"), text);
     let claimed = tasks.claim(None, &ann).unwrap();
@@ -136,9 +148,9 @@ fn what_begins_anew_has_not_failed() {
 }
 
 #[test]
-fn a_new_life_goes_on_with_what_the_old_one_left() {
-    let ground = TestRoot::new();
-    let (tasks, ann) = (ground.team.tasks(), agent("ann"));
+fn a_new_spawn_resumes_the_task_of_the_old_one() {
+    let env = TestRoot::new();
+    let (tasks, ann) = (env.team.tasks(), agent("ann"));
     assert_eq!(tasks.resumable_task(&ann).unwrap(), None);
     tasks.create_internal(&ann, "do").unwrap();
     (0..4).for_each(|_| drop(add(&tasks, &[])));
@@ -149,17 +161,17 @@ fn a_new_life_goes_on_with_what_the_old_one_left() {
     tasks.update(&id(3), link, &ann).unwrap();
     let before = tasks.list().unwrap();
     assert_eq!(tasks.resumable_task(&agent("ANN")).unwrap().map(|task| task.id), Some(id(4)));
-    assert_eq!(tasks.list().unwrap(), before, "nothing is written");
+    assert_eq!(tasks.list().unwrap(), before, "no task is written");
     tasks.complete(&id(4), &ann).unwrap();
-    assert_eq!(tasks.resumable_task(&ann).unwrap(), None, "one has failed, one waits");
+    assert_eq!(tasks.resumable_task(&ann).unwrap(), None, "one task has failed, one is blocked");
 }
 
-/// Whatever is linked in whatever order, and refused exactly where a circle would close.
+/// Adds random dependencies. An addition must fail exactly if it would close a cycle.
 #[test]
-fn no_sequence_of_links_closes_a_circle() {
+fn no_sequence_of_dependencies_closes_a_cycle() {
     for seed in 1..=6_u64 {
-        let ground = TestRoot::new();
-        let tasks = ground.team.tasks();
+        let env = TestRoot::new();
+        let tasks = env.team.tasks();
         (0..9).for_each(|_| drop(add(&tasks, &[])));
         let mut random = seed;
         for _ in 0..60 {
@@ -172,9 +184,9 @@ fn no_sequence_of_links_closes_a_circle() {
             let update = TaskUpdate { add_blocks: vec![blocked], ..TaskUpdate::default() };
             match tasks.update(&blocker, update, &agent("ann")) {
                 Ok(_) => assert!(!closes, "seed {seed}: {blocker} → {blocked}"),
-                Err(Error::DependencyCycle { path: way }) => {
+                Err(Error::DependencyCycle { path: cycle }) => {
                     assert!(closes, "seed {seed}: {blocker} → {blocked}");
-                    assert_real_cycle(&tasks.list().unwrap(), &way, (blocker, blocked));
+                    assert_real_cycle(&tasks.list().unwrap(), &cycle, (blocker, blocked));
                 }
                 Err(error) => panic!("{error}"),
             }
@@ -182,7 +194,7 @@ fn no_sequence_of_links_closes_a_circle() {
     }
 }
 
-/// All that waits for `from` in the end, itself included.
+/// All tasks that `from` blocks, directly or not, and `from`.
 fn reachable(all: &[Task], from: TaskId) -> BTreeSet<TaskId> {
     let waiting = dependents(all);
     let (mut found, mut open) = (BTreeSet::from([from]), vec![from]);
@@ -193,20 +205,20 @@ fn reachable(all: &[Task], from: TaskId) -> BTreeSet<TaskId> {
     found
 }
 
-/// Each step of the way is a link that is there, or the refused one.
-fn assert_real_cycle(all: &[Task], way: &[TaskId], refused: (TaskId, TaskId)) {
+/// Checks that each step of the cycle is an existing dependency or the rejected one.
+fn assert_real_cycle(all: &[Task], cycle: &[TaskId], refused: (TaskId, TaskId)) {
     let waiting = dependents(all);
-    assert_eq!(way.first(), way.last());
-    for step in way.windows(2) {
+    assert_eq!(cycle.first(), cycle.last());
+    for step in cycle.windows(2) {
         let there = waiting.get(&step[0]).is_some_and(|next| next.contains(&step[1]));
-        assert!(there || (step[0], step[1]) == refused, "{way:?}");
+        assert!(there || (step[0], step[1]) == refused, "{cycle:?}");
     }
 }
 
 #[test]
-fn what_is_merged_into_metadata_survives_claims_and_releases() {
-    let ground = TestRoot::new();
-    let tasks = ground.team.tasks();
+fn merged_metadata_survives_claims_and_releases() {
+    let env = TestRoot::new();
+    let tasks = env.team.tasks();
     let metadata = json!({"command": "true", "key": "a"}).as_object().cloned();
     tasks.create(NewTask { metadata, ..NewTask::new("x", &agent("team-lead")) }).unwrap();
     for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! Our own files outside any root.
+//! Files in teamd's own directories.
 
 use protocol::error::ErrorKind;
 use std::fs::Permissions;
@@ -21,7 +21,7 @@ fn a_file_is_replaced_read_and_removed() {
 }
 
 #[test]
-fn a_long_log_becomes_the_older_one() {
+fn a_long_log_is_rotated() {
     let dir = TempDir::new().unwrap();
     let state = StateDir::open(&dir.path().join("state")).unwrap();
     ["aaaa", "bbbb", "cccc"].iter().for_each(|line| state.append_line("log", line, 10).unwrap());
@@ -30,7 +30,7 @@ fn a_long_log_becomes_the_older_one() {
 }
 
 #[test]
-fn only_plain_names_and_private_directories_are_taken() {
+fn only_plain_names_and_private_directories_are_accepted() {
     let dir = TempDir::new().unwrap();
     let state = StateDir::open(&dir.path().join("state")).unwrap();
     for name in ["", ".", "..", "a/b", "/etc/passwd"] {
@@ -41,7 +41,7 @@ fn only_plain_names_and_private_directories_are_taken() {
 }
 
 #[test]
-fn a_line_never_goes_on_behind_half_of_one() {
+fn a_line_never_continues_an_incomplete_one() {
     let dir = TempDir::new().unwrap();
     let state = StateDir::open(&dir.path().join("s")).unwrap();
     state.append("log", b"cut sho", 100).unwrap();

@@ -1,4 +1,4 @@
-//! What a handle remembers of the task list, and that it never believes it when the files say otherwise.
+//! The task cache: unchanged files are not read again, and changed files always are.
 
 use crate::fixture::{TestRoot, agent, overwrite_in_place, sleep_ms};
 use protocol::id::TaskId;
@@ -14,16 +14,16 @@ fn id(number: u32) -> TaskId {
     TaskId::from_number(number).unwrap()
 }
 
-/// Three tasks, looked at through a handle when their files were old enough to be trusted.
+/// Three tasks, read through a handle when their files were old enough to be cached.
 fn settled_list() -> (TestRoot, Tasks) {
-    let ground = TestRoot::new();
+    let env = TestRoot::new();
     for subject in ["one", "two", "six"] {
-        ground.reopen_team().tasks().create(NewTask::new(subject, &agent("ann"))).unwrap();
+        env.reopen_team().tasks().create(NewTask::new(subject, &agent("ann"))).unwrap();
     }
-    let tasks = ground.team.tasks();
+    let tasks = env.team.tasks();
     sleep_ms(80);
     tasks.list().unwrap();
-    (ground, tasks)
+    (env, tasks)
 }
 
 fn subjects(tasks: &Tasks) -> Vec<String> {
@@ -34,7 +34,7 @@ fn file(tasks: &Tasks, number: u32) -> PathBuf {
     tasks.path().join(format!("{number}.json"))
 }
 
-/// As long as the text before.
+/// The text of the file with another subject of the same length.
 fn with_subject(path: &Path, subject: &str) -> String {
     let text = std::fs::read_to_string(path).unwrap();
     let old = Task::parse(&text).unwrap().subject;
@@ -42,7 +42,7 @@ fn with_subject(path: &Path, subject: &str) -> String {
     text.replace(&format!("\"{old}\""), &format!("\"{subject}\""))
 }
 
-/// Over what is there, without truncating it first.
+/// Overwrites the file without truncating it.
 fn overwrite(path: &Path, text: &str) {
     OpenOptions::new().write(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
 }
@@ -55,11 +55,11 @@ fn renamed_over(path: &Path, text: &str) {
 }
 
 #[test]
-fn what_has_not_changed_is_not_read_again() {
-    let (ground, tasks) = settled_list();
-    let (before, again) = (tasks.list_cached().unwrap(), ground.team.clone().tasks().list_cached().unwrap());
-    assert!(before.iter().zip(&again).all(|(a, b)| Arc::ptr_eq(a, b)), "a copy of the handle knows it too");
-    ground.reopen_team().tasks().claim(Some(&id(2)), &agent("bob")).unwrap();
+fn unchanged_files_are_not_read_again() {
+    let (env, tasks) = settled_list();
+    let (before, again) = (tasks.list_cached().unwrap(), env.team.clone().tasks().list_cached().unwrap());
+    assert!(before.iter().zip(&again).all(|(a, b)| Arc::ptr_eq(a, b)), "a clone shares the cache");
+    env.reopen_team().tasks().claim(Some(&id(2)), &agent("bob")).unwrap();
     let after = tasks.list_cached().unwrap();
     let same: Vec<bool> = before.iter().zip(&after).map(|(a, b)| Arc::ptr_eq(a, b)).collect();
     assert_eq!(same, [true, false, true]);
@@ -67,8 +67,8 @@ fn what_has_not_changed_is_not_read_again() {
 }
 
 #[test]
-fn a_look_at_some_sees_what_changed_of_them_and_nothing_else() {
-    let (ground, tasks) = settled_list();
+fn reading_some_files_again_finds_only_their_changes() {
+    let (env, tasks) = settled_list();
     for number in [1, 2] {
         overwrite(&file(&tasks, number), &with_subject(&file(&tasks, number), "new"));
     }
@@ -77,24 +77,24 @@ fn a_look_at_some_sees_what_changed_of_them_and_nothing_else() {
     };
     let held = tasks.list_after_changes(&[]).unwrap();
     assert_eq!(subjects(&[id(2)]), ["one", "new", "six"]);
-    assert_eq!(held[1].subject, "two", "what somebody has of it stays as it was");
-    ground.reopen_team().tasks().create(NewTask::new("four", &agent("ann"))).unwrap();
+    assert_eq!(held[1].subject, "two", "an older result does not change");
+    env.reopen_team().tasks().create(NewTask::new("four", &agent("ann"))).unwrap();
     std::fs::remove_file(file(&tasks, 3)).unwrap();
     assert_eq!(subjects(&[id(1), id(3), id(4)]), ["new", "new", "four"]);
     assert_eq!(subjects(&[]), ["new", "new", "four"]);
 }
 
 #[test]
-fn an_overwrite_in_place_of_equal_size_is_seen() {
-    let (_ground, tasks) = settled_list();
+fn an_overwrite_in_place_of_equal_size_is_found() {
+    let (_env, tasks) = settled_list();
     let path = file(&tasks, 2);
     overwrite_in_place(&path, with_subject(&path, "TWO"));
     assert_eq!(subjects(&tasks), ["one", "TWO", "six"]);
 }
 
 #[test]
-fn of_overwrites_within_one_tick_of_the_clock_none_is_missed() {
-    let (_ground, tasks) = settled_list();
+fn overwrites_within_one_clock_tick_are_found() {
+    let (_env, tasks) = settled_list();
     let path = file(&tasks, 2);
     for round in 100..900 {
         let text = with_subject(&path, &round.to_string());
@@ -104,8 +104,8 @@ fn of_overwrites_within_one_tick_of_the_clock_none_is_missed() {
 }
 
 #[test]
-fn a_time_stamp_that_was_set_back_hides_nothing() {
-    let (_ground, tasks) = settled_list();
+fn a_timestamp_that_was_set_back_hides_no_change() {
+    let (_env, tasks) = settled_list();
     let path = file(&tasks, 2);
     let modified = path.metadata().unwrap().modified().unwrap();
     overwrite(&path, &with_subject(&path, "TWO"));
@@ -114,8 +114,8 @@ fn a_time_stamp_that_was_set_back_hides_nothing() {
 }
 
 #[test]
-fn a_rename_of_equal_size_and_time_is_seen() {
-    let (_ground, tasks) = settled_list();
+fn a_rename_of_equal_size_and_time_is_found() {
+    let (_env, tasks) = settled_list();
     let path = file(&tasks, 2);
     let modified = path.metadata().unwrap().modified().unwrap();
     renamed_over(&path, &with_subject(&path, "TWO"));
@@ -123,10 +123,10 @@ fn a_rename_of_equal_size_and_time_is_seen() {
     assert_eq!(subjects(&tasks)[1], "TWO");
 }
 
-/// Whether the number is given again is the file system's affair; ext4 does at once.
+/// Whether the inode number is reused depends on the file system; ext4 reuses it at once.
 #[test]
-fn a_file_made_anew_is_seen_even_with_the_old_inode_number() {
-    let (_ground, tasks) = settled_list();
+fn a_recreated_file_with_the_same_inode_is_found() {
+    let (_env, tasks) = settled_list();
     let path = file(&tasks, 2);
     let before = path.metadata().unwrap();
     let text = with_subject(&path, "TWO");
@@ -140,8 +140,8 @@ fn a_file_made_anew_is_seen_even_with_the_old_inode_number() {
 }
 
 #[test]
-fn a_file_that_was_damaged_and_mended_is_read_both_times() {
-    let (_ground, tasks) = settled_list();
+fn a_damaged_and_repaired_file_is_read_both_times() {
+    let (_env, tasks) = settled_list();
     let path = file(&tasks, 2);
     let whole = std::fs::read_to_string(&path).unwrap();
     overwrite_in_place(&path, whole.replacen('}', "]", 1));
@@ -153,9 +153,9 @@ fn a_file_that_was_damaged_and_mended_is_read_both_times() {
 }
 
 #[test]
-fn a_change_starts_from_the_file_and_not_from_what_is_remembered() {
-    let (ground, tasks) = settled_list();
-    let others = ground.reopen_team().tasks();
+fn a_change_starts_from_the_file_and_not_from_the_cache() {
+    let (env, tasks) = settled_list();
+    let others = env.reopen_team().tasks();
     others.claim(Some(&id(1)), &agent("bob")).unwrap();
     assert_eq!(tasks.claim(None, &agent("ann")).unwrap().id, id(2));
     assert!(matches!(others.claim(Some(&id(2)), &agent("bob")), Err(Error::TaskClaimed { .. })));
@@ -165,11 +165,11 @@ fn a_change_starts_from_the_file_and_not_from_what_is_remembered() {
     assert!(std::fs::read_to_string(&path).unwrap().contains("SIX"));
 }
 
-/// From here on the list is shared among threads.
+/// From this number of files on, several threads read the list.
 #[test]
-fn a_long_list_is_whole_and_in_order_whichever_part_changed() {
-    let ground = TestRoot::new();
-    let tasks = ground.team.tasks();
+fn a_long_list_is_complete_and_sorted_after_any_change() {
+    let env = TestRoot::new();
+    let tasks = env.team.tasks();
     for number in 1..=1500 {
         let text = format!(r#"{{"id":"{number}","subject":"x","status":"pending"}}"#);
         overwrite_in_place(&tasks.path().join(format!("{number}.json")), text);
@@ -180,6 +180,7 @@ fn a_long_list_is_whole_and_in_order_whichever_part_changed() {
     }
     let all = tasks.list().unwrap();
     assert!(all.is_sorted_by_key(|task| task.id));
-    let begun = all.iter().filter(|task| task.status == TaskStatus::InProgress).map(|task| task.id.number());
-    assert_eq!((all.len(), begun.collect::<Vec<_>>()), (1498, vec![1, 750, 1500]));
+    let started =
+        all.iter().filter(|task| task.status == TaskStatus::InProgress).map(|task| task.id.number());
+    assert_eq!((all.len(), started.collect::<Vec<_>>()), (1498, vec![1, 750, 1500]));
 }

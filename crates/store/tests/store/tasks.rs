@@ -1,4 +1,4 @@
-//! The task list: ids, claims, links and what a task's life allows.
+//! The task list: ids, claims, dependencies, and the changes of status that are allowed.
 
 use crate::fixture::{TestRoot, agent, overwrite_in_place};
 use protocol::error::ErrorKind;
@@ -18,8 +18,8 @@ fn add(tasks: &Tasks, blocked_by: &[TaskId]) -> Task {
     tasks.create(new).unwrap()
 }
 
-fn assignments(ground: &TestRoot, who: &str) -> Vec<TaskId> {
-    let entries = ground.team.inbox(&agent(who)).read().unwrap();
+fn assignments(env: &TestRoot, who: &str) -> Vec<TaskId> {
+    let entries = env.team.inbox(&agent(who)).read().unwrap();
     let texts = entries.into_iter().map(|entry| entry.message.unwrap().text);
     texts
         .filter_map(|text| match Payload::parse(&text) {
@@ -34,12 +34,12 @@ fn metadata(value: Value) -> Option<Map<String, Value>> {
 }
 
 #[test]
-fn of_sixteen_claimants_one_wins_and_is_told() {
-    let ground = TestRoot::new();
-    let task = add(&ground.team.tasks(), &[]);
+fn one_of_sixteen_claimants_gets_the_task_and_is_notified() {
+    let env = TestRoot::new();
+    let task = add(&env.team.tasks(), &[]);
     let claim = |number: usize| {
         let who = agent(if number.is_multiple_of(2) { "ann" } else { "bob" });
-        ground.reopen_team().tasks().claim(Some(&task.id), &who)
+        env.reopen_team().tasks().claim(Some(&task.id), &who)
     };
     let results: Vec<_> = std::thread::scope(|scope| {
         let claimants: Vec<_> = (0..16).map(|number| scope.spawn(move || claim(number))).collect();
@@ -53,23 +53,23 @@ fn of_sixteen_claimants_one_wins_and_is_told() {
     let theirs = |error: &Error| matches!(error, Error::TaskClaimed { owner: o, .. } | Error::AlreadyInProgress { owner: o, .. } if *o == owner);
     assert!(lost.clone().all(theirs));
     assert!(lost.into_iter().all(|error| error.kind() == ErrorKind::AlreadyExists));
-    assert_eq!(assignments(&ground, owner.as_str()), [task.id]);
+    assert_eq!(assignments(&env, owner.as_str()), [task.id]);
 }
 
 #[test]
-fn of_sixteen_who_set_a_task_in_progress_one_has_it_and_the_lead_may_all_the_same() {
-    let ground = TestRoot::new();
-    let task = add(&ground.team.tasks(), &[]);
+fn one_of_sixteen_teammates_starts_a_task_and_the_lead_may_restart_it() {
+    let env = TestRoot::new();
+    let task = add(&env.team.tasks(), &[]);
     let start = || TaskUpdate { status: Some(TaskStatus::InProgress), ..TaskUpdate::default() };
     let set = |number: usize| {
         let who = agent(if number.is_multiple_of(2) { "ann" } else { "bob" });
-        (who.clone(), ground.reopen_team().tasks().update(&task.id, start(), &who))
+        (who.clone(), env.reopen_team().tasks().update(&task.id, start(), &who))
     };
     let results: Vec<_> = std::thread::scope(|scope| {
         let setters: Vec<_> = (0..16).map(|number| scope.spawn(move || set(number))).collect();
         setters.into_iter().map(|setter| setter.join().unwrap()).collect()
     });
-    let owner = ground.team.tasks().get(&task.id).unwrap().owner.unwrap();
+    let owner = env.team.tasks().get(&task.id).unwrap().owner.unwrap();
     for (who, result) in results {
         match result {
             Ok(task) => assert_eq!((Some(&who), task.owner.as_ref()), (Some(&owner), Some(&owner))),
@@ -81,26 +81,26 @@ fn of_sixteen_who_set_a_task_in_progress_one_has_it_and_the_lead_may_all_the_sam
             }
         }
     }
-    assert_eq!(assignments(&ground, owner.as_str()), [task.id]);
-    assert!(ground.team.tasks().update(&task.id, start(), &AgentName::lead()).is_ok());
+    assert_eq!(assignments(&env, owner.as_str()), [task.id]);
+    assert!(env.team.tasks().update(&task.id, start(), &AgentName::lead()).is_ok());
 }
 
 #[test]
-fn of_sixteen_creators_each_gets_the_next_id() {
-    let ground = TestRoot::new();
+fn sixteen_creators_get_consecutive_ids() {
+    let env = TestRoot::new();
     std::thread::scope(|scope| {
         for _ in 0..16 {
-            scope.spawn(|| (0..5).for_each(|_| drop(add(&ground.reopen_team().tasks(), &[]))));
+            scope.spawn(|| (0..5).for_each(|_| drop(add(&env.reopen_team().tasks(), &[]))));
         }
     });
-    let ids: Vec<u32> = ground.team.tasks().list().unwrap().iter().map(|task| task.id.number()).collect();
+    let ids: Vec<u32> = env.team.tasks().list().unwrap().iter().map(|task| task.id.number()).collect();
     assert_eq!(ids, (1..=80).collect::<Vec<_>>());
 }
 
 #[test]
-fn ids_are_not_used_again() {
-    let ground = TestRoot::new();
-    let tasks = ground.team.tasks();
+fn ids_are_never_reused() {
+    let env = TestRoot::new();
+    let tasks = env.team.tasks();
     (0..3).for_each(|_| drop(add(&tasks, &[])));
     assert_eq!(tasks.delete(&id(3)).unwrap().status, TaskStatus::Deleted);
     assert_eq!(std::fs::read(tasks.path().join(".highwatermark")).unwrap(), b"3");
@@ -112,9 +112,9 @@ fn ids_are_not_used_again() {
 }
 
 #[test]
-fn a_deleted_task_is_taken_out_of_all_links() {
-    let ground = TestRoot::new();
-    let tasks = ground.team.tasks();
+fn a_deleted_task_is_removed_from_all_dependencies() {
+    let env = TestRoot::new();
+    let tasks = env.team.tasks();
     let (a, b) = (add(&tasks, &[]), add(&tasks, &[id(1)]));
     add(&tasks, &[a.id, b.id]);
     tasks.delete(&b.id).unwrap();
@@ -123,9 +123,9 @@ fn a_deleted_task_is_taken_out_of_all_links() {
 }
 
 #[test]
-fn links_have_two_ends_and_close_no_circle() {
-    let ground = TestRoot::new();
-    let tasks = ground.team.tasks();
+fn dependencies_are_stored_in_both_files_and_close_no_cycle() {
+    let env = TestRoot::new();
+    let tasks = env.team.tasks();
     add(&tasks, &[]);
     add(&tasks, &[id(1)]);
     let third = NewTask { blocks: vec![id(1)], ..NewTask::new("third", &agent("ann")) };
@@ -145,27 +145,27 @@ fn links_have_two_ends_and_close_no_circle() {
         NewTask { blocks: vec![id(3)], blocked_by: vec![id(2)], ..NewTask::new("knot", &agent("ann")) };
     let Err(Error::BatchCycle { path: way }) = tasks.create(knot) else { panic!("a circle") };
     assert_eq!(way, ["3", "1", "2", "\"knot\"", "3"]);
-    assert_eq!(tasks.list().unwrap(), all, "what is refused changes nothing");
+    assert_eq!(tasks.list().unwrap(), all, "a rejected change changes no task");
 }
 
 #[test]
-fn a_blocked_task_waits_until_its_blocker_is_over() {
-    let ground = TestRoot::new();
-    let tasks = ground.team.tasks();
+fn a_task_is_blocked_until_its_blocker_is_completed() {
+    let env = TestRoot::new();
+    let tasks = env.team.tasks();
     add(&tasks, &[]);
     add(&tasks, &[id(1)]);
     assert_eq!(tasks.claim(Some(&id(2)), &agent("ann")).unwrap_err().kind(), ErrorKind::Refused);
     let start = TaskUpdate { status: Some(TaskStatus::InProgress), ..TaskUpdate::default() };
     assert!(matches!(tasks.update(&id(2), start, &agent("ann")), Err(Error::TaskBlocked { .. })));
     tasks.complete(&id(1), &agent("ann")).unwrap();
-    assert_eq!(tasks.get(&id(2)).unwrap().blocked_by, [id(1)], "the link stays as it was written");
+    assert_eq!(tasks.get(&id(2)).unwrap().blocked_by, [id(1)], "the dependency stays in the file");
     tasks.claim(Some(&id(2)), &agent("ann")).unwrap();
 }
 
 #[test]
-fn without_an_id_ones_own_comes_first_then_the_lowest() {
-    let ground = TestRoot::new();
-    let tasks = ground.team.tasks();
+fn a_claim_without_an_id_prefers_own_tasks_then_the_lowest() {
+    let env = TestRoot::new();
+    let tasks = env.team.tasks();
     tasks.create_internal(&agent("ann"), "do").unwrap();
     add(&tasks, &[]);
     tasks.create(NewTask { owner: Some(agent("BOB")), ..NewTask::new("bob's", &agent("ann")) }).unwrap();
@@ -173,13 +173,13 @@ fn without_an_id_ones_own_comes_first_then_the_lowest() {
     assert_eq!(tasks.claim(None, &agent("bob")).unwrap().id, id(2));
     let error = tasks.claim(None, &agent("bob")).unwrap_err();
     assert!(matches!(error, Error::NoTaskAvailable(_)), "{error}");
-    assert_eq!(assignments(&ground, "bob"), [id(3), id(3), id(2)]);
+    assert_eq!(assignments(&env, "bob"), [id(3), id(3), id(2)]);
 }
 
 #[test]
 fn an_owner_must_be_a_member() {
-    let ground = TestRoot::new();
-    let tasks = ground.team.tasks();
+    let env = TestRoot::new();
+    let tasks = env.team.tasks();
     let error =
         tasks.create(NewTask { owner: Some(agent("anne")), ..NewTask::new("x", &agent("ann")) }).unwrap_err();
     assert!(error.help().unwrap().contains("ann"), "{error}");
@@ -189,9 +189,9 @@ fn an_owner_must_be_a_member() {
 }
 
 #[test]
-fn a_task_lives_by_its_rules() {
-    let ground = TestRoot::new();
-    let tasks = ground.team.tasks();
+fn the_status_of_a_task_follows_the_rules() {
+    let env = TestRoot::new();
+    let tasks = env.team.tasks();
     let ann = agent("ann");
     let to = |status: &str| {
         let status = Some(TaskStatus::from_name(status));
@@ -199,8 +199,8 @@ fn a_task_lives_by_its_rules() {
     };
     add(&tasks, &[]);
     let started = to("in_progress").unwrap();
-    assert_eq!(started.owner, Some(ann.clone()), "started without an owner it is the caller's");
-    assert_eq!(assignments(&ground, "ann"), [id(1)]);
+    assert_eq!(started.owner, Some(ann.clone()), "the caller becomes the owner");
+    assert_eq!(assignments(&env, "ann"), [id(1)]);
     tasks.fail(&id(1), "no ladder").unwrap();
     let failed = tasks.get(&id(1)).unwrap();
     assert_eq!((failed.failure(), &failed.owner), (Some("no ladder"), &Some(ann.clone())));
@@ -216,9 +216,9 @@ fn a_task_lives_by_its_rules() {
 }
 
 #[test]
-fn an_update_leaves_what_it_does_not_know() {
-    let ground = TestRoot::new();
-    let tasks = ground.team.tasks();
+fn an_update_keeps_unknown_fields() {
+    let env = TestRoot::new();
+    let tasks = env.team.tasks();
     let text = "{\n  \"id\": \"7\",\n  \"subject\": \"s\",\n  \"future\": 1000.0,\n  \"status\": \"paused\",\n  \
         \"blocks\": [],\n  \"blockedBy\": [],\n  \"metadata\": {\n    \"a\": 1e999,\n    \"b\": 2\n  }\n}";
     let path = tasks.path().join("7.json");
@@ -238,8 +238,8 @@ fn an_update_leaves_what_it_does_not_know() {
 
 #[test]
 fn no_lock_is_left_behind() {
-    let ground = TestRoot::new();
-    let tasks = ground.team.tasks();
+    let env = TestRoot::new();
+    let tasks = env.team.tasks();
     add(&tasks, &[]);
     add(&tasks, &[id(1)]);
     tasks.claim(None, &agent("ann")).unwrap();
