@@ -159,17 +159,7 @@ impl MemberRequests {
         by: AnsweredBy,
         at_ms: u64,
     ) -> Result<(), Error> {
-        let id = request.request.id();
-        if let Some(reason) = request.request.check_answer(answer) {
-            return Err(Error::AnswerNotApplicable { id: id.to_string(), reason });
-        }
-        let capabilities = self.0.member_capabilities(&request.from);
-        if let Some(unsupported_answer) = capabilities.check_answer(&request.request, answer) {
-            return Err(Error::UnsupportedAnswer { id: id.to_string(), unsupported_answer });
-        }
-        let mode = capabilities.supported_mode(self.lead_mode()?);
-        let payload = request.request.response(answer, mode, at_ms);
-        let message = Message::new(&AgentName::lead(), payload.to_text(), at_ms);
+        let message = self.answer_message(request, answer, at_ms)?;
         let inbox = self.0.inbox(&request.from);
         if let Some(state) = self.recorded_state(request) {
             return Err(state.to_error(request));
@@ -181,11 +171,10 @@ impl MemberRequests {
                 closing_state(&possible_answers(&inbox)?, request).or_else(|| self.recorded_state(request));
             return Err(state.unwrap_or(RequestState::AskerGone).to_error(request));
         }
-        let (to, approved) = (request.from.clone(), matches!(answer, Answer::Approve(_)));
         let answered = AnsweredRequest {
-            member: to,
-            request_id: id.clone(),
-            approved,
+            member: request.from.clone(),
+            request_id: request.request.id().clone(),
+            approved: matches!(answer, Answer::Approve(_)),
             answered_by: by,
             asked_at: request.last_asked_at,
         };
@@ -195,6 +184,22 @@ impl MemberRequests {
             self.0.inbox(&AgentName::lead()).mark_read(&request.entries).ok();
         }
         Ok(())
+    }
+
+    /// The message that carries an answer. Fails if the answer does not fit the request, or if the
+    /// member's program is known not to support the answer.
+    fn answer_message(&self, request: &OpenRequest, answer: &Answer, at_ms: u64) -> Result<Message, Error> {
+        let id = request.request.id();
+        if let Some(reason) = request.request.check_answer(answer) {
+            return Err(Error::AnswerNotApplicable { id: id.to_string(), reason });
+        }
+        let capabilities = self.0.member_capabilities(&request.from);
+        if let Some(unsupported_answer) = capabilities.check_answer(&request.request, answer) {
+            return Err(Error::UnsupportedAnswer { id: id.to_string(), unsupported_answer });
+        }
+        let mode = capabilities.supported_mode(self.lead_mode()?);
+        let payload = request.request.response(answer, mode, at_ms);
+        Ok(Message::new(&AgentName::lead(), payload.to_text(), at_ms))
     }
 
     /// Withdraws requests of `from`, because no program waits for the answers any more. `at_ms` is

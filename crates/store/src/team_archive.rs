@@ -108,8 +108,8 @@ impl TeamArchive {
     /// Adds a file. `path` is one of the paths that [`Team::export`] gives.
     ///
     /// # Errors
-    /// `InvalidData` if the path is another one or was added before, if the content does not fit
-    /// the path, or if the file is too large.
+    /// `InvalidData` if the path is another one or was added before, or if the file is too large.
+    /// Also if the content does not fit the path.
     pub fn add_file(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), ErrorReport> {
         let parts: Vec<&str> = path.split('/').collect();
         let name = parts.get(1).and_then(|name| TeamName::parse(name).ok());
@@ -167,13 +167,13 @@ impl TeamArchive {
             serde_json::from_str(text).map_err(|reason| import_error(path, &reason.to_string()))?;
         self.config_fields =
             fields.into_iter().filter(|(key, _)| !LOCAL_CONFIG_FIELDS.contains(&key.as_str())).collect();
-        check_first(path, std::mem::replace(&mut self.has_config, true))
+        check_first(path, std::mem::replace(&mut self.has_config, true).then_some(()))
     }
 
     fn add_inbox(&mut self, path: &str, file: &str, text: String) -> Result<(), ErrorReport> {
         owner_of_inbox_file(file).ok_or_else(|| import_error(path, "not the name of an inbox"))?;
         message::parse_inbox(&text).map_err(|reason| import_error(path, &reason.to_string()))?;
-        check_first(path, self.inboxes.insert(file.to_owned(), text).is_some())
+        check_first(path, self.inboxes.insert(file.to_owned(), text))
     }
 
     fn add_task(&mut self, path: &str, file: &str, text: String) -> Result<(), ErrorReport> {
@@ -186,17 +186,18 @@ impl TeamArchive {
         if task.is_internal() {
             return Ok(());
         }
-        check_first(path, self.tasks.insert(id, text).is_some())
+        check_first(path, self.tasks.insert(id, text))
     }
 
     fn add_high_water_mark(&mut self, path: &str, text: &str) -> Result<(), ErrorReport> {
         let mark = text.trim().parse().map_err(|_| import_error(path, "not a number"))?;
-        check_first(path, self.high_water_mark.replace(mark).is_some())
+        check_first(path, self.high_water_mark.replace(mark))
     }
 }
 
-fn check_first(path: &str, is_duplicate: bool) -> Result<(), ErrorReport> {
-    if is_duplicate { Err(import_error(path, "there twice")) } else { Ok(()) }
+/// Fails if the archive already had `previous` for this path.
+fn check_first<T>(path: &str, previous: Option<T>) -> Result<(), ErrorReport> {
+    previous.map_or(Ok(()), |_| Err(import_error(path, "there twice")))
 }
 
 fn import_error(path: &str, reason: &str) -> ErrorReport {

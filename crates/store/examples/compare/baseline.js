@@ -1,9 +1,10 @@
-// What programs on these inboxes do now: under the lock of the real proper-lockfile read the file, parse it, change it,
-// and write all of it anew.
+// The baseline of the comparison. Changes a file like Claude Code: takes the lock of the package
+// proper-lockfile, reads and parses the whole file, changes it, and writes it whole.
 //
-//   node baseline.js FILE          a line "append" or "mark" on the standard input is done and answered with nanoseconds
-//   node baseline.js DIRECTORY     the same of "list" and "claim": all tasks are read, each time
-//   node baseline.js FILE COUNT    COUNT messages, with retries on a held lock
+//   node baseline.js FILE          reads the commands "append" and "mark" from standard input, runs
+//                                  each, and prints its duration in nanoseconds
+//   node baseline.js DIRECTORY     the same for "list" and "claim", which read all tasks each time
+//   node baseline.js FILE COUNT    appends COUNT messages; retries while the lock is held
 'use strict';
 const fs = require('fs');
 const lockfile = require('proper-lockfile');
@@ -28,11 +29,11 @@ function mark(messages) {
 }
 
 function once(change) {
-  const begun = process.hrtime.bigint();
+  const started = process.hrtime.bigint();
   const release = lockfile.lockSync(file, options);
   rewrite(change);
   release();
-  return process.hrtime.bigint() - begun;
+  return process.hrtime.bigint() - started;
 }
 
 function tasks() {
@@ -41,20 +42,20 @@ function tasks() {
 }
 
 function list() {
-  const begun = process.hrtime.bigint();
+  const started = process.hrtime.bigint();
   tasks();
-  return process.hrtime.bigint() - begun;
+  return process.hrtime.bigint() - started;
 }
 
 function claim() {
-  const begun = process.hrtime.bigint();
+  const started = process.hrtime.bigint();
   const release = lockfile.lockSync(`${file}/.lock`, { lockfilePath: `${file}/.lock.lock`, realpath: false });
   const all = tasks().sort((a, b) => Number(a.id) - Number(b.id));
   const task = all.find((one) => one.status === 'pending' && !one.owner);
-  const whole = JSON.stringify({ ...task, owner: 'peer', status: 'in_progress' }, null, 2);
-  fs.writeFileSync(`${file}/${task.id}.json`, whole);
+  const text = JSON.stringify({ ...task, owner: 'peer', status: 'in_progress' }, null, 2);
+  fs.writeFileSync(`${file}/${task.id}.json`, text);
   release();
-  return process.hrtime.bigint() - begun;
+  return process.hrtime.bigint() - started;
 }
 
 async function many() {

@@ -50,8 +50,9 @@ impl InboxCursor {
     /// Number of unread entries before the cursor.
     ///
     /// The count can be wrong in one case: a writer changes an entry in place without moving the
-    /// bytes behind it, and reads before and after it find only growth. Known writers spell `true`
-    /// and `false`, which differ in length.
+    /// bytes behind it, and both the read before and the read after find only growth. Known
+    /// writers do not cause this case, because they write `true` and `false`, which differ in
+    /// length.
     pub fn unread_count(&self) -> usize {
         self.unread_count
     }
@@ -63,12 +64,12 @@ impl InboxCursor {
     }
 
     /// The cursor of an inbox without entries.
-    fn empty(is_reset: bool) -> InboxCursor {
+    fn empty() -> InboxCursor {
         let (end_fingerprint, last) = (Uuid::nil(), Uuid::nil());
         InboxCursor {
             entry_count: 0,
             unread_count: 0,
-            is_reset,
+            is_reset: false,
             has_more: false,
             end_offset: 0,
             end_fingerprint,
@@ -182,7 +183,7 @@ impl Inbox {
 
     fn read_new(&self, cursor: Option<&InboxCursor>, max_bytes: usize) -> Result<NewEntries, Error> {
         let cursor = cursor.filter(|cursor| cursor.entry_count > 0);
-        let nothing = || Ok((Vec::new(), InboxCursor::empty(cursor.is_some())));
+        let nothing = || Ok((Vec::new(), InboxCursor { is_reset: cursor.is_some(), ..InboxCursor::empty() }));
         let Some(dir) = self.team.inboxes_dir()? else { return nothing() };
         let (mut backoff, mut changes, mut last) = (None, 0, None);
         while changes < MAX_CHANGES {
@@ -225,8 +226,9 @@ fn read_from_start(
     reader: &mut ArrayReader,
     max_bytes: usize,
 ) -> Result<NewEntries, ArrayReadError> {
-    let Some(cursor) = cursor else { return InboxCursor::empty(false).read_on(reader, max_bytes) };
-    let (mut found, mut last) = (InboxCursor::empty(cursor.is_reset && cursor.has_more), None);
+    let Some(cursor) = cursor else { return InboxCursor::empty().read_on(reader, max_bytes) };
+    let (mut found, mut last) =
+        (InboxCursor { is_reset: cursor.is_reset && cursor.has_more, ..InboxCursor::empty() }, None);
     while found.entry_count < cursor.entry_count
         && let Some(raw) = reader.next()?
     {
@@ -240,7 +242,7 @@ fn read_from_start(
         return found.read_on(reader, max_bytes);
     }
     reader.rewind()?;
-    InboxCursor::empty(true).read_on(reader, max_bytes)
+    InboxCursor { is_reset: true, ..InboxCursor::empty() }.read_on(reader, max_bytes)
 }
 
 /// Opens the file at its start. `None` if it is missing or too large; the caller reports that by

@@ -240,8 +240,8 @@ fn text_if_changed(before: &str, new_text: String) -> Result<Option<String>, jso
 /// The indexes in `current` of the `wanted` entries. `before` is the number of entries that precede
 /// `current` in the inbox.
 ///
-/// An entry is found by its text. If another program wrote the text anew, the entry is found by its
-/// message. Two entries with the same text get two indexes.
+/// An entry is found by its text. If another program reformatted the text, the entry is found by
+/// its message. Two entries with the same text get two indexes.
 fn current_positions(current: &[InboxEntry], wanted: &[InboxEntry], before: usize) -> Vec<usize> {
     let has_text =
         |index: usize, entry: &InboxEntry| current.get(index).is_some_and(|found| found.raw == entry.raw);

@@ -1,4 +1,4 @@
-//! A teammate's submission of its own plan.
+//! Submits a teammate's plan to the lead for approval.
 
 use super::caller::Caller;
 use protocol::error::{ErrorKind, ErrorReport};
