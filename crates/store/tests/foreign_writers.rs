@@ -1,8 +1,8 @@
 //! Runs real foreign writers, with the lock library of Claude Code, next to the store on one inbox.
 //!
-//! No message of the store is lost or doubled, and none of the foreign writers that retry. A
-//! foreign writer that does not retry loses only the messages that it reports as refused. A reader
-//! through the store sees only complete arrays, although some foreign writers truncate the file.
+//! The store and foreign writers that retry lose or double no message. A foreign writer that does
+//! not retry loses only the messages that it reports as refused. A reader through the store sees
+//! only complete arrays, although some foreign writers truncate the file.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 #![allow(unreachable_pub, reason = "nothing here is reached from outside")]
 

@@ -65,7 +65,7 @@ pub(crate) fn torn_reads() {
     let duration = time(|| {
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // The inbox is truncated again and again, because long files are read slowly.
+                // The writer shortens the inbox now and then, because reading a long file is slow.
                 for n in (0..60).cycle().take_while(|_| !is_done.load(Ordering::Relaxed)) {
                     append(&inbox, n);
                     if n == 59 {

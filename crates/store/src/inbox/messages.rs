@@ -149,17 +149,16 @@ impl Inbox {
         // The positions are computed before the lock is taken, and the index is written under the
         // lock. Without the lock, another program could change the file first. The index would be
         // out of date, and the next change would read the whole file.
-        let positions = Cell::new(None);
+        let positions: Cell<Option<TailPositions>> = Cell::new(None);
         let edit = |text: Option<&str>| {
             let edited = edit(text.unwrap_or("[]"))?;
             positions.set(edited.as_deref().filter(|_| is_known).and_then(TailPositions::in_file));
             Ok(Ok(edited))
         };
         let write_index = |known| {
-            positions
-                .get()
-                .into_iter()
-                .for_each(|positions: TailPositions| positions.with_file(known).write(self))
+            if let Some(positions) = positions.get() {
+                positions.with_file(known).write(self);
+            }
         };
         modify_file(self.team.io(), dir, &self.file, None, JsonShape::Array, edit, write_index)
     }

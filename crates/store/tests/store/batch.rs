@@ -76,8 +76,8 @@ fn a_thousand_tasks_are_created_and_none_is_available_before_its_blockers() {
     assert_eq!(available(&tasks), [id(1000)]);
 }
 
-/// A crash in the middle of a batch has the same effect: ids were reserved, and some files are
-/// missing.
+/// A crash in the middle of a batch has the same effect: the ids are reserved, and some task files
+/// are missing.
 #[test]
 fn ids_of_a_batch_are_never_reused() {
     let env = TestRoot::new();

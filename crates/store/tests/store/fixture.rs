@@ -122,9 +122,8 @@ pub fn sleep_ms(milliseconds: u64) {
     std::thread::sleep(Duration::from_millis(milliseconds));
 }
 
-/// Reports that a test is skipped because this machine can't run it, and appends the reason to the
-/// figures directory. Does the same as the harness of the e2e tests, on which this crate does not
-/// depend.
+/// Reports that a test is skipped because this machine can't run it. Also writes the reason to a
+/// file in `$FIGURES`, like the harness of the e2e tests, on which this crate does not depend.
 #[allow(clippy::print_stderr, reason = "a test that did not run says so")]
 pub fn report_skipped(name: &str, reason: &str) {
     eprintln!("SKIPPED {name}: {reason}");

@@ -251,7 +251,7 @@ fn chunks_and_whole_reads_accept_the_same_files() {
     ];
     let padded =
         [format!("[{blank}1{blank},{blank}2{blank}]{blank}"), format!("{blank}[]"), format!("[1{blank}")];
-    // An invalid file is read again until the timeout, by each of the two readers.
+    // Both readers read an invalid file again until the timeout.
     std::thread::scope(|scope| {
         for text in texts.into_iter().chain(padded.iter().map(String::as_str)) {
             scope.spawn(move || {

@@ -28,7 +28,8 @@ fn unread_texts(env: &TestRoot) -> Vec<String> {
     bob(env).read().unwrap().into_iter().map(|entry| entry.message.unwrap().text).collect()
 }
 
-/// What the daemon does after each change.
+/// A reconciler that is used like in the daemon: after each change, it reads the journal and the
+/// inbox.
 #[derive(Default)]
 struct TestReconciler {
     ledger: InboxReconciler,

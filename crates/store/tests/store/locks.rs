@@ -57,7 +57,8 @@ fn a_stale_lock_is_taken_over_at_the_second_check() {
     assert!(!lock.exists());
 }
 
-/// Makes a lock look as after the kill of its holder: with the sticky bit, without a flock.
+/// Sets the sticky bit of a lock and takes no flock, so that the lock looks like one of a killed
+/// holder.
 fn set_sticky(lock: &Path) {
     std::fs::create_dir(lock).unwrap();
     std::fs::set_permissions(lock, Permissions::from_mode(0o1700)).unwrap();
@@ -80,15 +81,15 @@ fn the_lock_of_a_dead_teamd_program_is_taken_over_at_once() {
 fn the_lock_of_a_live_teamd_program_is_waited_for() {
     let (env, lock) = plant_lock();
     set_sticky(&lock);
-    let grip = File::open(&lock).unwrap();
-    grip.try_lock().unwrap();
+    let flock = File::open(&lock).unwrap();
+    flock.try_lock().unwrap();
     assert_eq!(env.team.remove_stale_locks().unwrap(), Vec::<PathBuf>::new());
     std::thread::scope(|scope| {
         scope.spawn(|| {
             sleep_ms(1000);
             assert!(lock.exists());
             // The holder exits without releasing the lock.
-            drop(grip);
+            drop(flock);
         });
         let (sent, took) = send(&env);
         sent.unwrap();
@@ -99,8 +100,8 @@ fn the_lock_of_a_live_teamd_program_is_waited_for() {
 fn a_teamd_program_that_was_stopped_loses_its_lock() {
     let (env, lock) = plant_lock();
     set_sticky(&lock);
-    let grip = File::open(&lock).unwrap();
-    grip.try_lock().unwrap();
+    let flock = File::open(&lock).unwrap();
+    flock.try_lock().unwrap();
     set_mtime(&lock, SystemTime::now() - Duration::from_secs(12));
     let (sent, took) = send(&env);
     sent.unwrap();
@@ -110,8 +111,8 @@ fn a_teamd_program_that_was_stopped_loses_its_lock() {
 fn a_teamd_program_that_was_stopped_before_the_sticky_bit_loses_its_lock() {
     let (env, lock) = plant_lock();
     std::fs::create_dir(&lock).unwrap();
-    let grip = File::open(&lock).unwrap();
-    grip.try_lock().unwrap();
+    let flock = File::open(&lock).unwrap();
+    flock.try_lock().unwrap();
     set_mtime(&lock, stale_time());
     let (sent, took) = send(&env);
     sent.unwrap();

@@ -100,7 +100,7 @@ fn foreign_writes_of_equal_size_are_kept() {
     let (inbox, path) = long_inbox(&env);
     for n in 0..50 {
         inbox.append(&message(&format!("ours {n}"))).unwrap();
-        // The foreign writer writes in place, the same number of bytes, within one clock tick.
+        // The foreign writer writes the same number of bytes in place, within one clock tick.
         let text = read_to_string(&path).unwrap();
         let at = text.find(&format!("\"{n}\"")).unwrap();
         let theirs = format!("\"{}\"", "x".repeat(n.to_string().len()));

@@ -184,7 +184,7 @@ fn a_foreign_write_right_after_a_change_is_read_and_kept() {
     team.set_member_fields(&agent("bob"), &[("mode", "0".into())]).unwrap();
     for n in 0..200 {
         team.set_member_fields(&agent("ann"), &[("mode", "plan".into())]).unwrap();
-        // The foreign writer writes in place, the same number of bytes.
+        // The foreign writer writes the same number of bytes in place.
         let (was, is) = (n % 10, (n + 1) % 10);
         let text = std::fs::read_to_string(&path).unwrap();
         overwrite_in_place(
