@@ -1,4 +1,5 @@
-//! Writes docs/schema anew from the types: `cargo run -p teamd-protocol --example write_schemas`.
+//! Writes docs/schema from the types:
+//! `cargo run -p teamd-protocol --features schema --example write_schemas`.
 #![allow(clippy::disallowed_methods, reason = "a file of the repository, which nobody else writes")]
 
 use protocol::json_schema::{all_schemas, to_text};

@@ -1,31 +1,34 @@
-//! Which answers the program of a member can follow, as far as the daemon's roster tells. A capability that the
-//! roster does not tell is unknown, and no answer is refused because of it.
+//! Which answers to a request a member's program can carry out, according to the daemon's roster.
+//!
+//! A capability that the roster does not record counts as unknown. An unknown capability never
+//! makes an answer invalid.
 
 use crate::delivery::Delivery;
 use crate::member_request::{Answer, MemberRequest};
 use crate::permission_mode::PermissionMode;
 use serde_json::{Map, Value};
 
-/// What the program of one member can follow.
+/// Capabilities of one member's program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Capabilities {
-    /// The permission modes in which it could carry out a plan; none: not known.
+    /// Names of the permission modes in which the program can carry out a plan. `None` if unknown.
     modes: Option<Vec<String>>,
-    /// It can't be given another input for a tool than its own.
+    /// Whether the program cannot run a tool with an input that differs from its own.
     input_is_fixed: bool,
 }
 
-/// Why an answer can't be followed, for people.
+/// Why a program cannot carry out an answer, as texts for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnsupportedAnswer {
-    /// Completes "cannot answer … like that: ".
+    /// The reason; completes the sentence "cannot answer … like that: ".
     pub reason: String,
-    /// What can be done.
+    /// What the person can do instead.
     pub help: String,
 }
 
 impl Capabilities {
-    /// Those of a program that gets its messages by `delivery` and can carry out a plan in `modes`; empty: not known.
+    /// Capabilities of a program that receives messages by `delivery` and can carry out a plan in
+    /// `modes`. Empty `modes` mean unknown.
     pub(crate) fn new(delivery: Delivery, modes: Vec<String>) -> Capabilities {
         Capabilities {
             modes: Some(modes).filter(|modes| !modes.is_empty()),
@@ -33,17 +36,17 @@ impl Capabilities {
         }
     }
 
-    /// Whether it could not follow that answer.
-    pub fn check_answer(&self, asked: &MemberRequest, answer: &Answer) -> Option<UnsupportedAnswer> {
-        let Answer::Approve(yes) = answer else { return None };
-        match asked {
+    /// Returns why the program cannot carry out `answer` to `request`. `None` if it can.
+    pub fn check_answer(&self, request: &MemberRequest, answer: &Answer) -> Option<UnsupportedAnswer> {
+        let Answer::Approve(approval) = answer else { return None };
+        match request {
             MemberRequest::Plan(plan) => {
-                let mode = yes.mode.filter(|mode| self.supported_mode(*mode) != *mode)?;
-                let why = format!("the program of {} has no mode {mode}", plan.from);
-                Some(UnsupportedAnswer { reason: why, help: format!("it has: {}", self.mode_list()) })
+                let mode = approval.mode.filter(|mode| self.supported_mode(*mode) != *mode)?;
+                let reason = format!("the program of {} has no mode {mode}", plan.from);
+                Some(UnsupportedAnswer { reason, help: format!("it has: {}", self.mode_list()) })
             }
             MemberRequest::Permission(request) => {
-                let other = yes.input.as_ref().filter(|input| is_changed_input(&request.input, input));
+                let other = approval.input.as_ref().filter(|input| is_changed_input(&request.input, input));
                 other.filter(|_| self.input_is_fixed).map(|_| UnsupportedAnswer {
                     reason: format!("the program of {} takes no other input than its own", request.agent_id),
                     help: "approve it as it stands, or say what to do instead: teamctl deny ID --reason R"
@@ -53,7 +56,8 @@ impl Capabilities {
         }
     }
 
-    /// The mode in which it carries out a plan that was approved in this one.
+    /// The mode in which the program carries out a plan that was approved in `mode`: `mode` itself,
+    /// or `default` if the program does not have it.
     pub fn supported_mode(&self, mode: PermissionMode) -> PermissionMode {
         let has = |modes: &Vec<String>| modes.iter().any(|known| known == mode.as_str());
         if self.modes.as_ref().is_none_or(has) { mode } else { PermissionMode::Default }
@@ -66,8 +70,9 @@ impl Capabilities {
     }
 }
 
-/// An input that says nothing leaves the request's own.
+/// Whether `given` replaces the input of a request. A null or an empty object keeps the request's
+/// own `input`.
 pub fn is_changed_input(input: &Value, given: &Value) -> bool {
-    let none = given.is_null() || given.as_object().is_some_and(Map::is_empty);
-    !none && input != given
+    let is_empty = given.is_null() || given.as_object().is_some_and(Map::is_empty);
+    !is_empty && input != given
 }

@@ -1,13 +1,16 @@
-//! The colours that tell teammates apart. Their order is the original's, and the number of members that
-//! ever joined picks one, so that a colour is not handed on while its first bearer's messages are read.
+//! Colors that tell teammates apart.
+//!
+//! Their order is that of Claude Code. The number of members that have joined since the team was
+//! created selects the color. So a color is not used again while messages of its previous owner are
+//! still being read.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A teammate's colour; the lead has none.
+/// A teammate's color. The lead has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "a colour's name says it")]
+#[expect(missing_docs, reason = "the names are those of colors")]
 pub enum Color {
     Blue,
     Green,
@@ -20,7 +23,7 @@ pub enum Color {
 }
 
 impl Color {
-    /// All of them, in the order in which they are given out.
+    /// All colors, in the order in which they are assigned.
     pub const ALL: [Color; 8] = [
         Color::Blue,
         Color::Green,
@@ -32,12 +35,13 @@ impl Color {
         Color::Red,
     ];
 
-    /// The colour of the teammate before whom `joined` others joined, since the team began.
+    /// The color of a new teammate. `joined` is the number of teammates that have joined before,
+    /// since the team was created.
     pub fn for_joined_count(joined: u64) -> Color {
         Color::ALL[(joined % 8) as usize]
     }
 
-    /// The name in files.
+    /// The color's name in files.
     pub fn as_str(self) -> &'static str {
         match self {
             Color::Blue => "blue",
@@ -51,7 +55,7 @@ impl Color {
         }
     }
 
-    /// The colour of that name, if it is one.
+    /// The color with this name. `None` if there is no such color.
     pub fn from_name(name: &str) -> Option<Color> {
         Color::ALL.into_iter().find(|color| color.as_str() == name)
     }
@@ -68,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ninth_is_blue_again() {
+    fn colors_repeat_after_the_eighth_teammate() {
         assert_eq!(Color::for_joined_count(0), Color::Blue);
         assert_eq!(Color::for_joined_count(7), Color::Red);
         assert_eq!(Color::for_joined_count(8), Color::Blue);

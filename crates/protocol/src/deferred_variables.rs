@@ -1,44 +1,49 @@
-//! Blanks in arguments that are filled later than all others: `{prompt}`, `{session}` and `{mode}` for each turn, `{color}`,
-//! `{lead_session}` and the `{session}` of a life before when the daemon lets an agent start.
+//! Variables in arguments that get their values after the spawn request.
+//!
+//! `{prompt}`, `{session}` and `{mode}` are filled in for each turn. `{color}`, `{lead_session}`
+//! and the `{session}` of an earlier spawn are filled in when the daemon starts the agent.
 
 use crate::text::{shell_quote, single_quoted};
 
-/// All there are.
+/// The names of all deferred variables.
 pub const DEFERRED_VARIABLES: [&str; 5] = ["prompt", "session", "mode", "color", "lead_session"];
 
-/// How each may be written: as it is, as JSON, as a word for a shell.
+/// Suffixes of a variable's name that select the encoding of its value: none, JSON, shell word.
 const ENCODING_SUFFIXES: [&str; 3] = ["", "_json", "_sh"];
 
-/// What a blank is about: `{id_json}` is the same as `{id}`, written as JSON, `{id_sh}` as a word of a shell's.
+/// The variable's name without its encoding suffix: `id` for `id_json` (the value as JSON) and for
+/// `id_sh` (the value as a shell word).
 pub fn base_name(name: &str) -> &str {
     name.strip_suffix("_json").or_else(|| name.strip_suffix("_sh")).unwrap_or(name)
 }
 
-/// The value of a blank as it is wanted there.
+/// Encodes `value` as the suffix of the variable `name` requires.
 pub fn encode_value(name: &str, value: String) -> String {
     if name.ends_with("_json") {
         return serde_json::Value::from(value).to_string();
     }
     match name.ends_with("_sh") {
-        // As the first word of a command, `a=b` would be an assignment.
+        // As the first word of a command, `a=b` would be an assignment, so a value with `=` is
+        // quoted.
         true if value.contains('=') => single_quoted(&value),
         true => shell_quote(&value),
         false => value,
     }
 }
 
-/// `text` as it must stand in an argument so that nothing in it is taken for a blank. No argument can hold a zero
-/// byte: one breaks each blank up, and `filled` takes it out again.
+/// Protects `text` for use in an argument, so that [`fill`] replaces no variable in it. Inserts a
+/// zero byte after the `{` of each variable. No argument can contain a zero byte, so [`fill`] can
+/// remove all of them.
 pub fn escape_variables(text: &str) -> String {
-    let broken = |text: String, name: &str| text.replace(&format!("{{{name}}}"), &format!("{{\0{name}}}"));
-    let all = DEFERRED_VARIABLES
-        .iter()
-        .flat_map(|name| ENCODING_SUFFIXES.map(|spelling| format!("{name}{spelling}")));
-    all.fold(text.to_owned(), |text, name| broken(text, &name))
+    let escape = |text: String, name: &str| text.replace(&format!("{{{name}}}"), &format!("{{\0{name}}}"));
+    let all =
+        DEFERRED_VARIABLES.iter().flat_map(|name| ENCODING_SUFFIXES.map(|suffix| format!("{name}{suffix}")));
+    all.fold(text.to_owned(), |text, name| escape(text, &name))
 }
 
-/// `text` with every blank filled that `value` knows, spelled as is wanted there; what it puts there is not looked at
-/// again.
+/// Replaces the variables in `text` by their values, encoded as their suffixes require. `value`
+/// returns the value for a name without suffix; `None` keeps the variable. Inserted values are not
+/// scanned for variables.
 pub fn fill<'a>(text: &str, value: impl Fn(&str) -> Option<&'a str>) -> String {
     let (mut out, mut rest) = (String::new(), text);
     while let Some((before, name, after)) = next_variable(rest) {
@@ -53,7 +58,7 @@ pub fn fill<'a>(text: &str, value: impl Fn(&str) -> Option<&'a str>) -> String {
     out.replace('\0', "")
 }
 
-/// Whether the blank `name` stands in `text`, however it is spelled.
+/// Whether `text` contains the variable `name`, with or without an encoding suffix.
 pub fn has_variable(text: &str, name: &str) -> bool {
     let mut rest = text;
     while let Some((_, found, after)) = next_variable(rest) {
@@ -65,7 +70,7 @@ pub fn has_variable(text: &str, name: &str) -> bool {
     false
 }
 
-/// What stands before the next blank, its name, and what stands after it.
+/// Finds the next variable in `text`. Returns the text before it, its name, and the text after it.
 fn next_variable(text: &str) -> Option<(&str, &str, &str)> {
     text.match_indices('{').find_map(|(open, _)| {
         let (name, after) = text[open + 1..].split_once('}')?;
@@ -73,7 +78,8 @@ fn next_variable(text: &str) -> Option<(&str, &str, &str)> {
     })
 }
 
-/// A text that is an argument of its own must not be taken for an option: where no `--` stands before it, a space does.
+/// Adds a space before a `text` that a program would take for an option. That is a text that begins
+/// with `-`, is a whole argument of `template`, and has no `--` before it.
 pub fn guard_leading_dash(template: &[String], text: &str) -> String {
     let own = template.iter().position(|argument| argument == "{prompt}" || argument == "{prompt_sh}");
     let dashes = template.iter().position(|argument| argument == "--");
@@ -88,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_literal_arrives_as_it_stood_and_blanks_are_filled_once() {
+    fn escaped_text_is_unchanged_and_variables_are_filled_once() {
         let value = |name: &str| match name {
             "color" => Some("{session}"),
             "session" => Some("s"),
@@ -102,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_blank_is_spelled_as_an_early_one_is() {
+    fn suffix_selects_the_encoding_of_a_filled_value() {
         let value = |name: &str| (name == "prompt").then_some("it's \"{session_sh}\"\0");
         assert_eq!(fill("a={prompt_sh}", value), "a='it'\\''s \"{session_sh}\"'");
         assert_eq!(fill("{\"a\":{prompt_json}}", value), r#"{"a":"it's \"{session_sh}\""}"#);
@@ -117,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_spelled_for_where_it_stands() {
+    fn base_name_and_encoding_follow_the_suffix() {
         assert_eq!((base_name("id_json"), base_name("id_sh"), base_name("id")), ("id", "id", "id"));
         assert_eq!(encode_value("id", "a'b".to_owned()), "a'b");
         assert_eq!(encode_value("id_json", "a\"b\n".to_owned()), r#""a\"b\n""#);

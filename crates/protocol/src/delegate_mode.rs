@@ -1,12 +1,12 @@
-//! Delegate mode: what a lead may do that is to leave the work to its team. It may spawn, message, answer requests
-//! and work the task list; it touches nothing itself.
+//! Delegate mode: the lead coordinates its team and does none of the work itself.
 //!
-//! The rule is for the lead's program. A person at a terminal may do all, whatever the lead's mode is.
+//! In delegate mode a lead may spawn teammates, send messages, answer requests and change the task
+//! list. The mode restricts the lead's program only. A person at a terminal may run every command.
 
 use crate::shell_command::parse_plain_command;
 use serde_json::Value;
 
-/// Tools of agent programs that do nothing but lead. Compared without the name of a server before them.
+/// Tools of agent programs that only coordinate. Compared with the tool's full name.
 const COORDINATION_TOOLS: [&str; 18] = [
     "Task",
     "Agent",
@@ -28,7 +28,8 @@ const COORDINATION_TOOLS: [&str; 18] = [
     "ask_user",
 ];
 
-/// Verbs of teamctl that do nothing but lead. Not `mode`: who is in delegate mode does not end it.
+/// Subcommands of teamctl that only coordinate. `mode` is not one: a lead cannot end its own
+/// delegate mode.
 const COORDINATION_COMMANDS: [&str; 27] = [
     "agents",
     "approve",
@@ -59,27 +60,32 @@ const COORDINATION_COMMANDS: [&str; 27] = [
     "why",
 ];
 
-/// Whether a lead in delegate mode may use the tool `tool`, as its program names it, with this `input`.
+/// Whether a lead in delegate mode may call a tool. `tool` is the name that the lead's program uses
+/// for it.
 ///
-/// Tools of our own MCP server are for leading, all of them; of a shell the plain commands of `teamctl` that lead.
+/// Every tool of teamd's MCP server is allowed. A shell tool is allowed if its input is one plain
+/// `teamctl` command that only coordinates.
 pub fn can_use_tool(tool: &str, input: &Value) -> bool {
     is_team_tool(tool)
         || COORDINATION_TOOLS.contains(&tool)
         || shell_words(input).is_some_and(|words| is_coordination_command(&words))
 }
 
-/// Why not, for the program that was refused.
+/// Why a tool call was refused, as a text for the lead's program.
 pub const REFUSAL_REASON: &str = "you lead in delegate mode: spawn teammates, message them, answer their requests and work \
      the task list, and leave the work itself to them";
 
-/// `mcp__team__SendMessage`, `mcp_team_SendMessage`, `team-SendMessage` and the like: programs differ in how they put server and tool together.
+/// Whether `tool` is a tool of teamd's MCP server, such as `mcp__team__SendMessage`,
+/// `mcp_team_SendMessage` or `team-SendMessage`. Each agent program joins server and tool names in
+/// its own way.
 fn is_team_tool(tool: &str) -> bool {
     let bare = tool.strip_prefix("mcp").map_or(tool, |rest| rest.trim_start_matches('_'));
     let rest = bare.strip_prefix("teamd").or_else(|| bare.strip_prefix("team"));
     rest.is_some_and(|rest| rest.starts_with(['_', '.', ':', '/', '-']))
 }
 
-/// The words of a shell's command, where the input is one and the command is plain.
+/// The words of a shell tool's command. `None` if `input` has no command or the command is not
+/// plain.
 fn shell_words(input: &Value) -> Option<Vec<String>> {
     match input.get("command").or_else(|| input.get("cmd"))? {
         Value::String(text) => parse_plain_command(text),
@@ -118,7 +124,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_delegating_lead_may_lead() {
+    fn coordination_is_allowed() {
         for tool in [
             "SendMessage",
             "TaskUpdate",
@@ -141,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn it_touches_nothing_itself() {
+    fn other_tools_and_commands_are_refused() {
         for tool in [
             "Read",
             "Edit",

@@ -1,33 +1,34 @@
-//! How an agent gets its messages, and what can be promised of that.
+//! How messages reach an agent, and when.
 
 use serde::{Deserialize, Serialize};
 
-/// How an agent gets its messages.
+/// How messages reach an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Delivery {
-    /// It speaks the files' protocol itself: Claude Code with its identity flags.
+    /// The program reads and writes the team files itself. That is Claude Code started with its
+    /// identity flags.
     Native,
-    /// Its turn-end hook waits for mail, and hands it over as the hook's answer.
+    /// The program's turn-end hook waits for messages and returns them as the hook's output.
     Hook,
-    /// One long-lived process that speaks the Agent Client Protocol, driven by join.
+    /// The shim runs one long-lived driver process that speaks the Agent Client Protocol.
     Acp,
-    /// One process a turn, run by join.
+    /// The shim runs one process for each turn.
     Turn,
-    /// It looks by itself, woken through its wake line.
+    /// The agent asks for its messages. A byte on its wake socket says that there may be new ones.
     #[default]
     Pull,
-    /// Text is typed into its pane.
+    /// The daemon types messages into the agent's pane.
     Keys,
 }
 
 impl Delivery {
-    /// All there are.
+    /// All kinds of delivery.
     pub const ALL: [Delivery; 6] =
         [Delivery::Native, Delivery::Hook, Delivery::Acp, Delivery::Turn, Delivery::Pull, Delivery::Keys];
 
-    /// The word in a profile and in `status`.
+    /// The name in profiles and in `teamctl status`.
     pub fn as_str(self) -> &'static str {
         match self {
             Delivery::Native => "native",
@@ -39,12 +40,13 @@ impl Delivery {
         }
     }
 
-    /// Its hooks, or a process beside it that stands for them, tell of its turns and wait for its mail.
+    /// Whether hooks of the program, or a process that acts for them, report the turns and wait for
+    /// messages.
     pub fn has_hooks(self) -> bool {
         matches!(self, Delivery::Hook | Delivery::Keys)
     }
 
-    /// When a message that is stored reaches the agent.
+    /// At which moment a stored message reaches the agent.
     pub fn delivery_point(self) -> DeliveryPoint {
         match self {
             Delivery::Native => DeliveryPoint::MidTurn,
@@ -54,22 +56,22 @@ impl Delivery {
     }
 }
 
-/// When a stored message reaches an agent.
+/// At which moment a stored message reaches an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum DeliveryPoint {
-    /// Also in the middle of a turn.
+    /// At any time, also during a turn.
     MidTurn,
-    /// When its turn has ended, at once if it is idle.
+    /// At the end of a turn, or at once if the agent is idle.
     TurnEnd,
-    /// Only when it looks.
+    /// When the agent asks for its messages.
     #[serde(rename = "when-asked")]
     OnPull,
 }
 
 impl DeliveryPoint {
-    /// The word in `status`.
+    /// The name in `teamctl status`.
     pub fn as_str(self) -> &'static str {
         match self {
             DeliveryPoint::MidTurn => "mid-turn",
@@ -78,7 +80,7 @@ impl DeliveryPoint {
         }
     }
 
-    /// What a sender may expect, for people.
+    /// What a sender can expect, as a text for people.
     pub fn description(self) -> &'static str {
         match self {
             DeliveryPoint::MidTurn => "messages reach it in the middle of a turn",
@@ -93,11 +95,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_word_is_what_is_written() {
-        for feed in Delivery::ALL {
-            assert_eq!(serde_json::to_value(feed).unwrap(), feed.as_str());
-            let reaches = feed.delivery_point();
-            assert_eq!(serde_json::to_value(reaches).unwrap(), reaches.as_str());
+    fn names_equal_those_in_json() {
+        for delivery in Delivery::ALL {
+            assert_eq!(serde_json::to_value(delivery).unwrap(), delivery.as_str());
+            let point = delivery.delivery_point();
+            assert_eq!(serde_json::to_value(point).unwrap(), point.as_str());
         }
     }
 }

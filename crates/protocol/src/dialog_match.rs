@@ -1,12 +1,17 @@
-//! Whether a screen shows a dialog. A profile has the words; the screen has them between frames, wrapped by a narrow
-//! pane, with a mark before whichever choice is chosen. So what stands between the words does not count, but for one
-//! thing: where the profile's words begin a new line, the screen's do. That tells a question with its choices under it
-//! from a text that speaks of it.
+//! Detects dialogs on a terminal screen. A dialog is a question that a program shows while it waits
+//! for a key.
+//!
+//! A profile lists the text of each dialog. On the screen the same text has frames around it, wraps
+//! at the width of the pane, and has a marker before the selected choice. The comparison ignores
+//! all of that. Only line starts count: a new line in the profile's text must be a new line on the
+//! screen. So a question with its choices below it differs from prose that quotes the question.
 
-/// The first of `dialogs` that the screen shows, its lines from the top.
+/// Returns the first of `dialogs` that is on the screen. `screen` holds the screen's lines from the
+/// top.
 ///
-/// Frames, marks before a line, empty lines and all spaces beyond one are left out of both. A space stands for a space
-/// or for a line's end, a line's end for itself alone.
+/// Frames, markers at the start of a line, empty lines and repeated spaces are removed from both
+/// texts. A space in a dialog matches a space or a line end. A line end in a dialog matches only a
+/// line end.
 pub fn find_dialog<'a>(screen: &str, dialogs: &'a [String]) -> Option<&'a str> {
     let screen: Vec<char> = normalize(screen).chars().collect();
     dialogs.iter().map(String::as_str).find(|words| {
@@ -15,18 +20,18 @@ pub fn find_dialog<'a>(screen: &str, dialogs: &'a [String]) -> Option<&'a str> {
     })
 }
 
-/// A character of a box, a line or a shade.
+/// Whether `c` is a box-drawing or block character.
 pub fn is_frame_char(c: char) -> bool {
     ('\u{2500}'..='\u{259f}').contains(&c)
 }
 
-/// What stands before a line that is chosen, or before each that can be.
+/// Whether `c` can stand before a selected or selectable line.
 fn is_selection_marker(c: char) -> bool {
     matches!(c, '>' | '❯' | '›' | '▶' | '●' | '•' | '○' | '◉' | ' ')
 }
 
-fn is_match(seen: &[char], words: &[char]) -> bool {
-    seen.iter().zip(words).all(|(seen, word)| seen == word || (*word == ' ' && *seen == '\n'))
+fn is_match(screen: &[char], words: &[char]) -> bool {
+    screen.iter().zip(words).all(|(shown, word)| shown == word || (*word == ' ' && *shown == '\n'))
 }
 
 fn normalize(text: &str) -> String {
@@ -60,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_marks_and_the_width_of_the_pane_do_not_count() {
+    fn frames_markers_and_line_wraps_are_ignored() {
         assert!(shows(FRAMED, "Do you want to make this edit"));
         assert!(shows(FRAMED, "edit to a.rs?\n1. Yes\n2. No"));
         assert!(shows(&FRAMED.replace('❯', " ").replace("  2.", "❯ 2."), "a.rs?\n❯ 1. Yes"));
@@ -69,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_speaks_of_a_dialog_is_none_where_its_choices_must_be_lines() {
+    fn text_that_quotes_a_dialog_does_not_match() {
         let question = "Do you want to proceed?\n1. Yes";
         for text in [
             "dialog = [\"Do you want to proceed?\\n1. Yes\"]",
@@ -83,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_is_shown_is_told_and_no_words_are_never_shown() {
+    fn first_shown_dialog_is_found_and_empty_text_never_matches() {
         let dialogs = ["", " ─ ", "b", "a"].map(str::to_owned);
         assert_eq!(find_dialog("a\nb", &dialogs), Some("b"));
         assert_eq!(find_dialog("", &dialogs), None);

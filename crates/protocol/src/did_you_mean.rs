@@ -1,8 +1,8 @@
-//! Suggests names that are spelled almost like a wanted one.
+//! Suggests known names that are similar to a name that was not found.
 
 use crate::name::MAX_NAME_BYTES;
 
-/// The candidates that may have been meant by `wanted`, the nearest first, three at most; none where none is like it.
+/// Returns up to three `candidates` that are similar to `wanted`, the most similar first.
 pub fn nearest_names<S: AsRef<str>>(wanted: &str, candidates: impl IntoIterator<Item = S>) -> Vec<String> {
     let mut ranked: Vec<(usize, String)> = candidates
         .into_iter()
@@ -13,13 +13,15 @@ pub fn nearest_names<S: AsRef<str>>(wanted: &str, candidates: impl IntoIterator<
     ranked.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
-/// The hint for who wrote `wanted`: those that may have been meant.
+/// Returns a help text "did you mean …?" for a user who typed `wanted`. `None` if no candidate is
+/// similar.
 pub fn did_you_mean<S: AsRef<str>>(wanted: &str, candidates: impl IntoIterator<Item = S>) -> Option<String> {
     let near = nearest_names(wanted, candidates);
     (!near.is_empty()).then(|| format!("did you mean {}?", near.join(", ")))
 }
 
-/// Two slips, but in a short name fewer than would make another of it; or the same beginning.
+/// Whether two names are similar: at most two edits and at most half of the longer name, or the
+/// same first three characters.
 fn is_near(wanted: &str, name: &str, distance: usize) -> bool {
     let same = |(a, b): &(char, char)| a.eq_ignore_ascii_case(b);
     let beginning = wanted.chars().zip(name.chars()).take_while(same).count();
@@ -27,7 +29,7 @@ fn is_near(wanted: &str, name: &str, distance: usize) -> bool {
     distance <= 2 && 2 * distance <= wanted.max(name) || beginning >= 3
 }
 
-/// How many insertions, deletions and replacements lie between two names, without regard to case.
+/// Number of insertions, deletions and replacements between two names, ignoring case.
 fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.to_lowercase().chars().take(2 * MAX_NAME_BYTES).collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -55,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_can_have_meant_is_not_suggested() {
+    fn dissimilar_names_are_not_suggested() {
         for (wanted, name) in [("zed", "ann"), ("a", "b"), ("ab", "ba"), ("", "ann"), ("survey", "report")] {
             assert!(nearest_names(wanted, [name]).is_empty(), "{wanted}: {name}");
         }

@@ -1,34 +1,37 @@
-//! Where things of ours lie: the control socket in the runtime directory, everything that outlives a
-//! daemon in the state directory, both by a short hash of the root's path, so that two roots never meet.
-//! Pure: the caller brings the environment and makes the directories.
+//! Computes the directories of teamd's own files for a root.
+//!
+//! The control socket is in the runtime directory. Everything that outlives a daemon is in the
+//! state directory. Both contain a hash of the root's path, so that two roots never share files.
+//! The module does no I/O: the caller reads the environment and creates the directories.
 
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
-/// The environment that decides the places.
+/// The environment from which [`Directories`] are computed.
 #[derive(Debug, Clone, Default)]
 pub struct DirectoryEnvironment {
-    /// `$XDG_RUNTIME_DIR`
+    /// Value of `$XDG_RUNTIME_DIR`.
     pub runtime_dir: Option<PathBuf>,
-    /// `$XDG_STATE_HOME`
+    /// Value of `$XDG_STATE_HOME`.
     pub state_home: Option<PathBuf>,
-    /// `$HOME`
+    /// Value of `$HOME`.
     pub home: Option<PathBuf>,
-    /// The effective user id, for the fallback below `/tmp`.
+    /// The effective user id, for the fallback directory in `/tmp`.
     pub uid: u32,
 }
 
 /// The directories that belong to one root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directories {
-    /// Holds the socket; gone after a reboot.
+    /// Holds the control socket. Lost at a reboot.
     pub runtime_dir: PathBuf,
-    /// Holds lock, roster, event log, agents' output and copies of damaged files.
+    /// Holds the lock, the roster, the event log, agents' output and copies of damaged files.
     pub state_dir: PathBuf,
 }
 
 impl Directories {
-    /// The places for `root`, which must be canonical: two spellings would be two places.
+    /// Returns the directories for `root`. `root` must be canonical, because each spelling of a
+    /// path gets its own directories.
     pub fn for_root(root: &Path, environment: &DirectoryEnvironment) -> Directories {
         let hash = Uuid::new_v5(&Uuid::NAMESPACE_URL, root.as_os_str().as_encoded_bytes());
         let short = &hash.simple().to_string()[..12];
@@ -44,7 +47,7 @@ impl Directories {
         Directories { runtime_dir: runtime.join(short), state_dir: state.join(short) }
     }
 
-    /// The control socket, unless the user names another.
+    /// Path of the control socket. A user can choose another one.
     pub fn control_socket(&self) -> PathBuf {
         self.runtime_dir.join("control.sock")
     }
@@ -55,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_roots_have_two_places_and_one_root_has_one() {
+    fn each_root_has_its_own_directories() {
         let environment = DirectoryEnvironment {
             home: Some("/home/u".into()),
             uid: 1000,

@@ -1,109 +1,115 @@
-//! The words between join and the driver of an agent that stands: one process for its whole life, which is given
-//! one turn at a time. One JSON object a line each way, over the stream socket that is the driver's standard input.
+//! Messages between the shim and `teamd-acp`, the driver of a program that speaks the Agent Client
+//! Protocol.
 //!
-//! The driver says [`FromDriver::Ready`] once, before anything else but a failure. What it is told earlier it keeps
-//! until then.
+//! The driver is one process for the whole spawn of an agent; the shim sends it one turn at a time.
+//! Each message is a JSON object on one line. Both directions use the stream socket that is the
+//! driver's standard input.
+//!
+//! The driver sends [`FromDriver::Ready`] once. Only [`FromDriver::Failed`] may come before
+//! `Ready`. The driver queues messages that the shim sends before `Ready`.
 
 use crate::usage::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The longest line that either side takes, bytes: a prompt, or a tool's input.
+/// Maximum length of a line in either direction, in bytes. Long lines carry prompts or tool inputs.
 pub const MAX_DRIVER_LINE_BYTES: usize = 16 << 20;
 
-/// What join says.
+/// A message from the shim to the driver.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToDriver {
-    /// The text of a turn; only while none runs.
+    /// Starts a turn. Sent only if no turn is running.
     Prompt {
-        /// As the agent is to read it.
+        /// The prompt.
         text: String,
-        /// What stands ahead of the first text of a new session; empty for nothing.
+        /// Text to put before the first prompt of a new session. May be empty.
         #[serde(default)]
         #[serde(rename = "ahead")]
         prefix: String,
     },
-    /// End the turn; without one it means nothing.
+    /// Cancels the running turn. Without a running turn the driver ignores it.
     Cancel,
-    /// Go on in another mode.
+    /// Changes the permission mode.
     #[serde(rename = "mode")]
     SetMode {
-        /// As the agent's program calls it.
+        /// The program's own name of the mode.
         id: String,
     },
-    /// About a `FromDriver::Asked`.
+    /// Answers a [`FromDriver::PermissionAsked`].
     #[serde(rename = "answer")]
     AnswerPermission {
-        /// The question.
+        /// Id of the question.
         #[serde(rename = "ask")]
         question_id: u64,
-        /// What is to happen.
+        /// The answer.
         answer: PermissionAnswer,
     },
 }
 
-/// Whether the agent may do what it asked for.
+/// The answer to a permission question of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PermissionAnswer {
-    /// This once.
+    /// Allows this one call.
     #[serde(rename = "once")]
     AllowOnce,
-    /// From now on, if the agent knows such an answer; else this once.
+    /// Allows this and all later calls of its kind. If the program has no such option, allows this
+    /// call.
     #[serde(rename = "always")]
     AllowAlways,
-    /// No.
+    /// Denies the call.
     #[serde(rename = "not")]
     Deny {
-        /// Why; may be empty.
+        /// The reason. May be empty.
         #[serde(rename = "why")]
         reason: String,
     },
 }
 
-/// What the driver says.
+/// A message from the driver to the shim.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FromDriver {
-    /// The program has a session.
+    /// The program has started or resumed its session.
     Ready {
-        /// Its id, for a later life.
+        /// The session's id, with which a later spawn can resume the session.
         #[serde(rename = "session")]
         session_id: String,
-        /// What it calls its modes; empty where it has none.
+        /// The program's own names of its modes. Empty if the program has none.
         modes: Vec<String>,
     },
-    /// The answer to `ToDriver::Mode`.
+    /// The reply to [`ToDriver::SetMode`].
     #[serde(rename = "mode")]
     ModeSet {
-        /// The mode that was asked for.
+        /// The requested mode.
         id: String,
-        /// Why it goes on in the one before; none: it is in that mode.
+        /// Why the mode is unchanged. `None` if the mode was changed.
         #[serde(rename = "refused")]
         error: Option<String>,
     },
-    /// The turn has ended.
+    /// A turn has ended.
     #[serde(rename = "ended")]
     TurnEnded {
-        /// How.
+        /// How the turn ended.
         #[serde(rename = "how")]
         end_reason: TurnEndReason,
-        /// What the agent said in it, thoughts left out; the end of it where that is long.
+        /// The agent's text of this turn without its thoughts. Only the end of a long text.
         #[serde(default)]
         #[serde(rename = "said")]
         reply: String,
-        /// What it has used up; none where the agent did not say.
+        /// Tokens and cost. `None` if the program reported none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[serde(rename = "used")]
         usage: Option<Usage>,
     },
-    /// The agent waits for leave; `ToDriver::Answer` gives or refuses it. The end of the turn ends the question.
+    /// The agent waits for a [`ToDriver::AnswerPermission`]. The question also closes when the turn
+    /// ends.
     #[serde(rename = "asked")]
     PermissionAsked(PermissionQuestion),
-    /// It can't go on, and exits. The text is a sentence.
+    /// The driver cannot continue, and exits.
     Failed {
-        /// What could not be done, and why.
+        /// What failed, and why, as a sentence.
         message: String,
     },
 }
@@ -112,32 +118,32 @@ pub enum FromDriver {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnEndReason {
-    /// The agent was done.
+    /// The agent finished the turn.
     #[serde(rename = "done")]
     Completed,
-    /// It was cancelled.
+    /// The turn was cancelled.
     Cancelled,
-    /// It went wrong, and how: a refusal, a limit, an error of the program.
+    /// The turn failed. The text is the reason: a refusal, a limit or an error of the program.
     Failed(String),
 }
 
-/// A question for permission.
+/// A permission question of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PermissionQuestion {
-    /// Unlike any other of this driver's.
+    /// Number of the question, unique for this driver process.
     #[serde(rename = "ask")]
     pub id: u64,
-    /// The tool, as rules name it.
+    /// Name of the tool, as policy rules spell it.
     #[serde(rename = "tool")]
     pub tool_name: String,
-    /// The call's id, of the program's own.
+    /// The program's own id of the tool call.
     #[serde(rename = "call")]
     pub call_id: String,
-    /// What the call does, for people.
+    /// What the tool call does, as a text for people.
     pub title: String,
-    /// What the tool is to be given; an object.
+    /// The tool's input, a JSON object.
     pub input: Value,
-    /// The agent knows `Answer::AllowAlways`.
+    /// Whether the program accepts [`PermissionAnswer::AllowAlways`].
     #[serde(rename = "always")]
     pub can_allow_always: bool,
 }
@@ -147,16 +153,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_is_one_line() {
-        let word = ToDriver::Prompt { text: "a\nb".into(), prefix: String::new() };
-        assert_eq!(serde_json::to_string(&word).unwrap(), r#"{"prompt":{"text":"a\nb","ahead":""}}"#);
+    fn messages_are_single_lines_of_json() {
+        let message = ToDriver::Prompt { text: "a\nb".into(), prefix: String::new() };
+        assert_eq!(serde_json::to_string(&message).unwrap(), r#"{"prompt":{"text":"a\nb","ahead":""}}"#);
         assert_eq!(serde_json::to_string(&ToDriver::Cancel).unwrap(), r#""cancel""#);
-        let not = r#"{"answer":{"ask":3,"answer":{"not":{"why":"no"}}}}"#;
-        let word = ToDriver::AnswerPermission {
+        let denial = r#"{"answer":{"ask":3,"answer":{"not":{"why":"no"}}}}"#;
+        let message = ToDriver::AnswerPermission {
             question_id: 3,
             answer: PermissionAnswer::Deny { reason: "no".into() },
         };
-        assert_eq!(serde_json::from_str::<ToDriver>(not).unwrap(), word);
+        assert_eq!(serde_json::from_str::<ToDriver>(denial).unwrap(), message);
         let ended = FromDriver::TurnEnded {
             end_reason: TurnEndReason::Failed("refusal".into()),
             reply: "a".into(),

@@ -1,9 +1,12 @@
-//! Which variables of its caller an agent gets, and how they are shown to people.
+//! Selects the environment variables that an agent inherits from the process that requests its
+//! spawn.
 
-/// Variables that say where the caller runs, or that make programs load or run something: no agent gets them unless it
-/// is asked for. Where programs look for theirs (PATH, PYTHONPATH, NODE_PATH, PERL5LIB) is its user's setting, and stays.
+/// Variables that no agent inherits: those that describe where the caller runs, and those that make
+/// programs load or run code. An agent gets them only if the spawn request sets them. Search paths
+/// (PATH, PYTHONPATH, NODE_PATH, PERL5LIB) are inherited, because they are settings of the user.
 const REMOVED_VARIABLES: &[&str] = &[
-    // A session of an agent program, for which the new agent would take itself to be a part.
+    // An agent program sets these variables for its session. With them a new agent would run as
+    // part of that session.
     "CLAUDECODE",
     "CLAUDE_CODE_CHILD_SESSION",
     "CLAUDE_CODE_SESSION_ID",
@@ -21,7 +24,7 @@ const REMOVED_VARIABLES: &[&str] = &[
     "CURSOR_TRACE_ID",
     "GOOSE_TERMINAL",
     "AGENT",
-    // The terminal of the caller.
+    // These variables describe the caller's terminal.
     "TMUX",
     "TMUX_PANE",
     "STY",
@@ -36,7 +39,7 @@ const REMOVED_VARIABLES: &[&str] = &[
     "TERM_SESSION_ID",
     "COLUMNS",
     "LINES",
-    // What a shell runs or does by itself.
+    // These variables change what a shell runs or how a shell works.
     "BASH_ENV",
     "ENV",
     "PROMPT_COMMAND",
@@ -48,7 +51,7 @@ const REMOVED_VARIABLES: &[&str] = &[
     "SHLVL",
     "OLDPWD",
     "_",
-    // What a program loads.
+    // These variables make a program load code.
     "GCONV_PATH",
     "GLIBC_TUNABLES",
     "VSCODE_INSPECTOR_OPTIONS",
@@ -67,7 +70,7 @@ const REMOVED_VARIABLES: &[&str] = &[
     "_JAVA_OPTIONS",
     "DOTNET_STARTUP_HOOKS",
     "CORECLR_ENABLE_PROFILING",
-    // For one process alone: the one that a desktop, a service manager, make or git has started.
+    // These variables are for one process, started by a desktop, a service manager, make or git.
     "XDG_ACTIVATION_TOKEN",
     "DESKTOP_STARTUP_ID",
     "NOTIFY_SOCKET",
@@ -79,7 +82,8 @@ const REMOVED_VARIABLES: &[&str] = &[
     "MFLAGS",
     "MAKELEVEL",
     "CARGO_MAKEFLAGS",
-    // Which repository: what `git rev-parse --local-env-vars` names, but for what a person alone sets.
+    // These variables select a repository. The list is that of `git rev-parse --local-env-vars`,
+    // without the variables that only a person sets.
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_IMPLICIT_WORK_TREE",
@@ -94,7 +98,7 @@ const REMOVED_VARIABLES: &[&str] = &[
     "GIT_NO_REPLACE_OBJECTS",
     "GIT_REPLACE_REF_BASE",
     "GIT_PREFIX",
-    // And what it gives the hooks and programs that it runs.
+    // Git sets these variables for the hooks and programs that it runs.
     "GIT_NAMESPACE",
     "GIT_QUARANTINE_PATH",
     "GIT_REFLOG_ACTION",
@@ -103,7 +107,7 @@ const REMOVED_VARIABLES: &[&str] = &[
     "GIT_EXEC_PATH",
 ];
 
-/// The same for all names that begin so.
+/// Prefixes of further variables that no agent inherits.
 const REMOVED_PREFIXES: &[&str] = &[
     "TEAMD_",
     "CLAUDE_CODE_MESSAGING_",
@@ -116,7 +120,7 @@ const REMOVED_PREFIXES: &[&str] = &[
     "GIT_PUSH_OPTION_",
 ];
 
-/// Whether an agent gets this variable of its caller's without asking for it.
+/// Whether an agent inherits the caller's variable `name`.
 pub fn is_inherited(name: &str) -> bool {
     !REMOVED_VARIABLES.contains(&name) && !REMOVED_PREFIXES.iter().any(|start| name.starts_with(start))
 }
@@ -126,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_belongs_to_the_caller_alone_is_not_passed_on() {
+    fn variables_for_the_caller_only_are_removed() {
         for name in [
             "CLAUDECODE",
             "CLAUDE_CODE_MESSAGING_TOKEN",

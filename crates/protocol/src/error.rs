@@ -1,51 +1,53 @@
-//! What can go wrong, as the exit codes tell it: one closed list for the files, the socket and the
-//! command line, so that a script can act on a failure without reading prose.
+//! Error kinds with their exit codes, and the error report that the socket and `--json` use.
+//!
+//! The list of kinds is closed. So a script can react to an error without parsing its text.
 
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// The kinds of failure; each has its exit code (after sysexits.h) and its name in JSON.
+/// Kinds of errors. Each has an exit code (as in sysexits.h) and a name in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
-    /// Done for some and not for others; the output says which.
+    /// The command succeeded for some targets and failed for others. The output names both.
     #[serde(rename = "partly")]
     Partial,
-    /// The call's words are off.
+    /// The command line is invalid.
     Usage,
-    /// Data that does not parse; nothing was changed.
+    /// Invalid data; nothing was changed.
     #[serde(rename = "data")]
     InvalidData,
     /// No such team, member, task or request.
     NotFound,
-    /// No daemon, or it went away.
+    /// No daemon is running, or the connection to the daemon was lost.
     NoDaemon,
-    /// A fault of ours.
+    /// Internal error.
     Internal,
-    /// A directory or program that is missing.
+    /// A directory or program does not exist.
     #[serde(rename = "missing")]
     MissingPath,
-    /// Exists already, claimed already.
+    /// The name, file or claim exists already.
     #[serde(rename = "exists")]
     AlreadyExists,
     /// Input/output error; nothing was changed.
     Io,
-    /// Time-out; trying again may help.
+    /// The operation timed out. A retry may succeed.
     Timeout,
-    /// Refused as things stand.
+    /// Not possible in the current state.
     Refused,
-    /// Not permitted for this caller.
+    /// The caller does not have the permission.
     NotPermitted,
-    /// Version or configuration.
+    /// Invalid configuration or incompatible version.
     Config,
 }
 
-/// How the word of a team ends that somebody else is deleting: refused, and over in a moment.
+/// Last words of the error message for a team that another process is deleting. A retry soon
+/// reports that the team does not exist.
 pub const BEING_DELETED_SUFFIX: &str = "is being deleted";
 
 impl ErrorKind {
-    /// The process exit code that stands for this kind.
+    /// The process exit code for this kind.
     pub fn exit_code(self) -> u8 {
         match self {
             ErrorKind::Partial => 1,
@@ -65,35 +67,36 @@ impl ErrorKind {
     }
 }
 
-/// A failure as it crosses the socket and as `--json` prints it.
+/// An error on the control socket and in the output of `--json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[error("{message}")]
 pub struct ErrorReport {
-    /// What kind it is; decides the exit code.
+    /// The kind, which selects the exit code.
     pub kind: ErrorKind,
-    /// What could not be done, and why.
+    /// What failed, and why.
     pub message: String,
-    /// What to do next.
+    /// What the user can do next. `None` if there is nothing to suggest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "hint")]
     pub help: Option<String>,
 }
 
 impl ErrorReport {
-    /// A fault without a hint.
+    /// Creates an error without help text.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> ErrorReport {
         ErrorReport { kind, message: message.into(), help: None }
     }
 
-    /// What the system would not do at a path, with the verb for it.
+    /// Creates an error for a failed I/O operation. `verb` says what was tried with `path`, such as
+    /// "read".
     pub fn from_io(verb: &str, path: &Path, cause: &dyn std::fmt::Display) -> ErrorReport {
         ErrorReport::new(ErrorKind::Io, format!("cannot {verb} {}: {cause}", path.display()))
     }
 
-    /// The same fault with the next step named.
+    /// Adds a text that says what the user can do next.
     #[must_use]
-    pub fn with_help(self, hint: impl Into<String>) -> ErrorReport {
-        ErrorReport { help: Some(hint.into()), ..self }
+    pub fn with_help(self, help: impl Into<String>) -> ErrorReport {
+        ErrorReport { help: Some(help.into()), ..self }
     }
 }

@@ -1,7 +1,7 @@
-//! The lines of the event log: what happened to whom, one JSON object each.
+//! Lines of the event log `events.jsonl`. Each line is one event as a JSON object.
 //!
-//! The daemon alone writes them; docs/events.md and docs/schema/event.schema.json say the same for other programs.
-//! A reader that meets an `event` it does not know leaves that line out: later releases add kinds.
+//! Only the daemon writes them. docs/events.md and docs/schema/event.schema.json describe them for
+//! other programs. Later releases add kinds, so a reader skips a line whose `event` is unknown.
 
 use crate::id::TaskId;
 use crate::member_request::MemberRequestKind;
@@ -14,312 +14,313 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 
-/// Why a daemon stopped that somebody took down: whoever starts one again when it dies leaves that alone.
+/// Reason of [`EventKind::DaemonStopped`] if a user stopped the daemon. A supervisor does not
+/// restart the daemon after this reason.
 pub const REQUESTED_STOP_REASON: &str = "asked to go down";
 
-/// One thing that happened.
+/// One event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Event {
-    /// When it was seen: ISO 8601, UTC, milliseconds.
+    /// When the daemon noticed the event: ISO 8601, UTC, with milliseconds.
     pub time: String,
-    /// In which team; none for what concerns the daemon alone.
+    /// The team. `None` if the event concerns only the daemon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<TeamName>,
-    /// To which member: for a message its recipient, for a task none.
+    /// The member. For a message it is the recipient. `None` for events of a task or a whole team.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "agent")]
     pub member: Option<AgentName>,
-    /// What.
+    /// What happened.
     #[serde(flatten)]
     #[serde(rename = "what")]
     pub kind: EventKind,
 }
 
-/// What happened; the tag is the key `event`.
+/// What happened. In JSON the key `event` names the kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum EventKind {
-    /// The daemon answers.
+    /// The daemon accepts calls.
     DaemonReady {
-        /// Its process.
+        /// The daemon's process id.
         pid: u32,
-        /// Its root.
+        /// The daemon's root.
         root: PathBuf,
     },
-    /// The daemon ends.
+    /// The daemon stops.
     DaemonStopped {
-        /// For people.
+        /// The reason, as a text for people.
         #[serde(rename = "why")]
         reason: String,
     },
-    /// A team was made.
+    /// A team was created.
     TeamCreated,
-    /// Its files are gone.
+    /// A team's files were removed.
     TeamDeleted,
-    /// An agent runs.
+    /// An agent was started.
     MemberSpawned {
-        /// The agent's process.
+        /// The agent's process id.
         pid: u32,
-        /// `%14`, or `in-process`.
+        /// The tmux pane, such as `%14`, or `in-process`.
         pane: String,
     },
-    /// An agent was to run, and does not.
+    /// An agent could not be started.
     #[serde(rename = "member_not_spawned")]
     MemberSpawnFailed {
-        /// For people.
+        /// The reason, as a text for people.
         #[serde(rename = "why")]
         reason: String,
     },
-    /// A daemon that was started again has it back.
+    /// A new daemon adopted an agent that was already running.
     MemberAdopted {
-        /// The agent's process.
+        /// The agent's process id.
         pid: u32,
     },
     /// A turn began.
     MemberActive {
-        /// What it is about, where that is known.
+        /// A summary of the turn's task or message. Empty if unknown.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         #[serde(rename = "about")]
         summary: String,
     },
     /// A turn ended.
     MemberIdle {
-        /// How, where that is known.
+        /// How the turn ended. `None` if unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<IdleReason>,
     },
-    /// Its program waits at a dialog, for a permission say.
+    /// The member's program waits at a dialog on its screen, such as a permission question.
     MemberAtDialog {
-        /// What that says.
+        /// The dialog's text.
         text: String,
     },
-    /// A team has used up what its policy gives it: its members are asked to end.
+    /// A team has exhausted its policy's budget. The daemon asks the team's members to shut down.
     #[serde(rename = "budget_spent")]
     BudgetExhausted {
-        /// For people.
+        /// Which limit was reached, as a text for people.
         #[serde(rename = "why")]
         reason: String,
     },
-    /// It is in a turn, and has written nothing for so long: told once for each turn.
+    /// The member's turn has produced no output for a long time. Logged at most once per turn.
     #[serde(rename = "member_stuck")]
     MemberNoOutput {
-        /// ms
+        /// Time since the last output, in milliseconds.
         #[serde(rename = "quiet_ms")]
         no_output_ms: u64,
     },
-    /// Its turn was ended by somebody.
+    /// The member's turn was interrupted.
     MemberInterrupted,
-    /// Its life has ended.
+    /// The member's spawn ended.
     #[serde(rename = "member_ended")]
     MemberExited {
-        /// `completed`, `failed`, `killed`.
+        /// `completed`, `failed` or `killed`.
         #[serde(rename = "state")]
         outcome: String,
-        /// For people: `exit 1`, `approved`…
+        /// How the spawn ended, as a text for people, such as `exit 1` or `approved`.
         #[serde(rename = "how")]
         description: String,
     },
-    /// It ended by a failure and is started again.
+    /// The member's spawn failed. The daemon will start the member again.
     #[serde(rename = "member_restarts")]
     MemberRespawnScheduled {
-        /// The how-manieth time.
+        /// Number of this respawn, from 1.
         attempt: u32,
-        /// After this many milliseconds.
+        /// Delay before the respawn, in milliseconds.
         #[serde(rename = "after_ms")]
         delay_ms: u64,
     },
-    /// It ended by a failure too often and is not started again.
+    /// The member's spawns failed too often. The daemon does not start the member again.
     #[serde(rename = "member_given_up")]
     MemberRespawnsExhausted {
-        /// For people.
+        /// The reason, as a text for people.
         #[serde(rename = "why")]
         reason: String,
     },
-    /// It rests until it is brought back.
+    /// The member was suspended. It can be resumed.
     #[serde(rename = "member_rests")]
     MemberSuspended,
-    /// It was asked to end.
+    /// The member was asked to shut down.
     #[serde(rename = "shutdown_asked")]
     ShutdownRequested {
-        /// The request's id.
+        /// Id of the request.
         #[serde(rename = "request")]
         request_id: String,
     },
-    /// It said no.
+    /// The member refused to shut down.
     ShutdownRejected {
-        /// Its reason.
+        /// The member's reason.
         reason: String,
     },
-    /// It asks something, and waits for the answer.
+    /// The member opened a request and waits for the answer.
     RequestOpened {
-        /// The request's id.
+        /// Id of the request.
         #[serde(rename = "request")]
         request_id: String,
-        /// A plan, or a question for permission.
+        /// Whether the request is a plan or a permission.
         kind: MemberRequestKind,
-        /// In a few words.
+        /// A short summary of the request.
         #[serde(rename = "about")]
         summary: String,
     },
-    /// It has its answer.
+    /// A request of the member was answered.
     RequestAnswered {
-        /// The request's id.
+        /// Id of the request.
         #[serde(rename = "request")]
         request_id: String,
-        /// Whether that is a yes.
+        /// Whether the request was approved.
         approved: bool,
-        /// Whose it is.
+        /// Who or what answered.
         #[serde(rename = "by")]
         answered_by: AnsweredBy,
     },
-    /// It waits for the answer no longer: the turn that asked is over.
+    /// A request of the member was withdrawn, because the turn that opened it ended.
     RequestWithdrawn {
-        /// The request's id.
+        /// Id of the request.
         #[serde(rename = "request")]
         request_id: String,
     },
-    /// Its permission mode was changed.
+    /// The member's permission mode changed.
     ModeSet {
-        /// To what.
+        /// The new mode.
         mode: PermissionMode,
     },
-    /// A task was made.
+    /// A task was created.
     TaskCreated {
-        /// Its id.
+        /// Id of the task.
         task: TaskId,
-        /// Its subject.
+        /// Subject of the task.
         subject: String,
     },
-    /// Somebody works on it.
+    /// A task is in progress.
     TaskStarted {
-        /// Its id.
+        /// Id of the task.
         task: TaskId,
-        /// Its subject.
+        /// Subject of the task.
         subject: String,
-        /// Who.
+        /// The member that works on the task.
         owner: Option<AgentName>,
     },
-    /// It is done.
+    /// A task was completed.
     TaskCompleted {
-        /// Its id.
+        /// Id of the task.
         task: TaskId,
-        /// Its subject.
+        /// Subject of the task.
         subject: String,
-        /// By whom.
+        /// The member that worked on the task.
         owner: Option<AgentName>,
     },
-    /// Its work failed: nobody takes it up again by itself.
+    /// The work on a task failed. No member claims the task until it is released.
     TaskFailed {
-        /// Its id.
+        /// Id of the task.
         task: TaskId,
-        /// Its subject.
+        /// Subject of the task.
         subject: String,
-        /// Whose work.
+        /// The member that worked on the task.
         owner: Option<AgentName>,
-        /// How.
+        /// Why the work failed.
         #[serde(rename = "why")]
         reason: String,
     },
-    /// It is pending again.
+    /// A task is pending again.
     TaskReleased {
-        /// Its id.
+        /// Id of the task.
         task: TaskId,
-        /// Its subject.
+        /// Subject of the task.
         subject: String,
     },
-    /// Its owner is gone, and it is still in progress.
+    /// A task is still in progress, but its owner has exited.
     #[serde(rename = "task_left")]
     TaskAbandoned {
-        /// Its id.
+        /// Id of the task.
         task: TaskId,
-        /// Its subject.
+        /// Subject of the task.
         subject: String,
-        /// Who left it.
+        /// The member that exited.
         owner: AgentName,
     },
-    /// Something else about it changed: subject, owner, links, metadata.
+    /// Other fields of a task changed: subject, owner, links or metadata.
     #[serde(rename = "task_changed")]
     TaskUpdated {
-        /// Its id.
+        /// Id of the task.
         task: TaskId,
-        /// Its subject.
+        /// Subject of the task.
         subject: String,
-        /// Its owner.
+        /// Owner of the task.
         owner: Option<AgentName>,
     },
-    /// Its file is gone.
+    /// A task's file was removed.
     TaskDeleted {
-        /// Its id.
+        /// Id of the task.
         task: TaskId,
     },
-    /// A message is stored in the inbox of `agent`.
+    /// A message was added to the member's inbox.
     MessageStored {
-        /// Its place in the inbox, from 0.
+        /// Index of the message in the inbox, from 0.
         index: usize,
-        /// From whom, as the message says.
+        /// The sender that the message names.
         from: String,
-        /// `text`, or the payload's type.
+        /// `text`, or the type of the payload.
         kind: String,
-        /// Its summary, if it has one.
+        /// The message's summary. `None` if it has none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         summary: Option<String>,
     },
-    /// Messages in the inbox of `agent` are marked read that were not.
+    /// Unread messages in the member's inbox were marked as read.
     MessageRead {
-        /// How many are unread now.
+        /// Number of messages that are still unread.
         unread: usize,
     },
-    /// A message was gone from the inbox of `agent` that was stored and not read: somebody has rewritten it without. It is
-    /// there again.
+    /// An unread message had disappeared from the member's inbox, because another program rewrote
+    /// the file. The daemon restored the message.
     #[serde(rename = "message_put_back")]
     MessageRestored {
-        /// From whom, as the message says.
+        /// The sender that the message names.
         from: String,
-        /// `text`, or the payload's type.
+        /// `text`, or the type of the payload.
         kind: String,
-        /// Its summary, if it has one.
+        /// The message's summary. `None` if it has none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         summary: Option<String>,
     },
-    /// Something could not be done or read.
+    /// An operation failed.
     #[serde(rename = "trouble")]
     Error {
-        /// For people: what, why, what to do.
+        /// What failed, why, and what to do, as a text for people.
         #[serde(rename = "why")]
         message: String,
     },
 }
 
 impl Event {
-    /// About the daemon; the time is filled in where it is written.
-    pub fn for_daemon(what: EventKind) -> Event {
-        Event { time: String::new(), team: None, member: None, kind: what }
+    /// An event of the daemon. `time` is empty; the event log fills it in.
+    pub fn for_daemon(kind: EventKind) -> Event {
+        Event { time: String::new(), team: None, member: None, kind }
     }
 
-    /// About a team or a task of it.
-    pub fn for_team(team: &TeamName, what: EventKind) -> Event {
-        Event { team: Some(team.clone()), ..Event::for_daemon(what) }
+    /// An event of a team or of one of its tasks. `time` is empty.
+    pub fn for_team(team: &TeamName, kind: EventKind) -> Event {
+        Event { team: Some(team.clone()), ..Event::for_daemon(kind) }
     }
 
-    /// About a member.
-    pub fn for_member(team: &TeamName, agent: &AgentName, what: EventKind) -> Event {
-        Event { member: Some(agent.clone()), ..Event::for_team(team, what) }
+    /// An event of a member. `time` is empty.
+    pub fn for_member(team: &TeamName, agent: &AgentName, kind: EventKind) -> Event {
+        Event { member: Some(agent.clone()), ..Event::for_team(team, kind) }
     }
 
-    /// The line for people, without the time, safe to show.
+    /// The event as one line for people, without the time and without control characters.
     pub fn to_text(&self) -> String {
-        let who = match (&self.team, &self.member) {
+        let subject = match (&self.team, &self.member) {
             (Some(team), Some(agent)) => format!("{agent}@{team} "),
             (Some(team), None) => format!("{team} "),
             _ => String::new(),
         };
-        let next = match (&self.kind, &self.team) {
+        let help = match (&self.kind, &self.team) {
             (EventKind::MemberSuspended, Some(team)) => format!(" until: teamctl up --resume -t {team}"),
             _ => String::new(),
         };
-        visible(&format!("{who}{}{next}", self.kind)).replace('\n', " ")
+        visible(&format!("{subject}{}{help}", self.kind)).replace('\n', " ")
     }
 }
 
@@ -327,51 +328,51 @@ impl fmt::Display for EventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             EventKind::DaemonReady { pid, root } => write!(f, "ready: pid {pid}, root {}", root.display()),
-            EventKind::DaemonStopped { reason: why } => write!(f, "stops: {why}"),
+            EventKind::DaemonStopped { reason } => write!(f, "stops: {reason}"),
             EventKind::TeamCreated => f.write_str("created"),
             EventKind::TeamDeleted => f.write_str("deleted"),
             EventKind::MemberSpawned { pid, pane } => write!(f, "spawned: pid {pid}, pane {pane}"),
-            EventKind::MemberSpawnFailed { reason: why } => write!(f, "not spawned: {why}"),
+            EventKind::MemberSpawnFailed { reason } => write!(f, "not spawned: {reason}"),
             EventKind::MemberAdopted { pid } => write!(f, "adopted: pid {pid}"),
-            EventKind::MemberActive { summary: about } if about.is_empty() => f.write_str("active"),
-            EventKind::MemberActive { summary: about } => write!(f, "active: {about}"),
+            EventKind::MemberActive { summary } if summary.is_empty() => f.write_str("active"),
+            EventKind::MemberActive { summary } => write!(f, "active: {summary}"),
             EventKind::MemberIdle { reason: Some(IdleReason::Failed) } => {
                 f.write_str("idle after a failed turn")
             }
             EventKind::MemberIdle { .. } => f.write_str("idle"),
             EventKind::MemberAtDialog { text } => write!(f, "waits at a dialog: {text}"),
-            EventKind::BudgetExhausted { reason: why } => write!(f, "is stopped: {why}"),
-            EventKind::MemberNoOutput { no_output_ms: quiet_ms } => {
-                write!(f, "has written nothing for {} s", quiet_ms / 1_000)
+            EventKind::BudgetExhausted { reason } => write!(f, "is stopped: {reason}"),
+            EventKind::MemberNoOutput { no_output_ms } => {
+                write!(f, "has written nothing for {} s", no_output_ms / 1_000)
             }
             EventKind::MemberInterrupted => f.write_str("interrupted"),
-            EventKind::MemberExited { outcome: state, description: how } => {
-                write!(f, "ended, {state}: {how}")
+            EventKind::MemberExited { outcome, description } => {
+                write!(f, "ended, {outcome}: {description}")
             }
-            EventKind::MemberRespawnScheduled { attempt, delay_ms: after_ms } => {
-                let when = match after_ms {
+            EventKind::MemberRespawnScheduled { attempt, delay_ms } => {
+                let when = match delay_ms {
                     0 => "at once".to_owned(),
-                    _ => format!("in {after_ms} ms"),
+                    _ => format!("in {delay_ms} ms"),
                 };
                 write!(f, "starts again {when} (restart {attempt})")
             }
-            EventKind::MemberRespawnsExhausted { reason: why } => write!(f, "is not started again: {why}"),
+            EventKind::MemberRespawnsExhausted { reason } => write!(f, "is not started again: {reason}"),
             EventKind::MemberSuspended => f.write_str("rests"),
-            EventKind::ShutdownRequested { request_id: request } => {
-                write!(f, "asked to shut down: {request}")
+            EventKind::ShutdownRequested { request_id } => {
+                write!(f, "asked to shut down: {request_id}")
             }
             EventKind::ShutdownRejected { reason } => write!(f, "will not shut down: {reason}"),
-            EventKind::RequestOpened { request_id: request, summary: about, .. } => {
-                write!(f, "{about}, and waits for the answer: {request}")
+            EventKind::RequestOpened { request_id, summary, .. } => {
+                write!(f, "{summary}, and waits for the answer: {request_id}")
             }
-            EventKind::RequestAnswered { request_id: request, approved: true, answered_by: by } => {
-                write!(f, "has a yes by {} to {request}", by.as_str())
+            EventKind::RequestAnswered { request_id, approved: true, answered_by } => {
+                write!(f, "has a yes by {} to {request_id}", answered_by.as_str())
             }
-            EventKind::RequestAnswered { request_id: request, approved: false, answered_by: by } => {
-                write!(f, "has a no by {} to {request}", by.as_str())
+            EventKind::RequestAnswered { request_id, approved: false, answered_by } => {
+                write!(f, "has a no by {} to {request_id}", answered_by.as_str())
             }
-            EventKind::RequestWithdrawn { request_id: request } => {
-                write!(f, "waits no longer for the answer to {request}")
+            EventKind::RequestWithdrawn { request_id } => {
+                write!(f, "waits no longer for the answer to {request_id}")
             }
             EventKind::ModeSet { mode } => write!(f, "is in the mode {mode} now"),
             EventKind::TaskCreated { task, subject } => write!(f, "task {task} created: {subject}"),
@@ -381,8 +382,8 @@ impl fmt::Display for EventKind {
             EventKind::TaskCompleted { task, subject, owner } => {
                 write!(f, "task {task} completed{}: {subject}", by_owner(owner))
             }
-            EventKind::TaskFailed { task, subject, owner, reason: why } => {
-                write!(f, "task {task} failed{} ({why}): {subject}", by_owner(owner))
+            EventKind::TaskFailed { task, subject, owner, reason } => {
+                write!(f, "task {task} failed{} ({reason}): {subject}", by_owner(owner))
             }
             EventKind::TaskReleased { task, subject } => write!(f, "task {task} released: {subject}"),
             EventKind::TaskAbandoned { task, subject, owner } => {
@@ -398,7 +399,7 @@ impl fmt::Display for EventKind {
             EventKind::MessageRestored { from, kind, .. } => {
                 write!(f, "has {kind} from {from} again: another program had dropped it")
             }
-            EventKind::Error { message: why } => write!(f, "trouble: {why}"),
+            EventKind::Error { message } => write!(f, "trouble: {message}"),
         }
     }
 }
@@ -412,15 +413,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_flat_and_comes_back_as_it_was() {
+    fn event_is_a_flat_object_and_parses_back() {
         let team = TeamName::parse("survey").unwrap();
-        let what = EventKind::TaskFailed {
+        let kind = EventKind::TaskFailed {
             task: TaskId::parse("3").unwrap(),
             subject: "count\u{1b}".into(),
             owner: Some(AgentName::parse("ann").unwrap()),
             reason: "exit 1".into(),
         };
-        let event = Event { time: "2026-02-13T10:00:00.000Z".into(), ..Event::for_team(&team, what) };
+        let event = Event { time: "2026-02-13T10:00:00.000Z".into(), ..Event::for_team(&team, kind) };
         let text = serde_json::to_string(&event).unwrap();
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(
@@ -429,12 +430,13 @@ mod tests {
         );
         assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
         assert_eq!(event.to_text(), "survey task 3 failed by ann (exit 1): count\\u{1b}");
-        let rests = Event::for_member(&team, &AgentName::parse("ann").unwrap(), EventKind::MemberSuspended);
-        assert_eq!(rests.to_text(), "ann@survey rests until: teamctl up --resume -t survey");
+        let suspended =
+            Event::for_member(&team, &AgentName::parse("ann").unwrap(), EventKind::MemberSuspended);
+        assert_eq!(suspended.to_text(), "ann@survey rests until: teamctl up --resume -t survey");
     }
 
     #[test]
-    fn a_kind_of_a_later_release_is_an_error_of_that_line_alone() {
+    fn unknown_kind_is_an_error_and_unknown_key_is_ignored() {
         assert!(serde_json::from_str::<Event>(r#"{"time":"","event":"from_tomorrow"}"#).is_err());
         assert!(serde_json::from_str::<Event>(r#"{"time":"","event":"team_created","more":1}"#).is_ok());
     }

@@ -1,7 +1,8 @@
-//! The ids of agents, tasks and requests, and where fresh request ids come from.
+//! Ids of members, tasks and requests, and the timestamps in new request ids.
 //!
-//! A request id is a key, not a message: what it says is read for showing alone, and whether a request is
-//! open is known from the request itself. Two requests of one process never share a millisecond.
+//! A request id is an opaque key; its text is only shown to people. Whether a request is open
+//! depends on the request itself. Two requests of one process never have the same millisecond in
+//! their ids.
 
 use crate::name::{AgentName, TeamName};
 use serde::{Deserialize, Serialize};
@@ -9,31 +10,31 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Why a text is not an id.
+/// Why a text is not a valid id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
-    /// Not `NAME@TEAM`.
+    /// The text is not `NAME@TEAM`.
     #[error("cannot read agent id {0:?}: it should be NAME@TEAM")]
     Agent(String),
-    /// Not `[1-9][0-9]{0,8}`.
+    /// The text is not `[1-9][0-9]{0,8}`.
     #[error("cannot read task id {0:?}: it should be a number from 1 to 999999999")]
     Task(String),
-    /// Empty, too long or unprintable.
+    /// The text is empty, too long or has control characters.
     #[error("cannot read request id {0:?}: it should be 1 to 256 printable characters")]
     Request(String),
 }
 
-/// A member of a team, as others write it: `NAME@TEAM`.
+/// Id of a team member, written `NAME@TEAM`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgentId {
-    /// Who.
+    /// The member's name.
     pub name: AgentName,
-    /// Of which team.
+    /// The member's team.
     pub team: TeamName,
 }
 
 impl AgentId {
-    /// Reads an id, split at the first `@`; the name is taken as it stands.
+    /// Parses an id. The first `@` separates name and team. The name is not checked.
     pub fn parse(text: &str) -> Result<AgentId, IdError> {
         let unreadable = || IdError::Agent(text.chars().take(200).collect());
         let (name, team) = text.split_once('@').ok_or_else(unreadable)?;
@@ -48,16 +49,16 @@ impl fmt::Display for AgentId {
     }
 }
 
-/// A task's number, written as a decimal string; ordered by number.
+/// Number of a task. In JSON a string of decimal digits. Ordered by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TaskId(u32);
 
 impl TaskId {
-    /// The largest number that an id may be.
+    /// The largest valid number.
     pub const MAX: u32 = 999_999_999;
 
-    /// Reads `[1-9][0-9]{0,8}`.
+    /// Parses `[1-9][0-9]{0,8}`.
     pub fn parse(text: &str) -> Result<TaskId, IdError> {
         let digits = !text.starts_with('0') && text.len() <= 9 && text.bytes().all(|b| b.is_ascii_digit());
         match text.parse() {
@@ -66,7 +67,7 @@ impl TaskId {
         }
     }
 
-    /// The id of that number, if it is one.
+    /// The id with this number. `None` if the number is 0 or greater than [`TaskId::MAX`].
     pub fn from_number(number: u32) -> Option<TaskId> {
         (1..=TaskId::MAX).contains(&number).then_some(TaskId(number))
     }
@@ -83,23 +84,24 @@ impl fmt::Display for TaskId {
     }
 }
 
-/// The id of a request; others' are taken as they stand.
+/// Id of a request. Ids that other programs made are kept unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RequestId(String);
 
 impl RequestId {
-    /// A shutdown request to `agent`, made at `ms` (from a `UniqueMillis`).
+    /// Id of a shutdown request to `agent`. `ms` is from a [`UniqueMillis`].
     pub fn shutdown(ms: u64, agent: &AgentName) -> RequestId {
         RequestId(format!("shutdown-{ms}@{agent}"))
     }
 
-    /// A plan by `agent`, handed in at `ms`.
+    /// Id of a plan that `agent` submitted at `ms`. `ms` is from a [`UniqueMillis`].
     pub fn plan(ms: u64, agent: &AgentName, team: &TeamName) -> RequestId {
         RequestId(format!("plan_approval-{ms}@{agent}@{team}"))
     }
 
-    /// A question for permission, asked at `ms`; `suffix` is any randomness, brought into 7 of `a-z0-9`.
+    /// Id of a permission request from `ms`. `suffix` is a random number, which is encoded in 7
+    /// characters of `a-z0-9`.
     pub fn permission(ms: u64, suffix: u64) -> RequestId {
         let digit =
             |place: u32| char::from_digit((suffix / 36_u64.pow(place) % 36) as u32, 36).unwrap_or('0');
@@ -107,7 +109,7 @@ impl RequestId {
         RequestId(format!("perm-{ms}-{suffix}"))
     }
 
-    /// Takes any id that can be shown: 1 to 256 characters without controls.
+    /// Parses an id of 1 to 256 characters without control characters.
     pub fn parse(text: &str) -> Result<RequestId, IdError> {
         if text.is_empty() || text.chars().count() > 256 || text.chars().any(char::is_control) {
             return Err(IdError::Request(text.chars().take(80).collect()));
@@ -154,17 +156,17 @@ macro_rules! impl_string_id {
 impl_string_id!(TaskId);
 impl_string_id!(RequestId);
 
-/// Hands out milliseconds for ids, each later than the one before. One per process, as a `static`.
+/// Source of strictly increasing milliseconds for ids. Each process has one, in a `static`.
 #[derive(Debug, Default)]
 pub struct UniqueMillis(AtomicU64);
 
 impl UniqueMillis {
-    /// A mint that has handed out nothing.
+    /// A source that has returned no millisecond yet.
     pub const fn new() -> UniqueMillis {
         UniqueMillis(AtomicU64::new(0))
     }
 
-    /// `now_ms`, or the next millisecond that this mint has not handed out.
+    /// Returns `now_ms`, or the next millisecond that this source has not returned yet.
     pub fn next(&self, now_ms: u64) -> u64 {
         let later = |last: u64| now_ms.max(last.saturating_add(1));
         match self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(later(last))) {
@@ -178,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agent_id_is_split_at_the_first_at() {
+    fn agent_id_is_split_at_the_first_at_sign() {
         let id = AgentId::parse("ann@orchard").unwrap();
         assert_eq!((id.name.as_str(), id.team.as_str()), ("ann", "orchard"));
         assert_eq!(id.to_string(), "ann@orchard");
@@ -196,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn request_ids_look_like_the_originals() {
+    fn request_ids_have_the_format_of_claude_code() {
         let agent = AgentName::parse("ann").unwrap();
         let team = TeamName::parse("orchard").unwrap();
         assert_eq!(RequestId::shutdown(5, &agent).as_str(), "shutdown-5@ann");
@@ -209,8 +211,8 @@ mod tests {
     }
 
     #[test]
-    fn a_mint_never_hands_out_a_millisecond_twice() {
-        let mint = UniqueMillis::new();
-        assert_eq!([mint.next(10), mint.next(10), mint.next(5), mint.next(20)], [10, 11, 12, 20]);
+    fn milliseconds_are_unique() {
+        let millis = UniqueMillis::new();
+        assert_eq!([millis.next(10), millis.next(10), millis.next(5), millis.next(20)], [10, 11, 12, 20]);
     }
 }

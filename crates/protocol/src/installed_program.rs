@@ -1,17 +1,16 @@
-//! Where the programs of an installation find each other. None is looked up in the PATH, since
-//! another package may have a program of the same name, and an installation of another release may
-//! come first.
+//! Finds the other programs of the same installation.
 //!
-//! Pure: the caller says which files exist.
+//! The PATH is not searched: another package may have a program of the same name, and another
+//! release may come first. The module does no I/O: the caller says which files exist.
 
 use std::path::{Path, PathBuf};
 
-/// The program `name` of the installation that `own` belongs to. `own` is the canonical path of the
-/// calling program.
+/// Returns the path of the program `name` in the installation of the calling program. `own` is the
+/// canonical path of the calling program.
 ///
-/// It is beside `own`, else in `../libexec/teamd`, else, if `own` is in a `libexec/teamd`, in
-/// `../../bin`. If none of these `exists`, the path beside `own` is returned, so that an error can
-/// name it.
+/// The first candidate is in the directory of `own`, the second in `../libexec/teamd`. If `own` is
+/// in a `libexec/teamd`, the third is in `../../bin`. If no candidate `exists`, the result is the
+/// first one, so that an error message can name it.
 pub fn installed_program(own: &Path, name: &str, exists: impl Fn(&Path) -> bool) -> PathBuf {
     let beside = own.with_file_name(name);
     let directory = own.parent().unwrap_or(Path::new("/"));
@@ -46,7 +45,7 @@ mod tests {
         let files = ["/p/bin/teamctl", "/p/bin/teamd-mcp", "/p/libexec/teamd/teamd-mcp"];
         assert_eq!(found(files[0], "teamd-mcp", &files), files[1]);
         assert_eq!(found(files[0], "teamd-acp", &files), "/p/bin/teamd-acp");
-        // A program in no libexec/teamd does not look into the directories above.
+        // Outside of libexec/teamd, the parent directories are not searched.
         assert_eq!(found("/p/x/y/teamd-top", "teamctl", &files), "/p/x/y/teamctl");
     }
 }

@@ -1,8 +1,9 @@
-//! JSON text, looked into and edited without touching what is not meant.
+//! Reads and edits JSON text without changing the parts that an edit does not name.
 //!
-//! The text is the truth: objects and arrays are lists of slices borrowed from it, an [`Edit`] replaces a
-//! range of its bytes, and whatever no edit names stays byte for byte: number spellings, duplicate keys,
-//! lone surrogates, nesting of any depth, a byte order mark. Of duplicate keys the last counts.
+//! Objects and arrays are lists of slices of the text. An [`Edit`] replaces a range of its bytes.
+//! All other bytes stay the same: the spelling of numbers, duplicate keys, lone surrogates, and a
+//! byte order mark. If a key occurs more than once, its last value counts. Text that is nested
+//! deeper than 1000 levels is an error.
 
 mod document;
 mod edit;
@@ -31,14 +32,14 @@ mod tests {
     }
 
     #[test]
-    fn of_duplicate_keys_the_last_counts_and_odd_keys_do_not_disturb() {
+    fn last_duplicate_key_counts_and_undecodable_keys_are_ignored() {
         let object = Object::parse(r#"{"\ud83e":0,"a":1,"a":2}"#).unwrap();
         assert_eq!(object.get("a").unwrap().get(), "2");
         assert_eq!(object.get("b").map(RawValue::get), None);
     }
 
     #[test]
-    fn a_wrong_shape_is_named() {
+    fn wrong_type_is_named() {
         let error = Array::parse("{}").unwrap_err();
         assert_eq!(error.to_string(), "it should be an array, but is {}");
         assert!(matches!(Array::parse("[]\n[]"), Err(JsonError::Syntax(_))));
@@ -46,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_no_matter_up_to_a_thousand_and_damage_beyond() {
+    fn nesting_is_limited_to_1000_levels() {
         let nested = |levels: usize| format!("{}\"[\\\"[\"{}", "[".repeat(levels), "]".repeat(levels));
         assert_eq!(Array::parse(&nested(1000)).unwrap().elements().len(), 1);
         assert!(matches!(Array::parse(&nested(1001)), Err(JsonError::TooDeep)));

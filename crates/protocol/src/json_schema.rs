@@ -1,8 +1,10 @@
-//! The JSON Schemas of the files and messages, for who writes a program of their own: docs/schema has their texts.
+//! JSON Schemas of the files and messages, for authors of other programs. Their texts are in
+//! docs/schema.
 //!
-//! They say what a reader of ours takes, or else what teamd writes, and are derived from the types; where a file's
-//! text is looked into by hand, the fields say beside their type what may stand there. Other programs add fields to
-//! files and messages, so none is refused.
+//! The schemas are derived from the types. Input schemas describe what teamd's programs accept,
+//! output schemas what only teamd writes. A type that is parsed by hand has attributes beside its
+//! fields that describe the accepted values. Other programs may add fields to files and messages,
+//! so unknown fields are always valid.
 
 use crate::control::{Call, Response};
 use crate::event::Event;
@@ -19,7 +21,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// Every schema, by the name of its file before `.schema.json`.
+/// Returns all schemas. The name of a schema's file is its name followed by `.schema.json`.
 pub fn all_schemas() -> [(&'static str, Schema); 8] {
     [
         ("call", input_schema::<Call>("What a client says on the control socket")),
@@ -33,17 +35,17 @@ pub fn all_schemas() -> [(&'static str, Schema); 8] {
     ]
 }
 
-/// The text of a schema's file.
+/// The content of a schema's file.
 pub fn to_text(schema: &Schema) -> String {
     serde_json::to_string_pretty(schema).expect("a schema has string keys") + "\n"
 }
 
-/// What is read, so that all that others leave out may be missing.
+/// The schema of data that teamd's programs read. Keys with a default are optional.
 fn input_schema<T: JsonSchema>(title: &str) -> Schema {
     build_schema::<T>(title, SchemaSettings::default().for_deserialize())
 }
 
-/// What teamd alone writes, with all that it always has.
+/// The schema of data that only teamd writes. Keys that are always written are required.
 fn output_schema<T: JsonSchema>(title: &str) -> Schema {
     build_schema::<T>(title, SchemaSettings::default().for_serialize())
 }
@@ -55,14 +57,14 @@ fn build_schema<T: JsonSchema>(title: &str, settings: SchemaSettings) -> Schema 
     schema
 }
 
-/// What is told to people on one line, without links into the documentation of the types.
+/// Puts a description on one line and removes the links between Rust types.
 fn strip_doc_links(schema: &mut Schema) {
     if let Some(Value::String(text)) = schema.get_mut("description") {
         *text = text.replace('\n', " ").replace("[`", "`").replace("`]", "`");
     }
 }
 
-/// A string of ours that has a form.
+/// Implements `JsonSchema` for a type that is a string with a fixed format.
 macro_rules! impl_string_schema {
     ($name:ident, $schema:tt) => {
         impl JsonSchema for $name {

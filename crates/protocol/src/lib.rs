@@ -1,11 +1,12 @@
-//! What an agent team says on disk and on the control socket, in types.
+//! Types of the team files and of the daemon's control socket.
 //!
-//! The specification in Rust: no I/O, no clock, no async. A caller that needs the time passes it in, as
-//! milliseconds since the epoch. docs/protocol.md says what lies where and who may write it, docs/schema has the same
-//! types as JSON Schemas, and docs/ARCHITECTURE.md the order in which the modules are best read.
+//! The crate does no I/O, reads no clock and has no async code. A caller passes the current time in
+//! as milliseconds since the Unix epoch. docs/protocol.md describes each file and which program may
+//! write it. docs/schema has the same types as JSON Schemas. docs/ARCHITECTURE.md suggests an order
+//! for reading the modules.
 //!
-//! **Reading** is tolerant: what others leave out is filled in, what they add is passed over, and of an inbox each entry
-//! is judged by itself.
+//! **Reading** is tolerant. Missing optional keys get defaults and unknown keys are ignored. Each
+//! inbox entry is checked separately, so an invalid entry does not hide the others.
 //!
 //! ```
 //! use protocol::team_config::TeamConfig;
@@ -17,8 +18,9 @@
 //! # Ok::<(), protocol::team_config::ConfigError>(())
 //! ```
 //!
-//! **Writing** is an edit of the text that was read: what it does not name stays byte for byte. How the text gets into
-//! its file, under the lock and in one step, is docs/protocol.md section 9.
+//! **Writing** edits the text that was read. Every part of the text that the edit does not name
+//! keeps its bytes. Section 9 of docs/protocol.md describes how the new text replaces the file:
+//! under the lock and in one step.
 //!
 //! ```
 //! use protocol::message::{Message, parse_inbox, with_marked_read, with_message};
@@ -35,7 +37,8 @@
 //! # Ok::<(), protocol::json::JsonError>(())
 //! ```
 //!
-//! **A message may be more than text**: a payload, as JSON in its `text`. What is none is plain text, never an error.
+//! **A message can carry a payload**: a JSON object in the message's `text`. A text that is no
+//! payload is plain text, never an error.
 //!
 //! ```
 //! use protocol::payload::{Payload, ShutdownApproved};
@@ -53,7 +56,8 @@
 //! assert_eq!(Payload::parse("{not JSON}"), None);
 //! ```
 //!
-//! **A task** is changed field by field, and whether it can be taken follows from all of them.
+//! **A task** is changed field by field. Whether a member can claim a task depends on all its
+//! fields.
 //!
 //! ```
 //! use protocol::task::{Task, with_fields};

@@ -1,4 +1,4 @@
-//! What a member asks and somebody has to answer, a plan or a question for permission, and the answers to it.
+//! Requests of a member that need an answer (a plan or a permission), and the answers.
 
 use crate::id::RequestId;
 use crate::payload::{
@@ -10,52 +10,53 @@ use crate::timestamp::iso8601;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A request that waits for a yes or a no.
+/// A member's request that waits for an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MemberRequest {
-    /// May this plan be carried out?
+    /// Asks for approval of a plan.
     Plan(PlanApprovalRequest),
-    /// May this tool be used?
+    /// Asks for permission to use a tool.
     Permission(PermissionRequest),
 }
 
-/// Which of the two.
+/// The kind of a member's request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum MemberRequestKind {
-    /// A plan.
+    /// A plan that needs approval.
     #[serde(rename = "plan_approval_request")]
     Plan,
-    /// A question for permission.
+    /// A tool call that needs permission.
     #[serde(rename = "permission_request")]
     Permission,
 }
 
-/// A yes or a no.
+/// The answer to a member's request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// Yes.
+    /// Approves the request.
     Approve(Approval),
-    /// No.
+    /// Denies the request.
     Deny {
-        /// Why, or what to do instead.
+        /// The reason, or what to do instead.
         reason: String,
     },
 }
 
-/// What goes with a yes.
+/// Details of an approval.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Approval {
-    /// To a plan: the mode to go on in.
+    /// For a plan: the permission mode in which to carry it out. `None` leaves the mode to the
+    /// daemon.
     pub mode: Option<PermissionMode>,
-    /// To a tool: the input to use in place of the request's own.
+    /// For a permission: the input to use instead of the request's input. `None` keeps that input.
     pub input: Option<Value>,
-    /// To a tool: what the request suggests is allowed from now on too.
+    /// For a permission: whether the permission changes that the request suggests are granted too.
     pub apply_suggestions: bool,
 }
 
 impl MemberRequestKind {
-    /// The payload's type.
+    /// The `type` of the request's payload.
     pub fn as_str(self) -> &'static str {
         match self {
             MemberRequestKind::Plan => "plan_approval_request",
@@ -65,7 +66,7 @@ impl MemberRequestKind {
 }
 
 impl MemberRequest {
-    /// Reads a message's text; none where it asks nothing of the kind.
+    /// Parses a message's text. `None` if the text is no request of these kinds.
     pub fn parse(text: &str) -> Option<MemberRequest> {
         match Payload::parse(text)? {
             Payload::PlanApprovalRequest(plan) => Some(MemberRequest::Plan(plan)),
@@ -74,7 +75,7 @@ impl MemberRequest {
         }
     }
 
-    /// What the answer refers to.
+    /// The request's id.
     pub fn id(&self) -> &RequestId {
         match self {
             MemberRequest::Plan(plan) => &plan.request_id,
@@ -82,7 +83,7 @@ impl MemberRequest {
         }
     }
 
-    /// Which of the two.
+    /// The request's kind.
     pub fn kind(&self) -> MemberRequestKind {
         match self {
             MemberRequest::Plan(_) => MemberRequestKind::Plan,
@@ -90,7 +91,7 @@ impl MemberRequest {
         }
     }
 
-    /// In a few words, not safe to show as they stand.
+    /// A short summary. May contain control characters of other programs.
     pub fn summary(&self) -> String {
         match self {
             MemberRequest::Plan(_) => "hands in a plan".to_owned(),
@@ -98,25 +99,25 @@ impl MemberRequest {
         }
     }
 
-    /// What in `answer` this request has no use for.
+    /// Returns why `answer` does not fit this request. `None` if it does.
     pub fn check_answer(&self, answer: &Answer) -> Option<&'static str> {
-        let Answer::Approve(yes) = answer else { return None };
+        let Answer::Approve(approval) = answer else { return None };
         match self {
-            MemberRequest::Plan(_) if yes.input.is_some() || yes.apply_suggestions => {
+            MemberRequest::Plan(_) if approval.input.is_some() || approval.apply_suggestions => {
                 Some("it is a plan, and takes neither an input nor suggestions")
             }
-            MemberRequest::Plan(_) if yes.mode == Some(PermissionMode::Plan) => {
+            MemberRequest::Plan(_) if approval.mode == Some(PermissionMode::Plan) => {
                 Some("with the mode plan it would not be approved")
             }
-            MemberRequest::Permission(_) if yes.mode.is_some() => {
+            MemberRequest::Permission(_) if approval.mode.is_some() => {
                 Some("it asks for one tool, and takes no mode")
             }
             _ => None,
         }
     }
 
-    /// The answer as the member is told, at `at_ms` (ms since the epoch). A plan that is approved without a mode goes
-    /// on in `mode`.
+    /// The message with the answer for the member. `at_ms` is the current time in milliseconds
+    /// since the epoch. A plan that is approved without a mode gets `mode`.
     pub fn response(&self, answer: &Answer, mode: PermissionMode, at_ms: u64) -> Payload {
         match self {
             MemberRequest::Plan(plan) => {
@@ -136,7 +137,7 @@ fn plan_response(
     at_ms: u64,
 ) -> PlanApprovalResponse {
     let (approved, feedback, mode) = match answer {
-        Answer::Approve(yes) => (true, None, Some(yes.mode.unwrap_or(mode).to_string())),
+        Answer::Approve(approval) => (true, None, Some(approval.mode.unwrap_or(mode).to_string())),
         Answer::Deny { reason } => (false, Some(reason.clone()), None),
     };
     let (request_id, timestamp) = (plan.request_id.clone(), iso8601(at_ms));
@@ -145,10 +146,10 @@ fn plan_response(
 
 fn permission_response(request: &PermissionRequest, answer: &Answer) -> PermissionResponse {
     let outcome = match answer {
-        Answer::Approve(yes) => PermissionOutcome::Success {
+        Answer::Approve(approval) => PermissionOutcome::Success {
             response: PermissionGrant {
-                updated_input: yes.input.clone().unwrap_or_else(|| request.input.clone()),
-                permission_updates: if yes.apply_suggestions {
+                updated_input: approval.input.clone().unwrap_or_else(|| request.input.clone()),
+                permission_updates: if approval.apply_suggestions {
                     request.permission_suggestions.clone()
                 } else {
                     Vec::new()
@@ -160,12 +161,14 @@ fn permission_response(request: &PermissionRequest, answer: &Answer) -> Permissi
     PermissionResponse { request_id: request.request_id.clone(), outcome }
 }
 
-/// Which request a message's text answers, and whether with a yes.
+/// Parses a message's text as an answer. Returns the id of the answered request and whether it was
+/// approved. `None` if the text is no answer.
 pub fn parse_answer(text: &str) -> Option<(RequestId, bool)> {
     answered_request(&Payload::parse(text)?)
 }
 
-/// The same of what a text says.
+/// The id of the request that `payload` answers, and whether it was approved. `None` if `payload`
+/// is no answer.
 pub fn answered_request(payload: &Payload) -> Option<(RequestId, bool)> {
     match payload {
         Payload::PlanApprovalResponse(answer) => Some((answer.request_id.clone(), answer.approved)),
@@ -183,21 +186,21 @@ mod tests {
     const PERMISSION: &str = r#"{"type":"permission_request","request_id":"perm-1","agent_id":"ann","tool_name":"Bash","tool_use_id":"t","description":"d","input":{"command":"ls","x":1.50},"permission_suggestions":[{"type":"addDirectories","directories":["/x"],"destination":"session"}]}"#;
     const PLAN: &str = r#"{"type":"plan_approval_request","from":"ann","timestamp":"t","planFilePath":"p","planContent":"c","requestId":"plan-1"}"#;
 
-    fn response(asked: &str, answer: &Answer) -> String {
-        let asked = MemberRequest::parse(asked).unwrap();
-        assert_eq!(asked.check_answer(answer), None);
-        let text = asked.response(answer, PermissionMode::AcceptEdits, 1).to_text();
-        let yes = matches!(answer, Answer::Approve(_));
-        assert_eq!(parse_answer(&text), Some((asked.id().clone(), yes)));
+    fn response(request: &str, answer: &Answer) -> String {
+        let request = MemberRequest::parse(request).unwrap();
+        assert_eq!(request.check_answer(answer), None);
+        let text = request.response(answer, PermissionMode::AcceptEdits, 1).to_text();
+        let is_approval = matches!(answer, Answer::Approve(_));
+        assert_eq!(parse_answer(&text), Some((request.id().clone(), is_approval)));
         text
     }
 
-    fn yes(approval: Approval) -> Answer {
+    fn approve(approval: Approval) -> Answer {
         Answer::Approve(approval)
     }
 
     #[test]
-    fn a_plans_answer_has_every_field() {
+    fn answer_to_a_plan_has_all_fields() {
         let deny = Answer::Deny { reason: "smaller".into() };
         assert_eq!(
             response(PLAN, &deny),
@@ -208,24 +211,24 @@ mod tests {
                 r#"{{"type":"plan_approval_response","requestId":"plan-1","approved":true,"timestamp":"1970-01-01T00:00:00.001Z","permissionMode":"{mode}"}}"#
             )
         };
-        assert_eq!(response(PLAN, &yes(Approval::default())), approved("acceptEdits"));
+        assert_eq!(response(PLAN, &approve(Approval::default())), approved("acceptEdits"));
         let own = Approval { mode: Some(PermissionMode::DontAsk), ..Approval::default() };
-        assert_eq!(response(PLAN, &yes(own)), approved("dontAsk"));
+        assert_eq!(response(PLAN, &approve(own)), approved("dontAsk"));
     }
 
     #[test]
-    fn a_permissions_answer_has_every_field() {
+    fn answer_to_a_permission_has_all_fields() {
         let expected =
             |rest: &str| format!(r#"{{"type":"permission_response","request_id":"perm-1",{rest}}}"#);
         assert_eq!(
-            response(PERMISSION, &yes(Approval::default())),
+            response(PERMISSION, &approve(Approval::default())),
             expected(
                 r#""subtype":"success","response":{"updated_input":{"command":"ls","x":1.5},"permission_updates":[]}"#
             )
         );
         let more = Approval { input: Some(serde_json::json!({})), apply_suggestions: true, mode: None };
         assert_eq!(
-            response(PERMISSION, &yes(more)),
+            response(PERMISSION, &approve(more)),
             expected(
                 r#""subtype":"success","response":{"updated_input":{},"permission_updates":[{"type":"addDirectories","directories":["/x"],"destination":"session"}]}"#
             )
@@ -235,17 +238,19 @@ mod tests {
     }
 
     #[test]
-    fn what_an_answer_can_not_carry_is_refused() {
+    fn unsupported_parts_of_an_answer_are_refused() {
         let (plan, permission) =
             (MemberRequest::parse(PLAN).unwrap(), MemberRequest::parse(PERMISSION).unwrap());
-        let mode = |mode| yes(Approval { mode: Some(mode), ..Approval::default() });
+        let mode = |mode| approve(Approval { mode: Some(mode), ..Approval::default() });
         assert!(plan.check_answer(&mode(PermissionMode::Plan)).is_some());
         assert!(permission.check_answer(&mode(PermissionMode::Default)).is_some());
         assert!(
-            plan.check_answer(&yes(Approval { apply_suggestions: true, ..Approval::default() })).is_some()
+            plan.check_answer(&approve(Approval { apply_suggestions: true, ..Approval::default() }))
+                .is_some()
         );
         assert!(
-            plan.check_answer(&yes(Approval { input: Some(Value::Null), ..Approval::default() })).is_some()
+            plan.check_answer(&approve(Approval { input: Some(Value::Null), ..Approval::default() }))
+                .is_some()
         );
         assert_eq!(parse_answer(PLAN), None);
         assert_eq!(MemberRequest::parse("hello"), None);

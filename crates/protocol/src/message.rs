@@ -1,4 +1,4 @@
-//! Messages of an inbox: its text, and one entry as JSON for output.
+//! Messages in inbox files, and the JSON output of a single entry.
 
 mod entry_json;
 mod inbox_text;

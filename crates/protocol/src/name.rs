@@ -1,8 +1,8 @@
-//! The names of teams and agents, parsed once at the edge.
+//! Names of teams and members, checked when they are parsed.
 //!
-//! Inside nobody validates strings: a [`TeamName`] is always a safe directory name. An [`AgentName`] may be
-//! anybody's, since others' files are never refused for a name in them; only [`AgentName::file_stem`] may
-//! become part of a path, and it can't leave its directory.
+//! A [`TeamName`] is always a safe directory name. An [`AgentName`] can be any text, because a name
+//! in another program's file is never refused. Only [`AgentName::file_stem`] may become part of a
+//! path; it never leaves its directory.
 
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -10,55 +10,55 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
-/// The longest name of a team or of an agent of ours, in bytes.
+/// Maximum length of a team's name or of a name that teamd gives a member, in bytes.
 pub const MAX_NAME_BYTES: usize = 64;
 
 const LEAD_NAME: &str = "team-lead";
 const RESERVED_NAMES: [&str; 4] = [LEAD_NAME, "user", "system", "task-list"];
 
-/// Why a text is not a name.
+/// Why a text is not a valid name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// Nothing, or nothing but dashes.
+    /// The team name is empty or has only dashes.
     #[error("cannot use {0:?} as a team's name: it needs at least one letter or digit")]
     NoLetter(String),
-    /// A team's name outside `[a-z0-9-]{1,64}`.
+    /// The team name is not `[a-z0-9-]{1,64}`.
     #[error("cannot use {0:?} as a team's name: it takes 1 to 64 of a-z, 0-9 and dash")]
     Team(String),
-    /// An agent's name outside `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`.
+    /// The member name is not `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`.
     #[error(
         "cannot use {0:?} as an agent's name: it takes a letter or digit, then up to 63 of A-Z, a-z, 0-9, _ and -"
     )]
     Agent(String),
 }
 
-/// A team's name: 1 to 64 of `[a-z0-9-]`, not only dashes.
+/// Name of a team: 1 to 64 of `[a-z0-9-]`, at least one of them not a dash.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TeamName(String);
 
 impl TeamName {
-    /// Takes the name as it is, or refuses it.
+    /// Parses a name. An invalid name is an error and is not changed.
     pub fn parse(text: &str) -> Result<TeamName, NameError> {
         if text.bytes().all(|b| b == b'-') {
             return Err(NameError::NoLetter(clip(text)));
         }
-        let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-        if text.len() > MAX_NAME_BYTES || !text.bytes().all(fits) {
+        let is_allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+        if text.len() > MAX_NAME_BYTES || !text.bytes().all(is_allowed) {
             return Err(NameError::Team(clip(text)));
         }
         Ok(TeamName(text.to_owned()))
     }
 
-    /// Makes a name of what somebody asked for: each character outside `[a-zA-Z0-9]` becomes a dash, the
-    /// rest lower case. The caller tells the person where that changed something.
+    /// Makes a valid name of a user's text. Each character outside of `[a-zA-Z0-9]` becomes a dash,
+    /// and letters become lower case. The caller tells the user if the name differs from the text.
     pub fn sanitize(wanted: &str) -> Result<TeamName, NameError> {
         let mut name = String::new();
         for c in wanted.chars() {
             if c.is_ascii_alphanumeric() {
                 name.push(c.to_ascii_lowercase());
             } else {
-                // The original works on UTF-16 units: a character beyond the first plane is two dashes.
+                // Claude Code replaces UTF-16 units: a character above U+FFFF becomes two dashes.
                 name.push_str(&"--"[..c.len_utf16()]);
             }
         }
@@ -68,7 +68,8 @@ impl TeamName {
         })
     }
 
-    /// True for `session-*`: such a team is Claude Code's own, and read-only for us.
+    /// Whether the team belongs to a Claude Code session (`session-*`). teamd only reads such a
+    /// team.
     pub fn is_claude_session(&self) -> bool {
         self.0.starts_with("session-")
     }
@@ -79,56 +80,57 @@ impl TeamName {
     }
 }
 
-/// The name in `NAME` or `NAME@TEAM`, the team in any case. With another team behind it, it is no name here: its namesake
-/// is not meant.
+/// The name in an address `NAME` or `NAME@TEAM`. The case of the team is ignored. An address with
+/// another team is returned unchanged, so that it matches no member of this team.
 pub fn strip_team<'a>(address: &'a str, team: &TeamName) -> &'a str {
     match address.rsplit_once('@') {
-        Some((name, of)) if of.eq_ignore_ascii_case(team.as_str()) => name,
+        Some((name, address_team)) if address_team.eq_ignore_ascii_case(team.as_str()) => name,
         _ => address,
     }
 }
 
-/// An agent's name: equal, ordered and hashed without regard to ASCII case, spelled as it was given.
+/// Name of a member. Comparison, order and hash ignore ASCII case; the spelling is kept.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct AgentName(String);
 
 impl AgentName {
-    /// A name of ours: `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`. Deserialising asks the same.
+    /// Parses a name that teamd accepts for a new member: `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`.
+    /// Deserialization uses the same check.
     pub fn parse(text: &str) -> Result<AgentName, NameError> {
-        let starts = text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric());
-        let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
-        if !starts || text.len() > MAX_NAME_BYTES || !text.bytes().all(fits) {
+        let has_valid_start = text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric());
+        let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+        if !has_valid_start || text.len() > MAX_NAME_BYTES || !text.bytes().all(is_allowed) {
             return Err(NameError::Agent(clip(text)));
         }
         Ok(AgentName(text.to_owned()))
     }
 
-    /// A name from somebody else's file, as it stands.
+    /// Takes a name from another program's file without a check.
     pub fn new_unchecked(text: &str) -> AgentName {
         AgentName(text.to_owned())
     }
 
-    /// The lead of every team.
+    /// The name of the lead of every team.
     pub fn lead() -> AgentName {
         AgentName(LEAD_NAME.to_owned())
     }
 
-    /// True for the lead.
+    /// Whether the name is that of the lead.
     pub fn is_lead(&self) -> bool {
         self.0.eq_ignore_ascii_case(LEAD_NAME)
     }
 
-    /// True for the names that no teammate may take.
+    /// Whether no teammate may have the name.
     pub fn is_reserved(&self) -> bool {
         RESERVED_NAMES.iter().any(|name| self.0.eq_ignore_ascii_case(name))
     }
 
-    /// The name of its file without `.json`: `@`, path separators, controls and a leading dot become `-`,
-    /// so that it stays in its directory whatever a foreign file says.
+    /// File name without `.json`. `@`, path separators, control characters and a leading dot become
+    /// `-`, so that the file stays in its directory.
     pub fn file_stem(&self) -> String {
-        let safe = |c: char| if matches!(c, '@' | '/' | '\\') || c.is_control() { '-' } else { c };
-        let stem: String = self.0.chars().map(safe).collect();
+        let replace_unsafe = |c: char| if matches!(c, '@' | '/' | '\\') || c.is_control() { '-' } else { c };
+        let stem: String = self.0.chars().map(replace_unsafe).collect();
         match stem.strip_prefix('.') {
             Some(rest) => format!("-{rest}"),
             None if stem.is_empty() => "-".to_owned(),
@@ -211,7 +213,7 @@ macro_rules! impl_string_name {
 impl_string_name!(TeamName);
 impl_string_name!(AgentName);
 
-/// Enough of a refused name to know it again.
+/// The first 80 characters of an invalid name, for error messages.
 fn clip(text: &str) -> String {
     text.chars().take(80).collect()
 }
@@ -222,7 +224,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn a_team_is_sanitized_as_the_original_does() {
+    fn team_name_is_sanitized_as_in_claude_code() {
         for (wanted, name) in [("My Team!", "my-team-"), ("a_b.c", "a-b-c"), ("x🪜y", "x--y"), ("é1", "-1")]
         {
             assert_eq!(TeamName::sanitize(wanted).unwrap().as_str(), name);
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_team_is_parsed_strictly() {
+    fn invalid_team_names_are_refused() {
         assert!(TeamName::parse(&"a".repeat(64)).is_ok());
         for refused in ["A", "a/b", "..", "a_b", "", "-", "a\0", "é", &"a".repeat(65)] {
             assert!(TeamName::parse(refused).is_err(), "{refused}");
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_of_ours_is_parsed_strictly() {
+    fn invalid_member_names_are_refused() {
         for taken in ["a", "Worker_2", "9-x", &"a".repeat(64)] {
             assert!(AgentName::parse(taken).is_ok(), "{taken}");
         }
@@ -253,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_name_never_leaves_the_inbox_directory() {
+    fn file_stem_stays_in_its_directory() {
         for (name, stem) in [("a@b", "a-b"), ("../../x", "-.-..-x"), ("..", "-."), ("", "-"), ("a\0b", "a-b")]
         {
             assert_eq!(AgentName::new_unchecked(name).file_stem(), stem);
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn case_does_not_tell_agents_apart() {
+    fn names_are_compared_without_case() {
         let (a, b) = (AgentName::parse("Bob").unwrap(), AgentName::parse("bob").unwrap());
         assert_eq!(a, b);
         assert_eq!(a.cmp(&b), Ordering::Equal);

@@ -1,8 +1,9 @@
-//! What the text of a message means: one of the known payloads, else plain text.
+//! Payloads: structured messages, stored as JSON in the text of a message.
 //!
-//! Reading is tolerant (further fields are ignored, of duplicate keys the last counts), writing is exact: the
-//! fields in the order in which the original writes them. Nothing said here is believed: a payload names
-//! panes and senders that only our own roster knows for sure.
+//! A text that is no known payload is plain text. Unknown fields are ignored, and if a key occurs
+//! more than once, its last value counts. Payloads are written with the fields in the order that
+//! Claude Code uses. Payloads are not trusted: a payload may name panes and senders, but only
+//! teamd's roster is authoritative for them.
 
 mod permission;
 
@@ -16,40 +17,40 @@ use crate::json::{Object, decode_string, replace_lone_surrogates};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// All kinds of payload, told apart by their `type`.
+/// A payload. Its kind is the value of the key `type`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Payload {
-    /// A teammate ended a turn.
+    /// A teammate reports the end of a turn to the lead.
     IdleNotification(IdleNotification),
-    /// A task has a new owner: the recipient.
+    /// The recipient is the new owner of a task.
     TaskAssignment(TaskAssignment),
-    /// A task's owner is done with it.
+    /// A task's owner reports that the task is completed.
     TaskCompleted(TaskCompleted),
-    /// The lead asks a teammate to end.
+    /// The lead asks a teammate to shut down.
     ShutdownRequest(ShutdownRequest),
-    /// A teammate is about to end.
+    /// A teammate agrees to shut down.
     ShutdownApproved(ShutdownApproved),
-    /// A teammate will not end.
+    /// A teammate refuses to shut down.
     ShutdownRejected(ShutdownRejected),
-    /// A teammate in plan mode hands in its plan.
+    /// A teammate in plan mode submits its plan.
     PlanApprovalRequest(PlanApprovalRequest),
-    /// The lead's word on a plan.
+    /// The lead approves or rejects a plan.
     PlanApprovalResponse(PlanApprovalResponse),
-    /// A teammate asks before it uses a tool.
+    /// A teammate asks for permission to use a tool.
     PermissionRequest(PermissionRequest),
-    /// The answer to a question for permission.
+    /// The answer to a permission request.
     PermissionResponse(PermissionResponse),
     /// The lead changes a teammate's permission mode.
     ModeSetRequest(ModeSetRequest),
     /// The lead changes the team's permissions.
     TeamPermissionUpdate(TeamPermissionUpdate),
-    /// A member ended without a word.
+    /// A member exited without a shutdown request.
     TeammateTerminated(TeammateTerminated),
 }
 
-/// Every `type` that is more than text to some program: ours, and two that Claude Code alone reads.
+/// Every `type` that some program treats as a payload. The last two are known only to Claude Code.
 const PAYLOAD_TYPES: [&str; 15] = [
     "idle_notification",
     "task_assignment",
@@ -69,28 +70,29 @@ const PAYLOAD_TYPES: [&str; 15] = [
 ];
 
 impl Payload {
-    /// What a text would be to a program that looks at its `type` and is content with less beside it than we are.
+    /// The payload type in `text`, even if the fields that this crate requires are missing. Other
+    /// programs may look only at the `type`.
     pub fn detect_type(text: &str) -> Option<&'static str> {
         let kind = decode_string(Object::parse(text).ok()?.get("type")?)?;
         PAYLOAD_TYPES.into_iter().find(|known| *known == kind)
     }
 
-    /// Reads a message's text; none is plain text.
+    /// Parses a message's text. `None` if the text is plain text.
     pub fn parse(text: &str) -> Option<Payload> {
         if !text.trim_start().starts_with('{') {
             return None;
         }
-        // By way of a value, which lets the last of duplicate keys win.
+        // A `Value` keeps the last of duplicate keys. Direct deserialization would fail on them.
         let value: Value = serde_json::from_str(&replace_lone_surrogates(text)).ok()?;
         serde_json::from_value(value).ok()
     }
 
-    /// The payload as a message's text.
+    /// The payload as the text of a message.
     pub fn to_text(&self) -> String {
         serde_json::to_string(self).expect("payloads have string keys and no failing impl")
     }
 
-    /// The value of its `type`.
+    /// The value of the payload's key `type`.
     pub fn type_name(&self) -> &'static str {
         match self {
             Payload::IdleNotification(_) => "idle_notification",
@@ -115,16 +117,16 @@ impl Payload {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum IdleReason {
-    /// Its turn ended by itself.
+    /// The turn ended normally.
     Available,
-    /// Somebody ended its turn.
+    /// The turn was interrupted.
     Interrupted,
-    /// Its turn failed.
+    /// The turn failed.
     Failed,
 }
 
 impl IdleReason {
-    /// As it is spelled.
+    /// The reason's spelling in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             IdleReason::Available => "available",
@@ -134,34 +136,35 @@ impl IdleReason {
     }
 }
 
-/// Teammate to lead, once per turn that ends.
+/// A teammate's report to the lead at the end of each turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct IdleNotification {
-    /// The teammate.
+    /// Name of the teammate.
     pub from: String,
-    /// ISO 8601.
+    /// Time of the report, ISO 8601.
     #[serde(default)]
     pub timestamp: String,
-    /// Why.
+    /// Why the teammate is idle.
     pub idle_reason: IdleReason,
-    /// `[to NAME] SUMMARY` of direct messages to peers in that turn.
+    /// Direct messages that the teammate sent to other teammates during the turn, each as
+    /// `[to NAME] SUMMARY`. `None` if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// The task that it ended with, if it did.
+    /// Id of the task that ended with the turn. `None` if none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_task_id: Option<String>,
-    /// `completed`, `failed` and the like.
+    /// How the task ended, such as `completed` or `failed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_status: Option<String>,
-    /// What went wrong.
+    /// Why the turn or task failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
 }
 
 impl IdleNotification {
-    /// Whether the text of a message is a notification that says only that a turn has ended: no summary, no task, no
+    /// Whether `text` is a notification that only says that a turn ended: no summary, no task, no
     /// failure.
     pub fn is_bare_in(text: &str) -> bool {
         matches!(
@@ -178,172 +181,173 @@ impl IdleNotification {
     }
 }
 
-/// Whoever set the owner, to the new owner.
+/// Tells the new owner of a task about the assignment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TaskAssignment {
-    /// Which task.
+    /// Id of the task.
     pub task_id: TaskId,
-    /// Its subject.
+    /// Subject of the task.
     pub subject: String,
-    /// Its description.
+    /// Description of the task.
     #[serde(default)]
     pub description: String,
-    /// Who set the owner.
+    /// Name of the member that set the owner.
     #[serde(default)]
     pub assigned_by: String,
-    /// ISO 8601.
+    /// Time of the assignment, ISO 8601.
     #[serde(default)]
     pub timestamp: String,
 }
 
-/// A task's owner, to the lead.
+/// Tells the lead that a task is completed. Sent by the task's owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TaskCompleted {
-    /// The owner.
+    /// Name of the owner.
     pub from: String,
-    /// Which task.
+    /// Id of the task.
     pub task_id: TaskId,
-    /// Its subject.
+    /// Subject of the task.
     #[serde(default)]
     pub task_subject: String,
-    /// ISO 8601.
+    /// Time of the completion, ISO 8601.
     #[serde(default)]
     pub timestamp: String,
 }
 
-/// Lead to teammate.
+/// The lead's request that a teammate shuts down.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ShutdownRequest {
-    /// What the answer refers to.
+    /// Id of the request, which the answer repeats.
     #[serde(alias = "request_id")]
     pub request_id: RequestId,
-    /// Who asks.
+    /// Name of the sender.
     pub from: String,
-    /// Why.
+    /// The reason. `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// ISO 8601.
+    /// Time of the request, ISO 8601.
     #[serde(default)]
     pub timestamp: String,
 }
 
-/// Teammate to lead.
+/// A teammate's agreement to shut down, sent to the lead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ShutdownApproved {
-    /// The request's id.
+    /// Id of the shutdown request.
     #[serde(alias = "request_id")]
     pub request_id: RequestId,
-    /// Who ends.
+    /// Name of the teammate that exits.
     pub from: String,
-    /// ISO 8601.
+    /// Time of the answer, ISO 8601.
     #[serde(default)]
     pub timestamp: String,
-    /// What it says its pane is. Never acted on.
+    /// The teammate's pane according to the teammate. teamd ignores this value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pane_id: Option<String>,
-    /// What it says its backend is. Never acted on.
+    /// The teammate's backend according to the teammate. teamd ignores this value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend_type: Option<String>,
 }
 
-/// Teammate to lead.
+/// A teammate's refusal to shut down, sent to the lead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ShutdownRejected {
-    /// The request's id.
+    /// Id of the shutdown request.
     #[serde(alias = "request_id")]
     pub request_id: RequestId,
-    /// Who works on.
+    /// Name of the teammate that continues.
     pub from: String,
-    /// Why.
+    /// Why the teammate refuses.
     #[serde(default)]
     pub reason: String,
-    /// ISO 8601.
+    /// Time of the answer, ISO 8601.
     #[serde(default)]
     pub timestamp: String,
 }
 
-/// Teammate to lead.
+/// A teammate's plan, sent to the lead for approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlanApprovalRequest {
-    /// Whose plan.
+    /// Name of the teammate.
     pub from: String,
-    /// ISO 8601.
+    /// Time of the request, ISO 8601.
     #[serde(default)]
     pub timestamp: String,
-    /// Where it says the plan lies. For showing; never opened.
+    /// The plan's file according to the teammate. Only shown to people, never opened.
     #[serde(default)]
     pub plan_file_path: String,
     /// The plan, in Markdown.
     #[serde(default)]
     pub plan_content: String,
-    /// What the answer refers to.
+    /// Id of the request, which the answer repeats.
     #[serde(alias = "request_id")]
     pub request_id: RequestId,
 }
 
-/// Lead to teammate.
+/// The lead's answer to a plan, sent to the teammate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlanApprovalResponse {
-    /// The request's id.
+    /// Id of the plan approval request.
     #[serde(alias = "request_id")]
     pub request_id: RequestId,
-    /// Yes or no.
+    /// Whether the plan is approved.
     pub approved: bool,
-    /// What to do otherwise; with a no.
+    /// What to change, if the plan is rejected. `None` if it is approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
-    /// ISO 8601.
+    /// Time of the answer, ISO 8601.
     #[serde(default)]
     pub timestamp: String,
-    /// The mode to go on in: the lead's own; with a yes.
+    /// The permission mode in which the teammate carries out an approved plan. `None` if the plan
+    /// is rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<String>,
 }
 
-/// Lead to teammate.
+/// The lead's change of a teammate's permission mode.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModeSetRequest {
-    /// The permission mode.
+    /// The new permission mode.
     pub mode: String,
-    /// Who asks.
+    /// Name of the sender.
     pub from: String,
 }
 
-/// Lead to teammate.
+/// The lead's change of the team's permissions, sent to a teammate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TeamPermissionUpdate {
-    /// What changes.
+    /// The change.
     pub permission_update: PermissionUpdate,
-    /// For which directory.
+    /// The directory for which the change holds.
     #[serde(default)]
     pub directory_path: String,
-    /// For which tool.
+    /// The tool for which the change holds.
     #[serde(default)]
     pub tool_name: String,
 }
 
-/// The ended member's name to the lead.
+/// Tells the lead that a member has exited. The message's sender is the name of that member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TeammateTerminated {
-    /// How it ended, for people.
+    /// How the member exited, as a text for people.
     pub message: String,
 }
 
@@ -352,7 +356,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn anything_else_is_plain_text() {
+    fn unknown_text_is_plain_text() {
         for text in
             ["", "hello", "[1]", "{}", r#"{"type":"other"}"#, r#"{"type":"idle_notification"}"#, "{\"type\""]
         {
@@ -363,14 +367,14 @@ mod tests {
     }
 
     #[test]
-    fn a_number_says_the_same_when_it_is_written_again() {
+    fn numbers_are_unchanged_by_a_round_trip() {
         let text = include_str!("../../../fuzz/corpus/payload/sample-16");
         let payload = Payload::parse(text).unwrap();
         assert_eq!(Payload::parse(&payload.to_text()), Some(payload));
     }
 
     #[test]
-    fn a_kind_is_known_whatever_stands_beside_it() {
+    fn type_is_detected_beside_any_other_fields() {
         for kind in PAYLOAD_TYPES {
             let deep = format!(" {{\"x\":{}{},\"type\":\"{kind}\"}}", "[".repeat(200), "]".repeat(200));
             for text in [format!("\n{{\"type\": \"{kind}\"}} "), deep] {
@@ -399,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kinds_without_a_sample_keep_their_order() {
+    fn payloads_without_a_sample_file_keep_the_order_of_fields() {
         for text in [
             r#"{"type":"mode_set_request","mode":"plan","from":"team-lead"}"#,
             r#"{"type":"team_permission_update","permissionUpdate":{"type":"setMode","mode":"plan","destination":"session"},"directoryPath":"/x","toolName":"Edit"}"#,

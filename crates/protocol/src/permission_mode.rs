@@ -1,37 +1,38 @@
-//! Permission modes: the words that everybody on these files uses.
+//! Permission modes, by the names that all programs use in the team files.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What an agent may do without asking.
+/// What an agent may do without asking for permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum PermissionMode {
-    /// It asks.
+    /// The agent asks for permission.
     Default,
-    /// Files without asking.
+    /// The agent edits files without asking.
     AcceptEdits,
-    /// Everything without asking.
+    /// The agent does everything without asking.
     BypassPermissions,
-    /// Nothing but reading, until its plan is approved.
+    /// The agent only reads until its plan is approved.
     Plan,
-    /// Of a lead: it spawns, messages and works on tasks alone (`crate::delegate`).
+    /// For a lead only: it may spawn, send messages and change tasks, nothing else
+    /// (`crate::delegate_mode`).
     Delegate,
-    /// What it would have to ask for, it leaves.
+    /// The agent skips every action that needs permission.
     DontAsk,
-    /// The program decides.
+    /// The agent's program decides.
     Auto,
 }
 
-/// Whether agents of that type only read, in whatever program.
+/// Whether agents of this type only read, in every program.
 pub fn is_read_only_type(agent_type: &str) -> bool {
     ["Explore", "Plan"].contains(&agent_type)
 }
 
 impl PermissionMode {
-    /// All there are.
+    /// All permission modes.
     pub const ALL: [PermissionMode; 7] = [
         PermissionMode::Default,
         PermissionMode::AcceptEdits,
@@ -42,7 +43,7 @@ impl PermissionMode {
         PermissionMode::Auto,
     ];
 
-    /// As it is spelled.
+    /// The mode's name in files and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             PermissionMode::Default => "default",
@@ -55,8 +56,9 @@ impl PermissionMode {
         }
     }
 
-    /// What a member gets from a lead in this mode with the approval of its plan. A member has nobody to delegate to,
-    /// and with `plan` it would not have left it.
+    /// The mode of a member after a lead in mode `self` approves its plan. `plan` would keep the
+    /// member from carrying out the plan, and `delegate` is for leads only, so both become
+    /// `default`.
     pub fn for_approved_member(self) -> PermissionMode {
         match self {
             PermissionMode::Plan | PermissionMode::Delegate => PermissionMode::Default,
@@ -71,7 +73,7 @@ impl fmt::Display for PermissionMode {
     }
 }
 
-/// The word is none of a permission mode's.
+/// The text is not the name of a permission mode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "cannot read the mode {0:?}: it is one of default, acceptEdits, bypassPermissions, plan, delegate, dontAsk, auto"
@@ -92,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_word_is_what_is_written_and_read() {
+    fn names_equal_those_in_json_and_parse_back() {
         for mode in PermissionMode::ALL {
             assert_eq!(serde_json::to_value(mode).unwrap(), mode.as_str());
             assert_eq!(mode.as_str().parse(), Ok(mode));

@@ -1,8 +1,10 @@
-//! A team's policy: who answers what its members ask. Decided by the daemon; a file of ours alone, since config.json is
-//! a format that others have made.
+//! A team's policy: who answers the requests of its members, and the team's budget.
 //!
-//! Rules come first, the first that fits decides. What none decides goes by kind: to a person, to the lead, or it is
-//! granted. What waits for somebody may have a time-out.
+//! The daemon applies the policy. The policy is stored in a file of teamd, because Claude Code
+//! defines the format of config.json. For each kind of request the policy sets who answers: a
+//! person, the lead, or the daemon, which approves at once. For permission requests rules come
+//! first, and the first matching rule decides. A request that waits for an answer can have a
+//! timeout.
 
 mod rule;
 mod tool_action;
@@ -14,115 +16,118 @@ use crate::member_request::{MemberRequest, MemberRequestKind};
 use crate::name::TeamName;
 use serde::{Deserialize, Serialize};
 
-/// How a team is led, as far as the daemon decides it.
+/// The policy of one team.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Policy {
-    /// Who may put a command into a task.
+    /// Who may add commands to tasks.
     #[serde(rename = "commands")]
     pub task_commands: TaskCommandPolicy,
     /// Who answers plans.
     #[serde(rename = "plans")]
     pub plan_approver: Approver,
-    /// Who answers questions for permission that no rule decides.
+    /// Who answers permission requests that no rule decides.
     #[serde(rename = "permissions")]
     pub permission_approver: Approver,
-    /// How long a request waits for somebody, ms; none: for ever.
+    /// How long a request waits for an answer, in milliseconds. `None`: without limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "timeout_ms")]
     pub answer_timeout_ms: Option<u64>,
-    /// What follows then.
+    /// What happens after that time.
     #[serde(rename = "after")]
     pub on_timeout: TimeoutAction,
-    /// For permissions; the first that fits decides.
+    /// Rules for permission requests. The first matching rule decides.
     pub rules: Vec<PolicyRule>,
-    /// So many turns its members may have, all together; none: any number.
+    /// Maximum number of turns of all members together. `None`: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "turns")]
     pub max_turns: Option<u64>,
-    /// So many tokens they may use up, all together, as far as their programs tell; none: any number.
+    /// Maximum number of tokens of all members together, as reported by their programs. `None`: no
+    /// limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "tokens")]
     pub max_tokens: Option<u64>,
-    /// So much they may cost, the same way, in millionths of a dollar of the United States; none: any amount.
+    /// Maximum cost of all members together, as reported by their programs, in millionths of a US
+    /// dollar. `None`: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "microdollars")]
     pub max_microdollars: Option<u64>,
-    /// So long it may take, ms from its making on; none: for ever.
+    /// Maximum duration of the team's work since the team was created, in milliseconds. `None`: no
+    /// limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "time_ms")]
     pub max_time_ms: Option<u64>,
 }
 
-/// Who may put a command, which a worker runs, into a task.
+/// Who may add a command, which a worker runs, to a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TaskCommandPolicy {
-    /// A person or the lead.
+    /// The lead or a person.
     #[default]
     Lead,
     /// Every member.
     Any,
 }
 
-/// Who answers.
+/// Who answers a kind of request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Approver {
-    /// A person alone.
+    /// Only a person.
     Person,
-    /// The lead, or a person.
+    /// The lead or a person.
     #[default]
     Lead,
-    /// Nobody: it is granted at once.
+    /// The daemon approves at once.
     Auto,
 }
 
-/// What follows when nobody has answered in time.
+/// What happens to a request that was not answered in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TimeoutAction {
-    /// It waits on.
+    /// The request stays open.
     #[default]
     Wait,
-    /// A no.
+    /// The request is denied.
     Deny,
-    /// A yes.
+    /// The request is approved.
     Approve,
 }
 
-/// What the policy says to a request.
+/// The policy's decision about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PolicyDecision {
-    /// Yes, and by what.
+    /// The request is approved.
     Approve(AnsweredBy),
-    /// No, and why.
+    /// The request is denied, with the reason.
     Deny(AnsweredBy, String),
-    /// Somebody has to say.
+    /// The request waits for an answer.
     Ask(Approver),
 }
 
-/// Whose answer it is.
+/// Who or what answered a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AnsweredBy {
-    /// A person's or the lead's: both answer as the lead.
+    /// The lead or a person, who answers in the name of the lead.
     Lead,
-    /// A rule's.
+    /// A rule of the policy.
     Rule,
-    /// The policy's, which grants all of the kind.
+    /// The policy, which approves all requests of this kind.
     Auto,
-    /// Nobody's: its time was over.
+    /// The policy, because the timeout passed.
     Timeout,
 }
 
 impl AnsweredBy {
-    /// As it is spelled.
+    /// The name in files and output.
     pub fn as_str(self) -> &'static str {
         match self {
             AnsweredBy::Lead => "lead",
@@ -134,18 +139,18 @@ impl AnsweredBy {
 }
 
 impl Policy {
-    /// The name of the file that holds a team's policy, in the state directory.
+    /// Name of the file with the team's policy, in the state directory.
     pub fn file_name(team: &TeamName) -> String {
         format!("policy-{team}.json")
     }
 
-    /// What such a file says. Whatever is not said in so many words is as if nobody had said it: a person or the lead
-    /// answers, and no member puts commands into tasks.
+    /// Parses the content of a policy file. A missing or invalid file gives the default policy: the
+    /// lead or a person answers, and only they add commands to tasks.
     pub fn parse_or_default(bytes: Option<&[u8]>) -> Policy {
         bytes.and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default()
     }
 
-    /// Who answers requests of that kind.
+    /// Who answers requests of this kind.
     pub fn approver(&self, kind: MemberRequestKind) -> Approver {
         match kind {
             MemberRequestKind::Plan => self.plan_approver,
@@ -153,26 +158,26 @@ impl Policy {
         }
     }
 
-    /// What it says to a request of a member that works in `cwd` (absolute).
-    pub fn decide(&self, asked: &MemberRequest, cwd: &str) -> PolicyDecision {
-        let rule = match asked {
+    /// Decides about a request of a member that works in the absolute directory `cwd`.
+    pub fn decide(&self, request: &MemberRequest, cwd: &str) -> PolicyDecision {
+        let rule = match request {
             MemberRequest::Plan(_) => None,
             MemberRequest::Permission(request) => self.rules.iter().find(|rule| rule.is_match(request, cwd)),
         };
-        let who = self.approver(asked.kind());
-        match (rule.map(|rule| rule.answer), who) {
+        let approver = self.approver(request.kind());
+        match (rule.map(|rule| rule.answer), approver) {
             (Some(RuleAction::Allow), _) => PolicyDecision::Approve(AnsweredBy::Rule),
             (Some(RuleAction::Deny), _) => {
                 PolicyDecision::Deny(AnsweredBy::Rule, "the team's policy refuses it".to_owned())
             }
-            // Who wrote that it is to be asked means somebody.
+            // An explicit `ask` rule overrides automatic approval.
             (Some(RuleAction::Ask), Approver::Auto) => PolicyDecision::Ask(Approver::Lead),
             (None, Approver::Auto) => PolicyDecision::Approve(AnsweredBy::Auto),
-            (_, who) => PolicyDecision::Ask(who),
+            (_, approver) => PolicyDecision::Ask(approver),
         }
     }
 
-    /// What it says to a request that has waited for its time.
+    /// The decision about a request whose timeout has passed. `None` if the request stays open.
     pub fn timeout_decision(&self) -> Option<PolicyDecision> {
         match self.on_timeout {
             TimeoutAction::Wait => None,
@@ -204,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rule_that_fits_decides_and_else_the_kind_does() {
+    fn first_matching_rule_decides_before_the_approver() {
         let rules = vec![
             rule("Bash", RuleAction::Deny),
             rule("Bash", RuleAction::Allow),
@@ -226,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_in_so_many_words_is_the_leads() {
+    fn invalid_policy_file_gives_the_default() {
         let any = Policy::parse_or_default(Some(br#"{"commands":"any","more":1}"#));
         assert_eq!((any.task_commands, any.plan_approver), (TaskCommandPolicy::Any, Approver::Lead));
         for other in
@@ -245,12 +250,12 @@ mod tests {
     }
 
     #[test]
-    fn a_time_out_follows_what_was_said() {
-        let of = |after| Policy { on_timeout: after, ..Policy::default() }.timeout_decision();
+    fn timeout_decision_follows_on_timeout() {
+        let decision = |action| Policy { on_timeout: action, ..Policy::default() }.timeout_decision();
         assert_eq!(
-            (of(TimeoutAction::Wait), of(TimeoutAction::Approve)),
+            (decision(TimeoutAction::Wait), decision(TimeoutAction::Approve)),
             (None, Some(PolicyDecision::Approve(AnsweredBy::Timeout)))
         );
-        assert!(matches!(of(TimeoutAction::Deny), Some(PolicyDecision::Deny(AnsweredBy::Timeout, _))));
+        assert!(matches!(decision(TimeoutAction::Deny), Some(PolicyDecision::Deny(AnsweredBy::Timeout, _))));
     }
 }

@@ -1,6 +1,6 @@
-//! Hides values that look like secrets before they are shown to people.
+//! Hides secrets in environment variables that are shown to people.
 
-/// What stands in the names of variables that hold secrets.
+/// Parts of the names of variables that hold secrets.
 const SECRET_NAME_PARTS: [&str; 12] = [
     "KEY",
     "TOKEN",
@@ -16,7 +16,7 @@ const SECRET_NAME_PARTS: [&str; 12] = [
     "_PAT",
 ];
 
-/// How well known secrets begin.
+/// Prefixes of well-known secrets.
 const SECRET_PREFIXES: [&str; 15] = [
     "sk-",
     "sk_",
@@ -35,10 +35,12 @@ const SECRET_PREFIXES: [&str; 15] = [
     "-----BEGIN",
 ];
 
-/// A run of as many letters and digits as no word has.
+/// Minimum length of a part with letters and digits that counts as a secret. Ordinary words are
+/// shorter.
 const MIN_SECRET_LENGTH: usize = 24;
 
-/// The value for people; of what looks like a secret nothing.
+/// Returns the value of the variable `name` for output. A value that may be a secret is replaced by
+/// `(hidden)`.
 pub fn redact<'a>(name: &str, value: &'a str) -> &'a str {
     let upper = name.to_ascii_uppercase();
     let named = SECRET_NAME_PARTS.iter().any(|part| upper.contains(part));
@@ -50,7 +52,7 @@ fn is_secret_like(value: &str) -> bool {
     if SECRET_PREFIXES.iter().any(|start| value.starts_with(start)) {
         return true;
     }
-    // scheme://user:password@host
+    // A URL with a password: scheme://user:password@host
     let authority =
         value.split_once("://").map(|(_, rest)| rest.split(['/', '?']).next().unwrap_or_default());
     if authority.is_some_and(|authority| authority.contains('@')) {
@@ -71,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_secret_nothing_is_shown() {
+    fn secrets_are_hidden() {
         for (name, value) in [
             ("OPENAI_API_KEY", "x"),
             ("npm_config__authToken", "x"),

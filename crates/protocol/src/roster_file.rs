@@ -1,5 +1,7 @@
-//! What clients read from the daemon's roster.json: the capabilities of members, their spawns and panes, and the
-//! suspended members. A client reads it while there is no daemon, or where it works on files alone.
+//! The part of the daemon's roster.json that clients read: capabilities, spawns and panes of
+//! members, and suspended members.
+//!
+//! Clients read the file if no daemon runs, or if a command works without the daemon.
 
 use crate::capabilities::Capabilities;
 use crate::control::{PastMember, TeamStatus};
@@ -20,7 +22,7 @@ pub struct RosterFile {
     past_members: BTreeMap<TeamName, Vec<PastMember>>,
 }
 
-/// One record of `records`.
+/// The part of a member's record that clients read.
 #[derive(Debug, Deserialize)]
 struct RosterRecord {
     #[serde(default)]
@@ -62,15 +64,16 @@ struct RecordedRequest {
 }
 
 impl RosterFile {
-    /// The name of the file in the state directory.
+    /// Name of the file in the state directory.
     pub const FILE_NAME: &str = "roster.json";
 
-    /// The roster in `bytes`; `None` if it can't be read.
+    /// Parses a roster. `None` if `bytes` is not a valid roster.
     pub fn parse(bytes: &[u8]) -> Option<RosterFile> {
         serde_json::from_slice(bytes).ok()
     }
 
-    /// Those of the running member of that name; unknown ones if there is none.
+    /// Capabilities of the running member `name`. All capabilities are unknown if no such member
+    /// runs.
     pub fn member_capabilities(&self, team: &TeamName, name: &AgentName) -> Capabilities {
         let is_running =
             |record: &&RosterRecord| record.team == *team && record.name == *name && record.exit.is_none();
@@ -81,17 +84,18 @@ impl RosterFile {
             .map_or_else(Capabilities::default, RosterRecord::capabilities)
     }
 
-    /// The ids of all spawns that have a record.
+    /// Ids of all spawns that have a record.
     pub fn spawn_ids(&self) -> Vec<String> {
         self.records.iter().map(|record| record.spawn_id.clone()).collect()
     }
 
-    /// The tmux servers of all panes, each once.
+    /// Epochs of the tmux servers of all panes, without duplicates.
     pub fn server_epochs(&self) -> BTreeSet<String> {
         self.records.iter().filter_map(|record| Some(record.pane.as_ref()?.server_epoch.clone())).collect()
     }
 
-    /// Each team that has suspended members, with these members alone, as the daemon's status has them.
+    /// The teams that have suspended members, in the format of the daemon's status. Each has only
+    /// its suspended members.
     pub fn suspended_teams(&self) -> Vec<TeamStatus> {
         let teams = self.past_members.iter().map(|(name, members)| TeamStatus {
             name: name.clone(),
@@ -130,9 +134,9 @@ mod tests {
     use crate::permission_mode::PermissionMode;
     use serde_json::{Value, json};
 
-    fn of(agent: Value) -> Capabilities {
+    fn ann_capabilities(fields: Value) -> Capabilities {
         let mut record = json!({"team": "survey", "name": "ann", "token": "t"});
-        record.as_object_mut().unwrap().extend(agent.as_object().unwrap().clone());
+        record.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         let bytes = json!({"version": 1, "agents": [record]}).to_string();
         let team = TeamName::parse("survey").unwrap();
         RosterFile::parse(bytes.as_bytes())
@@ -140,61 +144,61 @@ mod tests {
             .member_capabilities(&team, &AgentName::new_unchecked("ann"))
     }
 
-    fn check_answer(ability: &Capabilities, asked: Value, approval: Approval) -> Option<String> {
-        let asked = MemberRequest::parse(&asked.to_string()).unwrap();
-        ability.check_answer(&asked, &Answer::Approve(approval)).map(|beyond| beyond.help)
+    fn check_answer(capabilities: &Capabilities, request: Value, approval: Approval) -> Option<String> {
+        let request = MemberRequest::parse(&request.to_string()).unwrap();
+        capabilities.check_answer(&request, &Answer::Approve(approval)).map(|unsupported| unsupported.help)
     }
 
-    fn plan(ability: &Capabilities, mode: PermissionMode) -> Option<String> {
-        let asked = json!({"type": "plan_approval_request", "from": "ann", "timestamp": "", "planFilePath": "p",
+    fn plan(capabilities: &Capabilities, mode: PermissionMode) -> Option<String> {
+        let request = json!({"type": "plan_approval_request", "from": "ann", "timestamp": "", "planFilePath": "p",
             "planContent": "c", "requestId": "plan-1"});
-        check_answer(ability, asked, Approval { mode: Some(mode), ..Approval::default() })
+        check_answer(capabilities, request, Approval { mode: Some(mode), ..Approval::default() })
     }
 
     #[test]
-    fn a_mode_that_the_program_has_not_is_refused_and_none_that_is_not_known() {
+    fn modes_are_refused_only_if_known_to_be_missing() {
         let modes = ["plan", "acceptEdits"];
-        let life = json!({"order": {"approved": {"default": {}, "acceptEdits": {}}, "argv": []}});
-        for agent in [
+        let respawn = json!({"order": {"approved": {"default": {}, "acceptEdits": {}}, "argv": []}});
+        for fields in [
             json!({"feed": "turn", "modes": modes}),
             json!({"feed": "acp", "modes": modes}),
-            json!({"feed": "hook", "comeback": life}),
+            json!({"feed": "hook", "comeback": respawn}),
         ] {
-            let ability = of(agent);
+            let capabilities = ann_capabilities(fields);
             assert_eq!(
-                plan(&ability, PermissionMode::DontAsk).as_deref(),
+                plan(&capabilities, PermissionMode::DontAsk).as_deref(),
                 Some("it has: default, acceptEdits")
             );
-            assert_eq!(ability.supported_mode(PermissionMode::DontAsk), PermissionMode::Default);
+            assert_eq!(capabilities.supported_mode(PermissionMode::DontAsk), PermissionMode::Default);
             for mode in [PermissionMode::AcceptEdits, PermissionMode::Default] {
-                assert_eq!((plan(&ability, mode), ability.supported_mode(mode)), (None, mode));
+                assert_eq!((plan(&capabilities, mode), capabilities.supported_mode(mode)), (None, mode));
             }
         }
         for unknown in [json!({"feed": "native"}), json!({"feed": "turn", "modes": modes, "ended": {}})] {
-            let ability = of(unknown);
-            assert_eq!(plan(&ability, PermissionMode::DontAsk), None);
-            assert_eq!(ability.supported_mode(PermissionMode::DontAsk), PermissionMode::DontAsk);
+            let capabilities = ann_capabilities(unknown);
+            assert_eq!(plan(&capabilities, PermissionMode::DontAsk), None);
+            assert_eq!(capabilities.supported_mode(PermissionMode::DontAsk), PermissionMode::DontAsk);
         }
     }
 
     #[test]
-    fn another_input_is_refused_where_the_program_keeps_its_own() {
-        let asked = || {
+    fn changed_input_is_refused_if_the_input_is_fixed() {
+        let request = || {
             json!({"type": "permission_request", "request_id": "perm-1", "agent_id": "ann", "tool_name": "Bash",
                 "input": {"command": "ls"}})
         };
-        let with = |feed: &str, input: Value| {
+        let check_input = |delivery: &str, input: Value| {
             let approval = Approval { input: Some(input), ..Approval::default() };
-            check_answer(&of(json!({"feed": feed})), asked(), approval)
+            check_answer(&ann_capabilities(json!({"feed": delivery})), request(), approval)
         };
-        assert!(with("acp", json!({"command": "ls -l"})).is_some());
-        assert_eq!(with("acp", json!({"command": "ls"})), None, "it is the same");
-        assert_eq!(with("acp", json!({})), None);
-        assert_eq!(with("native", json!({"command": "ls -l"})), None);
+        assert!(check_input("acp", json!({"command": "ls -l"})).is_some());
+        assert_eq!(check_input("acp", json!({"command": "ls"})), None, "it is the same");
+        assert_eq!(check_input("acp", json!({})), None);
+        assert_eq!(check_input("native", json!({"command": "ls -l"})), None);
     }
 
     #[test]
-    fn of_a_roster_that_can_not_be_read_nothing_is_known() {
+    fn invalid_roster_gives_unknown_capabilities() {
         for bytes in [&b""[..], b"{", b"{\"agents\": 3}"] {
             assert!(RosterFile::parse(bytes).is_none());
         }
@@ -204,19 +208,19 @@ mod tests {
     }
 
     #[test]
-    fn who_rests_is_told_and_nobody_else_who_has_ended() {
-        let past = |name: &str, rests: bool| json!({"name": name, "state": "killed", "how": "", "at": 1, "rests": rests});
+    fn only_suspended_past_members_are_listed() {
+        let past = |name: &str, is_suspended: bool| json!({"name": name, "state": "killed", "how": "", "at": 1, "rests": is_suspended});
         let roster = json!({
             "version": 1,
             "past": {"survey": [past("ann", true), past("bob", false)], "other": [past("cy", false)]},
         });
         let roster = roster.to_string();
         let roster = RosterFile::parse(roster.as_bytes()).unwrap();
-        let told = roster.suspended_teams();
-        assert_eq!((told.len(), told[0].name.as_str()), (1, "survey"));
-        assert_eq!(told[0].past_members.iter().map(|past| past.name.as_str()).collect::<Vec<_>>(), ["ann"]);
-        let rests = |name: &str| roster.is_suspended(&told[0].name, &AgentName::new_unchecked(name));
-        assert_eq!(["Ann", "bob", "cy"].map(rests), [true, false, false]);
+        let teams = roster.suspended_teams();
+        assert_eq!((teams.len(), teams[0].name.as_str()), (1, "survey"));
+        assert_eq!(teams[0].past_members.iter().map(|past| past.name.as_str()).collect::<Vec<_>>(), ["ann"]);
+        let is_suspended = |name: &str| roster.is_suspended(&teams[0].name, &AgentName::new_unchecked(name));
+        assert_eq!(["Ann", "bob", "cy"].map(is_suspended), [true, false, false]);
         assert!(RosterFile::default().suspended_teams().is_empty());
     }
 }

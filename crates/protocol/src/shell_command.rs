@@ -1,9 +1,9 @@
-//! A shell's command line, looked at for one question: is it one plain command, whose words are what they seem?
+//! Splits shell command lines, for policy rules and delegate mode.
 //!
-//! Whatever could be more (a second command, a substitution, a redirection) is not taken apart but is none: a rule
-//! that permits `cargo *` must not permit `cargo x; rm -r ~`.
+//! A rule that allows `cargo *` must not allow `cargo x; rm -r ~`. So a line that could contain a
+//! second command, a substitution or a redirection is not parsed but counts as not plain.
 
-/// The words of a plain command; none where it is, or may be, more than that.
+/// The words of a plain command. `None` if `text` is, or could be, more than one plain command.
 pub fn parse_plain_command(text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -22,7 +22,8 @@ pub fn parse_plain_command(text: &str) -> Option<Vec<String>> {
     (!words.is_empty()).then_some(words)
 }
 
-/// Up to the end of the quotes; none where they have no end, or hold what is special in them.
+/// Reads to the closing quote `end` and appends the text to `word`. `None` if the quote is not
+/// closed or the text has a `special` character.
 fn read_quoted(rest: &mut std::str::Chars<'_>, end: char, special: &str, word: &mut String) -> Option<()> {
     loop {
         match rest.next()? {
@@ -33,7 +34,7 @@ fn read_quoted(rest: &mut std::str::Chars<'_>, end: char, special: &str, word: &
     }
 }
 
-/// The commands that a line may consist of, cut at everything that could separate two: for rules that refuse.
+/// Splits `text` at every character that can separate two commands. For rules that deny.
 pub fn split_commands(text: &str) -> Vec<&str> {
     let separators = |c: char| matches!(c, ';' | '&' | '|' | '(' | ')' | '`' | '\n' | '\r' | '{' | '}' | '$');
     text.split(separators).map(str::trim).filter(|piece| !piece.is_empty()).collect()
@@ -44,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plain_command_is_its_words() {
+    fn plain_command_is_split_into_words() {
         assert_eq!(
             parse_plain_command("cargo  test -p 'a b'\t\"c;d\"").unwrap(),
             ["cargo", "test", "-p", "a b", "c;d"]
@@ -54,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_more_than_one_command_is_none() {
+    fn compound_commands_are_not_plain() {
         for text in [
             "",
             "  ",
@@ -83,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_of_a_line_is_a_piece() {
+    fn every_command_of_a_line_is_split_off() {
         assert_eq!(
             split_commands("cd x && sudo rm y; (z)\nw `v` $(u)"),
             ["cd x", "sudo rm y", "z", "w", "v", "u"]

@@ -1,4 +1,4 @@
-//! Tasks: one task file, and which task a member starts next.
+//! Tasks: the files of single tasks, and the choice of a member's next task.
 
 mod selection;
 mod task_file;

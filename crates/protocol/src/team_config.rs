@@ -1,7 +1,8 @@
-//! A team's config.json: who is on the team now.
+//! Parses and edits a team's config.json: the team's settings and its current members.
 //!
-//! Reading is tolerant, as others leave fields out; a known field of an unexpected type is an error that
-//! names it. Editing works on the text, so that fields we do not know stay in their place.
+//! Missing optional fields are accepted, because other programs omit them. A known field of the
+//! wrong type is an error that names the field. Edits work on the text, so that unknown fields are
+//! kept.
 
 mod member;
 
@@ -14,54 +15,54 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::HashSet;
 
-/// Why a text is no team's config.
+/// Why a text is not a team's config.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// Not JSON, or of another shape.
+    /// The text is not JSON, or has the wrong type.
     #[error(transparent)]
     Json(#[from] JsonError),
-    /// A field missing or of an unexpected type.
+    /// A field of the team is missing or has the wrong type.
     #[error(transparent)]
     Field(#[from] FieldError),
-    /// The member's own field.
+    /// A field of a member is missing or has the wrong type.
     #[error("members[{index}]: {error}")]
     Member {
-        /// Its place, from 0.
+        /// Index of the member in the file, from 0.
         index: usize,
-        /// What is wrong with it.
+        /// The error.
         error: FieldError,
     },
 }
 
-/// A team, in the files' order of fields.
+/// A team. The order of its fields is their order in the file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TeamConfig {
-    /// The team's name, as the file says; the directory's name is the one that counts.
+    /// The team's name in the file. The name of the team's directory takes precedence.
     pub name: String,
     /// What the team is for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Milliseconds since the epoch.
+    /// When the team was created, in milliseconds since the epoch.
     #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub created_at: u64,
-    /// `team-lead@TEAM`
+    /// Id of the lead: `team-lead@TEAM`.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub lead_agent_id: String,
     /// UUID of the lead's session.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub lead_session_id: String,
-    /// The lead first.
+    /// The members, the lead first.
     pub members: Vec<Member>,
-    /// Panes that are hidden for now.
+    /// Ids of tmux panes that are currently hidden.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<String>>"))]
     pub hidden_pane_ids: Vec<String>,
 }
 
 impl TeamConfig {
-    /// Reads a config.json.
+    /// Parses a config.json.
     pub fn parse(text: &str) -> Result<TeamConfig, ConfigError> {
         let object = Object::parse(text)?;
         Ok(TeamConfig {
@@ -75,12 +76,12 @@ impl TeamConfig {
         })
     }
 
-    /// The config as a new file's text.
+    /// The content of a new config.json.
     pub fn to_text(&self) -> String {
         serde_json::to_string_pretty(self).expect("a config has string keys and no failing impl")
     }
 
-    /// The member of that name, in any case.
+    /// The member `name`. Case is ignored.
     pub fn member(&self, name: &AgentName) -> Option<&Member> {
         self.members.iter().find(|member| member.name == *name)
     }
@@ -91,7 +92,7 @@ fn parse_members(text: &str, object: &Object) -> Result<Vec<Member>, ConfigError
         let object = Object::from_raw(text, raw)
             .map_err(|_| FieldError::new("member", "an object", Some(raw)))
             .and_then(|object| Member::from_object(&object));
-        object.map_err(|fault| ConfigError::Member { index, error: fault })
+        object.map_err(|error| ConfigError::Member { index, error })
     };
     members_array(text, object)?.elements().iter().enumerate().map(parsed).collect()
 }
@@ -102,12 +103,12 @@ fn members_array<'a>(text: &'a str, object: &Object<'a>) -> Result<Array<'a>, Fi
     array.ok_or_else(|| FieldError::new("members", "an array", value))
 }
 
-/// The config with `member` at the end of the members.
+/// Appends `member` to the members.
 pub fn with_member(text: &str, member: &Member) -> Result<String, ConfigError> {
     with_members(text, &[member])
 }
 
-/// The config with these at the end of the members, in their order.
+/// Appends `added` to the members in their order.
 pub fn with_members(text: &str, added: &[&Member]) -> Result<String, ConfigError> {
     let object = Object::parse(text)?;
     let members = members_array(text, &object)?;
@@ -115,12 +116,13 @@ pub fn with_members(text: &str, added: &[&Member]) -> Result<String, ConfigError
     Ok(apply_edits(text, edits))
 }
 
-/// The config without the member of that name; as it is, if there is none.
+/// Removes the first member with this name. The text is unchanged if there is none.
 pub fn without_member(text: &str, name: &AgentName) -> Result<String, ConfigError> {
     without_first_matches(text, std::slice::from_ref(name))
 }
 
-/// The config without a member of each of these names, the first where there are several.
+/// Removes one member for each of `names`. If several members have the same name, the first is
+/// removed.
 pub fn without_first_matches(text: &str, names: &[AgentName]) -> Result<String, ConfigError> {
     let object = Object::parse(text)?;
     let members = members_array(text, &object)?;
@@ -131,7 +133,7 @@ pub fn without_first_matches(text: &str, names: &[AgentName]) -> Result<String, 
     ))
 }
 
-/// The config without all members of these names.
+/// Removes all members with these names.
 pub fn without_members(text: &str, names: &[AgentName]) -> Result<String, ConfigError> {
     let object = Object::parse(text)?;
     let members = members_array(text, &object)?;
@@ -142,7 +144,8 @@ pub fn without_members(text: &str, names: &[AgentName]) -> Result<String, Config
     ))
 }
 
-/// The config with `fields` of that member set, null taking a field out; none if there is no such member.
+/// Sets `fields` of the member `name`. A null value removes the field. `None` if there is no such
+/// member.
 pub fn with_member_fields(
     text: &str,
     name: &AgentName,
@@ -171,7 +174,7 @@ fn with_member_field(text: &str, index: usize, field: &str, value: &Value) -> Re
     Ok(with_field(text, &member, field, value))
 }
 
-/// The config with the team's own `fields` set, null taking a field out.
+/// Sets `fields` of the team itself. A null value removes the field.
 pub fn with_team_fields(text: &str, fields: &[(&str, Value)]) -> Result<String, ConfigError> {
     let mut edited = text.to_owned();
     for (field, value) in fields {

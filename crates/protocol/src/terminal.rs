@@ -1,8 +1,10 @@
-//! Text from agents, made fit for a terminal. An escape sequence in a message can rewrite what a person
-//! sees, fill the clipboard or answer a query; so nothing that steers a terminal gets there.
+//! Makes untrusted text safe for a terminal.
+//!
+//! An escape sequence in a message can change what a person sees, write to the clipboard or send
+//! input to the terminal. So all control characters of such text are escaped before output.
 
-/// `text` with control characters, C1 and characters that turn the reading direction written as
-/// `\u{1b}`; newline and tab stay.
+/// Escapes control characters (also C1) and bidirectional formatting characters of `text` as
+/// `\u{1b}`. Newline and tab are kept.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -15,8 +17,8 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// The text of a JSON object with the same characters in the escapes of JSON: what is said stays what it was. An encoder
-/// leaves those beyond ASCII as they are.
+/// Escapes the same characters as [`visible`] in a JSON text, with JSON escapes, so that the JSON
+/// value is unchanged. JSON encoders do not escape characters above U+007F.
 pub fn visible_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for c in json.chars() {
@@ -29,9 +31,9 @@ pub fn visible_json(json: &str) -> String {
 }
 
 fn is_control(c: char) -> bool {
-    let directs =
+    let is_bidi_control =
         matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    directs || (c.is_control() && c != '\n' && c != '\t')
+    is_bidi_control || (c.is_control() && c != '\n' && c != '\t')
 }
 
 #[cfg(test)]
@@ -39,14 +41,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_steers_a_terminal_is_spelled_out() {
+    fn control_characters_are_escaped() {
         assert_eq!(visible("a\u{1b}[2Jb\r"), "a\\u{1b}[2Jb\\u{d}");
         assert_eq!(visible("\u{9b}1m\u{7f}\0"), "\\u{9b}1m\\u{7f}\\u{0}");
         assert_eq!(visible("\u{202e}txt"), "\\u{202e}txt");
     }
 
     #[test]
-    fn an_object_says_what_it_said_and_steers_nothing() {
+    fn escaped_json_has_the_same_value() {
         let text = "\u{9b}1m\u{7f}\u{202e}\u{1b}é";
         let shown = visible_json(&serde_json::to_string(text).unwrap());
         assert_eq!(shown, r#""\u009b1m\u007f\u202e\u001bé""#);
@@ -54,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_stays() {
+    fn other_characters_are_kept() {
         let text = "schön\tlangsam 🪜\n“x”";
         assert_eq!(visible(text), text);
     }

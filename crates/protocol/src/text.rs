@@ -1,11 +1,11 @@
-//! Small functions on text that several crates share: one line, shell quoting.
+//! Text functions that several crates use: single lines and shell quoting.
 
-/// `text` on one line: every line break becomes a space.
+/// Replaces each line break of `text` by a space.
 pub fn single_line(text: &str) -> String {
     text.replace(['\r', '\n'], " ")
 }
 
-/// `word` as one word of a shell command line, in quotes only where it needs them.
+/// `word` as one word of a shell command line. Quoted only if necessary.
 pub fn shell_quote(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {
@@ -14,7 +14,7 @@ pub fn shell_quote(word: &str) -> String {
     }
 }
 
-/// `word` in single quotes, whatever it holds.
+/// `word` in single quotes.
 pub(crate) fn single_quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }

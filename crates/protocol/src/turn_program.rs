@@ -1,26 +1,28 @@
-//! What a turn runs: the built-in worker, a program per turn, or a program behind a driver.
+//! What a teammate runs in its turns: the built-in worker, a process per turn, or a program behind
+//! a driver.
 
 use crate::usage::UsagePaths;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What one turn of a teammate runs.
+/// What a teammate runs in its turns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TurnProgram {
-    /// The built-in worker: the command of a task, with `sh -c`.
+    /// The built-in worker, which runs the command of a task with `sh -c`.
     Worker(Worker),
-    /// An agent program, which is given the turn's text.
+    /// An agent program that is started for each turn with the turn's prompt.
     #[serde(rename = "agent")]
     PerTurn(PerTurnProgram),
-    /// One process for the whole life, which is given the texts one after the other.
+    /// An agent program that runs for the whole spawn and gets one prompt after the other from a
+    /// driver.
     #[serde(rename = "standing")]
     Driven(DrivenProgram),
 }
 
 impl TurnProgram {
-    /// Whether it reads texts; else it runs commands.
+    /// Whether the program takes prompts. The worker runs commands instead.
     pub fn has_prompts(&self) -> bool {
         match self {
             TurnProgram::Worker(_) => false,
@@ -28,7 +30,7 @@ impl TurnProgram {
         }
     }
 
-    /// Every text that what is started is made of.
+    /// All strings that can contain template variables.
     pub fn templates_mut(&mut self) -> Vec<&mut String> {
         match self {
             TurnProgram::Worker(_) => Vec::new(),
@@ -44,94 +46,97 @@ impl TurnProgram {
     }
 }
 
-/// The built-in worker's settings.
+/// Settings of the built-in worker.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Worker {
-    /// The command for every task, in place of the task's own.
+    /// The command for every task. `None` uses each task's own command.
     #[serde(default)]
     pub run: Option<String>,
-    /// The command for every message.
+    /// The command for every message. `None` runs nothing for messages.
     #[serde(default)]
     pub on_message: Option<String>,
-    /// A shutdown request that comes in the middle of a turn is refused at once.
+    /// Whether the worker rejects a shutdown request that arrives during a turn.
     #[serde(default)]
     pub busy_reject: bool,
 }
 
-/// A program with a one-shot mode.
+/// An agent program that runs one process per turn.
 ///
-/// `{prompt}` and `{session}` in an argument stand for the turn's text and the session's id. Where no argument
-/// holds `{prompt}` the text comes on standard input.
+/// In an argument, `{prompt}` is replaced by the turn's prompt and `{session}` by the session's id.
+/// If no argument contains `{prompt}`, the prompt is written to standard input.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PerTurnProgram {
     /// Program and arguments of the first turn.
     #[serde(rename = "first")]
     pub first_argv: Vec<String>,
-    /// Of every later one; empty: as the first.
+    /// Program and arguments of later turns. Empty if they are the same as for the first turn.
     #[serde(rename = "next")]
     pub later_argv: Vec<String>,
-    /// How the turns are one conversation.
+    /// How later turns continue the session of the first turn.
     pub session: SessionSource,
-    /// Where what it says stands in its output: the string value of this key in lines of JSON; none: the output.
+    /// Key whose string value in JSON lines of the output is the agent's reply. `None`: the whole
+    /// output is the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "said")]
     pub reply_key: Option<String>,
-    /// Where its output tells what it has used up; none: it does not tell.
+    /// Where the output has the usage. `None` if the program reports no usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "used")]
     pub usage_paths: Option<UsagePaths>,
-    /// Put ahead of the first text of each conversation; empty for nothing.
+    /// Text before the first prompt of each session. May be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[serde(rename = "ahead")]
     pub prompt_prefix: String,
-    /// The arguments for each permission mode that the program has. They stand where an argument is `{mode}`; those
-    /// under the empty word where none was given or set.
+    /// Arguments for each permission mode that the program supports. They replace an argument
+    /// `{mode}`. The empty key has the arguments that are used without a permission mode.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[serde(rename = "modes")]
     pub mode_args: BTreeMap<String, Vec<String>>,
 }
 
-/// A program that runs for the whole life behind a driver of ours, which speaks the program's protocol on one side
-/// and `crate::driver` on the other.
+/// An agent program that runs for the whole spawn behind a driver. The driver speaks the program's
+/// protocol, and [`crate::driver_protocol`] with the shim.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DrivenProgram {
-    /// The driver and its own arguments.
+    /// The driver and its arguments.
     pub driver: Vec<String>,
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// The mode that it begins in, as the program calls it; none: the program's own choice.
+    /// The program's name of the initial mode. `None` leaves the choice to the program.
     #[serde(default)]
     #[serde(rename = "mode")]
     pub initial_mode: Option<String>,
-    /// What the program calls our permission modes, as far as it can change to them while it runs.
+    /// The program's names of the permission modes that it can change to while it runs. The keys
+    /// are teamd's names.
     #[serde(default)]
     #[serde(rename = "modes")]
     pub mode_ids: BTreeMap<String, String>,
-    /// Put ahead of the first text of each conversation; empty for nothing.
+    /// Text before the first prompt of each session. May be empty.
     #[serde(default)]
     #[serde(rename = "ahead")]
     pub prompt_prefix: String,
 }
 
-/// A conversation over several processes.
+/// How the processes of several turns share a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SessionSource {
-    /// The program has none: every turn begins anew.
+    /// The program has no sessions: each turn starts a new conversation.
     #[default]
     #[serde(rename = "none")]
     NoSession,
-    /// We choose its id, a UUID, and name it in every turn.
+    /// teamd chooses the session id, a UUID, and passes it in every turn.
     #[serde(rename = "ours")]
     Generated,
-    /// The first turn's output tells it, as the string value of this key in a line of JSON.
+    /// The output of the first turn contains the session id, as the string value of a key in a JSON
+    /// line.
     #[serde(rename = "told")]
     OutputKey {
-        /// The key, at any depth.
+        /// The key, at any depth of the JSON line.
         key: String,
     },
 }

@@ -1,22 +1,23 @@
-//! What agents use up, as their programs report it: tokens, and money.
+//! Usage of agents: tokens and cost, as their programs report them.
 //!
-//! Programs count differently: some tell each turn, some all of their session again and again, also in the next
-//! process that goes on with it. A `Report` says since when it counts, so that nothing counts twice.
+//! Some programs report the usage of each turn. Others report the total of their session, even if a
+//! later process continues the session. A [`UsageReport`] names what it counts, so that nothing is
+//! counted twice.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// In a dollar of the United States.
+/// One US dollar in millionths.
 const MICRODOLLARS_PER_DOLLAR: u64 = 1_000_000;
 
-/// An amount; nothing where nobody reports any.
+/// Tokens and cost. Zero if the program reports none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Usage {
-    /// Of whatever kind the program counts.
+    /// Number of tokens of all kinds that the program counts.
     #[serde(default, skip_serializing_if = "is_zero_count")]
     pub tokens: u64,
-    /// Millionths of a dollar of the United States.
+    /// Cost in millionths of a US dollar.
     #[serde(default, skip_serializing_if = "is_zero_count")]
     pub microdollars: u64,
 }
@@ -27,12 +28,12 @@ fn is_zero_count(count: &u64) -> bool {
 }
 
 impl Usage {
-    /// Nobody reports any, or it is none.
+    /// Whether both tokens and cost are zero.
     pub fn is_zero(&self) -> bool {
         *self == Usage::default()
     }
 
-    /// Both; what is too much for a count is the most that it can hold.
+    /// The sum of both usages. An overflow gives the largest number.
     #[must_use]
     pub fn saturating_add(self, other: Usage) -> Usage {
         Usage {
@@ -41,7 +42,8 @@ impl Usage {
         }
     }
 
-    /// Of each the larger count: one that is told again may have lost something, or come too late.
+    /// The larger of both numbers of tokens, and of both costs. For reports that may arrive out of
+    /// order or lose a part.
     #[must_use]
     pub fn max_each(self, other: Usage) -> Usage {
         Usage {
@@ -50,7 +52,7 @@ impl Usage {
         }
     }
 
-    /// What of it is beyond `before`.
+    /// The usage since `before`. A number that became smaller gives zero.
     #[must_use]
     pub fn saturating_sub(self, before: Usage) -> Usage {
         Usage {
@@ -60,7 +62,7 @@ impl Usage {
     }
 }
 
-/// As people read it: `950`, `12.3k`, `1.2M`, `$0.42`, `12.3k $0.42`; a dash for nothing.
+/// Formats usage for people: `950`, `12.3k`, `1.2M`, `$0.42`, `12.3k $0.42`, or `-` for none.
 impl fmt::Display for Usage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tokens = (self.tokens > 0).then(|| format_count(self.tokens));
@@ -70,7 +72,7 @@ impl fmt::Display for Usage {
     }
 }
 
-/// A count in at most six characters: `950`, `12.3k`, `1.2M`.
+/// Formats a count with three digits before the unit at most: `950`, `12.3k`, `1.2M`.
 pub fn format_count(count: u64) -> String {
     let tenths = |unit: u64, sign: char| format!("{}.{}{sign}", count / unit, count % unit * 10 / unit);
     match count {
@@ -81,71 +83,72 @@ pub fn format_count(count: u64) -> String {
     }
 }
 
-/// `$3.20`; what is less than a cent is one.
+/// Formats a cost in dollars, rounded up to cents: `$3.20`.
 pub fn format_dollars(microdollars: u64) -> String {
     let cents = microdollars.div_ceil(MICRODOLLARS_PER_DOLLAR / 100);
     format!("${}.{:02}", cents / 100, cents % 100)
 }
 
-/// So many millionths, of an amount in dollars; none where that is no amount.
+/// Converts dollars to millionths of a dollar. `None` if the amount is negative or not finite.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is positive, and saturates")]
 pub fn to_microdollars(dollars: f64) -> Option<u64> {
     (dollars.is_finite() && dollars >= 0.0).then(|| (dollars * MICRODOLLARS_PER_DOLLAR as f64).round() as u64)
 }
 
-/// What a program has told at the end of a turn.
+/// The usage that a program reported at the end of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UsageReading {
-    /// How much.
+    /// Tokens and cost.
     pub usage: Usage,
-    /// Since when.
+    /// What the numbers count: the turn or the whole session.
     pub scope: UsageScope,
 }
 
-/// What a program has told so far.
+/// The total usage that a program has reported so far.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UsageReport {
-    /// The session that it counts from the beginning of; none: this life of the agent.
+    /// The session that the total is for. `None`: the total is for the current spawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "session")]
     pub session_id: Option<String>,
-    /// How much that was.
+    /// Tokens and cost since the start of the session or spawn.
     #[serde(rename = "used")]
     pub usage: Usage,
 }
 
-/// Where a program tells it: in lines of JSON.
+/// Where a program's output has the usage. The output consists of JSON lines.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UsagePaths {
-    /// The counts of tokens that are added up, each as the keys to it from the line's own on, with dots between them:
-    /// `usage.output_tokens`. A `*` is every key there.
+    /// Paths of the numbers of tokens, which are added. A path is a list of keys with dots between
+    /// them, such as `usage.output_tokens`. `*` matches every key.
     #[serde(default)]
     pub tokens: Vec<String>,
-    /// The amount in dollars of the United States, the same way.
+    /// Path of the cost in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<String>,
-    /// Each line tells a part, and those with the same value at this place are one. None: the last line tells all.
+    /// Path of an id, if each line reports a part of the usage. Lines with the same id report the
+    /// same part. `None`: the last line reports the whole usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "once")]
     pub part_id: Option<String>,
-    /// What is counted from.
+    /// What the numbers count.
     #[serde(default)]
     #[serde(rename = "per")]
     pub scope: UsageScope,
 }
 
-/// What a program's count begins with.
+/// What a program's numbers count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum UsageScope {
-    /// Every turn anew.
+    /// The usage of one turn.
     #[default]
     Turn,
-    /// The session, whichever process goes on with it.
+    /// The usage of the whole session, over all its processes.
     Session,
 }
 
@@ -153,32 +156,32 @@ pub enum UsageScope {
 mod tests {
     use super::*;
 
-    fn used(tokens: u64, microdollars: u64) -> Usage {
+    fn usage(tokens: u64, microdollars: u64) -> Usage {
         Usage { tokens, microdollars }
     }
 
     #[test]
-    fn it_is_short_for_people() {
-        let told = |tokens, microdollars| used(tokens, microdollars).to_string();
-        assert_eq!(told(0, 0), "-");
-        assert_eq!(told(999, 0), "999");
-        assert_eq!(told(1_000, 0), "1.0k");
-        assert_eq!(told(999_999, 420_000), "999.9k $0.42");
-        assert_eq!(told(1_250_000, 1), "1.2M $0.01");
-        assert_eq!(told(0, 12_345_678), "$12.35");
-        assert_eq!(told(u64::MAX, u64::MAX), "18446744073.7G $18446744073709.56");
+    fn usage_is_formatted_for_people() {
+        let format = |tokens, microdollars| usage(tokens, microdollars).to_string();
+        assert_eq!(format(0, 0), "-");
+        assert_eq!(format(999, 0), "999");
+        assert_eq!(format(1_000, 0), "1.0k");
+        assert_eq!(format(999_999, 420_000), "999.9k $0.42");
+        assert_eq!(format(1_250_000, 1), "1.2M $0.01");
+        assert_eq!(format(0, 12_345_678), "$12.35");
+        assert_eq!(format(u64::MAX, u64::MAX), "18446744073.7G $18446744073709.56");
     }
 
     #[test]
-    fn what_is_too_much_stays_the_most_and_what_became_less_is_nothing_new() {
-        assert_eq!(used(u64::MAX, 1).saturating_add(used(1, 1)), used(u64::MAX, 2));
-        assert_eq!(used(10, 5).saturating_sub(used(4, 5)), used(6, 0));
-        assert_eq!(used(3, 7).saturating_sub(used(4, 5)), used(0, 2));
-        assert_eq!(used(3, 7).max_each(used(4, 5)), used(4, 7));
+    fn arithmetic_saturates() {
+        assert_eq!(usage(u64::MAX, 1).saturating_add(usage(1, 1)), usage(u64::MAX, 2));
+        assert_eq!(usage(10, 5).saturating_sub(usage(4, 5)), usage(6, 0));
+        assert_eq!(usage(3, 7).saturating_sub(usage(4, 5)), usage(0, 2));
+        assert_eq!(usage(3, 7).max_each(usage(4, 5)), usage(4, 7));
     }
 
     #[test]
-    fn only_an_amount_is_one() {
+    fn only_finite_positive_amounts_are_converted() {
         assert_eq!(to_microdollars(0.123_456_7), Some(123_457));
         assert_eq!(to_microdollars(1e300), Some(u64::MAX));
         assert_eq!([-1.0, f64::NAN, f64::INFINITY].map(to_microdollars), [None; 3]);

@@ -1,32 +1,37 @@
-//! Lines of at most 64 KiB. What is longer (a prompt, an environment) goes as several: each but the last is
-//! `{"part":"…"}`, the last `{"last":"…"}`, and the texts in a row are the object.
+//! Framing of the control socket: one JSON object per line, at most 64 KiB per line.
+//!
+//! A longer object, such as one with a prompt or an environment, is split over several lines. The
+//! last of them is `{"last":"…"}`, the others are `{"part":"…"}`. Their texts in sequence are the
+//! JSON of the object.
 
 use serde::Serialize;
 
-/// The longest line, with its newline, in bytes.
+/// Maximum length of a line including its newline, in bytes.
 pub const MAX_LINE_BYTES: usize = 64 * 1024;
 
-/// The longest object put together from parts, in bytes.
+/// Maximum length of an object that is split over several lines, in bytes.
 pub const MAX_OBJECT_BYTES: usize = 8 * 1024 * 1024;
 
-/// Raw bytes a part: quoting can double them, so that the line stays below `LINE`.
+/// Bytes of text in one part. JSON escapes can double a part's length, so a line stays shorter than
+/// [`MAX_LINE_BYTES`].
 const PART_BYTES: usize = 30 * 1024;
 
-/// Why a line was not taken.
+/// Why a line was rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    /// Over `LIMIT`.
+    /// The object is longer than [`MAX_OBJECT_BYTES`].
     #[error("cannot take a request of over {MAX_OBJECT_BYTES} bytes")]
     TooLong,
-    /// Not what [`encode`] writes.
+    /// The line is not a line that [`encode`] writes.
     #[error("cannot read a line of the control socket: {0}")]
     Malformed(#[from] serde_json::Error),
 }
 
-/// The lines for one object, newlines included.
+/// Encodes an object as one or more lines, with newlines.
 ///
 /// # Errors
-/// Only what `value` itself refuses to serialize, and objects over `LIMIT`.
+///
+/// `TooLong`, and `Malformed` if `value` cannot be serialized.
 pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, FrameError> {
     let text = serde_json::to_string(value)?;
     match text.len() {
@@ -58,22 +63,23 @@ impl FloorCharBoundary for str {
     }
 }
 
-/// Puts lines together again; one for each connection.
+/// Joins the lines of split objects. Each connection has one.
 #[derive(Debug, Default)]
 pub struct LineAssembler {
     parts: String,
 }
 
 impl LineAssembler {
-    /// Whether the last part of an object is still to come.
+    /// Whether some but not all parts of an object have been pushed.
     pub fn is_incomplete(&self) -> bool {
         !self.parts.is_empty()
     }
 
-    /// Takes one line without its newline; gives the object's text once it is whole.
+    /// Adds a line without its newline. Returns the JSON of an object if the line completes one.
     ///
     /// # Errors
-    /// [`FrameError`]; the connection is of no use after it.
+    ///
+    /// [`FrameError`]. The connection is unusable after an error.
     pub fn push_line(&mut self, line: &str) -> Result<Option<String>, FrameError> {
         #[derive(serde::Deserialize)]
         #[serde(rename_all = "lowercase")]
@@ -101,17 +107,17 @@ mod tests {
     fn round_trip(text: &str) {
         let lines = encode(&text).unwrap();
         let mut assembler = LineAssembler::default();
-        let mut whole = None;
+        let mut object = None;
         for line in lines.split_inclusive(|byte| *byte == b'\n') {
             assert!(line.len() <= MAX_LINE_BYTES, "a line of {} bytes", line.len());
-            assert!(whole.is_none(), "whole before its last line");
-            whole = assembler.push_line(std::str::from_utf8(&line[..line.len() - 1]).unwrap()).unwrap();
+            assert!(object.is_none(), "complete before its last line");
+            object = assembler.push_line(std::str::from_utf8(&line[..line.len() - 1]).unwrap()).unwrap();
         }
-        assert_eq!(serde_json::from_str::<String>(&whole.unwrap()).unwrap(), text);
+        assert_eq!(serde_json::from_str::<String>(&object.unwrap()).unwrap(), text);
     }
 
     #[test]
-    fn short_and_long_objects_come_back_as_they_were() {
+    fn objects_of_all_lengths_are_unchanged() {
         for text in ["", "short", "{\"part\":\"no\"}"] {
             round_trip(text);
         }
@@ -121,10 +127,10 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_object_is_refused_before_it_fills_memory() {
+    fn object_over_the_limit_is_rejected() {
         let mut assembler = LineAssembler::default();
         let line = format!("{{\"part\":\"{}\"}}", "x".repeat(60_000));
-        let refused = (0..MAX_OBJECT_BYTES / 60_000 + 2).any(|_| assembler.push_line(&line).is_err());
-        assert!(refused);
+        let is_rejected = (0..MAX_OBJECT_BYTES / 60_000 + 2).any(|_| assembler.push_line(&line).is_err());
+        assert!(is_rejected);
     }
 }

@@ -1,156 +1,159 @@
-//! What the hooks of agents' programs tell the daemon, and how they wait there for mail.
+//! Messages between the hooks of an agent's program and the daemon: reports of events, and long
+//! polls for work.
 //!
-//! A hook speaks for the agent whose token comes with the call; of a session that leads a team, which has no token,
-//! for that team's lead.
+//! The call's token identifies the agent of a hook. The program of a lead session has no token, so
+//! its hooks name the team that the session leads.
 
 use crate::id::TaskId;
 use crate::name::TeamName;
 use crate::usage::UsageReport;
 use serde::{Deserialize, Serialize};
 
-/// One event of a program.
+/// A hook's report of an event in an agent's program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HookReport {
-    /// The team whose lead it is; none: the agent of the token.
+    /// The team that the program leads. `None`: the call's token identifies the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "lead")]
     pub leads_team: Option<TeamName>,
-    /// The program's session, where the event names it.
+    /// The program's session id. `None` if the hook input has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "session")]
     pub session_id: Option<String>,
-    /// The processes above the hook, its parent first; empty where they can't be seen.
+    /// The ancestor processes of the hook, its parent first. Empty if they cannot be determined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "above")]
     pub ancestors: Vec<Process>,
-    /// Who tells it.
+    /// The sender of the report.
     #[serde(default)]
     #[serde(rename = "speaker")]
     pub source: HookSource,
-    /// What the program's session has used up, where that is told.
+    /// The usage of the program's session. `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "used")]
     pub usage: Option<UsageReport>,
-    /// What happened.
+    /// The event.
     #[serde(rename = "said")]
     pub event: HookEvent,
 }
 
-/// Who tells what happened in a program.
+/// The sender of a hook report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HookSource {
-    /// The program's own hook.
+    /// A hook of the program.
     #[default]
     Program,
-    /// The process beside an agent that types into its pane.
+    /// The process beside the agent that types into the agent's pane.
     Typist,
 }
 
-/// A process that no number reuse can be mistaken for.
+/// A process, identified by pid and start time, so that a reused pid is not mistaken for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Process {
-    /// Its number.
+    /// The process id.
     pub pid: u32,
-    /// Field 22 of /proc/PID/stat, ticks since boot.
+    /// When the process started, in clock ticks since boot (field 22 of /proc/PID/stat).
     #[serde(rename = "start")]
     pub start_time: u64,
 }
 
-/// What happened in a program that has hooks.
+/// An event in a program that has hooks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HookEvent {
-    /// A session began, or was taken up again.
+    /// A session was started or resumed.
     #[serde(rename = "session")]
     SessionStarted,
-    /// A turn began: somebody typed, or a hook handed something over.
+    /// A turn started, because a person typed a prompt or a hook delivered a message or task.
     #[serde(rename = "began")]
     TurnStarted {
-        /// For people, one line: `message from bob`, `task 3: count the lines`.
+        /// A line for people, such as `message from bob` or `task 3: count the lines`.
         #[serde(rename = "about")]
         summary: String,
-        /// What was handed over and is unread yet, by `crate::message::Entry::digest`: whether the program took it
-        /// is seen when its turn ends.
+        /// Ids of the delivered messages that are still unread (`InboxEntry::message_id`). They are
+        /// marked as read at the end of the turn, if the program has taken them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         #[serde(rename = "handed")]
         delivered_ids: Vec<u64>,
     },
-    /// The prompt of the program's command line is marked read.
+    /// A hook marked the prompt or the plan approval on the program's command line as read.
     PromptRead,
-    /// A turn ended. Whether the agent is idle now is known only once its hook has looked for mail.
+    /// A turn ended. The agent becomes idle later, when its hook finds no new work.
     #[serde(rename = "ended")]
     TurnEnded,
-    /// It waits at a dialog, for a permission say.
+    /// The program waits at a dialog on its screen, such as a permission question.
     #[serde(rename = "dialog")]
     DialogShown {
-        /// What it says, for people.
+        /// The dialog's text, for people.
         text: String,
     },
-    /// The session has ended.
+    /// The session ended.
     SessionEnded,
 }
 
-/// Waits until there is something to look at: the answer is a `LongPollEnd`. The agent is idle meanwhile.
+/// Waits until there may be work for the agent. The reply is a [`LongPollEnd`]. The agent counts as
+/// idle while it waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LongPollRequest {
-    /// As in `HookReport`.
+    /// The team that the program leads. `None`: the call's token identifies the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "lead")]
     pub leads_team: Option<TeamName>,
 }
 
-/// Why a parked hook goes on.
+/// Why a long poll ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LongPollEnd {
-    /// Look: mail or a task may have come.
+    /// There may be a new message or task.
     #[serde(rename = "mail")]
     WorkMayWait,
-    /// A person gave the agent something to do.
+    /// A person typed a prompt.
     #[serde(rename = "typed")]
     PersonTyped,
-    /// A newer hook of the same agent waits in its place.
+    /// A newer hook of the same agent waits instead.
     Superseded,
-    /// There is nobody to wait for any more.
+    /// The agent has exited or is about to exit.
     #[serde(rename = "ended")]
     AgentExited,
 }
 
-/// What a hook needs to know of its agent.
+/// The daemon's reply to a hook report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HookReply {
-    /// It is fed by its hooks; false: this program is told of its mail in another way, its life is to end, or it is
-    /// another that the agent's own runs, and no hook is to wait, but to say that it has marked what was handed over.
+    /// Whether the hook delivers messages to this program. False if the agent has another kind of
+    /// delivery, if its spawn is about to end, or if a nested program runs the hook. Then the hook
+    /// only marks earlier deliveries as read.
     #[serde(rename = "fed")]
     pub delivers_by_hook: bool,
-    /// Since when the turn runs, or ran that has ended: ms since the epoch.
+    /// When the current or just ended turn started, in milliseconds since the epoch.
     #[serde(rename = "since")]
     pub turn_started_at: u64,
-    /// This is the first word of that turn's end: the lead is to be told.
+    /// Whether this is the first report of the turn's end. If so, the hook notifies the lead.
     #[serde(rename = "first")]
     pub is_first_report: bool,
-    /// The task that the turn was on, where a hook handed it over.
+    /// The task of the turn. `None` if the turn has no task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// The text of the first message where the program got it on its command line: it is read, and that is
-    /// told by `Said::PromptRead`.
+    /// Text of the prompt that was on the program's command line and is not marked as read yet. The
+    /// hook marks its message as read and reports [`HookEvent::PromptRead`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "given")]
     pub prompt_in_args: Option<String>,
-    /// The program got the approval of its plan on its command line: it is read, and that is
-    /// told by `Said::PromptRead` too.
+    /// Whether the approval of the agent's plan was on the program's command line. If so, the hook
+    /// marks the approval's message as read and reports [`HookEvent::PromptRead`].
     #[serde(default)]
     #[serde(rename = "approved")]
     pub approval_in_args: bool,
-    /// What was handed over last, as `Said::Began` had it.
+    /// Ids of the messages that were delivered last, from [`HookEvent::TurnStarted`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "handed")]
     pub delivered_ids: Vec<u64>,

@@ -1,9 +1,9 @@
-//! What of a team is to be seen, and in which shape.
+//! Requests and replies about the layout and visibility of a team's panes.
 
 use crate::name::{AgentName, TeamName};
 use serde::{Deserialize, Serialize};
 
-/// How the panes of a team share their windows.
+/// How the panes of a team are arranged in their windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -11,18 +11,18 @@ pub enum Layout {
     /// Equal shares in rows and columns.
     #[default]
     Tiled,
-    /// One large pane on the left, the others one above the other on the right.
+    /// One large pane on the left, the others stacked on the right.
     MainVertical,
-    /// One large pane above, the others side by side below.
+    /// One large pane at the top, the others side by side at the bottom.
     MainHorizontal,
-    /// Side by side.
+    /// All panes side by side.
     EvenHorizontal,
-    /// One above the other.
+    /// All panes stacked.
     EvenVertical,
 }
 
 impl Layout {
-    /// Every one, with the word that people type and tmux knows.
+    /// All layouts with their names in teamctl and tmux.
     pub const ALL: [(Layout, &'static str); 5] = [
         (Layout::Tiled, "tiled"),
         (Layout::MainVertical, "main-vertical"),
@@ -31,43 +31,43 @@ impl Layout {
         (Layout::EvenVertical, "even-vertical"),
     ];
 
-    /// Its word.
+    /// The layout's name.
     pub fn as_str(self) -> &'static str {
-        Layout::ALL.iter().find(|(layout, _)| *layout == self).map_or("tiled", |(_, word)| word)
+        Layout::ALL.iter().find(|(layout, _)| *layout == self).map_or("tiled", |(_, name)| name)
     }
 }
 
-/// A team's windows are to have this layout, those that come later too.
+/// Sets the layout of a team's windows, also of windows that are opened later.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetLayoutRequest {
-    /// Which team's.
+    /// The team.
     pub team: TeamName,
-    /// Which.
+    /// The new layout.
     pub layout: Layout,
 }
 
-/// What `layout` came to.
+/// The reply to a [`SetLayoutRequest`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetLayoutReply {
-    /// Whose windows.
+    /// The team.
     pub team_name: TeamName,
-    /// What they have now.
+    /// The new layout.
     pub layout: Layout,
-    /// How many windows there are just now.
+    /// Number of the team's current windows.
     pub windows: usize,
 }
 
-/// Where a member's pane is after `hide` or `show`.
+/// The reply to a request that hides or shows a member's pane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VisibilityReply {
-    /// The member.
+    /// Name of the member.
     pub name: AgentName,
-    /// `%14`.
+    /// The pane, such as `%14`.
     pub pane: String,
-    /// Out of sight or not.
+    /// Whether the pane is hidden.
     pub hidden: bool,
 }
 
@@ -76,10 +76,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_layout_is_written_as_its_word() {
-        for (layout, word) in Layout::ALL {
-            assert_eq!(serde_json::to_value(layout).unwrap(), word);
-            assert_eq!(layout.as_str(), word);
+    fn names_equal_those_in_json() {
+        for (layout, name) in Layout::ALL {
+            assert_eq!(serde_json::to_value(layout).unwrap(), name);
+            assert_eq!(layout.as_str(), name);
         }
     }
 }

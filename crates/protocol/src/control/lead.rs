@@ -1,52 +1,53 @@
-//! The session that leads a team: its process, the request that sets it, and leads.json.
+//! Lead sessions: the process of each, the request that sets a team's lead, and leads.json.
 
 use crate::name::TeamName;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// The session that leads a team: a program that is not ours, in a pane that is not ours.
+/// The process of a lead session: a program outside of teamd that leads a team.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeadProcess {
-    /// Its team.
+    /// The team.
     pub team: TeamName,
-    /// The first process of its terminal.
+    /// The first process of the session's terminal.
     pub pid: u32,
-    /// When that started: field 22 of /proc/PID/stat.
+    /// When that process started, in clock ticks since boot (field 22 of /proc/PID/stat).
     #[serde(rename = "start")]
     pub start_time: u64,
-    /// Its pane, `%3`, where it is in tmux.
+    /// The session's pane, such as `%3`. `None` outside of tmux.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pane: Option<String>,
-    /// That tmux server's socket.
+    /// Socket of the tmux server of that pane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "tmux")]
     pub tmux_socket: Option<PathBuf>,
-    /// Its program's session, once a hook has told it.
+    /// The session id of the program. `None` until a hook reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "session")]
     pub session_id: Option<String>,
 }
 
-/// Who is to lead.
+/// Sets or removes the lead session of a team.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SetLeadRequest {
-    /// This session, from now on.
+    /// Makes this session the lead of its team.
     Take(LeadProcess),
-    /// No session any more.
+    /// Leaves the team without a lead session.
     Release(TeamName),
 }
 
-/// Every session that leads a team, as the daemon leaves it in its state directory for the hooks to find.
+/// Content of leads.json: all lead sessions. The daemon writes the file to its state directory, and
+/// hooks read it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeadsFile {
-    /// In order of teams.
+    /// The lead sessions, ordered by team.
     pub leads: Vec<LeadProcess>,
 }
 
 impl LeadsFile {
-    /// Its file in the state directory.
+    /// Name of the file in the state directory.
     pub const FILE_NAME: &str = "leads.json";
 }

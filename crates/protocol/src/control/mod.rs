@@ -1,8 +1,12 @@
-//! What is said on the control socket: one JSON object a line, the version in the first.
+//! Messages of the daemon's control socket.
 //!
-//! Two conversations share the socket. A *client* (teamctl) sends one [`Call`] and gets one [`Response`],
-//! after the effect. A *join* (the first process in a pane) opens with `RequestItem::Join` and stays: see
-//! `ToShim` and `FromShim`. Both sides of every line stand in this module, so they cannot drift.
+//! Each message is one JSON object on a line. The first message has the protocol version. Two kinds
+//! of connections use the socket:
+//!
+//! - A *client* such as teamctl sends one [`Call`]. It gets one [`Response`] after the request was
+//!   carried out.
+//! - A *shim*, the first process of an agent, starts with [`Request::ConnectShim`] and stays
+//!   connected. Afterwards the messages are [`ToShim`] and [`FromShim`].
 
 pub mod framing;
 mod hook;
@@ -40,17 +44,17 @@ pub use worktree::{RemovedWorktrees, TrashedWorktree, WorktreeReply, WorktreeReq
 use crate::error::ErrorReport;
 use serde::{Deserialize, Serialize};
 
-/// The version of this conversation. A daemon answers a [`Call`] of another version with a fault of kind
-/// `config`, and does nothing.
+/// The protocol version. The daemon answers a [`Call`] of another version with an error of the kind
+/// `config`.
 pub const PROTOCOL_VERSION: u32 = 1;
 
-/// What a client gets for its call.
+/// The daemon's answer to a [`Call`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Response {
-    /// The effect has happened.
+    /// The request was carried out.
     Done(Box<Reply>),
-    /// Nothing was done, or what was done is told in the fault.
+    /// The request failed. The error says which parts were carried out, if any.
     Failed(ErrorReport),
 }

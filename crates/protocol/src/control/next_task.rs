@@ -1,33 +1,36 @@
-//! Which task is next: what the daemon, which is told of every change of the list, knows without a look at all of it.
+//! Request for the next task of a member. The daemon tracks all changes of the task list, so it
+//! answers without reading the list.
 
 use crate::id::TaskId;
 use crate::name::{AgentName, TeamName};
 use serde::{Deserialize, Serialize};
 
-/// Which task may a member take up? Answered by what was written before it was asked.
+/// Asks which task a member may claim next. The reply covers all changes that were written before
+/// the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NextTaskRequest {
-    /// Its team.
+    /// The member's team.
     pub team: TeamName,
     /// The member, or `team-lead`.
     pub owner: AgentName,
-    /// One that it has in progress comes first.
+    /// Whether a task that the member already has in progress comes first.
     #[serde(default)]
     #[serde(rename = "resume")]
     pub include_in_progress: bool,
 }
 
-/// The answer, a hint: who has the task is decided by the files, under their locks.
+/// Reply to a [`NextTaskRequest`]. The caller must claim the suggested task in the task files,
+/// under their locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum NextTaskHint {
-    /// This one.
+    /// The suggested task.
     Task(TaskId),
-    /// There is none. Who is idle is woken when one comes.
+    /// There is no task. An idle member is woken when there is one.
     #[serde(rename = "nothing")]
     NoTask,
-    /// It can't tell: nobody tells it of changes. The files say.
+    /// The daemon does not know, because it gets no change events. The caller reads the task files.
     Unknown,
 }

@@ -1,31 +1,31 @@
-//! Typing into an agent's pane, for the process beside it that feeds it so.
+//! Requests to type into an agent's pane, for `keys` delivery.
 
 use serde::{Deserialize, Serialize};
 
-/// One step of it; known by the agent's token.
+/// A step of `keys` delivery. The call's token identifies the agent.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PaneInput {
-    /// What the pane shows: answered by a [`ScreenReply`].
+    /// Returns the pane's screen in a [`ScreenReply`].
     #[serde(rename = "look")]
     Capture,
-    /// Types a text, if the cursor is still there.
+    /// Types text, if the cursor has not moved.
     #[serde(rename = "paste")]
     Type {
-        /// Where it was seen.
+        /// Column and line of the cursor in the last [`ScreenReply`].
         cursor: (u32, u32),
-        /// Control characters are taken out of it.
+        /// The text. Its control characters are removed.
         text: String,
     },
-    /// The Enter key, if the cursor is still there.
+    /// Presses the Enter key, if the cursor has not moved.
     Enter {
-        /// Where it was seen.
+        /// Column and line of the cursor in the last [`ScreenReply`].
         cursor: (u32, u32),
     },
 }
 
-/// Without the text, which is nobody's business: this goes into the log.
+/// The output goes to the log, so it omits the text.
 impl std::fmt::Debug for PaneInput {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -36,17 +36,17 @@ impl std::fmt::Debug for PaneInput {
     }
 }
 
-/// A pane's screen.
+/// The screen of a pane.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ScreenReply {
-    /// A line each.
+    /// The lines of the screen.
     pub screen: String,
     /// Column and line of the cursor, from 0.
     pub cursor: (u32, u32),
 }
 
-/// Without what a person sees there.
+/// The output goes to the log, so it omits the screen.
 impl std::fmt::Debug for ScreenReply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "a screen of {} bytes, cursor at {:?}", self.screen.len(), self.cursor)

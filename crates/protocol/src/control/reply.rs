@@ -1,4 +1,4 @@
-//! What the daemon answers; the keys are those that `--json` prints.
+//! Replies of the daemon to clients. The JSON keys are also those of `teamctl --json`.
 
 use super::hook::{HookReply, LongPollEnd};
 use super::layout::{SetLayoutReply, VisibilityReply};
@@ -15,218 +15,222 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The effect of a request.
+/// The reply to a successful request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    /// Of `status`.
+    /// Reply to `status` and `status_on_screen`.
     Status(StatusReply),
-    /// Of `create`.
+    /// Reply to `create`.
     #[serde(rename = "create")]
     CreateTeam(CreateTeamReply),
-    /// Of a worktree.
+    /// Reply to `worktree`.
     #[serde(rename = "worktree")]
     CreateWorktree(WorktreeReply),
-    /// Of `spawn`.
+    /// Reply to `spawn`.
     Spawn(SpawnReply),
-    /// Of `shutdown`, `kill` and `down`.
+    /// Reply to `shutdown`, `kill`, `down` and `rest`.
     #[serde(rename = "endings")]
     Exits(ExitsReply),
-    /// Of `bring_back`.
+    /// Reply to `bring_back`.
     #[serde(rename = "back")]
     ResumeMembers(ResumeMembersReply),
-    /// Of `delete`.
+    /// Reply to `delete`.
     #[serde(rename = "delete")]
     DeleteTeam(DeleteTeamReply),
-    /// Of `locate`.
+    /// Reply to `locate`.
     #[serde(rename = "locate")]
     LocatePane(LocatePaneReply),
-    /// Of `capture`.
+    /// Reply to `capture`.
     #[serde(rename = "capture")]
     CapturePane(CapturePaneReply),
-    /// Of `next_task`.
+    /// Reply to `next_task`.
     NextTask(NextTaskHint),
-    /// Of `interrupt`.
+    /// Reply to `interrupt`.
     Interrupt(InterruptReply),
-    /// Of `hide` and `show`.
+    /// Reply to `hide` and `show`.
     #[serde(rename = "sight")]
     Visibility(VisibilityReply),
-    /// Of `layout`.
+    /// Reply to `layout`.
     #[serde(rename = "layout")]
     SetLayout(SetLayoutReply),
-    /// Of `set_mode`.
+    /// Reply to `set_mode`.
     #[serde(rename = "mode")]
     SetMode(SetModeReply),
-    /// Of `hook`.
+    /// Reply to `hook`.
     #[serde(rename = "hook")]
     ReportHook(HookReply),
-    /// Of a look at one's own pane.
+    /// Reply to the step `look` of `keys`.
     Screen(ScreenReply),
-    /// Of `park`.
+    /// Reply to `park`.
     #[serde(rename = "park")]
     LongPoll(LongPollEnd),
-    /// Of requests that have nothing to tell.
+    /// Reply to a request that returns no data.
     #[serde(rename = "nothing")]
     Ack,
 }
 
-/// The daemon and all that it supervises.
+/// The daemon and its teams.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StatusReply {
-    /// The daemon itself.
+    /// The daemon.
     pub daemon: DaemonStatus,
-    /// Its teams, by name.
+    /// The teams, ordered by name.
     pub teams: Vec<TeamStatus>,
 }
 
-/// The daemon.
+/// Status of the daemon.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DaemonStatus {
-    /// Its process.
+    /// The daemon's process id.
     pub pid: u32,
-    /// Its release.
+    /// The daemon's release.
     pub version: String,
-    /// Its root.
+    /// The daemon's root.
     pub root: PathBuf,
-    /// The tmux server's socket; none where there is no tmux: then teammates run without panes alone.
+    /// Socket of the tmux server. `None` without tmux; then no agent has a pane.
     pub tmux: Option<PathBuf>,
-    /// `events`, or `rescan` where the file system sends none.
+    /// How the daemon detects changes of files: `events`, or `rescan` if the file system sends no
+    /// events.
     #[serde(rename = "watch")]
     pub watch_mode: String,
-    /// Somebody asked it to go down, and it waits for its agents to end.
+    /// Whether the daemon is stopping and waits for its agents to exit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[serde(rename = "closing")]
     pub is_stopping: bool,
 }
 
-/// A team's living members.
+/// Status of a team.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TeamStatus {
-    /// Its name.
+    /// Name of the team.
     pub name: TeamName,
-    /// Those the daemon supervises.
+    /// The running members.
     pub members: Vec<MemberStatus>,
-    /// Those whose life has ended and whose name nobody has taken since, the latest last.
+    /// Past members whose names are still free, the most recent last.
     #[serde(default)]
     #[serde(rename = "past")]
     pub past_members: Vec<PastMember>,
-    /// Made for its members, those that have ended too, and not removed yet.
+    /// The worktrees of current and past members that are not removed yet.
     #[serde(default)]
     pub worktrees: Vec<WorktreeStatus>,
-    /// What it has used up of what its policy gives it; none where that sets no limit, and no program tells.
+    /// The team's usage and limits. `None` if the policy has no limit and no program reports usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetStatus>,
 }
 
 impl TeamStatus {
-    /// Nobody is started for it any more, until its policy gives it more.
+    /// Whether a limit of the policy is reached. Then no member is started until the policy is
+    /// changed.
     pub fn is_budget_exhausted(&self) -> bool {
         self.budget.as_ref().is_some_and(|budget| budget.exhausted_reason.is_some())
     }
 }
 
-/// What a team has used up, and of how much.
+/// Usage and limits of a team. A limit is `None` if the policy does not set it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BudgetStatus {
-    /// Turns that have begun.
+    /// Number of turns that have started.
     pub turns: u64,
-    /// As many as there may be.
+    /// Maximum number of turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "of_turns")]
     pub max_turns: Option<u64>,
-    /// What its members have used up, as far as their programs tell.
+    /// Tokens and cost of all members, as reported by their programs.
     #[serde(default, skip_serializing_if = "Usage::is_zero")]
     #[serde(rename = "used")]
     pub usage: Usage,
-    /// As many tokens as there may be.
+    /// Maximum number of tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "of_tokens")]
     pub max_tokens: Option<u64>,
-    /// What they may cost, in millionths of a dollar of the United States.
+    /// Maximum cost in millionths of a US dollar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "of_microdollars")]
     pub max_microdollars: Option<u64>,
-    /// When its time began, ms since the epoch.
+    /// When the team's time limit began, in milliseconds since the epoch.
     #[serde(rename = "since")]
     pub started_at: u64,
-    /// How long it may take, ms.
+    /// Maximum duration in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "of_ms")]
     pub max_time_ms: Option<u64>,
-    /// Why nobody is started for it any more.
+    /// Which limit is reached. `None` if none is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "spent")]
     pub exhausted_reason: Option<String>,
 }
 
-/// A member whose life has ended.
+/// A member whose spawn has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PastMember {
-    /// Its name.
+    /// Name of the member.
     pub name: AgentName,
-    /// `completed` (by itself or with its own yes), `failed`, `killed`.
+    /// `completed` (by itself or after a shutdown request), `failed` or `killed`.
     #[serde(rename = "state")]
     pub outcome: String,
-    /// For people: `exit 1`, `killed (signal 9)`, `approved`…
+    /// How the spawn ended, for people, such as `exit 1`, `killed (signal 9)` or `approved`.
     #[serde(rename = "how")]
     pub description: String,
-    /// When, ms since the epoch.
+    /// When the spawn ended, in milliseconds since the epoch.
     #[serde(rename = "at")]
     pub ended_at: u64,
-    /// When it is started again, ms since the epoch; none: it is not.
+    /// When the member is started again, in milliseconds since the epoch. `None` if no respawn is
+    /// scheduled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "again_at")]
     pub respawns_at: Option<u64>,
-    /// It is brought back by `teamctl up --resume`, and by nothing else.
+    /// Whether the member is suspended. Only `teamctl up --resume` starts it again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[serde(rename = "rests")]
     pub is_suspended: bool,
-    /// What it had used up, as far as its program told.
+    /// Tokens and cost of the spawn, as reported by its program.
     #[serde(default, skip_serializing_if = "Usage::is_zero")]
     #[serde(rename = "used")]
     pub usage: Usage,
 }
 
 impl PastMember {
-    /// Its tasks stay its own, since another life follows.
+    /// Whether another spawn of the member will follow, so that it keeps its tasks.
     pub fn has_respawn(&self) -> bool {
         self.respawns_at.is_some() || self.is_suspended
     }
 }
 
-/// Who is started again.
+/// The reply to a `ResumeMembersRequest`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResumeMembersReply {
-    /// By team; a start that comes to nothing is found in `status`.
+    /// The members that are started again, by team. A start that fails later shows up in `status`.
     pub members: BTreeMap<TeamName, Vec<AgentName>>,
 }
 
-/// What is to be known of a running member beside its activity.
+/// A condition of a running member that needs attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MemberFlag {
-    /// Its plan waits for an answer.
+    /// The member's plan waits for an answer.
     AwaitingPlanApproval,
-    /// It asks for permission, and waits for the answer.
+    /// The member's permission request waits for an answer.
     AwaitingPermission,
-    /// It was asked to shut down, and has not answered.
+    /// The member has not answered a shutdown request.
     ShutdownRequested,
-    /// Its program waits at a dialog, for a permission say.
+    /// The member's program waits at a dialog on its screen.
     AtDialog,
-    /// Whether it does is not known: its screen could not be looked at.
+    /// The member's screen could not be read, so it is unknown whether the program waits at a
+    /// dialog.
     DialogUnknown,
 }
 
 impl MemberFlag {
-    /// The word in `status`.
+    /// The flag's name in `teamctl status`.
     pub fn as_str(self) -> &'static str {
         match self {
             MemberFlag::AwaitingPlanApproval => "awaiting_plan_approval",
@@ -238,219 +242,224 @@ impl MemberFlag {
     }
 }
 
-/// One supervised agent.
+/// Status of a running member.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemberStatus {
-    /// Its name.
+    /// Name of the member.
     pub name: AgentName,
-    /// `NAME@TEAM`.
+    /// Id of the member: `NAME@TEAM`.
     pub agent_id: String,
-    /// `starting`, `running`, `stopping`, `unknown` (its first process is not connected).
+    /// `starting`, `running`, `stopping`, or `unknown` if the shim is not connected.
     #[serde(rename = "phase")]
     pub lifecycle: String,
-    /// As other programs on these files name it: `pending` or `running`.
+    /// `pending` or `running`, the names that other programs use.
     #[serde(default)]
     pub state: String,
-    /// What waits.
+    /// Conditions that need attention.
     #[serde(default)]
     pub flags: Vec<MemberFlag>,
-    /// The task that its turn is on, where that is known.
+    /// The task of the current turn. `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_task: Option<TaskId>,
-    /// What tells us that it is active or idle: `turn 3 by pid 77: task 4: …`, `it said so`.
+    /// Why the member counts as active or idle, such as `turn 3 by pid 77: task 4: …` or
+    /// `it said so`.
     #[serde(default)]
     pub evidence: String,
-    /// How often it was started again.
+    /// How often the member was started again.
     #[serde(default)]
     #[serde(rename = "restarts")]
     pub respawns: u32,
-    /// What it has used up, as far as its program tells.
+    /// Tokens and cost, as reported by the member's program.
     #[serde(default, skip_serializing_if = "Usage::is_zero")]
     #[serde(rename = "used")]
     pub usage: Usage,
-    /// In a turn or not.
+    /// Whether the member is in a turn.
     pub activity: Activity,
-    /// Since when it is so, ms since the epoch.
+    /// Since when the activity has lasted, in milliseconds since the epoch.
     #[serde(rename = "since")]
     pub activity_since: u64,
-    /// The task it works on.
+    /// The task that the member works on.
     pub task: Option<String>,
-    /// Its permission mode, as far as it is known.
+    /// The permission mode. `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// How it gets its messages.
+    /// How messages reach the member.
     #[serde(default)]
     #[serde(rename = "feed")]
     pub delivery: Delivery,
-    /// When they reach it; other than the feed promises where just now it can't be told.
+    /// At which moment messages reach the member. Differs from the usual moment of `delivery` if
+    /// that is currently uncertain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "reaches")]
     pub delivery_point: Option<DeliveryPoint>,
-    /// `%14`.
+    /// The pane, such as `%14`. `None` without a pane.
     pub pane: Option<String>,
-    /// That pane is out of sight.
+    /// Whether the pane is hidden.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
-    /// The agent's process.
+    /// The agent's process id.
     pub pid: Option<u32>,
-    /// `tmux`, `window`, `in-process`.
+    /// `tmux`, `window` or `in-process`.
     pub backend: String,
-    /// The worktree that it was started in.
+    /// The worktree in which the member was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<PathBuf>,
-    /// Its colour.
+    /// Name of the member's color.
     pub color: String,
-    /// The file of its environment, below `env` of the daemon's state directory.
+    /// Name of the file with the agent's environment, in `env` of the daemon's state directory.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[serde(rename = "environment")]
     pub environment_file: String,
 }
 
-/// docs/protocol.md section 7, TeamCreate.
+/// The reply to a `CreateTeamRequest` (docs/protocol.md section 7,
+/// TeamCreate).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CreateTeamReply {
-    /// The name it got.
+    /// The team's final name.
     pub team_name: TeamName,
-    /// Its config.json.
+    /// Path of the team's config.json.
     pub team_file_path: PathBuf,
-    /// `team-lead@TEAM`.
+    /// Id of the lead: `team-lead@TEAM`.
     pub lead_agent_id: String,
 }
 
-/// docs/protocol.md section 7, spawn.
+/// The reply to a `SpawnRequest` (docs/protocol.md section 7, spawn).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SpawnReply {
     /// Always `teammate_spawned`.
     pub status: String,
-    /// `NAME@TEAM`.
+    /// Id of the member: `NAME@TEAM`.
     pub agent_id: String,
-    /// The same.
+    /// Same as `agent_id`.
     pub teammate_id: String,
-    /// The name it got.
+    /// The member's final name.
     pub name: AgentName,
-    /// Its team.
+    /// The member's team.
     pub team_name: TeamName,
-    /// Its colour.
+    /// Name of the member's color.
     pub color: String,
-    /// Its model, `""` for none.
+    /// The member's model, `""` for none.
     pub model: String,
-    /// Its type.
+    /// The member's agent type.
     pub agent_type: String,
-    /// Whether it starts in plan mode.
+    /// Whether the member starts in plan mode.
     pub plan_mode_required: bool,
-    /// The first message.
+    /// The prompt, which is the member's first message.
     pub prompt: String,
-    /// `%14`, or `in-process`.
+    /// The pane, such as `%14`, or `in-process`.
     pub pane: String,
-    /// The agent's process; of an agent that is run a turn at a time, the process that runs its turns.
+    /// The agent's process id. If the shim runs the agent's turns, the process id of the shim.
     pub pid: u32,
-    /// `tmux`, `window`, `in-process`.
+    /// `tmux`, `window` or `in-process`.
     pub backend: String,
 }
 
-/// What became of a member's turn.
+/// The reply to a request that interrupts a member.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InterruptReply {
-    /// The member.
+    /// Name of the member.
     pub name: AgentName,
-    /// It was in a turn, which has ended; false: there was none to end.
+    /// Whether the member was in a turn, which was interrupted.
     #[serde(rename = "turn")]
     pub was_in_turn: bool,
 }
 
-/// Whose mode was changed.
+/// The reply to a `SetModeRequest`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetModeReply {
-    /// The member, or `team-lead`.
+    /// Name of the member, or `team-lead`.
     pub name: AgentName,
-    /// Its mode: now, or as soon as its program follows.
+    /// The new mode. The member's program may change to it later.
     pub mode: PermissionMode,
 }
 
-/// How each of several members ended, or did not.
+/// The reply to requests that end members: which exited, and how.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExitsReply {
-    /// One for each member that was asked or killed.
+    /// One entry for each member of the request.
     #[serde(rename = "ended")]
     pub exits: Vec<AgentExit>,
 }
 
-/// One member's end.
+/// How a member reacted to a request to exit.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentExit {
-    /// Its name.
+    /// Name of the member.
     pub name: AgentName,
-    /// Its team; a daemon of before does not say it.
+    /// Team of the member. `None` in replies of older daemons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<TeamName>,
-    /// For people: `approved`, `exit 0`, `rejected: …`, `no answer`, `killed`…
+    /// The result, for people, such as `approved`, `exit 0`, `rejected: …`, `no answer` or
+    /// `killed`.
     #[serde(rename = "how")]
     pub description: String,
-    /// Whether it is gone.
+    /// Whether the member has exited.
     #[serde(rename = "gone")]
     pub has_exited: bool,
-    /// Whether it rests, so that `up --resume` brings it back.
+    /// Whether the member is suspended, so that `teamctl up --resume` starts it again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[serde(rename = "rests")]
     pub is_suspended: bool,
-    /// The request it was asked with, if it was asked.
+    /// Id of the shutdown request. `None` if the member was not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
-/// docs/protocol.md section 7, TeamDelete.
+/// The reply to a `DeleteTeamRequest` (docs/protocol.md section 7,
+/// TeamDelete).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeleteTeamReply {
-    /// Always true here; a refusal is a fault.
+    /// Always true; a failure is an error response.
     pub success: bool,
-    /// For people.
+    /// The result, as a text for people.
     pub message: String,
-    /// Which.
+    /// Name of the deleted team.
     pub team_name: TeamName,
-    /// What became of its worktrees.
+    /// What was done with the team's worktrees.
     #[serde(default, flatten)]
     pub worktrees: RemovedWorktrees,
 }
 
-/// Where a member is to be seen.
+/// Where the output of a member can be seen.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LocatePaneReply {
-    /// In a pane.
+    /// In a tmux pane.
     Pane {
-        /// `%14`.
+        /// The pane, such as `%14`.
         pane: String,
-        /// The tmux server's socket.
+        /// Socket of the tmux server.
         tmux: PathBuf,
-        /// It is out of sight: to be shown first.
+        /// Whether the pane is hidden and must be shown first.
         #[serde(default)]
         hidden: bool,
     },
-    /// It has none: its output is in this file.
+    /// In a log file, because the member has no pane.
     Log {
-        /// Absolute.
+        /// Absolute path of the file.
         path: PathBuf,
     },
 }
 
-/// What a pane shows.
+/// The content of a pane.
 #[derive(Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapturePaneReply {
-    /// Its lines, as tmux prints them.
+    /// The lines, as tmux prints them.
     pub screen: String,
 }
 
-/// Without what a person sees there: this goes into the log.
+/// The output goes to the log, so it omits the screen.
 impl std::fmt::Debug for CapturePaneReply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "a screen of {} bytes", self.screen.len())

@@ -1,4 +1,4 @@
-//! What a client may ask of the daemon.
+//! Requests of clients to the daemon.
 
 use super::hook::{HookReport, LongPollRequest};
 use super::layout::SetLayoutRequest;
@@ -15,126 +15,130 @@ use crate::policy::Policy;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// The first line of every conversation.
+/// The first line of every connection.
 #[derive(Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Call {
-    /// The version the caller speaks: 1.
+    /// Version of the protocol: 1.
     #[serde(rename = "v")]
     pub version: u32,
-    /// The secret of the agent that asks; absent for a person or a lead.
+    /// Secret of the agent that calls. `None` for a person or a lead session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// Chosen by the caller: a second call with the same one gets the first one's answer and does nothing.
+    /// Key that the caller chooses. A second call with the same key has no effect and gets the
+    /// reply of the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "once")]
     pub idempotency_key: Option<String>,
-    /// What is asked.
+    /// The request.
     pub request: Request,
 }
 
-/// Without the token, which opens doors: this goes into the log.
+/// The output goes to the log, so it omits the token, which is secret.
 impl std::fmt::Debug for Call {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let who = if self.token.is_some() { "an agent asks: " } else { "" };
-        write!(f, "{who}{:?}", self.request)
+        let caller = if self.token.is_some() { "an agent asks: " } else { "" };
+        write!(f, "{caller}{:?}", self.request)
     }
 }
 
-/// One request of a client.
+/// A request of a client.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
-    /// Teams and members as the daemon sees them.
+    /// Returns the status of the daemon, its teams and their members.
     Status,
-    /// The same, with a look at the screens of those whose dialogs are known.
+    /// Returns the same as `status`, after a scan of the screens of members whose dialogs are
+    /// known.
     #[serde(rename = "status_on_screen")]
     StatusWithScreens,
-    /// Make a team.
+    /// Creates a team.
     #[serde(rename = "create")]
     CreateTeam(CreateTeamRequest),
-    /// A git worktree for a teammate that is to be started.
+    /// Creates a git worktree for a teammate that will be spawned.
     #[serde(rename = "worktree")]
     CreateWorktree(WorktreeRequest),
-    /// Start a teammate.
+    /// Spawns a teammate.
     Spawn(Box<SpawnRequest>),
-    /// Ask members to end, and wait for it.
+    /// Asks members to shut down, and waits for their exits.
     Shutdown(ShutdownMembersRequest),
-    /// End members without asking.
+    /// Kills members without asking them.
     Kill(MemberSelection),
-    /// End a member's turn, not the member.
+    /// Interrupts a member's turn. The member keeps running.
     Interrupt(MemberAddress),
-    /// Change the permission mode of a member, or of the lead.
+    /// Changes the permission mode of a member or of the lead.
     SetMode(SetModeRequest),
-    /// Replace the policy of a team.
+    /// Replaces the policy of a team.
     SetPolicy(SetPolicyRequest),
-    /// Remove a team and its files.
+    /// Removes a team and its files.
     #[serde(rename = "delete")]
     DeleteTeam(DeleteTeamRequest),
-    /// Where a member's pane is.
+    /// Returns the location of a member's pane.
     #[serde(rename = "locate")]
     LocatePane(MemberAddress),
-    /// What a member's pane shows.
+    /// Returns the content of a member's pane.
     #[serde(rename = "capture")]
     CapturePane(CapturePaneRequest),
-    /// Take a member's pane out of sight.
+    /// Hides a member's pane.
     #[serde(rename = "hide")]
     HidePane(MemberAddress),
-    /// Bring it back.
+    /// Shows a hidden pane again.
     #[serde(rename = "show")]
     ShowPane(MemberAddress),
-    /// Give a team's windows a layout.
+    /// Sets the layout of a team's windows.
     #[serde(rename = "layout")]
     SetLayout(SetLayoutRequest),
-    /// Which task a member may take up.
+    /// Returns the task that a member may claim next.
     NextTask(NextTaskRequest),
-    /// An agent says whether it is in a turn; known by its token.
+    /// Reports whether an agent is in a turn. The call's token identifies the agent.
     #[serde(rename = "activity")]
     ReportActivity(Activity),
-    /// A hook of an agent's program tells what happened.
+    /// Reports an event from a hook of an agent's program.
     #[serde(rename = "hook")]
     ReportHook(HookReport),
-    /// A hook waits for mail; answered when there is some.
+    /// Waits until there may be work for the agent of the hook.
     #[serde(rename = "park")]
     LongPoll(LongPollRequest),
-    /// The process beside an agent that feeds it by keys looks at its pane, or types.
+    /// Reads or types into the pane of an agent with `keys` delivery. Sent by the process beside
+    /// the agent.
     #[serde(rename = "keys")]
     TypeInPane(PaneInput),
-    /// A session takes the lead of a team, or leaves it.
+    /// Makes a session the lead of a team, or removes the lead session of a team.
     #[serde(rename = "lead")]
     SetLead(SetLeadRequest),
-    /// Shut every agent down (killing those that do not answer), then end the daemon.
+    /// Shuts down every agent and stops the daemon. Agents that do not answer are killed.
     #[serde(rename = "down")]
     StopDaemon,
-    /// The same, and put them to rest: `RequestItem::BringBack` starts each again, with its session where its program has one.
+    /// Suspends every agent and stops the daemon. `bring_back` starts them again, with their
+    /// sessions if possible.
     #[serde(rename = "rest")]
     StopDaemonAndSuspend,
-    /// Start those again that rest; answered at once with who they are.
+    /// Starts suspended members again. The reply lists them and does not wait for their starts.
     #[serde(rename = "bring_back")]
     ResumeMembers(ResumeMembersRequest),
-    /// The first process of a pane says who it is.
+    /// Connects the shim of an agent.
     #[serde(rename = "join")]
     ConnectShim(ShimHello),
 }
 
-/// See docs/protocol.md section 7, TeamCreate.
+/// Creates a team (docs/protocol.md section 7, TeamCreate).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CreateTeamRequest {
-    /// The wanted name.
+    /// The requested name.
     pub team: TeamName,
     /// What the team is for.
     pub description: Option<String>,
-    /// The lead's agent type, where it is not `team-lead`.
+    /// The lead's agent type. `None` means `team-lead`.
     pub agent_type: Option<String>,
-    /// The model of members that name none.
+    /// The default model of the members.
     pub model: Option<String>,
-    /// The lead's working directory, absolute.
+    /// The lead's working directory, an absolute path.
     pub cwd: PathBuf,
-    /// Take `-2`, `-3` where the name is taken.
+    /// Whether to append `-2`, `-3` … if the name is taken.
     pub unique: bool,
-    /// Who answers its members' requests, and who may put a command into a task.
+    /// The team's policy.
     #[serde(default)]
     pub policy: Policy,
     /// The lead's permission mode.
@@ -142,97 +146,97 @@ pub struct CreateTeamRequest {
     pub lead_mode: Option<PermissionMode>,
 }
 
-/// Which members of a team.
+/// Selects members of a team.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemberSelection {
-    /// Their team.
+    /// The team.
     pub team: TeamName,
-    /// Their names; empty means all.
+    /// Names of the members. Empty selects all.
     pub names: Vec<String>,
 }
 
-/// See docs/protocol.md section 8.
+/// Asks members to shut down (docs/protocol.md section 8).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ShutdownMembersRequest {
-    /// Whom.
+    /// The members.
     pub targets: MemberSelection,
-    /// Shown to the agent.
+    /// The reason, which is shown to the agents.
     pub reason: Option<String>,
-    /// How long an answer may take.
+    /// Time to wait for the answers, in milliseconds.
     pub grace_ms: u64,
-    /// End it where no answer came.
+    /// Whether to kill members that do not answer in time.
     pub force: bool,
-    /// Answer as soon as they are asked, and don't wait for what becomes of it.
+    /// Whether to reply as soon as the members are asked, without waiting for their answers.
     #[serde(default)]
     #[serde(rename = "at_once")]
     pub no_wait: bool,
 }
 
-/// See docs/protocol.md section 7, TeamDelete.
+/// Deletes a team (docs/protocol.md section 7, TeamDelete).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeleteTeamRequest {
-    /// Which.
+    /// The team.
     pub team: TeamName,
-    /// End its members first.
+    /// Whether to kill the team's members first.
     pub force: bool,
-    /// Worktrees that go although there is unsaved work in them, which is put into the trash first.
+    /// Worktrees to remove despite unsaved work. The work is moved to the trash.
     #[serde(default)]
     #[serde(rename = "discard")]
     pub discard_worktrees: Vec<PathBuf>,
 }
 
-/// Whom to start again.
+/// Starts suspended members again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResumeMembersRequest {
-    /// Those of this team; none: of all.
+    /// The team. `None` selects all teams.
     pub team: Option<TeamName>,
 }
 
-/// Which member.
+/// Names one member.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemberAddress {
     /// The member's team.
     pub team: TeamName,
-    /// The member.
+    /// Name of the member.
     pub name: String,
 }
 
-/// Whose mode, and which.
+/// Changes the permission mode of a member or of the lead.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetModeRequest {
     /// The member's team.
     pub team: TeamName,
-    /// The member, or `team-lead`.
+    /// Name of the member, or `team-lead`.
     pub name: String,
-    /// The mode.
+    /// The new mode.
     pub mode: PermissionMode,
 }
 
-/// Whose policy, and which: the whole of it.
+/// Replaces the policy of a team.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetPolicyRequest {
     /// The team.
     pub team: TeamName,
-    /// From now on, also for what waits.
+    /// The new policy. It also applies to requests that are already open.
     pub policy: Policy,
 }
 
-/// Which pane, and how much of it.
+/// Captures the content of a member's pane.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapturePaneRequest {
     /// The member's team.
     pub team: TeamName,
-    /// The member.
+    /// Name of the member.
     pub name: String,
-    /// That many lines, counted from the end of the history; none: the visible screen.
+    /// Number of lines, counted from the end of the history. `None` captures the visible screen.
     pub lines: Option<u32>,
 }
 
@@ -243,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_opens_doors_and_what_is_on_a_screen_is_in_no_log() {
+    fn debug_output_omits_tokens_and_screens() {
         let keys = PaneInput::Type { cursor: (1, 2), text: "a secret".into() };
         let call = Call {
             version: 1,

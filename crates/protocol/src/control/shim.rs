@@ -1,8 +1,9 @@
-//! The conversation between the daemon and the first process of a pane.
+//! Messages between the daemon and a shim, the first process of every agent.
 //!
-//! join says hello (with the far end of the agent's wake line, by SCM_RIGHTS) and waits. Only `ToShim::StartAgent`
-//! lets the agent start, and the daemon sends it after the member stands in the files: so no agent ever runs
-//! unregistered. After a daemon's death join says hello again, with its agent's pid, and is adopted.
+//! The shim sends [`ShimHello`] with the other end of the agent's wake socket (SCM_RIGHTS), then
+//! waits. It starts the agent only after [`ToShim::StartAgent`]. The daemon sends that message
+//! after the member is in the team files, so no unregistered agent ever runs. If the daemon dies,
+//! the shim reconnects with its agent's pid, and the new daemon adopts the agent.
 
 use super::turn_status::{PlanStage, TurnStatus};
 use crate::color::Color;
@@ -15,95 +16,100 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
-/// Who is in the pane.
+/// Identifies a shim to the daemon. The first message of every shim.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ShimHello {
-    /// The id that the daemon gave it on its command line.
+    /// Id of the spawn, from the shim's command line.
     #[serde(rename = "spawn")]
     pub spawn_id: String,
-    /// Its agent's process, once that runs; of an agent that is run a turn at a time, join itself.
+    /// The agent's process id. `None` before the agent starts. If the shim runs the agent's turns,
+    /// the process id of the shim.
     #[serde(rename = "agent")]
     pub agent_pid: Option<u32>,
-    /// What that agent does, where join runs its turns.
+    /// What the agent is doing, if the shim runs its turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "turn")]
     pub turn_status: Option<TurnStatus>,
 }
 
-/// What the daemon tells it.
+/// A message from the daemon to a shim.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToShim {
     /// Start the agent.
     #[serde(rename = "go")]
     StartAgent(Box<StartAgent>),
-    /// You are known, go on.
+    /// The daemon has adopted the agent.
     Adopted,
-    /// Nobody knows you: end without starting anything. An agent that runs already runs on, unsupervised: a
-    /// roster that was lost is no reason to end its work.
+    /// The daemon has no record of this spawn. The shim exits without starting an agent. An agent
+    /// that already runs continues without supervision, because a lost roster must not end its
+    /// work.
     Refused,
-    /// End the agent and all its descendants: TERM, then after the grace KILL.
+    /// End the agent and all its descendants: send SIGTERM, and after the grace period SIGKILL.
     End {
-        /// Between TERM and KILL.
+        /// Time between SIGTERM and SIGKILL, in milliseconds.
         grace_ms: u64,
     },
-    /// End the turn, not the agent; answered by `FromShim::Interrupted`.
+    /// Interrupt the turn. The agent keeps running. The shim replies with
+    /// [`FromShim::Interrupted`].
     Interrupt,
-    /// Your report is in the roster on the disk; go.
+    /// The shim's exit report is stored in the roster on disk; the shim can exit.
     #[serde(rename = "noted")]
     ExitRecorded,
 }
 
-/// What to start. `Debug` leaves out the environment, which may hold secrets.
+/// What the shim starts. `Debug` omits the environment, which can contain secrets.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct StartAgent {
     /// Program and arguments.
     pub argv: Vec<String>,
-    /// Absolute.
+    /// Working directory, an absolute path.
     pub cwd: PathBuf,
-    /// The whole environment, but for what the pane itself gives.
+    /// The environment, except for variables that the pane sets.
     pub env: BTreeMap<String, String>,
-    /// The daemon's state directory: where join leaves word of its agent's end, before it tells.
+    /// The daemon's state directory. The shim stores its exit report there before it sends the
+    /// report.
     #[serde(rename = "state")]
     pub state_dir: PathBuf,
-    /// Run it a turn at a time; none: `argv` is the agent for its whole life.
+    /// How to run the agent turn by turn. `None`: `argv` is one process for the whole spawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "turns")]
     pub setup: Option<Box<TurnSetup>>,
-    /// Program and arguments of a process that runs beside the agent for its whole life, unseen: what feeds it by keys.
-    /// Empty for none.
+    /// Program and arguments of the process beside the agent that types into its pane, for `keys`
+    /// delivery. Empty for other kinds of delivery.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "beside")]
     pub companion: Vec<String>,
 }
 
-/// What join needs to live a teammate's life.
+/// What the shim needs to run a teammate turn by turn.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TurnSetup {
-    /// What a turn runs.
+    /// The program that runs in a turn.
     pub program: TurnProgram,
-    /// The directory that holds teams and tasks.
+    /// The root: the directory with `teams/` and `tasks/`.
     pub root: PathBuf,
-    /// Its team.
+    /// The teammate's team.
     pub team: TeamName,
-    /// Its name.
+    /// The teammate's name.
     pub name: AgentName,
-    /// Its colour.
+    /// The teammate's color.
     pub color: Option<Color>,
-    /// What the first turn is about, as it stands; empty: the first item that comes. It is also the first
-    /// message in the inbox, which that turn marks read.
+    /// The prompt of the first turn, which marks the same message in the inbox as read. If empty,
+    /// the first turn starts with the first message or task.
     pub prompt: String,
-    /// The life before this one failed: tasks that it left in progress are taken up again.
+    /// Whether an earlier spawn of the teammate failed. If so, the tasks that it left in progress
+    /// are continued.
     #[serde(rename = "again")]
     pub is_respawn: bool,
-    /// The program's session in that life, to be resumed.
+    /// Session of the earlier spawn, to be resumed. `None` starts a new session.
     #[serde(rename = "session")]
     pub session_id: Option<String>,
-    /// The permission mode that it begins in.
+    /// The initial permission mode.
     #[serde(default)]
     pub mode: Option<PermissionMode>,
-    /// It plans first, or still; none: it may carry out what it is told.
+    /// The stage of plan mode. `None` if the teammate is not in plan mode.
     #[serde(default)]
     #[serde(rename = "plan")]
     pub plan_stage: Option<PlanStage>,
@@ -115,63 +121,64 @@ impl std::fmt::Debug for StartAgent {
     }
 }
 
-/// What it tells the daemon.
+/// A message from a shim to the daemon.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FromShim {
-    /// The agent runs.
+    /// The agent was started.
     Started {
-        /// Its process.
+        /// The agent's process id.
         pid: u32,
     },
     /// The agent could not be started.
     Failed {
-        /// Program or directory, and why.
+        /// The program or directory, and the reason.
         message: String,
     },
-    /// What an agent does whose turns join runs, each time that it changes.
+    /// The new status of an agent whose turns the shim runs. Sent at each change.
     #[serde(rename = "turn")]
     TurnStatus(TurnStatus),
-    /// The answer to `ToShim::Interrupt`, after the turn has ended.
+    /// The reply to [`ToShim::Interrupt`], sent after the turn has ended.
     Interrupted {
-        /// There was a turn to end.
+        /// Whether a turn was running.
         #[serde(rename = "turn")]
         was_in_turn: bool,
     },
-    /// The agent has ended and nothing of it is left.
+    /// The agent and all its descendants have exited.
     #[serde(rename = "ended")]
     Exited(ExitReport),
 }
 
-/// How an agent ended, told apart by cause.
+/// How an agent exited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExitReport {
-    /// It exited with this code.
+    /// The agent exited with this code.
     Exit(i32),
-    /// This signal ended it.
+    /// The agent was killed by this signal.
     Signal(i32),
-    /// Its terminal went away; whether the pane was killed or tmux ended, the daemon finds out.
+    /// The agent's terminal closed. The daemon determines whether the pane was closed or the tmux
+    /// server ended.
     #[serde(rename = "hangup")]
     TerminalGone,
-    /// Its pane was closed by somebody.
+    /// The agent's pane was closed.
     #[serde(rename = "pane_killed")]
     PaneClosed,
-    /// Its tmux server is gone.
+    /// The agent's tmux server ended.
     #[serde(rename = "tmux_gone")]
     TmuxServerGone,
-    /// Its first process was killed, so nobody knows more.
+    /// The shim was killed, so the cause of the exit is unknown.
     #[serde(rename = "lost")]
     ShimKilled,
-    /// The machine was started again.
+    /// The machine was rebooted.
     Rebooted,
-    /// A turn's program could not be started; the text names it and says why.
+    /// The program of a turn could not be started. The text names the program and the reason.
     #[serde(rename = "not_started")]
     TurnNotStarted(String),
 }
 
 impl ExitReport {
-    /// How a process ended that its parent has waited for.
+    /// The report for a process that exited with `status`.
     pub fn from_status(status: ExitStatus) -> ExitReport {
         match (status.code(), status.signal()) {
             (Some(code), _) => ExitReport::Exit(code),
@@ -191,7 +198,7 @@ impl std::fmt::Display for ExitReport {
             ExitReport::TmuxServerGone => f.write_str("tmux gone"),
             ExitReport::ShimKilled => f.write_str("lost: its first process was killed"),
             ExitReport::Rebooted => f.write_str("the machine was started again"),
-            ExitReport::TurnNotStarted(why) => f.write_str(why),
+            ExitReport::TurnNotStarted(reason) => f.write_str(reason),
         }
     }
 }

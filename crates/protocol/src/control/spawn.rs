@@ -1,4 +1,5 @@
-//! The parameters of a spawn: what the daemon needs to start a member, and to start it again.
+//! The parameters of a spawn: everything that the daemon needs to start a member, and to start it
+//! again.
 
 use crate::delivery::Delivery;
 use crate::name::{AgentName, TeamName};
@@ -7,74 +8,77 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Everything that a teammate needs to start. `Debug` leaves out the environment, which may hold secrets.
+/// Everything that the daemon needs to start a teammate. `Debug` omits the environment, which can
+/// contain secrets.
 #[derive(Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SpawnRequest {
-    /// Its team.
+    /// The teammate's team.
     pub team: TeamName,
-    /// The wanted name.
+    /// The requested name.
     pub name: AgentName,
-    /// Take `-2`, `-3` where the name is taken.
+    /// Whether to append `-2`, `-3` … if the name is taken.
     pub unique: bool,
-    /// What stands for the name in all that is started, until the daemon has chosen one. Made for this order alone, and
-    /// so long that nobody has written it by chance.
+    /// Placeholder for the name in the command lines and the environment. The daemon replaces the
+    /// placeholder by the final name. The caller generates a long random placeholder that no other
+    /// text contains. `None` if the name is fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stand_in: Option<AgentName>,
-    /// Program and arguments; the program is found in the PATH of `env`. Never empty, unless it is run a turn
-    /// at a time.
+    /// Program and arguments. The program is searched in the PATH of `env`. Empty only if `turns`
+    /// is set.
     pub argv: Vec<String>,
-    /// `argv` holds blanks of `crate::has_deferred_variables` for the daemon to fill: `{color}`, `{lead_session}`.
+    /// Whether `argv` contains `{color}` or `{lead_session}` for the daemon to fill in.
     #[serde(default)]
     #[serde(rename = "late")]
     pub has_deferred_variables: bool,
-    /// What a next life is started with where the session of the one before is known; none: as `argv` says.
+    /// How to start a later spawn that resumes the session. `None`: a later spawn uses `argv`.
     #[serde(default)]
     #[serde(rename = "resume")]
     pub resume_argv: Option<ResumeArgv>,
-    /// In mode `plan`, of a program that takes its mode at its start alone: what the lives after the approval of its plan
-    /// are started with, by the mode of the approval. Not empty then, and one is `default`.
+    /// How to start the spawns after the approval of the member's plan, by the approved permission
+    /// mode. Set only if the mode is `plan` and the program sets its mode at its start. If not
+    /// empty, the map has the key `default`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub approved: BTreeMap<String, LaunchArgv>,
-    /// `argv` holds the first prompt: its message needs not be handed over again.
+    /// Whether `argv` contains the prompt, so that its message is not delivered again.
     #[serde(default)]
     #[serde(rename = "prompted")]
     pub prompt_in_args: bool,
-    /// Absolute.
+    /// Working directory, an absolute path.
     pub cwd: PathBuf,
-    /// The whole environment of the agent, but for what the pane and the daemon add.
+    /// The agent's environment, except for variables that the pane and the daemon add.
     pub env: BTreeMap<String, String>,
-    /// The first message; empty for none.
+    /// The first message. Empty for none.
     pub prompt: String,
-    /// Agent type, as written to the member.
+    /// The agent type for the member's entry.
     pub agent_type: Option<String>,
-    /// Model, as written to the member.
+    /// The model for the member's entry.
     pub model: Option<String>,
-    /// Permission mode.
+    /// The permission mode.
     pub mode: Option<String>,
-    /// How it is fed.
+    /// How messages reach the agent.
     #[serde(rename = "feed")]
     pub delivery: Delivery,
-    /// What its screen shows while it waits at a dialog, as `crate::dialog` takes it.
+    /// Texts of the program's dialogs, as its screen shows them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "dialog")]
     pub dialog_patterns: Vec<String>,
-    /// Run it a turn at a time; none: `argv` is the agent for its whole life.
+    /// How to run the teammate turn by turn. `None`: `argv` is one process for the whole spawn.
     #[serde(default)]
     pub turns: Option<TurnProgram>,
-    /// Where it runs.
+    /// Where the teammate runs.
     #[serde(default)]
     pub backend: Backend,
-    /// What follows its failure.
+    /// Whether the teammate is started again after a failure.
     #[serde(default)]
     pub restart: RestartPolicy,
-    /// The worktree that was made for it, and that `cwd` is in.
+    /// The worktree that was created for the teammate, and that contains `cwd`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<PathBuf>,
 }
 
 impl SpawnRequest {
-    /// Goes by that name from now on, also wherever another stood for it.
+    /// Sets the name, and replaces the placeholder by it in all command lines and variables.
     pub fn set_name(&mut self, name: AgentName) {
         if let Some(stand_in) = self.stand_in.take() {
             let resume = self.resume_argv.iter_mut().flat_map(|resume| &mut resume.argv);
@@ -94,21 +98,21 @@ impl std::fmt::Debug for SpawnRequest {
     }
 }
 
-/// How a program goes on with a session.
+/// How to start a program that resumes a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResumeArgv {
-    /// Program and arguments, with the blanks of `crate::has_deferred_variables`: `{session}` beside those of a first life.
+    /// Program and arguments. The daemon fills in `{session}` and the variables of the first spawn.
     pub argv: Vec<String>,
 }
 
-/// What one life of a program is started with.
+/// How to start one spawn of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LaunchArgv {
-    /// As that of a `Spawn`.
+    /// Program and arguments, as in [`SpawnRequest::argv`].
     pub argv: Vec<String>,
-    /// As that of a `Spawn`.
+    /// How to resume the session later, as in [`SpawnRequest::resume_argv`].
     #[serde(default)]
     #[serde(rename = "resume")]
     pub resume_argv: Option<ResumeArgv>,
@@ -128,14 +132,14 @@ pub enum Backend {
     /// In a pane of the team's windows.
     #[default]
     Tmux,
-    /// In a pane that has a window of its own.
+    /// In a pane with its own window.
     Window,
-    /// Without a pane, under the daemon.
+    /// Without a pane, as a child process of the daemon.
     InProcess,
 }
 
 impl Backend {
-    /// The word on the command line and in `status`.
+    /// The name on the command line and in `teamctl status`.
     pub fn as_str(self) -> &'static str {
         match self {
             Backend::Tmux => "tmux",
@@ -144,7 +148,7 @@ impl Backend {
         }
     }
 
-    /// `backendType` of the member: other programs know no windows.
+    /// The `backendType` in the member's entry. Other programs do not know the backend `window`.
     pub fn backend_type(self) -> &'static str {
         match self {
             Backend::Tmux | Backend::Window => "tmux",
@@ -153,15 +157,16 @@ impl Backend {
     }
 }
 
-/// Whether a teammate that ended without being asked is started again.
+/// Whether a teammate that exited without a request is started again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RestartPolicy {
-    /// It stays gone.
+    /// The teammate is not started again.
     #[default]
     Never,
-    /// After a crash or an exit code other than 0, under the same name.
+    /// The teammate is started again under the same name, after a crash or an exit code other than
+    /// 0.
     OnFailure,
 }
 
@@ -170,8 +175,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_taken_wherever_another_stood_for_it_and_nowhere_else() {
-        let order = |stand_in: Option<&str>| -> SpawnRequest {
+    fn set_name_replaces_the_placeholder_everywhere() {
+        let request = |stand_in: Option<&str>| -> SpawnRequest {
             serde_json::from_value(serde_json::json!({
                 "team": "t", "name": "ann", "unique": true, "stand_in": stand_in, "argv": ["-n", "s0@t", "{name}"],
                 "resume": {"argv": ["\"s0\""]}, "approved": {"default": {"argv": ["s0"], "resume": {"argv": ["s0"]}}}, "cwd": "/s0", "env": {"WHO": "s0"}, "prompt": "s0 ann",
@@ -181,15 +186,15 @@ mod tests {
             }))
             .unwrap()
         };
-        let mut one = order(Some("s0"));
+        let mut one = request(Some("s0"));
         one.set_name(AgentName::parse("ann-2").unwrap());
         assert_eq!(
             (one.name.as_str(), one.argv),
             ("ann-2", ["-n", "ann-2@t", "{name}"].map(str::to_owned).to_vec())
         );
-        let life = &one.approved["default"];
+        let launch = &one.approved["default"];
         assert_eq!(
-            (&life.argv[0], &life.resume_argv.as_ref().unwrap().argv[0]),
+            (&launch.argv[0], &launch.resume_argv.as_ref().unwrap().argv[0]),
             (&"ann-2".into(), &"ann-2".into())
         );
         assert_eq!(
@@ -203,7 +208,7 @@ mod tests {
             (agent.prompt_prefix.as_str(), agent.mode_args["plan"][0].as_str()),
             ("You are ann-2.", "ann-2")
         );
-        let mut other = order(None);
+        let mut other = request(None);
         other.set_name(AgentName::parse("ann-2").unwrap());
         assert_eq!((other.name.as_str(), other.argv[1].as_str()), ("ann-2", "s0@t"));
     }

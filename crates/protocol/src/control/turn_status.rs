@@ -1,4 +1,4 @@
-//! What an agent is doing now: its turn, its usage and its plan.
+//! What an agent is currently doing: its turn, its usage and its plan.
 
 use crate::id::{RequestId, TaskId};
 use crate::payload::IdleReason;
@@ -6,79 +6,79 @@ use crate::permission_mode::PermissionMode;
 use crate::usage::UsageReport;
 use serde::{Deserialize, Serialize};
 
-/// What an agent does whose turns join runs.
+/// Status of an agent whose turns the shim runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TurnStatus {
-    /// In a turn or between two.
+    /// Whether the agent is in a turn.
     pub activity: Activity,
-    /// Since when, ms since the epoch.
+    /// Since when the activity has lasted, in milliseconds since the epoch.
     #[serde(default)]
     pub since: u64,
-    /// How many turns it has begun.
+    /// Number of turns that have started.
     #[serde(rename = "number")]
     pub turn_number: u64,
-    /// What the turn is about, for people: `task 3: count the lines`, `message from bob`.
+    /// Summary of the turn for people, such as `task 3: count the lines` or `message from bob`.
     #[serde(rename = "about")]
     pub summary: String,
-    /// The turn's process; none between turns.
+    /// The turn's process id. `None` between turns.
     pub pid: Option<u32>,
-    /// Of an idle one: how its last turn ended; none before the first.
+    /// How the last turn ended, if the agent is idle. `None` before the first turn.
     #[serde(rename = "reason")]
     pub idle_reason: Option<IdleReason>,
-    /// The program's session, once there is one.
+    /// Id of the program's session. `None` if there is none yet.
     #[serde(default)]
     #[serde(rename = "session")]
     pub session_id: Option<String>,
-    /// What it has used up, as far as its program tells.
+    /// Usage that the program has reported. `None` if it reports none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "used")]
     pub usage: Option<UsageReport>,
-    /// The permission mode of its turns, where one was given or set.
+    /// The permission mode of the turns. `None` if no mode was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<PermissionMode>,
-    /// It plans; none: it may carry out what it is told.
+    /// The stage of plan mode. `None` if the agent is not in plan mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "plan")]
     pub plan_stage: Option<PlanStage>,
-    /// It has a shutdown request that waits for the end of its turn.
+    /// Whether a shutdown request waits for the end of the turn.
     #[serde(default)]
     pub shutdown_requested: bool,
 }
 
 impl TurnStatus {
-    /// The task that the turn is on.
+    /// The task of the current turn. `None` if the turn has no task or no turn is running.
     pub fn task(&self) -> Option<TaskId> {
         let rest = self.summary.strip_prefix("task ").filter(|_| self.activity == Activity::Active)?;
         TaskId::parse(rest.split(':').next()?).ok()
     }
 }
 
-/// In a turn, or waiting.
+/// Whether an agent is in a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
-    /// In a turn.
+    /// The agent is in a turn.
     Active,
-    /// Between turns.
+    /// The agent is between turns.
     Idle,
 }
 
-/// How far an agent in plan mode has come. It leaves plan mode by the approval of its plan alone.
+/// The stage of an agent in plan mode. Only the approval of its plan ends plan mode.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStage {
-    /// The next turn that goes well hands in a plan.
+    /// The agent works on its plan. The next successful turn submits it.
     Planning,
-    /// Its plan waits for an answer.
+    /// The plan waits for an answer.
     #[serde(rename = "waiting")]
     AwaitingApproval {
-        /// The request's id.
+        /// Id of the plan approval request.
         #[serde(rename = "request")]
         request_id: RequestId,
-        /// The plan's file, below the root's `plans`.
+        /// The plan's file, in the directory `plans` of the root.
         file: String,
     },
 }

@@ -1,26 +1,27 @@
-//! Worktrees on the control socket: asked for before a spawn, shown, and told of when a team goes.
+//! Requests and replies about the git worktrees of a team's members.
 
 use crate::name::{AgentName, TeamName};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// A git worktree for a member that is to be spawned in it; the name is held for a while. `Debug` leaves out the
-/// environment, which may hold secrets.
+/// Creates a git worktree for a member that will be spawned. The member's name stays reserved for a
+/// while. `Debug` omits the environment, which can contain secrets.
 #[derive(Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorktreeRequest {
     /// The member's team.
     pub team: TeamName,
-    /// The wanted name.
+    /// The requested name of the member.
     pub name: AgentName,
-    /// Take `-2`, `-3` where the name is taken.
+    /// Whether to append `-2`, `-3` … if the name is taken.
     pub unique: bool,
-    /// A directory in the repository, absolute.
+    /// A directory in the repository, an absolute path.
     pub cwd: PathBuf,
-    /// The branch: checked out if it is there and free, else made; none: `teamd/TEAM/NAME`, from HEAD.
+    /// The branch to check out. No other worktree may have it checked out. It is created if it does
+    /// not exist. `None` means a new branch `teamd/TEAM/NAME` from HEAD.
     pub branch: Option<String>,
-    /// What git, its filters and the repository's post-checkout hook run in.
+    /// The environment of git, its filters and the repository's post-checkout hook.
     pub env: BTreeMap<String, String>,
 }
 
@@ -30,64 +31,66 @@ impl std::fmt::Debug for WorktreeRequest {
     }
 }
 
-/// The worktree that is there now.
+/// The reply to a [`WorktreeRequest`]: the worktree.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorktreeReply {
-    /// The name that it is for.
+    /// The final name of the member.
     pub name: AgentName,
-    /// Where it is.
+    /// Path of the worktree.
     pub path: PathBuf,
-    /// What is checked out.
+    /// The branch that is checked out.
     pub branch: String,
-    /// The directory in it that the asked one stands for.
+    /// The directory of the worktree that corresponds to the request's `cwd`.
     pub cwd: PathBuf,
-    /// It was there already, from an earlier life of the member.
+    /// Whether the worktree already existed from an earlier spawn of the member.
     #[serde(rename = "again")]
     pub is_reused: bool,
 }
 
-/// A worktree that was made for a member, living or not.
+/// A worktree of a current or past member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorktreeStatus {
-    /// Whose.
+    /// Name of the member.
     pub member: AgentName,
-    /// Where it is.
+    /// Path of the worktree.
     pub path: PathBuf,
-    /// The branch that was checked out.
+    /// The branch that was checked out when the worktree was created.
     pub branch: String,
-    /// The directory that the repository's worktrees share.
+    /// The git directory that the repository's worktrees share.
     pub repository: PathBuf,
 }
 
-/// What became of a team's worktrees when it was deleted.
+/// What was done with the worktrees of a deleted team.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RemovedWorktrees {
-    /// Removed; nothing was lost with them.
+    /// Worktrees that were removed. They had no unsaved work.
     #[serde(default)]
     pub removed: Vec<PathBuf>,
-    /// Removed, and what was in them is saved.
+    /// Worktrees that were removed after their unsaved work was saved in the trash.
     #[serde(default)]
     pub trashed: Vec<TrashedWorktree>,
-    /// Neither there any more nor known to git; and those not there that were named all the same. Nothing was touched.
+    /// Worktrees that neither exist nor are known to git any more, and paths in the request that do
+    /// not exist. Nothing was changed for them.
     #[serde(default)]
     #[serde(rename = "gone")]
     pub missing: Vec<PathBuf>,
-    /// Left where they are, each with the reason: what is there is not what was made.
+    /// Worktrees that were kept, each as a text with the reason: the directory is not the worktree
+    /// that was created.
     #[serde(default)]
     #[serde(rename = "left")]
     pub kept: Vec<String>,
 }
 
-/// A worktree that was removed with unsaved work.
+/// A removed worktree whose unsaved work was saved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrashedWorktree {
-    /// Where it was.
+    /// Former path of the worktree.
     pub path: PathBuf,
-    /// Where what was in it is saved; README there says how it is had back.
+    /// Directory with the saved work. Its README says how to restore the work.
     #[serde(rename = "trash")]
     pub trash_dir: PathBuf,
 }

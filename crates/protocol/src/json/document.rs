@@ -1,4 +1,4 @@
-//! Arrays and objects as slices of a JSON text, and the text of its strings.
+//! Parses arrays and objects into slices of a JSON text, and decodes strings.
 
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -9,29 +9,30 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Range;
 
-/// Why a text can't be looked into as asked.
+/// Why a JSON text cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonError {
-    /// Not JSON.
+    /// The text is not JSON.
     #[error("{0}")]
     Syntax(#[from] serde_json::Error),
-    /// JSON, but of another shape.
+    /// The value has the wrong type.
     #[error("it should be an {expected}, but is {found}")]
     WrongType {
         /// `array` or `object`.
         expected: &'static str,
-        /// The beginning of what is there.
+        /// The beginning of the value.
         found: String,
     },
-    /// JSON, but nested beyond all reason: others' parsers may fall over it, and so it counts as damage.
+    /// The text is nested deeper than 1000 levels. Parsers of other programs may fail on such a
+    /// text, so it counts as damaged.
     #[error("it is nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
 }
 
-/// The deepest nesting that is taken for somebody's data.
+/// Maximum accepted nesting, in levels.
 const MAX_DEPTH: usize = 1000;
 
-/// An array in a text.
+/// An array in a JSON text.
 #[derive(Debug)]
 pub struct Array<'a> {
     pub(super) text: &'a str,
@@ -40,50 +41,51 @@ pub struct Array<'a> {
 }
 
 impl<'a> Array<'a> {
-    /// The whole text is the array; a byte order mark is skipped.
+    /// Parses a text that is one array. A byte order mark before the array is skipped.
     pub fn parse(root: &'a str) -> Result<Array<'a>, JsonError> {
         let text = strip_bom(root);
         if let Ok(elements) = serde_json::from_str::<Vec<&RawValue>>(text) {
             check_depth(elements.iter().copied(), MAX_DEPTH - 1)?;
             return Ok(Array { text: root, span: document_span(root, text), elements });
         }
-        // Not an array, or not JSON: looked at anew for an error that says which.
+        // The fast path does not say whether the text is invalid or has the wrong type.
         Array::from_raw(root, parse_document(root)?)
     }
 
-    /// `value`, which must be a slice of `root`, is the array.
+    /// Reads `value` as an array. `value` must be a slice of `root`.
     pub fn from_raw(root: &'a str, value: &'a RawValue) -> Result<Array<'a>, JsonError> {
         expect_start(value, '[', "array")?;
         let elements = serde_json::from_str(value.get())?;
         Ok(Array { text: root, span: span(root, value), elements })
     }
 
-    /// The elements, in order.
+    /// The elements in the order of the text.
     pub fn elements(&self) -> &[&'a RawValue] {
         &self.elements
     }
 
-    /// Where in the text each element's part begins: behind the bracket or the comma before it. A bracket and what stands
-    /// from there on is the array without the elements before.
+    /// Offset in the text at which the part of each element begins: after the `[` or `,` before the
+    /// element. The text from there on, with a `[` before it, is the array without the earlier
+    /// elements.
     pub fn element_starts(&self) -> impl DoubleEndedIterator<Item = usize> + ExactSizeIterator {
-        let begins = |at: usize| match at.checked_sub(1) {
+        let start = |index: usize| match index.checked_sub(1) {
             Some(before) => {
                 let end = span(self.text, self.elements[before]).end;
-                // Nothing but white space stands between an element and its comma.
+                // Only white space can stand between an element and its comma.
                 end + self.text[end..].find(',').unwrap_or_default() + 1
             }
             None => self.span.start + 1,
         };
-        (0..self.elements.len()).map(begins)
+        (0..self.elements.len()).map(start)
     }
 
-    /// Where in the text the last element ends; none if there is none.
+    /// Offset in the text at which the last element ends. `None` if the array is empty.
     pub fn last_end(&self) -> Option<usize> {
         self.elements.last().map(|last| span(self.text, last).end)
     }
 }
 
-/// An object in a text.
+/// An object in a JSON text.
 #[derive(Debug)]
 pub struct Object<'a> {
     pub(super) text: &'a str,
@@ -92,30 +94,31 @@ pub struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// The whole text is the object; a byte order mark is skipped.
+    /// Parses a text that is one object. A byte order mark before the object is skipped.
     pub fn parse(root: &'a str) -> Result<Object<'a>, JsonError> {
         let text = strip_bom(root);
         if let Ok(Fields(fields)) = serde_json::from_str(text) {
             check_depth(fields.iter().map(|(_, value)| *value), MAX_DEPTH - 1)?;
             return Ok(Object { text: root, span: document_span(root, text), fields });
         }
-        // Not an object, or not JSON: looked at anew for an error that says which.
+        // The fast path does not say whether the text is invalid or has the wrong type.
         Object::from_raw(root, parse_document(root)?)
     }
 
-    /// `value`, which must be a slice of `root`, is the object.
+    /// Reads `value` as an object. `value` must be a slice of `root`.
     pub fn from_raw(root: &'a str, value: &'a RawValue) -> Result<Object<'a>, JsonError> {
         expect_start(value, '{', "object")?;
         let Fields(fields) = serde_json::from_str(value.get())?;
         Ok(Object { text: root, span: span(root, value), fields })
     }
 
-    /// The value under `key`, as it is spelled.
+    /// The value of `key`, spelled as in the text. `None` if the object has no such key.
     pub fn get(&self, key: &str) -> Option<&'a RawValue> {
         self.position(key).map(|at| self.fields[at].1)
     }
 
-    /// All fields in order, keys decoded; one that can't be is left out.
+    /// All fields in the order of the text, with decoded keys. A field whose key cannot be decoded
+    /// is omitted.
     pub fn entries(&self) -> impl Iterator<Item = (Cow<'a, str>, &'a RawValue)> {
         self.fields.iter().filter_map(|(key, value)| Some((decode(key)?, *value)))
     }
@@ -125,22 +128,23 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Whether a literal says `text`. An escape is longer than what it says, so most literals need not be decoded.
+/// Whether a string literal decodes to `text`. An escape is longer than the character that it
+/// encodes, so the length alone decides for most literals.
 fn is_literal(literal: &RawValue, text: &str) -> bool {
     let json = literal.get();
     match (json.len() - 2).cmp(&text.len()) {
         Ordering::Less => false,
         Ordering::Equal => json[1..json.len() - 1] == *text && !text.contains('\\'),
-        Ordering::Greater => json.contains('\\') && decode(literal).is_some_and(|said| said == text),
+        Ordering::Greater => json.contains('\\') && decode(literal).is_some_and(|decoded| decoded == text),
     }
 }
 
-/// What a string literal says, with U+FFFD for each half of a pair that stands alone; none if it is no string.
+/// Decodes a string literal. Each lone surrogate becomes U+FFFD. `None` if `value` is not a string.
 pub fn decode_string(value: &RawValue) -> Option<String> {
     decode(value).map(Cow::into_owned)
 }
 
-/// The same; a literal without escapes says what stands between its quotes.
+/// Decodes a string literal. Borrows from `value` if the literal has no escapes.
 fn decode(value: &RawValue) -> Option<Cow<'_, str>> {
     let json = value.get();
     match json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
@@ -149,37 +153,39 @@ fn decode(value: &RawValue) -> Option<Cow<'_, str>> {
     }
 }
 
-/// A value for showing; what no [`Value`] can hold (1e999, deep nesting) as a string of how it is spelled.
+/// Converts a value for output. A value that no [`Value`] can hold (1e999, deep nesting) becomes a
+/// string with its spelling.
 pub fn to_value(raw: &RawValue) -> Value {
     serde_json::from_str(&replace_lone_surrogates(raw.get())).unwrap_or_else(|_| Value::from(raw.get()))
 }
 
-/// `json` with every lone surrogate's escape replaced by U+FFFD's: what serde_json refuses to decode, and
-/// JavaScript writes when it cuts a text inside an emoji.
+/// Replaces each escape of a lone surrogate in `json` by the escape of U+FFFD. JavaScript writes a
+/// lone surrogate when it cuts a text inside an emoji, and serde_json cannot decode it.
 pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     if !json.contains("\\u") {
         return Cow::Borrowed(json);
     }
-    let mut whole = String::with_capacity(json.len());
+    let mut repaired = String::with_capacity(json.len());
     let mut rest = json;
     while let Some(at) = rest.find('\\') {
-        whole.push_str(&rest[..at]);
+        repaired.push_str(&rest[..at]);
         rest = &rest[at..];
         let (written, consumed) = read_escape(rest);
-        whole.push_str(written);
+        repaired.push_str(written);
         rest = &rest[consumed..];
     }
-    whole.push_str(rest);
-    Cow::Owned(whole)
+    repaired.push_str(rest);
+    Cow::Owned(repaired)
 }
 
-/// The escape at the start of `text`: how to write it, and how many bytes it takes.
+/// Reads the escape at the start of `text`. Returns how to write the escape, and its length in
+/// `text` in bytes.
 fn read_escape(text: &str) -> (&str, usize) {
     match (parse_code_unit(text), text.get(6..).and_then(parse_code_unit)) {
         (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => (&text[..12], 12),
         (Some(0xd800..0xe000), _) => ("\\ufffd", 6),
         _ => {
-            // Any other escape is a backslash and one more character, which may itself be a backslash.
+            // Any other escape is a backslash and one character, which can be a second backslash.
             let length = text.chars().take(2).map(char::len_utf8).sum();
             (&text[..length], length)
         }
@@ -197,11 +203,12 @@ fn parse_document(root: &str) -> Result<&RawValue, JsonError> {
     Ok(document)
 }
 
-/// The value that `text` begins with, white space before it left out, and where it ends; none where the text ends before
-/// it does. What stands behind it may be anything.
+/// Parses the value at the start of `text`, after white space. Returns the value and the offset of
+/// its end, or `None` if the text ends before the value does. The rest of the text is not checked.
 ///
 /// # Errors
-/// `Syntax`, `Depth`. The line and column are those of the whole of `text`.
+///
+/// `Syntax`, with the line and column in the whole `text`, and `TooDeep`.
 pub fn parse_first(text: &[u8]) -> Result<Option<(&RawValue, usize)>, JsonError> {
     let mut values = serde_json::Deserializer::from_slice(text).into_iter::<&RawValue>();
     match values.next() {
@@ -215,20 +222,21 @@ pub fn parse_first(text: &[u8]) -> Result<Option<(&RawValue, usize)>, JsonError>
     }
 }
 
-/// The text behind a byte order mark.
+/// The text without a byte order mark at its start.
 fn strip_bom(root: &str) -> &str {
     root.strip_prefix('\u{feff}').unwrap_or(root)
 }
 
-/// Where in `root` the document of its `content` lies.
+/// The range in `root` of the JSON value in `content`. `content` is `root` without its byte order
+/// mark.
 fn document_span(root: &str, content: &str) -> Range<usize> {
-    let blank = [' ', '\t', '\n', '\r'];
-    let start = root.len() - content.trim_start_matches(blank).len();
-    start..start + content.trim_matches(blank).len()
+    let white_space = [' ', '\t', '\n', '\r'];
+    let start = root.len() - content.trim_start_matches(white_space).len();
+    start..start + content.trim_matches(white_space).len()
 }
 
-/// Refuses values nested deeper than `deepest`. It takes two brackets a level, so a short one need not be
-/// looked through.
+/// Rejects values that are nested deeper than `deepest`. Each level takes two brackets, so values
+/// with fewer bytes are not scanned.
 fn check_depth<'a>(mut values: impl Iterator<Item = &'a RawValue>, deepest: usize) -> Result<(), JsonError> {
     let too_deep = |value: &RawValue| {
         let text = value.get();
@@ -237,12 +245,13 @@ fn check_depth<'a>(mut values: impl Iterator<Item = &'a RawValue>, deepest: usiz
     if values.any(too_deep) { Err(JsonError::TooDeep) } else { Ok(()) }
 }
 
-/// No text is nested deeper than it has these, wherever they stand; they are counted in a fraction of the time.
+/// Number of opening brackets in `text`, also those in strings. An upper bound of [`nesting_depth`]
+/// that is faster to compute.
 fn count_brackets(text: &str) -> usize {
     text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count()
 }
 
-/// How deep a valid JSON text is nested.
+/// Nesting depth of a valid JSON text, in levels.
 fn nesting_depth(text: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     let mut bytes = text.bytes();
@@ -277,7 +286,7 @@ fn expect_start(value: &RawValue, open: char, expected: &'static str) -> Result<
     Err(JsonError::WrongType { expected, found: clip(value.get()) })
 }
 
-/// Enough of a value to recognise it in an error.
+/// The first 60 characters of a value, for error messages.
 pub(super) fn clip(json: &str) -> String {
     let mut short: String = json.chars().take(60).collect();
     if short.len() < json.len() {
@@ -286,13 +295,15 @@ pub(super) fn clip(json: &str) -> String {
     short
 }
 
-/// Where in `root` the slice `part` lies. Both come from one parse, so the addresses tell.
+/// The range of `part` in `root`. `part` must be a slice of `root`, because the range is computed
+/// from the addresses.
 pub(super) fn span(root: &str, part: &RawValue) -> Range<usize> {
     let start = part.get().as_ptr().addr() - root.as_ptr().addr();
     start..start + part.get().len()
 }
 
-/// Keys as they are spelled: one with a lone surrogate can't be decoded, and must not fail the object.
+/// The fields of an object, with keys as string literals. A decoded key would fail the whole object
+/// if the key has a lone surrogate.
 struct Fields<'a>(Vec<(&'a RawValue, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Fields<'de> {

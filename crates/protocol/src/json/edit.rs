@@ -1,7 +1,8 @@
-//! Changes to a JSON text as replaced ranges.
+//! Edits of a JSON text, as replaced byte ranges.
 //!
-//! A new element is set apart like its last sibling, so that a pretty file stays pretty and a compact one
-//! compact; in an empty container it is indented by two more than the line that opens it.
+//! A new element gets the spacing of its last sibling. So an indented file stays indented and a
+//! compact file stays compact. In an empty container the new element is indented by two spaces more
+//! than the line of the opening bracket.
 
 use super::document::{Array, Object, span};
 use serde::Serialize;
@@ -9,14 +10,14 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::ops::Range;
 
-/// A range of a text and what comes in its place.
+/// Replaces a byte range of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
     range: Range<usize>,
     text: String,
 }
 
-/// `root` with all of `edits` made; their ranges must not overlap.
+/// Applies `edits` to `root`. Their ranges must not overlap.
 pub fn apply_edits(root: &str, mut edits: Vec<Edit>) -> String {
     edits.sort_by_key(|edit| edit.range.start);
     let mut edited = String::with_capacity(root.len() + edits.iter().map(|e| e.text.len()).sum::<usize>());
@@ -31,12 +32,12 @@ pub fn apply_edits(root: &str, mut edits: Vec<Edit>) -> String {
 }
 
 impl<'a> Array<'a> {
-    /// Puts `value` at the end.
+    /// Appends `value`.
     pub fn push(&self, value: &impl Serialize) -> Edit {
         self.push_all(std::slice::from_ref(value))
     }
 
-    /// Puts all of `values`, which must be some, at the end, in their order.
+    /// Appends `values` in their order. `values` must not be empty.
     pub fn push_all(&self, values: &[impl Serialize]) -> Edit {
         let last_two = &self.elements[self.elements.len().saturating_sub(2)..];
         let items: Vec<Range<usize>> = last_two.iter().map(|e| span(self.text, e)).collect();
@@ -45,7 +46,7 @@ impl<'a> Array<'a> {
         gap.insert(&texts.join(&format!(",{}", gap.space_before)))
     }
 
-    /// Puts `value` before the element at `index`; none if there is no such element.
+    /// Inserts `value` before the element at `index`. `None` if there is no such element.
     pub fn insert(&self, index: usize, value: &impl Serialize) -> Option<Edit> {
         let at = span(self.text, self.elements.get(index)?).start;
         let last_two = &self.elements[self.elements.len().saturating_sub(2)..];
@@ -54,18 +55,18 @@ impl<'a> Array<'a> {
         Some(Edit { range: at..at, text: format!("{},{}", gap.render(value), gap.space_before) })
     }
 
-    /// Takes the element at `index` out, with its comma.
+    /// Removes the element at `index` and its comma. `None` if there is no such element.
     pub fn remove(&self, index: usize) -> Option<Edit> {
         removal_edit(&self.span, &self.item_spans(), index..index + 1)
     }
 
-    /// Takes all elements out that are `gone`, each with its comma.
-    pub fn remove_all(&self, mut gone: impl FnMut(&RawValue) -> bool) -> Vec<Edit> {
+    /// Removes all elements for which `is_removed` returns true, with their commas.
+    pub fn remove_all(&self, mut is_removed: impl FnMut(&RawValue) -> bool) -> Vec<Edit> {
         let items = self.item_spans();
-        let gone: Vec<bool> = self.elements.iter().map(|element| gone(element)).collect();
+        let removed: Vec<bool> = self.elements.iter().map(|element| is_removed(element)).collect();
         let mut edits = Vec::new();
         let mut from = 0;
-        for run in gone.chunk_by(|one, next| one == next) {
+        for run in removed.chunk_by(|one, next| one == next) {
             let range = from..from + run.len();
             from = range.end;
             edits.extend(removal_edit(&self.span, &items, range).filter(|_| run[0]));
@@ -79,19 +80,20 @@ impl<'a> Array<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// Sets each field: in its place where it is there, else at the end, in the order given.
+    /// Sets fields. A field that exists is replaced in place. New fields are appended in their
+    /// order.
     pub fn set(&self, fields: &[(&str, Value)]) -> Vec<Edit> {
         let items = self.item_spans();
         let gap = ItemSpacing::spacing_between_items(self.text, &self.span, &items);
         let mut edits = Vec::new();
-        let mut fresh = Vec::new();
+        let mut appended = Vec::new();
         for (key, value) in fields {
             match self.position(key) {
                 Some(at) => {
                     let range = span(self.text, self.fields[at].1);
                     edits.push(Edit { range, text: gap.render(value) });
                 }
-                None => fresh.push(format!(
+                None => appended.push(format!(
                     "{}{}{}",
                     Value::from(*key),
                     self.key_separator(&gap),
@@ -99,13 +101,13 @@ impl<'a> Object<'a> {
                 )),
             }
         }
-        if !fresh.is_empty() {
-            edits.push(gap.insert(&fresh.join(&format!(",{}", gap.space_before))));
+        if !appended.is_empty() {
+            edits.push(gap.insert(&appended.join(&format!(",{}", gap.space_before))));
         }
         edits
     }
 
-    /// Takes the field `key` out, with its comma: the one that counts, so of duplicates the last.
+    /// Removes the last field with this key, and its comma. `None` if there is no such field.
     pub fn remove(&self, key: &str) -> Option<Edit> {
         let at = self.position(key)?;
         removal_edit(&self.span, &self.item_spans(), at..at + 1)
@@ -126,24 +128,24 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Those of `run` go, which must be some.
+/// Removes the items of the range `run`, which must not be empty. `None` if `run` is out of bounds.
 fn removal_edit(container: &Range<usize>, items: &[Range<usize>], run: Range<usize>) -> Option<Edit> {
-    let cut = items.get(run.clone())?;
+    let removed = items.get(run.clone())?;
     let range = match (run.start.checked_sub(1), items.get(run.end)) {
-        (Some(before), _) => items[before].end..cut.last()?.end,
-        (None, Some(after)) => cut.first()?.start..after.start,
+        (Some(before), _) => items[before].end..removed.last()?.end,
+        (None, Some(after)) => removed.first()?.start..after.start,
         (None, None) => container.start + 1..container.end - 1,
     };
     Some(Edit { range, text: String::new() })
 }
 
-/// How items of one container are set apart, and where the next one goes.
+/// The spacing of the items of one container, and the place of the next item.
 struct ItemSpacing {
     insert_at: Range<usize>,
     comma: &'static str,
     space_before: String,
     space_after: String,
-    /// The indentation of items; none where they share a line.
+    /// The indentation of items. `None` if items share a line.
     indent: Option<String>,
 }
 
@@ -151,7 +153,7 @@ impl ItemSpacing {
     fn spacing_between_items(root: &str, container: &Range<usize>, items: &[Range<usize>]) -> ItemSpacing {
         let Some(last) = items.last() else { return ItemSpacing::spacing_in_empty(root, container) };
         let from = if items.len() > 1 { items[items.len() - 2].end } else { container.start };
-        // Nothing but white space and one comma or bracket can stand between two items.
+        // Only white space and one comma or bracket can stand between two items.
         let before = root[from..last.start].trim_start();
         let before = before.get(1..).unwrap_or_default().to_owned();
         let indent = before.rfind('\n').map(|at| before[at + 1..].to_owned());
@@ -193,9 +195,10 @@ impl ItemSpacing {
             Some(_) => serde_json::to_string_pretty(value),
             None => serde_json::to_string(value),
         };
-        let text = text.expect("our own types serialize: string keys, no failing impl");
+        let text = text.expect("values have string keys and no failing impl");
         match &self.indent {
-            // A pretty text has newlines between tokens alone: in strings they are escaped.
+            // Pretty-printed text has line breaks only between tokens; those in strings are
+            // escaped.
             Some(indent) => text.replace('\n', &format!("\n{indent}")),
             None => text,
         }
@@ -223,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_element_is_pushed_in_its_siblings_style() {
+    fn new_element_gets_the_spacing_of_its_siblings() {
         assert_eq!(push("[]", &json!(1)), "[\n  1\n]");
         assert_eq!(push("\u{feff}[ ]", &json!(1)), "\u{feff}[\n  1\n]");
         assert_eq!(push("[1]", &json!([2])), "[1,[2]]");
@@ -232,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn several_elements_are_pushed_as_one_after_the_other() {
+    fn push_all_equals_repeated_push() {
         let all = |text: &str| {
             apply_edits(text, vec![Array::parse(text).unwrap().push_all(&[json!(1), json!([2])])])
         };
@@ -255,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_container_deep_inside_takes_its_lines_indentation() {
+    fn empty_nested_container_uses_the_indentation_of_its_line() {
         let text = "{\n  \"members\": []\n}";
         let object = Object::parse(text).unwrap();
         let members = Array::from_raw(text, object.get("members").unwrap()).unwrap();
@@ -263,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_takes_its_comma_along() {
+    fn removal_includes_the_comma() {
         let removed = |text: &str, key: &str| {
             apply_edits(text, vec![Object::parse(text).unwrap().remove(key).unwrap()])
         };

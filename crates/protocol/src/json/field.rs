@@ -1,24 +1,27 @@
-//! Typed looks into one field of an object. A field may be missing, which is the reader's to judge; one of
-//! an unexpected type is a fault that names field and value, and null is a missing one unless said otherwise.
+//! Reads typed fields of an object.
+//!
+//! A field of the wrong type is an error that names the field and its value. Unless a method says
+//! otherwise, null counts as a missing field.
 
 use super::document::{Array, Object, clip, decode_string};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-/// A known field that is missing or of an unexpected type.
+/// A known field that is missing or has the wrong type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("field {field} should be {expected}, but is {found}")]
 pub struct FieldError {
-    /// The field's name, or what stands for the whole.
+    /// The field's name, or a name for the whole value.
     pub field: String,
-    /// What it should be.
+    /// The expected type.
     pub expected: &'static str,
-    /// The value found, cut short, or `missing`.
+    /// The beginning of the value, or `missing`.
     pub found: String,
 }
 
 impl FieldError {
-    /// The fault of `field` having `found` (none: missing) where `expected` should be.
+    /// Creates the error for a field that should be `expected`. `found` is its value, `None` if the
+    /// field is missing.
     pub fn new(field: &str, expected: &'static str, found: Option<&RawValue>) -> FieldError {
         let found = found.map_or_else(|| "missing".to_owned(), |value| clip(value.get()));
         FieldError { field: field.to_owned(), expected, found }
@@ -26,32 +29,32 @@ impl FieldError {
 }
 
 impl<'a> Object<'a> {
-    /// A string that must be there.
+    /// The string in the field `key`, which is required.
     pub fn string(&self, key: &str) -> Result<String, FieldError> {
         string_value(key, self.get(key))
     }
 
-    /// A string that may be missing or null.
+    /// The string in the field `key`. `None` if the field is missing or null.
     pub fn optional_string(&self, key: &str) -> Result<Option<String>, FieldError> {
         self.non_null(key).map(|value| string_value(key, Some(value))).transpose()
     }
 
-    /// True or false; none if missing. Null is a fault: it is neither.
+    /// The boolean in the field `key`. `None` if the field is missing. Null is an error.
     pub fn boolean(&self, key: &str) -> Result<Option<bool>, FieldError> {
         self.get(key).map(|_| self.parse_field(key, "true or false")).transpose()
     }
 
-    /// True or false; none if missing or null.
+    /// The boolean in the field `key`. `None` if the field is missing or null.
     pub fn optional_boolean(&self, key: &str) -> Result<Option<bool>, FieldError> {
         self.non_null(key).map(|_| self.parse_field(key, "true or false")).transpose()
     }
 
-    /// A whole number of milliseconds or the like; none if missing or null.
+    /// The non-negative whole number in the field `key`. `None` if the field is missing or null.
     pub fn optional_integer(&self, key: &str) -> Result<Option<u64>, FieldError> {
         self.non_null(key).map(|value| self.integer(key, value)).transpose()
     }
 
-    /// The strings of an array; none are there if it is missing or null.
+    /// The array of strings in the field `key`. Empty if the field is missing or null.
     pub fn strings(&self, key: &str) -> Result<Vec<String>, FieldError> {
         let expected = "an array of strings";
         let Some(value) = self.non_null(key) else { return Ok(Vec::new()) };
@@ -62,12 +65,13 @@ impl<'a> Object<'a> {
         texts.ok_or_else(|| FieldError::new(key, expected, Some(value)))
     }
 
-    /// The value under `key` unless it is null.
+    /// The value of `key`. `None` if the field is missing or null.
     pub fn non_null(&self, key: &str) -> Option<&'a RawValue> {
         self.get(key).filter(|value| value.get() != "null")
     }
 
-    /// JavaScript writers may spell a whole number as 1.77e12 or with a fraction of a millisecond.
+    /// Parses a whole number. JavaScript may write it as `1.77e12` or with a fraction, which is cut
+    /// off.
     fn integer(&self, key: &str, value: &RawValue) -> Result<u64, FieldError> {
         let whole = serde_json::from_str(value.get()).ok();
         let rounded = || serde_json::from_str::<f64>(value.get()).ok().filter(|n| (0.0..9e15).contains(n));
@@ -91,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_found_by_what_it_says_however_it_is_spelled() {
+    fn keys_are_compared_after_decoding() {
         let object = Object::parse(r#"{"a\nb":1,"\u0063":2,"d\\n":3,"é":4}"#).unwrap();
         let found = |key: &str| object.get(key).map(|value| value.get());
         assert_eq!(found("a\nb"), Some("1"));
@@ -101,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_names_field_and_value() {
+    fn error_names_field_and_value() {
         let object = Object::parse(r#"{"a":1,"b":null,"c":["x",2],"d":1.0,"e":-1}"#).unwrap();
         assert_eq!(object.string("a").unwrap_err().to_string(), "field a should be a string, but is 1");
         assert_eq!(object.string("z").unwrap_err().to_string(), "field z should be a string, but is missing");

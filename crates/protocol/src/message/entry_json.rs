@@ -1,5 +1,8 @@
-//! One entry of an inbox as JSON, with its place and its kind: the entry as it is on disk, where that can be said on
-//! one line in valid JSON, else what we understood of it; an entry that is no message says why.
+//! JSON output of an inbox entry, with its index and kind.
+//!
+//! The output has all fields of the entry in the file. If the entry cannot be parsed as a JSON
+//! value, the output has only the known fields. An entry that is no message has the kind `fault`
+//! and its error.
 
 use super::inbox_text::{InboxEntry, Message};
 use crate::json::replace_lone_surrogates;
@@ -7,15 +10,16 @@ use crate::payload::Payload;
 use serde_json::{Value, json};
 
 impl InboxEntry {
-    /// The entry with its `index` and `kind`; the kind of plain text is `message`.
+    /// The entry with the added keys `index` and `kind`. The kind is the payload's type, or
+    /// `message` for plain text.
     pub fn to_json(&self) -> Value {
         let mut object = entry_value(self);
         object["index"] = json!(self.index);
         match &self.message {
             Ok(message) => object["kind"] = json!(kind_name(message)),
-            Err(fault) => {
+            Err(error) => {
                 object["kind"] = json!("fault");
-                object["fault"] = json!(fault.to_string());
+                object["fault"] = json!(error.to_string());
             }
         }
         object
@@ -38,13 +42,13 @@ fn kind_name(message: &Message) -> &'static str {
 mod tests {
     use super::*;
 
-    fn of(raw: &str) -> Value {
+    fn entry_json(raw: &str) -> Value {
         InboxEntry::parse(3, raw).to_json()
     }
 
     #[test]
-    fn an_entry_keeps_its_fields_and_gets_index_and_kind() {
-        let entry = of(r#"{"from":"a","text":"hi","timestamp":"t","msgV":1}"#);
+    fn output_has_all_fields_and_index_and_kind() {
+        let entry = entry_json(r#"{"from":"a","text":"hi","timestamp":"t","msgV":1}"#);
         assert_eq!(
             entry,
             json!({"from":"a","text":"hi","timestamp":"t","msgV":1,"index":3,"kind":"message"})
@@ -52,10 +56,10 @@ mod tests {
     }
 
     #[test]
-    fn what_no_json_value_can_hold_is_told_as_understood() {
-        let entry = of(r#"{"from":"a","text":"hi","timestamp":"t","x":1e999}"#);
+    fn output_of_an_unparsable_entry_has_the_known_fields() {
+        let entry = entry_json(r#"{"from":"a","text":"hi","timestamp":"t","x":1e999}"#);
         assert_eq!((&entry["text"], &entry["read"]), (&json!("hi"), &json!(false)));
-        let entry = of("null");
+        let entry = entry_json("null");
         assert_eq!((&entry["kind"], &entry["raw"]), (&json!("fault"), &json!("null")));
     }
 }

@@ -1,7 +1,7 @@
-//! An inbox: a JSON array of messages, oldest first.
+//! Reads and edits the text of an inbox: a JSON array of messages, oldest first.
 //!
-//! Entries are kept as they are spelled. A message is a look into one; an entry that is none has its own
-//! fault and does not disturb its neighbours. The text functions change what they name and nothing else.
+//! Each entry keeps its spelling. An entry that is no message has its own error and does not affect
+//! the other entries. Functions that edit the text change only the parts that they name.
 
 use crate::json::{Array, FieldError, JsonError, Object, apply_edits};
 use crate::name::AgentName;
@@ -10,42 +10,43 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// One message, as it is written: the order of the fields is the files' order.
+/// One message. The order of its fields is their order in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Message {
-    /// The sender's plain name.
+    /// The sender's name, without a team.
     pub from: String,
     /// Plain text, or a payload as JSON.
     pub text: String,
-    /// What it is about, where the sender gave it.
+    /// The sender's summary. `None` if the sender gave none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// When it was sent: ISO 8601, UTC, milliseconds, `Z`.
+    /// When the message was sent: ISO 8601, UTC, with milliseconds and `Z`.
     pub timestamp: String,
-    /// The sender's colour, if it has one.
+    /// The sender's color. `None` if the sender has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<String>,
-    /// Whether the recipient consumed it. A message without it is unread.
+    /// Whether the recipient has read the message. A message without this key is unread.
     #[serde(default)]
     pub read: bool,
 }
 
 impl Message {
-    /// A new one, sent at `at_ms` (ms since the epoch), without summary and colour.
+    /// A new unread message without summary and color. `at_ms` is its time in milliseconds since
+    /// the epoch.
     pub fn new(from: &AgentName, text: String, at_ms: u64) -> Message {
         let timestamp = iso8601(at_ms);
         Message { from: from.to_string(), text, summary: None, timestamp, color: None, read: false }
     }
 }
 
-/// Why an entry is not a message.
+/// Why an inbox entry is not a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
-    /// Not an object.
+    /// The entry is not an object. The text is the JSON error.
     #[error("{0}")]
     NotAnObject(String),
-    /// An object with a field missing or of an unexpected type.
+    /// A field of the entry is missing or has the wrong type.
     #[error(transparent)]
     Field(#[from] FieldError),
 }
@@ -53,26 +54,27 @@ pub enum EntryError {
 /// One element of an inbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InboxEntry {
-    /// Its place in the file it was read from, from 0.
+    /// The entry's index in the file, from 0.
     pub index: usize,
-    /// As it is spelled in the file.
+    /// The entry's JSON as spelled in the file.
     pub raw: String,
-    /// What it says.
+    /// The parsed message, or why the entry is none.
     pub message: Result<Message, EntryError>,
 }
 
 impl InboxEntry {
-    /// Looks into one element.
+    /// Parses one element of an inbox.
     pub fn parse(index: usize, raw: &str) -> InboxEntry {
         InboxEntry { index, raw: raw.to_owned(), message: parse_message(raw) }
     }
 
-    /// A message that its recipient has not consumed.
+    /// The message, if the entry is a valid message that is unread.
     pub fn unread(&self) -> Option<&Message> {
         self.message.as_ref().ok().filter(|message| !message.read)
     }
 
-    /// Tells it from others, whoever spells it, and whether it is read or not. The same in every program of one build.
+    /// A hash that identifies the message. It does not depend on the JSON spelling or on the read
+    /// flag. Programs of the same build compute the same hash.
     pub fn message_id(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         match &self.message {
@@ -95,7 +97,7 @@ fn parse_message(raw: &str) -> Result<Message, EntryError> {
     })
 }
 
-/// All entries of an inbox's text.
+/// Parses the text of an inbox into its entries.
 pub fn parse_inbox(text: &str) -> Result<Vec<InboxEntry>, JsonError> {
     let array = Array::parse(text)?;
     Ok(array
@@ -106,12 +108,12 @@ pub fn parse_inbox(text: &str) -> Result<Vec<InboxEntry>, JsonError> {
         .collect())
 }
 
-/// The inbox with `message` at its end.
+/// Appends `message` to the inbox.
 pub fn with_message(text: &str, message: &Message) -> Result<String, JsonError> {
     with_messages(text, std::slice::from_ref(message))
 }
 
-/// The inbox with all of `messages` at its end, in their order.
+/// Appends `messages` to the inbox in their order.
 pub fn with_messages(text: &str, messages: &[Message]) -> Result<String, JsonError> {
     if messages.is_empty() {
         return Ok(text.to_owned());
@@ -120,14 +122,14 @@ pub fn with_messages(text: &str, messages: &[Message]) -> Result<String, JsonErr
     Ok(apply_edits(text, vec![array.push_all(messages)]))
 }
 
-/// The inbox with each of `messages` before the entry at its place, in their order; at the end where there is none.
-/// The places must be in order.
+/// Inserts messages into the inbox. Each is inserted before the entry at its index, or at the end
+/// if there is no such entry. `messages` must be sorted by index.
 pub fn with_inserted(text: &str, messages: &[(usize, &Message)]) -> Result<String, JsonError> {
     let array = Array::parse(text)?;
-    let end = messages.partition_point(|(place, _)| *place < array.elements().len());
+    let end = messages.partition_point(|(index, _)| *index < array.elements().len());
     let (within, last) = messages.split_at(end);
     let mut edits: Vec<_> =
-        within.iter().filter_map(|(place, message)| array.insert(*place, message)).collect();
+        within.iter().filter_map(|(index, message)| array.insert(*index, message)).collect();
     let last: Vec<&Message> = last.iter().map(|(_, message)| *message).collect();
     if !last.is_empty() {
         edits.push(array.push_all(&last));
@@ -135,7 +137,7 @@ pub fn with_inserted(text: &str, messages: &[(usize, &Message)]) -> Result<Strin
     Ok(apply_edits(text, edits))
 }
 
-/// The inbox with the entries at `indices` marked read. Others, and what is no object, stay as they are.
+/// Marks the entries at `indices` as read. Entries that are no objects are left unchanged.
 pub fn with_marked_read(text: &str, indices: &[usize]) -> Result<String, JsonError> {
     let array = Array::parse(text)?;
     let elements = array.elements();
@@ -168,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_written_as_the_original_writes_it() {
+    fn message_is_written_as_claude_code_writes_it() {
         let expected = "[\n  {\n    \"from\": \"ann\",\n    \"text\": \"a \\\"b\\\"\\n🪜\",\n    \
             \"timestamp\": \"2026-02-13T10:05:44.590Z\",\n    \"color\": \"blue\",\n    \"read\": false\n  }\n]";
         let text = with_message("[]", &message()).unwrap();
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_put_before_others_and_set_apart_like_them() {
+    fn inserted_messages_get_the_spacing_of_others() {
         let [a, b, c, d] = ["a", "b", "c", "d"].map(|text| Message { text: text.into(), ..message() });
         let all = with_messages("[]", &[a.clone(), b.clone(), c.clone(), d.clone()]).unwrap();
         let few = with_messages("[]", &[b.clone(), d.clone()]).unwrap();
@@ -186,14 +188,14 @@ mod tests {
         assert_eq!(with_inserted(&last, &[(0, &a), (0, &b), (0, &c)]).unwrap(), all);
         assert_eq!(with_inserted("[]", &[(0, &a), (0, &b), (0, &c), (0, &d)]).unwrap(), all);
         let compact = r#"[{"x":1},{"x":2}]"#;
-        let said =
+        let raw_entries =
             |text: &str| parse_inbox(text).unwrap().into_iter().map(|entry| entry.raw).collect::<Vec<_>>();
-        assert_eq!(said(&with_inserted(compact, &[(1, &a), (9, &b)]).unwrap()).len(), 4);
+        assert_eq!(raw_entries(&with_inserted(compact, &[(1, &a), (9, &b)]).unwrap()).len(), 4);
         assert_eq!(with_inserted(compact, &[]).unwrap(), compact);
     }
 
     #[test]
-    fn an_entry_without_read_is_unread_and_gets_the_field_when_marked() {
+    fn entry_without_read_flag_is_unread_and_gets_the_flag_when_marked() {
         let text = "[\n  {\n    \"from\": \"a\",\n    \"text\": \"\",\n    \"timestamp\": \"\"\n  }\n]";
         assert!(parse_inbox(text).unwrap()[0].unread().is_some());
         let marked = with_marked_read(text, &[0, 0, 7]).unwrap();

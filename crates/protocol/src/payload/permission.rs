@@ -1,40 +1,43 @@
-//! A question for permission and its answer. The input is the tool's, of any shape, and is handed on as it
-//! came; a suggestion of a kind we do not know is kept as it is.
+//! Payloads of a permission request and its answer.
+//!
+//! A tool's input can be any JSON value and is passed on unchanged. A suggested permission update
+//! of an unknown kind is kept unchanged.
 
 use crate::id::RequestId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Teammate to lead.
+/// A teammate's request for permission to use a tool, sent to the lead.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PermissionRequest {
-    /// What the answer refers to; in snake case here, alone of all payloads.
+    /// Id of the request, which the answer repeats. Only the permission payloads write this key in
+    /// snake case.
     #[serde(alias = "requestId")]
     pub request_id: RequestId,
-    /// Who asks: the plain name, in spite of the key.
+    /// Name of the teammate. Despite the name of the key, it has no team.
     pub agent_id: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool_name: String,
-    /// The call.
+    /// Id of the tool call.
     #[serde(default)]
     pub tool_use_id: String,
-    /// What it is for.
+    /// What the tool call is for.
     #[serde(default)]
     pub description: String,
     /// The tool's input.
     #[serde(default)]
     pub input: Value,
-    /// What could be allowed along with it.
+    /// Permission changes that could be granted together with the request.
     #[serde(default)]
     pub permission_suggestions: Vec<PermissionUpdate>,
 }
 
-/// Lead to teammate.
+/// The lead's answer to a permission request, sent to the teammate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PermissionResponse {
-    /// The request's id.
+    /// Id of the permission request.
     #[serde(alias = "requestId")]
     pub request_id: RequestId,
     /// The answer.
@@ -42,31 +45,31 @@ pub struct PermissionResponse {
     pub outcome: PermissionOutcome,
 }
 
-/// The answer to a question for permission.
+/// The answer to a permission request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "subtype", rename_all = "lowercase")]
 pub enum PermissionOutcome {
-    /// Yes.
+    /// The request is approved.
     Success {
-        /// With what.
+        /// Details of the approval.
         response: PermissionGrant,
     },
-    /// No.
+    /// The request is denied.
     Error {
-        /// Why not.
+        /// The reason.
         error: String,
     },
 }
 
-/// What a yes carries.
+/// Details of the approval of a permission request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PermissionGrant {
-    /// The input to use: the request's own, unless changed.
+    /// The input to use. Usually the request's input.
     #[serde(default)]
     pub updated_input: Value,
-    /// What is allowed from now on.
+    /// Permission changes that are granted too.
     #[serde(default)]
     pub permission_updates: Vec<PermissionUpdate>,
 }
@@ -76,42 +79,42 @@ pub struct PermissionGrant {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum PermissionUpdate {
-    /// More directories.
+    /// Adds directories that the agent may access.
     AddDirectories {
-        /// Absolute paths.
+        /// Absolute paths of the directories.
         directories: Vec<String>,
-        /// `session` and the like.
+        /// How long the change holds, such as `session`.
         destination: String,
     },
-    /// Another permission mode.
+    /// Changes the permission mode.
     SetMode {
-        /// The mode.
+        /// The new mode.
         mode: String,
-        /// `session` and the like.
+        /// How long the change holds, such as `session`.
         destination: String,
     },
-    /// More rules.
+    /// Adds permission rules.
     AddRules {
-        /// The rules.
+        /// The added rules.
         rules: Vec<PermissionRule>,
-        /// `allow`, `deny`, `ask`.
+        /// What the rules do: `allow`, `deny` or `ask`.
         behavior: String,
-        /// `session` and the like.
+        /// How long the change holds, such as `session`.
         destination: String,
     },
-    /// A kind we do not know, as it came.
+    /// A change of an unknown kind, unchanged.
     #[serde(untagged)]
     Other(Value),
 }
 
-/// What a tool may be used for.
+/// A permission rule for a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionRule {
-    /// The tool.
+    /// Name of the tool.
     pub tool_name: String,
-    /// A pattern; none means the whole tool.
+    /// Pattern for the tool's input. `None` matches every input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule_content: Option<String>,
 }

@@ -1,8 +1,8 @@
-//! One rule for tools, commands and directories.
+//! Policy rules: decide about permission requests by tool, action and directory.
 //!
-//! It errs on the side of asking: a rule that allows must be sure of all that a request would do, one that refuses or
-//! asks fits as soon as a part of it does. Paths are compared as they are spelled, after `.` and `..` are taken out;
-//! links are not followed, since the files may be on their way.
+//! A rule that allows matches only if every action of the request is certain to match. A rule that
+//! denies or asks matches if any action could match. Paths are compared as text after `.` and `..`
+//! are resolved. Symbolic links are not followed, because the paths may not exist yet.
 
 use super::tool_action::{ToolAction, ToolActions, can_run, path_like_words, path_variants, split_words};
 use crate::payload::PermissionRequest;
@@ -14,95 +14,99 @@ use std::path::{Component, Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PolicyRule {
-    /// The tool's name; `*` in it stands for anything.
+    /// Name of the tool, as a pattern in which `*` matches any text.
     pub tool: String,
-    /// What the tool is to do: its command, else its path, address, pattern or query; `*` stands for anything. None:
-    /// whatever it does.
+    /// Pattern for the tool's action, in which `*` matches any text. It is compared with the
+    /// command, path, URL or search text in the tool's input. `None` matches every action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "matches")]
     pub pattern: Option<String>,
-    /// Where: absolute. None: wherever.
+    /// The directory in which the tool acts, an absolute path. `None` matches every directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
-    /// What it says.
+    /// What happens to a request that the rule matches.
     pub answer: RuleAction,
 }
 
-/// What a rule says.
+/// What a rule does with a permission request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RuleAction {
-    /// Yes.
+    /// Approves the request.
     Allow,
-    /// No.
+    /// Denies the request.
     Deny,
-    /// Somebody has to say.
+    /// Leaves the request open for the lead or a person.
     Ask,
 }
 
 impl PolicyRule {
-    /// Whether it speaks of this request of a member that works in `cwd` (absolute).
+    /// Whether the rule matches a request of a member that works in the absolute directory `cwd`.
     pub fn is_match(&self, request: &PermissionRequest, cwd: &str) -> bool {
         if !is_wildcard_match(&self.tool, &request.tool_name) {
             return false;
         }
-        let deeds = ToolActions::from_input(&request.input);
-        if self.answer == RuleAction::Allow && !deeds.working_dirs.iter().all(|base| is_literal_path(base)) {
+        let actions = ToolActions::from_input(&request.input);
+        if self.answer == RuleAction::Allow && !actions.working_dirs.iter().all(|dir| is_literal_path(dir)) {
             return false;
         }
-        let here = ActionLocation::new(&deeds, cwd);
-        self.pattern.as_ref().is_none_or(|pattern| self.is_pattern_match(pattern, &deeds.actions, &here))
+        let location = ActionLocation::new(&actions, cwd);
+        self.pattern
+            .as_ref()
+            .is_none_or(|pattern| self.is_pattern_match(pattern, &actions.actions, &location))
             && self
                 .directory
                 .as_ref()
-                .is_none_or(|directory| self.is_directory_match(directory, &deeds, &here))
+                .is_none_or(|directory| self.is_directory_match(directory, &actions, &location))
     }
 
-    /// To allow, all that it does must be like the pattern; else one is enough.
-    fn is_pattern_match(&self, pattern: &str, deeds: &[ToolAction], here: &ActionLocation) -> bool {
+    /// A rule that allows needs all actions to match. For other rules one match is enough.
+    fn is_pattern_match(&self, pattern: &str, actions: &[ToolAction], location: &ActionLocation) -> bool {
         match self.answer {
-            _ if deeds.is_empty() => pattern == "*",
-            RuleAction::Allow => deeds.iter().all(|deed| is_certain_match(pattern, deed, here)),
+            _ if actions.is_empty() => pattern == "*",
+            RuleAction::Allow => actions.iter().all(|action| is_certain_match(pattern, action, location)),
             RuleAction::Deny | RuleAction::Ask => {
-                deeds.iter().any(|deed| is_possible_match(pattern, deed, here))
+                actions.iter().any(|action| is_possible_match(pattern, action, location))
             }
         }
     }
 
-    fn is_directory_match(&self, directory: &Path, deeds: &ToolActions, here: &ActionLocation) -> bool {
+    fn is_directory_match(&self, directory: &Path, actions: &ToolActions, location: &ActionLocation) -> bool {
         let directory = normalize_path(directory);
         match self.answer {
-            // What a command does is told by no directory.
-            RuleAction::Allow if deeds.has_command() && self.pattern.is_none() => false,
-            RuleAction::Allow => here.is_confined_to(&directory, deeds),
-            RuleAction::Deny | RuleAction::Ask => here.can_touch(&directory, deeds),
+            // A command can act outside of its working directory, so the directory alone allows no
+            // command.
+            RuleAction::Allow if actions.has_command() && self.pattern.is_none() => false,
+            RuleAction::Allow => location.is_confined_to(&directory, actions),
+            RuleAction::Deny | RuleAction::Ask => location.can_touch(&directory, actions),
         }
     }
 }
 
-/// Where it would be done.
+/// Where the actions of a request take place.
 struct ActionLocation {
-    /// The directories that the input names for it, else the member's; absolute.
+    /// The working directories that the tool's input names, as absolute paths. If it names none,
+    /// the member's working directory.
     working_dirs: Vec<PathBuf>,
-    /// Whether the input names them.
+    /// Whether the tool's input names the working directories.
     is_explicit: bool,
     cwd: PathBuf,
 }
 
 impl ActionLocation {
-    fn new(deeds: &ToolActions, cwd: &str) -> ActionLocation {
-        let (cwd, named) = (PathBuf::from(cwd), !deeds.working_dirs.is_empty());
-        let bases = deeds.working_dirs.iter().map(|base| cwd.join(base.trim())).collect();
+    fn new(actions: &ToolActions, cwd: &str) -> ActionLocation {
+        let (cwd, is_explicit) = (PathBuf::from(cwd), !actions.working_dirs.is_empty());
+        let named_dirs = actions.working_dirs.iter().map(|dir| cwd.join(dir.trim())).collect();
         ActionLocation {
-            working_dirs: if named { bases } else { vec![cwd.clone()] },
-            is_explicit: named,
+            working_dirs: if is_explicit { named_dirs } else { vec![cwd.clone()] },
+            is_explicit,
             cwd,
         }
     }
 
-    /// Whether all of it is done in `directory`, and nothing but what it says.
-    fn is_confined_to(&self, directory: &Path, deeds: &ToolActions) -> bool {
+    /// Whether all actions certainly stay inside `directory`.
+    fn is_confined_to(&self, directory: &Path, actions: &ToolActions) -> bool {
         let inside = |path: &str| {
             is_literal_path(path)
                 && self
@@ -111,15 +115,15 @@ impl ActionLocation {
                     .all(|base| normalize_path(&base.join(path)).starts_with(directory))
         };
         let all_inside = |text: &str| !text.contains("://") && path_like_words(text).all(inside);
-        let names_place = deeds
+        let names_path = actions
             .actions
             .iter()
-            .any(|deed| matches!(deed, ToolAction::Path(_) | ToolAction::PossiblePath(_)));
-        let says_something = self.is_explicit || !deeds.actions.is_empty();
-        let based = (!self.is_explicit && names_place && !deeds.has_command()) || inside("");
-        says_something
-            && based
-            && deeds.actions.iter().all(|deed| match deed {
+            .any(|action| matches!(action, ToolAction::Path(_) | ToolAction::PossiblePath(_)));
+        let has_location = self.is_explicit || !actions.actions.is_empty();
+        let starts_inside = (!self.is_explicit && names_path && !actions.has_command()) || inside("");
+        has_location
+            && starts_inside
+            && actions.actions.iter().all(|action| match action {
                 ToolAction::Path(path) => path_variants(path).all(inside),
                 ToolAction::Command(line) => parse_plain_command(line).is_some() && all_inside(line),
                 ToolAction::PossiblePath(text) | ToolAction::SearchPattern(text) => all_inside(text),
@@ -127,14 +131,14 @@ impl ActionLocation {
             })
     }
 
-    /// Whether a part of it is done in `directory`, or about what lies there.
-    fn can_touch(&self, directory: &Path, deeds: &ToolActions) -> bool {
-        let from = || self.working_dirs.iter().chain([&self.cwd]);
-        let inside = |path: &str| from().any(|base| normalize_path(&base.join(path)).starts_with(directory));
-        let names_place = deeds.actions.iter().any(|deed| matches!(deed, ToolAction::Path(_)));
-        let is_there = self.working_dirs.iter().any(|base| normalize_path(base).starts_with(directory));
-        (is_there && (!names_place || deeds.has_command()))
-            || deeds.actions.iter().any(|deed| match deed {
+    /// Whether an action could read or change something inside `directory`.
+    fn can_touch(&self, directory: &Path, actions: &ToolActions) -> bool {
+        let bases = || self.working_dirs.iter().chain([&self.cwd]);
+        let inside = |path: &str| bases().any(|base| normalize_path(&base.join(path)).starts_with(directory));
+        let names_path = actions.actions.iter().any(|action| matches!(action, ToolAction::Path(_)));
+        let starts_inside = self.working_dirs.iter().any(|base| normalize_path(base).starts_with(directory));
+        (starts_inside && (!names_path || actions.has_command()))
+            || actions.actions.iter().any(|action| match action {
                 ToolAction::Path(path) => path_variants(path).any(inside),
                 ToolAction::Command(text) | ToolAction::Caption(text) => {
                     split_words(text).chain(path_like_words(text)).any(inside)
@@ -145,47 +149,49 @@ impl ActionLocation {
             })
     }
 
-    /// All that a path could be called: as it is spelled, from the root on, and from where it is done on.
+    /// The spellings of a path that a pattern can match: as an absolute path, and relative to each
+    /// working directory.
     fn path_spellings(&self, path: &str) -> Vec<String> {
-        let shown = |path: &Path| path.to_string_lossy().into_owned();
-        let whole = |base: &PathBuf| normalize_path(&base.join(path));
-        let mut names: Vec<String> = self.working_dirs.iter().map(|base| shown(&whole(base))).collect();
-        let under = |base: &PathBuf| whole(base).strip_prefix(normalize_path(base)).ok().map(shown);
-        names.extend(self.working_dirs.iter().filter_map(under));
+        let to_text = |path: &Path| path.to_string_lossy().into_owned();
+        let absolute = |base: &PathBuf| normalize_path(&base.join(path));
+        let mut names: Vec<String> = self.working_dirs.iter().map(|base| to_text(&absolute(base))).collect();
+        let relative = |base: &PathBuf| absolute(base).strip_prefix(normalize_path(base)).ok().map(to_text);
+        names.extend(self.working_dirs.iter().filter_map(relative));
         names
     }
 }
 
-/// Whether the deed is like the pattern whatever its tool makes of how it is spelled.
-fn is_certain_match(pattern: &str, deed: &ToolAction, here: &ActionLocation) -> bool {
-    let named = |path: &str| {
-        is_literal_path(path) && here.path_spellings(path).iter().any(|name| is_wildcard_match(pattern, name))
+/// Whether the action matches the pattern in every way in which a tool could interpret it.
+fn is_certain_match(pattern: &str, action: &ToolAction, location: &ActionLocation) -> bool {
+    let is_match = |path: &str| {
+        is_literal_path(path)
+            && location.path_spellings(path).iter().any(|name| is_wildcard_match(pattern, name))
     };
-    match deed {
+    match action {
         ToolAction::Command(line) => {
             parse_plain_command(line).is_some() && is_wildcard_match(pattern, line.trim())
         }
         ToolAction::Caption(_) => false,
-        ToolAction::Path(path) => path_variants(path).all(named),
+        ToolAction::Path(path) => path_variants(path).all(is_match),
         ToolAction::PossiblePath(text) => {
-            pattern == "*" || (path_variants(text).all(named) && path_like_words(text).all(named))
+            pattern == "*" || (path_variants(text).all(is_match) && path_like_words(text).all(is_match))
         }
         ToolAction::Url(address) => is_literal_url(address) && is_wildcard_match(pattern, address),
         ToolAction::SearchPattern(query) => is_wildcard_match(pattern, query),
     }
 }
 
-fn is_possible_match(pattern: &str, deed: &ToolAction, here: &ActionLocation) -> bool {
-    let named = |path: &str| {
+fn is_possible_match(pattern: &str, action: &ToolAction, location: &ActionLocation) -> bool {
+    let is_match = |path: &str| {
         is_wildcard_match(pattern, path)
-            || here.path_spellings(path).iter().any(|name| is_wildcard_match(pattern, name))
+            || location.path_spellings(path).iter().any(|name| is_wildcard_match(pattern, name))
     };
-    match deed {
+    match action {
         ToolAction::Command(line) | ToolAction::Caption(line) => {
-            can_run(line, |run| is_wildcard_match(pattern, run))
+            can_run(line, |command| is_wildcard_match(pattern, command))
         }
-        ToolAction::Path(path) => path_variants(path).any(named),
-        ToolAction::PossiblePath(text) => path_variants(text).chain(path_like_words(text)).any(named),
+        ToolAction::Path(path) => path_variants(path).any(is_match),
+        ToolAction::PossiblePath(text) => path_variants(text).chain(path_like_words(text)).any(is_match),
         ToolAction::Url(address) => {
             is_wildcard_match(&pattern.to_lowercase(), &strip_user_info(address).to_lowercase())
         }
@@ -193,23 +199,26 @@ fn is_possible_match(pattern: &str, deed: &ToolAction, here: &ActionLocation) ->
     }
 }
 
-/// No shell, no tool and no person would read another path in it.
+/// Whether shells and tools read `path` unchanged: no home directory, variable, escape or control
+/// character.
 fn is_literal_path(path: &str) -> bool {
     !path.starts_with('~') && !path.chars().any(|c| c.is_control() || "$`\\%".contains(c))
 }
 
-/// Its host and its path are what they seem.
+/// Whether the host and the path of a URL are what they appear to be: no `..`, no encoded
+/// separators, no `@` in the path.
 fn is_literal_url(address: &str) -> bool {
     let path = address.split(['?', '#']).next().unwrap_or_default();
-    let walks = path.split('/').any(|part| part == ".." || part == ".");
-    let coded = path.to_lowercase().contains("%2");
-    !walks
-        && !coded
+    let has_dot_segment = path.split('/').any(|part| part == ".." || part == ".");
+    let has_encoded_separator = path.to_lowercase().contains("%2");
+    !has_dot_segment
+        && !has_encoded_separator
         && !path.contains('@')
         && !address.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\')
 }
 
-/// `https://host/…` of `https://user:word@host/…`.
+/// Removes user name and password from a URL: `https://user:password@host/…` becomes
+/// `https://host/…`.
 fn strip_user_info(address: &str) -> String {
     let address = address.trim();
     let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
@@ -217,7 +226,7 @@ fn strip_user_info(address: &str) -> String {
     format!("{scheme}://{}{path}", host.rsplit('@').next().unwrap_or(host))
 }
 
-/// The path without `.`, `..` and doubled slashes; above `/` is `/`.
+/// Makes a path absolute and resolves `.`, `..` and repeated slashes. The parent of `/` is `/`.
 fn normalize_path(path: &Path) -> PathBuf {
     let mut clean = PathBuf::from("/");
     for component in path.components() {
@@ -230,7 +239,7 @@ fn normalize_path(path: &Path) -> PathBuf {
     clean
 }
 
-/// Whether `text` is like `pattern`, in which `*` stands for anything, also for nothing.
+/// Whether `text` matches `pattern`, in which `*` matches any text, even an empty one.
 fn is_wildcard_match(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('*');
     let Some(mut rest) = pieces.next().and_then(|first| text.strip_prefix(first)) else { return false };

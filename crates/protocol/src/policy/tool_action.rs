@@ -1,41 +1,44 @@
-//! What a tool is to do, found in its input: an object of any shape, whose keys each program names in its own way.
+//! Finds the actions that a tool call would perform, from the tool's input.
 //!
-//! Whoever asks has written it, so nothing is left out because of a key that we do not know: what may be a path counts
-//! as one under any key, at any depth, but for the text that a tool writes or shows.
+//! The input is any JSON value, and each agent program has its own key names. Because the
+//! requesting agent writes the input, unknown keys are not ignored. Any text that can be a path
+//! counts as one, under any key and at any depth. The only exception is text that a tool writes or
+//! shows.
 
 use crate::shell_command::split_commands;
 use crate::text::shell_quote;
 use serde_json::Value;
 
-/// Something that the tool is to do, or do it with.
+/// One action of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ToolAction {
-    /// A command line; words are quoted where it was a list.
+    /// A command line. Quoted if the input has the command as a list of words.
     Command(String),
-    /// What its program shows in place of a command that it does not tell.
+    /// A description that the program shows instead of the real command.
     Caption(String),
-    /// A file or directory, as it is spelled.
+    /// A file or directory, spelled as in the input.
     Path(String),
-    /// Under a key that says nothing: it could be a path, or hold one.
+    /// Text under an unknown key that is or contains a possible path.
     PossiblePath(String),
-    /// An address.
+    /// A URL.
     Url(String),
-    /// What is looked for.
+    /// A search pattern.
     SearchPattern(String),
 }
 
-/// All that an input says.
+/// All actions found in a tool's input.
 #[derive(Debug, Default)]
 pub(super) struct ToolActions {
-    /// What is done.
+    /// The actions.
     pub(super) actions: Vec<ToolAction>,
-    /// Directories in which it is done, as they are spelled.
+    /// Working directories, spelled as in the input.
     pub(super) working_dirs: Vec<String>,
-    /// The same of a command, else what the deed is about.
+    /// Directories under keys with two meanings: the working directory of a command, or the target
+    /// of another tool. Empty once all of the input is read.
     directories: Vec<String>,
 }
 
-/// Keys are compared without case, `_` and `-`.
+/// Keys of commands. Keys are compared without case, `_` and `-`.
 const COMMAND_KEYS: [&str; 13] = [
     "command",
     "commands",
@@ -51,7 +54,7 @@ const COMMAND_KEYS: [&str; 13] = [
     "env",
     "environment",
 ];
-/// The key of words for people, which say nothing sure of what is done.
+/// Key of a description for people, which may differ from the real action.
 pub const CAPTION_KEY: &str = "caption";
 const URL_KEYS: [&str; 6] = ["url", "urls", "uri", "uris", "address", "href"];
 const SEARCH_KEYS: [&str; 6] = ["pattern", "patterns", "query", "queries", "regex", "glob"];
@@ -73,7 +76,7 @@ const PATH_KEY_SUFFIXES: [&str; 14] = [
     "destination",
     "source",
 ];
-/// What is written into a file, or said to people: no path, whatever it looks like.
+/// Keys of text that a tool writes to a file or shows. Such text is never taken for a path.
 const TEXT_KEYS: [&str; 15] = [
     "content",
     "contents",
@@ -105,7 +108,8 @@ enum InputKeyKind {
     Unknown,
 }
 
-/// Whether it is text that a tool writes or shows: what it does is no other where that is cut.
+/// Whether `key` holds text that a tool writes or shows. Shortening that text does not change what
+/// the tool does.
 pub fn is_text_key(key: &str) -> bool {
     key_kind(key) == InputKeyKind::Text
 }
@@ -113,8 +117,9 @@ pub fn is_text_key(key: &str) -> bool {
 fn key_kind(key: &str) -> InputKeyKind {
     let plain: String = key.chars().filter(|c| *c != '_' && *c != '-').flat_map(char::to_lowercase).collect();
     let plain = plain.as_str();
-    // `file_path`, `notebookPath`, `outputFile`, `root_dir` and whatever else ends so.
-    let ends = |ends: &[&str]| ends.iter().any(|end| plain.ends_with(end));
+    // Matches `file_path`, `notebookPath`, `outputFile`, `root_dir` and other keys with these
+    // endings.
+    let has_suffix = |suffixes: &[&str]| suffixes.iter().any(|suffix| plain.ends_with(suffix));
     match plain {
         _ if COMMAND_KEYS.contains(&plain) => InputKeyKind::Command,
         CAPTION_KEY => InputKeyKind::Caption,
@@ -123,7 +128,7 @@ fn key_kind(key: &str) -> InputKeyKind {
         _ if TEXT_KEYS.contains(&plain) => InputKeyKind::Text,
         _ if URL_KEYS.contains(&plain) => InputKeyKind::Url,
         _ if SEARCH_KEYS.contains(&plain) => InputKeyKind::SearchPattern,
-        _ if ends(&PATH_KEY_SUFFIXES) => InputKeyKind::Path,
+        _ if has_suffix(&PATH_KEY_SUFFIXES) => InputKeyKind::Path,
         _ => InputKeyKind::Unknown,
     }
 }
@@ -132,16 +137,16 @@ impl ToolActions {
     pub(super) fn from_input(input: &Value) -> ToolActions {
         let mut found = ToolActions::default();
         found.collect(input, InputKeyKind::Unknown);
-        let places = std::mem::take(&mut found.directories);
+        let directories = std::mem::take(&mut found.directories);
         match found.has_command() {
-            true => found.working_dirs.extend(places),
-            false => found.actions.extend(places.into_iter().map(ToolAction::Path)),
+            true => found.working_dirs.extend(directories),
+            false => found.actions.extend(directories.into_iter().map(ToolAction::Path)),
         }
         found
     }
 
     pub(super) fn has_command(&self) -> bool {
-        self.actions.iter().any(|deed| matches!(deed, ToolAction::Command(_) | ToolAction::Caption(_)))
+        self.actions.iter().any(|action| matches!(action, ToolAction::Command(_) | ToolAction::Caption(_)))
     }
 
     fn collect(&mut self, value: &Value, kind: InputKeyKind) {
@@ -159,15 +164,17 @@ impl ToolActions {
         }
     }
 
-    /// A key says what its value is, unless it is unknown: then what stands around it does. It may be a path itself.
-    fn collect_field(&mut self, key: &str, value: &Value, around: InputKeyKind) {
+    /// Collects the value of a key. A known key decides the kind of its value; an unknown key takes
+    /// the kind of the enclosing value. The key is also checked, because some inputs have paths as
+    /// keys.
+    fn collect_field(&mut self, key: &str, value: &Value, enclosing: InputKeyKind) {
         self.collect_text(key, InputKeyKind::Unknown);
-        let own = match (key_kind(key), around) {
+        let kind = match (key_kind(key), enclosing) {
             (InputKeyKind::Unknown, InputKeyKind::Text) => InputKeyKind::Unknown,
-            (InputKeyKind::Unknown, around) => around,
-            (own, _) => own,
+            (InputKeyKind::Unknown, enclosing) => enclosing,
+            (kind, _) => kind,
         };
-        self.collect(value, own);
+        self.collect(value, kind);
     }
 
     fn collect_text(&mut self, text: &str, kind: InputKeyKind) {
@@ -186,7 +193,8 @@ impl ToolActions {
     }
 }
 
-/// A list of words as a line, quoted, so that none passes for more than one.
+/// Joins the words of a command to a command line, with each word quoted. `None` if an element is
+/// not a string, or if there are no words.
 fn join_command(words: &[Value]) -> Option<String> {
     let words: Option<Vec<String>> = words.iter().map(|word| word.as_str().map(shell_quote)).collect();
     words.map(|words| words.join(" ")).filter(|line| !line.is_empty())
@@ -196,39 +204,44 @@ fn is_path_like(text: &str) -> bool {
     text.contains('/') || text.contains("..") || text.starts_with('~')
 }
 
-/// The words of a text: what stands between blanks, quotes and what separates in lists, options and commands.
+/// Splits a text into words at white space, quotes, and separators of lists, options and commands.
 pub(super) fn split_words(text: &str) -> impl Iterator<Item = &str> {
     let ends = |c: char| c.is_whitespace() || c.is_control() || "'\"`=,:;|&<>(){}[]@\\".contains(c);
     text.split(ends).filter(|word| !word.is_empty())
 }
 
-/// Those that could be a path.
+/// The words of `text` that look like paths.
 pub(super) fn path_like_words(text: &str) -> impl Iterator<Item = &str> {
-    // `-I/etc`: what an option has without a blank.
+    // An option can contain its value, as in `-I/etc`.
     let value = |word: &str| word.starts_with('-').then(|| word.find(['/', '~']).or_else(|| word.find("..")));
     let words = split_words(text).filter(|word| is_path_like(word));
     words.map(move |word| value(word).flatten().map_or(word, |at| &word[at..]))
 }
 
-/// A path, and all that it would be where its tool takes it for a list or cuts its ends.
+/// The path, and the paths that a tool could read from it if the tool trims it or takes it for a
+/// list.
 pub(super) fn path_variants(path: &str) -> impl Iterator<Item = &str> {
     let ends = |c: char| c.is_whitespace() || c.is_control() || "'\"`,:;|".contains(c);
     let parts = path.split(ends).filter(|part| is_path_like(part));
     [path, path.trim()].into_iter().chain(parts)
 }
 
-/// A command line beyond this is not looked through, bytes.
+/// Maximum length of a command line that is analyzed, in bytes.
 const MAX_COMMAND_BYTES: usize = 32 << 10;
 
-/// Whether any command that the line may run is one that is meant: each of its commands, from each of its words on,
-/// without quotes, by the program's name alone. So `sudo rm x`, `bash -c 'rm x'`, `r\m x` and `/bin/rm x` run `rm x`. Of
-/// what is too long nobody knows: it may.
+/// Whether `line` may run a command for which `is_meant` returns true.
+///
+/// Every command in the line is tested from each of its words on, without quotes and without the
+/// directory of its program. So `sudo rm x`, `bash -c 'rm x'`, `r\m x` and `/bin/rm x` all run
+/// `rm x`. A line longer than [`MAX_COMMAND_BYTES`] may run anything.
 pub(super) fn can_run(line: &str, is_meant: impl Fn(&str) -> bool) -> bool {
-    // A line that goes on in the next is one.
+    // A backslash at the end of a line joins it with the next line.
     let bare: String = line.replace("\\\n", "").chars().filter(|c| !"'\"\\".contains(*c)).collect();
-    // A variable's name, and what stands in braces, belong to the command around them too.
-    let lines = |c: char| ";&|()`\n\r".contains(c);
-    let mut commands = split_commands(line).into_iter().chain(split_commands(&bare)).chain(bare.split(lines));
+    // Braces and `$` separate commands in `split_commands`. Here they do not, because they can also
+    // be part of the command around them.
+    let is_separator = |c: char| ";&|()`\n\r".contains(c);
+    let mut commands =
+        split_commands(line).into_iter().chain(split_commands(&bare)).chain(bare.split(is_separator));
     line.len() > MAX_COMMAND_BYTES
         || is_meant(line)
         || commands.any(|command| is_meant(command) || is_meant_at_any_word(command, &is_meant))
@@ -236,6 +249,6 @@ pub(super) fn can_run(line: &str, is_meant: impl Fn(&str) -> bool) -> bool {
 
 fn is_meant_at_any_word(command: &str, is_meant: impl Fn(&str) -> bool) -> bool {
     let command = command.split_whitespace().collect::<Vec<_>>().join(" ");
-    let begins = std::iter::once(0).chain(command.match_indices([' ', '/']).map(|(at, _)| at + 1));
-    begins.into_iter().any(|at| is_meant(&command[at..]))
+    let starts = std::iter::once(0).chain(command.match_indices([' ', '/']).map(|(at, _)| at + 1));
+    starts.into_iter().any(|at| is_meant(&command[at..]))
 }

@@ -1,34 +1,36 @@
-//! Which task comes next for a member: one rule for whoever claims, and for whoever tells claimants without a look.
+//! Selects the task that a member starts next. Members that claim a task and the daemon that
+//! suggests one use the same rule.
 
 use super::task_file::{Task, TaskStatus};
 use crate::id::TaskId;
 use crate::name::AgentName;
 use std::borrow::Borrow;
 
-/// The first of its own that can start, else the lowest that is available.
+/// The member's own first task that can start. Otherwise the available task with the lowest id.
+/// `all` is ordered by id.
 pub fn next_task<T: Borrow<Task>>(all: &[T], owner: &AgentName) -> Option<TaskId> {
-    let mut free = None;
+    let mut available = None;
     for task in all.iter().map(Borrow::borrow) {
         match &task.owner {
             Some(other) if other == owner && task.is_startable(all) => return Some(task.id),
-            None if free.is_none() && task.is_startable(all) => free = Some(task.id),
+            None if available.is_none() && task.is_startable(all) => available = Some(task.id),
             _ => {}
         }
     }
-    free
+    available
 }
 
-/// The lowest that it has in progress and that has not failed: what an earlier life of it left, for the next one to go
-/// on with. One that waits for others by now is left out.
+/// The lowest task in progress that `owner` can continue after an earlier spawn ended. Failed tasks
+/// and tasks with open blockers are omitted.
 pub fn resumable_task<'a, T: Borrow<Task>>(all: &'a [T], owner: &AgentName) -> Option<&'a Task> {
-    let left = |task: &&Task| {
+    let is_resumable = |task: &&Task| {
         task.status == TaskStatus::InProgress
             && task.owner.as_ref() == Some(owner)
             && !task.is_internal()
             && task.failure().is_none()
             && task.open_blockers(all).is_empty()
     };
-    all.iter().map(Borrow::borrow).find(left)
+    all.iter().map(Borrow::borrow).find(is_resumable)
 }
 
 #[cfg(test)]
@@ -40,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn ones_own_comes_first_then_the_lowest_and_what_waits_or_is_anothers_never() {
+    fn own_task_comes_first_then_the_lowest_available_one() {
         let (ann, bob) = (AgentName::new_unchecked("ann"), AgentName::new_unchecked("bob"));
         let mut all = vec![
             task(1, r#""status":"completed""#),
@@ -52,15 +54,15 @@ mod tests {
             task(7, r#""status":"pending","owner":"ann","blockedBy":["6"]"#),
             task(8, r#""status":"pending","owner":"Ann""#),
         ];
-        let next = |all: &[Task], who| next_task(all, who).map(TaskId::number);
+        let next = |all: &[Task], owner| next_task(all, owner).map(TaskId::number);
         assert_eq!((next(&all, &ann), next(&all, &bob)), (Some(8), Some(3)));
         all.pop();
-        assert_eq!(next(&all, &ann), Some(5), "what waits is not its own to start");
+        assert_eq!(next(&all, &ann), Some(5), "an own task with an open blocker cannot start");
         assert_eq!(next(&all[..4], &ann), None);
     }
 
     #[test]
-    fn what_was_left_has_not_failed_and_does_not_wait() {
+    fn resumable_task_has_not_failed_and_has_no_open_blocker() {
         let ann = AgentName::new_unchecked("ann");
         let all = [
             task(1, r#""status":"in_progress","owner":"bob""#),

@@ -1,8 +1,8 @@
-//! One task's file, and what follows from all of them together.
+//! Parses and edits task files, and computes properties that depend on the whole task list.
 //!
-//! Whether a task can be taken is worked out from the whole list each time, never stored: a link stays as it
-//! was written when its blocker is done. A status we do not know is shown, blocks what waits for it, and is
-//! never rewritten.
+//! Whether a task is available is computed from the whole list each time and never stored. A link
+//! to a blocker stays in the file after the blocker is completed. A task with an unknown status is
+//! shown and blocks its dependents. The status itself is never rewritten.
 
 use crate::id::TaskId;
 use crate::json::{FieldError, JsonError, Object, apply_edits, to_value};
@@ -14,34 +14,34 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// Why a text is no task.
+/// Why a text is not a task.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
-    /// Not JSON, or no object.
+    /// The text is not JSON, or not an object.
     #[error(transparent)]
     Json(#[from] JsonError),
-    /// A field missing or of an unexpected type.
+    /// A field is missing or has the wrong type.
     #[error(transparent)]
     Field(#[from] FieldError),
 }
 
-/// How far a task is.
+/// Status of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskStatus {
-    /// Nobody works on it.
+    /// The task waits for a member to start it.
     Pending,
-    /// Its owner does.
+    /// The task's owner works on it.
     InProgress,
-    /// It is done.
+    /// The task is done.
     Completed,
-    /// It is gone; a file that says so is one that somebody is about to remove.
+    /// The task is deleted. A program writes this status just before it removes the file.
     Deleted,
-    /// Somebody's else's idea.
+    /// A status of another program that teamd does not know.
     Other(String),
 }
 
 impl TaskStatus {
-    /// The status of that name.
+    /// The status with this name.
     pub fn from_name(name: &str) -> TaskStatus {
         match name {
             "pending" => TaskStatus::Pending,
@@ -52,7 +52,7 @@ impl TaskStatus {
         }
     }
 
-    /// The name in files.
+    /// The status's name in files.
     pub fn as_str(&self) -> &str {
         match self {
             TaskStatus::Pending => "pending",
@@ -63,7 +63,7 @@ impl TaskStatus {
         }
     }
 
-    /// True once nothing has to wait for it any more.
+    /// Whether the task no longer blocks others.
     pub fn is_closed(&self) -> bool {
         matches!(self, TaskStatus::Completed | TaskStatus::Deleted)
     }
@@ -81,37 +81,38 @@ impl Serialize for TaskStatus {
     }
 }
 
-/// One task, in the files' order of fields.
+/// One task. The order of its fields is their order in the file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
-    /// Its number.
+    /// Id of the task.
     pub id: TaskId,
     /// What to do, in the imperative.
     pub subject: String,
-    /// More of it.
+    /// Details of the work.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub description: String,
-    /// What is shown while it runs.
+    /// Text that is shown while the task is in progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active_form: Option<String>,
-    /// How far it is.
+    /// Status of the task.
     #[cfg_attr(feature = "schema", schemars(with = "String", extend("examples" = ["pending", "in_progress", "completed", "deleted"])))]
     pub status: TaskStatus,
-    /// Who has it.
+    /// The member that owns the task. `None` if no member does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<AgentName>,
-    /// What waits for it.
+    /// Tasks that wait for this one.
     #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<TaskId>>"))]
     pub blocks: Vec<TaskId>,
-    /// What it waits for.
+    /// Tasks that this one waits for.
     #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<TaskId>>"))]
     pub blocked_by: Vec<TaskId>,
-    /// Anything else; `failure` says why its work failed.
+    /// Further data. `failure` says why the work on the task failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
-    /// Fields that we do not know, for showing: an edit of the file keeps them as they are spelled.
+    /// Unknown fields, for output only. Edits of the file keep the original spelling of unknown
+    /// fields.
     #[serde(flatten)]
     #[serde(rename = "extra")]
     pub unknown_fields: Map<String, Value>,
@@ -121,7 +122,7 @@ const KNOWN_FIELDS: [&str; 9] =
     ["id", "subject", "description", "activeForm", "status", "owner", "blocks", "blockedBy", "metadata"];
 
 impl Task {
-    /// Reads a task's file.
+    /// Parses a task file.
     pub fn parse(text: &str) -> Result<Task, TaskError> {
         let object = Object::parse(text)?;
         Ok(Task {
@@ -145,43 +146,46 @@ impl Task {
         })
     }
 
-    /// The task as a new file's text.
+    /// The content of a new task file.
     pub fn to_text(&self) -> String {
         serde_json::to_string_pretty(self).expect("a task has string keys and no failing impl")
     }
 
-    /// True for the tracking task that every spawn makes.
+    /// Whether this is a tracking task, which Claude Code creates for every spawn.
     pub fn is_internal(&self) -> bool {
         self.metadata.as_ref().and_then(|data| data.get("_internal")) == Some(&Value::Bool(true))
     }
 
-    /// What a worker runs for it, where somebody said: `metadata.command`.
+    /// The command that a worker runs for the task: `metadata.command`. `None` if it has none.
     pub fn command(&self) -> Option<&str> {
         self.metadata.as_ref()?.get("command")?.as_str()
     }
 
-    /// Why its work failed, where it did.
+    /// Why the work on the task failed: `metadata.failure`. `None` if it did not fail.
     pub fn failure(&self) -> Option<&str> {
         self.metadata.as_ref()?.get("failure")?.as_str()
     }
 
-    /// The blockers that are not over. One whose file is gone is: it was deleted, or completed and tidied up.
+    /// The tasks that still block this one. A blocker without a file does not block: its file was
+    /// deleted, or removed after completion.
     pub fn open_blockers<T: Borrow<Task>>(&self, all: &[T]) -> Vec<TaskId> {
-        let open = |id: &TaskId| find_task(all, *id).is_some_and(|task| !task.status.is_closed());
-        self.blocked_by.iter().copied().filter(open).collect()
+        let is_open = |id: &TaskId| find_task(all, *id).is_some_and(|task| !task.status.is_closed());
+        self.blocked_by.iter().copied().filter(is_open).collect()
     }
 
-    /// True if anyone may take it now.
+    /// Whether any member may claim the task now.
     pub fn is_available<T: Borrow<Task>>(&self, all: &[T]) -> bool {
         self.owner.is_none() && self.is_startable(all)
     }
 
-    /// True if its owner may begin now: pending, not internal, nothing in the way.
+    /// Whether the owner may start the task now: it is pending, not internal, and has no open
+    /// blockers.
     pub fn is_startable<T: Borrow<Task>>(&self, all: &[T]) -> bool {
         self.status == TaskStatus::Pending && !self.is_internal() && self.open_blockers(all).is_empty()
     }
 
-    /// The task with `available` and `open_blockers`, which follow from all tasks.
+    /// The task as JSON, with the computed keys `available` and `open_blockers`. `all` is the whole
+    /// task list.
     pub fn to_json<T: Borrow<Task>>(&self, all: &[T]) -> Value {
         let mut object = serde_json::json!(self);
         object["available"] = serde_json::json!(self.is_available(all));
@@ -189,13 +193,13 @@ impl Task {
         object
     }
 
-    /// How often work on it was given back unfinished: `metadata.attempts`.
+    /// How often work on the task was abandoned: `metadata.attempts`.
     pub fn attempts(&self) -> u64 {
         self.metadata.as_ref().and_then(|data| data.get("attempts")?.as_u64()).unwrap_or(0)
     }
 }
 
-/// The task `id`, found at once in a list by number, as it is read, and found all the same in any other.
+/// Finds the task `id`. A list that is ordered by id is searched in logarithmic time.
 pub fn find_task<T: Borrow<Task>>(all: &[T], id: TaskId) -> Option<&Task> {
     match all.binary_search_by_key(&id, |task| task.borrow().id) {
         Ok(at) => Some(all[at].borrow()),
@@ -203,7 +207,7 @@ pub fn find_task<T: Borrow<Task>>(all: &[T], id: TaskId) -> Option<&Task> {
     }
 }
 
-/// The text with each field set, in its place or at the end; none takes the field out.
+/// Sets each field of the task in `text`. `None` as a value removes the field.
 pub fn with_fields(text: &str, fields: &[(&str, Option<Value>)]) -> Result<String, TaskError> {
     let mut edited = text.to_owned();
     for (field, value) in fields {
@@ -217,13 +221,13 @@ pub fn with_fields(text: &str, fields: &[(&str, Option<Value>)]) -> Result<Strin
     Ok(edited)
 }
 
-/// The text with `changes` merged into its metadata; null takes a key out.
+/// Merges `changes` into the metadata of the task in `text`. A null value removes the key.
 pub fn with_metadata(text: &str, changes: &Map<String, Value>) -> Result<String, TaskError> {
     let object = Object::parse(text)?;
     if object.non_null("metadata").is_none() {
-        let fresh = changes.iter().filter(|(_, value)| !value.is_null());
-        let fresh: Map<String, Value> = fresh.map(|(key, value)| (key.clone(), value.clone())).collect();
-        return with_fields(text, &[("metadata", (!fresh.is_empty()).then_some(Value::Object(fresh)))]);
+        let added = changes.iter().filter(|(_, value)| !value.is_null());
+        let added: Map<String, Value> = added.map(|(key, value)| (key.clone(), value.clone())).collect();
+        return with_fields(text, &[("metadata", (!added.is_empty()).then_some(Value::Object(added)))]);
     }
     let mut merged = text.to_owned();
     for (key, value) in changes {
@@ -244,7 +248,8 @@ fn with_metadata_key(text: &str, key: &str, value: &Value) -> Result<String, Tas
     Ok(apply_edits(text, edits))
 }
 
-/// The way from `blocked` back to itself that a link "`blocker` blocks `blocked`" would close, if it would.
+/// The cycle that the link "`blocker` blocks `blocked`" would close, as a path from `blocked` back
+/// to itself. `None` if the link closes no cycle.
 pub fn find_cycle<T: Borrow<Task>>(all: &[T], blocker: TaskId, blocked: TaskId) -> Option<Vec<TaskId>> {
     if blocker == blocked {
         return Some(vec![blocker, blocked]);
@@ -257,8 +262,8 @@ pub fn find_cycle<T: Borrow<Task>>(all: &[T], blocker: TaskId, blocked: TaskId) 
             return Some(path_between(&came_from, blocked, blocker));
         }
         for next in waiting.get(&at).into_iter().flatten() {
-            if let Entry::Vacant(unseen) = came_from.entry(*next) {
-                unseen.insert(at);
+            if let Entry::Vacant(unvisited) = came_from.entry(*next) {
+                unvisited.insert(at);
                 open.push(*next);
             }
         }
@@ -266,7 +271,8 @@ pub fn find_cycle<T: Borrow<Task>>(all: &[T], blocker: TaskId, blocked: TaskId) 
     None
 }
 
-/// What waits for each task. Both ends are looked at: a crash may have left a link half written.
+/// The tasks that wait for each task. Links are read from both ends, because a crash can leave a
+/// link at one end only.
 pub fn dependents<T: Borrow<Task>>(all: &[T]) -> BTreeMap<TaskId, BTreeSet<TaskId>> {
     let mut waiting: BTreeMap<TaskId, BTreeSet<TaskId>> = BTreeMap::new();
     for task in all.iter().map(Borrow::borrow) {
@@ -281,28 +287,28 @@ pub fn dependents<T: Borrow<Task>>(all: &[T]) -> BTreeMap<TaskId, BTreeSet<TaskI
 }
 
 fn path_between(came_from: &BTreeMap<TaskId, TaskId>, from: TaskId, to: TaskId) -> Vec<TaskId> {
-    let mut way = vec![from, to];
-    while let Some(at) = way.last().copied().filter(|at| *at != from) {
-        way.push(came_from[&at]);
+    let mut path = vec![from, to];
+    while let Some(at) = path.last().copied().filter(|at| *at != from) {
+        path.push(came_from[&at]);
     }
-    way.reverse();
-    way
+    path.reverse();
+    path
 }
 
 fn parse_id(object: &Object) -> Result<TaskId, FieldError> {
-    let fault = || FieldError::new("id", "a number in a string", object.get("id"));
-    TaskId::parse(&object.string("id")?).map_err(|_| fault())
+    let error = || FieldError::new("id", "a number in a string", object.get("id"));
+    TaskId::parse(&object.string("id")?).map_err(|_| error())
 }
 
 fn parse_links(object: &Object, key: &str) -> Result<Vec<TaskId>, FieldError> {
-    let fault = || FieldError::new(key, "an array of task ids", object.get(key));
-    object.strings(key)?.iter().map(|text| TaskId::parse(text).map_err(|_| fault())).collect()
+    let error = || FieldError::new(key, "an array of task ids", object.get(key));
+    object.strings(key)?.iter().map(|text| TaskId::parse(text).map_err(|_| error())).collect()
 }
 
 fn parse_metadata(text: &str, object: &Object) -> Result<Option<Map<String, Value>>, FieldError> {
     let Some(raw) = object.non_null("metadata") else { return Ok(None) };
-    let fault = |_| FieldError::new("metadata", "an object", Some(raw));
-    let metadata = Object::from_raw(text, raw).map_err(fault)?;
+    let error = |_| FieldError::new("metadata", "an object", Some(raw));
+    let metadata = Object::from_raw(text, raw).map_err(error)?;
     Ok(Some(to_values(&metadata).collect()))
 }
 
@@ -331,15 +337,15 @@ mod tests {
     }
 
     #[test]
-    fn a_task_waits_for_what_is_not_over() {
-        let odd = TaskStatus::Other("paused".into());
+    fn task_waits_for_open_blockers() {
+        let unknown = TaskStatus::Other("paused".into());
         let all = [
             task(1, TaskStatus::Completed, &[]),
-            task(2, odd, &[]),
+            task(2, unknown, &[]),
             task(3, TaskStatus::Pending, &[1, 9]),
             task(4, TaskStatus::Pending, &[1, 2]),
         ];
-        assert!(all[2].is_available(&all), "a missing blocker is over");
+        assert!(all[2].is_available(&all), "a missing blocker does not block");
         assert_eq!(all[3].open_blockers(&all), [all[1].id]);
         assert!(!all[3].is_available(&all) && !all[0].is_available(&all) && !all[1].is_available(&all));
         let [a, b, c, d] = all;
@@ -348,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cycle_is_found_with_its_way() {
+    fn cycle_is_returned_as_a_path() {
         let all = [
             task(1, TaskStatus::Pending, &[]),
             task(2, TaskStatus::Pending, &[1]),
@@ -362,11 +368,12 @@ mod tests {
     }
 
     #[test]
-    fn owners_of_nothing_are_absent_and_faults_name_the_field() {
-        let with = |owner: &str| format!(r#"{{"id":"1","subject":"s","status":"pending","owner":{owner}}}"#);
-        assert_eq!(Task::parse(&with("null")).unwrap().owner, None);
-        assert_eq!(Task::parse(&with("\"\"")).unwrap().owner, None);
-        let error = Task::parse(&with("7")).unwrap_err();
+    fn empty_owner_is_none_and_errors_name_the_field() {
+        let task_json =
+            |owner: &str| format!(r#"{{"id":"1","subject":"s","status":"pending","owner":{owner}}}"#);
+        assert_eq!(Task::parse(&task_json("null")).unwrap().owner, None);
+        assert_eq!(Task::parse(&task_json("\"\"")).unwrap().owner, None);
+        let error = Task::parse(&task_json("7")).unwrap_err();
         assert_eq!(error.to_string(), "field owner should be a string, but is 7");
     }
 
@@ -382,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_value_can_hold_does_not_hide_a_task() {
+    fn values_that_do_not_fit_are_kept_as_text() {
         let text =
             r#"{"id":"1","subject":"s","status":"pending","metadata":{"n":1e999,"f":"x"},"new":[1e999]}"#;
         let task = Task::parse(text).unwrap();
@@ -391,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_leaves_the_rest() {
+    fn edit_keeps_other_fields() {
         let text = r#"{"id":"1","future":1000.0,"status":"pending","owner":""}"#;
         let fields =
             [("status", Some(Value::from("completed"))), ("owner", None), ("new", Some(Value::from(1)))];

@@ -1,5 +1,7 @@
-//! A member's entry. The lead has the first eight fields only; what a teammate has besides is optional in
-//! one type, since others leave out what they please.
+//! Entries of members in config.json.
+//!
+//! The lead's entry has fewer fields than a teammate's. Fields that an entry may omit are optional,
+//! because other programs omit them.
 
 use crate::color::Color;
 use crate::id::AgentId;
@@ -8,93 +10,93 @@ use crate::name::{AgentName, TeamName};
 use crate::permission_mode::PermissionMode;
 use serde::{Serialize, Serializer};
 
-/// One member, in the files' order of fields.
+/// One member. The order of its fields is their order in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Member {
-    /// `NAME@TEAM`
+    /// Id of the member: `NAME@TEAM`.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub agent_id: String,
-    /// Its plain name.
+    /// Name of the member, without the team.
     pub name: AgentName,
-    /// `team-lead`, `general-purpose` and the like; empty where others left it out.
+    /// Type of agent, such as `team-lead` or `general-purpose`. Empty if the file has none.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub agent_type: String,
-    /// Empty where nobody said.
+    /// Model of the agent. Empty if the file has none.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub model: String,
-    /// What it was spawned with.
+    /// The prompt of the spawn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// The name of one of our colours, or what others wrote.
+    /// Name of the member's color. May be a color that teamd does not know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub color: Option<String>,
-    /// Whether it starts read-only.
+    /// Whether the member starts in plan mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_mode_required: Option<bool>,
-    /// Milliseconds since the epoch.
+    /// When the member joined, in milliseconds since the epoch.
     #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub joined_at: u64,
-    /// `%14`, `in-process`, empty for a lead. For showing; never acted on.
+    /// The member's pane: `%14`, `in-process`, or empty for a lead. Only shown, never used.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub tmux_pane_id: String,
-    /// Absolute.
+    /// Working directory, an absolute path.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub cwd: String,
-    /// Reserved: always empty.
+    /// Reserved; always an empty array.
     #[serde(serialize_with = "serialize_empty_array")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     pub subscriptions: (),
-    /// `tmux`, `in-process`, `iterm2`, or what others wrote.
+    /// The backend: `tmux`, `in-process`, `iterm2`, or another program's value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend_type: Option<String>,
-    /// True in a turn.
+    /// Whether the member is in a turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_active: Option<bool>,
-    /// Its git worktree. For showing; never acted on.
+    /// Path of the member's git worktree. Only shown, never used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worktree_path: Option<String>,
-    /// Its permission mode, where that was changed later.
+    /// The permission mode, if it was changed after the spawn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
 }
 
-/// What a teammate's entry is made of.
+/// The fields of a new teammate's entry.
 #[derive(Debug, Clone)]
 pub struct TeammateEntry {
-    /// Its name.
+    /// Name of the teammate.
     pub name: AgentName,
-    /// `general-purpose` unless given.
+    /// Type of agent. `None` means `general-purpose`.
     pub agent_type: Option<String>,
-    /// Empty if nobody said.
+    /// Model of the agent. May be empty.
     pub model: String,
-    /// What it is to do.
+    /// The prompt of the spawn.
     pub prompt: String,
-    /// Tells it apart.
+    /// The teammate's color.
     pub color: Color,
-    /// Whether it starts read-only.
+    /// Whether the teammate starts in plan mode.
     pub plan_mode_required: bool,
-    /// Milliseconds since the epoch.
+    /// When the teammate joined, in milliseconds since the epoch.
     pub joined_at: u64,
-    /// `%14` or `in-process`.
+    /// The teammate's pane: `%14` or `in-process`.
     pub tmux_pane_id: String,
-    /// Absolute.
+    /// Working directory, an absolute path.
     pub cwd: String,
-    /// `tmux`, `in-process` and the like.
+    /// The backend, such as `tmux` or `in-process`.
     pub backend_type: String,
-    /// Its git worktree, if it has one.
+    /// Path of the teammate's git worktree. `None` if it has none.
     pub worktree_path: Option<String>,
 }
 
 impl Member {
-    /// It has to plan, and has not left its reading mode by the approval of a plan.
+    /// Whether the member is still in plan mode: it started in plan mode and no plan was approved.
     pub fn is_planning(&self) -> bool {
         let left = self.mode.as_deref().is_some_and(|mode| mode != PermissionMode::Plan.as_str());
         self.plan_mode_required == Some(true) && !left
     }
 
-    /// The lead of a new team.
+    /// The entry of the lead of a new team.
     pub fn lead(
         team: &TeamName,
         agent_type: Option<String>,
@@ -122,7 +124,7 @@ impl Member {
         }
     }
 
-    /// A teammate that starts its first turn.
+    /// The entry of a teammate that starts its first turn.
     pub fn teammate(team: &TeamName, entry: TeammateEntry) -> Member {
         Member {
             agent_id: AgentId { name: entry.name.clone(), team: team.clone() }.to_string(),
@@ -143,7 +145,7 @@ impl Member {
         }
     }
 
-    /// Looks into one element of `members`.
+    /// Parses one element of `members`.
     pub(super) fn from_object(object: &Object) -> Result<Member, FieldError> {
         Ok(Member {
             agent_id: object.optional_string("agentId")?.unwrap_or_default(),

@@ -2,8 +2,8 @@ use super::*;
 use serde_json::{Value, json};
 
 fn rule(matches: Option<&str>, directory: Option<&str>, answer: RuleAction) -> PolicyRule {
-    let (matches, directory) = (matches.map(str::to_owned), directory.map(PathBuf::from));
-    PolicyRule { tool: "B*".into(), pattern: matches, directory, answer }
+    let (pattern, directory) = (matches.map(str::to_owned), directory.map(PathBuf::from));
+    PolicyRule { tool: "B*".into(), pattern, directory, answer }
 }
 
 fn fits(rule: &PolicyRule, input: &Value) -> bool {
@@ -28,7 +28,7 @@ fn none_fits(rule: &PolicyRule, inputs: &[Value]) {
 }
 
 #[test]
-fn a_star_stands_for_anything() {
+fn star_matches_any_text() {
     for (pattern, text) in [("*", ""), ("cargo *", "cargo "), ("a*b*c", "axbxbc"), ("ab", "ab"), ("*a", "aa")]
     {
         assert!(is_wildcard_match(pattern, text), "{pattern} {text}");
@@ -39,7 +39,7 @@ fn a_star_stands_for_anything() {
 }
 
 #[test]
-fn a_command_that_is_allowed_is_one_plain_command_and_there_is_no_other() {
+fn allow_rule_matches_a_single_plain_command() {
     let allow = rule(Some("cargo *"), None, RuleAction::Allow);
     all_fit(
         &allow,
@@ -109,7 +109,7 @@ fn a_command_that_is_allowed_is_one_plain_command_and_there_is_no_other() {
 }
 
 #[test]
-fn a_path_that_is_allowed_leaves_the_pattern_by_no_way_of_spelling() {
+fn allow_rule_does_not_match_paths_outside_its_pattern() {
     for pattern in ["/w/src/*", "*"] {
         let allow = rule(Some(pattern), None, RuleAction::Allow);
         all_fit(
@@ -159,7 +159,7 @@ fn a_path_that_is_allowed_leaves_the_pattern_by_no_way_of_spelling() {
 }
 
 #[test]
-fn an_address_that_is_allowed_is_what_it_seems() {
+fn allow_rule_does_not_match_disguised_urls() {
     let web = rule(Some("https://docs.rs/a/*"), None, RuleAction::Allow);
     all_fit(&web, &[json!({"url": "https://docs.rs/a/x", "prompt": "what is at /etc?"})]);
     none_fits(
@@ -190,7 +190,7 @@ fn an_address_that_is_allowed_is_what_it_seems() {
 }
 
 #[test]
-fn a_directory_that_is_allowed_is_left_by_no_way_of_spelling() {
+fn allow_rule_does_not_match_paths_outside_its_directory() {
     let allow = rule(None, Some("/w/src/./x/.."), RuleAction::Allow);
     all_fit(
         &allow,
@@ -248,7 +248,7 @@ fn a_directory_that_is_allowed_is_left_by_no_way_of_spelling() {
 }
 
 #[test]
-fn a_command_that_is_allowed_in_a_directory_names_nothing_outside() {
+fn allow_rule_does_not_match_commands_with_paths_outside() {
     let allow = rule(Some("cargo *"), Some("/w/src"), RuleAction::Allow);
     all_fit(
         &allow,
@@ -277,7 +277,7 @@ fn a_command_that_is_allowed_in_a_directory_names_nothing_outside() {
 }
 
 #[test]
-fn a_command_that_is_refused_is_found_wherever_it_stands() {
+fn deny_rule_matches_commands_in_every_form() {
     let deny = rule(Some("rm *"), None, RuleAction::Deny);
     let hidden = [
         "rm x",
@@ -337,13 +337,13 @@ fn a_command_that_is_refused_is_found_wherever_it_stands() {
             json!({"caption": "rm x"}),
         ],
     );
-    assert!(fits(&deny, &command(&"ls ".repeat(20_000))), "nobody looks through that");
+    assert!(fits(&deny, &command(&"ls ".repeat(20_000))), "a line that is too long may run anything");
     none_fits(&deny, &["ls", "rmdir x", "farm x", "ls rm"].map(command));
     none_fits(&deny, &[json!({"command": "ls", "description": "no rm x"}), json!({})]);
 }
 
 #[test]
-fn a_place_that_is_refused_is_found_however_it_is_called() {
+fn deny_rule_matches_every_spelling_of_a_directory() {
     let deny = rule(None, Some("/etc"), RuleAction::Deny);
     all_fit(
         &deny,
@@ -396,7 +396,7 @@ fn a_place_that_is_refused_is_found_however_it_is_called() {
 }
 
 #[test]
-fn a_tool_of_another_name_is_not_meant() {
+fn rule_does_not_match_other_tools() {
     let other = PolicyRule { tool: "Edit".into(), ..rule(None, None, RuleAction::Allow) };
     assert!(!fits(&other, &json!({})));
 }
