@@ -1,4 +1,5 @@
-//! The schema of the event log and docs/events.md say what the types say: every kind, with exactly its fields.
+//! Checks that the schema of the event log and docs/events.md have every event kind with exactly
+//! its fields.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 #[path = "schemas/validator.rs"]
@@ -13,49 +14,49 @@ use protocol::permission_mode::PermissionMode;
 use protocol::policy::AnsweredBy;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use validator::fault;
+use validator::validation_error;
 
 const EVENT_SCHEMA: &str = include_str!("../../../docs/schema/event.schema.json");
 const EVENTS_PAGE: &str = include_str!("../../../docs/events.md");
 
-/// The samples of every kind, with all that it can have first and with the least last. The match of the same
-/// list does not compile where a kind is missing.
+/// Sample events of every kind: the first has all fields, the last only the required ones. The
+/// generated match does not compile if a kind is missing from the list.
 macro_rules! samples {
     ($($kind:ident: $($sample:expr),+;)+) => {
         fn samples() -> Vec<Vec<EventKind>> {
             vec![$(vec![$(check_kind($sample)),+]),+]
         }
 
-        fn check_kind(what: EventKind) -> EventKind {
-            match &what {
+        fn check_kind(kind: EventKind) -> EventKind {
+            match &kind {
                 $(EventKind::$kind { .. } => {})+
             }
-            what
+            kind
         }
     };
 }
 
 samples! {
     DaemonReady: EventKind::DaemonReady { pid: 7, root: "/r".into() };
-    DaemonStopped: EventKind::DaemonStopped { reason: why() };
+    DaemonStopped: EventKind::DaemonStopped { reason: text() };
     TeamCreated: EventKind::TeamCreated;
     TeamDeleted: EventKind::TeamDeleted;
     MemberSpawned: EventKind::MemberSpawned { pid: 7, pane: "%1".into() };
-    MemberSpawnFailed: EventKind::MemberSpawnFailed { reason: why() };
+    MemberSpawnFailed: EventKind::MemberSpawnFailed { reason: text() };
     MemberAdopted: EventKind::MemberAdopted { pid: 7 };
     MemberActive: EventKind::MemberActive { summary: "task 3".into() }, EventKind::MemberActive { summary: String::new() };
     MemberIdle: EventKind::MemberIdle { reason: Some(IdleReason::Available) }, EventKind::MemberIdle { reason: None };
-    MemberAtDialog: EventKind::MemberAtDialog { text: why() };
-    BudgetExhausted: EventKind::BudgetExhausted { reason: why() };
+    MemberAtDialog: EventKind::MemberAtDialog { text: text() };
+    BudgetExhausted: EventKind::BudgetExhausted { reason: text() };
     MemberNoOutput: EventKind::MemberNoOutput { no_output_ms: 600_000 };
     MemberInterrupted: EventKind::MemberInterrupted;
     MemberExited: EventKind::MemberExited { outcome: "failed".into(), description: "exit 1".into() };
     MemberRespawnScheduled: EventKind::MemberRespawnScheduled { attempt: 1, delay_ms: 500 };
-    MemberRespawnsExhausted: EventKind::MemberRespawnsExhausted { reason: why() };
+    MemberRespawnsExhausted: EventKind::MemberRespawnsExhausted { reason: text() };
     MemberSuspended: EventKind::MemberSuspended;
     ShutdownRequested: EventKind::ShutdownRequested { request_id: "shutdown-1@ann".into() };
-    ShutdownRejected: EventKind::ShutdownRejected { reason: why() };
-    RequestOpened: EventKind::RequestOpened { request_id: "perm-1-x".into(), kind: MemberRequestKind::Permission, summary: why() };
+    ShutdownRejected: EventKind::ShutdownRejected { reason: text() };
+    RequestOpened: EventKind::RequestOpened { request_id: "perm-1-x".into(), kind: MemberRequestKind::Permission, summary: text() };
     RequestAnswered: EventKind::RequestAnswered { request_id: "perm-1-x".into(), approved: true, answered_by: AnsweredBy::Rule };
     RequestWithdrawn: EventKind::RequestWithdrawn { request_id: "perm-1-x".into() };
     ModeSet: EventKind::ModeSet { mode: PermissionMode::Plan };
@@ -67,8 +68,8 @@ samples! {
         EventKind::TaskCompleted { task: task(), subject: subject(), owner: ann() },
         EventKind::TaskCompleted { task: task(), subject: subject(), owner: None };
     TaskFailed:
-        EventKind::TaskFailed { task: task(), subject: subject(), owner: ann(), reason: why() },
-        EventKind::TaskFailed { task: task(), subject: subject(), owner: None, reason: why() };
+        EventKind::TaskFailed { task: task(), subject: subject(), owner: ann(), reason: text() },
+        EventKind::TaskFailed { task: task(), subject: subject(), owner: None, reason: text() };
     TaskReleased: EventKind::TaskReleased { task: task(), subject: subject() };
     TaskAbandoned: EventKind::TaskAbandoned { task: task(), subject: subject(), owner: AgentName::new_unchecked("ann") };
     TaskUpdated:
@@ -82,10 +83,10 @@ samples! {
     MessageRestored:
         EventKind::MessageRestored { from: "bob".into(), kind: "text".into(), summary: Some(subject()) },
         EventKind::MessageRestored { from: "bob".into(), kind: "text".into(), summary: None };
-    Error: EventKind::Error { message: why() };
+    Error: EventKind::Error { message: text() };
 }
 
-fn why() -> String {
+fn text() -> String {
     "for people".into()
 }
 
@@ -101,9 +102,9 @@ fn ann() -> Option<AgentName> {
     Some(AgentName::new_unchecked("ann"))
 }
 
-fn to_json(what: EventKind) -> Value {
+fn to_json(kind: EventKind) -> Value {
     let team = TeamName::parse("survey").unwrap();
-    let event = Event::for_member(&team, &AgentName::new_unchecked("ann"), what);
+    let event = Event::for_member(&team, &AgentName::new_unchecked("ann"), kind);
     serde_json::to_value(Event { time: "2026-02-13T10:00:00.000Z".into(), ..event }).unwrap()
 }
 
@@ -119,7 +120,7 @@ fn schema_for_kind(tag: &Value) -> Value {
     kind
 }
 
-/// The kind's own keys, without those that every line has.
+/// The keys of one kind, without those of every event.
 fn own_keys(object: &Value) -> BTreeSet<String> {
     let common = ["time", "team", "agent"];
     object.as_object().unwrap().keys().filter(|key| !common.contains(&key.as_str())).cloned().collect()
@@ -127,35 +128,35 @@ fn own_keys(object: &Value) -> BTreeSet<String> {
 
 #[test]
 fn every_kind_is_in_the_schema_with_exactly_its_fields() {
-    for of_one_kind in samples() {
-        let lines: Vec<Value> = of_one_kind.into_iter().map(to_json).collect();
+    for samples_of_kind in samples() {
+        let lines: Vec<Value> = samples_of_kind.into_iter().map(to_json).collect();
         let kind = schema_for_kind(&lines[0]["event"]);
         assert_eq!(own_keys(&lines[0]), own_keys(&kind["properties"]), "{}", lines[0]);
         let required: BTreeSet<String> = serde_json::from_value(kind["required"].clone()).unwrap();
         assert_eq!(own_keys(lines.last().unwrap()), required, "{}", lines[0]);
         for line in lines {
-            assert_eq!(fault(&schema(), &line), None, "{line}");
+            assert_eq!(validation_error(&schema(), &line), None, "{line}");
         }
     }
 }
 
 #[test]
-fn the_schema_has_no_kind_that_there_is_not_and_lets_fields_be_added() {
-    let told: BTreeSet<String> = samples()
+fn schema_has_no_other_kind_and_allows_added_fields() {
+    let existing: BTreeSet<String> = samples()
         .into_iter()
         .map(|mut kind| to_json(kind.remove(0))["event"].as_str().unwrap().to_owned())
         .collect();
     let kinds = schema()["oneOf"].as_array().unwrap().clone();
     let known: BTreeSet<String> =
         kinds.iter().map(|kind| kind["properties"]["event"]["const"].as_str().unwrap().to_owned()).collect();
-    assert_eq!(told, known);
+    assert_eq!(existing, known);
     assert!(!EVENT_SCHEMA.contains("additionalProperties"));
 }
 
 #[test]
-fn the_page_tells_of_every_kind_with_its_fields() {
-    for mut of_one_kind in samples() {
-        let line = to_json(of_one_kind.remove(0));
+fn page_lists_every_kind_with_its_fields() {
+    for mut samples_of_kind in samples() {
+        let line = to_json(samples_of_kind.remove(0));
         let tag = line["event"].as_str().unwrap();
         let row = EVENTS_PAGE.lines().find(|row| row.starts_with(&format!("| `{tag}` |")));
         let row = row.unwrap_or_else(|| panic!("{tag} is not on the page"));

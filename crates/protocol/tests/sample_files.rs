@@ -1,5 +1,5 @@
-//! Every sample file is read, changed in one field and written back with all else byte for byte; the hostile
-//! ones behave as the README beside them says.
+//! Parses every sample file, edits one field and checks that all other bytes are unchanged. The
+//! README in the directory of the hostile samples says how they must be handled.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 use protocol::message::{InboxEntry, Message, parse_inbox, with_marked_read, with_message};
@@ -36,7 +36,7 @@ const MESSAGE: &str = "  {\n    \"from\": \"ann\",\n    \"text\": \"x\",\n    \"
     \"timestamp\": \"2026-02-13T10:05:44.590Z\",\n    \"read\": false\n  }\n]";
 
 #[test]
-fn our_configs_are_spelled_like_the_originals() {
+fn configs_are_written_as_claude_code_writes_them() {
     for name in ["seed-era/config.json", "seed-era/config-lead-only.json"] {
         let text = data(name);
         assert_eq!(TeamConfig::parse(&text).unwrap().to_text(), text, "{name}");
@@ -44,16 +44,19 @@ fn our_configs_are_spelled_like_the_originals() {
 }
 
 #[test]
-fn a_member_is_added_and_removed_without_a_trace() {
-    let one = data("seed-era/config-lead-only.json");
+fn adding_and_removing_members_restores_the_text() {
+    let lead_only = data("seed-era/config-lead-only.json");
     let all = TeamConfig::parse(&data("seed-era/config.json")).unwrap();
-    let mut grown = one.clone();
+    let mut grown = lead_only.clone();
     for member in &all.members[1..] {
         grown = with_member(&grown, member).unwrap();
     }
     assert_eq!(grown, data("seed-era/config.json"));
     let names = |names: &[&str]| names.iter().map(|name| AgentName::new_unchecked(name)).collect::<Vec<_>>();
-    assert_eq!(without_members(&grown, &names(&["nobody", "picker", "PRUNER", "planner"])).unwrap(), one);
+    assert_eq!(
+        without_members(&grown, &names(&["nobody", "picker", "PRUNER", "planner"])).unwrap(),
+        lead_only
+    );
     for some in [&["pruner", "picker"][..], &["team-lead", "planner"], &["planner", "pruner"], &[]] {
         let one_by_one =
             names(some).iter().fold(grown.clone(), |text, name| without_member(&text, name).unwrap());
@@ -62,28 +65,33 @@ fn a_member_is_added_and_removed_without_a_trace() {
     }
     let more: Vec<&Member> = all.members[1..].iter().collect();
     assert_eq!(
-        (with_members(&one, &more).unwrap(), with_members(&one, &[]).unwrap()),
-        (grown.clone(), one.clone())
+        (with_members(&lead_only, &more).unwrap(), with_members(&lead_only, &[]).unwrap()),
+        (grown.clone(), lead_only.clone())
     );
-    let twice = with_members(&grown, &more).unwrap();
-    let gone = without_first_matches(&twice, &names(&["planner", "PRUNER", "picker"])).unwrap();
-    assert_eq!(TeamConfig::parse(&gone).unwrap(), all, "of two of one name the first goes");
+    let duplicated = with_members(&grown, &more).unwrap();
+    let reduced = without_first_matches(&duplicated, &names(&["planner", "PRUNER", "picker"])).unwrap();
+    assert_eq!(
+        TeamConfig::parse(&reduced).unwrap(),
+        all,
+        "the first of two members with one name is removed"
+    );
     for name in ["PRUNER", "planner", "picker", "nobody"] {
         grown = without_member(&grown, &AgentName::new_unchecked(name)).unwrap();
     }
-    assert_eq!(grown, one);
+    assert_eq!(grown, lead_only);
 }
 
 #[test]
-fn one_field_of_a_member_is_set_and_the_rest_stays() {
-    for (name, who, from, to) in [
+fn setting_a_field_keeps_other_bytes() {
+    for (name, member, from, to) in [
         ("seed-era/config.json", "planner", "\"isActive\": false", "\"isActive\": true"),
         ("later-era/config.json", "W1", "\"isActive\": false", "\"isActive\": true"),
         ("later-era/config.json", "w1", ",\n      \"isActive\": false", ""),
     ] {
         let value = if to.is_empty() { Value::Null } else { Value::Bool(true) };
         let text = data(name);
-        let set = with_member_fields(&text, &AgentName::new_unchecked(who), &[("isActive", value)]).unwrap();
+        let set =
+            with_member_fields(&text, &AgentName::new_unchecked(member), &[("isActive", value)]).unwrap();
         assert_eq!(set.unwrap(), text.replacen(from, to, 1), "{name}");
     }
     let text = data("later-era/config.json");
@@ -91,7 +99,7 @@ fn one_field_of_a_member_is_set_and_the_rest_stays() {
 }
 
 #[test]
-fn a_later_config_is_read_with_what_it_leaves_out() {
+fn config_of_a_later_release_may_omit_fields() {
     let config = TeamConfig::parse(&data("later-era/config.json")).unwrap();
     let worker: &Member = config.member(&AgentName::new_unchecked("w1")).unwrap();
     assert_eq!((worker.agent_type.as_str(), worker.model.as_str()), ("", ""));
@@ -99,14 +107,14 @@ fn a_later_config_is_read_with_what_it_leaves_out() {
 }
 
 #[test]
-fn a_config_with_a_field_of_another_type_names_it() {
+fn wrong_type_of_a_field_is_named() {
     let text = data("seed-era/config.json").replacen("\"color\": \"green\"", "\"color\": 7", 1);
     let error = TeamConfig::parse(&text).unwrap_err();
     assert_eq!(error.to_string(), "members[2]: field color should be a string, but is 7");
 }
 
 #[test]
-fn every_inbox_is_read_marked_and_appended_to() {
+fn every_inbox_is_parsed_and_edited() {
     for name in ["seed-era/inbox-pruner.json", "seed-era/inbox-team-lead.json", "later-era/inbox-w1.json"] {
         let text = data(name);
         let entries = parse_inbox(&text).unwrap();
@@ -122,7 +130,7 @@ fn every_inbox_is_read_marked_and_appended_to() {
 }
 
 #[test]
-fn our_inboxes_are_spelled_like_the_originals() {
+fn inboxes_are_written_as_claude_code_writes_them() {
     for name in ["seed-era/inbox-pruner.json", "seed-era/inbox-team-lead.json"] {
         let entries = parse_inbox(&data(name)).unwrap();
         let grown = entries.iter().fold("[]".to_owned(), |text, entry| {
@@ -133,7 +141,7 @@ fn our_inboxes_are_spelled_like_the_originals() {
 }
 
 #[test]
-fn every_payload_is_spelled_like_the_originals() {
+fn payloads_are_written_as_claude_code_writes_them() {
     let mut kinds = std::collections::BTreeSet::new();
     for name in ["seed-era/inbox-pruner.json", "seed-era/inbox-team-lead.json"] {
         for entry in parse_inbox(&data(name)).unwrap() {
@@ -152,21 +160,21 @@ fn every_payload_is_spelled_like_the_originals() {
 }
 
 #[test]
-fn every_task_is_read_and_edited() {
+fn every_task_is_parsed_and_edited() {
     for number in [1, 2, 3, 5] {
         let text = data(&format!("seed-era/tasks/{number}.json"));
         let task = Task::parse(&text).unwrap();
         assert_eq!(task.to_text(), text);
         assert_eq!(task.is_internal(), number == 5);
         let status = Some(Value::from("deleted"));
-        let was = format!("\"status\": \"{}\"", task.status);
-        let expected = text.replacen(&was, "\"status\": \"deleted\"", 1);
+        let old_status = format!("\"status\": \"{}\"", task.status);
+        let expected = text.replacen(&old_status, "\"status\": \"deleted\"", 1);
         assert_eq!(with_fields(&text, &[("status", status)]).unwrap(), expected);
     }
 }
 
 #[test]
-fn a_later_task_keeps_what_we_do_not_know() {
+fn task_of_a_later_release_keeps_unknown_fields() {
     let text = data("later-era/tasks/8.json");
     let task = Task::parse(&text).unwrap();
     assert_eq!((task.owner, task.status), (None, TaskStatus::Pending));
@@ -177,7 +185,7 @@ fn a_later_task_keeps_what_we_do_not_know() {
 }
 
 #[test]
-fn hostile_arrays_are_read_and_their_entries_stay_byte_for_byte() {
+fn hostile_arrays_are_parsed_and_their_entries_are_unchanged() {
     for name in ["lone-surrogate", "wrong-types", "duplicate-keys", "numbers", "spoof"] {
         let text = data(&format!("hostile-inboxes/{name}.json"));
         let before: Vec<String> = raw_entries(&text);
@@ -192,9 +200,9 @@ fn hostile_arrays_are_read_and_their_entries_stay_byte_for_byte() {
 }
 
 #[test]
-fn what_is_odd_in_an_entry_is_its_own_affair() {
+fn invalid_entry_does_not_affect_others() {
     let entries = parse_inbox(&data("hostile-inboxes/wrong-types.json")).unwrap();
-    let said: Vec<String> = entries
+    let results: Vec<String> = entries
         .iter()
         .map(|entry| entry.message.as_ref().map_or_else(ToString::to_string, |message| message.text.clone()))
         .collect();
@@ -204,7 +212,7 @@ fn what_is_odd_in_an_entry_is_its_own_affair() {
         "field from should be a string, but is missing",
         "fine",
     ];
-    assert_eq!(said, expected);
+    assert_eq!(results, expected);
     let read = |name: &str| -> Message {
         parse_inbox(&data(&format!("hostile-inboxes/{name}.json"))).unwrap().remove(0).message.unwrap()
     };
@@ -214,7 +222,7 @@ fn what_is_odd_in_an_entry_is_its_own_affair() {
 }
 
 #[test]
-fn what_does_not_parse_is_refused_whatever_is_asked() {
+fn invalid_json_is_refused_by_every_function() {
     for name in
         ["deep", "empty", "nul-tail", "object-not-array", "trailing-comma", "truncated", "two-documents"]
     {
@@ -233,7 +241,7 @@ fn a_byte_order_mark_is_skipped_and_kept() {
 }
 
 #[test]
-fn no_sample_was_forgotten() {
+fn number_of_hostile_samples_is_as_expected() {
     let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/hostile-inboxes");
     assert_eq!(std::fs::read_dir(dir).unwrap().count(), 14);
 }

@@ -1,4 +1,4 @@
-//! The samples of tests/data, as values, and what becomes of them when one thing in them is another.
+//! The samples of tests/data as JSON values, and variants of each with one part changed.
 
 use protocol::control::{Call, Response};
 use protocol::event::Event;
@@ -11,7 +11,7 @@ use protocol::team_config::TeamConfig;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Every sample that is in order, with its schema.
+/// The valid sample files, each with the name of its schema.
 pub(crate) const SAMPLE_FILES: [(&str, &str); 11] = [
     ("config", "seed-era/config.json"),
     ("config", "seed-era/config-lead-only.json"),
@@ -34,12 +34,13 @@ pub(crate) fn data(name: &str) -> String {
     String::from_utf8(bytes(name)).unwrap()
 }
 
-/// A text as a validator gets it: without the mark, and with all of its pairs whole.
+/// A text as a schema validator gets it: without byte order mark and without lone surrogates.
+/// `None` if the text is not JSON.
 pub(crate) fn value(text: &str) -> Option<Value> {
     serde_json::from_str(&replace_lone_surrogates(text.trim_start_matches('\u{feff}'))).ok()
 }
 
-/// What the messages of the samples say that is more than text.
+/// The payloads in the messages of all inbox samples.
 pub(crate) fn payloads() -> Vec<Value> {
     let inboxes = SAMPLE_FILES.iter().filter(|(kind, _)| *kind == "inbox");
     let entries = inboxes.flat_map(|(_, name)| message::parse_inbox(&data(name)).unwrap());
@@ -47,14 +48,14 @@ pub(crate) fn payloads() -> Vec<Value> {
     texts.filter_map(|text| value(&text)).filter(Value::is_object).collect()
 }
 
-/// The samples of schemas.json under that key, each with its schema.
+/// The samples in schemas.json under `key`, each with the name of its schema.
 pub(crate) fn planted(key: &str) -> Vec<(String, Value)> {
-    let planted = value(&data("schemas.json")).unwrap();
-    let samples = planted[key].as_array().unwrap().iter();
+    let all = value(&data("schemas.json")).unwrap();
+    let samples = all[key].as_array().unwrap().iter();
     samples.map(|one| (one["schema"].as_str().unwrap().to_owned(), one["sample"].clone())).collect()
 }
 
-/// Whether our reader takes it.
+/// Whether teamd's parser for `kind` accepts the sample.
 pub(crate) fn is_read(kind: &str, sample: &Value) -> bool {
     let text = sample.to_string();
     match kind {
@@ -70,18 +71,21 @@ pub(crate) fn is_read(kind: &str, sample: &Value) -> bool {
     }
 }
 
-/// The sample once for each of its parts and each thing that could stand in its place, or with nothing there. But for
-/// an array in the place of an object: serde takes the fields in their order for one.
+/// Variants of `sample`: each part is replaced by each of several values, or removed. No object is
+/// replaced by an array, because serde accepts an array of an object's fields.
 pub(crate) fn altered(sample: &Value) -> Vec<Value> {
-    let things = json!([null, true, 7, -1, "x", "7", {}, {"x": 1}, [], [7], ["7"]]);
+    let replacements = json!([null, true, 7, -1, "x", "7", {}, {"x": 1}, [], [7], ["7"]]);
     let mut others = Vec::new();
     for pointer in pointers(sample, "") {
-        let there = sample.pointer(&pointer).unwrap();
-        for thing in
-            things.as_array().unwrap().iter().filter(|thing| !(there.is_object() && thing.is_array()))
+        let original = sample.pointer(&pointer).unwrap();
+        for replacement in replacements
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|value| !(original.is_object() && value.is_array()))
         {
             let mut other = sample.clone();
-            *other.pointer_mut(&pointer).unwrap() = thing.clone();
+            *other.pointer_mut(&pointer).unwrap() = replacement.clone();
             others.push(other);
         }
         others.extend(without(sample, &pointer));
@@ -104,6 +108,6 @@ fn pointers(value: &Value, at: &str) -> Vec<String> {
         }
         _ => Vec::new(),
     };
-    let below = parts.iter().flat_map(|(at, part)| pointers(part, at));
-    std::iter::once(at.to_owned()).chain(below).collect()
+    let nested = parts.iter().flat_map(|(at, part)| pointers(part, at));
+    std::iter::once(at.to_owned()).chain(nested).collect()
 }

@@ -1,71 +1,85 @@
-//! As much of JSON Schema as our schemas use, to be had wherever the tests run. A word that it does not know is a
-//! panic, never a yes; tests/e2e has a validator that is not ours look at the same samples.
+//! A validator for the part of JSON Schema that docs/schema uses. It needs no other program, so it
+//! runs wherever the tests run. It panics on an unknown keyword. tests/e2e checks the same samples
+//! with an independent validator.
 
 use serde_json::Value;
 
-/// What `root`, a whole schema, has against a value.
-pub(crate) fn fault(root: &Value, value: &Value) -> Option<String> {
-    against(root, root, value)
+/// Validates `value` by the schema `root`. Returns the first violation. `None` if the value is
+/// valid.
+pub(crate) fn validation_error(root: &Value, value: &Value) -> Option<String> {
+    check_schema(root, root, value)
 }
 
-fn against(root: &Value, schema: &Value, value: &Value) -> Option<String> {
+fn check_schema(root: &Value, schema: &Value, value: &Value) -> Option<String> {
     match schema {
         Value::Bool(true) => None,
         Value::Bool(false) => Some(format!("there is {value}")),
-        Value::Object(words) => {
-            words.iter().find_map(|(word, said)| by_word(root, schema, word, said, value))
-        }
-        other => panic!("{other} is no schema of ours"),
+        Value::Object(keywords) => keywords
+            .iter()
+            .find_map(|(keyword, argument)| check_keyword(root, schema, keyword, argument, value)),
+        other => panic!("{other} is not a schema"),
     }
 }
 
-fn by_word(root: &Value, schema: &Value, word: &str, said: &Value, value: &Value) -> Option<String> {
-    let fits = |schema: &&Value| against(root, schema, value).is_none();
-    let all = |said: &Value| said.as_array().unwrap().iter().filter(fits).count();
-    let is_right = match word {
+fn check_keyword(
+    root: &Value,
+    schema: &Value,
+    keyword: &str,
+    argument: &Value,
+    value: &Value,
+) -> Option<String> {
+    let is_valid = |schema: &&Value| check_schema(root, schema, value).is_none();
+    let valid_count = |schemas: &Value| schemas.as_array().unwrap().iter().filter(is_valid).count();
+    let is_valid = match keyword {
         "$schema" | "$defs" | "title" | "description" | "default" | "examples" | "format" => true,
-        "type" => is_of_type(said, value),
-        "const" => said == value,
-        "enum" => said.as_array().unwrap().contains(value),
-        "oneOf" => all(said) == 1,
-        "anyOf" => all(said) > 0,
-        "minimum" => value.as_f64().is_none_or(|number| number >= said.as_f64().unwrap()),
-        "maximum" => value.as_f64().is_none_or(|number| number <= said.as_f64().unwrap()),
-        "minLength" => length(value).is_none_or(|length| length >= said.as_u64().unwrap()),
-        "maxLength" => length(value).is_none_or(|length| length <= said.as_u64().unwrap()),
-        "minItems" => value.as_array().is_none_or(|all| all.len() as u64 >= said.as_u64().unwrap()),
-        "maxItems" => value.as_array().is_none_or(|all| all.len() as u64 <= said.as_u64().unwrap()),
-        "pattern" => value.as_str().is_none_or(|text| matches(said.as_str().unwrap(), text)),
+        "type" => is_of_type(argument, value),
+        "const" => argument == value,
+        "enum" => argument.as_array().unwrap().contains(value),
+        "oneOf" => valid_count(argument) == 1,
+        "anyOf" => valid_count(argument) > 0,
+        "minimum" => value.as_f64().is_none_or(|number| number >= argument.as_f64().unwrap()),
+        "maximum" => value.as_f64().is_none_or(|number| number <= argument.as_f64().unwrap()),
+        "minLength" => length(value).is_none_or(|length| length >= argument.as_u64().unwrap()),
+        "maxLength" => length(value).is_none_or(|length| length <= argument.as_u64().unwrap()),
+        "minItems" => value.as_array().is_none_or(|all| all.len() as u64 >= argument.as_u64().unwrap()),
+        "maxItems" => value.as_array().is_none_or(|all| all.len() as u64 <= argument.as_u64().unwrap()),
+        "pattern" => value.as_str().is_none_or(|text| matches(argument.as_str().unwrap(), text)),
         "required" => value.as_object().is_none_or(|object| {
-            said.as_array().unwrap().iter().all(|key| object.contains_key(key.as_str().unwrap()))
+            argument.as_array().unwrap().iter().all(|key| object.contains_key(key.as_str().unwrap()))
         }),
-        _ => return by_part(root, schema, word, said, value),
+        _ => return check_applicator(root, schema, keyword, argument, value),
     };
-    (!is_right).then(|| format!("{word} is {said}, but there is {value}"))
+    (!is_valid).then(|| format!("{keyword} is {argument}, but the value is {value}"))
 }
 
-/// The words that hand a part of the value, or all of it, to another schema.
-fn by_part(root: &Value, schema: &Value, word: &str, said: &Value, value: &Value) -> Option<String> {
+/// Checks the keywords that apply another schema to the value or to a part of it.
+fn check_applicator(
+    root: &Value,
+    schema: &Value,
+    keyword: &str,
+    argument: &Value,
+    value: &Value,
+) -> Option<String> {
     let elements = || value.as_array().into_iter().flatten();
     let fields = || value.as_object().into_iter().flatten();
-    match word {
+    match keyword {
         "$ref" => {
-            let found = root.pointer(said.as_str().unwrap().strip_prefix('#').unwrap());
-            against(root, found.unwrap(), value)
+            let target = root.pointer(argument.as_str().unwrap().strip_prefix('#').unwrap());
+            check_schema(root, target.unwrap(), value)
         }
-        "items" => elements().find_map(|element| against(root, said, element)),
-        "prefixItems" => {
-            elements().zip(said.as_array().unwrap()).find_map(|(element, said)| against(root, said, element))
-        }
-        "properties" => fields().find_map(|(key, field)| against(root, said.get(key)?, field)),
+        "items" => elements().find_map(|element| check_schema(root, argument, element)),
+        "prefixItems" => elements()
+            .zip(argument.as_array().unwrap())
+            .find_map(|(element, schema)| check_schema(root, schema, element)),
+        "properties" => fields().find_map(|(key, field)| check_schema(root, argument.get(key)?, field)),
         "additionalProperties" => fields()
             .filter(|(key, _)| schema["properties"].get(key.as_str()).is_none())
-            .find_map(|(_, field)| against(root, said, field)),
-        unknown => panic!("no test knows {unknown}"),
+            .find_map(|(_, field)| check_schema(root, argument, field)),
+        unknown => panic!("unknown keyword {unknown}"),
     }
 }
 
-fn is_of_type(said: &Value, value: &Value) -> bool {
+fn is_of_type(names: &Value, value: &Value) -> bool {
     let is = |name: &Value| match name.as_str().unwrap() {
         "null" => value.is_null(),
         "boolean" => value.is_boolean(),
@@ -73,9 +87,9 @@ fn is_of_type(said: &Value, value: &Value) -> bool {
         "array" => value.is_array(),
         "object" => value.is_object(),
         "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
-        unknown => panic!("no test knows {unknown}"),
+        unknown => panic!("unknown type {unknown}"),
     };
-    said.as_array().map_or_else(|| is(said), |names| names.iter().any(is))
+    names.as_array().map_or_else(|| is(names), |names| names.iter().any(is))
 }
 
 fn length(value: &Value) -> Option<u64> {
