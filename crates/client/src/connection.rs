@@ -1,7 +1,8 @@
 //! A connection to the daemon's control socket.
 //!
-//! A connection that ends before the reply is reported at once as "no daemon": never as a timeout, and
-//! never with a guess whether the request was carried out. The peer's uid is checked, so that a planted socket gets nothing.
+//! A connection that closes before the reply is reported at once, as [`Error::Disconnected`]. The
+//! error does not say whether the request was carried out. The peer's uid is checked, so that a
+//! socket of another user receives nothing.
 
 use crate::error::Error;
 use nix::errno::Errno;
@@ -17,7 +18,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// An open conversation.
+/// An open connection to the control socket.
 #[derive(Debug)]
 pub struct Connection {
     path: PathBuf,
@@ -26,9 +27,10 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects, and makes sure that the other side is of our user.
+    /// Connects, and checks that the peer has the same uid as this process.
     ///
     /// # Errors
+    ///
     /// [`Error::NotRunning`], [`Error::WrongUser`].
     pub fn open(path: &Path) -> Result<Connection, Error> {
         failpoint::hit("client.connect");
@@ -39,11 +41,12 @@ impl Connection {
         )
     }
 
-    /// The same, without a wait: a daemon that is stopped takes nobody up, and once too many wait for it the next
-    /// would be held.
+    /// Connects like [`Connection::open`], but never blocks. A stopped daemon accepts no
+    /// connections, and once the socket's queue is full a blocking connect would wait.
     ///
     /// # Errors
-    /// [`Error::Unresponsive`] for that, else as [`Connection::open`].
+    ///
+    /// [`Error::Unresponsive`] if the queue is full; otherwise as for [`Connection::open`].
     pub fn open_without_blocking(path: &Path) -> Result<Connection, Error> {
         failpoint::hit("client.connect");
         let stream = connect_without_blocking(path).map_err(|errno| match errno {
@@ -66,10 +69,13 @@ impl Connection {
         })
     }
 
-    /// Asks, and waits for the answer, which comes after the effect.
+    /// Sends a call and waits for the response. The daemon responds after it has carried the
+    /// request out.
     ///
     /// # Errors
-    /// [`Error::Disconnected`] the moment the daemon dies.
+    ///
+    /// [`Error::Disconnected`] as soon as the daemon dies; otherwise as for [`Connection::send`]
+    /// and [`Connection::receive`].
     pub fn call(&mut self, call: &Call) -> Result<Response, Error> {
         failpoint::hit("client.ask");
         self.send(call)?;
@@ -82,16 +88,18 @@ impl Connection {
     /// Sends one object.
     ///
     /// # Errors
-    /// [`Error::Disconnected`], [`Error::Frame`].
+    ///
+    /// [`Error::Disconnected`], [`Error::Unresponsive`], [`Error::Frame`].
     pub fn send<T: Serialize>(&mut self, value: &T) -> Result<(), Error> {
         let lines = framing::encode(value)?;
         self.reader.get_mut().write_all(&lines).map_err(|error| self.io_error(&error))
     }
 
-    /// Sends one object with a descriptor beside its first byte.
+    /// Sends one object and a file descriptor, which is attached to the object's first byte.
     ///
     /// # Errors
-    /// As [`Connection::send`].
+    ///
+    /// [`Error::Disconnected`], [`Error::Frame`].
     pub fn send_with_fd<T: Serialize>(&mut self, value: &T, descriptor: BorrowedFd<'_>) -> Result<(), Error> {
         use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
         let lines = framing::encode(value)?;
@@ -107,10 +115,11 @@ impl Connection {
         self.reader.get_mut().write_all(&lines[sent..]).map_err(|_| self.disconnect_error())
     }
 
-    /// Waits for one object.
+    /// Receives one object, and waits for it.
     ///
     /// # Errors
-    /// [`Error::Disconnected`], [`Error::Frame`].
+    ///
+    /// [`Error::Disconnected`], [`Error::Unresponsive`], [`Error::Frame`].
     pub fn receive<T: DeserializeOwned>(&mut self) -> Result<T, Error> {
         loop {
             let mut line = String::new();
@@ -130,28 +139,30 @@ impl Connection {
         }
     }
 
-    /// Whether an object, or a part of one, is here already and poll(2) would not tell.
+    /// Whether received bytes are already buffered. poll(2) does not report them.
     pub fn has_buffered(&self) -> bool {
         !self.reader.buffer().is_empty()
     }
 
-    /// The process that serves it, as the kernel has it.
+    /// Process id of the daemon at the other end, from the kernel. `None` if unknown.
     pub fn peer_pid(&self) -> Option<u32> {
         let peer = getsockopt(self.reader.get_ref(), PeerCredentials).ok()?;
         u32::try_from(peer.pid()).ok().filter(|pid| *pid > 0)
     }
 
-    /// From now on each wait ends after this with [`Error::Unresponsive`].
+    /// Sets a timeout for all later sends and receives, which then fail with
+    /// [`Error::Unresponsive`].
     ///
     /// # Errors
-    /// [`Error::Disconnected`] where the socket is no more.
+    ///
+    /// [`Error::Disconnected`] if the socket is closed.
     pub fn set_timeout(&self, wait: Duration) -> Result<(), Error> {
         let stream = self.reader.get_ref();
         let set = stream.set_read_timeout(Some(wait)).and_then(|()| stream.set_write_timeout(Some(wait)));
         set.map_err(|_| self.disconnect_error())
     }
 
-    /// The socket, for poll(2).
+    /// The socket's file descriptor, for poll(2).
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         use std::os::fd::AsFd;
         self.reader.get_ref().as_fd()
@@ -192,14 +203,14 @@ mod tests {
         let stopped = socket(AddressFamily::Unix, kind, flags, None).unwrap();
         bind(stopped.as_raw_fd(), &UnixAddr::new(&path).unwrap()).unwrap();
         listen(&stopped, Backlog::new(2).unwrap()).unwrap();
-        let mut waiting = Vec::new();
+        let mut queued = Vec::new();
         let last = loop {
             match Connection::open_without_blocking(&path) {
-                Ok(connection) => waiting.push(connection),
+                Ok(connection) => queued.push(connection),
                 Err(error) => break error,
             }
         };
         std::fs::remove_file(path).unwrap();
-        assert!(matches!(last, Error::Unresponsive(_)) && !waiting.is_empty(), "{last}");
+        assert!(matches!(last, Error::Unresponsive(_)) && !queued.is_empty(), "{last}");
     }
 }

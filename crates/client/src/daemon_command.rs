@@ -1,4 +1,4 @@
-//! The command line of the daemon.
+//! Builds the command line that starts teamd.
 
 use crate::team_context::TeamContext;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -6,7 +6,8 @@ use protocol::installed_program::installed_program;
 use std::path::{Path, PathBuf};
 use store::own_program;
 
-/// The arguments of teamd for this root and socket. `no_output_after` is passed on as its option of that name.
+/// The arguments of teamd for the context's root and this socket. `no_output_after` is the value of
+/// teamd's option `--no-output-after`; `None` omits the option.
 pub fn daemon_args(context: &TeamContext, socket: &Path, no_output_after: Option<&str>) -> Vec<String> {
     let mut words = vec!["--socket".to_owned(), socket.to_string_lossy().into_owned()];
     if let Some(root) = &context.options().root {
@@ -18,7 +19,12 @@ pub fn daemon_args(context: &TeamContext, socket: &Path, no_output_after: Option
     words
 }
 
-/// The teamd that came with this teamctl: a system may have another program of that name.
+/// Path of the teamd of this installation. The PATH is not searched, because another package may
+/// have a program of the same name.
+///
+/// # Errors
+///
+/// `MissingPath` if the installation has no teamd.
 pub fn daemon_path() -> Result<PathBuf, ErrorReport> {
     let path = installed_program(&own_program()?, "teamd", Path::is_file);
     if path.is_file() {

@@ -1,4 +1,5 @@
-//! Starts the daemon in a tmux session, unless one answers, and waits until it is ready.
+//! Starts the daemon in a tmux session unless a daemon is already running, and waits until it is
+//! ready.
 
 use crate::daemon_command::{daemon_args, daemon_path};
 use crate::daemon_start_lock;
@@ -13,32 +14,32 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A daemon is ready within this, or it has failed.
+/// Time for a started daemon to become ready.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
-/// Somebody else's that holds the root answers within this, or not context.
+/// Time to wait for the reply of a daemon that another program has just started for the same root.
 const OTHER_DAEMON_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Whether a daemon answers.
+/// The result of [`start_unless_running`].
 pub enum DaemonStart {
-    /// One was there already.
+    /// A daemon was already running.
     AlreadyRunning(StatusReply),
-    /// It was started, and is ready.
+    /// The daemon was started and is ready.
     Started {
         status: StatusReply,
-        /// What the user should know about where it was started.
+        /// Warnings for the user about the tmux server and session of the daemon.
         warnings: Vec<String>,
     },
-    /// It can't be started.
+    /// The daemon could not be started.
     Failed {
-        /// Its exit code.
+        /// The daemon's exit code.
         code: u8,
-        /// What it wrote to its standard error.
+        /// The daemon's output on standard error.
         message: String,
     },
 }
 
-/// Starts a daemon unless one answers. `no_output_after` gives the user's setting of that name; it is read only for a
-/// start.
+/// Starts a daemon unless one is running. `no_output_after` returns the value of teamd's option
+/// `--no-output-after`. It is called only if a daemon is started.
 pub fn start_unless_running(
     context: &TeamContext,
     server: &TmuxTarget,
@@ -48,7 +49,7 @@ pub fn start_unless_running(
         return Ok(DaemonStart::AlreadyRunning(status));
     }
     let socket = context.socket()?;
-    let _alone = daemon_start_lock::acquire(&context.state_dir()?)?;
+    let _lock = daemon_start_lock::acquire(&context.state_dir()?)?;
     match running_daemon(context)? {
         Some(status) => Ok(DaemonStart::AlreadyRunning(status)),
         None => start_daemon(context, server, &socket, no_output_after()?),
@@ -58,7 +59,7 @@ pub fn start_unless_running(
 fn running_daemon(context: &TeamContext) -> Result<Option<StatusReply>, ErrorReport> {
     match context.daemon_status() {
         Ok(Reply::Status(status)) => Ok(Some(status)),
-        Err(fault) if fault.kind != ErrorKind::NoDaemon => Err(fault),
+        Err(error) if error.kind != ErrorKind::NoDaemon => Err(error),
         _ => Ok(None),
     }
 }
@@ -70,64 +71,70 @@ fn start_daemon(
     no_output_after: Option<String>,
 ) -> Result<DaemonStart, ErrorReport> {
     let directory = socket.parent().unwrap_or(Path::new("/")).to_owned();
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
-    made.map_err(|error| ErrorReport::from_io("make", &directory, &error))?;
-    let mut follow = DirectoryWatcher::new(&[directory])?;
+    let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
+    created.map_err(|error| ErrorReport::from_io("make", &directory, &error))?;
+    let mut watcher = DirectoryWatcher::new(&[directory])?;
     if let Some((code, message)) = check_start(context, socket, no_output_after.as_deref())? {
-        // Where a teamd does already, it may have been started by hand a moment ago, and be about to answer.
+        // Another daemon for this root holds the lock. That daemon may have just been started by
+        // hand, and may reply soon.
         let other = match code == ErrorKind::NoDaemon.exit_code() {
-            true => wait_for_daemon(context, &mut follow, OTHER_DAEMON_TIMEOUT)?,
+            true => wait_for_daemon(context, &mut watcher, OTHER_DAEMON_TIMEOUT)?,
             false => None,
         };
         return Ok(other.map_or(DaemonStart::Failed { code, message }, DaemonStart::AlreadyRunning));
     }
-    let (server, moved) = server.server_or_that_of_panes(&context.directories()?.state_dir);
-    let renamed = tmux_session::start_in_tmux_session(context, &server, socket, no_output_after.as_deref())?;
-    let warnings = moved.into_iter().chain(renamed).collect();
-    wait_for_daemon(context, &mut follow, START_TIMEOUT)?
+    let (server, server_warning) = server.server_or_that_of_panes(&context.directories()?.state_dir);
+    let session_warning =
+        tmux_session::start_in_tmux_session(context, &server, socket, no_output_after.as_deref())?;
+    let warnings = server_warning.into_iter().chain(session_warning).collect();
+    wait_for_daemon(context, &mut watcher, START_TIMEOUT)?
         .map(|status| DaemonStart::Started { status, warnings })
         .ok_or_else(|| start_timeout_error(context))
 }
 
-/// What a daemon answers, as soon as there is one; none where there is none for so long.
+/// Waits until a daemon replies, and returns its status. `None` if none does within `timeout`.
 fn wait_for_daemon(
     context: &TeamContext,
-    follow: &mut DirectoryWatcher,
-    patience: Duration,
+    watcher: &mut DirectoryWatcher,
+    timeout: Duration,
 ) -> Result<Option<StatusReply>, ErrorReport> {
-    let until = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     loop {
         let status = running_daemon(context)?;
-        if status.is_some() || follow.wait(Some(until))? == WatchEvent::TimedOut {
+        if status.is_some() || watcher.wait(Some(deadline))? == WatchEvent::TimedOut {
             return Ok(status);
         }
     }
 }
 
-/// What would keep teamd from starting it says itself, and better here than in a pane that closes at once: its exit code
-/// and its words.
+/// Runs `teamd --check`, which reports why teamd could not start. An error there reaches the user;
+/// an error in the pane would vanish with the pane. Returns the exit code and standard error of the
+/// check, or `None` if teamd can start.
 fn check_start(
     context: &TeamContext,
     socket: &Path,
     no_output_after: Option<&str>,
 ) -> Result<Option<(u8, String)>, ErrorReport> {
     let mut teamd = Command::new(daemon_path()?);
-    let ran = teamd
+    let output = teamd
         .args(daemon_args(context, socket, no_output_after))
         .arg("--check")
         .stdin(Stdio::null())
         .output();
-    let ran = ran.map_err(|error| {
+    let output = output.map_err(|error| {
         ErrorReport::new(ErrorKind::MissingPath, format!("cannot start teamd: {error}"))
             .with_help("install all programs: make install")
     })?;
-    let code = ran.status.code().and_then(|code| u8::try_from(code).ok());
-    let why = String::from_utf8_lossy(&ran.stderr).into_owned();
-    Ok((!ran.status.success()).then(|| (code.unwrap_or(ErrorKind::Internal.exit_code()), why)))
+    let code = output.status.code().and_then(|code| u8::try_from(code).ok());
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    Ok((!output.status.success()).then(|| (code.unwrap_or(ErrorKind::Internal.exit_code()), message)))
 }
 
 fn start_timeout_error(context: &TeamContext) -> ErrorReport {
-    let state = context.directories().map(|place| place.state_dir.display().to_string()).unwrap_or_default();
+    let state = context
+        .directories()
+        .map(|directories| directories.state_dir.display().to_string())
+        .unwrap_or_default();
     ErrorReport::new(ErrorKind::NoDaemon, "cannot start teamd: it was not ready within 10 s")
         .with_help(format!("run teamd by hand to see why; its log is {state}/logs/teamd/latest"))
 }

@@ -1,8 +1,10 @@
-//! One that starts teamd at a time: of many, the first starts it and the others find it. Two at once would be in each
-//! other's way: even a start that is only tried out has the daemon's lock for a moment, and one that comes too late waits
-//! to see whether the daemon ends, and follows it if it does.
+//! A lock that lets only one process start teamd at a time.
 //!
-//! The kernel frees the lock with the process, however that ends; the file stays.
+//! The first of several processes starts teamd; the others wait and then find it running. Two
+//! starts at once would fail: each start first runs `teamd --check`, which holds the daemon's lock
+//! for a moment.
+//!
+//! The kernel releases the lock when its holder exits. The file itself is kept.
 
 use protocol::error::{ErrorKind, ErrorReport};
 use std::fs::File;
@@ -11,18 +13,22 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 use store::StateDir;
 
-/// Longer than some starts take, one after the other.
+/// Time to wait for the lock, long enough for several starts in sequence.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Waits for whoever else does; held for as long as what it gives lives.
+/// Waits for the lock and returns it. Dropping the returned file releases the lock.
+///
+/// # Errors
+///
+/// `Io`, and `NoDaemon` if the lock was not free within 30 s.
 pub fn acquire(state: &StateDir) -> Result<File, ErrorReport> {
     let path = state.path().join("up.lock");
     let open = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path);
     let file = open.map_err(|error| ErrorReport::from_io("open", &path, &error))?;
-    let (give, given) = channel();
-    // It ends with the process where that does not wait any longer.
-    std::thread::spawn(move || give.send(file.lock().map(|()| file)));
-    match given.recv_timeout(LOCK_TIMEOUT) {
+    let (sender, receiver) = channel();
+    // If the receiver stops waiting, the thread stays blocked until the process exits.
+    std::thread::spawn(move || sender.send(file.lock().map(|()| file)));
+    match receiver.recv_timeout(LOCK_TIMEOUT) {
         Ok(locked) => locked.map_err(|error| ErrorReport::from_io("lock", &path, &error)),
         Err(_) => {
             let message = "cannot start teamd: others have been starting it for 30 s";

@@ -1,9 +1,10 @@
-//! Waiting for files to change: the one place where verbs, and the screen, block on the file system.
+//! Waits for changes in directories. Commands of teamctl and teamd-top use it to wait for changed
+//! files.
 //!
-//! Directories are watched, never files: a file's watch dies at the first rename. The caller arms first,
-//! then looks, then waits; what happens between arming and looking wakes it, so nothing is missed. A wake
-//! says "look", never what changed. A directory that is missing, or goes and comes again, is waited for
-//! through the nearest one above it.
+//! Only directories are watched, because the watch of a file ends with the file's first rename. The
+//! caller creates the watcher, reads the files, then waits. A change after the creation ends the
+//! wait, so no change is missed. The watcher does not say what has changed. A directory that does
+//! not exist, or is replaced, is watched through its nearest existing ancestor.
 
 use crate::stdout_closed::poll_output_closed;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -19,63 +20,65 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Events get lost on some file systems; this often there is a look without one.
+/// Interval of rescans without an event, because some file systems lose events.
 const RESCAN_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Why the wait ended.
+/// Why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatchEvent {
-    /// Something may have changed: look.
+    /// Files may have changed.
     Changed,
-    /// The deadline is over, or nothing was told for long: see `DirectoryWatcher::wait_at_least_until`.
+    /// The deadline has passed. [`DirectoryWatcher::wait_at_least_until`] also returns this value
+    /// if there was no event for the rescan interval.
     TimedOut,
-    /// Nobody reads our output any more.
+    /// The reader of standard output has closed it.
     OutputClosed,
 }
 
-/// Watches directories for as long as it lives.
+/// Watches directories until it is dropped.
 #[derive(Debug)]
 pub struct DirectoryWatcher {
     watcher: RecommendedWatcher,
     sender: Sender<WatchEvent>,
     events: Receiver<WatchEvent>,
-    /// The watcher has told of a change that nobody has looked at yet: of a storm one is enough.
+    /// Whether an unread `Changed` is in the channel. Then further changes send nothing.
     change_pending: Arc<AtomicBool>,
     armed: Vec<WatchedDirectory>,
 }
 
-/// Wakes whoever waits, from another thread.
+/// Ends the waits of a [`DirectoryWatcher`] from another thread.
 #[derive(Debug, Clone)]
 pub struct WatchNotifier(Sender<WatchEvent>);
 
 impl WatchNotifier {
-    /// Look!
+    /// Ends the current or next wait with `Changed`.
     pub fn notify(&self) {
-        // Nobody waits any more: the process is about to end.
+        // Sending fails only if the watcher was dropped, shortly before the process exits.
         self.0.send(WatchEvent::Changed).ok();
     }
 
-    /// Look once that process has ended, too. Where it can't be watched, nothing is told.
+    /// Ends a wait with `Changed` once the process `pid` exits. Does nothing if that process cannot
+    /// be watched.
     pub fn notify_on_exit(&self, pid: u32) {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let Some(pidfd) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return };
-        let teller = self.clone();
+        let notifier = self.clone();
         std::thread::spawn(move || {
-            let mut ended = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
-            while poll(&mut ended, PollTimeout::NONE).is_err() {}
-            teller.notify();
+            let mut exited = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
+            while poll(&mut exited, PollTimeout::NONE).is_err() {}
+            notifier.notify();
         });
     }
 }
 
-/// One wanted directory, and what is watched for it now.
+/// A directory that the caller wants to watch, and the directory that is watched for it.
 #[derive(Debug)]
 struct WatchedDirectory {
     wanted: PathBuf,
     watched: DirectoryId,
 }
 
-/// A directory that exists: the same path with another inode is another one.
+/// An existing directory. A path whose inode changes is another directory.
 #[derive(Debug, PartialEq, Eq)]
 struct DirectoryId {
     path: PathBuf,
@@ -84,67 +87,70 @@ struct DirectoryId {
 }
 
 impl DirectoryWatcher {
-    /// Arms `directories`, which are absolute and need not exist.
+    /// Starts watching `directories`. Their paths are absolute and need not exist.
     pub fn new(directories: &[PathBuf]) -> Result<DirectoryWatcher, ErrorReport> {
-        let (sender, wakes) = channel();
-        let (tell, told) = (sender.clone(), Arc::new(AtomicBool::new(false)));
-        let already = Arc::clone(&told);
+        let (sender, events) = channel();
+        let (change_sender, change_pending) = (sender.clone(), Arc::new(AtomicBool::new(false)));
+        let is_pending = Arc::clone(&change_pending);
         let watcher = notify::recommended_watcher(move |event| {
-            if is_change(&event) && !already.swap(true, Ordering::AcqRel) {
-                // Nobody waits any more: the process is about to end.
-                tell.send(WatchEvent::Changed).ok();
+            if is_change(&event) && !is_pending.swap(true, Ordering::AcqRel) {
+                // Sending fails only if the watcher was dropped, shortly before the process exits.
+                change_sender.send(WatchEvent::Changed).ok();
             }
         });
         let mut watcher = watcher.map_err(|error| watch_error(Path::new("any directory"), &error))?;
-        let arm = |wanted: &PathBuf| {
+        let watch = |wanted: &PathBuf| {
             Ok(WatchedDirectory { wanted: wanted.clone(), watched: watch_nearest(&mut watcher, wanted)? })
         };
-        let armed = directories.iter().map(arm).collect::<Result<_, ErrorReport>>()?;
-        Ok(DirectoryWatcher { watcher, sender, events: wakes, change_pending: told, armed })
+        let armed = directories.iter().map(watch).collect::<Result<_, ErrorReport>>()?;
+        Ok(DirectoryWatcher { watcher, sender, events, change_pending, armed })
     }
 
-    /// The same, for a stream: it also ends when nobody reads stdout any more.
+    /// Like [`DirectoryWatcher::new`], but a wait also ends when the reader of standard output
+    /// closes it.
     pub fn new_for_stream(directories: &[PathBuf]) -> Result<DirectoryWatcher, ErrorReport> {
-        let follow = DirectoryWatcher::new(directories)?;
-        let tell = follow.sender.clone();
-        // It waits for the hang-up alone, and ends with the process where none comes.
+        let watcher = DirectoryWatcher::new(directories)?;
+        let sender = watcher.sender.clone();
+        // The thread waits only for the close. If there is none, the thread ends with the process.
         std::thread::spawn(move || {
             if poll_output_closed(PollTimeout::NONE) {
-                tell.send(WatchEvent::OutputClosed).ok();
+                sender.send(WatchEvent::OutputClosed).ok();
             }
         });
-        Ok(follow)
+        Ok(watcher)
     }
 
-    /// For another thread: what it tells is one more reason to look.
+    /// A handle with which another thread can end the waits of this watcher.
     pub fn notifier(&self) -> WatchNotifier {
         WatchNotifier(self.sender.clone())
     }
 
-    /// Waits until something changes, or for ever without a deadline. Several changes may be one wake.
+    /// Waits for a change, or until `deadline`. Several changes can end one wait. Without an event
+    /// the wait ends with `Changed` after the rescan interval.
     pub fn wait(&mut self, deadline: Option<Instant>) -> Result<WatchEvent, ErrorReport> {
-        let seen = self.wait_and_drain(deadline);
-        if seen == WatchEvent::Changed {
+        let event = self.wait_and_drain(deadline);
+        if event == WatchEvent::Changed {
             self.update_watches()?;
         }
-        Ok(seen)
+        Ok(event)
     }
 
-    /// As `DirectoryWatcher::next` without a deadline, but no earlier than `earliest`, for who would look too often: all that
-    /// changes until then is one wake. The look that comes without one is told as `WatchEvent::TimedOut`.
+    /// Waits for a change, and then until `earliest`. For callers that limit how often they read
+    /// the files: all changes until `earliest` end one wait. If there is no event for the rescan
+    /// interval, the wait ends with `TimedOut`.
     pub fn wait_at_least_until(&mut self, earliest: Instant) -> Result<WatchEvent, ErrorReport> {
-        let mut seen = self.events.recv_timeout(RESCAN_INTERVAL).unwrap_or(WatchEvent::TimedOut);
-        while seen == WatchEvent::Changed
+        let mut event = self.events.recv_timeout(RESCAN_INTERVAL).unwrap_or(WatchEvent::TimedOut);
+        while event == WatchEvent::Changed
             && let Some(left) = earliest.checked_duration_since(Instant::now())
         {
             match self.events.recv_timeout(left) {
-                Ok(next) => seen = next,
+                Ok(next) => event = next,
                 Err(_) => break,
             }
         }
-        let seen = self.drain(seen);
+        let event = self.drain(event);
         self.update_watches()?;
-        Ok(seen)
+        Ok(event)
     }
 
     fn wait_and_drain(&self, deadline: Option<Instant>) -> WatchEvent {
@@ -154,7 +160,7 @@ impl DirectoryWatcher {
     fn wait_once(&self, deadline: Option<Instant>) -> WatchEvent {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         match self.events.recv_timeout(left.unwrap_or(RESCAN_INTERVAL).min(RESCAN_INTERVAL)) {
-            Ok(seen) => seen,
+            Ok(event) => event,
             Err(RecvTimeoutError::Timeout) if left.is_some_and(|left| left <= RESCAN_INTERVAL) => {
                 WatchEvent::TimedOut
             }
@@ -162,15 +168,17 @@ impl DirectoryWatcher {
         }
     }
 
-    /// A burst is one wake, unless the hang-up is in it. The next change is told anew only once what was told is taken
-    /// out: else its word would go with the others, and none would follow.
+    /// Discards all further events of a burst, except `OutputClosed`. Then clears `change_pending`.
+    /// In the reverse order, a `Changed` sent in between would be discarded, and later changes
+    /// would send nothing.
     fn drain(&self, first: WatchEvent) -> WatchEvent {
-        let hung_up = self.events.try_iter().any(|seen| seen == WatchEvent::OutputClosed);
+        let is_closed = self.events.try_iter().any(|event| event == WatchEvent::OutputClosed);
         self.change_pending.store(false, Ordering::Release);
-        if hung_up { WatchEvent::OutputClosed } else { first }
+        if is_closed { WatchEvent::OutputClosed } else { first }
     }
 
-    /// Follows what was made, removed or replaced on the way to a wanted directory.
+    /// Watches another ancestor if a directory on the way to a wanted directory was created,
+    /// removed or replaced.
     fn update_watches(&mut self) -> Result<(), ErrorReport> {
         for armed in &mut self.armed {
             if nearest_directory(&armed.wanted).as_ref() != Some(&armed.watched) {
@@ -181,26 +189,28 @@ impl DirectoryWatcher {
     }
 }
 
-/// Watches `wanted`, or the nearest directory above that exists; again if that changed meanwhile.
+/// Watches `wanted` or its nearest existing ancestor. Repeats if that ancestor changes in the
+/// meantime.
 fn watch_nearest(watcher: &mut RecommendedWatcher, wanted: &Path) -> Result<DirectoryId, ErrorReport> {
     loop {
-        let place = nearest_directory(wanted).ok_or_else(|| {
+        let nearest = nearest_directory(wanted).ok_or_else(|| {
             ErrorReport::new(
                 ErrorKind::MissingPath,
                 format!("cannot watch {}: nothing above it exists", wanted.display()),
             )
         })?;
-        // The kernel tells of a directory's own end only when nobody holds it open, and our store does; the
-        // one above it tells at once. That one may be another's: then the slow look is all there is.
-        if let Some(above) = place.path.parent() {
-            watcher.watch(above, RecursiveMode::NonRecursive).ok();
+        // The kernel reports the removal of a directory only when no process has it open, and the
+        // store keeps it open. The parent reports the removal at once. If the parent cannot be
+        // watched, the next rescan notices the removal.
+        if let Some(parent) = nearest.path.parent() {
+            watcher.watch(parent, RecursiveMode::NonRecursive).ok();
         }
-        let watched = watcher.watch(&place.path, RecursiveMode::NonRecursive);
-        if nearest_directory(wanted).as_ref() != Some(&place) {
+        let watched = watcher.watch(&nearest.path, RecursiveMode::NonRecursive);
+        if nearest_directory(wanted).as_ref() != Some(&nearest) {
             continue;
         }
-        watched.map_err(|error| watch_error(&place.path, &error))?;
-        return Ok(place);
+        watched.map_err(|error| watch_error(&nearest.path, &error))?;
+        return Ok(nearest);
     }
 }
 
@@ -216,7 +226,8 @@ fn watch_error(path: &Path, error: &notify::Error) -> ErrorReport {
         .with_help("see whether the system's limits are too low: teamctl doctor")
 }
 
-/// Our own reading is seen too, and must not wake us; a lost event is as good as one.
+/// Whether an event can mean a change. Reads also cause events, which must not end a wait. An error
+/// means lost events, which can hide a change.
 fn is_change(event: &notify::Result<notify::Event>) -> bool {
     let Ok(event) = event else { return true };
     match event.kind {
@@ -238,10 +249,10 @@ mod tests {
     fn write_wakes_and_read_does_not() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a");
-        let mut follow = DirectoryWatcher::new(&[dir.path().to_owned()]).unwrap();
+        let mut watcher = DirectoryWatcher::new(&[dir.path().to_owned()]).unwrap();
         drop(File::create(&file).unwrap());
-        assert_eq!(follow.wait(soon_deadline()).unwrap(), WatchEvent::Changed);
-        // By its kind, not by waiting for what must not come.
+        assert_eq!(watcher.wait(soon_deadline()).unwrap(), WatchEvent::Changed);
+        // Checks the kind of the event instead of waiting for an event that must not come.
         let kind = |kind| is_change(&Ok(notify::Event::new(EventKind::Access(kind))));
         assert!(kind(AccessKind::Close(AccessMode::Write)));
         assert!(!kind(AccessKind::Open(AccessMode::Any)) && !kind(AccessKind::Close(AccessMode::Read)));
@@ -250,16 +261,16 @@ mod tests {
     #[test]
     fn no_change_is_missed_and_the_interval_is_kept() {
         let dir = tempfile::tempdir().unwrap();
-        let mut follow = DirectoryWatcher::new(&[dir.path().to_owned()]).unwrap();
+        let mut watcher = DirectoryWatcher::new(&[dir.path().to_owned()]).unwrap();
         for round in 0..50 {
             for n in 0..20 {
                 drop(File::create(dir.path().join(format!("{round}-{n}"))).unwrap());
             }
-            assert_eq!(follow.wait(soon_deadline()).unwrap(), WatchEvent::Changed, "{round}");
+            assert_eq!(watcher.wait(soon_deadline()).unwrap(), WatchEvent::Changed, "{round}");
         }
         let earliest = Instant::now() + Duration::from_millis(50);
         drop(File::create(dir.path().join("last")).unwrap());
-        assert_eq!(follow.wait_at_least_until(earliest).unwrap(), WatchEvent::Changed);
+        assert_eq!(watcher.wait_at_least_until(earliest).unwrap(), WatchEvent::Changed);
         assert!(Instant::now() >= earliest);
     }
 
@@ -267,21 +278,21 @@ mod tests {
     fn late_and_recreated_directories_are_watched() {
         let dir = tempfile::tempdir().unwrap();
         let wanted = dir.path().join("x/y");
-        let mut follow = DirectoryWatcher::new(std::slice::from_ref(&wanted)).unwrap();
-        let until = |follow: &mut DirectoryWatcher, path: &Path| {
-            while follow.armed[0].watched.path != path {
-                assert_eq!(follow.wait(soon_deadline()).unwrap(), WatchEvent::Changed);
+        let mut watcher = DirectoryWatcher::new(std::slice::from_ref(&wanted)).unwrap();
+        let until = |watcher: &mut DirectoryWatcher, path: &Path| {
+            while watcher.armed[0].watched.path != path {
+                assert_eq!(watcher.wait(soon_deadline()).unwrap(), WatchEvent::Changed);
             }
         };
         create_dir(dir.path().join("x")).unwrap();
-        until(&mut follow, &dir.path().join("x"));
+        until(&mut watcher, &dir.path().join("x"));
         create_dir(&wanted).unwrap();
-        until(&mut follow, &wanted);
+        until(&mut watcher, &wanted);
         let held = File::open(&wanted).unwrap();
         remove_dir(&wanted).unwrap();
-        until(&mut follow, &dir.path().join("x"));
+        until(&mut watcher, &dir.path().join("x"));
         drop(held);
         create_dir(&wanted).unwrap();
-        until(&mut follow, &wanted);
+        until(&mut watcher, &wanted);
     }
 }

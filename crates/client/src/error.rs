@@ -1,35 +1,35 @@
-//! Errors between the caller and the daemon, and what to try next.
+//! Errors of the connection to the daemon, with help texts for users.
 
 use protocol::control::framing;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::path::PathBuf;
 
-/// What went wrong on the way to the daemon or back.
+/// Why a call to the daemon failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nobody listens there.
+    /// No daemon listens on the socket.
     #[error("cannot reach teamd at {}: {source}", path.display())]
     NotRunning {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system call.
         source: std::io::Error,
     },
-    /// It was there, and went away before it answered.
+    /// The daemon closed the connection before it replied.
     #[error("teamd at {} went away before it answered", .0.display())]
     Disconnected(PathBuf),
-    /// It is there, and says nothing: stopped, or overwhelmed.
+    /// The daemon does not reply. It is stopped or overloaded.
     #[error("teamd at {} does not answer; what was asked may still happen", .0.display())]
     Unresponsive(PathBuf),
-    /// Somebody else's socket.
+    /// The socket belongs to another user.
     #[error("cannot trust the socket {}: it is served by uid {uid}", path.display())]
     WrongUser {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
-        /// Whose it is.
+        /// User id of the process that serves the socket.
         uid: u32,
     },
-    /// Not our conversation.
+    /// The peer sent data that is not part of the protocol.
     #[error(transparent)]
     Frame(#[from] framing::FrameError),
 }
@@ -45,9 +45,9 @@ impl From<Error> for ErrorReport {
                 ErrorReport::new(ErrorKind::Timeout, message).with_help("is it stopped? see: pgrep -a teamd")
             }
             Error::WrongUser { ref path, .. } => {
-                let hint =
+                let help =
                     format!("see whose it is: ls -l {}; or name another: --socket PATH", path.display());
-                ErrorReport::new(ErrorKind::NotPermitted, message).with_help(hint)
+                ErrorReport::new(ErrorKind::NotPermitted, message).with_help(help)
             }
             Error::Frame(_) => ErrorReport::new(ErrorKind::Internal, message)
                 .with_help("is teamd of another release? see: teamctl doctor"),
@@ -55,7 +55,7 @@ impl From<Error> for ErrorReport {
     }
 }
 
-/// The daemon answered something else than what it was asked.
+/// The error for a reply that does not fit the request.
 pub fn unexpected_reply() -> ErrorReport {
     ErrorReport::new(ErrorKind::Internal, "cannot understand the daemon's answer")
         .with_help("is teamd of another release? see: teamctl doctor")

@@ -1,5 +1,7 @@
-//! A file that grows, read as far as it goes, and on from there next time. Where another file takes its
-//! place (a log that was rotated) the old one is read to its end first; where it was cut, from its start.
+//! Reads a growing file, such as a log, in chunks.
+//!
+//! If the file is replaced (log rotation), the old file is read to its end first. If the file is
+//! truncated, reading continues at its start.
 
 use protocol::error::ErrorReport;
 use std::fs::{File, Metadata};
@@ -7,10 +9,10 @@ use std::io::{ErrorKind, Read, Seek};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-/// At most this much at once, in bytes.
+/// Maximum size of a chunk, in bytes.
 const CHUNK_BYTES: u64 = 64 << 10;
 
-/// A growing file and how far it was read.
+/// A growing file and the position of the next read.
 #[derive(Debug)]
 pub struct FileTail {
     path: PathBuf,
@@ -18,19 +20,20 @@ pub struct FileTail {
 }
 
 impl FileTail {
-    /// From the start of the file that is at `path` now, or comes there later.
+    /// Opens the file at `path`, or waits for it to be created. Reading starts at the start of the
+    /// file.
     pub fn new(path: PathBuf) -> FileTail {
-        // Why it can't be opened is told by the first read, which tries again.
+        // An error is not reported here: the first read opens the file again and reports it.
         FileTail { file: File::open(&path).ok(), path }
     }
 
-    /// Whether both read the same file, whatever it is called.
+    /// Whether both tails read the same file, even under different names.
     pub fn is_same_file(&self, other: &FileTail) -> bool {
-        let found = |tail: &FileTail| Some(file_id(&tail.file.as_ref()?.metadata().ok()?));
-        found(self).is_some_and(|file| Some(file) == found(other))
+        let id = |tail: &FileTail| Some(file_id(&tail.file.as_ref()?.metadata().ok()?));
+        id(self).is_some_and(|file| Some(file) == id(other))
     }
 
-    /// The next bytes; none for now at the end.
+    /// Reads the next bytes. `None` if there are currently no more.
     pub fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, ErrorReport> {
         loop {
             let chunk =
@@ -44,7 +47,8 @@ impl FileTail {
         }
     }
 
-    /// The next bytes of the file that was there at first, whatever has taken its place since.
+    /// Reads the next bytes of the file that is open, even if another file has replaced it. `None`
+    /// if there are currently no more.
     pub fn next_chunk_of_open_file(&mut self) -> Result<Option<Vec<u8>>, ErrorReport> {
         let chunk = self.read_chunk().map_err(|error| ErrorReport::from_io("read", &self.path, &error))?;
         Ok(Some(chunk).filter(|chunk| !chunk.is_empty()))
@@ -58,32 +62,33 @@ impl FileTail {
         Ok(bytes)
     }
 
-    /// At the end of what is open: goes to another file of that name, or back to the start of a cut one.
+    /// At the end of the open file: opens the file that has replaced it, or rewinds a truncated
+    /// file. Returns whether there may be more to read.
     fn reopen_if_replaced(&mut self) -> std::io::Result<bool> {
-        let there = match File::open(&self.path) {
+        let current = match File::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
         };
         let Some(open) = &mut self.file else {
-            self.file = Some(there);
+            self.file = Some(current);
             return Ok(true);
         };
-        let (before, now) = (open.metadata()?, there.metadata()?);
+        let (before, now) = (open.metadata()?, current.metadata()?);
         if file_id(&before) != file_id(&now) {
-            self.file = Some(there);
+            self.file = Some(current);
             return Ok(true);
         }
-        let cut = now.len() < open.stream_position()?;
-        if cut {
+        let is_truncated = now.len() < open.stream_position()?;
+        if is_truncated {
             open.rewind()?;
         }
-        Ok(cut)
+        Ok(is_truncated)
     }
 }
 
-fn file_id(found: &Metadata) -> (u64, u64) {
-    (found.dev(), found.ino())
+fn file_id(metadata: &Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
 }
 
 #[cfg(test)]

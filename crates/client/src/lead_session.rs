@@ -1,12 +1,12 @@
-//! The lead session that the caller runs in.
+//! Finds the lead session that the caller runs in.
 
 use crate::controlling_terminal::controlling_terminal;
 use protocol::control::LeadProcess;
 use protocol::directories::Directories;
 use store::read_leads_file;
 
-/// The lead session whose terminal the caller runs in; None if there is none, or if the list of lead sessions cannot be
-/// read.
+/// The lead session in whose terminal the caller runs. `None` if there is none, or if leads.json
+/// cannot be read.
 pub fn led_by_this_session(directories: &Directories) -> Option<LeadProcess> {
     let leads = read_leads_file(&directories.state_dir).leads;
     if leads.is_empty() {

@@ -1,7 +1,7 @@
-//! The daemon and the teams from the caller's side, for `teamctl`, the shim and the screen: the control socket, views of
-//! teams for people and scripts, waiting for changes of files.
+//! Access to the daemon and to teams, for teamctl, the shim and teamd-top.
 //!
-//! Blocking, std only; no async runtime.
+//! The crate has the client of the control socket, views of teams for people and scripts, and waits
+//! for changed files. All functions block; there is no async runtime.
 
 pub mod connection;
 pub mod controlling_terminal;

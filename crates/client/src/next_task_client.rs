@@ -1,5 +1,7 @@
-//! Asks the daemon which task is next: of a long list that is much sooner answered than by a look at all its files. Its
-//! word is a hint, and none is no loss: then there is that look.
+//! Asks the daemon for a member's next task. For a long task list that is much faster than reading
+//! all task files.
+//!
+//! The reply is a hint. If the daemon does not reply, the caller reads the task files.
 
 use crate::connection::Connection;
 use crate::error::Error;
@@ -8,12 +10,12 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// It answers within a millisecond; one that is busy for longer than this is as good as stopped.
+/// Time to wait for a reply. A running daemon replies within a millisecond.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
-/// One that has said nothing is not asked again for so long.
+/// Time without further requests after the daemon did not reply.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// See the head of this file.
+/// Sends requests for the next task to the daemon. After a timeout it sends none for a while.
 #[derive(Debug)]
 pub struct NextTaskClient {
     socket: PathBuf,
@@ -21,16 +23,18 @@ pub struct NextTaskClient {
 }
 
 impl NextTaskClient {
-    /// Of the daemon that serves this socket, whether there is one or not.
+    /// A client for the daemon at this socket. The daemon need not be running.
     pub fn new(socket: PathBuf) -> NextTaskClient {
         NextTaskClient { socket, silent_until: Cell::new(None) }
     }
 
-    pub fn next_task(&self, asked: NextTaskRequest) -> NextTaskHint {
+    /// Asks the daemon for the next task. `Unknown` if the daemon cannot be reached, does not
+    /// reply, or replies with an error.
+    pub fn next_task(&self, request: NextTaskRequest) -> NextTaskHint {
         if self.silent_until.get().is_some_and(|until| Instant::now() < until) {
             return NextTaskHint::Unknown;
         }
-        self.send_request(asked).unwrap_or_else(|error| {
+        self.send_request(request).unwrap_or_else(|error| {
             if matches!(error, Error::Unresponsive(_)) {
                 self.silent_until.set(Some(Instant::now() + RETRY_AFTER));
             }
@@ -38,21 +42,21 @@ impl NextTaskClient {
         })
     }
 
-    fn send_request(&self, asked: NextTaskRequest) -> Result<NextTaskHint, Error> {
+    fn send_request(&self, request: NextTaskRequest) -> Result<NextTaskHint, Error> {
         let mut connection = Connection::open_without_blocking(&self.socket)?;
         connection.set_timeout(REPLY_TIMEOUT)?;
         let call = Call {
             version: PROTOCOL_VERSION,
             token: None,
             idempotency_key: None,
-            request: Request::NextTask(asked),
+            request: Request::NextTask(request),
         };
         Ok(match connection.call(&call)? {
             Response::Done(reply) => match *reply {
                 Reply::NextTask(next) => next,
                 _ => NextTaskHint::Unknown,
             },
-            // Of another release, say.
+            // For example, a daemon of another release.
             Response::Failed(_) => NextTaskHint::Unknown,
         })
     }
@@ -74,29 +78,25 @@ mod tests {
     }
 
     #[test]
-    fn who_says_nothing_is_waited_for_once() {
+    fn silent_daemon_is_asked_once() {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("socket");
-        let hints = NextTaskClient::new(socket.clone());
-        assert_eq!(hints.next_task(next_task_request()), NextTaskHint::Unknown, "nobody is there");
+        let client = NextTaskClient::new(socket.clone());
+        assert_eq!(client.next_task(next_task_request()), NextTaskHint::Unknown, "no daemon is running");
         let daemon = UnixListener::bind(socket).unwrap();
-        assert_eq!(
-            hints.next_task(next_task_request()),
-            NextTaskHint::Unknown,
-            "it takes the question and does not answer"
-        );
+        assert_eq!(client.next_task(next_task_request()), NextTaskHint::Unknown, "the daemon does not reply");
         daemon.accept().unwrap();
-        assert_eq!(hints.next_task(next_task_request()), NextTaskHint::Unknown);
+        assert_eq!(client.next_task(next_task_request()), NextTaskHint::Unknown);
         daemon.set_nonblocking(true).unwrap();
-        assert!(daemon.accept().is_err(), "it is not asked again");
+        assert!(daemon.accept().is_err(), "there is no second request");
     }
 
     #[test]
-    fn a_daemon_of_another_release_knows_nothing() {
+    fn error_response_gives_unknown() {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("socket");
         let daemon = UnixListener::bind(&socket).unwrap();
-        let refuses = std::thread::spawn(move || {
+        let server = std::thread::spawn(move || {
             let (mut stream, _) = daemon.accept().unwrap();
             let mut line = String::new();
             BufReader::new(stream.try_clone().unwrap()).read_line(&mut line).unwrap();
@@ -104,6 +104,6 @@ mod tests {
             line
         });
         assert_eq!(NextTaskClient::new(socket).next_task(next_task_request()), NextTaskHint::Unknown);
-        assert!(refuses.join().unwrap().contains(r#"{"next_task":{"team":"t","owner":"team-lead""#));
+        assert!(server.join().unwrap().contains(r#"{"next_task":{"team":"t","owner":"team-lead""#));
     }
 }

@@ -1,5 +1,5 @@
-//! Asking a program, for its version and its help say: with nothing on its standard input, as much as a page of its output,
-//! and not for ever.
+//! Runs a program and returns its output, such as its version or help. Standard input is empty, the
+//! output is limited, and there is a timeout.
 
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
@@ -12,12 +12,16 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// How long it may take.
+/// Time that the program may take.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(10);
-/// As much of its output is read, bytes.
+/// Maximum size of the output that is read, in bytes.
 const MAX_OUTPUT_BYTES: u64 = 1 << 20;
 
-/// What it printed, on either output; why nothing, in words. One that fails has said nothing that counts.
+/// Runs the program and returns what it wrote to standard output and standard error.
+///
+/// # Errors
+///
+/// A text for people, if the program cannot be started, fails, or does not finish in time.
 pub fn program_output(
     program: &Path,
     arguments: &[String],
@@ -29,35 +33,37 @@ pub fn program_output(
     command.args(arguments).env_clear().envs(env).process_group(0);
     command.stdin(Stdio::null()).stdout(write).stderr(copy);
     let child = command.spawn().map_err(|error| format!("cannot start {}: {error}", program.display()))?;
-    // Our ends of the pipe go with it: else it would never close.
+    // The command has copies of the pipe's write end. The pipe closes only after they are dropped.
     drop(command);
-    let (tell, hear) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap_or_default());
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         read.take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes).ok();
-        let whole = (bytes.len() as u64) < MAX_OUTPUT_BYTES;
-        // It stays a zombie, so that its number is nobody else's until its group is ended.
-        let over = whole && waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).is_ok();
-        tell.send((bytes, over)).ok();
+        let is_complete = (bytes.len() as u64) < MAX_OUTPUT_BYTES;
+        // WNOWAIT keeps the exited process as a zombie, so its pid is not reused before
+        // `kill_group`.
+        let has_exited =
+            is_complete && waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).is_ok();
+        sender.send((bytes, has_exited)).ok();
     });
-    let heard = hear.recv_timeout(PROGRAM_TIMEOUT);
+    let received = receiver.recv_timeout(PROGRAM_TIMEOUT);
     let status = kill_group(child, pid);
-    let (bytes, over) = heard.map_err(|_| {
+    let (bytes, has_exited) = received.map_err(|_| {
         format!("{} did not answer within {} s", program.display(), PROGRAM_TIMEOUT.as_secs())
     })?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     match status {
-        Some(status) if over && !status.success() => {
-            let said =
+        Some(status) if has_exited && !status.success() => {
+            let last_line =
                 text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it said nothing");
-            Err(format!("{} {} failed ({status}): {said}", program.display(), arguments.join(" ")))
+            Err(format!("{} {} failed ({status}): {last_line}", program.display(), arguments.join(" ")))
         }
         _ => Ok(text),
     }
 }
 
-/// With all that it has started.
+/// Kills the process and all other processes of its group.
 fn kill_group(mut child: Child, pid: Pid) -> Option<ExitStatus> {
     killpg(pid, Signal::SIGKILL).ok();
     child.wait().ok()
@@ -72,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn both_outputs_are_read_and_nothing_is_on_its_input() {
+    fn both_outputs_are_read_and_stdin_is_empty() {
         assert_eq!(sh("echo a; echo b >&2; cat").unwrap(), "a\nb\n");
         assert!(
             program_output(Path::new("/no/such"), &[], &BTreeMap::new())
@@ -82,14 +88,14 @@ mod tests {
     }
 
     #[test]
-    fn one_that_fails_has_told_nothing() {
-        let why = sh("echo 1.2.3; echo fatal: no >&2; exit 127").unwrap_err();
-        assert!(why.contains("exit status: 127") && why.ends_with("fatal: no"), "{why}");
+    fn failed_program_is_an_error() {
+        let error = sh("echo 1.2.3; echo fatal: no >&2; exit 127").unwrap_err();
+        assert!(error.contains("exit status: 127") && error.ends_with("fatal: no"), "{error}");
         assert!(sh("kill -9 $$").unwrap_err().contains("signal: 9"));
     }
 
     #[test]
-    fn one_that_prints_for_ever_is_cut_off() {
+    fn endless_output_is_cut_off() {
         assert_eq!(sh("exec yes").unwrap().len() as u64, MAX_OUTPUT_BYTES);
     }
 }

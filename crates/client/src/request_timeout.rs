@@ -1,10 +1,10 @@
-//! How long a caller waits for the reply to each request.
+//! Timeouts of requests to the daemon.
 
 use protocol::control::Request;
 use std::time::Duration;
 
-/// How long the daemon may take for this. It has deadlines of its own, and these are longer: what they catch is a
-/// daemon that is stopped.
+/// How long a client waits for the daemon's reply to `request`. The daemon has shorter deadlines,
+/// so a timeout here means that the daemon is stopped.
 pub fn request_timeout(request: &Request) -> Duration {
     match request {
         Request::Status
@@ -14,17 +14,19 @@ pub fn request_timeout(request: &Request) -> Duration {
         | Request::LocatePane(_)
         | Request::ReportHook(_)
         | Request::SetLead(_) => Duration::from_secs(5),
-        // It is a wait: its caller has a deadline of its own.
+        // A long poll waits by design; its caller has a shorter deadline.
         Request::LongPoll(_) => Duration::from_secs(24 * 3600),
         Request::SetMode(_) => Duration::from_secs(20),
-        // Its pane, the green light, and the session that its program may have to open.
+        // The daemon opens a pane, the shim starts the agent, and the program may have to open a
+        // session.
         Request::Spawn(_) => Duration::from_secs(90),
         Request::Interrupt(_)
         | Request::Kill(_)
         | Request::StopDaemon
         | Request::StopDaemonAndSuspend
         | Request::ConnectShim(_) => Duration::from_secs(60),
-        // Git's own deadline, and the user's hooks and filters: several calls, one after the other.
+        // The daemon runs several git commands in sequence, each with its own deadline. They can
+        // run the user's git hooks and filters.
         Request::CreateWorktree(_) | Request::DeleteTeam(_) => Duration::from_secs(900),
         Request::CreateTeam(_)
         | Request::CapturePane(_)
@@ -34,8 +36,8 @@ pub fn request_timeout(request: &Request) -> Duration {
         | Request::SetLayout(_)
         | Request::ResumeMembers(_)
         | Request::SetPolicy(_) => Duration::from_secs(20),
-        Request::Shutdown(order) => {
-            Duration::from_millis(order.grace_ms).saturating_add(Duration::from_secs(60))
+        Request::Shutdown(request) => {
+            Duration::from_millis(request.grace_ms).saturating_add(Duration::from_secs(60))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A request that waits for an answer, whole: what a person reads before the answer.
+//! Formats open requests of members for the person who answers them.
 
 use protocol::member_request::{MemberRequest, MemberRequestKind};
 use protocol::payload::{PermissionRequest, PlanApprovalRequest};
@@ -7,49 +7,51 @@ use protocol::text::single_line;
 use serde_json::Value;
 use store::{OpenRequest, RequestScanResult};
 
-/// A request that waits.
+/// An open request of a member.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestView {
-    /// What is asked, and by whom.
+    /// The request and its sender.
     pub request: OpenRequest,
-    /// When the team's policy answers it, ms since the epoch, and how; none: it waits on.
+    /// When the team's policy will answer the request (milliseconds since the epoch), and whether
+    /// it will approve. `None` if the request stays open.
     pub policy_answer: Option<(u64, bool)>,
 }
 
-/// Those that are open, oldest first.
-pub fn open_requests(policy: &Policy, asking: RequestScanResult) -> Vec<RequestView> {
-    let of = |request: OpenRequest| {
-        let waits = request.request.kind() == MemberRequestKind::Plan
-            && asking.plans_timed_out_twice.contains(&request.from);
-        let ends = if waits { None } else { policy_answer_at(policy, &request) };
-        RequestView { policy_answer: ends, request }
+/// The open requests, oldest first.
+pub fn open_requests(policy: &Policy, scan: RequestScanResult) -> Vec<RequestView> {
+    let to_view = |request: OpenRequest| {
+        let needs_person = request.request.kind() == MemberRequestKind::Plan
+            && scan.plans_timed_out_twice.contains(&request.from);
+        let policy_answer = if needs_person { None } else { policy_answer_at(policy, &request) };
+        RequestView { policy_answer, request }
     };
-    asking.open.into_iter().map(of).collect()
+    scan.open.into_iter().map(to_view).collect()
 }
 
-/// As far as the files tell: the daemon counts from when it saw the request.
+/// When the policy will answer the request, and whether it will approve. An estimate from the
+/// files: the daemon counts from the moment when it noticed the request.
 fn policy_answer_at(policy: &Policy, request: &OpenRequest) -> Option<(u64, bool)> {
-    let asks = matches!(policy.decide(&request.request, &request.cwd), PolicyDecision::Ask(_));
+    let needs_answer = matches!(policy.decide(&request.request, &request.cwd), PolicyDecision::Ask(_));
     let approved = matches!(policy.timeout_decision()?, PolicyDecision::Approve(_));
     let at = request.asked_at.saturating_add(policy.answer_timeout_ms?);
-    (asks && request.asked_at > 0).then_some((at, approved))
+    (needs_answer && request.asked_at > 0).then_some((at, approved))
 }
 
-/// All of it, over several lines.
-pub fn request_text(asked: &MemberRequest) -> String {
-    match asked {
+/// The whole request, as text of several lines.
+pub fn request_text(request: &MemberRequest) -> String {
+    match request {
         MemberRequest::Plan(plan) => plan_text(plan),
         MemberRequest::Permission(permission) => permission_text(permission),
     }
 }
 
 fn plan_text(plan: &PlanApprovalRequest) -> String {
-    let place = if plan.plan_file_path.is_empty() {
+    let path = if plan.plan_file_path.is_empty() {
         String::new()
     } else {
         format!(" ({})", single_line(&plan.plan_file_path))
     };
-    format!("hands in a plan{place}:\n{}", plan.plan_content.trim_end())
+    format!("hands in a plan{path}:\n{}", plan.plan_content.trim_end())
 }
 
 fn permission_text(request: &PermissionRequest) -> String {
@@ -67,7 +69,8 @@ fn permission_text(request: &PermissionRequest) -> String {
     text
 }
 
-/// Over several lines; a line end within a text stays `\n`, so that no text passes for a line of ours.
+/// JSON over several lines. A line break inside a string stays `\n`, so that it cannot imitate
+/// another line of the output.
 fn pretty_json(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }

@@ -1,21 +1,22 @@
-//! Whether the reader of our standard output has closed its end.
+//! Detects that the reader of standard output has closed it.
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::AsFd;
 
-/// Whether the reader has gone, without waiting.
+/// Whether the reader has closed standard output. Does not wait.
 pub fn is_output_closed() -> bool {
     poll_output_closed(PollTimeout::ZERO)
 }
 
-/// Waits up to `wait` for the reader to close; false if that did not happen or cannot be determined.
+/// Waits up to `wait` for the reader to close standard output. Returns false if the reader does
+/// not, or if that cannot be determined.
 pub(crate) fn poll_output_closed(wait: PollTimeout) -> bool {
     let stdout = std::io::stdout();
-    // Errors and hang-ups are reported though nothing is asked for.
-    let mut asked = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
+    // poll(2) always reports errors and hang-ups, so no events are requested.
+    let mut fds = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
     loop {
-        match poll(&mut asked, wait) {
+        match poll(&mut fds, wait) {
             Ok(ready) => return ready > 0,
             Err(Errno::EINTR) => {}
             Err(_) => return false,

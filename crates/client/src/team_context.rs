@@ -1,6 +1,6 @@
-//! Root, socket, team and identity of the caller.
+//! Determines root, socket, team and name of the caller, for all programs that work on a team.
 //!
-//! An agent has all of them in its environment; elsewhere the caller is the lead.
+//! An agent has all of them in its environment. Any other caller acts as the lead.
 
 use crate::connection::Connection;
 use crate::error::unexpected_reply;
@@ -16,19 +16,19 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use store::{Caller, Durability, Root, StateDir, Team, env_var};
 
-/// What the user named; None stands for the default.
+/// Options of the user. `None` stands for the default.
 #[derive(Debug, Clone, Default)]
 pub struct TeamOptions {
-    /// The directory with teams/ and tasks/.
+    /// The root: the directory with `teams/` and `tasks/`.
     pub root: Option<PathBuf>,
-    /// The daemon's control socket.
+    /// Path of the daemon's control socket.
     pub socket: Option<PathBuf>,
-    /// The team.
+    /// Name of the team.
     pub team: Option<String>,
 }
 
 impl TeamOptions {
-    /// What the daemon sets in the environment of an agent.
+    /// The options in the environment. The daemon sets them for every agent.
     pub fn from_env() -> TeamOptions {
         TeamOptions {
             root: env_var("TEAMD_ROOT").map(PathBuf::from),
@@ -38,49 +38,51 @@ impl TeamOptions {
     }
 }
 
-/// Root, socket, team and identity of the caller.
+/// Root, socket, team and name of the caller. Each value is determined on first use.
 #[derive(Debug)]
 pub struct TeamContext {
     options: TeamOptions,
-    /// The resolved root, kept because resolving a path costs a system call for each of its parents.
+    /// The canonical path of the root. Cached, because canonicalization takes a system call for
+    /// each parent directory.
     root: OnceLock<PathBuf>,
 }
 
 impl TeamContext {
-    /// Reads nothing yet: each value is resolved when it is first needed.
+    /// Creates a context. It reads nothing yet.
     pub fn new(options: TeamOptions) -> TeamContext {
         TeamContext { options, root: OnceLock::new() }
     }
 
-    /// The same root and socket with another team.
+    /// A context with the same root and socket and another team.
     pub fn for_team(&self, team: &TeamName) -> TeamContext {
         TeamContext::new(TeamOptions { team: Some(team.to_string()), ..self.options.clone() })
     }
 
-    /// What the user named.
+    /// The options of the user.
     pub fn options(&self) -> &TeamOptions {
         &self.options
     }
 
-    /// The root's path as it was given or found; it need not exist.
+    /// The canonical path of the root. The root need not exist.
     pub fn root_path(&self) -> Result<PathBuf, ErrorReport> {
         if let Some(path) = self.root.get() {
             return Ok(path.clone());
         }
         let absolute = absolute(&store::resolve_root_path(self.options.root.as_deref())?)?;
-        // One that does not exist yet may be a link when it was made.
+        // The path is not cached before the root exists, because it may be created as a symbolic
+        // link.
         match absolute.canonicalize() {
             Ok(path) => Ok(self.root.get_or_init(|| path).clone()),
             Err(_) => Ok(path_before_creation(&absolute)),
         }
     }
 
-    /// Our own directories for this root.
+    /// The directories of teamd's own files for this root.
     pub fn directories(&self) -> Result<Directories, ErrorReport> {
         Ok(store::directories_for_root(&self.root_path()?))
     }
 
-    /// The daemon's socket.
+    /// Path of the daemon's control socket.
     pub fn socket(&self) -> Result<PathBuf, ErrorReport> {
         match &self.options.socket {
             Some(path) => absolute(path),
@@ -88,23 +90,27 @@ impl TeamContext {
         }
     }
 
-    /// Where to ask which task is next.
+    /// A client that asks the daemon for a member's next task.
     pub fn next_task_client(&self) -> Result<NextTaskClient, ErrorReport> {
         Ok(NextTaskClient::new(self.socket()?))
     }
 
-    /// Our own files for this root, outside of it.
+    /// The state directory: teamd's own files for this root.
     pub fn state_dir(&self) -> Result<StateDir, ErrorReport> {
         StateDir::open(&self.directories()?.state_dir).map_err(ErrorReport::from)
     }
 
-    /// The root, checked and open.
+    /// Opens the root and checks it.
     pub fn root(&self) -> Result<Root, ErrorReport> {
         let durability = Durability::from_env_value(env_var("TEAMD_DURABILITY").as_deref())?;
         Root::open(&self.root_path()?, &self.directories()?.state_dir, durability).map_err(ErrorReport::from)
     }
 
-    /// The team that was named, or the only one there is.
+    /// Name of the selected team: the one in the options, else the only candidate.
+    ///
+    /// # Errors
+    ///
+    /// `Usage` if there are several candidates.
     pub fn team_name(&self, root: &Root) -> Result<TeamName, ErrorReport> {
         match self.candidate_teams(root)?.as_slice() {
             [only] => Ok(only.clone()),
@@ -116,7 +122,8 @@ impl TeamContext {
         }
     }
 
-    /// That one; or all that may be meant, where there are several.
+    /// The selected team as a single element; or all candidates, if several teams exist and neither
+    /// the options nor a lead session select one.
     pub fn candidate_teams(&self, root: &Root) -> Result<Vec<TeamName>, ErrorReport> {
         if let Some(name) = &self.options.team {
             return Ok(vec![team_by_name(root, name)?]);
@@ -133,44 +140,46 @@ impl TeamContext {
         }
     }
 
-    /// The same, opened.
+    /// Opens the selected team.
     pub fn team(&self) -> Result<Team, ErrorReport> {
         let root = self.root()?;
         root.team(&self.team_name(&root)?).map_err(ErrorReport::from)
     }
 
-    /// The caller at its team's files.
+    /// Opens the selected team as the caller.
     pub fn caller(&self) -> Result<Caller, ErrorReport> {
         self.caller_in(self.team()?)
     }
 
-    /// The same at a team that was found another way.
+    /// The caller in a team that is already open.
     pub fn caller_in(&self, team: Team) -> Result<Caller, ErrorReport> {
         Ok(Caller::new(team, self.caller_name(), self.directories()?.state_dir))
     }
 
-    /// Who the caller is on its team.
+    /// Name of the caller in its team. `team-lead` outside of agents.
     pub fn caller_name(&self) -> AgentName {
         env_var("TEAMD_AGENT").map_or_else(AgentName::lead, |name| AgentName::new_unchecked(&name))
     }
 
-    /// Refuses what is for the lead or a person alone.
+    /// Returns an error if the caller is a teammate. `what` is the action, which only the lead or a
+    /// person may perform.
     pub fn require_lead(&self, what: &str) -> Result<(), ErrorReport> {
         store::require_lead(&self.caller_name(), what)
     }
 
-    /// Proves to the daemon that the caller is the agent of this pane.
+    /// The agent's token, which proves the caller's identity to the daemon. `None` outside of
+    /// agents.
     pub fn token(&self) -> Option<String> {
         env_var("TEAMD_TOKEN")
     }
 
-    /// Asks the daemon; its death is told at once.
+    /// Sends a request to the daemon and waits for the reply. Fails at once if the daemon dies.
     pub fn call_daemon(&self, request: Request) -> Result<Reply, ErrorReport> {
         self.call_daemon_with(self.token(), request)
     }
 
-    /// Asks who runs there, which anybody may know: also an agent that this daemon knows nothing of, since its life is
-    /// over or what the daemon before knew is lost.
+    /// Asks for the daemon's status, without the caller's token. A daemon rejects a token that it
+    /// does not know, such as that of an agent whose record was lost.
     pub fn daemon_status(&self) -> Result<Reply, ErrorReport> {
         self.call_daemon_with(None, Request::Status)
     }
@@ -186,14 +195,15 @@ impl TeamContext {
     fn call_daemon_with(&self, token: Option<String>, request: Request) -> Result<Reply, ErrorReport> {
         let mut connection = Connection::open(&self.socket()?)?;
         connection.set_timeout(request_timeout(&request))?;
-        let once = Some(uuid::Uuid::new_v4().to_string());
-        match connection.call(&Call { version: PROTOCOL_VERSION, token, idempotency_key: once, request })? {
+        let idempotency_key = Some(uuid::Uuid::new_v4().to_string());
+        match connection.call(&Call { version: PROTOCOL_VERSION, token, idempotency_key, request })? {
             Response::Done(reply) => Ok(*reply),
-            Response::Failed(fault) => Err(fault),
+            Response::Failed(error) => Err(error),
         }
     }
 }
 
+/// Finds the team `name`, which is sanitized if necessary.
 pub fn team_by_name(root: &Root, name: &str) -> Result<TeamName, ErrorReport> {
     let wanted = TeamName::parse(name).or_else(|_| TeamName::sanitize(name));
     let wanted = wanted.map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
@@ -209,15 +219,16 @@ pub fn team_by_name(root: &Root, name: &str) -> Result<TeamName, ErrorReport> {
 fn missing_team_help(wanted: &TeamName, teams: &[TeamName]) -> String {
     let ours = teams.iter().filter(|team| !team.is_claude_session()).map(TeamName::as_str);
     let ours: Vec<&str> = ours.collect();
-    let there = if ours.is_empty() { String::new() } else { format!("there is: {}; ", ours.join(", ")) };
-    format!("{there}make it with: teamctl create {wanted}")
+    let existing = if ours.is_empty() { String::new() } else { format!("there is: {}; ", ours.join(", ")) };
+    format!("{existing}make it with: teamctl create {wanted}")
 }
 
-/// Where a directory will lie once it was made: what is above it may be behind a link already, and the one who makes it
-/// is told by another path then.
+/// The canonical path that a directory will have once it is created. Its nearest existing ancestor
+/// can already be behind a symbolic link.
 fn path_before_creation(path: &Path) -> PathBuf {
-    let mut above = path.ancestors().skip(1);
-    let found = above.find_map(|above| Some(above.canonicalize().ok()?.join(path.strip_prefix(above).ok()?)));
+    let mut ancestors = path.ancestors().skip(1);
+    let found = ancestors
+        .find_map(|ancestor| Some(ancestor.canonicalize().ok()?.join(path.strip_prefix(ancestor).ok()?)));
     found.unwrap_or_else(|| path.to_owned())
 }
 
@@ -225,7 +236,7 @@ fn absolute(path: &Path) -> Result<PathBuf, ErrorReport> {
     std::path::absolute(path).map_err(|error| ErrorReport::from_io("find", path, &error))
 }
 
-/// The member of that name, as the team spells it.
+/// The name of a member as spelled in the team's config.
 pub fn member_name(team: &Team, name: &str) -> Result<AgentName, ErrorReport> {
     team.member(name).map(|member| member.name).map_err(ErrorReport::from)
 }

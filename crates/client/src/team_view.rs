@@ -1,4 +1,5 @@
-//! What is known of teams and members, from the daemon and from the files; the keys are those of `--json`.
+//! Views of teams and members, combined from the daemon's status and the team files. The JSON keys
+//! are those of `teamctl --json`.
 
 use protocol::control::{
     Activity, BudgetStatus, LeadsFile, MemberFlag, MemberStatus, PastMember, StatusReply, TeamStatus,
@@ -16,28 +17,28 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use store::{Root, StateDir, Team};
 
-/// One team.
+/// A team with its members and task counts.
 #[derive(Debug, Serialize)]
 pub struct TeamView {
     pub name: TeamName,
     pub members: Vec<MemberView>,
-    /// Whose life has ended, the latest last.
+    /// Past members whose names are still free, the most recent last.
     #[serde(rename = "past")]
     pub past_members: Vec<PastMember>,
-    /// Made for its members, those that have ended too.
+    /// Worktrees of current and past members.
     pub worktrees: Vec<WorktreeStatus>,
-    /// What it has used up of what its policy gives it.
+    /// The team's usage and limits. `None` if the team has neither.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetStatus>,
     pub tasks: TaskCounts,
-    /// In progress, and nobody works on them.
+    /// Tasks in progress whose owner is no member any more.
     #[serde(rename = "left")]
     pub abandoned_tasks: Vec<AbandonedTask>,
     #[serde(rename = "failed")]
     pub failed_tasks: Vec<FailedTask>,
 }
 
-/// One member; none is what nobody knows.
+/// A member. `None` in a field means unknown.
 #[derive(Debug, Serialize)]
 pub struct MemberView {
     pub name: String,
@@ -70,7 +71,7 @@ pub struct MemberView {
     pub respawns: Option<u32>,
     pub worktree: Option<PathBuf>,
     pub color: String,
-    /// With secrets hidden; only where one member is asked for.
+    /// The agent's environment with secrets hidden. Only loaded for the view of a single member.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub environment: Option<BTreeMap<String, String>>,
     #[serde(skip)]
@@ -78,7 +79,7 @@ pub struct MemberView {
 }
 
 impl TeamView {
-    /// Its lead sits where a session has taken the lead, if one has.
+    /// Fills in pane and pid of the lead's row, if the team has a lead session.
     pub fn set_lead_session(&mut self, leads: &LeadsFile) {
         let lead = leads.leads.iter().find(|lead| lead.team == self.name);
         let row = self.members.iter_mut().find(|member| AgentName::new_unchecked(&member.name).is_lead());
@@ -89,7 +90,7 @@ impl TeamView {
 }
 
 impl MemberView {
-    /// Its phase, with its flags behind it: `running!shutdown`.
+    /// The lifecycle followed by the flags, such as `running!shutdown`.
     pub fn lifecycle_and_flags(&self) -> String {
         let flag = |flag: &MemberFlag| match flag {
             MemberFlag::AwaitingPlanApproval => "!plan",
@@ -101,7 +102,7 @@ impl MemberView {
         std::iter::once(self.lifecycle.as_str()).chain(self.flags.iter().map(flag)).collect()
     }
 
-    /// Reads what its environment is, if the file is there.
+    /// Reads the agent's environment, if its file exists.
     pub fn load_environment(&mut self, state: &StateDir) {
         let read =
             |file: &str| state.open_subdir("env").and_then(|directory| directory.read(file)).ok().flatten();
@@ -114,37 +115,37 @@ impl MemberView {
     }
 }
 
-/// Who rests, as the daemon's roster tells: for whoever finds no daemon.
+/// The suspended members of each team, from the daemon's roster. Used if no daemon is running.
 pub fn read_suspended_teams(state: &Path) -> Vec<TeamStatus> {
     store::read_roster_file(state).unwrap_or_default().suspended_teams()
 }
 
-/// What is told of lives.
+/// Where the status of agents comes from.
 #[derive(Debug, Clone, Copy)]
 pub enum StatusSource<'a> {
-    /// By the daemon.
+    /// Status from the running daemon.
     Daemon(&'a [TeamStatus]),
-    /// By its roster, since none answers.
+    /// Suspended members from the roster, because no daemon is running.
     Roster(&'a [TeamStatus]),
 }
 
 impl<'a> StatusSource<'a> {
-    /// What a daemon has answered, else what is written.
+    /// The daemon's status if there is one, else that of the roster.
     pub fn from_reply_or_roster(
-        answer: Option<&'a StatusReply>,
-        written: &'a [TeamStatus],
+        reply: Option<&'a StatusReply>,
+        roster: &'a [TeamStatus],
     ) -> StatusSource<'a> {
-        answer.map_or(StatusSource::Roster(written), |status| StatusSource::Daemon(&status.teams))
+        reply.map_or(StatusSource::Roster(roster), |status| StatusSource::Daemon(&status.teams))
     }
 
-    /// Of that team.
+    /// The status of the team `name`. `None` if there is none.
     pub fn team_status(self, name: &TeamName) -> Option<&'a TeamStatus> {
         let (StatusSource::Daemon(teams) | StatusSource::Roster(teams)) = self;
         teams.iter().find(|team| team.name == *name)
     }
 }
 
-/// Of the tasks, without those that track members.
+/// Number of tasks by status, without internal tasks.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub struct TaskCounts {
     pub pending: usize,
@@ -152,7 +153,7 @@ pub struct TaskCounts {
     pub completed: usize,
 }
 
-/// A task whose owner is no member any more.
+/// A task in progress whose owner is no member any more.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct AbandonedTask {
     pub id: TaskId,
@@ -169,50 +170,47 @@ pub struct FailedTask {
     pub failure: String,
 }
 
-/// How many messages of a member are unread; none where its inbox can't be read: that is not the same as none.
+/// Counts the unread messages of a member. `None` if the inbox cannot be read, which differs from
+/// zero unread messages.
 pub type UnreadCounter<'a> = dyn FnMut(&Team, &AgentName) -> Option<usize> + 'a;
 
-/// All that is known of that team.
-pub fn team_view(root: &Root, name: TeamName, lives: StatusSource, unread: &mut UnreadCounter) -> TeamView {
+/// The view of the team `name`. If the team's files cannot be read, only the status from `source`
+/// is in the view.
+pub fn team_view(root: &Root, name: TeamName, source: StatusSource, unread: &mut UnreadCounter) -> TeamView {
     match root.team(&name) {
-        Ok(team) => open_team_view(&team, lives, unread),
+        Ok(team) => open_team_view(&team, source, unread),
         Err(_) => {
-            let told = lives.team_status(&name);
-            view_without_files(name, told)
+            let status = source.team_status(&name);
+            view_without_files(name, status)
         }
     }
 }
 
-/// The same of a team that is open.
-pub fn open_team_view(team: &Team, lives: StatusSource, unread: &mut UnreadCounter) -> TeamView {
+/// The view of a team that is already open.
+pub fn open_team_view(team: &Team, source: StatusSource, unread: &mut UnreadCounter) -> TeamView {
     let name = team.name().clone();
-    let told = lives.team_status(&name);
-    let living: &[MemberStatus] = told.map_or(&[], |team| &team.members);
-    let past = told.map(|team| team.past_members.clone()).unwrap_or_default();
-    let mut members: Vec<MemberView> = living.iter().map(|agent| member_view(team, agent, unread)).collect();
-    members.extend(unsupervised_member_views(
-        team,
-        living,
-        &past,
-        matches!(lives, StatusSource::Daemon(_)),
-        unread,
-    ));
+    let status = source.team_status(&name);
+    let supervised: &[MemberStatus] = status.map_or(&[], |team| &team.members);
+    let past = status.map(|team| team.past_members.clone()).unwrap_or_default();
+    let mut members: Vec<MemberView> =
+        supervised.iter().map(|agent| member_view(team, agent, unread)).collect();
+    members.extend(unsupervised_member_views(team, supervised, &past, source, unread));
     let tasks = team.tasks().list().unwrap_or_default();
     TeamView {
-        abandoned_tasks: possible_workers(team, told)
-            .map_or_else(Vec::new, |at_work| abandoned_tasks(&tasks, &at_work)),
+        abandoned_tasks: possible_workers(team, status)
+            .map_or_else(Vec::new, |workers| abandoned_tasks(&tasks, &workers)),
         failed_tasks: failed_tasks(&tasks),
         tasks: count_tasks(&tasks),
         members,
-        ..view_without_files(name, told)
+        ..view_without_files(name, status)
     }
 }
 
-/// Of a team whose files can't be read.
-fn view_without_files(name: TeamName, told: Option<&TeamStatus>) -> TeamView {
-    let past = told.map(|team| team.past_members.clone()).unwrap_or_default();
-    let worktrees = told.map(|team| team.worktrees.clone()).unwrap_or_default();
-    let budget = told.and_then(|team| team.budget.clone());
+/// The view of a team whose files cannot be read.
+fn view_without_files(name: TeamName, status: Option<&TeamStatus>) -> TeamView {
+    let past = status.map(|team| team.past_members.clone()).unwrap_or_default();
+    let worktrees = status.map(|team| team.worktrees.clone()).unwrap_or_default();
+    let budget = status.and_then(|team| team.budget.clone());
     let (members, tasks) = (Vec::new(), TaskCounts::default());
     TeamView {
         name,
@@ -254,38 +252,42 @@ fn member_view(team: &Team, agent: &MemberStatus, unread: &mut UnreadCounter) ->
     }
 }
 
-/// A program with hooks, none of which has said anything: whether it is in a turn, or ever was, nobody knows.
+/// Whether a program with hooks has not reported any hook event yet, so that it is unknown whether
+/// the program is in a turn.
 fn has_no_hook_events(agent: &MemberStatus) -> bool {
-    let when_asked = agent.delivery_point == Some(DeliveryPoint::OnPull);
-    agent.delivery == Delivery::Hook && agent.activity == Activity::Active && when_asked
+    let is_on_pull = agent.delivery_point == Some(DeliveryPoint::OnPull);
+    agent.delivery == Delivery::Hook && agent.activity == Activity::Active && is_on_pull
 }
 
-/// Members that config.json has and no daemon speaks for. The lead is nobody's to supervise.
+/// Views of members in config.json that the daemon does not supervise. The lead is always one of
+/// them.
 fn unsupervised_member_views(
     team: &Team,
-    living: &[MemberStatus],
+    supervised: &[MemberStatus],
     past: &[PastMember],
-    daemon: bool,
+    source: StatusSource,
     unread: &mut UnreadCounter,
 ) -> Vec<MemberView> {
     let members = team.config().map(|config| config.members).unwrap_or_default();
-    // Between two lives it is told with those that have ended, and when the next one begins.
-    let is_told = |member: &Member| past.iter().any(|past| past.name == member.name && past.has_respawn());
-    // Not taken off yet, for a moment or for as long as the disk is full: until then its name is not free. A namesake that
-    // somebody has put there since is another.
+    // A member that waits for its respawn is shown with the past members.
+    let waits_for_respawn =
+        |member: &Member| past.iter().any(|past| past.name == member.name && past.has_respawn());
+    // The daemon removes the entry of a past member from config.json. That can take a moment, or
+    // longer if the disk is full. A member that joined after the exit is another member of the same
+    // name.
     let has_ended = |member: &Member| {
         past.iter().any(|past| past.name == member.name && (1..=past.ended_at).contains(&member.joined_at))
     };
-    let unspoken = members
-        .into_iter()
-        .filter(|member| !living.iter().any(|agent| agent.name == member.name) && !is_told(member));
-    unspoken
+    let unsupervised = members.into_iter().filter(|member| {
+        !supervised.iter().any(|agent| agent.name == member.name) && !waits_for_respawn(member)
+    });
+    unsupervised
         .map(|member| MemberView {
-            lifecycle: match (member.name.is_lead(), daemon) {
+            lifecycle: match (member.name.is_lead(), source) {
                 (true, _) => "lead".to_owned(),
-                (false, true) if has_ended(&member) => "ended".to_owned(),
-                (false, true) => "not ours".to_owned(),
-                (false, false) => "unknown".to_owned(),
+                (false, StatusSource::Daemon(_)) if has_ended(&member) => "ended".to_owned(),
+                (false, StatusSource::Daemon(_)) => "not ours".to_owned(),
+                (false, StatusSource::Roster(_)) => "unknown".to_owned(),
             },
             agent_id: member.agent_id,
             state: None,
@@ -313,18 +315,20 @@ fn unsupervised_member_views(
         .collect()
 }
 
-/// What is unread in an inbox, for whoever looks once; none where it can't be read: that is not the same as nothing unread.
+/// Counts the unread messages in a member's inbox, without a cache. `None` if the inbox cannot be
+/// read, which differs from zero unread messages.
 pub fn count_unread(team: &Team, name: &AgentName) -> Option<usize> {
     Some(team.inbox(name).read_unread().ok()?.len())
 }
 
-/// Who may be at work on a task: members, whoever runs them, and those that are about to be started again.
-/// None where that can't be told.
-fn possible_workers(team: &Team, told: Option<&TeamStatus>) -> Option<Vec<AgentName>> {
+/// The members that may work on a task: current members, and past members that will be started
+/// again. `None` if the team's config cannot be read.
+fn possible_workers(team: &Team, status: Option<&TeamStatus>) -> Option<Vec<AgentName>> {
     let members = team.config().ok()?.members.into_iter().map(|member| member.name);
-    let living = told.into_iter().flat_map(|team| team.members.iter().map(|agent| agent.name.clone()));
-    let again = told.into_iter().flat_map(|team| team.past_members.iter().filter(|past| past.has_respawn()));
-    Some(members.chain(living).chain(again.map(|past| past.name.clone())).collect())
+    let supervised = status.into_iter().flat_map(|team| team.members.iter().map(|agent| agent.name.clone()));
+    let respawning =
+        status.into_iter().flat_map(|team| team.past_members.iter().filter(|past| past.has_respawn()));
+    Some(members.chain(supervised).chain(respawning.map(|past| past.name.clone())).collect())
 }
 
 fn count_tasks(tasks: &[Task]) -> TaskCounts {
@@ -341,21 +345,21 @@ fn tasks_in_progress(tasks: &[Task]) -> impl Iterator<Item = &Task> {
     tasks.iter().filter(|task| !task.is_internal() && task.status == TaskStatus::InProgress)
 }
 
-/// A failed one is nobody's to take up: that is told as a failure.
-fn abandoned_tasks(tasks: &[Task], at_work: &[AgentName]) -> Vec<AbandonedTask> {
-    let left = |task: &Task| {
-        let owner = task.owner.clone().filter(|owner| !at_work.contains(owner))?;
+/// The tasks in progress whose owner is not one of `workers`. Failed tasks are listed separately.
+fn abandoned_tasks(tasks: &[Task], workers: &[AgentName]) -> Vec<AbandonedTask> {
+    let to_abandoned = |task: &Task| {
+        let owner = task.owner.clone().filter(|owner| !workers.contains(owner))?;
         Some(AbandonedTask { id: task.id, subject: task.subject.clone(), owner })
     };
-    tasks_in_progress(tasks).filter(|task| task.failure().is_none()).filter_map(left).collect()
+    tasks_in_progress(tasks).filter(|task| task.failure().is_none()).filter_map(to_abandoned).collect()
 }
 
 fn failed_tasks(tasks: &[Task]) -> Vec<FailedTask> {
-    let failed = |task: &Task| {
+    let to_failed = |task: &Task| {
         let failure = task.failure()?.to_owned();
         Some(FailedTask { id: task.id, subject: task.subject.clone(), owner: task.owner.clone(), failure })
     };
-    tasks_in_progress(tasks).filter_map(failed).collect()
+    tasks_in_progress(tasks).filter_map(to_failed).collect()
 }
 
 #[cfg(test)]
@@ -380,9 +384,9 @@ mod tests {
             task(7, "in_progress", "", ""),
         ];
         let ann = AgentName::new_unchecked("ann");
-        let left: Vec<String> =
+        let abandoned: Vec<String> =
             abandoned_tasks(&tasks, &[ann]).iter().map(|task| task.id.to_string()).collect();
-        assert_eq!(left, ["2"]);
+        assert_eq!(abandoned, ["2"]);
         let failed = failed_tasks(&tasks);
         assert_eq!((failed.len(), failed[0].failure.as_str()), (1, "exit 1\nno such file"));
         assert_eq!(count_tasks(&tasks), TaskCounts { pending: 1, in_progress: 4, completed: 1 });
@@ -396,25 +400,27 @@ mod tests {
         let text =
             r#"{"name":"t","members":[{"name":"team-lead"},{"name":"bob"},{"name":"cy","joinedAt":5}]}"#;
         let team = root.create_team(&protocol::team_config::TeamConfig::parse(text).unwrap()).unwrap();
-        let past = |name: &str, again_at| PastMember {
+        let past = |name: &str, respawns_at| PastMember {
             name: AgentName::new_unchecked(name),
             outcome: "failed".into(),
             description: "exit 1".into(),
             ended_at: 7,
-            respawns_at: again_at,
+            respawns_at,
             is_suspended: false,
             usage: Usage::default(),
         };
         let past = vec![past("ann", None), past("bob", Some(9)), past("cy", None)];
-        let phases = |past: &[PastMember]| -> Vec<String> {
-            let all = unsupervised_member_views(&team, &[], past, true, &mut count_unread).into_iter();
+        let lifecycles = |past: &[PastMember]| -> Vec<String> {
+            let all =
+                unsupervised_member_views(&team, &[], past, StatusSource::Daemon(&[]), &mut count_unread)
+                    .into_iter();
             all.map(|member| format!("{} {}", member.name, member.lifecycle)).collect()
         };
-        assert_eq!(phases(&[]), ["team-lead lead", "bob not ours", "cy not ours"]);
-        assert_eq!(phases(&past), ["team-lead lead", "cy ended"], "bob is between two lives");
-        let before = [PastMember { ended_at: 4, ..past[2].clone() }];
-        assert_eq!(phases(&before)[2], "cy not ours", "another has come by that name");
-        let told = TeamStatus {
+        assert_eq!(lifecycles(&[]), ["team-lead lead", "bob not ours", "cy not ours"]);
+        assert_eq!(lifecycles(&past), ["team-lead lead", "cy ended"], "bob waits for its respawn");
+        let earlier_exit = [PastMember { ended_at: 4, ..past[2].clone() }];
+        assert_eq!(lifecycles(&earlier_exit)[2], "cy not ours", "another member of the same name has joined");
+        let status = TeamStatus {
             name: team.name().clone(),
             members: Vec::new(),
             past_members: past,
@@ -422,10 +428,10 @@ mod tests {
             budget: None,
         };
         assert_eq!(
-            possible_workers(&team, Some(&told)),
+            possible_workers(&team, Some(&status)),
             Some(["team-lead", "bob", "cy", "bob"].map(AgentName::new_unchecked).to_vec())
         );
         std::fs::remove_file(team.config_path()).unwrap();
-        assert_eq!(possible_workers(&team, Some(&told)), None);
+        assert_eq!(possible_workers(&team, Some(&status)), None);
     }
 }

@@ -1,10 +1,10 @@
-//! Messages in words.
+//! Describes payloads, budgets and durations in words for people.
 
 use protocol::control::BudgetStatus;
 use protocol::payload::{IdleNotification, Payload, PermissionOutcome};
 use protocol::usage::{format_count, format_dollars};
 
-/// What a message's text says: as it stands, or in words where it is a payload.
+/// The text of a message for people. A payload is described in words.
 pub fn message_text(text: &str) -> String {
     match Payload::parse(text) {
         Some(payload) => payload_text(&payload),
@@ -12,7 +12,7 @@ pub fn message_text(text: &str) -> String {
     }
 }
 
-/// What a payload says, in words.
+/// Describes a payload in words.
 fn payload_text(payload: &Payload) -> String {
     use Payload as P;
     match payload {
@@ -64,7 +64,7 @@ fn with_detail(what: &str, detail: &str) -> String {
     if detail.is_empty() { what.to_owned() } else { format!("{what}: {detail}") }
 }
 
-/// In one unit.
+/// Formats a duration in seconds, minutes or hours: `119s`, `2m`, `3h`.
 pub fn short_duration(ms: u64) -> String {
     match ms / 1000 {
         seconds @ 0..120 => format!("{seconds}s"),
@@ -73,24 +73,25 @@ pub fn short_duration(ms: u64) -> String {
     }
 }
 
-/// How much of its time is over, `2h of 8h`, where that has an end.
+/// The elapsed part of the team's time limit, such as `2h of 8h`. `None` without a time limit.
 pub fn time_budget_text(budget: &BudgetStatus, now: u64) -> Option<String> {
-    budget.max_time_ms.map(|most| {
-        format!("{} of {}", short_duration(now.saturating_sub(budget.started_at)), short_duration(most))
+    budget.max_time_ms.map(|limit| {
+        format!("{} of {}", short_duration(now.saturating_sub(budget.started_at)), short_duration(limit))
     })
 }
 
-/// What a team has used up: `12 of 200 turns, 2h of 8h, 12.3k of 5.0M tokens, $0.42`. What is said of its time is `time`.
+/// Usage and limits of a team: `12 of 200 turns, 2h of 8h, 12.3k of 5.0M tokens, $0.42`. `time` is
+/// the part about the time limit.
 pub fn budget_text(budget: &BudgetStatus, time: Option<String>) -> String {
-    let turns = budget.max_turns.map(|most| format!("{} of {most} turns", budget.turns));
-    let of = |count: u64, most: Option<u64>, words: fn(u64) -> String| match most {
-        Some(most) => Some(format!("{} of {}", words(count), words(most))),
-        None => (count > 0).then(|| words(count)),
+    let turns = budget.max_turns.map(|limit| format!("{} of {limit} turns", budget.turns));
+    let with_limit = |count: u64, limit: Option<u64>, format: fn(u64) -> String| match limit {
+        Some(limit) => Some(format!("{} of {}", format(count), format(limit))),
+        None => (count > 0).then(|| format(count)),
     };
-    let tokens =
-        of(budget.usage.tokens, budget.max_tokens, format_count).map(|count| format!("{count} tokens"));
-    let cost = of(budget.usage.microdollars, budget.max_microdollars, format_dollars);
-    let spent = budget.exhausted_reason.as_ref().map(|why| format!("stopped: {why}"));
-    // First what is to be seen wherever the line is cut.
-    [spent, turns, time, tokens, cost].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    let tokens = with_limit(budget.usage.tokens, budget.max_tokens, format_count)
+        .map(|count| format!("{count} tokens"));
+    let cost = with_limit(budget.usage.microdollars, budget.max_microdollars, format_dollars);
+    let exhausted = budget.exhausted_reason.as_ref().map(|reason| format!("stopped: {reason}"));
+    // The most important part comes first, because the line may be cut off.
+    [exhausted, turns, time, tokens, cost].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

@@ -1,8 +1,8 @@
-//! Words and errors of calls of tmux.
+//! Helpers for tmux commands: escaping of arguments and the error for a missing tmux.
 
 use protocol::error::{ErrorKind, ErrorReport};
 
-/// An argument that ends in `;` would end the tmux command.
+/// Escapes a `;` at the end of a tmux argument, which would end the tmux command.
 pub fn escape_for_tmux(argument: &str) -> String {
     match argument.strip_suffix(';') {
         Some(rest) => format!("{rest}\\;"),
@@ -10,6 +10,7 @@ pub fn escape_for_tmux(argument: &str) -> String {
     }
 }
 
+/// The error if tmux cannot be run.
 pub fn tmux_failed(error: &std::io::Error) -> ErrorReport {
     ErrorReport::new(ErrorKind::MissingPath, format!("cannot run tmux: {error}"))
         .with_help("install tmux 3.2 or newer")

@@ -1,8 +1,9 @@
-//! The tmux session that teamd is started in, and its panes after it: the one that the daemon before left, where its
-//! panes still are, else a new one.
+//! Starts teamd in a tmux session. The session of an earlier daemon is used if it still exists,
+//! else a new session. Later the daemon opens the agents' panes in the same session.
 //!
-//! A session of ours has our socket's path in an option of its own. Another that has the name we want, a person's or
-//! that of the daemon of another root, gets nothing from us.
+//! A session of teamd has the path of its control socket in a tmux option. A session without that
+//! option is not used, even if it has the usual name. Such a session belongs to a person or to the
+//! daemon of another root.
 
 use crate::daemon_command::{daemon_args, daemon_path};
 use crate::team_context::TeamContext;
@@ -13,10 +14,10 @@ use std::path::Path;
 use std::process::Output;
 use store::env_var;
 
-/// The option of a session whose daemon listens at that path.
+/// The tmux option of a session that holds the path of its daemon's control socket.
 const SOCKET_OPTION: &str = "@teamd_socket";
 
-/// Starts teamd in its session. Returns a warning if the session could not have its usual name.
+/// Starts teamd in its session. Returns a warning if the session could not get its usual name.
 pub fn start_in_tmux_session(
     context: &TeamContext,
     server: &TmuxTarget,
@@ -24,34 +25,36 @@ pub fn start_in_tmux_session(
     no_output_after: Option<&str>,
 ) -> Result<Option<String>, ErrorReport> {
     let program = daemon_command(context, socket, no_output_after)?;
-    let mark = socket.to_string_lossy();
-    if let Some(session) = previous_tmux_session(server, &mark)? {
+    let socket_path = socket.to_string_lossy();
+    if let Some(session) = previous_tmux_session(server, &socket_path)? {
         let last = format!("{session}:{{end}}");
-        // It may have ended since: then a new one is made.
+        // If the session has ended in the meantime, a new session is started below.
         if run_tmux(server, &new_window_args(&last, &program))?.status.success() {
             return Ok(None);
         }
     }
-    let usual = "teamd".to_owned();
-    for name in [usual.clone(), format!("{usual}-{}", std::process::id())] {
-        let output = run_tmux(server, &new_session_args(&name, &mark, &program))?;
-        let said = String::from_utf8_lossy(&output.stderr);
+    let usual_name = "teamd".to_owned();
+    for name in [usual_name.clone(), format!("{usual_name}-{}", std::process::id())] {
+        let output = run_tmux(server, &new_session_args(&name, &socket_path, &program))?;
+        let error = String::from_utf8_lossy(&output.stderr);
         match output.status.success() {
-            true if name != usual => {
+            true if name != usual_name => {
                 let warning =
-                    format!("the tmux session {usual} is not this teamd's: new panes go into {name}");
+                    format!("the tmux session {usual_name} is not this teamd's: new panes go into {name}");
                 return Ok(Some(warning));
             }
             true => return Ok(None),
-            // One from another state directory began the same a moment before us: theirs will answer.
+            // Another process with another state directory has just started the same session. Its
+            // daemon will reply.
             false
-                if said.contains("duplicate session") && previous_tmux_session(server, &mark)?.is_some() =>
+                if error.contains("duplicate session")
+                    && previous_tmux_session(server, &socket_path)?.is_some() =>
             {
                 return Ok(None);
             }
-            false if said.contains("duplicate session") => {}
+            false if error.contains("duplicate session") => {}
             false => {
-                let message = format!("cannot start a tmux session: {}", said.trim());
+                let message = format!("cannot start a tmux session: {}", error.trim());
                 return Err(ErrorReport::new(ErrorKind::Io, message).with_help(OTHER_SERVER_HELP));
             }
         }
@@ -63,19 +66,20 @@ pub fn start_in_tmux_session(
     .with_help(OTHER_SERVER_HELP))
 }
 
-/// What may be better where a server has none to give.
+/// Help text for a tmux server on which no session can be started.
 const OTHER_SERVER_HELP: &str = "on another tmux server, from outside tmux: teamctl up -L NAME";
 
-/// The id of the session that a daemon with this socket was in; none without a tmux server.
-fn previous_tmux_session(server: &TmuxTarget, mark: &str) -> Result<Option<String>, ErrorReport> {
+/// Id of the session of an earlier daemon with this socket. `None` if there is none or no tmux
+/// server runs.
+fn previous_tmux_session(server: &TmuxTarget, socket_path: &str) -> Result<Option<String>, ErrorReport> {
     let format = format!("#{{session_id}} #{{{SOCKET_OPTION}}}");
     let output = run_tmux(server, &["list-sessions", "-F", &format].map(str::to_owned))?;
     let listed = String::from_utf8_lossy(&output.stdout);
     let mut sessions = listed.lines().filter_map(|line| line.split_once(' '));
-    Ok(sessions.find(|(_, its)| *its == mark).map(|(id, _)| id.to_owned()))
+    Ok(sessions.find(|(_, option)| *option == socket_path).map(|(id, _)| id.to_owned()))
 }
 
-/// teamd as tmux is to run it, with what it needs of our environment.
+/// The command that tmux runs to start teamd, with the environment variables that teamd needs.
 fn daemon_command(
     context: &TeamContext,
     socket: &Path,
@@ -93,24 +97,32 @@ fn daemon_command(
     Ok(words)
 }
 
-fn new_session_args(name: &str, mark: &str, program: &[String]) -> Vec<String> {
+fn new_session_args(name: &str, socket_path: &str, program: &[String]) -> Vec<String> {
     let new = ["new-session", "-d", "-x", "200", "-y", "50", "-s", name];
     let target = format!("={name}:");
-    let (mark, goes) = (escape_for_tmux(mark), close_on_exit_args(&target));
-    // In one go: a user may have this option on, and nobody is attached.
-    let stays = [";", "set-option", "-t", &target, "destroy-unattached", "off"];
-    let marked = [";", "set-option", "-t", &target, SOCKET_OPTION, &mark];
-    [&new.map(str::to_owned)[..], program, &stays.map(str::to_owned), &goes, &marked.map(str::to_owned)]
-        .concat()
+    let (socket_path, close_on_exit) = (escape_for_tmux(socket_path), close_on_exit_args(&target));
+    // `destroy-unattached` is set in the same tmux command. Otherwise, if a user has that option
+    // on, tmux would destroy the new session at once, because no client is attached.
+    let keep_unattached = [";", "set-option", "-t", &target, "destroy-unattached", "off"];
+    let set_socket = [";", "set-option", "-t", &target, SOCKET_OPTION, &socket_path];
+    [
+        &new.map(str::to_owned)[..],
+        program,
+        &keep_unattached.map(str::to_owned),
+        &close_on_exit,
+        &set_socket.map(str::to_owned),
+    ]
+    .concat()
 }
 
-/// Behind the session's last one, and nobody who is attached is taken there.
+/// Arguments that open a window after the window `last`, without switching attached clients to it.
 fn new_window_args(last: &str, program: &[String]) -> Vec<String> {
     let new = ["new-window", "-d", "-a", "-t", last];
     [&new.map(str::to_owned)[..], program, &close_on_exit_args(last)].concat()
 }
 
-/// Whatever the user's own panes do when their program ends: this one goes.
+/// Arguments that close the pane when its program exits, even if the user's tmux configuration
+/// keeps such panes.
 fn close_on_exit_args(window: &str) -> [String; 7] {
     [";", "set-option", "-w", "-t", window, "remain-on-exit", "off"].map(str::to_owned)
 }

@@ -1,50 +1,54 @@
-//! The tmux server that teamd is started on: the one on which agents of the teamd before live on in their panes, since no
-//! other can show or close these. Else that of `$TMUX`, else one of a name.
+//! Selects the tmux server on which teamd is started.
+//!
+//! A server with panes in which agents of an earlier daemon still run comes first, because no other
+//! server can show or close these panes. Otherwise the server of `$TMUX` is used, else a server
+//! with a given name.
 
 use crate::program_output;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use store::{env_var, env_vars};
 
-/// The tmux server that a daemon is started on.
+/// A tmux server on which a daemon can be started.
 #[derive(Debug, Clone)]
 pub enum TmuxTarget {
-    /// That of `$TMUX`, else the one of this name.
+    /// The server of `$TMUX`. Without `$TMUX`, the server with this name.
     CallerOrNamed(String),
-    /// The one with this socket.
+    /// The server with this socket.
     Socket(PathBuf),
 }
 
-/// The tmux server where there is no `$TMUX` and nobody names another.
+/// Name of the tmux server if there is no `$TMUX` and the user names no server.
 pub const TMUX_NAME: &str = "teamd";
 
-/// What tells a server from any other, as the roster has it of each pane.
+/// tmux format of a server's epoch, which identifies one run of a tmux server. The roster has it
+/// for each pane.
 const SERVER_EPOCH: &str = "#{pid}:#{start_time}:#{socket_path}";
 
-/// What an agent that calls has of its own. A tmux server keeps it for ever, and with it all that runs there: who looks
-/// for what that agent left, or asks who calls, would find all of that.
+/// Variables of an agent that a tmux server must not inherit. The server would pass them on to all
+/// its panes, and processes there would be taken for processes of that agent.
 const AGENT_VARIABLES: [&str; 5] =
     ["TEAMD_TEAM", "TEAMD_AGENT", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE_FD"];
 
 impl TmuxTarget {
-    /// This one, unless panes of the daemon with this state directory are on another that runs, and none is on this.
-    /// Then the second value is a warning for people.
+    /// Returns this server, or another one if all panes of the daemon with this state directory are
+    /// on another running server. In that case the second value is a warning for people.
     pub fn server_or_that_of_panes(&self, state: &Path) -> (TmuxTarget, Option<String>) {
         let epochs = store::read_roster_file(state).unwrap_or_default().server_epochs();
         if epochs.is_empty() || self.epoch().is_some_and(|epoch| epochs.contains(&epoch)) {
             return (self.clone(), None);
         }
-        let runs = |epoch: &String| {
+        let running_server = |epoch: &String| {
             let server = TmuxTarget::Socket(epoch.splitn(3, ':').nth(2)?.into());
             (server.epoch().as_ref() == Some(epoch)).then_some(server)
         };
-        let Some(theirs) = epochs.iter().find_map(runs) else { return (self.clone(), None) };
-        let [_, socket] = theirs.address_args();
+        let Some(other) = epochs.iter().find_map(running_server) else { return (self.clone(), None) };
+        let [_, socket] = other.address_args();
         let warning = format!("agents live on the tmux server {socket}: teamd goes there");
-        (theirs, Some(warning))
+        (other, Some(warning))
     }
 
-    /// tmux itself, on this server.
+    /// A tmux command for this server, without arguments yet.
     pub fn tmux_command(&self) -> Command {
         let mut command = Command::new("tmux");
         command.arg("-u").args(self.address_args());
@@ -55,26 +59,30 @@ impl TmuxTarget {
         command
     }
 
-    /// As tmux is told of it.
+    /// The tmux options that select this server.
     fn address_args(&self) -> [String; 2] {
-        let of_caller = || env_var("TMUX").and_then(|tmux| Some(tmux.split(',').next()?.to_owned()));
+        let caller_socket = || env_var("TMUX").and_then(|tmux| Some(tmux.split(',').next()?.to_owned()));
         let (flag, name) = match self {
             TmuxTarget::Socket(socket) => ("-S", socket.to_string_lossy().into_owned()),
             TmuxTarget::CallerOrNamed(name) => {
-                of_caller().map_or_else(|| ("-L", name.clone()), |socket| ("-S", socket))
+                caller_socket().map_or_else(|| ("-L", name.clone()), |socket| ("-S", socket))
             }
         };
         [flag.to_owned(), name]
     }
 
-    /// None of one that does not run, or does not answer.
+    /// Epoch of the running server. `None` if the server does not run or does not reply.
     fn epoch(&self) -> Option<String> {
         let sessions = tmux_output(&self.address_args(), &["list-sessions", "-F", SERVER_EPOCH]).ok()?;
         sessions.lines().next().map(str::to_owned)
     }
 }
 
-/// What tmux answers on that server, letter by letter in any locale; why it does not, in words.
+/// Runs a tmux command on the server and returns its output. tmux prints UTF-8 in every locale.
+///
+/// # Errors
+///
+/// A text for people.
 pub fn tmux_output(server: &[String; 2], words: &[&str]) -> Result<String, String> {
     let words = words.iter().map(|word| (*word).to_owned());
     let words: Vec<String> = std::iter::once("-u".to_owned()).chain(server.clone()).chain(words).collect();
