@@ -1,9 +1,9 @@
-//! The directory through which a test arms a failpoint and learns which ones were hit.
+//! The directory through which a test arms a failpoint and learns which failpoints were hit.
 //!
-//! - `armed` is one line, `ACTION PROGRAM FAILPOINT NTH`: the action is `kill`, `pause`, `panic` or
-//!   `error`, and it is taken at the nth hit.
-//! - `hits` has one line for each hit, `PROGRAM FAILPOINT KIND PID`. The process that takes the
-//!   action adds `acted PID` first. The lock on this file puts the hits of all processes in order.
+//! - `armed` has one line, `ACTION PROGRAM FAILPOINT NTH`. The action is `kill`, `pause`, `panic`
+//!   or `error`. It is taken at the nth hit.
+//! - `hits` has one line for each hit, `PROGRAM FAILPOINT KIND PID`. After the hit that takes the
+//!   action comes a line `acted PID`. A lock on this file puts the hits of all processes in order.
 //!
 //! If a file is missing or unreadable, no failpoint acts.
 
@@ -14,22 +14,22 @@ use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// What stands behind a failpoint.
+/// What follows a failpoint in the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailpointKind {
     Plain,
-    /// A system call, which `error` makes fail.
+    /// A system call, which the action `error` makes fail.
     BeforeCall,
 }
 
-/// The directory, and the file name of this program.
+/// The directory with `armed` and `hits`, and the file name of this program.
 struct FailpointDirectory {
     directory: PathBuf,
     program: String,
 }
 
-/// Records the hit and takes the action that is armed for it. Returns the error with which the
-/// next system call is to fail.
+/// Records a hit of `failpoint` and takes the action if this hit is armed. Returns the error with
+/// which the next system call must fail. `None` if it must not fail.
 pub(crate) fn hit(failpoint: &'static str, kind: FailpointKind) -> Option<Errno> {
     static DIRECTORY: OnceLock<Option<FailpointDirectory>> = OnceLock::new();
     let directory = DIRECTORY.get_or_init(FailpointDirectory::from_env).as_ref()?;
@@ -59,7 +59,7 @@ impl FailpointDirectory {
         Some(FailpointDirectory { directory, program: program.file_name()?.to_string_lossy().into_owned() })
     }
 
-    /// Adds a line to `hits`. Returns the action, if this hit is the armed one.
+    /// Adds a line to `hits`. Returns the action if this hit is armed.
     fn record_hit(&self, failpoint: &str, kind: FailpointKind) -> Option<String> {
         let path = self.directory.join("hits");
         let mut hits = File::options().read(true).append(true).open(path).ok()?;
@@ -73,7 +73,7 @@ impl FailpointDirectory {
     }
 }
 
-/// Returns the armed action, if the last line of `hits` is the hit that it is armed for.
+/// Returns the action if the last line of `hits` is the hit for which the action is armed.
 fn armed_action(armed: &Path, program: &str, failpoint: &str, hits: &mut File) -> Option<String> {
     let armed = std::fs::read_to_string(armed).ok()?;
     let [action, armed_program, armed_failpoint, nth] =

@@ -1,15 +1,16 @@
-//! Failpoints: named places where a test kills this process, stops it, makes it panic, or makes the
-//! next system call fail as on a full disk. There is one before and after each change that outlives
-//! the process.
+//! Failpoints: named places where a test makes a process crash, stop or fail. One is before and one
+//! after each change that outlives the process.
 //!
-//! A release build contains none. A debug build reads the directory in `$TEAMD_FAILPOINTS`: each hit
-//! of a failpoint adds a line to its file `hits`; its file `armed` may name the one failpoint that
-//! acts (see `directory.rs`).
+//! A failpoint can kill the process, stop it, make it panic, or make the next system call fail as
+//! on a full disk. A release build has no failpoints. A debug build uses the directory in
+//! `$TEAMD_FAILPOINTS`. Each hit of a failpoint adds a line to the file `hits` there. The file
+//! `armed` can name one failpoint that acts (see `directory.rs`).
 
 #[cfg(debug_assertions)]
 mod directory;
 
-/// Passes a failpoint. The process may end here.
+/// Records a hit of the failpoint `name`. If the failpoint is armed, this call can end or stop the
+/// process.
 #[inline(always)]
 pub fn hit(name: &'static str) {
     #[cfg(debug_assertions)]
@@ -18,10 +19,11 @@ pub fn hit(name: &'static str) {
     let _ = name;
 }
 
-/// Passes a failpoint before a system call that may fail.
+/// Records a hit of the failpoint `name`, which stands before a system call that can fail.
 ///
 /// # Errors
-/// `StorageFull` if this failpoint is armed with `error`; never in a release build.
+///
+/// `StorageFull` if the failpoint is armed with `error`. Never in a release build.
 #[inline(always)]
 pub fn hit_before_call(name: &'static str) -> std::io::Result<()> {
     #[cfg(debug_assertions)]
