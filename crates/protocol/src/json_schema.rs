@@ -24,13 +24,13 @@ use std::borrow::Cow;
 /// Returns all schemas. The name of a schema's file is its name followed by `.schema.json`.
 pub fn all_schemas() -> [(&'static str, Schema); 8] {
     [
-        ("call", input_schema::<Call>("What a client says on the control socket")),
+        ("call", input_schema::<Call>("A call of a client on the control socket")),
         ("config", input_schema::<TeamConfig>("teams/TEAM/config.json")),
         ("event", output_schema::<Event>("A line of events.jsonl")),
         ("inbox", input_schema::<Vec<Message>>("teams/TEAM/inboxes/AGENT.json")),
-        ("payload", input_schema::<Payload>("A message's text, where it is more than text")),
+        ("payload", input_schema::<Payload>("A payload in the text of a message")),
         ("policy", input_schema::<Policy>("policy-TEAM.json")),
-        ("response", output_schema::<Response>("What teamd answers on the control socket")),
+        ("response", output_schema::<Response>("A response of teamd on the control socket")),
         ("task", input_schema::<Task>("tasks/TEAM/ID.json")),
     ]
 }
@@ -85,5 +85,5 @@ impl_string_schema!(RequestId, {
 });
 impl_string_schema!(TeamName, {"type": "string", "maxLength": 64, "pattern": "^-*[a-z0-9][a-z0-9-]*$"});
 impl_string_schema!(AgentName, {
-    "type": "string", "description": "Of ours [A-Za-z0-9][A-Za-z0-9_-]{0,63}; those of others as they stand."
+    "type": "string", "description": "teamd accepts new names that match [A-Za-z0-9][A-Za-z0-9_-]{0,63}. A name of another program can be any text."
 });

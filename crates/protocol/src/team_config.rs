@@ -126,10 +126,10 @@ pub fn without_member(text: &str, name: &AgentName) -> Result<String, ConfigErro
 pub fn without_first_matches(text: &str, names: &[AgentName]) -> Result<String, ConfigError> {
     let object = Object::parse(text)?;
     let members = members_array(text, &object)?;
-    let mut left: HashSet<&AgentName> = names.iter().collect();
+    let mut remaining: HashSet<&AgentName> = names.iter().collect();
     Ok(apply_edits(
         text,
-        members.remove_all(|raw| member_name(text, raw).is_some_and(|name| left.remove(&name))),
+        members.remove_all(|raw| member_name(text, raw).is_some_and(|name| remaining.remove(&name))),
     ))
 }
 

@@ -73,9 +73,9 @@ impl<'a> Object<'a> {
     /// Parses a whole number. JavaScript may write it as `1.77e12` or with a fraction, which is cut
     /// off.
     fn integer(&self, key: &str, value: &RawValue) -> Result<u64, FieldError> {
-        let whole = serde_json::from_str(value.get()).ok();
+        let exact = serde_json::from_str(value.get()).ok();
         let rounded = || serde_json::from_str::<f64>(value.get()).ok().filter(|n| (0.0..9e15).contains(n));
-        let number = whole.or_else(|| rounded().map(|n| n as u64));
+        let number = exact.or_else(|| rounded().map(|n| n as u64));
         number.ok_or_else(|| FieldError::new(key, "a whole number", Some(value)))
     }
 

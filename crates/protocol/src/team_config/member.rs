@@ -92,8 +92,9 @@ pub struct TeammateEntry {
 impl Member {
     /// Whether the member is still in plan mode: it started in plan mode and no plan was approved.
     pub fn is_planning(&self) -> bool {
-        let left = self.mode.as_deref().is_some_and(|mode| mode != PermissionMode::Plan.as_str());
-        self.plan_mode_required == Some(true) && !left
+        let has_left_plan_mode =
+            self.mode.as_deref().is_some_and(|mode| mode != PermissionMode::Plan.as_str());
+        self.plan_mode_required == Some(true) && !has_left_plan_mode
     }
 
     /// The entry of the lead of a new team.

@@ -383,12 +383,15 @@ fn deny_rule_matches_every_spelling_of_a_directory() {
             json!({}),
         ],
     );
-    let here = rule(None, Some("/w/src/secrets"), RuleAction::Deny);
+    let secrets = rule(None, Some("/w/src/secrets"), RuleAction::Deny);
     all_fit(
-        &here,
+        &secrets,
         &[command("cat secrets"), json!({"path": "secrets/x"}), command("ls ./secrets/..//secrets")],
     );
-    assert!(fits_in(&here, &command("ls"), "/w/src/secrets") && fits_in(&here, &json!({}), "/w/src/secrets"));
+    assert!(
+        fits_in(&secrets, &command("ls"), "/w/src/secrets")
+            && fits_in(&secrets, &json!({}), "/w/src/secrets")
+    );
     let named = rule(Some("/etc/*"), None, RuleAction::Ask);
     all_fit(&named, &[json!({"path": "/w/../etc/x"}), json!({"path": "a", "to": "/etc/x"})]);
     let relative = rule(Some("secrets/*"), None, RuleAction::Deny);
