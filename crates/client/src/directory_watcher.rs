@@ -141,9 +141,9 @@ impl DirectoryWatcher {
     pub fn wait_at_least_until(&mut self, earliest: Instant) -> Result<WatchEvent, ErrorReport> {
         let mut event = self.events.recv_timeout(RESCAN_INTERVAL).unwrap_or(WatchEvent::TimedOut);
         while event == WatchEvent::Changed
-            && let Some(left) = earliest.checked_duration_since(Instant::now())
+            && let Some(remaining) = earliest.checked_duration_since(Instant::now())
         {
-            match self.events.recv_timeout(left) {
+            match self.events.recv_timeout(remaining) {
                 Ok(next) => event = next,
                 Err(_) => break,
             }
@@ -158,10 +158,12 @@ impl DirectoryWatcher {
     }
 
     fn wait_once(&self, deadline: Option<Instant>) -> WatchEvent {
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        match self.events.recv_timeout(left.unwrap_or(RESCAN_INTERVAL).min(RESCAN_INTERVAL)) {
+        let remaining = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        match self.events.recv_timeout(remaining.unwrap_or(RESCAN_INTERVAL).min(RESCAN_INTERVAL)) {
             Ok(event) => event,
-            Err(RecvTimeoutError::Timeout) if left.is_some_and(|left| left <= RESCAN_INTERVAL) => {
+            Err(RecvTimeoutError::Timeout)
+                if remaining.is_some_and(|remaining| remaining <= RESCAN_INTERVAL) =>
+            {
                 WatchEvent::TimedOut
             }
             Err(_) => WatchEvent::Changed,

@@ -217,9 +217,10 @@ pub fn team_by_name(root: &Root, name: &str) -> Result<TeamName, ErrorReport> {
 }
 
 fn missing_team_help(wanted: &TeamName, teams: &[TeamName]) -> String {
-    let ours = teams.iter().filter(|team| !team.is_claude_session()).map(TeamName::as_str);
-    let ours: Vec<&str> = ours.collect();
-    let existing = if ours.is_empty() { String::new() } else { format!("there is: {}; ", ours.join(", ")) };
+    let own_teams = teams.iter().filter(|team| !team.is_claude_session()).map(TeamName::as_str);
+    let own_teams: Vec<&str> = own_teams.collect();
+    let existing =
+        if own_teams.is_empty() { String::new() } else { format!("there is: {}; ", own_teams.join(", ")) };
     format!("{existing}make it with: teamctl create {wanted}")
 }
 

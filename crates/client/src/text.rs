@@ -22,8 +22,8 @@ fn payload_text(payload: &Payload) -> String {
             with_detail(&format!("task {} is completed", task.task_id), &task.task_subject)
         }
         P::ShutdownRequest(request) => {
-            let asked = format!("asks for a shutdown, request {}", request.request_id);
-            with_detail(&asked, request.reason.as_deref().unwrap_or_default())
+            let action = format!("asks for a shutdown, request {}", request.request_id);
+            with_detail(&action, request.reason.as_deref().unwrap_or_default())
         }
         P::ShutdownApproved(yes) => format!("approves the shutdown, request {}", yes.request_id),
         P::ShutdownRejected(no) => {
@@ -38,8 +38,8 @@ fn payload_text(payload: &Payload) -> String {
             with_detail(&format!("{word} the plan, request {}", answer.request_id), feedback)
         }
         P::PermissionRequest(request) => {
-            let asked = format!("asks to use {}, request {}", request.tool_name, request.request_id);
-            with_detail(&asked, &request.description)
+            let action = format!("asks to use {}, request {}", request.tool_name, request.request_id);
+            with_detail(&action, &request.description)
         }
         P::PermissionResponse(answer) => match &answer.outcome {
             PermissionOutcome::Success { .. } => format!("permits it, request {}", answer.request_id),
