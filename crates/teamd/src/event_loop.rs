@@ -1,4 +1,5 @@
-//! The daemon: puts the parts together, then one loop over one event enum.
+//! The event loop of the daemon. It waits for an event, lets the core handle the event, and runs
+//! the effects that the core returns. It also turns signals into events.
 
 use crate::core::clock::Now;
 use crate::core::deadlines::next_deadline;
@@ -17,74 +18,82 @@ use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
-/// The loop.
+/// Runs the event loop until the core returns [`Effect::Exit`].
+///
+/// `queue` has the events of all threads and connections, `new_connections` the accepted
+/// connections to the control socket.
 pub(crate) async fn run_event_loop(
     state: &mut State,
-    hands: &mut EffectRunner,
+    runner: &mut EffectRunner,
     queue: &mut UnboundedReceiver<CoreEvent>,
-    admitted: &mut UnboundedReceiver<UnixStream>,
+    new_connections: &mut UnboundedReceiver<UnixStream>,
 ) {
     let clock = Instant::now();
     let mut effects = recover(state, read_clocks(clock));
     let ready = EventKind::DaemonReady { pid: state.settings.pid, root: state.settings.root.clone() };
     effects.push(Effect::log_daemon(ready));
     if state.settings.tmux_socket.is_none() {
-        let why = "there is no tmux: teammates run without panes alone, with --backend in-process";
-        effects.push(Effect::log_daemon(EventKind::Error { message: why.to_owned() }));
+        let message = "there is no tmux: teammates run without panes alone, with --backend in-process";
+        effects.push(Effect::log_daemon(EventKind::Error { message: message.to_owned() }));
     }
     let mut conn = 0;
     loop {
         let wall = read_clocks(clock).wall;
-        let ends = effects.drain(..).any(|effect| hands.run(effect, wall).is_break());
-        hands.files.flush();
-        if ends {
+        let must_exit = effects.drain(..).any(|effect| runner.run(effect, wall).is_break());
+        runner.files.flush();
+        if must_exit {
             return;
         }
         let deadline = clock + std::time::Duration::from_millis(next_deadline(state));
         let event = tokio::select! {
             Some(event) = queue.recv() => event,
-            Some(stream) = admitted.recv() => {
+            Some(stream) = new_connections.recv() => {
                 conn += 1;
-                hands.connections.accept_connection(conn, stream, &hands.events);
+                runner.connections.accept_connection(conn, stream, &runner.events);
                 continue;
             }
             () = tokio::time::sleep_until(deadline.into()) => CoreEvent::DeadlineReached,
         };
         tracing::debug!(?event);
         match event {
-            CoreEvent::ConnectionClosed { conn } => hands.connections.remove(conn),
-            CoreEvent::WatcherOverflow => hands.overflow.reset(),
+            CoreEvent::ConnectionClosed { conn } => runner.connections.remove(conn),
+            CoreEvent::WatcherOverflow => runner.overflow.reset(),
             _ => {}
         }
         effects = handle_event(state, event, read_clocks(clock));
     }
 }
 
+/// The current time. `clock` is the time at which the event loop started.
 fn read_clocks(clock: Instant) -> Now {
     Now { mono: clock.elapsed().as_millis() as u64, wall: store::now() }
 }
 
+/// Sends SIGTERM, SIGINT and SIGHUP as events. A second signal ends the process at once.
 pub(crate) fn watch_signals(events: &UnboundedSender<CoreEvent>) -> Result<(), ErrorReport> {
-    // Where no file may grow further (`ulimit -f`) a write shall fail. Once it is listened to, it ends nobody.
+    // With a handler for SIGXFSZ, a write beyond `ulimit -f` fails. Without one, the signal kills
+    // the daemon.
     signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).ok();
     let kinds = [
         (SignalKind::terminate(), "SIGTERM"),
         (SignalKind::interrupt(), "SIGINT"),
         (SignalKind::hangup(), "SIGHUP"),
     ];
-    // What is under way is waited for, a lock for seconds; whoever says it twice does not want that.
-    let said = Arc::new(AtomicBool::new(false));
+    // A shutdown waits for running jobs, and a job may wait for seconds for a lock. The second
+    // signal skips that wait.
+    let has_received_signal = Arc::new(AtomicBool::new(false));
     for (kind, name) in kinds {
         let number = kind.as_raw_value();
-        signal_hook::flag::register_conditional_shutdown(number, 128 + number, said.clone()).ok();
+        signal_hook::flag::register_conditional_shutdown(number, 128 + number, has_received_signal.clone())
+            .ok();
         let stream = signal(kind);
         let mut stream = stream.map_err(|error| {
             ErrorReport::new(ErrorKind::Internal, format!("cannot wait for {name}: {error}"))
         })?;
-        let (events, said) = (events.clone(), said.clone());
+        let (events, has_received_signal) = (events.clone(), has_received_signal.clone());
         tokio::spawn(async move {
             if stream.recv().await.is_some() {
-                said.store(true, Ordering::Relaxed);
+                has_received_signal.store(true, Ordering::Relaxed);
                 events.send(CoreEvent::Signal(name)).ok();
             }
         });

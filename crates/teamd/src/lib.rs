@@ -1,4 +1,5 @@
-//! `teamd`: supervises the teams of one root in tmux panes. See docs/ARCHITECTURE.md.
+//! The daemon `teamd`: supervises the teams of one root and runs their agents, in tmux panes or
+//! without one. docs/ARCHITECTURE.md describes its parts.
 
 mod args;
 mod core;
@@ -13,19 +14,21 @@ use clap::Parser;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// A daemon that has lost one of its threads or tasks would be there, and deaf: it ends instead, and the next one takes up
-/// what stands. A release is built to do so; this is for every other build.
+/// Makes a panic in any thread or task abort the process.
+///
+/// A daemon that lost one of its threads would hang. An aborted daemon is replaced by the next
+/// one, which adopts the agents. Release builds abort on panic anyway (`panic = "abort"`).
 fn abort_on_panic() {
-    let tell = std::panic::take_hook();
+    let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        tell(panic);
-        // Nobody sees its terminal, if it has one.
+        default_hook(panic);
+        // The daemon's terminal may be closed or unattended.
         tracing::error!("{panic}");
         std::process::abort();
     }));
 }
 
-/// What `teamd` does.
+/// Parses the command line and runs the daemon.
 pub fn main() -> ExitCode {
     abort_on_panic();
     let args = match Args::try_parse() {
@@ -37,11 +40,11 @@ pub fn main() -> ExitCode {
     };
     match startup::run(&args) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(fault) => {
-            tracing::error!("{fault}");
-            let hint = fault.help.as_ref().map(|hint| format!("\n  {hint}")).unwrap_or_default();
-            writeln!(std::io::stderr(), "teamd: {fault}{hint}").ok();
-            ExitCode::from(fault.kind.exit_code())
+        Err(error) => {
+            tracing::error!("{error}");
+            let help = error.help.as_ref().map(|help| format!("\n  {help}")).unwrap_or_default();
+            writeln!(std::io::stderr(), "teamd: {error}{help}").ok();
+            ExitCode::from(error.kind.exit_code())
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Our children. Agents without a pane: their joins outlive us all the same.
+//! The daemon's child processes: shims of agents without a pane, and the user's notify command.
 //!
-//! Nothing of ours is handed to them: input and output go nowhere, the agent's output goes into its log by way
-//! of its join, which also leaves our terminal's session. Their deaths are told by pidfd like those of all joins;
-//! here they are only collected.
+//! A child's standard input and output are `/dev/null`. The shim writes the agent's output to a log
+//! file and starts a session of its own, so it outlives the daemon. [`super::process_watcher`]
+//! reports the exit of a shim; this module only reaps the zombies.
 
 use crate::io::resource_limits::SavedLimits;
 use protocol::error::ErrorReport;
@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Our children.
+/// The child processes that have not been reaped yet.
 #[derive(Debug)]
 pub(crate) struct Children {
     children: Vec<Child>,
@@ -19,18 +19,23 @@ pub(crate) struct Children {
 }
 
 impl Children {
-    /// Nobody yet. `limits`: what they are to have.
+    /// Without children. Each shim gets the resource limits `limits`.
     pub(crate) fn new(limits: SavedLimits) -> Children {
         Children { children: Vec::new(), limits }
     }
 
-    /// Starts `argv`; the directory of `log` is made first. Gives the pid.
+    /// Creates the directory of `log` and starts the shim with the command line `argv`. Returns the
+    /// shim's pid.
+    ///
+    /// # Panics
+    ///
+    /// If `argv` is empty.
     pub(crate) fn start_shim(&mut self, argv: &[String], log: &Path) -> Result<u32, ErrorReport> {
         if let Some(directory) = log.parent() {
-            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
-            made.map_err(|error| ErrorReport::from_io("make", directory, &error))?;
+            let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
+            created.map_err(|error| ErrorReport::from_io("make", directory, &error))?;
         }
-        let (program, arguments) = argv.split_first().expect("a command line of ours has a program");
+        let (program, arguments) = argv.split_first().expect("the core names a program");
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         failpoint::hit("headless.start");
@@ -38,26 +43,30 @@ impl Children {
             command.spawn().map_err(|error| ErrorReport::from_io("start", Path::new(program), &error))?;
         failpoint::hit("headless.started");
         let pid = child.id();
-        // Its agent does not begin before the green light.
+        // The limits are in time for the agent: the shim starts it only when the daemon allows it.
         self.limits.restore_for_child(pid);
         self.children.push(child);
         Ok(pid)
     }
 
-    /// Starts a program that tells a person something, and ends by itself. Where it can't be started, all goes on.
+    /// Starts the user's notify command with the command line `argv`. A failure is only logged.
+    ///
+    /// # Panics
+    ///
+    /// If `argv` is empty.
     pub(crate) fn run_notifier(&mut self, argv: &[String]) {
         self.reap();
-        let (program, arguments) = argv.split_first().expect("a command line of ours has a program");
+        let (program, arguments) = argv.split_first().expect("the core names a program");
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        // Ctrl-C in the daemon's pane is not meant for it.
+        // In its own process group, the command gets no SIGINT from Ctrl-C in the daemon's pane.
         match command.process_group(0).spawn() {
             Ok(child) => self.children.push(child),
             Err(error) => tracing::warn!("cannot start {program}: {error}"),
         }
     }
 
-    /// Collects those that have ended.
+    /// Reaps the children that have exited.
     pub(crate) fn reap(&mut self) {
         self.children.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
     }

@@ -1,8 +1,11 @@
-//! The control socket: accepts, reads lines into events, writes answers. Knows nothing of teams.
+//! The control socket: accepts connections, turns calls into events, and writes replies.
 //!
-//! A peer of another uid is hung up on. A line is at most 64 KiB, an object at most what
-//! `protocol::control::frame` allows, and it comes within seconds; answers are taken, too. Who breaks that is hung up
-//! on, and nobody else notices.
+//! The daemon closes a connection, without an effect on others, in these cases:
+//!
+//! - the peer has another uid;
+//! - a line is longer than 64 KiB, or an object is larger than `protocol::control::framing` allows;
+//! - an object does not arrive completely within seconds;
+//! - the peer does not read its replies.
 
 use crate::core::event::CoreEvent;
 use crate::core::id::ConnId;
@@ -24,47 +27,48 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// At most so many connections at once: agents' joins, clients, and room.
+/// Maximum number of open connections, of shims and clients together.
 const MAX_CONNECTIONS: usize = 512;
-/// How long an object may take from its first byte to its last, and the first one from the connection on.
+/// How long an object may take from its first byte to its last. The time of the first object begins
+/// with the connection.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
-/// So many bytes of answers may wait for a peer: several of the largest.
+/// How many bytes of replies may wait until the peer reads them: four objects of maximum size.
 const MAX_UNREAD_BYTES: usize = 4 * protocol::control::framing::MAX_OBJECT_BYTES;
-/// How long a last answer may take to be taken.
+/// How long the daemon waits at its exit until a peer has read its last reply.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What is to be written, or the end.
+/// An order to a connection's write task.
 #[derive(Debug)]
 enum Outgoing {
     Lines(Vec<u8>),
     Close,
 }
 
-/// The open connections, for whoever has an answer.
+/// The open connections to the control socket.
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
     writers: HashMap<ConnId, ConnectionWriter>,
-    /// Closed by us, with something perhaps still on its way.
+    /// The write tasks of connections that the daemon closes. A task may still write replies.
     closing: Vec<JoinHandle<()>>,
-    /// The far ends of wake lines, as they came with a hello.
+    /// Wake sockets that shims have sent and that no agent has yet.
     pending_wake_sockets: PendingWakeSockets,
 }
 
-/// A connection's writing side.
+/// The writing side of a connection.
 #[derive(Debug)]
 struct ConnectionWriter {
     queue: UnboundedSender<Outgoing>,
     task: JoinHandle<()>,
     stream: Arc<UnixStream>,
-    /// Bytes that were given to the task and that the peer has not taken.
+    /// Number of bytes that wait in the queue or in the task, because the peer has not read them.
     unread_bytes: Arc<AtomicUsize>,
 }
 
 impl ConnectionWriter {
-    /// A peer that asks and never reads what it is answered is hung up on.
+    /// Queues lines for the peer. Closes the connection if the peer does not read its replies.
     fn send(&self, conn: ConnId, lines: Vec<u8>) {
         if self.unread_bytes.fetch_add(lines.len(), Ordering::Relaxed) + lines.len() > MAX_UNREAD_BYTES {
-            tracing::warn!(conn, "a peer takes none of its answers: hung up on");
+            tracing::warn!(conn, "closed a connection: the peer does not read its replies");
             self.task.abort();
             rustix::net::shutdown(&*self.stream, rustix::net::Shutdown::Both).ok();
         } else {
@@ -73,19 +77,20 @@ impl ConnectionWriter {
     }
 }
 
+/// The received wake sockets by connection, shared with the tasks that read.
 type PendingWakeSockets = Arc<Mutex<HashMap<ConnId, OwnedFd>>>;
 
 impl Connections {
-    /// Answers; a connection that is gone has nobody to hear it.
+    /// Sends an object to the peer. If the connection is closed, the object is dropped.
     pub(crate) fn send<T: Serialize>(&self, conn: ConnId, value: &T) {
         match (self.writers.get(&conn), encode(value)) {
             (Some(writer), Ok(lines)) => writer.send(conn, lines),
-            (None, _) => tracing::debug!(conn, "nobody is left to hear the answer"),
-            (_, Err(error)) => tracing::error!(conn, "cannot write an answer: {error}"),
+            (None, _) => tracing::debug!(conn, "dropped a reply: the connection is closed"),
+            (_, Err(error)) => tracing::error!(conn, "cannot write a reply: {error}"),
         }
     }
 
-    /// Closes after what has been sent.
+    /// Closes a connection once all queued replies are written.
     pub(crate) fn close(&mut self, conn: ConnId) {
         if let Some(writer) = self.writers.remove(&conn) {
             writer.queue.send(Outgoing::Close).ok();
@@ -93,7 +98,8 @@ impl Connections {
         }
     }
 
-    /// Closes all, once what has been sent is on its way. A peer that does not read can't hold the daemon.
+    /// Closes all connections once their queued replies are written. Waits at most
+    /// [`FLUSH_TIMEOUT`] for each, so a peer that does not read cannot block the daemon's exit.
     pub(crate) async fn flush(&mut self) {
         let open: Vec<ConnId> = self.writers.keys().copied().collect();
         open.into_iter().for_each(|conn| self.close(conn));
@@ -102,24 +108,25 @@ impl Connections {
         }
     }
 
-    /// Forgets a connection that closed by itself.
+    /// Removes a connection that the peer closed.
     pub(crate) fn remove(&mut self, conn: ConnId) {
         self.writers.remove(&conn);
         self.pending_wake_sockets.lock().unwrap_or_else(PoisonError::into_inner).remove(&conn);
     }
 
-    /// The wake line that came over this connection.
+    /// Takes the wake socket that was received on this connection. `None` if there is none.
     pub(crate) fn take_wake_socket(&self, conn: ConnId) -> Option<OwnedFd> {
         self.pending_wake_sockets.lock().unwrap_or_else(PoisonError::into_inner).remove(&conn)
     }
 
-    /// Those too that are only waited for to take a last answer.
+    /// Number of connections, with those that are being closed.
     fn count(&mut self) -> usize {
         self.closing.retain(|task| !task.is_finished());
         self.writers.len() + self.closing.len()
     }
 
-    /// Takes up a new connection, if its peer is of our user.
+    /// Starts to serve a new connection. Drops it if the peer has another uid or there are
+    /// [`MAX_CONNECTIONS`] already.
     pub(crate) fn accept_connection(
         &mut self,
         conn: ConnId,
@@ -127,22 +134,21 @@ impl Connections {
         events: &UnboundedSender<CoreEvent>,
     ) {
         let peer = stream.peer_cred();
-        let ours = peer.as_ref().is_ok_and(|peer| peer.uid() == nix::unistd::geteuid().as_raw());
+        let is_same_user = peer.as_ref().is_ok_and(|peer| peer.uid() == nix::unistd::geteuid().as_raw());
         let pid = peer.ok().and_then(|peer| peer.pid()).and_then(|pid| u32::try_from(pid).ok());
-        let (true, Some(pid)) = (ours && self.count() < MAX_CONNECTIONS, pid) else {
-            return tracing::warn!(conn, "a connection was refused");
+        let (true, Some(pid)) = (is_same_user && self.count() < MAX_CONNECTIONS, pid) else {
+            return tracing::warn!(conn, "rejected a connection");
         };
-        let (queue, lines) = unbounded_channel();
+        let (queue, outgoing) = unbounded_channel();
         let stream = Arc::new(stream);
-        let waiting = Arc::new(AtomicUsize::new(0));
-        let task = tokio::spawn(write(stream.clone(), lines, waiting.clone()));
-        self.writers
-            .insert(conn, ConnectionWriter { queue, task, stream: stream.clone(), unread_bytes: waiting });
+        let unread_bytes = Arc::new(AtomicUsize::new(0));
+        let task = tokio::spawn(write(stream.clone(), outgoing, unread_bytes.clone()));
+        self.writers.insert(conn, ConnectionWriter { queue, task, stream: stream.clone(), unread_bytes });
         let reader = ConnectionReader {
             conn,
             pid,
             stream,
-            lines: self.pending_wake_sockets.clone(),
+            wake_sockets: self.pending_wake_sockets.clone(),
             events: events.clone(),
             is_shim: false,
         };
@@ -150,21 +156,24 @@ impl Connections {
     }
 }
 
-/// Accepts for ever. Where no descriptor is left it waits for one to become free rather than spin.
-pub(crate) async fn accept(listener: UnixListener, admit: UnboundedSender<UnixStream>) {
-    let mut told = false;
+/// Accepts connections until the event loop ends, and sends them to it through `accepted`.
+///
+/// If `accept` fails, for example because no descriptor is left, it is called again after 100 ms.
+/// Consecutive failures are logged once.
+pub(crate) async fn accept(listener: UnixListener, accepted: UnboundedSender<UnixStream>) {
+    let mut is_failure_logged = false;
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 failpoint::hit("connection.accepted");
-                told = false;
-                if admit.send(stream).is_err() {
+                is_failure_logged = false;
+                if accepted.send(stream).is_err() {
                     return;
                 }
             }
             Err(error) => {
-                if !std::mem::replace(&mut told, true) {
-                    tracing::error!("cannot accept a connection, and try until it can be: {error}");
+                if !std::mem::replace(&mut is_failure_logged, true) {
+                    tracing::error!("cannot accept a connection, trying again: {error}");
                 }
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -172,14 +181,19 @@ pub(crate) async fn accept(listener: UnixListener, admit: UnboundedSender<UnixSt
     }
 }
 
-/// Who can't be answered is hung up on: it would wait for ever.
-async fn write(stream: Arc<UnixStream>, mut queue: UnboundedReceiver<Outgoing>, waiting: Arc<AtomicUsize>) {
+/// The write task of a connection. It writes the queued lines, and closes the connection at
+/// [`Outgoing::Close`] or when a write fails. Without that, the peer would wait forever.
+async fn write(
+    stream: Arc<UnixStream>,
+    mut queue: UnboundedReceiver<Outgoing>,
+    unread_bytes: Arc<AtomicUsize>,
+) {
     while let Some(Outgoing::Lines(lines)) = queue.recv().await {
         failpoint::hit("connection.write");
         if write_all(&stream, &lines).await.is_err() {
             break;
         }
-        waiting.fetch_sub(lines.len(), Ordering::Relaxed);
+        unread_bytes.fetch_sub(lines.len(), Ordering::Relaxed);
     }
     rustix::net::shutdown(&*stream, rustix::net::Shutdown::Both).ok();
 }
@@ -196,17 +210,20 @@ async fn write_all(stream: &UnixStream, mut bytes: &[u8]) -> std::io::Result<()>
     Ok(())
 }
 
-/// One connection's reading side.
+/// The reading side of a connection.
 struct ConnectionReader {
     conn: ConnId,
+    /// The peer's pid.
     pid: u32,
     stream: Arc<UnixStream>,
-    lines: PendingWakeSockets,
+    wake_sockets: PendingWakeSockets,
     events: UnboundedSender<CoreEvent>,
+    /// The peer has sent [`Request::ConnectShim`]: all further messages are a shim's reports.
     is_shim: bool,
 }
 
 impl ConnectionReader {
+    /// Reads until the connection closes, and reports that it has closed.
     async fn run(mut self) {
         if let Err(reason) = self.read().await {
             tracing::debug!(conn = self.conn, "connection closed: {reason}");
@@ -214,13 +231,15 @@ impl ConnectionReader {
         self.events.send(CoreEvent::ConnectionClosed { conn: self.conn }).ok();
     }
 
+    /// Reads lines, assembles them to objects and sends an event for each object. Returns `Ok` if
+    /// the peer closed the connection.
     async fn read(&mut self) -> Result<(), Box<dyn std::error::Error>> {
         let mut assembler = LineAssembler::default();
         let mut pending = Vec::new();
         let mut buffer = vec![0; 16 * 1024];
-        let mut due = Some(Instant::now() + MESSAGE_TIMEOUT);
+        let mut deadline = Some(Instant::now() + MESSAGE_TIMEOUT);
         loop {
-            let read = read_with_timeout(due, self.receive(&mut buffer)).await?;
+            let read = read_with_timeout(deadline, self.receive(&mut buffer)).await?;
             if read == 0 {
                 return Ok(());
             }
@@ -229,19 +248,20 @@ impl ConnectionReader {
                 let line: Vec<u8> = pending.drain(..=end).collect();
                 if let Some(text) = assembler.push_line(std::str::from_utf8(&line[..end])?)? {
                     self.handle_message(&text)?;
-                    due = None;
+                    deadline = None;
                 }
             }
             if pending.len() > MAX_LINE_BYTES {
                 return Err("a line of over 64 KiB".into());
             }
             if !pending.is_empty() || assembler.is_incomplete() {
-                due.get_or_insert_with(|| Instant::now() + MESSAGE_TIMEOUT);
+                deadline.get_or_insert_with(|| Instant::now() + MESSAGE_TIMEOUT);
             }
         }
     }
 
-    /// Reads bytes, and keeps a descriptor that came with them; more than one is dropped, that is: closed.
+    /// Reads bytes and keeps one descriptor that arrives with them, the wake socket. Further
+    /// descriptors are closed.
     async fn receive(&self, buffer: &mut [u8]) -> std::io::Result<usize> {
         self.stream
             .async_io(Interest::READABLE, || {
@@ -251,8 +271,8 @@ impl ConnectionReader {
                 let got = recvmsg(&*self.stream, &mut [IoSliceMut::new(buffer)], &mut ancillary, flags)?;
                 for message in ancillary.drain() {
                     if let RecvAncillaryMessage::ScmRights(descriptors) = message {
-                        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-                        lines.extend(descriptors.map(|descriptor| (self.conn, descriptor)));
+                        let mut sockets = self.wake_sockets.lock().unwrap_or_else(PoisonError::into_inner);
+                        sockets.extend(descriptors.map(|descriptor| (self.conn, descriptor)));
                     }
                 }
                 Ok(got.bytes)
@@ -260,6 +280,12 @@ impl ConnectionReader {
             .await
     }
 
+    /// Sends the event for one object of the peer.
+    ///
+    /// # Errors
+    ///
+    /// If the connection must be closed: a shim's report is not valid, the peer has exited, or the
+    /// event loop has ended.
     fn handle_message(&mut self, text: &str) -> Result<(), Box<dyn std::error::Error>> {
         failpoint::hit("connection.heard");
         let conn = self.conn;
@@ -283,18 +309,21 @@ impl ConnectionReader {
     }
 }
 
-/// None is due between two objects: whoever has asked may wait for its answer as long as it likes.
+/// Waits for `receive`, until `deadline` if there is one.
+///
+/// There is no deadline between two objects, because a client may wait for its reply for any time.
 async fn read_with_timeout(
-    due: Option<Instant>,
+    deadline: Option<Instant>,
     receive: impl Future<Output = std::io::Result<usize>>,
 ) -> std::io::Result<usize> {
-    match due {
-        Some(due) => tokio::time::timeout_at(due, receive).await?,
+    match deadline {
+        Some(deadline) => tokio::time::timeout_at(deadline, receive).await?,
         None => receive.await,
     }
 }
 
-/// Another release's request may hold what we can't read; its version we can.
+/// The event for a call that cannot be parsed. It has the call's protocol version, if that can be
+/// read: another release of the client may send calls that this daemon does not know.
 fn invalid_call(client: ConnId, text: &str, error: &serde_json::Error) -> CoreEvent {
     #[derive(serde::Deserialize)]
     struct Version {
@@ -304,10 +333,14 @@ fn invalid_call(client: ConnId, text: &str, error: &serde_json::Error) -> CoreEv
     CoreEvent::InvalidCall { client, version, error: error.to_string() }
 }
 
-/// The process behind a pid, while it lives.
+/// The peer's pid and start time.
+///
+/// # Errors
+///
+/// If the peer has exited.
 fn peer_process(pid: u32) -> Result<Process, Box<dyn std::error::Error>> {
-    let start = process_watcher::start_time(pid)?.ok_or("a peer that ended while it spoke")?;
-    Ok(Process { pid, start_time: start })
+    let start_time = process_watcher::start_time(pid)?.ok_or("the peer has exited")?;
+    Ok(Process { pid, start_time })
 }
 
 #[cfg(test)]
@@ -315,22 +348,22 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_does_not_take_its_last_answer_counts_until_it_does() {
+    async fn a_closing_connection_counts_until_its_last_reply_is_written() {
         let (events, _queue) = unbounded_channel();
         let mut connections = Connections::default();
-        let admit = |connections: &mut Connections, conn| {
-            let (ours, theirs) = UnixStream::pair().unwrap();
-            connections.accept_connection(conn, ours, &events);
-            (connections.writers.contains_key(&conn), theirs)
+        let accept = |connections: &mut Connections, conn| {
+            let (daemon_end, peer_end) = UnixStream::pair().unwrap();
+            connections.accept_connection(conn, daemon_end, &events);
+            (connections.writers.contains_key(&conn), peer_end)
         };
-        let (taken, wait) = tokio::sync::watch::channel(());
+        let (replies_read, wait) = tokio::sync::watch::channel(());
         for _ in 0..MAX_CONNECTIONS {
             let mut wait = wait.clone();
             connections.closing.push(tokio::spawn(async move { drop(wait.changed().await) }));
         }
-        assert!(!admit(&mut connections, 1).0);
-        drop((taken, wait));
+        assert!(!accept(&mut connections, 1).0);
+        drop((replies_read, wait));
         connections.closing.pop().unwrap().await.unwrap();
-        assert!(admit(&mut connections, 2).0);
+        assert!(accept(&mut connections, 2).0);
     }
 }

@@ -1,4 +1,7 @@
-//! Carries out effects, in order, but that the files thread has the jobs of one event once the rest is done. Holds every descriptor of the daemon: the state holds none.
+//! Runs the effects that the core returns, in order.
+//!
+//! File jobs are an exception: the files thread gets the jobs of one event when its other effects
+//! have run. The effect runner owns the daemon's descriptors; the core's state has none.
 
 use crate::core::effect::{Effect, Wake};
 use crate::core::event::CoreEvent;
@@ -21,7 +24,7 @@ use std::ops::ControlFlow;
 use std::sync::mpsc::Sender;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// The daemon's hands.
+/// Everything that is needed to run an effect: connections, queues of threads, processes.
 #[derive(Debug)]
 pub(crate) struct EffectRunner {
     pub(crate) connections: Connections,
@@ -33,14 +36,16 @@ pub(crate) struct EffectRunner {
     pub(crate) wake_sockets: WakeSockets,
     pub(crate) processes: ProcessWatcher,
     pub(crate) children: Children,
-    /// Joins whose life could not be looked at.
+    /// Shims that could not be watched. [`Effect::RetryProcessWatches`] tries again.
     pub(crate) unwatched_processes: HashMap<SpawnId, Process>,
-    /// To the pane that the daemon runs in.
+    /// The terminal that the daemon runs in.
     pub(crate) terminal: DaemonTerminal,
 }
 
 impl EffectRunner {
-    /// Break: the daemon is to end.
+    /// Runs one effect. `wall` is the time for the event log, in milliseconds since the epoch.
+    ///
+    /// Returns `Break` for [`Effect::Exit`]: the daemon exits.
     pub(crate) fn run(&mut self, effect: Effect, wall: u64) -> ControlFlow<()> {
         failpoint::hit(effect.failpoint());
         match effect {
@@ -48,11 +53,11 @@ impl EffectRunner {
                 self.connections.send(client, &response);
                 self.connections.close(client);
             }
-            Effect::SendToShim { conn, message: word } => self.connections.send(conn, &word),
+            Effect::SendToShim { conn, message } => self.connections.send(conn, &message),
             Effect::CloseConnection { conn } => self.connections.close(conn),
             Effect::SuperviseShim { conn, spawn, team, name, process } => {
-                if let Some(end) = self.connections.take_wake_socket(conn) {
-                    self.wake_sockets.put(spawn.clone(), WakeSocket { team, name, fd: end });
+                if let Some(fd) = self.connections.take_wake_socket(conn) {
+                    self.wake_sockets.put(spawn.clone(), WakeSocket { team, name, fd });
                 }
                 self.watch_process(spawn, process);
             }
@@ -71,12 +76,12 @@ impl EffectRunner {
                 self.unwatched_processes.remove(&spawn);
                 self.children.reap();
             }
-            // A thread ends only with the daemon.
+            // Sending to a thread cannot fail: the thread runs as long as the daemon.
             Effect::WatchRoot => drop(self.watcher.send(WatchCommand::WatchRoot)),
             Effect::WatchTeam { team } => drop(self.watcher.send(WatchCommand::WatchTeam(team))),
             Effect::UnwatchTeam { team } => drop(self.watcher.send(WatchCommand::UnwatchTeam(team))),
-            Effect::ConfirmWatches { is_probe: probe } => {
-                drop(self.watcher.send(WatchCommand::ConfirmWatches { is_probe: probe }));
+            Effect::ConfirmWatches { is_probe } => {
+                drop(self.watcher.send(WatchCommand::ConfirmWatches { is_probe }));
             }
             Effect::CreateBarrier { mark } => drop(self.watcher.send(WatchCommand::CreateBarrier(mark))),
             Effect::File(job) => self.files.push(job),
@@ -96,6 +101,7 @@ impl EffectRunner {
         ControlFlow::Continue(())
     }
 
+    /// Starts to watch the shim `process`, or reports its exit if it has exited.
     fn watch_process(&mut self, spawn: SpawnId, process: Process) {
         if self.processes.is_watching(&spawn) {
             return;
@@ -113,8 +119,7 @@ impl EffectRunner {
         }
     }
 
-    /// Into the log file, the event log and the pane that the daemon runs in. That pane may be closed: what
-    /// can't be shown there is no error.
+    /// Writes an event to the log file, the event log and the daemon's terminal.
     fn log(&mut self, event: protocol::event::Event) {
         let line = event.to_text();
         tracing::info!("{line}");

@@ -1,6 +1,8 @@
-//! The log goes to a file, never to the terminal: a daemon whose pane was closed must not die of its log. Each
-//! start has a file of its own, and another whenever that is full; `latest` leads to the newest, and the oldest go. A
-//! file that the arguments name is its owner's to keep small.
+//! The daemon's log files, in `logs/teamd` of the state directory.
+//!
+//! Each start of the daemon begins a new file, and a full file is followed by another. The link
+//! `latest` points to the newest file; the oldest files are removed. A file given with `--log-file`
+//! is not rotated. The log never goes to the terminal, which may be closed.
 
 use crate::args::{Args, LogFormat};
 use protocol::error::{ErrorKind, ErrorReport};
@@ -13,12 +15,12 @@ use std::sync::Mutex;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::Subscriber;
 
-/// So many files are kept.
+/// How many log files are kept.
 const MAX_FILES: usize = 10;
-/// Beyond this a file is full, bytes.
+/// The size from which on a log file is full, in bytes.
 const MAX_BYTES: u64 = 10 << 20;
 
-/// Starts logging, into the state directory or where the arguments say.
+/// Starts logging to the file of `--log-file`, or else to a new file in the state directory.
 pub(crate) fn start(args: &Args, state: &Path) -> Result<(), ErrorReport> {
     let log = match &args.log_file {
         Some(path) => LogFile { file: open(path)?, written: 0, directory: None },
@@ -41,20 +43,22 @@ fn set_subscriber(args: &Args, file: LogFile) -> Result<(), ErrorReport> {
     set.map_err(|error| ErrorReport::new(ErrorKind::Internal, format!("cannot start the log: {error}")))
 }
 
-/// The file of now.
+/// The current log file.
 struct LogFile {
     file: File,
+    /// How many bytes the daemon has written to this file.
     written: u64,
-    /// Where the next one goes; none: there is none.
+    /// The directory of the next file. `None` if the file is never rotated.
     directory: Option<PathBuf>,
 }
 
 impl LogFile {
+    /// Creates the next log file in `directory`.
     fn create(directory: PathBuf) -> Result<LogFile, ErrorReport> {
         Ok(LogFile { file: open(&new_log_path(&directory)?)?, written: 0, directory: Some(directory) })
     }
 
-    /// Where no other can be begun, this one goes on for as long again.
+    /// Switches to a new file. If that fails, the current file gets up to [`MAX_BYTES`] more.
     fn rotate(&mut self) {
         let next = self.directory.take().map(|directory| (LogFile::create(directory.clone()), directory));
         match next {
@@ -80,16 +84,21 @@ impl Write for LogFile {
     }
 }
 
-/// It tells who does what: for its owner alone.
+/// Opens a log file to append to it. A new file has mode 0600, because a log can hold private data.
 fn open(path: &Path) -> Result<File, ErrorReport> {
     let file = File::options().create(true).append(true).mode(0o600).open(path);
     file.map_err(|error| ErrorReport::from_io("open", path, &error))
 }
 
-/// The file of this start. A link that can't be set, or an old file that can't go, keeps nobody from starting.
+/// The path of a new log file, named by the current time. Points the link `latest` to it and
+/// removes the oldest files.
+///
+/// # Errors
+///
+/// If the directory cannot be created. Errors of the link and of the removals are ignored.
 fn new_log_path(directory: &Path) -> Result<PathBuf, ErrorReport> {
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    made.map_err(|error| ErrorReport::from_io("make", directory, &error))?;
+    let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    created.map_err(|error| ErrorReport::from_io("make", directory, &error))?;
     let name = format!("{}.log", iso8601(store::now()).replace(':', "-"));
     let latest = directory.join("latest");
     std::fs::remove_file(&latest).ok();
@@ -98,7 +107,8 @@ fn new_log_path(directory: &Path) -> Result<PathBuf, ErrorReport> {
     Ok(directory.join(name))
 }
 
-/// Those beyond the newest; their names are times.
+/// The oldest log files: all but the newest `MAX_FILES - 1`. The names begin with the time, so they
+/// sort by age.
 fn files_to_remove(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut logs: Vec<PathBuf> =
@@ -113,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_was_named_is_the_users_alone() {
+    fn a_log_file_is_readable_only_by_its_owner() {
         use std::os::unix::fs::PermissionsExt;
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.log");
@@ -122,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_file_is_followed_by_another_and_all_of_them_are_bounded() {
+    fn a_full_file_is_rotated_and_size_and_number_of_files_are_bounded() {
         let top = tempfile::tempdir().unwrap();
         let directory = top.path().join("teamd");
         let mut log = LogFile::create(directory.clone()).unwrap();
@@ -138,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_other_can_be_begun_a_full_file_goes_on() {
+    fn a_full_file_that_cannot_be_rotated_is_still_written() {
         let top = tempfile::tempdir().unwrap();
         let directory = top.path().join("teamd");
         let mut log = LogFile::create(directory.clone()).unwrap();
@@ -154,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_start_has_a_link_and_the_oldest_go() {
+    fn the_latest_file_has_a_link_and_the_oldest_files_are_removed() {
         let directory = tempfile::tempdir().unwrap();
         for n in 10..30 {
             File::create(directory.path().join(format!("20{n}.log"))).unwrap();

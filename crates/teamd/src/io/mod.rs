@@ -1,4 +1,5 @@
-//! The I/O shell: runs the effects of the core, and turns what happens outside into events.
+//! All I/O of the daemon. These modules run the effects that the core returns, and send file
+//! changes, process exits, socket calls and finished jobs to the core as events.
 
 pub(crate) mod children;
 pub(crate) mod control_socket;

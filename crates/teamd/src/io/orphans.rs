@@ -1,39 +1,44 @@
-//! The orphans of a join that was killed: found by the token in their environment, ended by pidfd.
+//! Kills the orphans of a killed shim: the processes that its agent started and that still run.
 //!
-//! join itself leaves none; this is for the one case in which it can't. A child that has cleaned its
-//! environment is out of reach, and docs/ARCHITECTURE.md says so. So is a daemon that an agent has started: it is its
-//! user's, and would end itself here.
+//! A shim that exits normally kills them itself. For a shim that was killed, this module finds them
+//! by the agent's token in their environment. It cannot find a process that cleared its
+//! environment (see docs/ARCHITECTURE.md). It never kills the daemon's own process, which has the
+//! token if an agent started the daemon.
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// Looks for who was started meanwhile, at most.
+/// Maximum number of searches for orphans, and of searches per round for processes to stop.
 const MAX_ROUNDS: u32 = 100;
-/// And for at most this long: other work waits for us.
+/// Maximum time for all rounds. Other jobs of the files thread wait meanwhile.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// So often a process without an environment is looked at: somebody may have started it so.
+/// How often an empty environment is read again. It may stay empty: a process can be started
+/// without any variable.
 const EXEC_RETRIES: u32 = 100;
 
-/// Kills every process that carries this token.
+/// Kills every process that has this token in its environment, except the daemon.
 pub(crate) fn kill_orphans(token: &str) {
     let marker = format!("TEAMD_TOKEN={token}");
-    let until = Instant::now() + TIMEOUT;
-    // An orphan may have started a child while we looked: again, until a look finds none.
-    for _ in (0..MAX_ROUNDS).take_while(|_| Instant::now() < until) {
-        stop(&marker, until);
+    let deadline = Instant::now() + TIMEOUT;
+    // An orphan can start a child during a search, so the search is repeated until it finds none.
+    for _ in (0..MAX_ROUNDS).take_while(|_| Instant::now() < deadline) {
+        stop_all(&marker, deadline);
         if signal_all(&marker, Signal::KILL).is_empty() {
             return;
         }
     }
-    tracing::warn!("cannot end all orphans of a killed join within {MAX_ROUNDS} rounds or {TIMEOUT:?}");
+    tracing::warn!("cannot kill all orphans of a killed shim within {MAX_ROUNDS} rounds or {TIMEOUT:?}");
 }
 
-/// Who is stopped starts no further child, and takes up its place under whatever limit there is.
-fn stop(marker: &str, until: Instant) {
+/// Stops all orphans with SIGSTOP before they are killed.
+///
+/// A stopped process starts no further child. It still counts against process limits, so it also
+/// leaves no room for children of other orphans.
+fn stop_all(marker: &str, deadline: Instant) {
     let mut stopped = HashSet::new();
-    for _ in (0..MAX_ROUNDS).take_while(|_| Instant::now() < until) {
+    for _ in (0..MAX_ROUNDS).take_while(|_| Instant::now() < deadline) {
         let found = signal_all(marker, Signal::STOP);
         if found.into_iter().filter(|pid| stopped.insert(*pid)).count() == 0 {
             return;
@@ -41,12 +46,13 @@ fn stop(marker: &str, until: Instant) {
     }
 }
 
-/// To everyone who is marked; their numbers.
+/// Sends a signal to every process with the environment entry `marker`. Returns their pids.
 fn signal_all(marker: &str, signal: Signal) -> Vec<i32> {
-    let told = find_by_token(marker).filter(|(_, pidfd)| pidfd_send_signal(pidfd, signal).is_ok());
-    told.map(|(pid, _)| pid).collect()
+    let signalled = find_by_token(marker).filter(|(_, pidfd)| pidfd_send_signal(pidfd, signal).is_ok());
+    signalled.map(|(pid, _)| pid).collect()
 }
 
+/// The pids and pidfds of all processes with the environment entry `marker`, except the daemon.
 fn find_by_token(marker: &str) -> impl Iterator<Item = (i32, OwnedFd)> {
     let pids = std::fs::read_dir("/proc")
         .into_iter()
@@ -56,14 +62,20 @@ fn find_by_token(marker: &str) -> impl Iterator<Item = (i32, OwnedFd)> {
     others.filter_map(|pid| Some((pid, open_if_has_token(pid, marker)?)))
 }
 
-/// The pidfd is opened before the look, so that the number cannot come to mean another process between.
+/// Opens a pidfd of `pid` if the environment of that process has the entry `marker`.
+///
+/// The pidfd is opened before the environment is read, so the two cannot belong to different
+/// processes if the kernel reuses the pid.
 fn open_if_has_token(pid: i32, marker: &str) -> Option<OwnedFd> {
     let pidfd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
     read_environ(pid)?.split(|byte| *byte == 0).any(|entry| entry == marker.as_bytes()).then_some(pidfd)
 }
 
-/// For an instant of its exec a process shows none: it is looked at again. What has no program, a thread of the kernel or
-/// a zombie, never has any.
+/// Reads the environment of a process: entries separated by NUL bytes. `None` if the process is
+/// gone, or if the environment stays empty for [`EXEC_RETRIES`] reads.
+///
+/// The environment of a process is empty for a moment during `exec`, so an empty one is read again.
+/// Kernel threads and zombies have no executable and never an environment.
 fn read_environ(pid: i32) -> Option<Vec<u8>> {
     for _ in 0..EXEC_RETRIES {
         let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
@@ -81,14 +93,14 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn who_sweeps_is_not_swept_though_an_agent_has_started_it() {
+    fn a_daemon_with_the_token_finds_other_processes_and_not_itself() {
         let own = std::fs::read("/proc/self/environ").unwrap();
-        let mark = str::from_utf8(own.split(|byte| *byte == 0).next().unwrap()).unwrap();
-        let (name, value) = mark.split_once('=').unwrap();
-        // Some of them are found amid their exec.
+        let marker = str::from_utf8(own.split(|byte| *byte == 0).next().unwrap()).unwrap();
+        let (name, value) = marker.split_once('=').unwrap();
+        // With 100 children, some searches run during a child's `exec`.
         for _ in 0..100 {
             let mut child = Command::new("sleep").arg("1000").env(name, value).spawn().unwrap();
-            let found: Vec<u32> = find_by_token(mark).map(|(pid, _)| pid.unsigned_abs()).collect();
+            let found: Vec<u32> = find_by_token(marker).map(|(pid, _)| pid.unsigned_abs()).collect();
             child.kill().unwrap();
             child.wait().unwrap();
             assert!(found.contains(&child.id()) && !found.contains(&std::process::id()), "{found:?}");

@@ -1,6 +1,7 @@
-//! The lives of processes that are not our children: known by pid and start time, watched by pidfd.
+//! Watches processes and reports their exit: the shims, and the processes of lead sessions.
 //!
-//! One thread sleeps on all of them. (tokio's own way to watch a descriptor is `unsafe` to call.)
+//! A process is identified by its pid and start time. One thread waits for the pidfds of all
+//! processes with epoll, because tokio's `AsyncFd::register` is `unsafe`.
 
 use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
@@ -17,77 +18,84 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Bytes, more than a line has: the kernel says all of it in one read.
+/// Size of the buffer for /proc/PID/stat, in bytes. It is larger than any line, so one read gets
+/// the whole line.
 const STAT_BUFFER: usize = 4096;
 
-/// Field 22 of /proc/PID/stat, ticks since boot; none for a process that is gone or a zombie.
+/// When a process was started, in clock ticks since boot (field 22 of /proc/PID/stat). `None` if
+/// the process is gone or a zombie.
 ///
 /// # Errors
-/// Where it can't be looked up, which is not the same as gone: too many open files, say.
+///
+/// If the file cannot be read for another reason, such as too many open files. The process may
+/// still run.
 pub(crate) fn start_time(pid: u32) -> io::Result<Option<u64>> {
     let stat = match read_stat(pid) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        // It ended between the opening and the reading.
+        // The process exited after its file was opened.
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {
             return Ok(None);
         }
         line => line?,
     };
-    // The second field is the program's name in parentheses, which may hold anything.
+    // The second field is the program's name in parentheses. The name can contain spaces and
+    // parentheses, so the fields are counted from the last parenthesis.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
     let mut fields = fields.split_whitespace();
-    let zombie = fields.next() == Some("Z");
-    Ok(fields.nth(18).filter(|_| !zombie).and_then(|start| start.parse().ok()))
+    let is_zombie = fields.next() == Some("Z");
+    Ok(fields.nth(18).filter(|_| !is_zombie).and_then(|start| start.parse().ok()))
 }
 
-/// Its line in the table. The name in it is bytes, cut in the middle of a letter where it is long.
+/// Reads /proc/PID/stat. The kernel may cut a long program name within a UTF-8 character, so
+/// invalid bytes are replaced.
 fn read_stat(pid: u32) -> io::Result<String> {
-    let mut room = [0; STAT_BUFFER];
-    let read = File::open(format!("/proc/{pid}/stat"))?.read(&mut room)?;
-    Ok(String::from_utf8_lossy(&room[..read]).into_owned())
+    let mut buffer = [0; STAT_BUFFER];
+    let length = File::open(format!("/proc/{pid}/stat"))?.read(&mut buffer)?;
+    Ok(String::from_utf8_lossy(&buffer[..length]).into_owned())
 }
 
-/// The id of this start of the machine; none where the kernel does not say.
+/// The kernel's id of the current boot. `None` if it cannot be read.
 pub(crate) fn boot_id() -> Option<String> {
     Some(std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned())
 }
 
-/// Field 4 of its stat: whose child a process is. None where that is nobody, or the process gone.
+/// The pid of a process's parent (field 4 of /proc/PID/stat). `None` if the process has no parent
+/// or is gone.
 pub(crate) fn parent_pid(pid: u32) -> Option<u32> {
     let stat = read_stat(pid).ok()?;
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_whitespace().nth(1)?.parse().ok().filter(|parent| *parent > 0)
 }
 
-/// What came of the wish to watch a process.
+/// The result of [`ProcessWatcher::watch`].
 #[derive(Debug)]
 pub(crate) enum WatchOutcome {
-    /// It lives; its death will be told.
+    /// The process runs. Its exit will be reported as [`CoreEvent::ProcessDied`].
     Alive,
-    /// It is gone: proven.
+    /// The process has certainly exited.
     Dead,
-    /// It could not be found out.
+    /// Whether the process runs could not be determined.
     Unknown(io::Error),
 }
 
-/// The watched joins.
+/// The watched processes, each by the spawn id that its exit is reported with.
 #[derive(Debug)]
 pub(crate) struct ProcessWatcher {
     epoll: Arc<OwnedFd>,
-    /// By the number that epoll reports; numbers are never used again.
+    /// The spawn of each number that epoll reports. A number is never reused.
     watched: Arc<Mutex<HashMap<u64, SpawnId>>>,
     pidfds: HashMap<SpawnId, OwnedFd>,
     next: u64,
 }
 
 impl ProcessWatcher {
-    /// Starts the thread, which ends with the process.
+    /// Starts the thread that reports exits. It ends with the daemon.
     pub(crate) fn start(events: UnboundedSender<CoreEvent>) -> io::Result<ProcessWatcher> {
         let epoll = Arc::new(epoll::create(CreateFlags::CLOEXEC)?);
         let watched: Arc<Mutex<HashMap<u64, SpawnId>>> = Arc::default();
         let (sleeper, names) = (epoll.clone(), watched.clone());
         std::thread::Builder::new()
-            .name("lives".into())
+            .name("processes".into())
             .spawn(move || report_deaths(&sleeper, &names, &events))?;
         Ok(ProcessWatcher { epoll, watched, pidfds: HashMap::new(), next: 0 })
     }
@@ -96,8 +104,7 @@ impl ProcessWatcher {
         self.pidfds.contains_key(spawn)
     }
 
-    /// Watches. The start time is compared after the pidfd is open, so that a reused number is never taken for
-    /// the one we mean.
+    /// Starts to watch a process.
     pub(crate) fn watch(&mut self, spawn: &SpawnId, process: Process) -> WatchOutcome {
         match self.open(process) {
             Ok(None) => WatchOutcome::Dead,
@@ -109,12 +116,14 @@ impl ProcessWatcher {
         }
     }
 
+    /// Opens a pidfd of a process. `None` if the process has exited.
     fn open(&self, process: Process) -> io::Result<Option<OwnedFd>> {
         let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return Ok(None) };
         let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
             Err(rustix::io::Errno::SRCH) => return Ok(None),
             pidfd => pidfd?,
         };
+        // The start time is compared after the pidfd is open, so a reused pid is always detected.
         Ok((start_time(process.pid)? == Some(process.start_time)).then_some(pidfd))
     }
 
@@ -127,15 +136,15 @@ impl ProcessWatcher {
         Ok(())
     }
 
-    /// SIGKILL to just this join.
+    /// Sends SIGKILL to the shim alone. Does nothing if the shim is not watched.
     pub(crate) fn kill(&self, spawn: &SpawnId) {
         let Some(pidfd) = self.pidfds.get(spawn) else { return };
         if let Err(error) = pidfd_send_signal(pidfd, Signal::KILL) {
-            tracing::debug!("cannot kill a join: {error}");
+            tracing::debug!("cannot kill a shim: {error}");
         }
     }
 
-    /// Closing the pidfd ends the watch.
+    /// Ends the watch and closes the pidfd.
     pub(crate) fn unwatch(&mut self, spawn: &SpawnId) {
         self.pidfds.remove(spawn);
         self.names().retain(|_, watched| watched != spawn);
@@ -146,10 +155,11 @@ impl ProcessWatcher {
     }
 }
 
+/// The thread's loop: sends [`CoreEvent::ProcessDied`] for each process that exits.
 fn report_deaths(epoll: &OwnedFd, names: &Mutex<HashMap<u64, SpawnId>>, events: &UnboundedSender<CoreEvent>) {
     let mut ready = Vec::with_capacity(16);
     loop {
-        // Interrupted by a signal: the next round sees what there was.
+        // If a signal interrupts the wait, the next call returns the pending events.
         epoll::wait(epoll, spare_capacity(&mut ready), None).ok();
         for event in ready.drain(..) {
             failpoint::hit("life.ended");
@@ -168,17 +178,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_that_means_another_process_by_now_is_nobodys() {
-        let mut lives = ProcessWatcher::start(tokio::sync::mpsc::unbounded_channel().0).unwrap();
+    fn a_reused_pid_counts_as_exited() {
+        let mut processes = ProcessWatcher::start(tokio::sync::mpsc::unbounded_channel().0).unwrap();
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         let (pid, spawn) = (child.id(), SpawnId::generate());
         let start = start_time(pid).unwrap().unwrap();
         let other = Process { pid, start_time: start + 1 };
-        assert!(matches!(lives.watch(&spawn, other), WatchOutcome::Dead));
-        lives.kill(&spawn);
-        assert!(!lives.is_watching(&spawn) && child.try_wait().unwrap().is_none(), "it lives");
-        assert!(matches!(lives.watch(&spawn, Process { pid, start_time: start }), WatchOutcome::Alive));
-        lives.kill(&spawn);
+        assert!(matches!(processes.watch(&spawn, other), WatchOutcome::Dead));
+        processes.kill(&spawn);
+        assert!(
+            !processes.is_watching(&spawn) && child.try_wait().unwrap().is_none(),
+            "the child still runs"
+        );
+        assert!(matches!(processes.watch(&spawn, Process { pid, start_time: start }), WatchOutcome::Alive));
+        processes.kill(&spawn);
         assert!(!child.wait().unwrap().success());
     }
 }

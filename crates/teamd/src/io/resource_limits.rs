@@ -1,27 +1,31 @@
-//! What the daemon asks of the kernel for itself, and takes back for its children: an agent is to find the limits that
-//! it would have had without us.
+//! Changes the daemon's own resource limits and restores the original ones for its children, so
+//! that an agent has the limits that it would have without the daemon.
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 
-/// The limits as they were.
+/// The resource limits with which the daemon was started.
 #[derive(Debug)]
 pub(crate) struct SavedLimits([(Resource, Rlimit); 2]);
 
 impl SavedLimits {
-    /// From now on there are as many descriptors as may be: half-open connections, wake lines and pidfds are three for
-    /// each agent, and common limits are low. And there is no core dump, which would hold every agent's token and
-    /// environment.
+    /// Raises the daemon's limit of open files to the hard limit and forbids core dumps. Returns
+    /// the original limits.
+    ///
+    /// The daemon needs three descriptors per agent (connection, wake socket, pidfd), and common
+    /// soft limits are low. A core dump would contain the tokens and environments of all agents.
     pub(crate) fn raise_for_daemon() -> SavedLimits {
-        let limits = SavedLimits([Resource::Nofile, Resource::Core].map(|of| (of, getrlimit(of))));
+        let resources = [Resource::Nofile, Resource::Core];
+        let limits = SavedLimits(resources.map(|resource| (resource, getrlimit(resource))));
         let [(files, old_files), (core, old_core)] = limits.0;
-        set(files, Rlimit { current: old_files.maximum, ..old_files });
-        set(core, Rlimit { current: Some(0), ..old_core });
+        set_limit(files, Rlimit { current: old_files.maximum, ..old_files });
+        set_limit(core, Rlimit { current: Some(0), ..old_core });
         limits
     }
 
-    /// For a child of ours that has yet to do anything that they matter for.
+    /// Sets the original limits for the child process with the pid `child`. Call it before the
+    /// child needs them.
     pub(crate) fn restore_for_child(&self, child: u32) {
-        // Without a number it would be our own.
+        // `prlimit` without a pid would change the daemon's own limits.
         let Some(pid) = i32::try_from(child).ok().and_then(Pid::from_raw) else { return };
         for (resource, limit) in self.0 {
             if let Err(errno) = prlimit(Some(pid), resource, limit) {
@@ -31,6 +35,6 @@ impl SavedLimits {
     }
 }
 
-fn set(resource: Resource, limit: Rlimit) {
+fn set_limit(resource: Resource, limit: Rlimit) {
     setrlimit(resource, limit).unwrap_or_else(|errno| tracing::warn!("cannot set a limit: {errno}"));
 }

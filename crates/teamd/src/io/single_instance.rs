@@ -1,4 +1,7 @@
-//! One daemon per root: a lock that the kernel frees with its holder, and the socket behind it.
+//! Ensures that each root has at most one daemon, and binds its control socket.
+//!
+//! The daemon holds a lock in its state directory and a lock on the root itself. The kernel
+//! releases both when the daemon exits, even if it is killed.
 
 use protocol::error::{ErrorKind, ErrorReport};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -12,31 +15,40 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::Root;
 
-/// The longest path that a socket can have, on Linux; macOS takes 103.
+/// The maximum length of a socket's path, in bytes: that of macOS. Linux allows 107.
 const MAX_SOCKET_PATH: usize = 103;
 
-/// What is looked for again is so then.
+/// The time between two checks of a lock, a pid or a socket.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// So many moments the holder of the lock has to write its pid into it.
+/// How many intervals a new lock holder has to write its pid into the lock file.
 const HOLDER_PID_POLLS: u32 = 50;
 
-/// So many moments one that was killed has until all that it held is free: its descriptors are closed one after the
-/// other, and what it had just forked has them until it is another program.
+/// How many intervals a killed daemon has until its locks are released.
+///
+/// The kernel closes the daemon's descriptors one after the other. A process that the daemon just
+/// forked keeps copies of them until its `exec`.
 const DEAD_HOLDER_POLLS: u32 = 200;
 
-/// So many one whose socket is still there.
+/// How many intervals a daemon has to exit if its socket still accepts connections.
 const SERVING_HOLDER_POLLS: u32 = 20;
 
-/// Held for the daemon's life. Never deleted: a lock on a deleted file excludes nobody.
+/// The lock file of the running daemon. The daemon holds the lock until it exits.
+///
+/// The file is never deleted: a lock on a deleted file does not exclude a daemon that creates a new
+/// file.
 #[derive(Debug)]
 pub(crate) struct InstanceLock {
     _file: File,
 }
 
 impl InstanceLock {
+    /// Takes the lock `path` and writes the daemon's pid into the file. Waits if the lock holder is
+    /// about to exit. `socket` is the control socket of the root.
+    ///
     /// # Errors
-    /// `NoDaemon` (exit 69) naming the other daemon's pid.
+    ///
+    /// `NoDaemon` (exit code 69) with the pid of the other daemon, and `Io`.
     pub(crate) fn acquire(path: &Path, root: &Path, socket: &Path) -> Result<InstanceLock, ErrorReport> {
         let io = |verb: &str, error: &std::io::Error| ErrorReport::from_io(verb, path, error);
         let open = File::options().create(true).truncate(false).read(true).write(true).mode(0o600).open(path);
@@ -61,13 +73,16 @@ impl InstanceLock {
     }
 }
 
-/// Who holds the lock, as it wrote itself: it does so a moment after it has it, and until then the file has the name of
-/// one that is dead, or nobody's. A process that can't be seen from here is named as well, after that moment.
+/// Reads the pid of the lock holder, and waits for it if the file has no pid of a running process.
+///
+/// A new lock holder writes its pid shortly after it takes the lock. Until then the file has the
+/// pid of an earlier daemon, or none. After [`HOLDER_PID_POLLS`] intervals any pid is returned,
+/// because the lock holder may run in another pid namespace.
 fn wait_for_holder_pid(file: &mut File) -> Option<i32> {
-    let lives =
+    let is_running =
         |pid: &i32| Pid::from_raw(*pid).is_some_and(|pid| pidfd_open(pid, PidfdFlags::empty()).is_ok());
     for _ in 0..HOLDER_PID_POLLS {
-        if let Some(pid) = read_holder_pid(file).filter(lives) {
+        if let Some(pid) = read_holder_pid(file).filter(is_running) {
             return Some(pid);
         }
         wait_briefly();
@@ -79,39 +94,46 @@ fn wait_briefly() {
     poll(&mut [], Timespec::try_from(POLL_INTERVAL).ok().as_ref()).ok();
 }
 
-/// What the file says.
+/// Reads the pid in the lock file. `None` if the file has none.
 fn read_holder_pid(file: &mut File) -> Option<i32> {
     let mut pid = String::new();
     file.rewind().and_then(|()| file.read_to_string(&mut pid)).ok()?;
     pid.trim().parse().ok()
 }
 
-/// A daemon that was just killed holds its lock, and even its socket, for a moment. One whose socket nobody serves is on its
-/// way out, and gets longer; or it is on its way in, and once it serves it is there: who waited on would take its place at
-/// the next `down`, unasked.
+/// Waits for the lock holder to exit. Returns whether it has exited.
+///
+/// A killed daemon keeps its lock, and even its socket, for a moment. A daemon whose socket does
+/// not accept connections is exiting or starting, so the wait is longer. The wait ends as soon as
+/// the socket accepts connections: otherwise this process would replace the other daemon at the
+/// next `teamctl down`.
 fn has_holder_exited(pid: Option<i32>, socket: &Path) -> bool {
     let Some(pid) = pid.and_then(Pid::from_raw) else { return false };
     let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
-    let serves = || UnixStream::connect(socket).is_ok();
-    if serves() {
+    let is_serving = || UnixStream::connect(socket).is_ok();
+    if is_serving() {
         return exits_within(&pidfd, SERVING_HOLDER_POLLS);
     }
     (0..DEAD_HOLDER_POLLS)
-        .find_map(|_| exits_within(&pidfd, 1).then_some(true).or_else(|| serves().then_some(false)))
+        .find_map(|_| exits_within(&pidfd, 1).then_some(true).or_else(|| is_serving().then_some(false)))
         .unwrap_or(false)
 }
 
-/// Whether it does within so many moments.
-fn exits_within(pidfd: &OwnedFd, moments: u32) -> bool {
-    let span = Timespec::try_from(POLL_INTERVAL * moments).ok();
-    poll(&mut [PollFd::new(pidfd, PollFlags::IN)], span.as_ref()).is_ok_and(|ready| ready > 0)
+/// Whether the process exits within this number of intervals.
+fn exits_within(pidfd: &OwnedFd, intervals: u32) -> bool {
+    let timeout = Timespec::try_from(POLL_INTERVAL * intervals).ok();
+    poll(&mut [PollFd::new(pidfd, PollFlags::IN)], timeout.as_ref()).is_ok_and(|ready| ready > 0)
 }
 
-/// Takes the lock on the root itself, for daemons whose state lies elsewhere. It is on the very directory that is worked
-/// in: whoever works in one that is not at its place any more keeps nobody from the one that is.
+/// Takes the lock on the root's directory `teams`. It excludes daemons that use another state
+/// directory for the same root.
+///
+/// The lock belongs to the open directory and not to its path. So a daemon whose root was moved
+/// away does not block a daemon at the current path.
 ///
 /// # Errors
-/// `NoDaemon` (exit 69).
+///
+/// `NoDaemon` (exit code 69) if another daemon keeps the lock.
 pub(crate) fn lock_root(root: &Root) -> Result<(), ErrorReport> {
     for _ in 0..DEAD_HOLDER_POLLS {
         if root.try_lock().map_err(ErrorReport::from)? {
@@ -121,8 +143,8 @@ pub(crate) fn lock_root(root: &Root) -> Result<(), ErrorReport> {
     }
     let message =
         format!("cannot supervise {}: a teamd does already, from other directories", root.path().display());
-    let hint = "is it one with another XDG_STATE_HOME or XDG_RUNTIME_DIR? find it with: pgrep -a teamd";
-    Err(ErrorReport::new(ErrorKind::NoDaemon, message).with_help(hint))
+    let help = "is it one with another XDG_STATE_HOME or XDG_RUNTIME_DIR? find it with: pgrep -a teamd";
+    Err(ErrorReport::new(ErrorKind::NoDaemon, message).with_help(help))
 }
 
 fn already_running_error(file: &mut File, root: &Path) -> ErrorReport {
@@ -131,7 +153,7 @@ fn already_running_error(file: &mut File, root: &Path) -> ErrorReport {
     ErrorReport::new(ErrorKind::NoDaemon, message).with_help("use it, or end it with: teamctl down")
 }
 
-/// The socket's path while it is ours.
+/// The path, device and inode of the control socket that this daemon bound.
 #[derive(Debug)]
 pub(crate) struct BoundSocket {
     path: PathBuf,
@@ -140,17 +162,17 @@ pub(crate) struct BoundSocket {
 }
 
 impl BoundSocket {
-    /// Removes it, unless another's lies there by now.
+    /// Removes the socket file, unless another daemon's socket is at the path.
     pub(crate) fn remove(&self) {
-        let ours = |meta: &Metadata| meta.dev() == self.device && meta.ino() == self.inode;
-        if std::fs::symlink_metadata(&self.path).as_ref().is_ok_and(ours) {
+        let is_same = |meta: &Metadata| meta.dev() == self.device && meta.ino() == self.inode;
+        if std::fs::symlink_metadata(&self.path).as_ref().is_ok_and(is_same) {
             failpoint::hit("instance.unbind");
             std::fs::remove_file(&self.path).ok();
         }
     }
 }
 
-/// A longer path than a socket can have is told before anything is made.
+/// Checks the length of the socket's path, before the daemon creates any file.
 pub(crate) fn check_path_length(path: &Path) -> Result<(), ErrorReport> {
     if path.as_os_str().len() <= MAX_SOCKET_PATH {
         return Ok(());
@@ -160,12 +182,12 @@ pub(crate) fn check_path_length(path: &Path) -> Result<(), ErrorReport> {
     Err(ErrorReport::new(ErrorKind::Config, message).with_help("choose a shorter one with --socket"))
 }
 
-/// Makes the socket's directory; one in which another user could have put something is told before anything starts.
+/// Creates the socket's directory, or checks that only this user can write to it.
 pub(crate) fn check_socket_directory(socket: &Path) -> Result<(), ErrorReport> {
     socket.parent().map_or(Ok(()), make_private_directory)
 }
 
-/// Binds the socket. What lies at its path goes if it is a dead daemon's, and only then.
+/// Binds the control socket with mode 0600. Only the socket of a dead daemon is replaced.
 pub(crate) fn bind(path: &Path) -> Result<(UnixListener, BoundSocket), ErrorReport> {
     check_socket_directory(path)?;
     let io = |error: std::io::Error| ErrorReport::from_io("listen on", path, &error);
@@ -180,42 +202,56 @@ pub(crate) fn bind(path: &Path) -> Result<(UnixListener, BoundSocket), ErrorRepo
     Ok((listener, BoundSocket { path: path.to_owned(), device: meta.dev(), inode: meta.ino() }))
 }
 
+/// Removes the socket of a dead daemon.
+///
+/// # Errors
+///
+/// If the path has another type of file, or a socket that accepts connections.
 fn remove_stale_socket(path: &Path) -> Result<(), ErrorReport> {
-    let refused =
-        |kind, why: &str| ErrorReport::new(kind, format!("cannot listen on {}: {why}", path.display()));
+    let listen_error =
+        |kind, reason: &str| ErrorReport::new(kind, format!("cannot listen on {}: {reason}", path.display()));
     match std::fs::symlink_metadata(path) {
         Err(_) => Ok(()),
         Ok(meta) if !meta.file_type().is_socket() => {
-            Err(refused(ErrorKind::AlreadyExists, "something that is no socket is there"))
+            Err(listen_error(ErrorKind::AlreadyExists, "a file that is not a socket is in its place"))
         }
         Ok(_) if UnixStream::connect(path).is_ok() => {
-            Err(refused(ErrorKind::NoDaemon, "a daemon listens there already"))
+            Err(listen_error(ErrorKind::NoDaemon, "another daemon listens there already"))
         }
-        Ok(_) => std::fs::remove_file(path).map_err(|error| refused(ErrorKind::Io, &error.to_string())),
+        Ok(_) => std::fs::remove_file(path).map_err(|error| listen_error(ErrorKind::Io, &error.to_string())),
     }
 }
 
-/// Makes the directory, or makes sure that nobody else can have put something into it, or another in its place.
+/// Creates the directory with mode 0700 if it is missing.
+///
+/// # Errors
+///
+/// `NotPermitted` if another user can write to the directory or replace it, and `Io`.
 fn make_private_directory(path: &Path) -> Result<(), ErrorReport> {
     let io = |error: std::io::Error| ErrorReport::from_io("make", path, &error);
-    if let Some(above) = path.parent() {
-        check_parent_directory(above)?;
+    if let Some(parent) = path.parent() {
+        check_parent_directory(parent)?;
     }
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io)?;
-    if let Some(above) = path.parent() {
-        check_parent_directory(above)?;
+    // The parent may have been created since the first check.
+    if let Some(parent) = path.parent() {
+        check_parent_directory(parent)?;
     }
     let meta = std::fs::symlink_metadata(path).map_err(io)?;
-    let ours = meta.is_dir() && meta.uid() == nix::unistd::geteuid().as_raw() && meta.mode() & 0o077 == 0;
-    if ours {
+    let is_private =
+        meta.is_dir() && meta.uid() == nix::unistd::geteuid().as_raw() && meta.mode() & 0o077 == 0;
+    if is_private {
         return Ok(());
     }
     let message = format!("cannot trust {}: it must be a directory of yours with mode 0700", path.display());
     Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help(format!("chmod 700 {}", path.display())))
 }
 
-/// In `/tmp` anybody may make the directory that ours goes into, before us: then ours could be taken away and another
-/// put there. What is ours or root's will do, unless everybody may write there as they like.
+/// Checks that no other user can replace a directory inside `directory`.
+///
+/// The directory must belong to this user or to root, and be sticky or writable for its owner
+/// alone. In `/tmp`, for example, another user may have created the directory first. A missing
+/// directory passes.
 fn check_parent_directory(directory: &Path) -> Result<(), ErrorReport> {
     let Ok(meta) = std::fs::symlink_metadata(directory) else { return Ok(()) };
     let owned = [0, nix::unistd::geteuid().as_raw()].contains(&meta.uid());
@@ -225,8 +261,8 @@ fn check_parent_directory(directory: &Path) -> Result<(), ErrorReport> {
     }
     let shown = directory.display();
     let message = format!("cannot trust {shown}: others can put what they like there");
-    let hint = format!("see whose it is: ls -ld {shown}; or choose a place of your own: XDG_RUNTIME_DIR");
-    Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help(hint))
+    let help = format!("see whose it is: ls -ld {shown}; or choose a place of your own: XDG_RUNTIME_DIR");
+    Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help(help))
 }
 
 #[cfg(test)]
@@ -234,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_holder_that_has_not_written_itself_yet_is_waited_for_and_no_dead_one_is_named() {
+    fn the_error_names_the_lock_holder_even_if_its_pid_is_written_late() {
         let directory = tempfile::tempdir().unwrap();
         let (path, socket) = (directory.path().join("teamd.lock"), directory.path().join("s"));
         let mut dead = std::process::Command::new("true").spawn().unwrap();
@@ -244,7 +280,7 @@ mod tests {
         for before in [String::new(), dead.id().to_string()] {
             first.set_len(0).and_then(|()| first.rewind()).unwrap();
             first.write_all(before.as_bytes()).unwrap();
-            let refused = std::thread::scope(|scope| {
+            let error = std::thread::scope(|scope| {
                 let second =
                     scope.spawn(|| InstanceLock::acquire(&path, directory.path(), &socket).unwrap_err());
                 while !second.is_finished() && !opened_twice(&path) {
@@ -254,78 +290,78 @@ mod tests {
                 first.write_all(std::process::id().to_string().as_bytes()).unwrap();
                 second.join().unwrap()
             });
-            let (kind, me) = (refused.kind, std::process::id());
-            assert_eq!(kind, ErrorKind::NoDaemon);
-            assert!(refused.message.ends_with(&format!(", pid {me}")), "{}", refused.message);
+            let own_pid = std::process::id();
+            assert_eq!(error.kind, ErrorKind::NoDaemon);
+            assert!(error.message.ends_with(&format!(", pid {own_pid}")), "{}", error.message);
         }
     }
 
-    /// We have it open, and somebody else here.
+    /// Whether this process has opened the file at least twice.
     fn opened_twice(path: &Path) -> bool {
         let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
         open.filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|to| to == path)).count() > 1
     }
 
     #[test]
-    fn whoever_begins_to_serve_is_waited_for_no_longer() {
+    fn the_wait_for_a_lock_holder_ends_when_its_socket_accepts_connections() {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("s");
         let mut holder = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let pid = i32::try_from(holder.id()).ok();
         std::thread::scope(|scope| {
-            let waiting = asleep(scope, || has_holder_exited(pid, &socket));
-            let served = UnixListener::bind(&socket).unwrap();
-            let looked =
-                poll(&mut [PollFd::new(&served, PollFlags::IN)], Some(&Timespec { tv_sec: 20, tv_nsec: 0 }));
-            assert_eq!(looked, Ok(1), "it is looked whether it serves");
+            let waiting = spawn_until_asleep(scope, || has_holder_exited(pid, &socket));
+            let listener = UnixListener::bind(&socket).unwrap();
+            let timeout = Timespec { tv_sec: 20, tv_nsec: 0 };
+            let ready = poll(&mut [PollFd::new(&listener, PollFlags::IN)], Some(&timeout));
+            assert_eq!(ready, Ok(1), "the waiting thread connects to the socket");
             assert!(!waiting.join().unwrap());
         });
         holder.kill().and_then(|()| holder.wait()).unwrap();
         assert!(has_holder_exited(pid, &socket));
     }
 
-    /// Does it on a thread, and waits until that sleeps.
-    fn asleep<'a, T: Send + 'a>(
+    /// Runs `act` on a new thread, and waits until that thread sleeps.
+    fn spawn_until_asleep<'a, T: Send + 'a>(
         scope: &'a std::thread::Scope<'a, '_>,
         act: impl FnOnce() -> T + Send + 'a,
     ) -> std::thread::ScopedJoinHandle<'a, T> {
-        let (tell, told) = std::sync::mpsc::channel();
-        let acting = scope.spawn(move || {
-            tell.send(std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let handle = scope.spawn(move || {
+            sender.send(std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
             act()
         });
-        let stat = Path::new("/proc").join(told.recv().unwrap()).join("stat");
-        // Nothing but that makes it sleep.
+        let stat = Path::new("/proc").join(receiver.recv().unwrap()).join("stat");
+        // The only reason for this thread to sleep is a wait in `act`.
         while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") S ")) {
             std::thread::yield_now();
         }
-        acting
+        handle
     }
 
     #[test]
-    fn a_root_that_somebody_lets_go_of_in_a_moment_is_waited_for() {
+    fn a_daemon_waits_for_the_lock_on_the_root() {
         let directory = tempfile::tempdir().unwrap();
         let open =
             || Root::open(&directory.path().join("root"), directory.path(), store::Durability::Process);
         let (first, second) = (open().unwrap(), open().unwrap());
         lock_root(&first).unwrap();
         std::thread::scope(|scope| {
-            let waiting = asleep(scope, move || lock_root(&second));
+            let waiting = spawn_until_asleep(scope, move || lock_root(&second));
             first.unlock().unwrap();
             waiting.join().unwrap().unwrap();
         });
     }
 
     #[test]
-    fn a_directory_that_others_can_change_holds_none_of_ours() {
+    fn a_directory_that_other_users_can_change_is_not_trusted() {
         let dir = tempfile::tempdir().unwrap();
-        let open = |mode| {
+        let check_mode = |mode| {
             std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(mode)).unwrap();
             check_parent_directory(dir.path())
         };
         for (mode, trusted) in [(0o700, true), (0o755, true), (0o777, false), (0o770, false), (0o1777, true)]
         {
-            assert_eq!(open(mode).is_ok(), trusted, "{mode:o}");
+            assert_eq!(check_mode(mode).is_ok(), trusted, "{mode:o}");
         }
         assert!(check_parent_directory(&dir.path().join("not there")).is_ok());
     }

@@ -1,18 +1,20 @@
-//! The daemon's own pane: a line per event, for whoever looks. A terminal may be gone, or stopped with Ctrl-S
-//! for hours, so a thread of its own writes there; what it can't take, the log file has.
+//! Writes one line per event, and notices, to the daemon's terminal.
+//!
+//! A terminal may be closed, or stopped with Ctrl-S for hours, so a separate thread writes to it.
+//! Lines that the terminal cannot take are dropped; the log file has all of them.
 
 use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-/// So many lines wait for a terminal that has been stopped; later ones are dropped.
+/// How many lines wait for a stopped terminal. Further lines are dropped.
 const MAX_PENDING_LINES: usize = 256;
 
-/// Where lines for people go.
+/// The queue of lines for the terminal.
 #[derive(Debug)]
 pub(crate) struct DaemonTerminal(SyncSender<String>);
 
 impl DaemonTerminal {
-    /// Starts the thread, which ends with the process.
+    /// Starts the thread that writes to the terminal. It ends with the process.
     pub(crate) fn start() -> DaemonTerminal {
         let (lines, queue) = sync_channel::<String>(MAX_PENDING_LINES);
         let write = move || {
@@ -22,19 +24,20 @@ impl DaemonTerminal {
                 out.write_all(text.as_bytes()).and_then(|()| out.flush()).unwrap_or_default();
             });
         };
-        // Without a thread nothing is shown, and all goes on.
+        // If the thread cannot be started, the daemon runs without output on its terminal.
         std::thread::Builder::new().name("screen".into()).spawn(write).map(drop).unwrap_or_default();
         DaemonTerminal(lines)
     }
 
-    /// Shows a line, sooner or later or not at all.
+    /// Queues a line. If the queue is full, the line is dropped.
     pub(crate) fn print_line(&self, line: String) {
         self.0.try_send(format!("{line}\n")).ok();
     }
 
-    /// A bell, and a notification (OSC 9, for rxvt 777) for terminals that show such. Where there is no terminal, nothing.
+    /// Rings the terminal's bell and shows a notification (OSC 9; OSC 777 for rxvt). Does nothing
+    /// if standard output is not a terminal.
     ///
-    /// `text` holds nothing that steers a terminal.
+    /// `text` must have no control characters.
     pub(crate) fn show_notice(&self, text: &str) {
         if std::io::stdout().is_terminal() {
             let inside_tmux = std::env::var_os("TMUX").is_some_and(|tmux| !tmux.is_empty());
@@ -44,7 +47,10 @@ impl DaemonTerminal {
     }
 }
 
-/// tmux hands a sequence on to the terminal around it only if it is wrapped, and if `allow-passthrough` says so.
+/// The bell and the escape sequence of a notification. `terminal` is the value of `$TERM`.
+///
+/// tmux passes a sequence to the outer terminal only if it is wrapped in a passthrough sequence and
+/// the option `allow-passthrough` is on.
 fn notice_escape_sequence(text: &str, inside_tmux: bool, terminal: &str) -> String {
     match inside_tmux {
         true => format!("\x07\x1bPtmux;\x1b\x1b]9;{text}\x07\x1b\\"),
@@ -58,7 +64,7 @@ mod tests {
     use super::notice_escape_sequence;
 
     #[test]
-    fn a_bell_and_a_notification_are_rung() {
+    fn a_notice_is_a_bell_and_the_terminals_own_escape_sequence() {
         assert_eq!(notice_escape_sequence("x", false, "xterm-256color"), "\u{7}\u{1b}]9;x\u{7}");
         assert_eq!(notice_escape_sequence("x", false, "rxvt-unicode"), "\u{7}\u{1b}]777;notify;teamd;x\u{7}");
         assert_eq!(

@@ -1,5 +1,8 @@
-//! Our ends of the agents' wake lines, rung by whoever sees that something came. A wake decides nothing, it says "look":
-//! so for mail the watcher rings, without the way through the loop, which is a change of threads; for all else the loop.
+//! The daemon's ends of the agents' wake sockets.
+//!
+//! A wake only makes an agent check its inbox and tasks, so an unnecessary wake does no harm. For a
+//! new message, the file watcher's thread wakes the owner of the inbox directly, which saves a
+//! switch to the event loop's thread. The event loop sends all other wakes.
 
 use crate::core::id::SpawnId;
 use protocol::name::{AgentName, TeamName};
@@ -7,11 +10,11 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// See the head of this file.
+/// The wake sockets of all agents. Clones share one map, so several threads can wake agents.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WakeSockets(Arc<Mutex<HashMap<SpawnId, WakeSocket>>>);
 
-/// One agent's.
+/// The daemon's end of one agent's wake socket.
 #[derive(Debug)]
 pub(crate) struct WakeSocket {
     pub(crate) team: TeamName,
@@ -20,26 +23,27 @@ pub(crate) struct WakeSocket {
 }
 
 impl WakeSockets {
-    pub(crate) fn put(&self, spawn: SpawnId, line: WakeSocket) {
-        self.lock().insert(spawn, line);
+    pub(crate) fn put(&self, spawn: SpawnId, socket: WakeSocket) {
+        self.lock().insert(spawn, socket);
     }
 
     pub(crate) fn remove(&self, spawn: &SpawnId) {
         self.lock().remove(spawn);
     }
 
-    /// One byte to the agent, if it has a line.
+    /// Wakes an agent. Does nothing if the agent has no wake socket.
     pub(crate) fn wake(&self, spawn: &SpawnId) {
         self.lock().get(spawn).into_iter().for_each(send_wake);
     }
 
-    /// The same for whoever owns the inbox; whether anybody does.
+    /// Wakes the agent that owns the inbox `inbox` (a file name without `.json`). Returns whether
+    /// such an agent has a wake socket.
     pub(crate) fn wake_inbox_owner(&self, team: &TeamName, inbox: &str) -> bool {
         let owner = AgentName::new_unchecked(inbox);
-        let held = self.lock();
-        let line = held.values().find(|line| line.name == owner && line.team == *team);
-        line.into_iter().for_each(send_wake);
-        line.is_some()
+        let sockets = self.lock();
+        let socket = sockets.values().find(|socket| socket.name == owner && socket.team == *team);
+        socket.into_iter().for_each(send_wake);
+        socket.is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SpawnId, WakeSocket>> {
@@ -47,11 +51,13 @@ impl WakeSockets {
     }
 }
 
-/// A newline, so that a shell script can `read` it. A line that is full says "look" already, and one whose agent is gone
-/// needs no word.
-fn send_wake(line: &WakeSocket) {
+/// Sends one byte: a newline, so that a shell script can `read` it.
+///
+/// Errors are ignored. A full socket wakes the agent already, and an agent that has exited needs no
+/// wake.
+fn send_wake(socket: &WakeSocket) {
     let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
-    rustix::net::send(&line.fd, b"\n", flags).ok();
+    rustix::net::send(&socket.fd, b"\n", flags).ok();
 }
 
 #[cfg(test)]
@@ -61,23 +67,23 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn mail_rings_its_owner_in_whatever_case_and_nobody_else() {
-        let lines = WakeSockets::default();
+    fn a_message_wakes_only_the_owner_of_the_inbox_and_ignores_case() {
+        let sockets = WakeSockets::default();
         let survey = TeamName::parse("survey").unwrap();
         let mut ends = ["ann", "bob"].map(|name| {
-            let (ours, theirs) = UnixStream::pair().unwrap();
-            theirs.set_nonblocking(true).unwrap();
-            let line =
-                WakeSocket { team: survey.clone(), name: AgentName::new_unchecked(name), fd: ours.into() };
-            lines.put(SpawnId::from_peer(name), line);
-            theirs
+            let (daemon_end, agent_end) = UnixStream::pair().unwrap();
+            agent_end.set_nonblocking(true).unwrap();
+            let name_key = AgentName::new_unchecked(name);
+            let socket = WakeSocket { team: survey.clone(), name: name_key, fd: daemon_end.into() };
+            sockets.put(SpawnId::from_peer(name), socket);
+            agent_end
         });
-        assert!(lines.wake_inbox_owner(&survey, "Ann"));
-        assert!(!lines.wake_inbox_owner(&TeamName::parse("other").unwrap(), "ann"));
-        lines.remove(&SpawnId::from_peer("bob"));
-        assert!(!lines.wake_inbox_owner(&survey, "bob"));
+        assert!(sockets.wake_inbox_owner(&survey, "Ann"));
+        assert!(!sockets.wake_inbox_owner(&TeamName::parse("other").unwrap(), "ann"));
+        sockets.remove(&SpawnId::from_peer("bob"));
+        assert!(!sockets.wake_inbox_owner(&survey, "bob"));
         let mut byte = [0; 4];
         assert_eq!(ends[0].read(&mut byte).unwrap(), 1);
-        assert_eq!(ends[1].read(&mut byte).unwrap(), 0, "it is hung up on");
+        assert_eq!(ends[1].read(&mut byte).unwrap(), 0, "the daemon's end is closed");
     }
 }
