@@ -1,7 +1,8 @@
-//! Worktrees, each job on a thread of its own: git may take seconds, with the user's hooks and filters even minutes,
-//! and neither the loop nor the files wait for it.
+//! Runs git jobs: creates, checks and removes the worktrees of members.
 //!
-//! Nothing of ours is filled that the roster on disk does not name, and nothing is removed that it does not name.
+//! Each job has its own thread. git can take seconds, and minutes with the user's hooks and
+//! filters; the event loop and the files thread must not wait for it. git fills and removes only
+//! worktrees that the roster on disk records.
 
 use crate::core::event::CoreEvent;
 use crate::core::jobs::worktrees::{WorktreeCreation, WorktreeJob, WorktreeResult};
@@ -22,40 +23,40 @@ use worktree::{
     escape_controls, propose_worktree, shell_quote,
 };
 
-/// Begins a job; its end is an event.
+/// Starts a thread for a job. The result arrives as [`CoreEvent::WorktreeJobDone`].
 pub(crate) fn begin(job: WorktreeJob, events: UnboundedSender<CoreEvent>) {
     let job = Arc::new(job);
-    let (same, told) = (Arc::clone(&job), events.clone());
-    // The loop has ended: nobody is left to be told.
+    let (thread_job, thread_events) = (Arc::clone(&job), events.clone());
     let run = move || {
         failpoint::hit("worktree.job");
-        let done = run_job(&same);
+        let result = run_job(&thread_job);
         failpoint::hit("worktree.done");
-        drop(told.send(CoreEvent::WorktreeJobDone(done)));
+        // If the event loop has ended, the result is dropped.
+        drop(thread_events.send(CoreEvent::WorktreeJobDone(result)));
     };
     if let Err(error) = std::thread::Builder::new().name("worktree".into()).spawn(run) {
-        let fault = ErrorReport::new(ErrorKind::Io, format!("cannot start a thread for a worktree: {error}"));
-        events.send(CoreEvent::WorktreeJobDone(job.not_started(fault))).ok();
+        let error = ErrorReport::new(ErrorKind::Io, format!("cannot start a thread for a worktree: {error}"));
+        events.send(CoreEvent::WorktreeJobDone(job.to_failed_result(error))).ok();
     }
 }
 
 impl WorktreeJob {
-    /// Nothing was done.
-    fn not_started(&self, fault: ErrorReport) -> WorktreeResult {
+    /// The result of a job that could not be started.
+    fn to_failed_result(&self, error: ErrorReport) -> WorktreeResult {
         match self {
             WorktreeJob::Propose { client, team, name, .. } => {
                 let (team, name) = (team.clone(), name.clone());
-                WorktreeResult::Proposed { client: *client, team, name, result: Err(fault) }
+                WorktreeResult::Proposed { client: *client, team, name, result: Err(error) }
             }
             WorktreeJob::Fill(making) => {
-                WorktreeResult::Filled { making: making.clone(), result: Err(fault), is_present: true }
+                WorktreeResult::Filled { making: making.clone(), result: Err(error), is_present: true }
             }
             WorktreeJob::CheckUnsaved { client, order, .. } => {
-                WorktreeResult::UnsavedChecked { client: *client, order: order.clone(), result: Err(fault) }
+                WorktreeResult::UnsavedChecked { client: *client, order: order.clone(), result: Err(error) }
             }
             WorktreeJob::RemoveAll { client, order, .. } => {
                 let (order, swept) = (order.clone(), RemovedWorktrees::default());
-                WorktreeResult::RemovedAll { client: *client, order, swept, result: Err(fault) }
+                WorktreeResult::RemovedAll { client: *client, order, swept, result: Err(error) }
             }
         }
     }
@@ -65,34 +66,37 @@ fn run_job(job: &WorktreeJob) -> WorktreeResult {
     match job {
         WorktreeJob::Propose { client, team, name, wanted, surroundings } => {
             let (client, team, name) = (*client, team.clone(), name.clone());
-            let making = |plan| {
+            let to_creation = |proposal| {
                 let (team, name, surroundings) = (team.clone(), name.clone(), surroundings.clone());
-                Box::new(WorktreeCreation { client, team, name, proposal: plan, surroundings })
+                Box::new(WorktreeCreation { client, team, name, proposal, surroundings })
             };
-            let result = propose_worktree(wanted, surroundings).map(making).map_err(to_error);
+            let result = propose_worktree(wanted, surroundings).map(to_creation).map_err(to_error);
             WorktreeResult::Proposed { client, team, name, result }
         }
         WorktreeJob::Fill(making) => {
             let result = making.proposal.add(&making.surroundings).map_err(to_error);
-            let is_there = !matches!(making.proposal.record.state(), Ok(WorktreeState::Missing));
-            WorktreeResult::Filled { making: making.clone(), result, is_present: is_there }
+            let is_present = !matches!(making.proposal.record.state(), Ok(WorktreeState::Missing));
+            WorktreeResult::Filled { making: making.clone(), result, is_present }
         }
-        WorktreeJob::CheckUnsaved { client, order, worktrees: grounds, shim_pids: joins } => {
-            WorktreeResult::UnsavedChecked {
-                client: *client,
-                order: order.clone(),
-                result: check_unsaved(order, grounds, joins),
-            }
-        }
+        WorktreeJob::CheckUnsaved { client, order, worktrees, shim_pids } => WorktreeResult::UnsavedChecked {
+            client: *client,
+            order: order.clone(),
+            result: check_unsaved(order, worktrees, shim_pids),
+        },
         WorktreeJob::RemoveAll { client, order, grounds, trash } => {
-            let mut swept = RemovedWorktrees::default();
-            let result = remove_all(order, grounds, trash, &mut swept);
-            WorktreeResult::RemovedAll { client: *client, order: order.clone(), swept, result }
+            let mut removed = RemovedWorktrees::default();
+            let result = remove_all(order, grounds, trash, &mut removed);
+            WorktreeResult::RemovedAll { client: *client, order: order.clone(), swept: removed, result }
         }
     }
 }
 
-/// Before its agent starts, in each of its lives: it is what we made. No git, so that it takes no time.
+/// Checks before each spawn of a member that its worktree is the recorded one. Does not run git, so
+/// it takes little time.
+///
+/// # Errors
+///
+/// `Refused` if the worktree is missing or another directory is at its path.
 pub(crate) fn check_ownership(record: &AgentRecord) -> Result<(), ErrorReport> {
     let Some(tree) = &record.worktree else { return Ok(()) };
     match tree.state() {
@@ -107,130 +111,155 @@ pub(crate) fn check_ownership(record: &AgentRecord) -> Result<(), ErrorReport> {
     }
 }
 
-/// A worktree and what would be lost with it.
+/// A worktree and the reasons not to remove it. No reasons means that it can be removed.
 struct UnsavedWork<'a> {
     worktree: &'a MemberWorktree,
     reasons: Vec<KeepReason>,
 }
 
-/// What is somebody else's is left alone, and refuses nothing.
+/// Checks whether a deletion of the team would be refused because of unsaved work. Changes nothing.
+///
+/// The check skips worktrees that the request discards, and foreign directories at the path of a
+/// worktree. `shim_pids` has the shims of the team.
 fn check_unsaved(
     order: &DeleteTeamRequest,
-    grounds: &[MemberWorktree],
-    joins: &BTreeSet<u32>,
+    worktrees: &[MemberWorktree],
+    shim_pids: &BTreeSet<u32>,
 ) -> Result<(), ErrorReport> {
-    let surroundings = GitEnvironment::from_process();
-    let seen = grounds.iter().filter(|ground| !order.discard_worktrees.contains(&ground.record.path));
-    let seen = seen.filter_map(|ground| {
-        let reasons = unsaved_reasons(ground, &surroundings).ok()?;
-        Some(UnsavedWork { worktree: ground, reasons: exclude_members(reasons, joins) })
+    let environment = GitEnvironment::from_process();
+    let kept = worktrees.iter().filter(|worktree| !order.discard_worktrees.contains(&worktree.record.path));
+    let checked = kept.filter_map(|worktree| {
+        let reasons = unsaved_reasons(worktree, &environment).ok()?;
+        Some(UnsavedWork { worktree, reasons: exclude_members(reasons, shim_pids) })
     });
-    let seen: Vec<UnsavedWork> = seen.filter(|seen| !seen.reasons.is_empty()).collect();
-    if seen.is_empty() { Ok(()) } else { Err(unsaved_work_error(order, &seen.iter().collect::<Vec<_>>())) }
+    let unsaved: Vec<UnsavedWork> = checked.filter(|work| !work.reasons.is_empty()).collect();
+    if unsaved.is_empty() {
+        Ok(())
+    } else {
+        Err(unsaved_work_error(order, &unsaved.iter().collect::<Vec<_>>()))
+    }
 }
 
-/// A process below a join ends with that, for it is their subreaper.
-fn exclude_members(reasons: Vec<KeepReason>, joins: &BTreeSet<u32>) -> Vec<KeepReason> {
-    let is_members = |pid: &u32| {
-        successors(Some(*pid), |pid| process_watcher::parent_pid(*pid)).any(|it| joins.contains(&it))
+/// Removes the descendants of shims from the processes that use a worktree. They end with their
+/// shim, which is their subreaper.
+fn exclude_members(reasons: Vec<KeepReason>, shim_pids: &BTreeSet<u32>) -> Vec<KeepReason> {
+    let has_shim_ancestor = |pid: &u32| {
+        successors(Some(*pid), |pid| process_watcher::parent_pid(*pid)).any(|pid| shim_pids.contains(&pid))
     };
-    let stays = |reason| match reason {
+    let without_members = |reason| match reason {
         KeepReason::InUse(mut pids) => {
-            pids.retain(|pid| !is_members(pid));
+            pids.retain(|pid| !has_shim_ancestor(pid));
             (!pids.is_empty()).then_some(KeepReason::InUse(pids))
         }
         other => Some(other),
     };
-    reasons.into_iter().filter_map(stays).collect()
+    reasons.into_iter().filter_map(without_members).collect()
 }
 
-/// All are looked at before the first is touched.
+/// Removes the worktrees of a team. Worktrees with unsaved work that the request discards are moved
+/// to `trash`. All worktrees are checked before the first one is changed.
+///
+/// `removed` gets the result for each worktree, also if the call fails.
+///
+/// # Errors
+///
+/// `Refused` if a worktree has unsaved work and the request does not discard it.
 fn remove_all(
     order: &DeleteTeamRequest,
-    grounds: &[MemberWorktree],
+    worktrees: &[MemberWorktree],
     trash: &Path,
-    swept: &mut RemovedWorktrees,
+    removed: &mut RemovedWorktrees,
 ) -> Result<(), ErrorReport> {
-    let surroundings = GitEnvironment::from_process();
-    let mut seen = Vec::new();
-    for ground in grounds {
-        match unsaved_reasons(ground, &surroundings) {
-            Ok(reasons) => seen.push(UnsavedWork { worktree: ground, reasons }),
-            Err(stranger) => swept.kept.push(stranger.to_string()),
+    let environment = GitEnvironment::from_process();
+    let mut checked = Vec::new();
+    for worktree in worktrees {
+        match unsaved_reasons(worktree, &environment) {
+            Ok(reasons) => checked.push(UnsavedWork { worktree, reasons }),
+            Err(foreign) => removed.kept.push(foreign.to_string()),
         }
     }
     let (clean, unsaved): (Vec<&UnsavedWork>, Vec<&UnsavedWork>) =
-        seen.iter().partition(|seen| seen.reasons.is_empty());
-    let (named, kept): (Vec<&UnsavedWork>, Vec<&UnsavedWork>) =
-        unsaved.into_iter().partition(|it| order.discard_worktrees.contains(&it.worktree.record.path));
+        checked.iter().partition(|work| work.reasons.is_empty());
+    let (discarded, kept): (Vec<&UnsavedWork>, Vec<&UnsavedWork>) =
+        unsaved.into_iter().partition(|work| order.discard_worktrees.contains(&work.worktree.record.path));
     if !kept.is_empty() {
         return Err(unsaved_work_error(order, &kept));
     }
-    let (missing, named): (Vec<&UnsavedWork>, Vec<&UnsavedWork>) =
-        named.into_iter().partition(|it| matches!(it.worktree.record.state(), Ok(WorktreeState::Missing)));
-    for (tree, saved) in save_to_trash(order, &named, trash, &surroundings)? {
-        tree.discard(&saved, &surroundings).map_err(to_error)?;
-        swept.trashed.push(TrashedWorktree { path: tree.path.clone(), trash_dir: saved.directory });
+    let (missing, discarded): (Vec<&UnsavedWork>, Vec<&UnsavedWork>) = discarded
+        .into_iter()
+        .partition(|work| matches!(work.worktree.record.state(), Ok(WorktreeState::Missing)));
+    for (tree, saved) in save_to_trash(order, &discarded, trash, &environment)? {
+        tree.discard(&saved, &environment).map_err(to_error)?;
+        removed.trashed.push(TrashedWorktree { path: tree.path.clone(), trash_dir: saved.directory });
     }
-    for it in clean {
-        let tree = &it.worktree.record;
-        match tree.remove(&surroundings).map_err(to_error)? {
+    for work in clean {
+        let tree = &work.worktree.record;
+        match tree.remove(&environment).map_err(to_error)? {
             RemoveOutcome::Kept(reasons) => {
-                return Err(unsaved_work_error(order, &[&UnsavedWork { worktree: it.worktree, reasons }]));
+                return Err(unsaved_work_error(order, &[&UnsavedWork { worktree: work.worktree, reasons }]));
             }
-            RemoveOutcome::AlreadyGone => swept.missing.push(tree.path.clone()),
+            RemoveOutcome::AlreadyGone => removed.missing.push(tree.path.clone()),
             RemoveOutcome::Removed | RemoveOutcome::RemovedKeptBranch => {
-                swept.removed.push(tree.path.clone());
+                removed.removed.push(tree.path.clone());
             }
         }
     }
-    // There is nothing to be saved or removed; whoever named it knows that.
-    swept.missing.extend(missing.into_iter().map(|it| it.worktree.record.path.clone()));
+    // A missing worktree has nothing to save or remove. The request discards it explicitly.
+    removed.missing.extend(missing.into_iter().map(|work| work.worktree.record.path.clone()));
     Ok(())
 }
 
-/// All of them are in the trash before the first is discarded.
+/// Saves all discarded worktrees to the trash. The caller removes the first one only when all are
+/// saved.
 fn save_to_trash<'a>(
     order: &DeleteTeamRequest,
-    named: &[&UnsavedWork<'a>],
+    discarded: &[&UnsavedWork<'a>],
     trash: &Path,
-    surroundings: &GitEnvironment,
+    environment: &GitEnvironment,
 ) -> Result<Vec<(&'a WorktreeRecord, SavedWorktree)>, ErrorReport> {
-    let save = |it: &&UnsavedWork<'a>| {
+    let save = |work: &&UnsavedWork<'a>| {
         let (tree, directory) =
-            (&it.worktree.record, trash_directory(trash, &order.team, &it.worktree.member));
-        tree.save(&directory, surroundings).map(|saved| (tree, saved)).map_err(to_error)
+            (&work.worktree.record, trash_directory(trash, &order.team, &work.worktree.member));
+        tree.save(&directory, environment).map(|saved| (tree, saved)).map_err(to_error)
     };
-    named.iter().map(save).collect()
+    discarded.iter().map(save).collect()
 }
 
-/// Not knowing is a reason; an error is that something else is there, which is not ours to touch.
-fn unsaved_reasons(ground: &MemberWorktree, surroundings: &GitEnvironment) -> Result<Vec<KeepReason>, Error> {
-    match ground.record.keep_reasons(surroundings) {
-        Err(stranger @ Error::NotRecorded { .. }) => Err(stranger),
+/// The reasons to keep a worktree. A failed check is a reason, too.
+///
+/// # Errors
+///
+/// `NotRecorded` if another directory is at the path of the worktree. The daemon must not touch it.
+fn unsaved_reasons(
+    worktree: &MemberWorktree,
+    environment: &GitEnvironment,
+) -> Result<Vec<KeepReason>, Error> {
+    match worktree.record.keep_reasons(environment) {
+        Err(foreign @ Error::NotRecorded { .. }) => Err(foreign),
         Err(error) => Ok(vec![KeepReason::CheckFailed(error.to_string())]),
         Ok(reasons) => Ok(reasons),
     }
 }
 
-/// Each path with its reasons, and the very command.
+/// The error of a deletion that is refused because of unsaved work. It lists each worktree with its
+/// reasons, and has the command that moves all of them to the trash.
 fn unsaved_work_error(order: &DeleteTeamRequest, kept: &[&UnsavedWork]) -> ErrorReport {
-    let told = kept.iter().map(|seen| {
-        let reasons: Vec<String> = seen.reasons.iter().map(ToString::to_string).collect();
-        let path = escape_controls(&seen.worktree.record.path.display().to_string());
-        format!("{path} ({}): {}", seen.worktree.member, reasons.join("; "))
+    let lines = kept.iter().map(|work| {
+        let reasons: Vec<String> = work.reasons.iter().map(ToString::to_string).collect();
+        let path = escape_controls(&work.worktree.record.path.display().to_string());
+        format!("{path} ({}): {}", work.worktree.member, reasons.join("; "))
     });
-    let told: Vec<String> = told.collect();
-    let paths = order.discard_worktrees.iter().chain(kept.iter().map(|seen| &seen.worktree.record.path));
-    let words: Vec<String> = paths.map(|path| format!("--discard {}", shell_quote(path))).collect();
-    let message = format!("cannot delete {}: there is unsaved work\n{}", order.team, told.join("\n"));
+    let lines: Vec<String> = lines.collect();
+    let paths = order.discard_worktrees.iter().chain(kept.iter().map(|work| &work.worktree.record.path));
+    let options: Vec<String> = paths.map(|path| format!("--discard {}", shell_quote(path))).collect();
+    let message = format!("cannot delete {}: there is unsaved work\n{}", order.team, lines.join("\n"));
     let force = if order.force { " --force" } else { "" };
-    let command = format!("teamctl delete {}{force} {}", order.team, words.join(" "));
+    let command = format!("teamctl delete {}{force} {}", order.team, options.join(" "));
     ErrorReport::new(ErrorKind::Refused, message)
         .with_help(format!("commit and push it, or merge it; to put it into the trash instead: {command}"))
 }
 
-/// A directory that is not there yet.
+/// The path of a new directory in the trash.
 fn trash_directory(trash: &Path, team: &TeamName, member: &AgentName) -> PathBuf {
     let time = iso8601(store::now()).replace([':', '-'], "");
     let names = (1..).map(|n| match n {
@@ -243,26 +272,26 @@ fn trash_directory(trash: &Path, team: &TeamName, member: &AgentName) -> PathBuf
 
 fn to_error(error: Error) -> ErrorReport {
     let message = error.to_string();
-    let fault = |kind| ErrorReport::new(kind, &message);
+    let report = |kind| ErrorReport::new(kind, &message);
     match &error {
-        Error::NoGit => fault(ErrorKind::MissingPath).with_help("install git, or do without --worktree"),
-        Error::NoRepository(_) => fault(ErrorKind::Refused)
+        Error::NoGit => report(ErrorKind::MissingPath).with_help("install git, or do without --worktree"),
+        Error::NoRepository(_) => report(ErrorKind::Refused)
             .with_help("name a directory of one with --cwd, or do without --worktree"),
-        Error::NoCommit(_) => fault(ErrorKind::Refused).with_help("make a first commit"),
+        Error::NoCommit(_) => report(ErrorKind::Refused).with_help("make a first commit"),
         Error::InvalidBranch(_) => {
-            fault(ErrorKind::Usage).with_help("git check-ref-format --branch NAME tells")
+            report(ErrorKind::Usage).with_help("git check-ref-format --branch NAME tells")
         }
         Error::BranchTaken { .. } => {
-            fault(ErrorKind::AlreadyExists).with_help("name another branch, or none")
+            report(ErrorKind::AlreadyExists).with_help("name another branch, or none")
         }
-        Error::NotRecorded { .. } | Error::PathNotUtf8(_) => fault(ErrorKind::Refused),
+        Error::NotRecorded { .. } | Error::PathNotUtf8(_) => report(ErrorKind::Refused),
         Error::ChangedWhileSaving(_) => {
-            fault(ErrorKind::Refused).with_help("see who works in it, and try again")
+            report(ErrorKind::Refused).with_help("see who works in it, and try again")
         }
-        Error::Git { .. } | Error::Io { .. } => fault(ErrorKind::Io),
+        Error::Git { .. } | Error::Io { .. } => report(ErrorKind::Io),
         Error::Timeout { .. } => {
-            fault(ErrorKind::Timeout).with_help("does a hook or a filter of the repository wait?")
+            report(ErrorKind::Timeout).with_help("does a hook or a filter of the repository wait?")
         }
-        Error::RepositoryBusy { .. } => fault(ErrorKind::Timeout).with_help("try again when they are made"),
+        Error::RepositoryBusy { .. } => report(ErrorKind::Timeout).with_help("try again when they are made"),
     }
 }

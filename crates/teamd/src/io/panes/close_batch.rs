@@ -1,4 +1,4 @@
-//! Which panes are closed in one round trip.
+//! Chooses the panes that are closed in one round trip to tmux.
 
 #[cfg(test)]
 use crate::core::id::SpawnId;
@@ -6,10 +6,11 @@ use crate::core::jobs::panes::PaneJob;
 use std::collections::{BTreeSet, VecDeque};
 use tmux::{PaneId, PaneTag, WindowId};
 
-/// So many at once: the first is not told before the last.
+/// Maximum number of panes per round trip. The results of all of them arrive together.
 const MAX_BATCH: usize = 4;
 
-/// Of the jobs at the head of the queue that close something, the first of each window, with its place.
+/// The first pane of each window among the `ClosePane` jobs at the head of the queue, each with its
+/// position in the queue.
 pub(super) fn first_of_each_window(waiting: &VecDeque<PaneJob>) -> Vec<(usize, (PaneId, PaneTag, WindowId))> {
     let mut windows = BTreeSet::new();
     let closing = waiting.iter().map_while(|job| match job {
@@ -26,7 +27,7 @@ pub(super) fn first_of_each_window(waiting: &VecDeque<PaneJob>) -> Vec<(usize, (
 mod tests {
     use super::*;
 
-    fn close(pane: u32, window: Option<u32>) -> PaneJob {
+    fn close_job(pane: u32, window: Option<u32>) -> PaneJob {
         let spawn = SpawnId::generate();
         let owner = spawn.pane_tag();
         let window = window.map(|window| format!("@{window}").parse().unwrap());
@@ -34,16 +35,16 @@ mod tests {
     }
 
     #[test]
-    fn no_two_are_of_one_window_and_none_overtakes_a_job_of_another_kind() {
-        let ends =
+    fn a_batch_has_one_pane_per_window_and_ends_at_another_kind_of_job() {
+        let panes =
             [(1, Some(1)), (2, Some(1)), (3, None), (4, Some(2)), (5, Some(3)), (6, Some(4)), (7, Some(5))];
         let mut waiting: VecDeque<PaneJob> =
-            ends.into_iter().map(|(pane, window)| close(pane, window)).collect();
-        let places = |waiting: &VecDeque<PaneJob>| {
+            panes.into_iter().map(|(pane, window)| close_job(pane, window)).collect();
+        let positions = |waiting: &VecDeque<PaneJob>| {
             first_of_each_window(waiting).into_iter().map(|(at, _)| at).collect::<Vec<_>>()
         };
-        assert_eq!(places(&waiting), [0, 3, 4, 5]);
+        assert_eq!(positions(&waiting), [0, 3, 4, 5]);
         waiting.insert(4, PaneJob::CheckHiddenPanes { panes: Vec::new() });
-        assert_eq!(places(&waiting), [0, 3]);
+        assert_eq!(positions(&waiting), [0, 3]);
     }
 }

@@ -1,4 +1,4 @@
-//! Looking for dialogs: the screens leave this thread as a yes or a no.
+//! Checks whether panes show a dialog. The screens stay in this thread; only the result leaves it.
 
 use crate::core::id::SpawnId;
 use crate::core::jobs::panes::DialogPane;
@@ -8,16 +8,18 @@ use std::collections::BTreeMap;
 use tmux::{PaneId, PaneTag};
 
 impl PaneManager {
-    /// Who could not be looked at is left out.
+    /// Whether each pane shows a dialog. Panes whose screen could not be captured are left out.
     pub(super) fn find_dialogs(&mut self, panes: &[DialogPane]) -> BTreeMap<SpawnId, bool> {
-        let ours: Vec<(PaneId, PaneTag)> = panes.iter().map(|it| (it.pane, it.spawn.pane_tag())).collect();
-        let screens = self.connect().and_then(|server| server.capture_panes(&ours)).unwrap_or_else(|error| {
-            tracing::debug!("cannot look for dialogs: {error}");
-            Vec::new()
-        });
-        let open = |(pane, screen): (&DialogPane, Option<String>)| {
+        let tagged: Vec<(PaneId, PaneTag)> =
+            panes.iter().map(|pane| (pane.pane, pane.spawn.pane_tag())).collect();
+        let screens =
+            self.connect().and_then(|server| server.capture_panes(&tagged)).unwrap_or_else(|error| {
+                tracing::debug!("cannot check for dialogs: {error}");
+                Vec::new()
+            });
+        let has_dialog = |(pane, screen): (&DialogPane, Option<String>)| {
             Some((pane.spawn.clone(), dialog_match::find_dialog(&screen?, &pane.patterns).is_some()))
         };
-        panes.iter().zip(screens).filter_map(open).collect()
+        panes.iter().zip(screens).filter_map(has_dialog).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! The shape of the windows.
+//! Applies tmux layouts to the windows of a team.
 
 use crate::io::panes::manager::{PaneManager, to_error};
 use crate::io::panes::window_space::{check_fits, team_windows};
@@ -7,6 +7,11 @@ use protocol::error::ErrorReport;
 use tmux::{PaneTag, TmuxServer};
 
 impl PaneManager {
+    /// Lays out all windows with panes of these owners. Returns the number of windows.
+    ///
+    /// # Errors
+    ///
+    /// If a window is too small for its panes in this layout; earlier windows have changed then.
     pub(super) fn apply_layout(&mut self, owners: &[PaneTag], layout: Layout) -> Result<usize, ErrorReport> {
         let rows = self.connect().and_then(TmuxServer::list_panes).map_err(to_error)?;
         let windows = team_windows(&rows, owners);
@@ -19,6 +24,7 @@ impl PaneManager {
         Ok(windows.len())
     }
 
+    /// Lays out the windows whose panes have changed. Failures are only logged.
     pub(super) fn apply_pending_layouts(&mut self) {
         for (window, layout) in std::mem::take(&mut self.pending_layouts) {
             if let Err(error) = self.connect().and_then(|server| server.apply_layout(window, layout.as_str()))

@@ -1,8 +1,8 @@
-//! The panes thread: owns the connection to tmux, opens, labels and closes panes, one call at a time.
+//! The panes thread: owns the connection to tmux and runs the pane jobs one after the other.
 //!
-//! Panes of a team live in windows of their own, named after it, in the session that teamd runs in; a
-//! window that is full is followed by a next one before panes get too small to read. tmux may be gone at any
-//! moment: then the next job connects anew, and says so if it can't.
+//! The panes of a team are in windows with the team's name, in the tmux session that the daemon
+//! runs in. When a window is full, the next pane gets a new window, so that panes stay large enough
+//! to read. If the tmux server exits, the next job connects again, and fails if it cannot.
 
 use crate::core::event::CoreEvent;
 use crate::core::jobs::panes::{PaneJob, PanePresence, PaneResult, PaneVisibility};
@@ -20,58 +20,66 @@ use tmux::{
 };
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Where teamd's panes go.
+/// The tmux server that the daemon's panes are created on.
 #[derive(Debug, Clone)]
 pub(crate) struct TmuxLocation {
     pub(crate) address: ServerAddress,
-    /// The pane that teamd itself runs in; its session is home.
+    /// The pane that the daemon runs in. New windows are created in its tmux session.
     pub(crate) pane: Option<PaneId>,
-    /// Nobody asked for a tmux server: without tmux there are agents without panes.
+    /// The user did not choose a tmux server. If tmux is not installed, the daemon runs without it
+    /// and supervises only agents without panes.
     pub(crate) is_optional: bool,
 }
 
-/// The thread, and how to talk to it.
+/// The running panes thread.
 pub(crate) struct PanesThread {
+    /// The queue of jobs. The thread ends when the queue is dropped and all jobs are done.
     pub(crate) jobs: Sender<PaneJob>,
-    /// Of the tmux server; none where there is no tmux at all: then nobody is given a pane.
+    /// The epoch of the tmux server. `None` if tmux is not installed.
     pub(crate) epoch: Option<ServerEpoch>,
     pub(crate) handle: std::thread::JoinHandle<()>,
 }
 
+/// The state of the panes thread.
 pub(super) struct PaneManager {
     pub(super) tmux_location: TmuxLocation,
+    /// The connection. `None` before the first job, and after the server has exited.
     pub(super) server: Option<TmuxServer>,
+    /// The tmux session for new windows, if it is known.
     pub(super) tmux_session: Option<SessionId>,
-    /// The window that each team's last pane was opened in.
+    /// The window of each team's last opened pane.
     pub(super) last_window: BTreeMap<TeamName, WindowId>,
-    /// What is known from those that were opened just before. For one that is opened at once behind them, and no other: a
-    /// person may move panes.
+    /// What is known about a team's windows while several panes are opened in a row. Any other job
+    /// ends the batch, because a user may move panes in the meantime.
     pub(super) batch: Option<OpenBatch>,
-    /// Windows whose panes have changed since they were last laid out.
+    /// Windows to lay out, because their panes have changed.
     pub(super) pending_layouts: BTreeMap<WindowId, Layout>,
     pub(super) events: UnboundedSender<CoreEvent>,
 }
 
-/// Connects (so that a too old tmux is told at once) and starts the thread.
+/// Connects to tmux and starts the panes thread.
+///
+/// # Errors
+///
+/// If tmux cannot be started or is too old. A missing tmux is no error if it is optional.
 pub(crate) fn start(
-    home: TmuxLocation,
+    tmux_location: TmuxLocation,
     events: UnboundedSender<CoreEvent>,
 ) -> Result<PanesThread, ErrorReport> {
-    let (latest, untidy) = (BTreeMap::new(), BTreeMap::new());
+    let is_optional = tmux_location.is_optional;
     let mut panes = PaneManager {
-        tmux_location: home,
+        tmux_location,
         server: None,
         tmux_session: None,
-        last_window: latest,
+        last_window: BTreeMap::new(),
         batch: None,
-        pending_layouts: untidy,
+        pending_layouts: BTreeMap::new(),
         events,
     };
-    let optional = panes.tmux_location.is_optional;
     let epoch = match panes.connect() {
         Ok(server) => Some(server.epoch().clone()),
         Err(Error::ProgramNotStarted { source, .. })
-            if optional && source.kind() == std::io::ErrorKind::NotFound =>
+            if is_optional && source.kind() == std::io::ErrorKind::NotFound =>
         {
             None
         }
@@ -84,8 +92,10 @@ pub(crate) fn start(
 }
 
 impl PaneManager {
-    /// Lays out as soon as nobody waits for a pane: thirty spawns at once cost one new layout, not thirty, and what is to be
-    /// said on borders does not keep panes small.
+    /// Runs jobs until the queue is closed.
+    ///
+    /// Changed windows are laid out when no job that opens or moves a pane waits. So thirty spawns
+    /// at once cause one new layout, and waiting label jobs do not delay the layout.
     pub(super) fn run(&mut self, queue: &Receiver<PaneJob>) {
         let mut waiting = VecDeque::new();
         loop {
@@ -106,38 +116,40 @@ impl PaneManager {
         }
     }
 
-    /// Of those at the head of the queue that are to be closed some of as many windows, in one round trip. Who stays is closed
-    /// by itself, as is whoever is alone.
+    /// Closes several panes at the head of the queue in one round trip, at most one per window.
+    ///
+    /// A pane that tmux does not close this way stays in the queue and is closed by its own job.
+    /// Does nothing if there is only one pane to close.
     pub(super) fn close_batch(&mut self, waiting: &mut VecDeque<PaneJob>) {
-        let some = close_batch::first_of_each_window(waiting);
-        if some.len() < 2 {
+        let batch = close_batch::first_of_each_window(waiting);
+        if batch.len() < 2 {
             return;
         }
         failpoint::hit("panes.job");
-        let panes: Vec<_> = some.iter().map(|(_, pane)| pane.clone()).collect();
+        let panes: Vec<_> = batch.iter().map(|(_, pane)| pane.clone()).collect();
         let gone = match self.connect().and_then(|server| server.kill_panes(&panes)) {
             Err(error) if !is_server_gone(&error) => Err(to_error(error)),
             gone => Ok(gone.unwrap_or_default()),
         };
-        for (nth, (at, _)) in some.iter().enumerate().rev() {
+        for (nth, (at, _)) in batch.iter().enumerate().rev() {
             let Some(PaneJob::ClosePane { spawn, window, .. }) = waiting.get_mut(*at) else { continue };
-            let left = match &gone {
+            let error = match &gone {
                 Ok(gone) if gone.get(nth) == Some(&true) => None,
                 Ok(_) => {
                     *window = None;
                     continue;
                 }
-                // Nobody waits as long for each.
-                Err(fault) => Some(fault.clone()),
+                // The single jobs would take as long to fail, one after the other.
+                Err(error) => Some(error.clone()),
             };
             let spawn = spawn.clone();
             waiting.remove(*at);
             failpoint::hit("panes.done");
-            self.events.send(CoreEvent::PaneJobDone(PaneResult::PaneClosed { spawn, error: left })).ok();
+            self.events.send(CoreEvent::PaneJobDone(PaneResult::PaneClosed { spawn, error })).ok();
         }
     }
 
-    /// `next` is the one behind it.
+    /// Runs one job. `next` is the job after it in the queue. `None` if the job has no result.
     pub(super) fn run_job(&mut self, job: PaneJob, next: Option<&PaneJob>) -> Option<PaneResult> {
         match job {
             PaneJob::OpenPane(opening) => {
@@ -153,32 +165,25 @@ impl PaneManager {
                 None
             }
             PaneJob::NotifyAttached { text, panes } => {
-                let seen = self.connect().and_then(|server| server.show_message(&text, &panes));
-                let seen = seen.inspect_err(|error| tracing::debug!("cannot tell who is attached: {error}"));
-                Some(PaneResult::AttachedNotified { unseen: (!seen.unwrap_or_default()).then_some(text) })
+                let shown = self.connect().and_then(|server| server.show_message(&text, &panes));
+                let shown =
+                    shown.inspect_err(|error| tracing::debug!("cannot notify attached clients: {error}"));
+                Some(PaneResult::AttachedNotified { unseen: (!shown.unwrap_or_default()).then_some(text) })
             }
             PaneJob::InspectPane { spawn, pane } => {
                 Some(PaneResult::PaneInspected { spawn, seen: self.inspect(&pane) })
             }
             PaneJob::ClosePane { spawn, pane, owner, .. } => {
-                let left = self.close(pane, &owner).err().map(to_error);
-                Some(PaneResult::PaneClosed { spawn, error: left })
+                let error = self.close(pane, &owner).err().map(to_error);
+                Some(PaneResult::PaneClosed { spawn, error })
             }
-            PaneJob::MovePane {
-                client,
-                spawn,
-                team,
-                pane,
-                owner,
-                visibility: sight,
-                neighbors: beside,
-                layout,
-            } => {
-                let result = match sight {
+            PaneJob::MovePane { client, spawn, team, pane, owner, visibility, neighbors, layout } => {
+                let result = match visibility {
                     PaneVisibility::Hidden => self.hide(&team, pane, &owner, layout),
-                    PaneVisibility::Shown => self.show(&team, pane, &owner, &beside, layout),
+                    PaneVisibility::Shown => self.show(&team, pane, &owner, &neighbors, layout),
                 };
-                Some(PaneResult::PaneMoved { client, spawn, sight, result: result.map_err(to_error) })
+                let result = result.map_err(to_error);
+                Some(PaneResult::PaneMoved { client, spawn, sight: visibility, result })
             }
             PaneJob::CheckHiddenPanes { panes } => {
                 match self.connect().and_then(|server| server.list_panes()) {
@@ -186,7 +191,7 @@ impl PaneManager {
                         Some(PaneResult::PanesVisible { spawns: window_space::find_visible(&rows, panes) })
                     }
                     Err(error) => {
-                        tracing::debug!("cannot look for hidden panes: {error}");
+                        tracing::debug!("cannot check hidden panes: {error}");
                         None
                     }
                 }
@@ -211,8 +216,10 @@ impl PaneManager {
         }
     }
 
-    /// The connection. It mends itself while the server is the same one; where another answers, or none, `PaneManager::rows` and
-    /// `PaneManager::open` begin anew.
+    /// The connection to tmux, which is opened if there is none.
+    ///
+    /// The connection repairs itself while the same tmux server runs. If another server answers, or
+    /// none, `list_panes` and `open` call [`PaneManager::reconnect`].
     pub(super) fn connect(&mut self) -> Result<&mut TmuxServer, Error> {
         if self.server.is_none() {
             self.tmux_session = None;
@@ -221,16 +228,16 @@ impl PaneManager {
             self.pending_layouts.clear();
             self.server = Some(TmuxServer::connect(&self.tmux_location.address, Box::new(|_| {}))?);
         }
-        Ok(self.server.as_mut().expect("it was set just now"))
+        Ok(self.server.as_mut().expect("the server was set above"))
     }
 
-    /// That of the server that answers now, where the one we knew is gone: the ids of that mean nothing here.
+    /// Connects again after the tmux server has exited. Forgets all ids of the earlier server.
     pub(super) fn reconnect(&mut self) -> Result<&mut TmuxServer, Error> {
         self.server = None;
         self.connect()
     }
 
-    /// All panes.
+    /// Lists all panes of the tmux server. Connects again if the server was replaced.
     pub(super) fn list_panes(&mut self) -> Result<Vec<PaneRow>, Error> {
         match self.connect()?.list_panes() {
             Err(error) if is_server_gone(&error) => self.reconnect()?.list_panes(),
@@ -238,6 +245,7 @@ impl PaneManager {
         }
     }
 
+    /// Checks whether a pane still exists.
     pub(super) fn inspect(&mut self, pane: &AgentPane) -> PanePresence {
         match self.connect() {
             Err(_) => PanePresence::Unknown,
@@ -251,21 +259,24 @@ impl PaneManager {
         }
     }
 
+    /// Closes a pane that has the tag `owner`. A pane that does not exist, or that has another tag,
+    /// is no error.
     pub(super) fn close(&mut self, pane: PaneId, owner: &PaneTag) -> Result<(), Error> {
         let killed = match self.connect().and_then(|server| server.kill(pane, owner)) {
-            // It went with its server.
+            // The pane ended with its server.
             Err(error) if is_server_gone(&error) => KillOutcome::NotFound,
             killed => killed?,
         };
         match killed {
             KillOutcome::Killed | KillOutcome::NotFound => Ok(()),
             KillOutcome::NotOwned => {
-                tracing::warn!("{pane} is not ours any more: left alone");
+                tracing::warn!("did not close {pane}: it is not an agent's pane any more");
                 Ok(())
             }
         }
     }
 
+    /// Runs one step of typing into a pane: captures the screen, pastes the text, or presses Enter.
     pub(super) fn type_keys(
         &mut self,
         pane: PaneId,
@@ -276,14 +287,14 @@ impl PaneManager {
         match keys {
             PaneInput::Capture => server
                 .capture_with_cursor(pane, owner)
-                .map(|seen| Reply::Screen(ScreenReply { screen: seen.screen, cursor: seen.cursor })),
+                .map(|capture| Reply::Screen(ScreenReply { screen: capture.screen, cursor: capture.cursor })),
             PaneInput::Type { cursor, text } => server.paste(pane, owner, cursor, &text).map(|()| Reply::Ack),
             PaneInput::Enter { cursor } => server.press_enter(pane, owner, cursor).map(|()| Reply::Ack),
         }
     }
 }
 
-/// The server answered that it is another one, or nobody listens at its address.
+/// Whether the tmux server has exited: another server answers at its address, or none does.
 pub(super) fn is_server_gone(error: &Error) -> bool {
     matches!(error, Error::OtherServer { .. } | Error::Connect { .. })
 }
@@ -296,12 +307,12 @@ pub(super) fn to_error(error: Error) -> ErrorReport {
         Error::NotOwned { .. } | Error::PaneNotFound { .. } => ErrorKind::NotFound,
         _ => ErrorKind::Io,
     };
-    let fault = ErrorReport::new(kind, error.to_string());
+    let report = ErrorReport::new(kind, error.to_string());
     match &error {
-        Error::ProgramNotStarted { .. } | Error::TooOld { .. } | Error::NoSpace { .. } => fault,
+        Error::ProgramNotStarted { .. } | Error::TooOld { .. } | Error::NoSpace { .. } => report,
         Error::NotOwned { .. } | Error::PaneNotFound { .. } => {
-            fault.with_help("who is there: teamctl status")
+            report.with_help("who is there: teamctl status")
         }
-        _ => fault.with_help("is tmux answering? see: teamctl doctor"),
+        _ => report.with_help("is tmux answering? see: teamctl doctor"),
     }
 }

@@ -1,4 +1,4 @@
-//! The panes thread: the connection to tmux.
+//! The panes thread: opens, labels, hides and closes the agents' panes in tmux.
 
 pub(crate) mod close_batch;
 pub(crate) mod dialogs;

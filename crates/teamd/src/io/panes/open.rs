@@ -1,4 +1,4 @@
-//! A pane for a new agent, in a window of its team.
+//! Opens a pane for a new agent: chooses a window of the team, splits it, and tags the pane.
 
 use crate::core::jobs::panes::{OpenedPane, PaneSpec};
 use crate::io::panes::manager::{PaneManager, is_server_gone};
@@ -12,50 +12,60 @@ use std::path::Path;
 use tmux::{CreatedPane, Error, PaneTag, SessionId, WindowId};
 
 impl PaneManager {
-    /// Of those that are opened at once the next one's pane is made with the claim of this one.
+    /// Opens a pane, tags it, and pipes its output to the output logger.
+    ///
+    /// `next` is the pane that is opened after this one. If both are of one team and fit into one
+    /// window, the pane of `next` is created in the round trip that tags this pane.
     pub(super) fn open(&mut self, opening: &PaneSpec, next: Option<&PaneSpec>) -> Result<OpenedPane, Error> {
         let PaneSpec { team, layout, .. } = opening;
         create_log_directory(&opening.log);
-        // Of what was known something is not so: the next one looks.
+        // After an error the batch may be out of date, so the next pane lists the windows again.
         let created = self.take_or_create(opening).inspect_err(|_| self.batch = None)?;
         self.last_window.insert(team.clone(), created.window);
         self.pending_layouts.insert(created.window, *layout);
         let owner = opening.spawn.pane_tag();
-        self.batch.iter_mut().for_each(|burst| burst.add_pane(&created, &owner));
+        self.batch.iter_mut().for_each(|batch| batch.add_pane(&created, &owner));
         let next = next.filter(|next| next.team == *team && next.layout == *layout);
-        let room = next.and_then(|next| Some((self.batch.as_ref()?.window_for(next)?, next)));
-        let beside = room.map(|(window, next)| (window, &next.argv[..]));
+        let next_split = next.and_then(|next| Some((self.batch.as_ref()?.window_for(next)?, next)));
+        let split = next_split.map(|(window, next)| (window, &next.argv[..]));
         let server = self.connect()?;
-        let claimed = server.tag_and_pipe(created, &owner, &opening.label, &opening.output_logger, beside)?;
+        let outcome = server.tag_and_pipe(created, &owner, &opening.label, &opening.output_logger, split)?;
         let epoch = server.epoch().clone();
-        if let (Some(burst), Some((_, next)), Some(made)) = (&mut self.batch, room, claimed.next_pane) {
-            burst.next_pane = Some((next.spawn.clone(), made));
+        if let (Some(batch), Some((_, next)), Some(result)) = (&mut self.batch, next_split, outcome.next_pane)
+        {
+            batch.next_pane = Some((next.spawn.clone(), result));
         }
-        // Without it the agent runs all the same; what `logs` lacks then, the log tells.
-        if claimed.tagged.is_err() {
+        if outcome.tagged.is_err() {
             self.batch.iter_mut().for_each(OpenBatch::clear_rows);
         }
-        claimed.tagged?;
-        claimed
+        outcome.tagged?;
+        // The agent runs without these two, too. The daemon's log then tells why `teamctl logs` has
+        // no output.
+        outcome
             .window_configured
             .unwrap_or_else(|error| tracing::warn!("cannot set up {}: {error}", created.window));
-        claimed.piped.unwrap_or_else(|error| tracing::warn!("cannot record {}: {error}", created.pane));
+        outcome.piped.unwrap_or_else(|error| tracing::warn!("cannot record {}: {error}", created.pane));
         Ok(OpenedPane { pane: created.pane, window: created.window, epoch, pid: created.pid })
     }
 
+    /// Takes the pane that was created in the round trip of the last one, or creates a pane.
     fn take_or_create(&mut self, opening: &PaneSpec) -> Result<CreatedPane, Error> {
-        match self.batch.as_mut().and_then(|burst| burst.next_pane.take_if(|(of, _)| *of == opening.spawn)) {
+        let batch = self.batch.as_mut();
+        match batch.and_then(|batch| batch.next_pane.take_if(|(spawn, _)| *spawn == opening.spawn)) {
             None => self.create_or_reconnect(opening, None),
             Some((_, Err(Error::NoSpace { window }))) => self.create_or_reconnect(opening, Some(window)),
             Some((_, Err(Error::Rejected { .. }))) => {
                 self.batch = None;
                 self.create_or_reconnect(opening, None)
             }
-            Some((_, made)) => made,
+            Some((_, created)) => created,
         }
     }
 
-    /// In the `crowded` window a split has found no space just now.
+    /// Creates a pane. Connects again if the tmux server was replaced.
+    ///
+    /// `crowded` is a window of the team in which a split just failed for lack of space. Its panes
+    /// are tiled before the next split.
     fn create_or_reconnect(
         &mut self,
         opening: &PaneSpec,
@@ -63,15 +73,16 @@ impl PaneManager {
     ) -> Result<CreatedPane, Error> {
         let was_connected = self.server.is_some();
         match self.create(opening, crowded) {
-            // Nothing was made: another server answered.
+            // No pane was created, because another server answered.
             Err(error) if was_connected && is_server_gone(&error) => {
                 self.reconnect()?;
                 self.create(opening, None)
             }
-            made => made,
+            created => created,
         }
     }
 
+    /// Splits a window of the team. Creates a new window if none has space.
     fn create(&mut self, opening: &PaneSpec, crowded: Option<WindowId>) -> Result<CreatedPane, Error> {
         let PaneSpec { team, argv, layout, .. } = opening;
         let split = match crowded {
@@ -86,50 +97,52 @@ impl PaneManager {
                 self.batch = None;
                 self.new_window(team, argv)
             }
-            made => made,
+            created => created,
         }
     }
 
-    /// A window of the team with room for one more. The one that had the last pane is asked first, alone: of a team of
-    /// hundreds most have none.
+    /// Finds a window of the team with space for one more pane, and starts a batch. `neighbors` has
+    /// the pane tags of the team's agents. `None` if no window has space.
+    ///
+    /// The window of the last pane is checked first. If it has space, the panes of other windows
+    /// are not listed: in a team of hundreds most windows are full.
     fn find_window(
         &mut self,
         team: &TeamName,
-        beside: &[PaneTag],
+        neighbors: &[PaneTag],
         layout: Layout,
     ) -> Result<Option<WindowId>, Error> {
-        let mut burst = self.batch.take().filter(|burst| burst.team == *team);
+        let mut batch = self.batch.take().filter(|batch| batch.team == *team);
         if let Some(latest) = self.last_window.get(team).copied() {
-            let known = burst.as_mut().and_then(|burst| burst.window.take_if(|(of, _)| *of == latest));
+            let known =
+                batch.as_mut().and_then(|batch| batch.window.take_if(|(window, _)| *window == latest));
             let rows =
                 known.map(|(_, rows)| rows).or_else(|| self.connect().ok()?.list_window_panes(latest).ok());
             if let Some(rows) = rows
-                && let Some(window) = window_with_space(&rows, beside, layout)
+                && let Some(window) = window_with_space(&rows, neighbors, layout)
             {
-                let full = burst.is_some_and(|burst| burst.others_are_full);
+                let others_are_full = batch.is_some_and(|batch| batch.others_are_full);
                 let rows = Some((window, rows));
-                self.batch = Some(OpenBatch {
-                    team: team.clone(),
-                    window: rows,
-                    others_are_full: full,
-                    next_pane: None,
-                });
+                self.batch =
+                    Some(OpenBatch { team: team.clone(), window: rows, others_are_full, next_pane: None });
                 return Ok(Some(window));
             }
         }
-        let roomy = match beside.is_empty() || burst.is_some_and(|burst| burst.others_are_full) {
+        let window = match neighbors.is_empty() || batch.is_some_and(|batch| batch.others_are_full) {
             true => None,
-            false => window_with_space(&self.list_panes()?, beside, layout),
+            false => window_with_space(&self.list_panes()?, neighbors, layout),
         };
-        let others_are_full = roomy.is_none() && !beside.is_empty();
+        let others_are_full = window.is_none() && !neighbors.is_empty();
         self.batch = Some(OpenBatch { team: team.clone(), window: None, others_are_full, next_pane: None });
-        Ok(roomy)
+        Ok(window)
     }
 
+    /// Creates a window for the team in the daemon's tmux session. Creates the session if there is
+    /// none.
     fn new_window(&mut self, team: &TeamName, argv: &[String]) -> Result<CreatedPane, Error> {
         if let Some(session) = self.daemon_tmux_session()? {
             match self.connect()?.new_window(session, team.as_str(), argv) {
-                // The session may have ended since we saw it.
+                // The session may have ended since its id was read.
                 Err(Error::Rejected { .. }) => self.tmux_session = None,
                 result => return result,
             }
@@ -140,7 +153,8 @@ impl PaneManager {
         Ok(created)
     }
 
-    /// The session of teamd's own pane, or the one made for the first window.
+    /// The tmux session of the daemon's own pane, or the session that was created for the first
+    /// window. `None` if there is neither.
     pub(super) fn daemon_tmux_session(&mut self) -> Result<Option<SessionId>, Error> {
         if let (None, Some(pane)) = (self.tmux_session, self.tmux_location.pane) {
             self.tmux_session = self.connect()?.pane_session(pane).ok();
@@ -148,17 +162,19 @@ impl PaneManager {
         Ok(self.tmux_session)
     }
 
-    /// For windows where teamd has no pane of its own. On the next server it has another name: whoever brings back the
-    /// sessions of a server that was killed has one of this name, and not ours.
+    /// The name of the tmux session for windows if the daemon does not run in a pane.
+    ///
+    /// The name contains the pid of the tmux server. A plugin that restores the sessions of a
+    /// killed server creates one with the old name, which the daemon must not use.
     pub(super) fn own_tmux_session_name(&mut self) -> Result<String, Error> {
         Ok(format!("teamd-{}-{}", std::process::id(), self.connect()?.epoch().pid))
     }
 }
 
-/// Where it can't be had, the recorder can't write either, and says so.
+/// Creates the directory of an agent's log. A failure is only logged: the agent runs without a log.
 fn create_log_directory(log: &Path) {
     if let Some(directory) = log.parent() {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-        made.unwrap_or_else(|error| tracing::warn!("cannot make {}: {error}", directory.display()));
+        let created = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+        created.unwrap_or_else(|error| tracing::warn!("cannot make {}: {error}", directory.display()));
     }
 }

@@ -1,4 +1,5 @@
-//! Panes opened one after another: what of tmux is known between two of them.
+//! What is known about a team's tmux windows while several panes are opened in a row. It saves the
+//! round trips that list the panes again.
 
 use crate::core::id::SpawnId;
 use crate::core::jobs::panes::PaneSpec;
@@ -6,29 +7,30 @@ use crate::io::panes::window_space::window_with_space;
 use protocol::name::TeamName;
 use tmux::{CreatedPane, Error, PaneRow, PaneTag, WindowId};
 
-/// Panes of one team that are opened at once behind one another, and what is known of its windows from the last.
+/// A run of panes of one team that are opened without another job between them.
 pub(crate) struct OpenBatch {
     pub(super) team: TeamName,
-    /// The window that the next one goes to if it has room, with the panes in it.
+    /// The window for the next pane, if it has space, and the panes in it.
     pub(super) window: Option<(WindowId, Vec<PaneRow>)>,
-    /// Nor had any other window of the team room when all were looked at.
+    /// All other windows of the team were full when they were last listed.
     pub(super) others_are_full: bool,
-    /// The pane of the one that comes next.
+    /// The result of creating the next agent's pane in advance.
     pub(super) next_pane: Option<(SpawnId, Result<CreatedPane, Error>)>,
 }
 
 impl OpenBatch {
-    /// The window that it goes to, as far as that is known without a look.
+    /// The window for `next`, if it is known without listing the panes and has space.
     pub(super) fn window_for(&self, next: &PaneSpec) -> Option<WindowId> {
         window_with_space(&self.window.as_ref()?.1, &next.neighbors, next.layout)
     }
 
-    /// What the windows are like, but not what is made.
+    /// Forgets what is known about the windows. Keeps the pane that was created in advance.
     pub(super) fn clear_rows(&mut self) {
         (self.window, self.others_are_full) = (None, false);
     }
 
-    /// The one that was just made: where it is beside those that are known, it is as they are.
+    /// Adds a new pane to the known panes of its window. Its size is assumed to be that of the
+    /// first pane.
     pub(super) fn add_pane(&mut self, created: &CreatedPane, owner: &PaneTag) {
         let owner = Some(owner.as_str().to_owned());
         match &mut self.window {
@@ -36,30 +38,29 @@ impl OpenBatch {
                 self.window = Some((created.window, vec![only_row(created, owner)]));
             }
             Some((window, rows)) if *window == created.window => {
-                let beside = rows.first().cloned();
-                let row =
-                    |it| PaneRow { pane: created.pane, pid: created.pid, tag: owner, is_dead: false, ..it };
-                rows.extend(beside.map(row));
+                let first = rows.first().cloned();
+                let to_row =
+                    |row| PaneRow { pane: created.pane, pid: created.pid, tag: owner, is_dead: false, ..row };
+                rows.extend(first.map(to_row));
             }
             _ => {}
         }
     }
 }
 
-/// The row of a pane that is alone in a new window of teamd.
+/// The row of the only pane in a new window of the daemon.
 pub(super) fn only_row(created: &CreatedPane, owner: Option<String>) -> PaneRow {
     let CreatedPane { pane, window, session, pid, size: (width, height), .. } = *created;
-    let (dead, zoomed, hidden, home) = (false, false, false, true);
     PaneRow {
         pane,
         window,
         session,
         pid,
-        is_dead: dead,
+        is_dead: false,
         tag: owner,
-        is_zoomed: zoomed,
-        is_hidden: hidden,
-        is_teamd_window: home,
+        is_zoomed: false,
+        is_hidden: false,
+        is_teamd_window: true,
         width,
         height,
     }

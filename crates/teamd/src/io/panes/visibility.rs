@@ -1,4 +1,4 @@
-//! Panes out of sight, and back among the others.
+//! Hides panes and shows them again.
 
 use crate::io::panes::manager::PaneManager;
 use crate::io::panes::window_space::window_with_space;
@@ -7,6 +7,7 @@ use protocol::name::TeamName;
 use tmux::{Error, PaneId, PaneTag, WindowId};
 
 impl PaneManager {
+    /// Moves a pane to the tmux session of hidden panes.
     pub(super) fn hide(
         &mut self,
         team: &TeamName,
@@ -21,13 +22,16 @@ impl PaneManager {
         Ok(())
     }
 
-    /// Back among the others; one that is in sight stays where it is.
+    /// Moves a hidden pane back to a window of its team. A visible pane stays where it is.
+    ///
+    /// `neighbors` has the pane tags of the team. Without `owner` among them, the pane gets its own
+    /// window.
     pub(super) fn show(
         &mut self,
         team: &TeamName,
         pane: PaneId,
         owner: &PaneTag,
-        beside: &[PaneTag],
+        neighbors: &[PaneTag],
         layout: Layout,
     ) -> Result<(), Error> {
         let rows = self.connect()?.list_panes()?;
@@ -35,8 +39,8 @@ impl PaneManager {
         if !row.is_hidden {
             return Ok(());
         }
-        // One that had a window to itself gets it again.
-        let window = match window_with_space(&rows, beside, layout).filter(|_| beside.contains(owner)) {
+        // A pane that had its own window before gets its own window again.
+        let window = match window_with_space(&rows, neighbors, layout).filter(|_| neighbors.contains(owner)) {
             Some(window) => match self.connect()?.show_in_window(pane, owner, window) {
                 Err(Error::NoSpace { .. }) => self.move_to_own_window(team, pane, owner)?,
                 result => result.map(|()| window)?,
@@ -47,6 +51,7 @@ impl PaneManager {
         Ok(())
     }
 
+    /// Moves a hidden pane to a new window in the daemon's tmux session. Returns the window.
     fn move_to_own_window(
         &mut self,
         team: &TeamName,
@@ -55,7 +60,7 @@ impl PaneManager {
     ) -> Result<WindowId, Error> {
         if let Some(session) = self.daemon_tmux_session()? {
             match self.connect()?.show_in_session(pane, owner, session, team.as_str()) {
-                // As in `Panes::window`.
+                // The session may have ended since its id was read.
                 Err(Error::Rejected { .. }) => self.tmux_session = None,
                 result => return result,
             }

@@ -1,4 +1,5 @@
-//! Which windows are a team's, and how many panes they have room for. Plain functions of what tmux lists.
+//! Finds the windows of a team and computes how many panes fit into a window. The functions use
+//! only the rows that tmux lists, and run no command.
 
 use crate::core::id::SpawnId;
 use protocol::control::Layout;
@@ -6,43 +7,47 @@ use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::BTreeSet;
 use tmux::{MAIN_PANE_PERCENT, PaneId, PaneRow, PaneTag, WindowId};
 
-/// Those of these that are in no session of hidden panes.
+/// The spawns of those `panes` that still have their tag and are not hidden.
 pub(crate) fn find_visible(rows: &[PaneRow], panes: Vec<(SpawnId, PaneId, PaneTag)>) -> Vec<SpawnId> {
-    let is_seen = |pane: &PaneId, owner: &PaneTag| {
+    let is_visible = |pane: &PaneId, owner: &PaneTag| {
         let row = rows.iter().find(|row| row.pane == *pane);
         row.is_some_and(|row| !row.is_hidden && row.tag.as_deref() == Some(owner.as_str()))
     };
-    panes.into_iter().filter(|(_, pane, owner)| is_seen(pane, owner)).map(|(spawn, ..)| spawn).collect()
+    panes.into_iter().filter(|(_, pane, owner)| is_visible(pane, owner)).map(|(spawn, ..)| spawn).collect()
 }
 
-/// No pane of ours gets smaller, columns × rows, as long as a further window can be had.
+/// The minimum size of an agent's pane, in columns and rows. A window whose panes would get smaller
+/// counts as full.
 const MIN_PANE: (u32, u32) = (60, 12);
 
-/// Smaller ones tmux does not make without making the window larger.
+/// The minimum size of a pane in tmux, in columns and rows. For a smaller pane tmux would make the
+/// window larger than its terminal.
 const TMUX_MIN_PANE: (u32, u32) = (10, 2);
 
-/// The windows that we made and that hold panes of these owners in sight.
+/// The windows that the daemon created and that have a visible pane of one of these owners.
 pub(super) fn team_windows(rows: &[PaneRow], owners: &[PaneTag]) -> BTreeSet<WindowId> {
-    let known = |owner: &str| owners.iter().any(|known| known.as_str() == owner);
-    let ours =
-        |row: &&PaneRow| row.is_teamd_window && !row.is_hidden && row.tag.as_deref().is_some_and(known);
-    rows.iter().filter(ours).map(|row| row.window).collect()
+    let is_owner = |tag: &str| owners.iter().any(|owner| owner.as_str() == tag);
+    let is_team_pane =
+        |row: &&PaneRow| row.is_teamd_window && !row.is_hidden && row.tag.as_deref().is_some_and(is_owner);
+    rows.iter().filter(is_team_pane).map(|row| row.window).collect()
 }
 
-/// One of them that has room for one more. Never a window of a person's own that one of our panes was moved to.
+/// A window of the team with space for one more pane. It is never a window of the user to which an
+/// agent's pane was moved.
 pub(super) fn window_with_space(rows: &[PaneRow], owners: &[PaneTag], layout: Layout) -> Option<WindowId> {
     team_windows(rows, owners).into_iter().find(|window| {
         let panes: Vec<&PaneRow> = rows.iter().filter(|row| row.window == *window).collect();
-        let holds = |row: &&PaneRow| capacity(layout, (row.width, row.height), MIN_PANE);
-        panes.first().map(holds).is_some_and(|holds| (panes.len() as u32) < holds)
+        let window_capacity = |row: &&PaneRow| capacity(layout, (row.width, row.height), MIN_PANE);
+        panes.first().map(window_capacity).is_some_and(|capacity| (panes.len() as u32) < capacity)
     })
 }
 
-/// tmux makes a window larger than its terminal rather than refuse some layouts.
+/// Checks that the panes of a window fit in a layout. tmux itself does not reject some layouts, but
+/// makes the window larger than its terminal.
 pub(super) fn check_fits(rows: &[PaneRow], window: WindowId, layout: Layout) -> Result<(), ErrorReport> {
     let panes: Vec<&PaneRow> = rows.iter().filter(|row| row.window == window).collect();
-    let holds = panes.first().map_or(1, |row| capacity(layout, (row.width, row.height), TMUX_MIN_PANE));
-    if panes.len() as u32 <= holds {
+    let max_panes = panes.first().map_or(1, |row| capacity(layout, (row.width, row.height), TMUX_MIN_PANE));
+    if panes.len() as u32 <= max_panes {
         return Ok(());
     }
     let message = format!("cannot lay out {window} as {}: {} panes do not fit", layout.as_str(), panes.len());
@@ -50,7 +55,8 @@ pub(super) fn check_fits(rows: &[PaneRow], window: WindowId, layout: Layout) -> 
         .with_help("hide some of them, or make the terminal larger"))
 }
 
-/// How many panes of at least `columns` by `rows` a window of that size holds so, borders included; one at least.
+/// How many panes of at least `columns` × `rows` fit into a window of `width` × `height` in this
+/// layout. Borders between panes take one column or row. At least 1.
 fn capacity(layout: Layout, (width, height): (u32, u32), (columns, rows): (u32, u32)) -> u32 {
     let across = ((width + 1) / (columns + 1)).max(1);
     let down = ((height + 1) / (rows + 1)).max(1);
@@ -58,14 +64,14 @@ fn capacity(layout: Layout, (width, height): (u32, u32), (columns, rows): (u32, 
         Layout::Tiled => across * down,
         Layout::EvenHorizontal => across,
         Layout::EvenVertical => down,
-        // The large one, and the others if they have space beside it.
+        // The main pane, and further panes if there is space beside it.
         Layout::MainVertical if space_beside_main(width) >= columns => down + 1,
         Layout::MainHorizontal if space_beside_main(height) >= rows => across + 1,
         Layout::MainVertical | Layout::MainHorizontal => 1,
     }
 }
 
-/// What a main pane and its border leave.
+/// The columns or rows of a window that its main pane and the border leave for other panes.
 fn space_beside_main(size: u32) -> u32 {
     size.saturating_sub(size * MAIN_PANE_PERCENT / 100 + 1)
 }
@@ -91,31 +97,43 @@ mod tests {
     }
 
     #[test]
-    fn a_new_pane_goes_beside_its_own_and_neither_out_of_sight_nor_into_a_persons_window() {
-        let ours: Vec<PaneTag> = vec!["ann".parse().unwrap()];
-        let room = |row: PaneRow| window_with_space(&[row], &ours, Layout::Tiled);
-        assert_eq!(room(row("%1", "@1", "ann")), Some("@1".parse().unwrap()));
-        assert_eq!(room(row("%1", "@1", "bob")), None);
-        assert_eq!(room(PaneRow { is_hidden: true, ..row("%1", "@1", "ann") }), None);
-        assert_eq!(room(PaneRow { is_teamd_window: false, ..row("%1", "@1", "ann") }), None);
-        assert_eq!(room(PaneRow { width: 80, height: 24, ..row("%1", "@1", "ann") }), None);
+    fn a_new_pane_goes_only_to_a_visible_window_of_its_team() {
+        let owners: Vec<PaneTag> = vec!["ann".parse().unwrap()];
+        let found = |row: PaneRow| window_with_space(&[row], &owners, Layout::Tiled);
+        assert_eq!(found(row("%1", "@1", "ann")), Some("@1".parse().unwrap()));
+        assert_eq!(found(row("%1", "@1", "bob")), None);
+        assert_eq!(found(PaneRow { is_hidden: true, ..row("%1", "@1", "ann") }), None);
+        assert_eq!(found(PaneRow { is_teamd_window: false, ..row("%1", "@1", "ann") }), None);
+        assert_eq!(found(PaneRow { width: 80, height: 24, ..row("%1", "@1", "ann") }), None);
     }
 
     #[test]
-    fn a_window_is_full_before_its_panes_get_too_small() {
-        let holds = |layout, width, height| capacity(layout, (width, height), MIN_PANE);
-        assert_eq!(holds(Layout::Tiled, 80, 24), 1);
-        assert_eq!(holds(Layout::Tiled, 121, 25), 4);
-        assert_eq!(holds(Layout::Tiled, 200, 50), 9);
-        assert_eq!(holds(Layout::Tiled, 20, 5), 1, "a tiny terminal still gets a window for each agent");
-        assert_eq!((holds(Layout::EvenVertical, 200, 50), holds(Layout::EvenHorizontal, 200, 50)), (3, 3));
-        assert_eq!((holds(Layout::MainVertical, 200, 50), holds(Layout::MainHorizontal, 200, 50)), (4, 4));
-        assert_eq!((holds(Layout::MainVertical, 80, 24), holds(Layout::MainHorizontal, 80, 24)), (1, 1));
-        assert_eq!((holds(Layout::MainVertical, 140, 50), holds(Layout::MainVertical, 153, 50)), (1, 4));
+    fn a_window_is_full_before_its_panes_are_too_small() {
+        let max_panes = |layout, width, height| capacity(layout, (width, height), MIN_PANE);
+        assert_eq!(max_panes(Layout::Tiled, 80, 24), 1);
+        assert_eq!(max_panes(Layout::Tiled, 121, 25), 4);
+        assert_eq!(max_panes(Layout::Tiled, 200, 50), 9);
+        assert_eq!(max_panes(Layout::Tiled, 20, 5), 1, "a tiny terminal still gets a window for each agent");
+        assert_eq!(
+            (max_panes(Layout::EvenVertical, 200, 50), max_panes(Layout::EvenHorizontal, 200, 50)),
+            (3, 3)
+        );
+        assert_eq!(
+            (max_panes(Layout::MainVertical, 200, 50), max_panes(Layout::MainHorizontal, 200, 50)),
+            (4, 4)
+        );
+        assert_eq!(
+            (max_panes(Layout::MainVertical, 80, 24), max_panes(Layout::MainHorizontal, 80, 24)),
+            (1, 1)
+        );
+        assert_eq!(
+            (max_panes(Layout::MainVertical, 140, 50), max_panes(Layout::MainVertical, 153, 50)),
+            (1, 4)
+        );
     }
 
     #[test]
-    fn a_layout_that_would_make_the_window_larger_is_refused() {
+    fn a_layout_that_would_enlarge_the_window_is_rejected() {
         let rows: Vec<PaneRow> = (0..10).map(|n| row(&format!("%{n}"), "@1", "ann")).collect();
         let window = "@1".parse().unwrap();
         assert!(check_fits(&rows, window, Layout::Tiled).is_ok());

@@ -1,5 +1,8 @@
-//! Marks among what the watcher is told: a file of ours that comes and goes. The kernel tells of everything that is watched
-//! in the order in which it happened; so once a mark is told of, all that was written before it has been told.
+//! Barriers: files that the daemon creates and removes to know that all earlier file events have
+//! arrived.
+//!
+//! The kernel reports all watched changes in the order in which they happened. So when the event of
+//! a barrier arrives, the events of all earlier changes have arrived.
 
 use crate::core::event::CoreEvent;
 use notify::EventKind;
@@ -8,23 +11,25 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// The directory in which they are made.
+/// The directory of the barrier files.
 #[derive(Debug, Clone)]
 pub(crate) struct Barriers(PathBuf);
 
 impl Barriers {
-    /// In the daemon's state directory, where nobody else writes or watches.
+    /// Barrier files are in the daemon's state directory `state`, where only the daemon writes.
     pub(crate) fn new(state: &Path) -> Barriers {
         Barriers(state.join("marks"))
     }
 
-    /// What is to be watched.
+    /// Creates the directory, and returns it to be watched.
     pub(super) fn ensure_directory(&self) -> io::Result<&Path> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
         Ok(&self.0)
     }
 
-    /// Its end is what is told of: one that a daemon has left which was killed is made and removed like any other.
+    /// Creates and removes the barrier file with the number `mark`. The removal is reported.
+    ///
+    /// A file that a killed daemon left does not matter: the file is truncated and removed.
     pub(super) fn create(&self, mark: u64) -> io::Result<()> {
         let path = self.0.join(mark.to_string());
         File::create(&path)?;
@@ -34,6 +39,7 @@ impl Barriers {
         Ok(())
     }
 
+    /// The core event for a file event. `None` if it is not the removal of a barrier file.
     pub(super) fn event_for(&self, kind: EventKind, path: &Path) -> Option<CoreEvent> {
         let mark = path.strip_prefix(&self.0).ok()?.to_str()?.parse().ok()?;
         matches!(kind, EventKind::Remove(_)).then_some(CoreEvent::BarrierReached { mark })

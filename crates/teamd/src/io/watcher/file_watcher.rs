@@ -1,7 +1,9 @@
-//! The watcher: directories, never files (a file's watch dies at the first rename), by notify.
+//! The file watcher: watches directories with the crate `notify` and turns changes into core
+//! events.
 //!
-//! Says what changed, never how: one change may come as several events, and several as one. When the
-//! kernel's queue overflows, everything is looked at.
+//! It never watches files, because the watch of a file ends at the first rename. An event names the
+//! changed file but not the change: one change may cause several events, and several changes one
+//! event. If the kernel's queue overflows, the core rescans all files.
 
 use crate::core::event::CoreEvent;
 use crate::io::wake_sockets::WakeSockets;
@@ -14,20 +16,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// The watched directories of a team; one within another comes after it: made in between, the other's watch tells.
+/// The watched directories of a team. A parent comes before its child, so that the parent's watch
+/// reports a child that is created while the watches are added.
 pub(crate) fn directories(root: &Path, team: &TeamName) -> [PathBuf; 3] {
     let home = root.join("teams").join(team.as_str());
     let inboxes = home.join("inboxes");
     [home, inboxes, root.join("tasks").join(team.as_str())]
 }
 
-/// Below the root; nothing where it is not.
+/// The components of `path` below the root. Empty if the path is not below the root.
 pub(super) fn relative_parts<'a>(root: &Path, path: &'a Path) -> Vec<&'a str> {
     let below = path.strip_prefix(root).into_iter().flatten();
     below.filter_map(|part| part.to_str()).collect()
 }
 
-/// What a change of this path means; none for temporary files and locks.
+/// The core event for a change of `path`. `None` for temporary files, locks and all other files.
 pub(crate) fn event_for(root: &Path, path: &Path) -> Option<CoreEvent> {
     match relative_parts(root, path).as_slice() {
         ["teams", file] if file.starts_with(".probe.") => Some(CoreEvent::ProbeSeen),
@@ -47,7 +50,7 @@ pub(crate) fn event_for(root: &Path, path: &Path) -> Option<CoreEvent> {
     }
 }
 
-/// One of the directories of a team that is not another program's session.
+/// Whether `path` is a watched directory of a team, except a team of a Claude Code session.
 pub(super) fn is_team_directory(root: &Path, path: &Path) -> bool {
     match relative_parts(root, path).as_slice() {
         ["teams" | "tasks", team] | ["teams", team, "inboxes"] => {
@@ -57,61 +60,70 @@ pub(super) fn is_team_directory(root: &Path, path: &Path) -> bool {
     }
 }
 
-/// The root, or one of the two directories in it.
+/// Whether `path` is the root or its directory `teams` or `tasks`.
 pub(super) fn is_root_directory(root: &Path, path: &Path) -> bool {
     path == root || matches!(relative_parts(root, path).as_slice(), ["teams" | "tasks"])
 }
 
-/// Of other teams we hear from whoever asks us to make them.
+/// The event for a changed directory of the team `name`. `None` if it is not a team of a Claude
+/// Code session: all other teams are created through the daemon.
 pub(super) fn session_team_event(name: &str) -> Option<CoreEvent> {
     let team = TeamName::parse(name).ok().filter(TeamName::is_claude_session)?;
     Some(CoreEvent::SessionTeamChanged { team })
 }
 
-/// That something was missed is told once until the loop has heard it: in a storm each change would tell it again, and what
-/// comes behind them would wait for as long.
+/// Whether [`CoreEvent::WatcherOverflow`] waits in the event queue.
+///
+/// The watcher sends the event only if none waits. With many changes at once, each change would
+/// otherwise add an event, and later events would wait behind them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OverflowFlag(Arc<AtomicBool>);
 
 impl OverflowFlag {
+    /// Sends [`CoreEvent::WatcherOverflow`], unless one waits.
     pub(super) fn report_once(&self, events: &UnboundedSender<CoreEvent>) {
         if !self.0.swap(true, Ordering::SeqCst) {
             events.send(CoreEvent::WatcherOverflow).ok();
         }
     }
 
-    /// Before anybody looks: what is missed from now on is told.
+    /// Allows the next event. The event loop calls this before the core starts its rescan, so that
+    /// an overflow during the rescan is reported.
     pub(crate) fn reset(&self) {
         self.0.store(false, Ordering::SeqCst);
     }
 }
 
-/// Watches what it is told to, for as long as it lives.
+/// The watches of one root. They end when the value is dropped.
 #[derive(Debug)]
 pub(crate) struct FileWatcher {
     pub(super) watcher: RecommendedWatcher,
     pub(super) root: PathBuf,
-    /// Else why not: then nobody says which task is next.
+    /// The error if the directory of the barriers cannot be watched.
     pub(super) barriers: Result<Barriers, String>,
-    /// That something can't be watched was told.
+    /// A failed watch has been logged. Further failures are not logged.
     pub(super) is_failure_logged: bool,
 }
 
 impl FileWatcher {
-    /// Sends what it sees to the loop, and rings for mail.
-    pub(crate) fn start(root: &Path, marks: Barriers, told: WatchSinks) -> notify::Result<FileWatcher> {
-        let (base, ours) = (root.to_owned(), marks.clone());
+    /// Watches the root and the directory of the barriers, but no team yet.
+    ///
+    /// # Errors
+    ///
+    /// If no watcher can be created, or the root's `teams` or `tasks` cannot be watched.
+    pub(crate) fn start(root: &Path, barriers: Barriers, sinks: WatchSinks) -> notify::Result<FileWatcher> {
+        let places = (root.to_owned(), barriers.clone());
         let mut watcher =
-            notify::recommended_watcher(move |event| handle_event((&base, &ours), event, &told))?;
+            notify::recommended_watcher(move |event| handle_event((&places.0, &places.1), event, &sinks))?;
         for directory in ["teams", "tasks"] {
             watcher.watch(&root.join(directory), RecursiveMode::NonRecursive)?;
         }
-        // Of the removal of a directory that we have open nobody tells but the one above it. Without this watch it is
-        // found at the next look.
+        // While the daemon has a removed directory open, only a watch on the parent reports the
+        // removal. Without this watch the next rescan detects it.
         watcher.watch(root, RecursiveMode::NonRecursive).ok();
-        let watched = marks.ensure_directory().map_err(notify::Error::io);
+        let watched = barriers.ensure_directory().map_err(notify::Error::io);
         let watched = watched.and_then(|directory| watcher.watch(directory, RecursiveMode::NonRecursive));
-        let watched = watched.map(|()| marks);
+        let watched = watched.map(|()| barriers);
         Ok(FileWatcher {
             watcher,
             root: root.to_owned(),
@@ -120,84 +132,96 @@ impl FileWatcher {
         })
     }
 
-    /// Has a mark told of behind all that has been written so far.
+    /// Creates the barrier with the number `mark`. [`CoreEvent::BarrierReached`] follows the events
+    /// of all earlier changes.
+    ///
+    /// # Errors
+    ///
+    /// The reason as text.
     pub(crate) fn create_barrier(&self, mark: u64) -> Result<(), String> {
-        let marks = self.barriers.as_ref().map_err(String::clone)?;
-        marks.create(mark).map_err(|error| error.to_string())
+        let barriers = self.barriers.as_ref().map_err(String::clone)?;
+        barriers.create(mark).map_err(|error| error.to_string())
     }
 
-    /// Arms the directories of a team; those that are missing come with the next rescan. False where one is there and
-    /// can't be watched.
+    /// Watches the directories of a team. Returns false if an existing directory cannot be watched.
+    /// A missing directory is watched after the next rescan.
     pub(crate) fn watch_team(&mut self, team: &TeamName) -> bool {
-        let armed = directories(&self.root, team).map(|directory| self.watch_directory(&directory));
-        let all = armed.iter().all(|armed| *armed);
+        let watched = directories(&self.root, team).map(|directory| self.watch_directory(&directory));
+        let all = watched.iter().all(|watched| *watched);
         self.is_failure_logged |= !all;
         all
     }
 
-    /// Of one that is not there nobody is asked: an answer waits until all that was seen so far is told, and in a storm of
-    /// changes that is long, for each team whose directories somebody has removed.
+    /// Watches a directory. Returns false if it exists and cannot be watched.
+    ///
+    /// Adding a watch blocks until queued events are delivered, which takes long with many changes.
+    /// So a missing directory is skipped without an attempt.
     pub(super) fn watch_directory(&mut self, directory: &Path) -> bool {
         if !directory.is_dir() {
             return true;
         }
         let Err(error) = self.watcher.watch(directory, RecursiveMode::NonRecursive) else { return true };
-        let there = !matches!(error.kind, notify::ErrorKind::PathNotFound) && directory.is_dir();
-        // What is tried again with each look is told once.
-        if there && !self.is_failure_logged {
+        let exists = !matches!(error.kind, notify::ErrorKind::PathNotFound) && directory.is_dir();
+        // Each rescan tries again, so only the first failure is logged.
+        if exists && !self.is_failure_logged {
             tracing::warn!("cannot watch {}: {error}", directory.display());
         }
-        !there
+        !exists
     }
 
-    /// Leaves them alone again.
+    /// Ends the watches of a team's directories.
     pub(crate) fn unwatch_team(&mut self, team: &TeamName) {
         for directory in directories(&self.root, team) {
-            // Gone already: the kernel dropped the watch with the directory.
+            // Fails if the directory was removed: the kernel has removed its watch.
             self.watcher.unwatch(&directory).ok();
         }
     }
 }
 
+/// Handles one event of `notify`, on its thread: sends the core events and wakes inbox owners.
 pub(super) fn handle_event(
-    (root, marks): (&Path, &Barriers),
+    (root, barriers): (&Path, &Barriers),
     event: notify::Result<notify::Event>,
-    (lines, missed, events): &WatchSinks,
+    (wake_sockets, overflow, events): &WatchSinks,
 ) {
     failpoint::hit("watch.saw");
-    let Ok(event) = event else { return missed.report_once(events) };
+    let Ok(event) = event else { return overflow.report_once(events) };
     if event.need_rescan() {
-        missed.report_once(events);
+        overflow.report_once(events);
     }
     if is_irrelevant(event.kind) {
         return;
     }
-    let made = matches!(event.kind, notify::EventKind::Create(_) | notify::EventKind::Modify(_));
-    let unwatched = |path: &PathBuf| is_root_directory(root, path) || made && is_team_directory(root, path);
-    if event.paths.iter().any(unwatched) {
-        // Made anew, it has no watch yet, and what came into it was told by nobody.
-        missed.report_once(events);
+    let may_be_new = matches!(event.kind, notify::EventKind::Create(_) | notify::EventKind::Modify(_));
+    let is_unwatched =
+        |path: &PathBuf| is_root_directory(root, path) || may_be_new && is_team_directory(root, path);
+    if event.paths.iter().any(is_unwatched) {
+        // A new directory has no watch yet, so changes in it may have been missed.
+        overflow.report_once(events);
     }
     for path in &event.paths {
-        if let Some(event) = event_for(root, path).or_else(|| marks.event_for(event.kind, path)) {
-            events.send(wake_owner(event, lines)).ok();
+        if let Some(event) = event_for(root, path).or_else(|| barriers.event_for(event.kind, path)) {
+            events.send(wake_owner(event, wake_sockets)).ok();
         }
     }
 }
 
-/// The owner of an inbox hears of it at once.
-pub(super) fn wake_owner(event: CoreEvent, lines: &WakeSockets) -> CoreEvent {
+/// Wakes the owner of a changed inbox at once. Returns the event, which says whether that was done.
+pub(super) fn wake_owner(event: CoreEvent, wake_sockets: &WakeSockets) -> CoreEvent {
     match event {
         CoreEvent::InboxChanged { team, inbox, .. } => {
-            let rung = lines.wake_inbox_owner(&team, &inbox);
-            CoreEvent::InboxChanged { team, inbox, is_owner_woken: rung }
+            let is_owner_woken = wake_sockets.wake_inbox_owner(&team, &inbox);
+            CoreEvent::InboxChanged { team, inbox, is_owner_woken }
         }
         event => event,
     }
 }
 
-/// Of the accesses only the end of a writing means a change; and what was moved within a directory is told of both its names
-/// before it is told of the two together.
+/// Whether an event can be ignored.
+///
+/// Of the access events, only the closing of a written file means a change. For a rename within a
+/// directory, `notify` reports each of the two names first and then both names together; the last
+/// event adds nothing.
 pub(super) fn is_irrelevant(kind: notify::EventKind) -> bool {
     use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
     match kind {
@@ -206,7 +230,7 @@ pub(super) fn is_irrelevant(kind: notify::EventKind) -> bool {
     }
 }
 
-/// Whom the watcher tells, and what it keeps until they have heard it.
+/// Where the watcher reports: wake sockets of inbox owners, the overflow flag, the event queue.
 pub(crate) type WatchSinks = (WakeSockets, OverflowFlag, UnboundedSender<CoreEvent>);
 
 #[cfg(test)]
@@ -216,71 +240,71 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn what_is_moved_is_told_of_by_each_of_its_names_and_not_of_both_again() {
+    fn a_rename_is_reported_once_for_each_name() {
         use notify::event::{EventKind, ModifyKind, RenameMode};
         let root = Path::new("/root");
         let inbox = |name: &str| root.join("teams/survey/inboxes").join(name);
-        let (events, mut told) = tokio::sync::mpsc::unbounded_channel();
-        let told_to = (WakeSockets::default(), OverflowFlag::default(), events);
+        let (events, mut queue) = tokio::sync::mpsc::unbounded_channel();
+        let sinks = (WakeSockets::default(), OverflowFlag::default(), events);
         let both = [inbox(".ann.json.tmp.1"), inbox("ann.json")];
         let [from, to] = both.clone().map(|path| vec![path]);
         for (mode, paths) in [(RenameMode::From, from), (RenameMode::To, to), (RenameMode::Both, both.into())]
         {
             let kind = EventKind::Modify(ModifyKind::Name(mode));
             let event = notify::Event { kind, paths, attrs: notify::event::EventAttributes::new() };
-            handle_event((root, &Barriers::new(Path::new("/state"))), Ok(event), &told_to);
+            handle_event((root, &Barriers::new(Path::new("/state"))), Ok(event), &sinks);
         }
-        let told: Vec<CoreEvent> = std::iter::from_fn(|| told.try_recv().ok()).collect();
-        let [CoreEvent::InboxChanged { inbox, is_owner_woken: false, .. }] = told.as_slice() else {
-            panic!("{told:?}")
+        let reported: Vec<CoreEvent> = std::iter::from_fn(|| queue.try_recv().ok()).collect();
+        let [CoreEvent::InboxChanged { inbox, is_owner_woken: false, .. }] = reported.as_slice() else {
+            panic!("{reported:?}")
         };
         assert_eq!(inbox, "ann");
     }
 
     #[test]
-    fn in_a_storm_what_was_missed_is_told_once_until_it_is_heard() {
-        let (root, missed) = (Path::new("/root"), OverflowFlag::default());
-        let (events, mut told) = tokio::sync::mpsc::unbounded_channel();
-        let told_to = (WakeSockets::default(), missed.clone(), events);
-        let mut storm = || {
+    fn an_overflow_is_reported_once_until_the_flag_is_reset() {
+        let (root, overflow) = (Path::new("/root"), OverflowFlag::default());
+        let (events, mut queue) = tokio::sync::mpsc::unbounded_channel();
+        let sinks = (WakeSockets::default(), overflow.clone(), events);
+        let mut count_reports = || {
             for team in (0..1_000).map(|n| root.join(format!("teams/t{n}"))) {
                 let kind = notify::EventKind::Create(notify::event::CreateKind::Folder);
                 let event =
                     notify::Event { kind, paths: vec![team], attrs: notify::event::EventAttributes::new() };
-                handle_event((root, &Barriers::new(Path::new("/state"))), Ok(event), &told_to);
+                handle_event((root, &Barriers::new(Path::new("/state"))), Ok(event), &sinks);
             }
-            std::iter::from_fn(|| told.try_recv().ok()).count()
+            std::iter::from_fn(|| queue.try_recv().ok()).count()
         };
-        assert_eq!([storm(), storm()], [1, 0]);
-        missed.reset();
-        assert_eq!(storm(), 1);
+        assert_eq!([count_reports(), count_reports()], [1, 0]);
+        overflow.reset();
+        assert_eq!(count_reports(), 1);
     }
 
     #[tokio::test]
-    async fn a_mark_is_told_of_behind_all_that_was_written_before_it() {
+    async fn a_barrier_is_reported_after_all_earlier_changes() {
         let dir = tempfile::tempdir().unwrap();
         let (root, team) = (dir.path().join("root"), TeamName::parse("survey").unwrap());
         for directory in directories(&root, &team) {
             std::fs::create_dir_all(directory).unwrap();
         }
-        let (events, mut told) = tokio::sync::mpsc::unbounded_channel();
-        let marks = Barriers::new(&dir.path().join("state"));
-        let mut watch =
-            FileWatcher::start(&root, marks, (WakeSockets::default(), OverflowFlag::default(), events))
+        let (events, mut queue) = tokio::sync::mpsc::unbounded_channel();
+        let barriers = Barriers::new(&dir.path().join("state"));
+        let mut watcher =
+            FileWatcher::start(&root, barriers, (WakeSockets::default(), OverflowFlag::default(), events))
                 .unwrap();
-        assert!(watch.watch_team(&team));
+        assert!(watcher.watch_team(&team));
         for mark in 1..=50 {
-            // In place, as programs do that are not ours.
+            // Written in place, as some foreign programs do.
             let task = root.join(format!("tasks/survey/{mark}.json"));
             std::fs::File::create(task).unwrap().write_all(b"{}").unwrap();
-            watch.create_barrier(mark).unwrap();
+            watcher.create_barrier(mark).unwrap();
             let mut tasks = std::collections::BTreeSet::new();
             loop {
-                match tokio::time::timeout(Duration::from_secs(20), told.recv()).await.unwrap() {
+                match tokio::time::timeout(Duration::from_secs(20), queue.recv()).await.unwrap() {
                     Some(CoreEvent::TaskChanged { task, .. }) => drop(tasks.insert(u64::from(task.number()))),
-                    Some(CoreEvent::BarrierReached { mark: caught }) if caught == mark => break,
+                    Some(CoreEvent::BarrierReached { mark: reached }) if reached == mark => break,
                     Some(_) => {}
-                    None => panic!("it has stopped"),
+                    None => panic!("the watcher has stopped"),
                 }
             }
             assert!(tasks.contains(&mark), "{tasks:?}");
@@ -288,12 +312,12 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_made_while_its_team_is_armed_is_told_of() {
+    fn a_team_directory_is_watched_after_its_parent() {
         let team = TeamName::parse("survey").unwrap();
-        let armed = directories(Path::new("/root"), &team);
-        for (n, directory) in armed.iter().enumerate() {
+        let watched = directories(Path::new("/root"), &team);
+        for (n, directory) in watched.iter().enumerate() {
             assert!(is_team_directory(Path::new("/root"), directory));
-            assert!(!armed[n..].iter().any(|later| directory.parent() == Some(later)), "{armed:?}");
+            assert!(!watched[n..].iter().any(|later| directory.parent() == Some(later)), "{watched:?}");
         }
     }
 }

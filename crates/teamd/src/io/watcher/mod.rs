@@ -1,4 +1,4 @@
-//! The watcher of files: inotify watches, turned into events.
+//! Watches the directories of teams and reports changes of their files as events.
 
 pub(crate) mod barrier;
 pub(crate) mod file_watcher;

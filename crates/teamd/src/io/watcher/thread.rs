@@ -1,5 +1,7 @@
-//! What the watcher is asked, on a thread of its own: it answers once it has told of all that it has seen, and in a storm of
-//! changes that takes as long as the storm. The loop waits for none of it.
+//! The watcher thread: adds and removes watches on behalf of the event loop.
+//!
+//! Adding a watch blocks until queued events are delivered, which takes long with many changes. The
+//! event loop must not wait for that.
 
 use crate::core::event::CoreEvent;
 use crate::core::jobs::watcher::WatchCommand;
@@ -11,80 +13,82 @@ use protocol::name::TeamName;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// Who is asked: holds the watcher.
+/// The state of the watcher thread.
 #[derive(Debug)]
 pub(crate) struct WatcherThread {
     root: PathBuf,
-    marks: Barriers,
+    barriers: Barriers,
     sinks: WatchSinks,
-    /// None where none can be had.
-    watch: Option<FileWatcher>,
+    /// `None` if the watcher could not be started.
+    watcher: Option<FileWatcher>,
 }
 
 impl WatcherThread {
-    pub(crate) fn new(root: PathBuf, marks: Barriers, told: WatchSinks) -> WatcherThread {
-        WatcherThread { root, marks, sinks: told, watch: None }
+    pub(crate) fn new(root: PathBuf, barriers: Barriers, sinks: WatchSinks) -> WatcherThread {
+        WatcherThread { root, barriers, sinks, watcher: None }
     }
 
-    /// Starts the thread, with the root as the first that it is asked. Nobody waits for its end.
+    /// Starts the thread and watches the root. Returns the queue of the thread's commands. The
+    /// thread is never joined.
     pub(crate) fn start(self) -> Result<Sender<WatchCommand>, ErrorReport> {
-        let (asks, asked) = channel();
-        asks.send(WatchCommand::WatchRoot).ok();
-        let thread = std::thread::Builder::new().name("watch".into()).spawn(move || self.run(&asked));
-        thread.map(|_| asks).map_err(|error| thread_error(&error))
+        let (commands, queue) = channel();
+        commands.send(WatchCommand::WatchRoot).ok();
+        let thread = std::thread::Builder::new().name("watch".into()).spawn(move || self.run(&queue));
+        thread.map(|_| commands).map_err(|error| thread_error(&error))
     }
 
-    fn run(mut self, asked: &Receiver<WatchCommand>) {
-        for ask in asked {
+    fn run(mut self, queue: &Receiver<WatchCommand>) {
+        for command in queue {
             failpoint::hit("watch.asked");
-            match ask {
+            match command {
                 WatchCommand::WatchRoot => self.watch_root(),
                 WatchCommand::WatchTeam(team) => self.watch_team(&team),
                 WatchCommand::UnwatchTeam(team) => {
-                    self.watch.iter_mut().for_each(|watch| watch.unwatch_team(&team));
+                    self.watcher.iter_mut().for_each(|watcher| watcher.unwatch_team(&team));
                 }
                 WatchCommand::CreateBarrier(mark) => self.create_barrier(mark),
-                WatchCommand::ConfirmWatches { is_probe: probe } => {
-                    self.send(CoreEvent::WatchesAdded { is_probe: probe });
+                WatchCommand::ConfirmWatches { is_probe } => {
+                    self.send(CoreEvent::WatchesAdded { is_probe });
                 }
             }
         }
     }
 
-    /// The loop may have ended: nobody is left to be told.
+    /// Sends an event. If the event loop has ended, the event is dropped.
     fn send(&self, event: CoreEvent) {
         self.sinks.2.send(event).ok();
     }
 
     fn start_watcher(&self) -> notify::Result<FileWatcher> {
-        FileWatcher::start(&self.root, self.marks.clone(), self.sinks.clone())
+        FileWatcher::start(&self.root, self.barriers.clone(), self.sinks.clone())
     }
 
+    /// Replaces the watcher by a new one, which watches the root and no team.
     fn watch_root(&mut self) {
-        let watch = self.start_watcher();
-        if let Err(error) = &watch {
-            tracing::warn!("cannot watch files, so they are looked at every 2 s: {error}");
+        let watcher = self.start_watcher();
+        if let Err(error) = &watcher {
+            tracing::warn!("cannot watch files; they are scanned every 2 s instead: {error}");
         }
-        self.watch = watch.ok();
+        self.watcher = watcher.ok();
     }
 
-    /// A watcher that could not be had at the start may be had now.
+    /// Watches a team. If there is no watcher, tries again to start one.
     fn watch_team(&mut self, team: &TeamName) {
-        if self.watch.is_none() {
-            self.watch = self.start_watcher().ok();
+        if self.watcher.is_none() {
+            self.watcher = self.start_watcher().ok();
         }
-        if !self.watch.as_mut().is_some_and(|watch| watch.watch_team(team)) {
+        if !self.watcher.as_mut().is_some_and(|watcher| watcher.watch_team(team)) {
             self.send(CoreEvent::WatchFailed);
         }
     }
 
     fn create_barrier(&self, mark: u64) {
-        let made = self
-            .watch
+        let result = self
+            .watcher
             .as_ref()
-            .map_or(Err("there is no watcher".to_owned()), |watch| watch.create_barrier(mark));
-        if let Err(why) = made {
-            tracing::warn!("cannot mark what has been written, so claims look at all tasks: {why}");
+            .map_or(Err("there is no watcher".to_owned()), |watcher| watcher.create_barrier(mark));
+        if let Err(error) = result {
+            tracing::warn!("cannot create a barrier, so a claim reads all tasks: {error}");
             self.send(CoreEvent::BarrierFailed);
         }
     }
