@@ -1,8 +1,9 @@
-//! A look at a team's config.json: what others lost or left damaged is put back from the roster, and what clients
-//! that write there themselves say of their members goes to the loop.
+//! Scans a team's config.json. Repairs what other programs lost or damaged, and reports the
+//! activities and permission modes that native members wrote there.
 //!
-//! Beside the roster lies the face of each team of ours: its config without our members, as it was last read whole. A
-//! damaged config is written anew from the two. Without a face the team is not ours, and is left alone.
+//! For each team that the daemon created, the state directory has a config backup: the last valid
+//! config without the members of the roster. A damaged config is rebuilt from the backup and the
+//! roster. A team without a config backup was created by another program and is not repaired.
 
 use crate::core::jobs::files::{ConfigSnapshot, RegisteredMember, RosterMembers};
 use crate::io::files::members::to_config_member;
@@ -13,66 +14,76 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use store::{CachedConfig, ConfigDamage, Error, Team};
 
-/// Members of ours that were taken off and may come back by the hand of an old client, which writes what it read
-/// before: so many are remembered.
+/// How many deregistered members are remembered. An old client may write such a member back,
+/// because it writes the whole config that it read earlier.
 const MAX_DEREGISTERED: usize = 64;
 
 impl FilesThread {
+    /// Reads and repairs the config of a team. `roster` has the team's members in the roster.
+    ///
+    /// # Errors
+    ///
+    /// If the config is damaged and cannot be repaired.
     pub(super) fn check_config(
         &mut self,
         name: &TeamName,
-        ours: &RosterMembers,
+        roster: &RosterMembers,
     ) -> Result<ConfigSnapshot, Error> {
-        let (mut config, mended) = self.read_or_repair(name, &ours.registered)?;
+        let (mut config, repaired) = self.read_or_repair(name, &roster.registered)?;
         let team = self.open_team(name)?;
         if self.remove_deregistered(&team, &config)? {
-            // A namesake of one of them may be missing.
+            // A new member of the same name may be missing now.
             config = team.as_repairer().cached_config()?;
         }
-        let members_back = restore_members(&team, &config, &ours.registered)?;
-        if members_back {
+        let has_restored_members = restore_members(&team, &config, &roster.registered)?;
+        if has_restored_members {
             config = team.as_repairer().cached_config()?;
         }
-        self.update_backup(name, &config, &ours.all_names);
+        self.update_backup(name, &config, &roster.all_names);
         let active = config.members.iter().filter_map(|m| Some((m.name.clone(), m.is_active?))).collect();
         let modes = config.members.iter().filter_map(|m| Some((m.name.clone(), m.mode.clone()?))).collect();
-        Ok(ConfigSnapshot { activities: active, modes, repaired: mended, has_restored_members: members_back })
+        Ok(ConfigSnapshot { activities: active, modes, repaired, has_restored_members })
     }
 
-    /// As it is, or made whole: then with why it had to be.
+    /// Reads the config. Repairs it if it is damaged, and returns the reason of the repair.
     fn read_or_repair(
         &mut self,
         name: &TeamName,
-        living: &[RegisteredMember],
+        registered: &[RegisteredMember],
     ) -> Result<(Arc<CachedConfig>, Option<String>), Error> {
         let config = self.open_team(name).and_then(|team| team.as_repairer().cached_config());
         if let Ok(config) = config {
             return Ok((config, None));
         }
-        let mended = self.repair(name, living)?;
-        Ok((self.open_team(name)?.as_repairer().cached_config()?, mended))
+        let repaired = self.repair(name, registered)?;
+        Ok((self.open_team(name)?.as_repairer().cached_config()?, repaired))
     }
 
-    /// Why it had to be; none where it is whole, or not ours to write.
-    fn repair(&self, name: &TeamName, living: &[RegisteredMember]) -> Result<Option<String>, Error> {
-        let Some(face) = self.read_backup(name) else { return Ok(None) };
+    /// Rebuilds a damaged config from the config backup and the registered members. Returns the
+    /// reason as a sentence for people. `None` if the config is valid or the team has no backup.
+    fn repair(&self, name: &TeamName, registered: &[RegisteredMember]) -> Result<Option<String>, Error> {
+        let Some(backup) = self.read_backup(name) else { return Ok(None) };
         let Some(team) = self.root.open_team_without_config(name)? else { return Ok(None) };
-        let with = |text: String, one: &RegisteredMember| {
-            with_member(&text, &to_config_member(&one.record, one.activity)).unwrap_or(text)
+        let add_member = |text: String, member: &RegisteredMember| {
+            with_member(&text, &to_config_member(&member.record, member.activity)).unwrap_or(text)
         };
-        let damage = team.repair_config(|| living.iter().fold(face.clone(), with))?;
-        Ok(damage.map(|ConfigDamage { reason: why, backup: copy }| {
+        let damage = team.repair_config(|| registered.iter().fold(backup.clone(), add_member))?;
+        Ok(damage.map(|ConfigDamage { reason, backup: copy }| {
             let copy = copy.map(|copy| format!("; what it said: {}", copy.display())).unwrap_or_default();
-            format!("config.json is written anew from the roster: {why}{copy}")
+            format!("config.json is written anew from the roster: {reason}{copy}")
         }))
     }
 
-    /// Known by the moment of their birth: a namesake stays. Whether any was there.
+    /// Removes deregistered members that another program wrote back. Returns whether there were
+    /// any.
+    ///
+    /// Such a member is identified by its name and the time of its spawn. So a later member of the
+    /// same name stays.
     fn remove_deregistered(&self, team: &Team, config: &TeamConfig) -> Result<bool, Error> {
         let mut any = false;
-        for (_, name, born) in self.deregistered.iter().filter(|(of, ..)| of == team.name()) {
-            if config.member(name).is_some_and(|member| member.joined_at == *born) {
-                tracing::warn!(member = %name, "config.json has a member again that has ended: taking it out");
+        for (_, name, spawned_at) in self.deregistered.iter().filter(|(other, ..)| other == team.name()) {
+            if config.member(name).is_some_and(|member| member.joined_at == *spawned_at) {
+                tracing::warn!(member = %name, "config.json has an exited member again: removing it");
                 team.remove_member(name)?;
                 any = true;
             }
@@ -80,22 +91,24 @@ impl FilesThread {
         Ok(any)
     }
 
-    pub(super) fn remember_deregistered(&mut self, team: &TeamName, name: &AgentName, born: u64) {
-        let gone = (team.clone(), name.clone(), born);
-        if self.deregistered.contains(&gone) {
+    /// Remembers a deregistered member. `spawned_at` is in milliseconds since the epoch.
+    pub(super) fn remember_deregistered(&mut self, team: &TeamName, name: &AgentName, spawned_at: u64) {
+        let member = (team.clone(), name.clone(), spawned_at);
+        if self.deregistered.contains(&member) {
             return;
         }
-        self.deregistered.push_back(gone);
+        self.deregistered.push_back(member);
         if self.deregistered.len() > MAX_DEREGISTERED {
             self.deregistered.pop_front();
         }
     }
 
-    /// For a team that we make.
+    /// Writes the config backup of a team. `text` is a config without members of the roster.
     pub(super) fn save_backup(&self, name: &TeamName, text: &str) -> Result<(), Error> {
         self.state.replace(&backup_file(name), text.as_bytes())
     }
 
+    /// Reads the config backup of a team. `None` if there is none or it cannot be read.
     pub(super) fn read_backup(&self, name: &TeamName) -> Option<String> {
         let read = self.state.read(&backup_file(name)).unwrap_or_else(|error| {
             tracing::warn!("{error}");
@@ -104,44 +117,47 @@ impl FilesThread {
         read.and_then(|bytes| String::from_utf8(bytes).ok())
     }
 
-    /// Its lead, what others have put there, and nothing of ours. That of another team of the same name is dropped.
-    fn update_backup(&mut self, name: &TeamName, config: &CachedConfig, ours: &[AgentName]) {
+    /// Updates the config backup: the config without the members `roster_names`.
+    ///
+    /// A backup of an earlier team with the same name is removed. A team without a backup gets
+    /// none.
+    fn update_backup(&mut self, name: &TeamName, config: &CachedConfig, roster_names: &[AgentName]) {
         if self.config_backups.get(name) == Some(&config.origin()) {
             return;
         }
-        let Some(known) = self.read_backup(name) else { return };
-        let born = |text: &str| TeamConfig::parse(text).ok().map(|config| config.created_at);
-        if born(&known) != Some(config.created_at) {
+        let Some(old_backup) = self.read_backup(name) else { return };
+        let created_at = |text: &str| TeamConfig::parse(text).ok().map(|config| config.created_at);
+        if created_at(&old_backup) != Some(config.created_at) {
             self.log_error("forget another team of that name", self.state.remove(&backup_file(name)));
             return;
         }
-        let Ok(face) = without_members(config.text(), ours) else { return };
-        let kept = if face == known { Ok(()) } else { self.save_backup(name, &face) };
-        if self.log_error("remember a config", kept).is_some() {
+        let Ok(backup) = without_members(config.text(), roster_names) else { return };
+        let saved = if backup == old_backup { Ok(()) } else { self.save_backup(name, &backup) };
+        if self.log_error("save a config backup", saved).is_some() {
             self.config_backups.insert(name.clone(), config.origin());
         }
     }
 }
 
-/// Whether any was missing.
-fn restore_members(team: &Team, config: &TeamConfig, living: &[RegisteredMember]) -> Result<bool, Error> {
-    let there: HashSet<&AgentName> = config.members.iter().map(|member| &member.name).collect();
-    let missing: Vec<Member> = living
+/// Adds registered members that the config lacks. Returns whether there were any.
+fn restore_members(team: &Team, config: &TeamConfig, registered: &[RegisteredMember]) -> Result<bool, Error> {
+    let present: HashSet<&AgentName> = config.members.iter().map(|member| &member.name).collect();
+    let missing: Vec<Member> = registered
         .iter()
-        .filter(|one| !there.contains(&one.record.name))
-        .map(|one| to_config_member(&one.record, one.activity))
+        .filter(|member| !present.contains(&member.record.name))
+        .map(|member| to_config_member(&member.record, member.activity))
         .collect();
     if missing.is_empty() {
         return Ok(false);
     }
-    let back = team.add_missing_members(&missing)?;
-    for member in &back {
-        tracing::warn!(%member, "config.json had lost a living member: it is put back");
+    let restored = team.add_missing_members(&missing)?;
+    for member in &restored {
+        tracing::warn!(%member, "config.json lacked a running member: restored it");
     }
-    Ok(!back.is_empty())
+    Ok(!restored.is_empty())
 }
 
-/// The face of a team, in the state directory.
+/// The name of a team's config backup in the state directory.
 pub(super) fn backup_file(name: &TeamName) -> String {
     format!("config-{name}.json")
 }

@@ -1,40 +1,42 @@
-//! The environments of agents, one file each in `env` of the state directory, for its owner alone. They go when no
-//! life needs them any more.
+//! Saves the environments of agents: one file each, readable only by its owner, in `env` of the
+//! state directory. An environment is removed when the roster does not name it any more.
 
 use crate::core::roster::Roster;
 use crate::io::files::thread::FilesThread;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{Error, StateDir};
 
-/// The directory of the files.
+/// The name of the directory in the state directory.
 const ENVIRONMENTS_DIR: &str = "env";
 
 impl FilesThread {
+    /// Writes an environment to the file `file`.
     pub(super) fn save_environment(&self, file: &str, env: &BTreeMap<String, String>) -> Result<(), Error> {
         let bytes = serde_json::to_vec(env).expect("texts are JSON");
         self.state.open_subdir(ENVIRONMENTS_DIR)?.replace(file, &bytes)
     }
 
-    /// Removes those that the roster on disk does not name. What could not be removed is tried again with the next.
+    /// Removes the environments that `roster`, the roster on disk, does not name. After an error
+    /// the next call tries again.
     pub(super) fn remove_unused_environments(&mut self, roster: &Roster) -> Result<(), Error> {
         let named: BTreeSet<String> = roster.environment_files().map(str::to_owned).collect();
-        let all_stay = self.environments.as_ref().is_some_and(|before| before.is_subset(&named));
+        let none_dropped = self.environments.as_ref().is_some_and(|before| before.is_subset(&named));
         self.environments = Some(named);
-        if all_stay {
+        if none_dropped {
             return Ok(());
         }
         remove_unreferenced(&self.state, roster).inspect_err(|_| self.environments = None)
     }
 }
 
-/// Removes those that the roster does not name.
+/// Removes all environment files that the roster does not name.
 pub(crate) fn remove_unreferenced(state: &StateDir, roster: &Roster) -> Result<(), Error> {
     let directory = state.open_subdir(ENVIRONMENTS_DIR)?;
     let unknown = |file: &String| !roster.environment_files().any(|known| known == file);
     directory.names()?.iter().filter(|file| unknown(file)).try_for_each(|file| directory.remove(file))
 }
 
-/// What such a file holds; nothing where it can't be read, which is told.
+/// Reads an environment. Empty if the file cannot be read; that is logged.
 pub(crate) fn read_environment(state: &StateDir, file: &str) -> BTreeMap<String, String> {
     let read = state.open_subdir(ENVIRONMENTS_DIR).and_then(|directory| directory.read(file));
     let env = read.map(|bytes| bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()));

@@ -1,4 +1,5 @@
-//! What is new in an inbox since the last look, for the event log; and what is gone of it that was acknowledged.
+//! Scans inboxes: finds new messages for the event log, and restores journaled messages that
+//! another program removed.
 
 use crate::core::jobs::files::{InboxScanResult, MessageHeader, RestoreRule};
 use protocol::message::{InboxEntry, Message};
@@ -7,144 +8,155 @@ use protocol::payload::Payload;
 use std::collections::BTreeMap;
 use store::{Error, InboxChange, InboxCursor, InboxReconciler, ReaderKind, Team};
 
-/// How far each inbox has been looked at.
+/// How far each inbox has been scanned.
 #[derive(Debug)]
 pub(super) struct InboxScanner {
-    /// How many entries an earlier daemon told of each, until this one has looked through it.
+    /// How many entries of an inbox earlier daemons wrote to the event log. An inbox is removed
+    /// from this map when this daemon has scanned it completely.
     logged_counts: BTreeMap<(TeamName, AgentName), usize>,
     cursors: BTreeMap<(TeamName, AgentName), InboxCursor>,
-    /// Those that have more than grown, since they were held against what was acknowledged; and whether of them some were
-    /// read, which nobody was told yet.
+    /// Inboxes with changes other than appended entries since they were last compared with the
+    /// journal. The value says whether messages were read and the new count was not reported yet.
     rewritten: BTreeMap<(TeamName, AgentName), bool>,
-    /// What was acknowledged.
-    ledgers: BTreeMap<TeamName, InboxReconciler>,
+    /// Compares the inboxes of a team with its journal.
+    reconcilers: BTreeMap<TeamName, InboxReconciler>,
 }
 
 impl InboxScanner {
-    pub(super) fn new(told: BTreeMap<(TeamName, AgentName), usize>) -> InboxScanner {
+    pub(super) fn new(logged_counts: BTreeMap<(TeamName, AgentName), usize>) -> InboxScanner {
         InboxScanner {
-            logged_counts: told,
+            logged_counts,
             cursors: BTreeMap::new(),
             rewritten: BTreeMap::new(),
-            ledgers: BTreeMap::new(),
+            reconcilers: BTreeMap::new(),
         }
     }
 
-    /// A later team of that name begins with empty inboxes.
+    /// Forgets a team. A later team of the same name begins with empty inboxes.
     pub(super) fn forget_team(&mut self, team: &TeamName) {
-        self.logged_counts.retain(|(of, _), _| of != team);
-        self.cursors.retain(|(of, _), _| of != team);
-        self.rewritten.retain(|(of, _), _| of != team);
-        self.ledgers.remove(team);
+        self.logged_counts.retain(|(other, _), _| other != team);
+        self.cursors.retain(|(other, _), _| other != team);
+        self.rewritten.retain(|(other, _), _| other != team);
+        self.reconcilers.remove(team);
     }
 
-    /// The inboxes in which something was not found yet that was acknowledged: nobody is told when they are to be
-    /// looked at.
+    /// The file names of inboxes in which a journaled message has not been found yet. No file event
+    /// announces such an inbox, so each rescan scans it.
     pub(super) fn inboxes_with_missing(&mut self, team: &Team) -> Result<Vec<String>, Error> {
-        let ledger = self.ledgers.entry(team.name().clone()).or_default();
-        ledger.read_journal(team)?;
-        Ok(ledger.inboxes_with_unseen())
+        let reconciler = self.reconcilers.entry(team.name().clone()).or_default();
+        reconciler.read_journal(team)?;
+        Ok(reconciler.inboxes_with_unseen())
     }
 
-    /// A part of what is new, so that memory does not grow with an inbox; where there is more, it is to be looked at again.
+    /// Scans the next chunk of an inbox, and after the last chunk restores missing messages.
+    ///
+    /// Memory use does not grow with the inbox. If the result has `has_more`, the caller scans the
+    /// inbox again.
     pub(super) fn scan(
         &mut self,
         team: &Team,
         inbox: &str,
-        guard: RestoreRule,
+        restore_rule: RestoreRule,
     ) -> Result<InboxScanResult, Error> {
         let name = AgentName::new_unchecked(inbox);
         let key = (team.name().clone(), name.clone());
         let before = self.cursors.get(&key);
-        if matches!(guard, RestoreRule::OwnDelivery | RestoreRule::ForeignProgram) {
-            let followed = self.ledgers.entry(team.name().clone()).or_default().read_journal(team);
-            followed.unwrap_or_else(|error| log_failure(&error));
+        if matches!(restore_rule, RestoreRule::OwnDelivery | RestoreRule::ForeignProgram) {
+            let journal = self.reconcilers.entry(team.name().clone()).or_default().read_journal(team);
+            journal.unwrap_or_else(|error| log_journal_error(&error));
         }
-        let (entries, mark) = team.inbox(&name).read_chunk_since(before)?;
-        let mut mail = self.classify(&key, &entries, &mark);
-        if before.is_none() || mark.is_reset() || mail.unread.is_some() {
-            *self.rewritten.entry(key.clone()).or_default() |= mail.unread.is_some();
+        let (entries, cursor) = team.inbox(&name).read_chunk_since(before)?;
+        let mut scan = self.classify(&key, &entries, &cursor);
+        if before.is_none() || cursor.is_reset() || scan.unread.is_some() {
+            *self.rewritten.entry(key.clone()).or_default() |= scan.unread.is_some();
         }
-        let unread = mark.unread_count();
-        self.cursors.insert(key.clone(), mark);
-        if mail.has_more {
-            return Ok(InboxScanResult { unread: None, ..mail });
+        let unread = cursor.unread_count();
+        self.cursors.insert(key.clone(), cursor);
+        if scan.has_more {
+            return Ok(InboxScanResult { unread: None, ..scan });
         }
         self.logged_counts.remove(&key);
-        let changed = self.rewritten.get_mut(&key);
-        let looked = if changed.is_some() { InboxChange::Rewritten } else { InboxChange::Appended(&entries) };
-        mail.unread = changed.is_some_and(std::mem::take).then_some(unread);
-        match self.restore_missing(team, &name, looked, guard) {
-            Ok(put_back) => {
+        let rewritten = self.rewritten.get_mut(&key);
+        let change =
+            if rewritten.is_some() { InboxChange::Rewritten } else { InboxChange::Appended(&entries) };
+        scan.unread = rewritten.is_some_and(std::mem::take).then_some(unread);
+        match self.restore_missing(team, &name, change, restore_rule) {
+            Ok(restored) => {
                 self.rewritten.remove(&key);
-                mail.restored = put_back;
+                scan.restored = restored;
             }
-            // What has changed is held against it at the next look.
-            Err(error) => log_failure(&error),
+            // The inbox stays in `rewritten`, so the next scan compares it again.
+            Err(error) => log_journal_error(&error),
         }
-        Ok(mail)
+        Ok(scan)
     }
 
+    /// Separates the entries of a chunk into new ones and ones that the event log has.
     fn classify(
         &self,
         key: &(TeamName, AgentName),
         entries: &[InboxEntry],
-        mark: &InboxCursor,
+        cursor: &InboxCursor,
     ) -> InboxScanResult {
-        let more = mark.has_more();
-        // Its owner has taken out what it consumed, or somebody has rewritten it: nobody knows what is new.
-        if mark.is_reset() {
+        let has_more = cursor.has_more();
+        // The cursor is reset if the owner removed consumed messages or another program rewrote the
+        // inbox. Which entries are new is unknown then.
+        if cursor.is_reset() {
             return InboxScanResult {
                 known: summarize_all(entries),
-                unread: Some(mark.unread_count()),
-                has_more: more,
+                unread: Some(cursor.unread_count()),
+                has_more,
                 ..InboxScanResult::default()
             };
         }
-        let told = self.logged_counts.get(key).copied().unwrap_or(0);
-        let (earlier, new) = entries.split_at(entries.partition_point(|entry| entry.index < told));
-        // What is new was unread once, even if its owner was faster than this look.
+        let logged = self.logged_counts.get(key).copied().unwrap_or(0);
+        let (earlier, new) = entries.split_at(entries.partition_point(|entry| entry.index < logged));
+        // A new message counts as unread before, even if its owner read it before this scan.
         let was_unread = self.cursors.get(key).map_or(0, InboxCursor::unread_count)
             + earlier.iter().filter(|entry| entry.unread().is_some()).count()
             + new.iter().filter(|entry| entry.message.is_ok()).count();
-        let unread = (mark.unread_count() < was_unread).then_some(mark.unread_count());
+        let unread = (cursor.unread_count() < was_unread).then_some(cursor.unread_count());
         InboxScanResult {
             new: summarize_all(new),
             known: summarize_all(earlier),
             unread,
-            has_more: more,
+            has_more,
             ..InboxScanResult::default()
         }
     }
 
+    /// Restores journaled messages that are missing in the inbox. Returns them.
     fn restore_missing(
         &mut self,
         team: &Team,
         name: &AgentName,
-        looked: InboxChange<'_>,
-        guard: RestoreRule,
+        change: InboxChange<'_>,
+        restore_rule: RestoreRule,
     ) -> Result<Vec<MessageHeader>, Error> {
-        let Some(ledger) = self.ledgers.get_mut(team.name()) else { return Ok(Vec::new()) };
+        let Some(reconciler) = self.reconcilers.get_mut(team.name()) else { return Ok(Vec::new()) };
         let inbox = team.inbox(name);
-        let reader = match guard {
+        let reader = match restore_rule {
             RestoreRule::NotNow => return Ok(Vec::new()),
             RestoreRule::Never => {
-                ledger.stop_restoring(&inbox);
+                reconciler.stop_restoring(&inbox);
                 return Ok(Vec::new());
             }
             RestoreRule::OwnDelivery => ReaderKind::OwnDelivery,
             RestoreRule::ForeignProgram => ReaderKind::ForeignProgram,
         };
-        Ok(ledger.reconcile(&inbox, looked, reader)?.iter().map(|message| summarize(0, message)).collect())
+        let restored = reconciler.reconcile(&inbox, change, reader)?;
+        Ok(restored.iter().map(|message| summarize(0, message)).collect())
     }
 }
 
-/// What was acknowledged is looked at beside what is new, which is told whatever came of that: it stays noted.
-fn log_failure(error: &Error) {
-    tracing::warn!("cannot compare an inbox with what was sent to it: {error}");
+/// Logs an error of the journal. The scan goes on without it: the journal keeps its entries, and a
+/// later scan compares them.
+fn log_journal_error(error: &Error) {
+    tracing::warn!("cannot compare an inbox with its journal: {error}");
 }
 
-/// Without those that are no messages: they have no sender.
+/// The headers of all valid messages. Entries that are not valid messages have no sender and are
+/// left out.
 fn summarize_all(entries: &[InboxEntry]) -> Vec<MessageHeader> {
     entries.iter().filter_map(summarize_entry).collect()
 }

@@ -1,5 +1,7 @@
-//! Members who come, or go, at once. Their config is one file: those who wait for the thread behind one another are put on the
-//! team, or taken off it, in one change of it, and each is answered for itself, as if it had been alone.
+//! Registers or deregisters several members of a team with one change of config.json.
+//!
+//! Jobs of the same kind that wait one after the other in the queue form a batch. Each job still
+//! has its own result, as if it had run alone.
 
 use crate::core::jobs::files::{FileJob, FileResult, Registration};
 use crate::core::roster::record::{AgentRecord, SharedRecord};
@@ -13,126 +15,150 @@ use protocol::team_config::Member;
 use store::{Error, Team};
 
 impl FilesThread {
-    /// What `gather` has found.
-    pub(super) fn run_member_batch(&mut self, all: Vec<FileJob>) -> Vec<FileResult> {
-        let (mut coming, mut going) = (Vec::new(), Vec::new());
-        for job in all {
+    /// Runs the jobs that `collect_batch` has collected. A job of another kind runs alone.
+    pub(super) fn run_member_batch(&mut self, batch: Vec<FileJob>) -> Vec<FileResult> {
+        let (mut registrations, mut deregistrations) = (Vec::new(), Vec::new());
+        for job in batch {
             match job {
-                FileJob::RegisterMember { spawn, record, is_respawn: again, at } => {
-                    coming.push(PendingRegistration { spawn, record, is_respawn: again, at });
+                FileJob::RegisterMember { spawn, record, is_respawn, at } => {
+                    registrations.push(PendingRegistration { spawn, record, is_respawn, at });
                 }
-                FileJob::DeregisterMember { record } => going.push(record),
+                FileJob::DeregisterMember { record } => deregistrations.push(record),
                 other => return self.run_job(other).into_iter().collect(),
             }
         }
-        let mut done = self.register_all(&coming);
-        done.extend(self.deregister_all(&going));
-        done
+        let mut results = self.register_all(&registrations);
+        results.extend(self.deregister_all(&deregistrations));
+        results
     }
 
-    /// Inboxes first: an agent that is on the team can be written to.
-    fn register_all(&mut self, coming: &[PendingRegistration]) -> Vec<FileResult> {
-        let ready: Vec<Result<PreparedRegistration, ErrorReport>> =
-            coming.iter().map(|one| self.prepare_registration(one)).collect();
-        let members: Vec<Member> = ready.iter().flatten().map(|one| one.member.clone()).collect();
-        let team = ready.iter().flatten().next().map(|one| one.team.clone());
+    /// Registers members of one team. Their inboxes are prepared first, because other programs may
+    /// send messages to a member as soon as config.json has it.
+    fn register_all(&mut self, pending: &[PendingRegistration]) -> Vec<FileResult> {
+        let prepared: Vec<Result<PreparedRegistration, ErrorReport>> =
+            pending.iter().map(|registration| self.prepare_registration(registration)).collect();
+        let members: Vec<Member> = prepared.iter().flatten().map(|ready| ready.member.clone()).collect();
+        let team = prepared.iter().flatten().next().map(|ready| ready.team.clone());
         let mut added = team.map(|team| add_members(&team, &members)).unwrap_or_default().into_iter();
-        let mut enrolled = |one: &PendingRegistration, ready: Result<PreparedRegistration, ErrorReport>| {
-            let PreparedRegistration { team, lead_session, .. } = ready?;
-            added.next().expect("one for each who is ready").map_err(ErrorReport::from)?;
-            let task = team.tasks().create_internal(&one.record.name, &one.record.prompt)?;
+        let mut finish = |registration: &PendingRegistration,
+                          prepared: Result<PreparedRegistration, ErrorReport>| {
+            let PreparedRegistration { team, lead_session, .. } = prepared?;
+            added.next().expect("one result per prepared member").map_err(ErrorReport::from)?;
+            let record = &registration.record;
+            let task = team.tasks().create_internal(&record.name, &record.prompt)?;
             Ok(Registration { tracking_task: task.id, lead_session })
         };
-        let results = coming.iter().zip(ready);
+        let results = pending.iter().zip(prepared);
         results
-            .map(|(one, ready)| FileResult::MemberRegistered {
-                spawn: one.spawn.clone(),
-                result: enrolled(one, ready),
+            .map(|(registration, prepared)| FileResult::MemberRegistered {
+                spawn: registration.spawn.clone(),
+                result: finish(registration, prepared),
             })
             .collect()
     }
 
-    fn deregister_all(&mut self, going: &[SharedRecord]) -> Vec<FileResult> {
-        let approved: Vec<Result<bool, Error>> = going.iter().map(|it| self.has_approved(it)).collect();
-        let ready: Vec<Result<(), ErrorReport>> =
-            going.iter().map(|record| self.check_exit_saved(record)).collect();
-        let able = going.iter().zip(&approved).zip(&ready).filter(|(_, ready)| ready.is_ok());
-        // Where nobody can tell whether its lead has its word, that is not told now: it is all done once more.
-        let able: Vec<(&AgentRecord, bool)> =
-            able.map(|((it, approved), _)| (&**it, matches!(approved, Ok(false)))).collect();
-        let mut taken = self.remove_from_teams(&able).into_iter();
-        let all = going.iter().zip(approved).zip(ready);
-        all.map(|((record, approved), ready)| {
-            let taken = ready.and_then(|()| to_error(taken.next().expect("one for each who may depart")));
+    /// Deregisters members of one team.
+    fn deregister_all(&mut self, records: &[SharedRecord]) -> Vec<FileResult> {
+        let approved: Vec<Result<bool, Error>> =
+            records.iter().map(|record| self.has_approved(record)).collect();
+        let saved: Vec<Result<(), ErrorReport>> =
+            records.iter().map(|record| self.check_exit_saved(record)).collect();
+        let removable = records.iter().zip(&approved).zip(&saved).filter(|(_, saved)| saved.is_ok());
+        // If it is unknown whether the member approved its shutdown, the lead is not notified now.
+        // The job fails and is repeated.
+        let removable: Vec<(&AgentRecord, bool)> =
+            removable.map(|((record, approved), _)| (&**record, matches!(approved, Ok(false)))).collect();
+        let mut removed = self.remove_from_teams(&removable).into_iter();
+        let all = records.iter().zip(approved).zip(saved);
+        all.map(|((record, approved), saved)| {
+            let removed =
+                saved.and_then(|()| to_error(removed.next().expect("one result per removable member")));
             let approved = to_error(approved);
-            let left = taken.and(approved.clone().map(drop));
-            self.finish_deregistration(record, approved.unwrap_or(false), left.err())
+            let result = removed.and(approved.clone().map(drop));
+            self.finish_deregistration(record, approved.unwrap_or(false), result.err())
         })
         .collect()
     }
 
-    /// Where there is no such team there is nothing to be taken off.
-    fn remove_from_teams(&mut self, all: &[(&AgentRecord, bool)]) -> Vec<Result<(), Error>> {
-        let Some((first, _)) = all.first() else { return Vec::new() };
+    /// Removes members from their team. The `bool` says whether the lead is to be notified.
+    ///
+    /// If the team does not exist, the member counts as removed.
+    fn remove_from_teams(&mut self, members: &[(&AgentRecord, bool)]) -> Vec<Result<(), Error>> {
+        let Some((first, _)) = members.first() else { return Vec::new() };
         match self.open_team(&first.team) {
-            Ok(team) => remove_members(&team, all).into_iter().map(ignore_missing_team).collect(),
-            Err(error) if all.len() == 1 => vec![ignore_missing_team(Err(error))],
-            Err(_) => all.iter().flat_map(|one| self.remove_from_teams(std::slice::from_ref(one))).collect(),
+            Ok(team) => remove_members(&team, members).into_iter().map(ignore_missing_team).collect(),
+            Err(error) if members.len() == 1 => vec![ignore_missing_team(Err(error))],
+            Err(_) => members
+                .iter()
+                .flat_map(|member| self.remove_from_teams(std::slice::from_ref(member)))
+                .collect(),
         }
     }
 }
 
-fn ignore_missing_team(taken: Result<(), Error>) -> Result<(), Error> {
-    match taken {
+fn ignore_missing_team(result: Result<(), Error>) -> Result<(), Error> {
+    match result {
         Err(Error::NoSuchTeam { .. }) => Ok(()),
-        taken => taken,
+        result => result,
     }
 }
 
-/// A name that somebody else's member has got meanwhile is taken, although the roster does not know it.
+/// Adds members to config.json.
+///
+/// # Errors
+///
+/// For each member. `AlreadyExists` if another program has added a member of the same name.
 fn add_members(team: &Team, members: &[Member]) -> Vec<Result<(), Error>> {
-    let taken = |member: &Member| Error::AlreadyExists { what: format!("member {}", member.name) };
+    let name_taken = |member: &Member| Error::AlreadyExists { what: format!("member {}", member.name) };
     match team.add_missing_members(members) {
         Ok(added) => {
             let is_added = |member: &Member| added.contains(&member.name);
-            members.iter().map(|it| if is_added(it) { Ok(()) } else { Err(taken(it)) }).collect()
+            members
+                .iter()
+                .map(|member| if is_added(member) { Ok(()) } else { Err(name_taken(member)) })
+                .collect()
         }
         Err(error) if members.len() == 1 => vec![Err(error)],
         Err(_) => members.iter().map(|member| team.add_member(member)).collect(),
     }
 }
 
-/// Each part is tried, whatever became of the others: a damaged inbox must not keep a member on the team. All
-/// of it can be done again. An entry of that name from another life is not ours to remove. With each stands whether its
-/// lead is to be told.
-fn remove_members(team: &Team, all: &[(&AgentRecord, bool)]) -> Vec<Result<(), Error>> {
-    let untold: Vec<&AgentRecord> = all.iter().filter(|(_, tells)| *tells).map(|(it, _)| *it).collect();
-    let mut told = all_or_each(&untold, |some| notify_lead(team, some)).into_iter();
-    let tracked: Vec<Result<bool, Error>> = all
+/// Notifies the lead, completes the tracking tasks and removes the members from config.json. The
+/// `bool` says whether the lead is to be notified of a member's exit.
+///
+/// A failed step does not skip the other steps: a damaged inbox must not keep a member on the team.
+/// All steps can be repeated. An entry of another spawn with the same name is not removed.
+fn remove_members(team: &Team, members: &[(&AgentRecord, bool)]) -> Vec<Result<(), Error>> {
+    let to_report: Vec<&AgentRecord> =
+        members.iter().filter(|(_, notifies)| *notifies).map(|(record, _)| *record).collect();
+    let mut notified = run_together_or_each(&to_report, |records| notify_lead(team, records)).into_iter();
+    let completed: Vec<Result<bool, Error>> = members
         .iter()
         .map(|(record, _)| match is_registered(team, record)? {
             true => complete_tracking_task(team, record).map(|()| true),
             false => Ok(false),
         })
         .collect();
-    let ours = all.iter().zip(&tracked).filter(|(_, tracked)| matches!(tracked, Ok(true)));
-    let names: Vec<AgentName> = ours.map(|((record, _), _)| record.name.clone()).collect();
-    let mut removed = all_or_each(&names, |some| team.remove_members(some)).into_iter();
-    let results = all.iter().zip(tracked).map(|((_, tells), tracked)| {
-        let told = if *tells { told.next().expect("one for each who was not told of") } else { Ok(()) };
-        told.and(tracked.and_then(|ours| match ours {
-            true => removed.next().expect("one for each of ours"),
+    let registered = members.iter().zip(&completed).filter(|(_, completed)| matches!(completed, Ok(true)));
+    let names: Vec<AgentName> = registered.map(|((record, _), _)| record.name.clone()).collect();
+    let mut removed = run_together_or_each(&names, |names| team.remove_members(names)).into_iter();
+    let results = members.iter().zip(completed).map(|((_, notifies), completed)| {
+        let notified =
+            if *notifies { notified.next().expect("one result per reported member") } else { Ok(()) };
+        notified.and(completed.and_then(|is_registered| match is_registered {
+            true => removed.next().expect("one result per registered member"),
             false => Ok(()),
         }))
     });
     results.collect()
 }
 
-/// All in one; where that fails, each by itself, for a failure of its own.
-fn all_or_each<T>(all: &[T], act: impl Fn(&[T]) -> Result<(), Error>) -> Vec<Result<(), Error>> {
-    match if all.is_empty() { Ok(()) } else { act(all) } {
-        Ok(()) => all.iter().map(|_| Ok(())).collect(),
-        Err(error) if all.len() == 1 => vec![Err(error)],
-        Err(_) => all.iter().map(|one| act(std::slice::from_ref(one))).collect(),
+/// Runs `act` for all items at once. If that fails, runs it for each item, so that each has its own
+/// result.
+fn run_together_or_each<T>(items: &[T], act: impl Fn(&[T]) -> Result<(), Error>) -> Vec<Result<(), Error>> {
+    match if items.is_empty() { Ok(()) } else { act(items) } {
+        Ok(()) => items.iter().map(|_| Ok(())).collect(),
+        Err(error) if items.len() == 1 => vec![Err(error)],
+        Err(_) => items.iter().map(|item| act(std::slice::from_ref(item))).collect(),
     }
 }

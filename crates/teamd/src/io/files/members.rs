@@ -1,4 +1,5 @@
-//! A member in the files: put on the team, asked, told of, taken off again.
+//! File jobs for one member: registers and deregisters it, sends shutdown requests and permission
+//! modes, and notifies the lead of its exit.
 
 use crate::core::exit_record::ReportTo;
 use crate::core::id::SpawnId;
@@ -22,7 +23,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use store::{Error, Inbox, Team};
 
-/// One who is to be put on its team: see the job.
+/// A member to register, from [`FileJob::RegisterMember`](crate::core::jobs::files::FileJob).
 pub(crate) struct PendingRegistration {
     pub(super) spawn: SpawnId,
     pub(super) record: SharedRecord,
@@ -30,7 +31,7 @@ pub(crate) struct PendingRegistration {
     pub(super) at: u64,
 }
 
-/// One whose name is free and whose inbox is ready.
+/// A member whose name is free and whose inbox is prepared.
 pub(crate) struct PreparedRegistration {
     pub(super) team: Team,
     pub(super) member: Member,
@@ -38,15 +39,22 @@ pub(crate) struct PreparedRegistration {
 }
 
 impl FilesThread {
-    /// No agent runs that the next daemon would not know. A name that somebody else's member has is taken, although the
-    /// roster does not know it.
+    /// Checks that a member can be registered, and prepares its inbox.
+    ///
+    /// A first spawn marks earlier messages as read and sends the prompt. A respawn keeps unread
+    /// messages, and sends the prompt again only if the program starts a new session.
+    ///
+    /// # Errors
+    ///
+    /// If the roster or the environment was not saved: the next daemon must know every agent that
+    /// runs. `AlreadyExists` if the config has a member of this name, which may be a foreign one.
     pub(super) fn prepare_registration(
         &mut self,
-        PendingRegistration { record, is_respawn: again, at, .. }: &PendingRegistration,
+        PendingRegistration { record, is_respawn, at, .. }: &PendingRegistration,
     ) -> Result<PreparedRegistration, ErrorReport> {
         self.check_saved()?;
-        if let Some(fault) = self.failed_environments.remove(&record.environment_file) {
-            return Err(fault);
+        if let Some(error) = self.failed_environments.remove(&record.environment_file) {
+            return Err(error);
         }
         worktrees::check_ownership(record)?;
         let team = self.open_team(&record.team)?;
@@ -55,18 +63,22 @@ impl FilesThread {
             return Err(ErrorReport::from(Error::AlreadyExists { what: format!("member {}", record.name) }));
         }
         let inbox = team.inbox(&record.name);
-        if *again {
+        if *is_respawn {
             discard_shutdown_requests(&inbox)?;
         } else {
             inbox.mark_all_read()?;
         }
-        if (!again || starts_new_session(record)) && !record.prompt.is_empty() {
+        if (!is_respawn || starts_new_session(record)) && !record.prompt.is_empty() {
             inbox.append(&Message::new(&AgentName::lead(), record.prompt.clone(), *at))?;
         }
         let member = to_config_member(record, initial_activity(record));
         Ok(PreparedRegistration { team, member, lead_session: config.lead_session_id.clone() })
     }
 
+    /// Sends a shutdown request to a member.
+    ///
+    /// Sends nothing if one of the requests `unless_unread` is still unread. If `request` is one of
+    /// them, it also sends nothing if the inbox has the request already, read or unread.
     pub(super) fn send_shutdown_request(
         &self,
         team: &TeamName,
@@ -80,10 +92,10 @@ impl FilesThread {
         if unless_unread.contains(request) && contains_request(&inbox, request)? {
             return Ok(());
         }
-        let waits = |entry: &InboxEntry| {
+        let is_pending = |entry: &InboxEntry| {
             entry.unread().is_some_and(|m| unless_unread.iter().any(|id| m.text.contains(id.as_str())))
         };
-        if !unless_unread.is_empty() && inbox.read_unread()?.iter().any(waits) {
+        if !unless_unread.is_empty() && inbox.read_unread()?.iter().any(is_pending) {
             return Ok(());
         }
         let lead = AgentName::lead();
@@ -96,16 +108,18 @@ impl FilesThread {
         inbox.append(&Message::new(&lead, payload.to_text(), at))
     }
 
+    /// Sets the permission mode of a member: writes it to config.json, or sends a message to the
+    /// member.
     pub(super) fn set_mode(
         &mut self,
         team: &TeamName,
         name: &AgentName,
         mode: PermissionMode,
-        telling: ModeRoute,
+        route: ModeRoute,
         at: u64,
     ) -> Result<(), Error> {
         let team = self.open_team(team)?;
-        if telling == ModeRoute::InConfig {
+        if route == ModeRoute::InConfig {
             return team.set_member_fields(name, &[("mode", serde_json::json!(mode))]);
         }
         let lead = AgentName::lead();
@@ -113,20 +127,24 @@ impl FilesThread {
         team.inbox(name).append(&Message::new(&lead, Payload::ModeSetRequest(request).to_text(), at))
     }
 
+    /// Reads the answers to these shutdown requests in the lead's inbox.
     pub(super) fn read_shutdown_answers(
         &self,
         team: &TeamName,
         requests: &[RequestId],
     ) -> Result<Vec<ShutdownAnswer>, Error> {
-        let is_to = |text: &str| requests.iter().any(|request| text.contains(request.as_str()));
+        let names_request = |text: &str| requests.iter().any(|request| text.contains(request.as_str()));
         self.root.team(team)?.inbox(&AgentName::lead()).fold(|answers: &mut Vec<ShutdownAnswer>, entry| {
-            let message = entry.message.as_ref().ok().filter(|message| is_to(&message.text));
+            let message = entry.message.as_ref().ok().filter(|message| names_request(&message.text));
             answers.extend(message.and_then(parse_shutdown_answer));
         })
     }
 
-    /// Not before the next daemon would know that it has ended, and how: it would tell the lead once more, in other words.
-    /// One that never ran has nothing to tell.
+    /// Checks that the roster on disk has the exit of a member before its lead is notified.
+    /// Remembers the member as deregistered.
+    ///
+    /// Otherwise the next daemon would notify the lead again, with another text. A member without
+    /// an exit never ran and needs no check.
     pub(super) fn check_exit_saved(&mut self, record: &AgentRecord) -> Result<(), ErrorReport> {
         if record.exit.is_some() {
             self.check_saved()?;
@@ -135,33 +153,40 @@ impl FilesThread {
         Ok(())
     }
 
-    /// It is off the team, but for what is `left`.
+    /// Removes the exit report of a member that was deregistered without an error, and builds the
+    /// result of the job.
     pub(super) fn finish_deregistration(
         &self,
         record: &AgentRecord,
-        approved: bool,
-        left: Option<ErrorReport>,
+        is_approved: bool,
+        error: Option<ErrorReport>,
     ) -> FileResult {
-        if left.is_none() {
-            self.log_error("remove an end record", self.state.remove(&exit_report_file(&record.spawn_id)));
+        if error.is_none() {
+            self.log_error("remove an exit report", self.state.remove(&exit_report_file(&record.spawn_id)));
         }
-        FileResult::MemberDeregistered { spawn: record.spawn_id.clone(), is_approved: approved, error: left }
+        FileResult::MemberDeregistered { spawn: record.spawn_id.clone(), is_approved, error }
     }
 
-    /// Its word may stand in the lead's inbox, and not have been read yet, when its end is seen.
+    /// Whether the member approved its shutdown. Its answer may be in the lead's inbox without a
+    /// scan so far.
     pub(super) fn has_approved(&self, record: &AgentRecord) -> Result<bool, Error> {
-        let hers = |answer: &ShutdownAnswer| answer.rejection_reason.is_none() && answer.from == record.name;
+        let is_approval =
+            |answer: &ShutdownAnswer| answer.rejection_reason.is_none() && answer.from == record.name;
         if record.is_shutdown_approved || record.shutdown_requests.is_empty() {
             return Ok(record.is_shutdown_approved);
         }
         match self.read_shutdown_answers(&record.team, &record.shutdown_requests) {
             Err(Error::NoSuchTeam { .. }) => Ok(false),
-            answers => answers.map(|all| all.iter().any(hers)),
+            answers => answers.map(|all| all.iter().any(is_approval)),
         }
     }
 
-    /// None and nothing swept where the words can't be read: that is not the same as none. Half a word is of a join that
-    /// was killed in it, when of its agent nothing was left.
+    /// Reads the exit report that a shim left. If there is none, the shim was killed: kills the
+    /// orphans of its agent and returns `None`.
+    ///
+    /// A report that is not valid is from a shim that was killed while it wrote the report. Its
+    /// agent had no process left then, so no orphans are killed. After a read error it is unknown
+    /// whether there is a report, so none are killed either.
     pub(super) fn read_exit_report(&self, spawn: &SpawnId, token: &str) -> Option<ExitReport> {
         match self.state.read(&exit_report_file(spawn)) {
             Ok(Some(bytes)) => serde_json::from_slice(&bytes).ok(),
@@ -170,47 +195,51 @@ impl FilesThread {
                 None
             }
             Err(error) => {
-                tracing::warn!("cannot read a join's last words: {error}");
+                tracing::warn!("cannot read the exit report of a shim: {error}");
                 None
             }
         }
     }
 }
 
-/// Where a join leaves word of its agent's end, before it tells.
+/// The name of a spawn's exit report in the state directory. The shim writes it before it reports
+/// the exit to the daemon.
 pub(crate) fn exit_report_file(spawn: &SpawnId) -> String {
     format!("end-{}.json", spawn.as_str())
 }
 
-/// What asked the life before to end asks the next one nothing.
+/// Marks unread shutdown requests as read. They were for the previous spawn of the member.
 fn discard_shutdown_requests(inbox: &Inbox) -> Result<(), Error> {
-    let asks = |message: &Message| matches!(Payload::parse(&message.text), Some(Payload::ShutdownRequest(_)));
+    let is_request =
+        |message: &Message| matches!(Payload::parse(&message.text), Some(Payload::ShutdownRequest(_)));
     let unread = inbox.read_unread()?.into_iter();
-    let asked: Vec<InboxEntry> = unread.filter(|entry| entry.unread().is_some_and(asks)).collect();
-    if asked.is_empty() { Ok(()) } else { inbox.mark_read(&asked) }
+    let requests: Vec<InboxEntry> = unread.filter(|entry| entry.unread().is_some_and(is_request)).collect();
+    if requests.is_empty() { Ok(()) } else { inbox.mark_read(&requests) }
 }
 
-/// A client that reads its prompt itself, and of which no conversation is left to go on with.
+/// Whether a program with native delivery starts without a session to resume. It reads its prompt
+/// from the inbox then.
 fn starts_new_session(record: &AgentRecord) -> bool {
     record.delivery == Delivery::Native
-        && record.respawn.as_ref().is_none_or(|comeback| comeback.session.is_none())
+        && record.respawn.as_ref().is_none_or(|respawn| respawn.session.is_none())
 }
 
-/// With a prompt it begins with a turn; a client that says so itself has none to begin with otherwise.
+/// The activity of a member at its registration. A program with native delivery is idle if it has
+/// no prompt to start with. All others begin with a turn.
 fn initial_activity(record: &AgentRecord) -> Activity {
-    let rests =
+    let is_idle =
         record.delivery == Delivery::Native && (record.prompt.is_empty() || !starts_new_session(record));
-    if rests { Activity::Idle } else { Activity::Active }
+    if is_idle { Activity::Idle } else { Activity::Active }
 }
 
-/// Its entry in config.json.
+/// The entry of a member in config.json.
 pub(super) fn to_config_member(record: &AgentRecord, activity: Activity) -> Member {
     let entry = TeammateEntry {
         name: record.name.clone(),
         agent_type: record.agent_type.clone(),
         model: record.model.clone(),
         prompt: record.prompt.clone(),
-        // Registration is what gives one.
+        // The core chooses a color before it registers a member.
         color: record.color.unwrap_or_else(|| Color::for_joined_count(0)),
         plan_mode_required: record.plan_mode_required,
         joined_at: record.spawned_at,
@@ -223,94 +252,105 @@ pub(super) fn to_config_member(record: &AgentRecord, activity: Activity) -> Memb
     Member { is_active, mode: record.mode.clone(), ..Member::teammate(&record.team, entry) }
 }
 
-/// In this very life.
+/// Whether config.json has this spawn of the member. A later spawn of the same name does not count.
 pub(super) fn is_registered(team: &Team, record: &AgentRecord) -> Result<bool, Error> {
     let config = team.as_repairer().cached_config()?;
     Ok(config.member(&record.name).is_some_and(|member| member.joined_at == record.spawned_at))
 }
 
-/// Without its id on record (a daemon was killed between the two) it is found by what it is.
+/// Completes the tracking task of a member.
+///
+/// If the record has no task id, because an earlier daemon was killed before it saved the id, the
+/// task is found by its subject.
 pub(super) fn complete_tracking_task(team: &Team, record: &AgentRecord) -> Result<(), Error> {
     let tasks = team.tasks();
-    // By its number alone it could be another's: a list that was removed by hand begins at 1 again.
+    let is_tracking_task = |task: &Task| task.is_internal() && task.subject == record.name.as_str();
+    // The id alone is not enough: a task list that was removed by hand begins at 1 again.
     if let Some(id) = &record.tracking_task {
-        let is_hers = |task: &Task| task.is_internal() && task.subject == record.name.as_str();
         return match tasks.get(id) {
-            Ok(task) if is_hers(&task) => tasks.complete(id, &record.name).map(drop),
+            Ok(task) if is_tracking_task(&task) => tasks.complete(id, &record.name).map(drop),
             Ok(_) | Err(Error::NoSuchTask { .. }) => Ok(()),
             Err(error) => Err(error),
         };
     }
-    let hers = |task: &&Task| {
-        task.is_internal() && task.subject == record.name.as_str() && task.status == TaskStatus::InProgress
-    };
-    tasks.list()?.iter().filter(hers).try_for_each(|task| tasks.complete(&task.id, &record.name).map(drop))
+    let all_tasks = tasks.list()?;
+    let mut open_tasks =
+        all_tasks.iter().filter(|task| is_tracking_task(task) && task.status == TaskStatus::InProgress);
+    open_tasks.try_for_each(|task| tasks.complete(&task.id, &record.name).map(drop))
 }
 
-/// Once: a farewell that is repeated after a crash finds its own message, which carries the time of the end.
+/// Notifies the lead of the exits of members, each exit once.
+///
+/// A deregistration that is repeated after a crash finds the earlier message by its sender and the
+/// time of the exit.
 pub(super) fn notify_lead(team: &Team, records: &[&AgentRecord]) -> Result<(), Error> {
-    let ended =
-        |record: &&&AgentRecord| record.exit.as_ref().is_some_and(|end| end.report_to == ReportTo::Lead);
-    let records: Vec<&AgentRecord> = records.iter().filter(ended).copied().collect();
+    let is_reported =
+        |record: &&&AgentRecord| record.exit.as_ref().is_some_and(|exit| exit.report_to == ReportTo::Lead);
+    let records: Vec<&AgentRecord> = records.iter().filter(is_reported).copied().collect();
     if records.is_empty() {
         return Ok(());
     }
     let tasks = team.tasks().list_cached().unwrap_or_default();
-    let news: Vec<Message> = records.iter().filter_map(|record| exit_message(record, &tasks)).collect();
+    let messages: Vec<Message> = records.iter().filter_map(|record| exit_message(record, &tasks)).collect();
     let inbox = team.inbox(&AgentName::lead());
-    // Not by its text: what it left in progress may have been released between the two.
-    let told = inbox.fold(|told: &mut HashSet<(String, String)>, entry| {
-        let end = entry.message.ok().filter(|m| news.iter().any(|news| news.timestamp == m.timestamp));
-        let end = end.filter(|m| matches!(Payload::parse(&m.text), Some(Payload::TeammateTerminated(_))));
-        told.extend(end.map(|m| (m.from, m.timestamp)));
+    // The texts are not compared: the list of unfinished tasks may have changed since the crash.
+    let sent = inbox.fold(|sent: &mut HashSet<(String, String)>, entry| {
+        let message = entry.message.ok();
+        let message = message.filter(|m| messages.iter().any(|new| new.timestamp == m.timestamp));
+        let exit =
+            message.filter(|m| matches!(Payload::parse(&m.text), Some(Payload::TeammateTerminated(_))));
+        sent.extend(exit.map(|m| (m.from, m.timestamp)));
     })?;
-    let is_told = |news: &Message| told.contains(&(news.from.clone(), news.timestamp.clone()));
-    let untold: Vec<Message> = news.into_iter().filter(|news| !is_told(news)).collect();
-    if untold.is_empty() { Ok(()) } else { inbox.append_all(&untold) }
+    let is_sent = |message: &Message| sent.contains(&(message.from.clone(), message.timestamp.clone()));
+    let unsent: Vec<Message> = messages.into_iter().filter(|message| !is_sent(message)).collect();
+    if unsent.is_empty() { Ok(()) } else { inbox.append_all(&unsent) }
 }
 
+/// The message to the lead about the exit of a member. `None` if the record has no exit.
 fn exit_message(record: &AgentRecord, tasks: &[Arc<Task>]) -> Option<Message> {
-    let end = record.exit.as_ref()?;
-    let then = end.next_step.as_ref().map(|then| format!("; {then}")).unwrap_or_default();
+    let exit = record.exit.as_ref()?;
+    let next_step = exit.next_step.as_ref().map(|step| format!("; {step}")).unwrap_or_default();
     let message = format!(
-        "{} has ended: {}{then}{}",
+        "{} has ended: {}{next_step}{}",
         record.name,
-        end.description,
+        exit.description,
         list_unfinished_tasks(tasks, record)
     );
     let payload = Payload::TeammateTerminated(TeammateTerminated { message });
-    let message = Message::new(&record.name, payload.to_text(), end.ended_at);
+    let message = Message::new(&record.name, payload.to_text(), exit.ended_at);
     Some(Message { color: record.color.map(|color| color.to_string()), ..message })
 }
 
-/// What it left in progress, for whoever is to see to it.
+/// The tasks that an exited member left in progress, as a clause for the lead. Empty if there are
+/// none.
 fn list_unfinished_tasks(tasks: &[Arc<Task>], record: &AgentRecord) -> String {
-    let hers = |task: &&Arc<Task>| {
+    let is_unfinished = |task: &&Arc<Task>| {
         task.status == TaskStatus::InProgress
             && !task.is_internal()
             && task.failure().is_none()
             && task.owner.as_ref() == Some(&record.name)
     };
     let left: Vec<String> =
-        tasks.iter().filter(hers).map(|task| format!("{} ({})", task.id, task.subject)).collect();
+        tasks.iter().filter(is_unfinished).map(|task| format!("{} ({})", task.id, task.subject)).collect();
     if left.is_empty() { String::new() } else { format!("; left in progress: {}", left.join(", ")) }
 }
 
-/// Whether it stands there, read or not.
+/// Whether the inbox has a message with this request, read or unread.
 fn contains_request(inbox: &Inbox, request: &RequestId) -> Result<bool, Error> {
-    inbox.fold(|was: &mut bool, entry| {
-        *was |= entry.message.is_ok_and(|message| message.text.contains(request.as_str()));
+    inbox.fold(|found: &mut bool, entry| {
+        *found |= entry.message.is_ok_and(|message| message.text.contains(request.as_str()));
     })
 }
 
 fn parse_shutdown_answer(message: &Message) -> Option<ShutdownAnswer> {
     let from = AgentName::new_unchecked(&message.from);
     match Payload::parse(&message.text)? {
-        Payload::ShutdownApproved(it) => {
-            Some(ShutdownAnswer { request: it.request_id, from, rejection_reason: None })
+        Payload::ShutdownApproved(answer) => {
+            Some(ShutdownAnswer { request: answer.request_id, from, rejection_reason: None })
         }
-        Payload::ShutdownRejected(it) => {
-            Some(ShutdownAnswer { request: it.request_id, from, rejection_reason: Some(it.reason) })
+        Payload::ShutdownRejected(answer) => {
+            let rejection_reason = Some(answer.reason);
+            Some(ShutdownAnswer { request: answer.request_id, from, rejection_reason })
         }
         _ => None,
     }

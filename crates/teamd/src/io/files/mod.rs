@@ -1,4 +1,4 @@
-//! The files thread: everything that is read from or written to the files of teams.
+//! The files thread: reads and writes the files of teams and the daemon's own state files.
 
 pub(crate) mod config_scan;
 pub(crate) mod environments;

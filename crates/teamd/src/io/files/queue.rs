@@ -1,10 +1,14 @@
-//! The way to the files thread: its jobs in order, but that of rosters which wait only the newest is written, in the
-//! place of the oldest.
+//! The job queue of the files thread. Jobs run in order, except for the roster: of several waiting
+//! rosters only the newest is written, in the place of the oldest.
 //!
-//! A roster may be on the disk earlier than the jobs that were given ahead of it. Nobody leaves it before the thread has
-//! told that all is done for that; and what it says of a lead's session or a member's mode before the files say so is written
-//! again by the next daemon, or read from them. Lines of the event log alone are lost with a daemon that is killed just
-//! then. Later than those jobs it must not be: an agent is known before it runs, and an end before anybody is told of it.
+//! So a roster may be written before jobs that were queued earlier. That is safe:
+//!
+//! - a member leaves the roster only when its deregistration has been reported as done;
+//! - the next daemon writes a lead's session or a member's mode again if the team files lack it;
+//! - only lines of the event log can be lost, if the daemon is killed at that moment.
+//!
+//! A roster must not be written later than its place: it names an agent before the agent runs, and
+//! an exit before the lead is notified.
 
 use crate::core::jobs::files::FileJob;
 use crate::core::roster::Roster;
@@ -12,59 +16,61 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The newest roster that waits.
+/// The newest roster that waits to be written.
 type NewestRoster = Arc<Mutex<Option<Roster>>>;
 
-/// A place in the queue.
+/// An entry of the queue.
 #[derive(Debug)]
 enum QueueEntry {
     Job(Box<FileJob>),
-    /// Of the newest roster.
+    /// The place of the newest roster.
     Roster,
 }
 
-/// Gives jobs to the thread: those of one event at once, so that it is woken once.
+/// The sending end of the queue. The jobs of one event are sent together, so that the thread wakes
+/// only once.
 #[derive(Debug)]
 pub(crate) struct JobSender {
     pending: Vec<QueueEntry>,
-    places: Sender<Vec<QueueEntry>>,
+    entries: Sender<Vec<QueueEntry>>,
     newest: NewestRoster,
 }
 
-/// Takes them; ends when nobody can give any more and all are taken.
+/// The receiving end of the queue: an iterator that ends when the sender is dropped and all jobs
+/// have been taken.
 #[derive(Debug)]
 pub(super) struct JobReceiver {
-    places: Receiver<Vec<QueueEntry>>,
-    taken: VecDeque<QueueEntry>,
+    entries: Receiver<Vec<QueueEntry>>,
+    received: VecDeque<QueueEntry>,
     newest: NewestRoster,
-    /// Looked at, and not taken.
+    /// The next job, if `next_if` has read it and left it in the queue.
     next: Option<FileJob>,
 }
 
 pub(super) fn new_queue() -> (JobSender, JobReceiver) {
     let (sender, receiver) = channel();
     let newest = NewestRoster::default();
-    let jobs = JobSender { pending: Vec::new(), places: sender, newest: newest.clone() };
-    (jobs, JobReceiver { places: receiver, taken: VecDeque::new(), newest, next: None })
+    let jobs = JobSender { pending: Vec::new(), entries: sender, newest: newest.clone() };
+    (jobs, JobReceiver { entries: receiver, received: VecDeque::new(), newest, next: None })
 }
 
 impl JobSender {
-    /// Behind those that wait, with the next `JobSender::go`.
+    /// Adds a job to the jobs that the next [`JobSender::flush`] sends.
     pub(crate) fn push(&mut self, job: FileJob) {
-        let place = match job {
+        let entry = match job {
             FileJob::SaveRoster(roster) => match swap_roster(&self.newest, Some(roster)) {
                 Some(_) => return,
                 None => QueueEntry::Roster,
             },
             job => QueueEntry::Job(Box::new(job)),
         };
-        self.pending.push(place);
+        self.pending.push(entry);
     }
 
-    /// Where the thread has ended they go nowhere.
+    /// Sends the jobs to the thread. If the thread has ended, they are dropped.
     pub(crate) fn flush(&mut self) {
         if !self.pending.is_empty() {
-            self.places.send(std::mem::take(&mut self.pending)).ok();
+            self.entries.send(std::mem::take(&mut self.pending)).ok();
         }
     }
 }
@@ -76,29 +82,30 @@ impl Iterator for JobReceiver {
         if let Some(job) = self.next.take() {
             return Some(job);
         }
-        while self.taken.is_empty() {
-            self.taken.extend(self.places.recv().ok()?);
+        while self.received.is_empty() {
+            self.received.extend(self.entries.recv().ok()?);
         }
-        let place = self.taken.pop_front()?;
-        self.resolve(place)
+        let entry = self.received.pop_front()?;
+        self.resolve(entry)
     }
 }
 
 impl JobReceiver {
-    /// The next one, if one waits and is wanted.
+    /// Takes the next job if one waits and `is_wanted` accepts it. Never blocks.
     pub(super) fn next_if(&mut self, is_wanted: impl FnOnce(&FileJob) -> bool) -> Option<FileJob> {
         if self.next.is_none() {
-            while let Ok(given) = self.places.try_recv() {
-                self.taken.extend(given);
+            while let Ok(entries) = self.entries.try_recv() {
+                self.received.extend(entries);
             }
-            let place = self.taken.pop_front()?;
-            self.next = self.resolve(place);
+            let entry = self.received.pop_front()?;
+            self.next = self.resolve(entry);
         }
         self.next.take_if(|job| is_wanted(job))
     }
 
-    fn resolve(&self, place: QueueEntry) -> Option<FileJob> {
-        match place {
+    /// The job of an entry.
+    fn resolve(&self, entry: QueueEntry) -> Option<FileJob> {
+        match entry {
             QueueEntry::Job(job) => Some(*job),
             QueueEntry::Roster => swap_roster(&self.newest, None).map(FileJob::SaveRoster),
         }
@@ -117,32 +124,32 @@ mod tests {
         FileJob::SaveRoster(Roster { version, ..Roster::default() })
     }
 
-    /// What comes out, a roster by its version.
-    fn taken(queue: JobReceiver) -> Vec<String> {
-        let word = |job| match job {
+    /// The remaining jobs as text. A roster is shown as its version.
+    fn remaining_jobs(queue: JobReceiver) -> Vec<String> {
+        let to_text = |job| match job {
             FileJob::SaveRoster(roster) => roster.version.to_string(),
             job => format!("{job:?}"),
         };
-        queue.map(word).collect()
+        queue.map(to_text).collect()
     }
 
     #[test]
-    fn of_rosters_that_wait_the_newest_is_taken_in_the_place_of_the_oldest() {
+    fn the_newest_waiting_roster_takes_the_place_of_the_oldest() {
         let (mut jobs, mut queue) = new_queue();
         for job in [roster(1), FileJob::ProbeWatcher, roster(2), FileJob::ListSessionTeams, roster(3)] {
             jobs.push(job);
         }
         jobs.flush();
         assert!(matches!(queue.next(), Some(FileJob::SaveRoster(Roster { version: 3, .. }))));
-        // What comes after it was taken has a place of its own.
+        // A roster that is queued afterwards gets a new place.
         jobs.push(roster(4));
         jobs.flush();
         drop(jobs);
-        assert_eq!(taken(queue), ["ProbeWatcher", "ListSessionTeams", "4"]);
+        assert_eq!(remaining_jobs(queue), ["ProbeWatcher", "ListSessionTeams", "4"]);
     }
 
     #[test]
-    fn what_waits_and_is_not_wanted_stays_the_next_and_nothing_is_waited_for() {
+    fn next_if_keeps_a_rejected_job_and_never_blocks() {
         let (mut jobs, mut queue) = new_queue();
         assert!(queue.next_if(|_| true).is_none());
         jobs.push(FileJob::ProbeWatcher);
@@ -160,6 +167,6 @@ mod tests {
         jobs.flush();
         assert!(queue.next_if(|_| false).is_none());
         drop(jobs);
-        assert_eq!(taken(queue), ["ProbeWatcher"]);
+        assert_eq!(remaining_jobs(queue), ["ProbeWatcher"]);
     }
 }

@@ -1,7 +1,8 @@
-//! The root, where somebody removes or moves its directories while we work in them.
+//! Opens the root again after its directories were removed or moved while the daemon runs.
 //!
-//! What is open stays the old directory for ever: nothing comes into it, and what we write there nobody reads. So what is
-//! at its place is opened before the next job that touches it, and is ours to work in once its lock is: of two daemons one has that.
+//! An open directory stays the old one, which no other program uses any more. So the files thread
+//! opens the directories at the root's path before its next job, and takes the lock on them. The
+//! lock ensures that only one of several daemons uses them.
 
 use crate::core::event::CoreEvent;
 use crate::core::jobs::files::FileJob;
@@ -10,11 +11,15 @@ use crate::io::single_instance;
 use protocol::error::{ErrorKind, ErrorReport};
 
 impl FilesThread {
+    /// Opens the root again if its directories were replaced. Reports the result as an event.
+    ///
+    /// `job` is the next job. Missing directories are created only for a new team.
     pub(super) fn check_root(&mut self, job: &FileJob) {
         if self.is_root_lost || self.root.is_current() {
             return;
         }
-        // Whoever moved a directory may be about to put another, or a link, in its place: none is made unasked.
+        // A user who moved a directory may be about to replace it with another one or a link. The
+        // daemon must not create a directory in its place.
         if !self.root.has_directories() && !matches!(job, FileJob::CreateTeam { .. }) {
             self.events.send(CoreEvent::WatchFailed).ok();
             return;
@@ -24,17 +29,22 @@ impl FilesThread {
         self.events.send(CoreEvent::RootReopened(opened)).ok();
     }
 
+    /// Opens and locks the directories at the root's path.
+    ///
+    /// # Errors
+    ///
+    /// If the path leads to another directory now, or another daemon holds the lock.
     fn reopen_root(&mut self) -> Result<(), ErrorReport> {
         let root = self.root.reopen()?;
         let (old, new) = (self.root.path(), root.path());
         if old != new {
-            // Whoever asks by that path looks for a daemon in other places.
+            // A client that uses this path now expects the socket of another daemon.
             let message =
                 format!("cannot supervise {} any more: it leads to {}", old.display(), new.display());
             return Err(ErrorReport::new(ErrorKind::MissingPath, message)
                 .with_help("start a teamd there: teamctl up"));
         }
-        // Where the tasks alone were removed this is the directory that we have locked.
+        // If only `tasks` was removed, the new root has the locked directory and could not lock it.
         self.root.unlock()?;
         single_instance::lock_root(&root)?;
         failpoint::hit("files.root");

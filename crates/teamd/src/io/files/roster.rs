@@ -1,4 +1,4 @@
-//! What of the daemon itself goes to the disk: the roster, and who leads.
+//! Writes the roster and leads.json to the state directory.
 
 use crate::core::roster::Roster;
 use crate::io::files::thread::{FilesThread, ROSTER_FILE};
@@ -7,16 +7,20 @@ use protocol::error::ErrorReport;
 use store::Error;
 
 impl FilesThread {
-    /// The roster; and what nobody in it has any more goes.
+    /// Writes the roster, and removes the environments that it does not name.
     pub(super) fn save_roster(&mut self, roster: &Roster) -> Result<(), ErrorReport> {
         self.roster_error = self.write_roster(roster).map_err(ErrorReport::from).err();
         self.check_saved()?;
-        let dropped = self.remove_unused_environments(roster);
-        self.log_error("remove the environment of an agent that is gone", dropped);
+        let removed = self.remove_unused_environments(roster);
+        self.log_error("remove an unused environment", removed);
         Ok(())
     }
 
-    /// Whether the next daemon would know all that this one knows.
+    /// Checks that the last roster is on disk, so that the next daemon would know every agent.
+    ///
+    /// # Errors
+    ///
+    /// The error of the last write.
     pub(super) fn check_saved(&self) -> Result<(), ErrorReport> {
         self.roster_error.clone().map_or(Ok(()), Err)
     }
@@ -27,18 +31,19 @@ impl FilesThread {
         self.write_leads(&roster.lead_sessions)
     }
 
-    /// For the hooks of other programs: most of them belong to no team, and find no such file.
+    /// Writes leads.json, from which hooks learn whether their program leads a team. Without lead
+    /// sessions the file is removed, so that hooks of other programs need not read it.
     fn write_leads(&mut self, leads: &[LeadProcess]) -> Result<(), Error> {
         if self.leads.as_deref() == Some(leads) {
             return Ok(());
         }
-        let all = LeadsFile { leads: leads.to_vec() };
-        let bytes = serde_json::to_vec(&all).expect("leads have nothing that JSON cannot hold");
+        let file = LeadsFile { leads: leads.to_vec() };
+        let bytes = serde_json::to_vec(&file).expect("leads have nothing that JSON cannot hold");
         match leads.is_empty() {
             true => self.state.remove(LeadsFile::FILE_NAME)?,
             false => self.state.replace(LeadsFile::FILE_NAME, &bytes)?,
         }
-        self.leads = Some(all.leads);
+        self.leads = Some(file.leads);
         Ok(())
     }
 }

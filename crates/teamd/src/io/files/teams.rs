@@ -1,4 +1,4 @@
-//! Teams, made and removed.
+//! Creates and deletes teams, and writes their policies and hidden panes.
 
 use crate::core::state::lookup::has_members_error;
 use crate::io::files::config_scan::backup_file;
@@ -11,35 +11,40 @@ use protocol::policy::Policy;
 use protocol::team_config::{Member, TeamConfig};
 use store::{Error, StateDir, Team};
 
-/// So many names are tried where any will do.
+/// How many names are tried for a new team if the client accepts any free name.
 const MAX_NAME_ATTEMPTS: u32 = 1_000;
 
 impl FilesThread {
+    /// Creates a team. With `unique` in the request, a taken name gets a number. `at` is in
+    /// milliseconds since the epoch.
     pub(super) fn create(&mut self, create: &CreateTeamRequest, at: u64) -> Result<CreateTeamReply, Error> {
-        let mut wanted = create.team.clone();
+        let mut name = create.team.clone();
         for n in 2.. {
-            match self.try_create(create, &wanted, at) {
+            match self.try_create(create, &name, at) {
                 Err(Error::AlreadyExists { .. }) if create.unique && n < MAX_NAME_ATTEMPTS => {
-                    wanted = numbered_name(&create.team, n)?;
+                    name = numbered_name(&create.team, n)?;
                 }
                 Err(error) => return Err(error),
                 Ok(team) => {
-                    // Whatever is remembered of an earlier team of that name.
-                    self.teams.remove(&wanted);
-                    self.inboxes.forget_team(&wanted);
-                    let lead_agent_id = AgentId { name: AgentName::lead(), team: wanted.clone() }.to_string();
+                    // An earlier team may have had the same name.
+                    self.teams.remove(&name);
+                    self.inboxes.forget_team(&name);
+                    let lead_agent_id = AgentId { name: AgentName::lead(), team: name.clone() }.to_string();
                     return Ok(CreateTeamReply {
                         team_file_path: team.path().join("config.json"),
-                        team_name: wanted,
+                        team_name: name,
                         lead_agent_id,
                     });
                 }
             }
         }
-        unreachable!("the last try returns")
+        unreachable!("the last attempt returns")
     }
 
-    /// The policy and the face first, so that no team stands without its own; of one that is there nothing is touched.
+    /// Creates a team with exactly this name.
+    ///
+    /// The policy and the config backup are written first, so that no team exists without them. The
+    /// files of an existing team are not changed.
     fn try_create(&self, create: &CreateTeamRequest, name: &TeamName, at: u64) -> Result<Team, Error> {
         if self.root.team(name).is_ok() {
             return Err(Error::AlreadyExists { what: format!("team {name}") });
@@ -50,18 +55,23 @@ impl FilesThread {
         self.root.create_team(&config)
     }
 
-    /// Of a team that is there: one that has gone leaves no file.
+    /// Writes the policy of an existing team.
     pub(super) fn replace_policy(&self, name: &TeamName, policy: &Policy) -> Result<(), Error> {
         self.root.team(name)?;
         self.write_policy(name, policy)
     }
 
-    /// Whether `Files::delete` would say no, with nothing touched.
+    /// Checks whether [`FilesThread::delete`] would refuse. Changes nothing.
     pub(super) fn check_deletable(&self, name: &TeamName, force: bool) -> Result<(), ErrorReport> {
         self.open_deletable(name, force)?.check_deletable().map_err(ErrorReport::from)
     }
 
-    /// Members that somebody else has put there may live, for all that we know.
+    /// Opens a team to delete it.
+    ///
+    /// # Errors
+    ///
+    /// Without `force`, if the config has members besides the lead. Another program may have added
+    /// them, and they may still run.
     fn open_deletable(&self, name: &TeamName, force: bool) -> Result<Team, ErrorReport> {
         let team = self.root.team(name).map_err(ErrorReport::from)?;
         let config =
@@ -74,6 +84,7 @@ impl FilesThread {
         Ok(team)
     }
 
+    /// Deletes the files of a team.
     pub(super) fn delete(&mut self, name: &TeamName, force: bool) -> Result<(), ErrorReport> {
         let team = self.open_deletable(name, force)?;
         team.delete().map_err(ErrorReport::from)?;
@@ -83,21 +94,23 @@ impl FilesThread {
         Ok(())
     }
 
-    /// What a deletion could not remove: files of ours of a team that is neither known nor there.
+    /// Removes policies and config backups of teams that neither exist nor are in `known`. A failed
+    /// deletion of a team may have left them.
     pub(super) fn remove_orphaned_files(&self, known: &[TeamName]) -> Result<(), Error> {
         for file in self.state.names()? {
-            let of =
-                ["policy-", "config-"].iter().find_map(|of| file.strip_prefix(of)?.strip_suffix(".json"));
-            let Some(team) = of.and_then(|of| TeamName::parse(of).ok()) else { continue };
-            let is_there = || !matches!(self.root.team(&team), Err(Error::NoSuchTeam { .. }));
-            if !known.contains(&team) && !is_there() {
+            let name = ["policy-", "config-"]
+                .iter()
+                .find_map(|prefix| file.strip_prefix(prefix)?.strip_suffix(".json"));
+            let Some(team) = name.and_then(|name| TeamName::parse(name).ok()) else { continue };
+            let exists = || !matches!(self.root.team(&team), Err(Error::NoSuchTeam { .. }));
+            if !known.contains(&team) && !exists() {
                 self.state.remove(&file)?;
             }
         }
         Ok(())
     }
 
-    /// Which panes are hidden, where the file says otherwise.
+    /// Writes the ids of hidden panes to config.json, if they have changed.
     pub(super) fn write_hidden_panes(&mut self, name: &TeamName, panes: &[String]) -> Result<(), Error> {
         let team = match self.open_team(name) {
             Err(Error::NoSuchTeam { .. }) if panes.is_empty() => return Ok(()),
@@ -110,25 +123,27 @@ impl FilesThread {
         team.set_fields(&[("hiddenPaneIds", value)])
     }
 
-    /// For whoever writes tasks; one of an earlier team of that name goes.
+    /// Writes the policy of a team to the state directory. Replaces the policy of an earlier team
+    /// of the same name.
     fn write_policy(&self, name: &TeamName, policy: &Policy) -> Result<(), Error> {
         let bytes = serde_json::to_vec(policy).expect("a policy has nothing that JSON cannot hold");
         self.state.replace(&Policy::file_name(name), &bytes)
     }
 }
 
-/// What lies outside of the root of a team that is gone.
+/// Removes the policy and the config backup of a deleted team from the state directory.
 pub(crate) fn remove_team_files(state: &StateDir, name: &TeamName) -> Result<(), Error> {
     state.remove(&Policy::file_name(name)).and(state.remove(&backup_file(name)))
 }
 
-/// `NAME-n`, the name cut where both would be longer than a name may be.
+/// The name `TEAM-n`. A long team name is cut so that the result has at most 64 characters.
 fn numbered_name(team: &TeamName, n: u32) -> Result<TeamName, Error> {
     let suffix = format!("-{n}");
     let base: String = team.as_str().chars().take(64 - suffix.len()).collect();
     Ok(TeamName::sanitize(&format!("{base}{suffix}"))?)
 }
 
+/// The config of a new team, with the lead as its only member.
 fn initial_config(create: &CreateTeamRequest, name: &TeamName, at: u64) -> TeamConfig {
     let model = create.model.clone().unwrap_or_default();
     let cwd = create.cwd.to_string_lossy().into_owned();

@@ -1,7 +1,8 @@
-//! The files thread: one job after the other, in order, so that the loop never waits for a disk or a lock.
+//! The files thread: runs file jobs in order, so that the event loop never waits for a disk or a
+//! lock.
 //!
-//! The only place of the daemon that changes files under the root. Jobs carry all they need; what they find
-//! goes back as an event.
+//! It is the only thread of the daemon that changes files under the root. A job has all data that
+//! it needs, and its result returns as an event.
 
 use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
@@ -27,53 +28,58 @@ use std::time::UNIX_EPOCH;
 use store::{BaseVersion, Error, Root, StateDir, Team};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// The file that holds the roster, in the state directory.
+/// The name of the roster in the state directory.
 pub(crate) const ROSTER_FILE: &str = protocol::roster_file::RosterFile::FILE_NAME;
-/// The event log, in the state directory.
+/// The name of the event log in the state directory.
 pub(super) const EVENT_LOG_FILE: &str = "events.jsonl";
-/// Beyond this the event log starts anew and the old one gets `.1`, bytes. Small enough to be read whole at the
-/// start.
+/// Maximum size of the event log in bytes. A larger log is renamed to `events.jsonl.1` and a new
+/// one begins. The daemon reads both files whole at its start.
 pub(super) const EVENT_LOG_LIMIT: u64 = 7 * 1024 * 1024;
 
-/// The thread's own things.
+/// The state of the files thread.
 pub(super) struct FilesThread {
     pub(super) root: Root,
     pub(super) state: StateDir,
     pub(super) rescan_cache: RescanCache,
     pub(super) inboxes: InboxScanner,
-    /// Handles that are kept, for what they remember of the tasks.
+    /// Open teams. They are kept because a handle caches its team's tasks.
     pub(super) teams: BTreeMap<TeamName, Team>,
-    /// The configs whose faces were remembered last: those that have no other need not be looked at for one.
+    /// The config version from which each config backup was last written. An unchanged config needs
+    /// no new backup.
     pub(super) config_backups: BTreeMap<TeamName, BaseVersion>,
-    /// Members that were taken off lately, with the time of their birth.
+    /// Recently deregistered members, with the time of their spawn in milliseconds since the epoch.
     pub(super) deregistered: VecDeque<(TeamName, AgentName, u64)>,
-    /// The environments that the last roster named; none where that is not known, nor what an earlier daemon left.
+    /// The environment files that the last roster named. `None` before the first roster and after a
+    /// failed removal.
     pub(super) environments: Option<BTreeSet<String>>,
-    /// The environments that could not be kept, and why, until whoever was to have them is told.
+    /// Environments that could not be saved, with the error for the registration of their member.
     pub(super) failed_environments: BTreeMap<String, ErrorReport>,
-    /// Why the roster on disk is not the last one.
+    /// The error of the last roster write. `None` if the roster on disk is current.
     pub(super) roster_error: Option<ErrorReport>,
-    /// Who leads, as the hooks find it; none: not written yet.
+    /// The content of leads.json. `None` if this daemon has not written the file yet.
     pub(super) leads: Option<Vec<LeadProcess>>,
-    /// The root is not ours any more.
+    /// The root could not be opened again; the daemon exits.
     pub(super) is_root_lost: bool,
     pub(super) events: UnboundedSender<CoreEvent>,
 }
 
-/// Starts the thread; it ends when the sender is dropped and all jobs are done.
+/// Starts the thread. It ends when the sender is dropped and all jobs are done.
+///
+/// `logged_counts` says how many entries of each inbox the event log has.
 pub(crate) fn start(
     root: Root,
     state: StateDir,
-    told: BTreeMap<(TeamName, AgentName), usize>,
+    logged_counts: BTreeMap<(TeamName, AgentName), usize>,
     events: UnboundedSender<CoreEvent>,
 ) -> Result<(JobSender, std::thread::JoinHandle<()>), ErrorReport> {
     let (jobs, queue) = queue::new_queue();
-    let mut files = FilesThread::new(root, state, told, events);
+    let mut files = FilesThread::new(root, state, logged_counts, events);
     let thread = std::thread::Builder::new().name("files".into()).spawn(move || files.run(queue));
     thread.map(|thread| (jobs, thread)).map_err(|error| thread_error(&error))
 }
 
-/// What the event log has told so far; a part that can't be read is told anew.
+/// Reads the event log to find out which messages and events it has. Events in a part that cannot
+/// be read are logged again.
 pub(crate) fn read_event_log(state: &StateDir) -> EventLogCursor {
     let read = |name: &str| {
         state.read(name).unwrap_or_else(|error| {
@@ -90,14 +96,14 @@ impl FilesThread {
     pub(super) fn new(
         root: Root,
         state: StateDir,
-        told: BTreeMap<(TeamName, AgentName), usize>,
+        logged_counts: BTreeMap<(TeamName, AgentName), usize>,
         events: UnboundedSender<CoreEvent>,
     ) -> FilesThread {
         FilesThread {
             root,
             state,
             rescan_cache: RescanCache::default(),
-            inboxes: InboxScanner::new(told),
+            inboxes: InboxScanner::new(logged_counts),
             teams: BTreeMap::new(),
             config_backups: BTreeMap::new(),
             deregistered: VecDeque::new(),
@@ -116,74 +122,79 @@ impl FilesThread {
             if !is_independent(&job) && !matches!(job, FileJob::ReplyWhenSaved { .. }) {
                 self.check_root(&job);
             }
-            let all =
-                collect_batch(job, |is_wanted| queue.next_if(is_wanted), |aside| self.run_single(aside));
-            self.run_member_batch(all).into_iter().for_each(|done| self.report(done));
+            let batch = collect_batch(
+                job,
+                |is_wanted| queue.next_if(is_wanted),
+                |independent| self.run_single(independent),
+            );
+            self.run_member_batch(batch).into_iter().for_each(|result| self.report(result));
         }
     }
 
     pub(super) fn run_single(&mut self, job: FileJob) {
         failpoint::hit("files.job");
-        self.run_job(job).into_iter().for_each(|done| self.report(done));
+        self.run_job(job).into_iter().for_each(|result| self.report(result));
     }
 
-    pub(super) fn report(&self, done: FileResult) {
+    /// Sends a result to the event loop. If the loop has ended, the result is dropped.
+    pub(super) fn report(&self, result: FileResult) {
         failpoint::hit("files.done");
-        // The loop has ended: nobody is left to be told.
-        self.events.send(CoreEvent::FileJobDone(done)).ok();
+        self.events.send(CoreEvent::FileJobDone(result)).ok();
     }
 
-    /// None where nobody waits to be told.
+    /// Runs one job. `None` if the job has no result to report.
     pub(super) fn run_job(&mut self, job: FileJob) -> Option<FileResult> {
         let done = match job {
             FileJob::SaveRoster(roster) => {
                 return self.save_roster(&roster).err().map(FileResult::RosterNotSaved);
             }
-            FileJob::AppendEvent(line) => return self.run_unanswered("log", |it| it.append_event(&line)),
+            FileJob::AppendEvent(line) => {
+                return self.run_unanswered("log", |files| files.append_event(&line));
+            }
             FileJob::SaveEnvironment { file, env } => {
                 match to_error(self.save_environment(&file, &env)) {
                     Ok(()) => self.failed_environments.remove(&file),
-                    Err(fault) => self.failed_environments.insert(file, fault),
+                    Err(error) => self.failed_environments.insert(file, error),
                 };
                 return None;
             }
             FileJob::WriteMode { team, name, mode } => {
-                return self.run_unanswered("write a mode", |it| {
-                    it.set_member_field(&team, &name, "mode", json!(mode))
+                return self.run_unanswered("write a mode", |files| {
+                    files.set_member_field(&team, &name, "mode", json!(mode))
                 });
             }
-            FileJob::WriteActivity { team, name, is_active: active } => {
-                return self.run_unanswered("write isActive", |it| {
-                    it.set_member_field(&team, &name, "isActive", json!(active))
+            FileJob::WriteActivity { team, name, is_active } => {
+                return self.run_unanswered("write isActive", |files| {
+                    files.set_member_field(&team, &name, "isActive", json!(is_active))
                 });
             }
             FileJob::WriteLeadSession { team, session } => {
                 let session = [("leadSessionId", json!(session))];
-                return self
-                    .run_unanswered("write leadSessionId", |it| it.open_team(&team)?.set_fields(&session));
+                return self.run_unanswered("write leadSessionId", |files| {
+                    files.open_team(&team)?.set_fields(&session)
+                });
             }
             FileJob::WriteHiddenPanes { team, panes, reply_to: None } => {
-                return self.run_unanswered("write hiddenPaneIds", |it| it.write_hidden_panes(&team, &panes));
+                return self
+                    .run_unanswered("write hiddenPaneIds", |files| files.write_hidden_panes(&team, &panes));
             }
             FileJob::ProbeWatcher => {
-                return self.run_unanswered("probe the watcher", |it| it.root.create_probe());
+                return self.run_unanswered("probe the watcher", |files| files.root.create_probe());
             }
             FileJob::RescanFiles { teams } => {
                 self.rescan(&teams);
                 return None;
             }
-            FileJob::CheckConfig { team, members: ours } => {
-                let seen = self.check_config(&team, &ours);
-                FileResult::ConfigChecked {
-                    team,
-                    snapshot: self.log_error("repair config.json", seen).unwrap_or_default(),
-                }
+            FileJob::CheckConfig { team, members } => {
+                let snapshot = self.check_config(&team, &members);
+                let snapshot = self.log_error("repair config.json", snapshot).unwrap_or_default();
+                FileResult::ConfigChecked { team, snapshot }
             }
             FileJob::ListSessionTeams => {
-                let teams = self.log_error("look for sessions", self.root.teams())?;
-                let there: Vec<TeamName> = teams.into_iter().filter(TeamName::is_claude_session).collect();
-                self.log_error("forget answers to sessions", self.root.delete_session_records(&there));
-                FileResult::SessionTeamsListed { teams: there }
+                let teams = self.log_error("list session teams", self.root.teams())?;
+                let teams: Vec<TeamName> = teams.into_iter().filter(TeamName::is_claude_session).collect();
+                self.log_error("delete records of ended sessions", self.root.delete_session_records(&teams));
+                FileResult::SessionTeamsListed { teams }
             }
             FileJob::WriteHiddenPanes { team, panes, reply_to: Some((client, reply)) } => {
                 FileResult::HiddenPanesWritten {
@@ -200,11 +211,12 @@ impl FilesThread {
                 return self.run_member_batch(vec![job]).pop();
             }
             FileJob::SendShutdownRequest { spawn, team, name, request, reason, unless_unread, at } => {
-                // The next daemon would not know the answer for one.
-                let ask = |()| {
+                // The roster must have the request first. Otherwise the next daemon would not
+                // recognize the answer to it.
+                let send = |()| {
                     to_error(self.send_shutdown_request(&team, &name, &request, reason, &unless_unread, at))
                 };
-                FileResult::ShutdownRequestSent { spawn, result: self.check_saved().and_then(ask) }
+                FileResult::ShutdownRequestSent { spawn, result: self.check_saved().and_then(send) }
             }
             FileJob::ReadShutdownAnswers { team, requests } => FileResult::ShutdownAnswers {
                 answers: to_error(self.read_shutdown_answers(&team, &requests)),
@@ -213,15 +225,16 @@ impl FilesThread {
             FileJob::ReadExitReport { spawn, token } => {
                 FileResult::ExitReportRead { ended: self.read_exit_report(&spawn, &token), spawn }
             }
-            FileJob::ScanTasks { team, selection: which, queries: asks } => {
-                let result = to_error(self.scan_tasks(&team, which));
-                let owned = result.as_ref().is_ok_and(|tasks| tasks.iter().any(|task| is_claimed(task)));
-                let members = if owned { self.member_names(&team) } else { Vec::new() };
-                FileResult::TasksScanned { members, team, result, asks }
+            FileJob::ScanTasks { team, selection, queries } => {
+                let result = to_error(self.scan_tasks(&team, selection));
+                let has_claimed =
+                    result.as_ref().is_ok_and(|tasks| tasks.iter().any(|task| is_claimed(task)));
+                let members = if has_claimed { self.member_names(&team) } else { Vec::new() };
+                FileResult::TasksScanned { members, team, result, asks: queries }
             }
-            FileJob::ScanInbox { team, inbox, restore_rule: guard } => {
-                let guard = self.restore_rule(&team, &inbox, guard);
-                let result = self.open_team(&team).and_then(|team| self.inboxes.scan(&team, &inbox, guard));
+            FileJob::ScanInbox { team, inbox, restore_rule } => {
+                let rule = self.restore_rule(&team, &inbox, restore_rule);
+                let result = self.open_team(&team).and_then(|team| self.inboxes.scan(&team, &inbox, rule));
                 FileResult::InboxScanned { team, inbox, result: to_error(result) }
             }
             FileJob::ScanRequests { team } => {
@@ -229,14 +242,14 @@ impl FilesThread {
                 FileResult::RequestsScanned { team, result: to_error(result) }
             }
             FileJob::WriteAnswer { team, request, answer, by, at } => {
-                let given = self
+                let written = self
                     .open_team(&team)
                     .and_then(|team| team.as_repairer().requests().answer(&request, &answer, by, at));
                 let (from, id) = (request.from.clone(), request.request.id().clone());
-                FileResult::AnswerWritten { team, from, request: id, result: to_error(given) }
+                FileResult::AnswerWritten { team, from, request: id, result: to_error(written) }
             }
-            FileJob::ApplyModeChange { client, team, name, mode, route: telling, at } => {
-                let result = to_error(self.set_mode(&team, &name, mode, telling, at));
+            FileJob::ApplyModeChange { client, team, name, mode, route, at } => {
+                let result = to_error(self.set_mode(&team, &name, mode, route, at));
                 FileResult::ModeSet { client, change: (team, name, mode), result }
             }
             FileJob::SavePolicy { client, order } => {
@@ -262,14 +275,14 @@ impl FilesThread {
         Some(done)
     }
 
-    /// What is done without anybody asking; a failure is for the log.
+    /// Runs a job without a result. A failure is logged as "cannot `action`".
     pub(super) fn run_unanswered(
         &mut self,
-        what: &str,
+        action: &str,
         act: impl FnOnce(&mut FilesThread) -> Result<(), Error>,
     ) -> Option<FileResult> {
         let result = act(self);
-        self.log_error(what, result);
+        self.log_error(action, result);
         None
     }
 
@@ -277,7 +290,7 @@ impl FilesThread {
         self.state.append_line(EVENT_LOG_FILE, line, EVENT_LOG_LIMIT)
     }
 
-    /// A field of a member.
+    /// Sets one field of a member in config.json.
     pub(super) fn set_member_field(
         &mut self,
         team: &TeamName,
@@ -288,19 +301,21 @@ impl FilesThread {
         self.open_team(team)?.set_member_fields(name, &[(field, value)])
     }
 
+    /// Reads the selected tasks of a team. Returns all tasks; the others come from the cache.
     pub(super) fn scan_tasks(
         &mut self,
         name: &TeamName,
-        which: TaskSelection,
+        selection: TaskSelection,
     ) -> Result<Arc<Vec<Arc<Task>>>, Error> {
         let tasks = self.open_team(name)?.tasks();
-        match which {
+        match selection {
             TaskSelection::Only(changed) => tasks.list_after_changes(&Vec::from_iter(changed)),
             TaskSelection::All => tasks.list_cached().map(Arc::new),
         }
     }
 
-    /// Nobody where the config can't be read: that is told elsewhere. That of a session is nobody's to wait for.
+    /// The names of a team's members. Empty if the config cannot be read, which the config scan
+    /// reports. Empty for a team of a Claude Code session, whose config the daemon does not read.
     pub(super) fn member_names(&mut self, name: &TeamName) -> Vec<AgentName> {
         if name.is_claude_session() {
             return Vec::new();
@@ -311,7 +326,8 @@ impl FilesThread {
             .unwrap_or_default()
     }
 
-    /// The handle of this team, or of the one that somebody has put in its place.
+    /// The handle of a team. If the team's directories were replaced, opens the new ones and
+    /// forgets the scan state of the old ones.
     pub(super) fn open_team(&mut self, name: &TeamName) -> Result<Team, Error> {
         if let Some(team) = self.teams.get(name).filter(|team| team.is_current()) {
             return Ok(team.clone());
@@ -324,11 +340,13 @@ impl FilesThread {
         Ok(team)
     }
 
-    /// For what has nobody to answer to: a failure is logged.
-    pub(super) fn log_error<T>(&self, what: &str, result: Result<T, Error>) -> Option<T> {
-        result.inspect_err(|error| tracing::warn!("cannot {what}: {error}")).ok()
+    /// Logs an error as "cannot `action`". Returns the value of a success.
+    pub(super) fn log_error<T>(&self, action: &str, result: Result<T, Error>) -> Option<T> {
+        result.inspect_err(|error| tracing::warn!("cannot {action}: {error}")).ok()
     }
 
+    /// Sends the events for all changes since the last rescan, and for inboxes with missing
+    /// messages. Removes files of deleted teams.
     pub(super) fn rescan(&mut self, teams: &[TeamName]) {
         self.log_error("forget a team", self.remove_orphaned_files(teams));
         self.log_error("remove a probe", self.root.remove_probes());
@@ -336,11 +354,11 @@ impl FilesThread {
             self.events.send(event).ok();
         }
         for name in teams.iter().filter(|name| !name.is_claude_session()) {
-            let unseen = self
+            let inboxes = self
                 .open_team(name)
                 .and_then(|team| self.inboxes.inboxes_with_missing(&team))
                 .unwrap_or_default();
-            for file in unseen {
+            for file in inboxes {
                 let inbox = file.trim_end_matches(".json").to_owned();
                 self.events
                     .send(CoreEvent::InboxChanged { team: name.clone(), inbox, is_owner_woken: false })
@@ -349,31 +367,34 @@ impl FilesThread {
         }
     }
 
-    /// The lead of a team that another program made reads its inbox as that program does.
-    pub(super) fn restore_rule(&self, team: &TeamName, inbox: &str, guard: RestoreRule) -> RestoreRule {
-        let lead = AgentName::new_unchecked(inbox).is_lead() && guard == RestoreRule::ForeignProgram;
-        if lead && self.read_backup(team).is_none() { RestoreRule::Never } else { guard }
+    /// The restore rule of an inbox: `rule`, but `Never` for the lead of a foreign team. Its
+    /// program may remove messages that it has read.
+    pub(super) fn restore_rule(&self, team: &TeamName, inbox: &str, rule: RestoreRule) -> RestoreRule {
+        let is_lead = AgentName::new_unchecked(inbox).is_lead() && rule == RestoreRule::ForeignProgram;
+        if is_lead && self.read_backup(team).is_none() { RestoreRule::Never } else { rule }
     }
 }
 
-/// Whether somebody may have left it: then it is asked who is there.
+/// Whether a task is in progress and has an owner. The owner may have left the team, so the result
+/// of a scan with such a task includes the team's members.
 pub(super) fn is_claimed(task: &Task) -> bool {
     task.status == TaskStatus::InProgress && task.owner.is_some()
 }
 
-/// When each grew last, as far as that can be told. There is none of who has never written anything.
+/// When each log was last written, in milliseconds since the epoch. 0 for a log that does not
+/// exist, because its agent has written no output. A log whose time cannot be read is left out.
 pub(super) fn output_times(logs: Vec<(SpawnId, PathBuf)>) -> Vec<(SpawnId, u64)> {
-    let at = |path: &Path| match path.metadata() {
+    let write_time = |path: &Path| match path.metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Some(0),
-        log => {
-            let at = log.ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-            u64::try_from(at.as_millis()).ok()
+        metadata => {
+            let time = metadata.ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+            u64::try_from(time.as_millis()).ok()
         }
     };
-    logs.into_iter().filter_map(|(spawn, log)| Some((spawn, at(&log)?))).collect()
+    logs.into_iter().filter_map(|(spawn, log)| Some((spawn, write_time(&log)?))).collect()
 }
 
-/// A failure as whoever waits for it is told.
+/// Converts an error of the store to the error that a client gets.
 pub(super) fn to_error<T>(result: Result<T, Error>) -> Result<T, ErrorReport> {
     result.map_err(ErrorReport::from)
 }
