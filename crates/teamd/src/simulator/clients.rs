@@ -1,4 +1,4 @@
-//! Who asks the daemon, and what follows from its answers.
+//! Clients of the daemon: their calls, and what they do with the replies.
 
 use crate::core::event::CoreEvent;
 use crate::core::id::ConnId;
@@ -8,28 +8,28 @@ use protocol::control::{
 };
 use protocol::name::TeamName;
 
-/// Whose request it is.
+/// Which client sent a call.
 #[derive(Debug, Clone)]
 pub(super) enum CallOrigin {
-    /// A person's, or a program's of whom no more is known.
+    /// A user, or a program without further state.
     Person,
-    /// A hook's of that program.
+    /// A hook of the program with this pid.
     Hook(u32),
-    /// That of an agent that is run a turn at a time, by its join.
+    /// An agent with `turn` delivery, by its shim's pid.
     TurnAgent(u32),
-    /// That of a session that wants to lead, by its first process.
+    /// A session that takes the lead of a team, by its pid.
     NewLead(TeamName, u32),
-    /// Somebody's who spawns a member into the worktree that they ask for.
+    /// A client that requests a worktree and then spawns a member into it.
     WorktreeSpawner(TeamName),
 }
 
 impl Simulation {
-    /// Somebody asks.
+    /// Sends a call of a user.
     pub(super) fn send_call(&mut self, request: Request) {
         self.send_call_as(CallOrigin::Person, None, request);
     }
 
-    /// An agent does, by its token. None where there is no daemon.
+    /// Sends a call, with the token of an agent if there is one. `None` if no daemon runs.
     pub(super) fn send_call_as(
         &mut self,
         who: CallOrigin,
@@ -39,14 +39,14 @@ impl Simulation {
         let client = self.next_conn();
         self.daemon.as_ref()?;
         self.clients.insert(client, who);
-        // Some ask with a token of their own, and ask again with it.
+        // Two clients share an idempotency key, as if one client had repeated its call.
         let once = matches!(request, Request::Spawn(_)).then(|| format!("once-{}", client / 2));
         let call = Call { version: PROTOCOL_VERSION, token, idempotency_key: once, request };
         self.send_event(CoreEvent::ClientCall { client, call: Box::new(call) });
         Some(client)
     }
 
-    /// Something that is no request of ours.
+    /// Sends a call that the daemon cannot parse.
     pub(super) fn send_invalid_call(&mut self) {
         let client = self.next_conn();
         if self.daemon.is_some() {
@@ -56,7 +56,7 @@ impl Simulation {
         }
     }
 
-    /// A client does not wait any longer.
+    /// A client closes its connection before it gets its reply.
     pub(super) fn drop_client(&mut self) {
         let who = self.clients.iter().find(|(_, asker)| !matches!(asker, CallOrigin::Hook(_)));
         let Some(client) = who.map(|(client, _)| *client) else { return };
@@ -68,13 +68,13 @@ impl Simulation {
         }
     }
 
-    /// Whoever asks is answered once.
+    /// Handles a reply. Invariant: each client gets at most one reply; the assertion checks it.
     pub(super) fn handle_reply(&mut self, client: ConnId, response: &Response) {
         self.log(|| format!("reply to {client}: {response:?}"));
         let asker = self.clients.remove(&client);
         assert!(
             asker.is_some() || self.dropped_clients.remove(&client),
-            "{client} is answered, and did not ask, or was answered already"
+            "client {client} got a reply without a call, or a second reply"
         );
         match (asker, response) {
             (Some(CallOrigin::WorktreeSpawner(team)), Response::Done(reply)) => {
@@ -89,7 +89,7 @@ impl Simulation {
         }
     }
 
-    /// The second half of `spawn --worktree`; some are killed before it.
+    /// The second call of `spawn --worktree`. Some clients are killed before they send it.
     fn spawn_in_worktree(&mut self, team: TeamName, reply: &WorktreeReply) {
         if self.rng.u8(..) < 220 {
             let order = self.spawn_request(team, Some(reply));
@@ -97,7 +97,7 @@ impl Simulation {
         }
     }
 
-    /// A session takes the lead of a team, or leaves it.
+    /// A session takes the lead of a team, or releases it.
     pub(super) fn take_or_release_lead(&mut self, team: TeamName) {
         if self.rng.u8(..) < 50 {
             return self.send_call(Request::SetLead(SetLeadRequest::Release(team)));
@@ -116,7 +116,7 @@ impl Simulation {
         self.send_call_as(CallOrigin::NewLead(team, pid), None, Request::SetLead(SetLeadRequest::Take(lead)));
     }
 
-    /// The first process of a lead's terminal ends.
+    /// A lead session ends.
     pub(super) fn kill_random_lead(&mut self) {
         let leaders: Vec<u32> = self.lead_processes.iter().copied().collect();
         if let Some(pid) = self.rng.choice(leaders) {

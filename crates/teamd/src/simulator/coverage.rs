@@ -1,7 +1,8 @@
-//! What the worlds have gone through: which events, jobs, effects and words, of all that there are.
+//! Records which events, effects, jobs and messages occur in simulations.
 //!
-//! Each is named in a match that knows every variant, and the list of all is read out of this file itself: so a new
-//! variant does not compile until it has a name here, and fails the test until a world goes through it.
+//! A `match` without a wildcard names every variant, and the list of all names is read from this
+//! file's source. So a new variant does not compile until it has a name here, and the test fails
+//! until a simulation covers it.
 
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
@@ -11,11 +12,11 @@ use crate::core::jobs::worktrees::{WorktreeJob, WorktreeResult};
 use protocol::control::{FromShim, HookEvent, Request, Response, ToShim};
 use std::collections::BTreeSet;
 
-/// The names of what has been seen.
+/// The names of everything that occurred in a simulation.
 #[derive(Debug, Default)]
 pub(super) struct Coverage(pub(super) BTreeSet<&'static str>);
 
-/// Every name there is.
+/// All names, read from the source of this file.
 pub(super) fn all_names() -> BTreeSet<&'static str> {
     let arms = include_str!("coverage.rs").split("=> \"").filter_map(|arm| Some(arm.split_once('"')?.0));
     arms.filter(|name| name.contains("::") && !name.contains(' ')).collect()
@@ -26,7 +27,7 @@ impl Coverage {
         self.0.insert(event_name(event));
         self.0.extend(match event {
             CoreEvent::ClientCall { call, .. } => Some(request_name(&call.request)),
-            CoreEvent::ShimReported { report: said, .. } => Some(shim_report_name(said)),
+            CoreEvent::ShimReported { report, .. } => Some(shim_report_name(report)),
             CoreEvent::FileJobDone(done) => Some(file_result_name(done)),
             CoreEvent::PaneJobDone(done) => Some(pane_result_name(done)),
             CoreEvent::WorktreeJobDone(done) => Some(worktree_result_name(done)),
@@ -53,7 +54,7 @@ impl Coverage {
         self.0.insert(pane_job_name(job));
     }
 
-    /// One that the thread does; some come from elsewhere than the step.
+    /// Records a job that the files thread runs. Not all of them are effects of the core.
     pub(super) fn record_file_job(&mut self, job: &FileJob) {
         self.0.insert(file_job_name(job));
     }
@@ -180,7 +181,6 @@ fn pane_job_name(job: &PaneJob) -> &'static str {
         PaneJob::SetLabel { .. } => "PaneJob::SetLabel",
         PaneJob::InspectPane { .. } => "PaneJob::InspectPane",
         PaneJob::ClosePane { .. } => "PaneJob::ClosePane",
-        // act.rs makes it of a notice.
         PaneJob::NotifyAttached { .. } => "PaneJob::NotifyAttached",
         PaneJob::MovePane { .. } => "PaneJob::MovePane",
         PaneJob::CheckHiddenPanes { .. } => "PaneJob::CheckHiddenPanes",
@@ -273,8 +273,8 @@ fn shim_message_name(word: &ToShim) -> &'static str {
     }
 }
 
-fn shim_report_name(said: &FromShim) -> &'static str {
-    match said {
+fn shim_report_name(report: &FromShim) -> &'static str {
+    match report {
         FromShim::Started { .. } => "FromShim::Started",
         FromShim::Failed { .. } => "FromShim::Failed",
         FromShim::TurnStatus(_) => "FromShim::TurnStatus",
@@ -283,8 +283,8 @@ fn shim_report_name(said: &FromShim) -> &'static str {
     }
 }
 
-fn hook_event_name(said: &HookEvent) -> &'static str {
-    match said {
+fn hook_event_name(report: &HookEvent) -> &'static str {
+    match report {
         HookEvent::SessionStarted => "HookEvent::SessionStarted",
         HookEvent::TurnStarted { .. } => "HookEvent::TurnStarted",
         HookEvent::PromptRead => "HookEvent::PromptRead",

@@ -1,4 +1,4 @@
-//! What lies on the disk, and the files thread that writes it.
+//! The simulated disk, and the file jobs that read and write it.
 
 use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
@@ -22,36 +22,38 @@ use protocol::policy::{AnsweredBy, Policy};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use store::OpenRequest;
 
-/// See the head of this file.
+/// The files of the daemon and of all teams.
 #[derive(Debug, Default)]
 pub(super) struct SimulatedDisk {
-    /// As it was written last.
+    /// The roster that was last written.
     pub(super) roster: Roster,
     pub(super) teams: BTreeMap<TeamName, SimulatedTeamFiles>,
-    /// Those of Claude Code's own sessions.
+    /// The teams of Claude Code sessions.
     pub(super) session_teams: BTreeMap<TeamName, SimulatedTeamFiles>,
-    /// What joins left in writing.
+    /// The exit reports that shims have written.
     pub(super) exit_reports: BTreeMap<SpawnId, ExitReport>,
-    /// All that have ever been written to a team; somebody else may have taken them off again.
+    /// All spawns that were ever registered. Another program may have removed them from
+    /// config.json.
     pub(super) registered: BTreeSet<SpawnId>,
-    /// Beside the repository, in which they all work.
+    /// The worktrees of the one repository.
     pub(super) worktrees: Worktrees,
-    /// The environment that could not be kept last.
+    /// The file of the last environment that could not be written.
     failed_environment: Option<String>,
-    /// The environments of agents.
+    /// The environments of agents, by file name.
     pub(super) environments: BTreeMap<String, BTreeMap<String, String>>,
-    /// Which change each file has had last.
+    /// The number of the last write of each file.
     pub(super) versions: BTreeMap<(TeamName, TeamFile), u64>,
+    /// Number of all writes.
     pub(super) writes: u64,
-    /// What no watcher has told yet.
+    /// File events that the watcher has not reported yet.
     pub(super) pending_events: VecDeque<WatcherEvent>,
-    /// Events arrive on this file system.
+    /// The file system reports changes.
     pub(super) is_reporting_changes: bool,
-    /// The event log; none where nobody keeps one, which is quicker.
+    /// The event log. Most simulations have none, which is faster.
     pub(super) log: Option<Vec<String>>,
-    /// Nothing can be written.
+    /// Every write fails.
     pub(super) is_full: bool,
-    /// The last roster is not on it.
+    /// The last roster could not be written.
     is_roster_unsaved: bool,
 }
 
@@ -68,17 +70,17 @@ impl SimulatedDisk {
         }
     }
 
-    /// The roster as the next daemon will find it.
+    /// The roster as the next daemon reads it from the disk.
     pub(super) fn read_roster(&self) -> Roster {
-        let bytes = serde_json::to_vec(&self.roster).expect("it can be written");
-        serde_json::from_slice(&bytes).expect("it can be read")
+        let bytes = serde_json::to_vec(&self.roster).expect("a roster is serializable");
+        serde_json::from_slice(&bytes).expect("the bytes are a roster")
     }
 
     fn check_writable(&self) -> Result<(), ErrorReport> {
         if self.is_full { Err(disk_full_error()) } else { Ok(()) }
     }
 
-    fn saved(&self) -> Result<(), ErrorReport> {
+    fn check_saved(&self) -> Result<(), ErrorReport> {
         if self.is_roster_unsaved { Err(disk_full_error()) } else { Ok(()) }
     }
 
@@ -88,16 +90,21 @@ impl SimulatedDisk {
         teams.get_mut(team).ok_or_else(missing)
     }
 
-    /// What the thread does, and tells.
-    pub(super) fn run_job(&mut self, job: FileJob, looks: &mut ScanMemory, told: &mut VecDeque<CoreEvent>) {
+    /// Runs a file job. Adds its results to `results`.
+    pub(super) fn run_job(
+        &mut self,
+        job: FileJob,
+        scans: &mut ScanMemory,
+        results: &mut VecDeque<CoreEvent>,
+    ) {
         match job {
-            FileJob::ProbeWatcher if self.is_reporting_changes => told.push_back(CoreEvent::ProbeSeen),
-            FileJob::RescanFiles { teams } => told.extend(looks.diff(&teams, &self.versions)),
+            FileJob::ProbeWatcher if self.is_reporting_changes => results.push_back(CoreEvent::ProbeSeen),
+            FileJob::RescanFiles { teams } => results.extend(scans.diff(&teams, &self.versions)),
             FileJob::ScanTasks { team, selection: which, queries: asks } => {
                 let known = self.teams.get(&team).into_iter();
                 let members = known.flat_map(|team| team.members.keys().cloned()).collect();
-                let result = self.team(&team).map(|files| looks.scan_tasks(&team, which, &files.tasks));
-                told.push_back(CoreEvent::FileJobDone(FileResult::TasksScanned {
+                let result = self.team(&team).map(|files| scans.scan_tasks(&team, which, &files.tasks));
+                results.push_back(CoreEvent::FileJobDone(FileResult::TasksScanned {
                     team,
                     members,
                     result,
@@ -107,9 +114,9 @@ impl SimulatedDisk {
             FileJob::ScanInbox { team, inbox, .. } => {
                 let name = AgentName::new_unchecked(&inbox);
                 let files = self.team(&team);
-                let letters = files.map(|files| files.inboxes.get(&name).map_or(&[][..], Vec::as_slice));
-                let result = letters.map(|letters| looks.scan_inbox(&team, &name, letters));
-                told.push_back(CoreEvent::FileJobDone(FileResult::InboxScanned { team, inbox, result }));
+                let messages = files.map(|files| files.inboxes.get(&name).map_or(&[][..], Vec::as_slice));
+                let result = messages.map(|messages| scans.scan_inbox(&team, &name, messages));
+                results.push_back(CoreEvent::FileJobDone(FileResult::InboxScanned { team, inbox, result }));
             }
             job => {
                 let anew = match &job {
@@ -117,8 +124,8 @@ impl SimulatedDisk {
                     | FileJob::DeleteTeam { team, .. } => Some(team.clone()),
                     _ => None,
                 };
-                told.extend(self.run_plain_job(job).map(CoreEvent::FileJobDone));
-                anew.iter().for_each(|team| looks.forget_team(team));
+                results.extend(self.run_plain_job(job).map(CoreEvent::FileJobDone));
+                anew.iter().for_each(|team| scans.forget_team(team));
             }
         }
     }
@@ -143,7 +150,7 @@ impl SimulatedDisk {
             }
             FileJob::SendShutdownRequest { spawn, team, name, request, unless_unread, .. } => {
                 let result = self
-                    .saved()
+                    .check_saved()
                     .and_then(|()| self.send_shutdown_request(&team, &name, request, &unless_unread));
                 FileResult::ShutdownRequestSent { spawn, result }
             }
@@ -175,8 +182,8 @@ impl SimulatedDisk {
                 FileResult::PolicySaved { client, order, result }
             }
             FileJob::CheckConfig { team, members: ours } => {
-                let seen = self.check_config(&team, ours);
-                FileResult::ConfigChecked { team, snapshot: seen }
+                let snapshot = self.check_config(&team, ours);
+                FileResult::ConfigChecked { team, snapshot }
             }
             FileJob::WriteHiddenPanes { team, panes, reply_to: tell } => {
                 let writable = self.check_writable();
@@ -192,9 +199,11 @@ impl SimulatedDisk {
                 FileResult::OutputTimes { written: logs.into_iter().map(|(spawn, _)| (spawn, 0)).collect() }
             }
             FileJob::ReplyWhenSaved { client, reply } => FileResult::ReplyReady { client, reply },
-            FileJob::AcknowledgeExit { conn } => FileResult::ExitAcknowledged { conn, result: self.saved() },
+            FileJob::AcknowledgeExit { conn } => {
+                FileResult::ExitAcknowledged { conn, result: self.check_saved() }
+            }
             FileJob::ConfirmWorktreeRecorded { making } => {
-                FileResult::WorktreeRecorded { making, result: self.saved() }
+                FileResult::WorktreeRecorded { making, result: self.check_saved() }
             }
             FileJob::CheckDeletable { client, order } => {
                 FileResult::DeletableChecked { client, order, result: self.check_writable() }
@@ -329,7 +338,7 @@ impl SimulatedDisk {
         Ok(())
     }
 
-    /// Stores a message, if it can be; whether it could.
+    /// Adds a message to an inbox. Returns false if the disk is full or the team does not exist.
     pub(super) fn send(
         &mut self,
         team: &TeamName,
@@ -344,7 +353,7 @@ impl SimulatedDisk {
         true
     }
 
-    /// Changes an entry of config.json.
+    /// Changes the entry of a member in config.json.
     pub(super) fn change_member(
         &mut self,
         team: &TeamName,
@@ -410,7 +419,7 @@ impl SimulatedDisk {
         FileResult::MemberDeregistered { spawn, is_approved: approved, error: None }
     }
 
-    /// What a foreign writer dropped comes back; then what config.json says.
+    /// Restores members that a foreign program removed from config.json. Returns its content.
     fn check_config(&mut self, name: &TeamName, ours: RosterMembers) -> ConfigSnapshot {
         let Some(team) = self.teams.get_mut(name) else { return ConfigSnapshot::default() };
         let missing = ours.registered.into_iter().filter(|_| !self.is_full);
@@ -429,7 +438,7 @@ impl SimulatedDisk {
         let active = team.members.iter().map(|(name, member)| (name.clone(), member.is_active)).collect();
         let modes =
             team.members.iter().filter_map(|(name, member)| Some((name.clone(), member.mode.clone()?)));
-        let seen = ConfigSnapshot {
+        let snapshot = ConfigSnapshot {
             activities: active,
             modes: modes.collect(),
             repaired: None,
@@ -438,6 +447,6 @@ impl SimulatedDisk {
         if !missing.is_empty() {
             self.record_change(name, TeamFile::Config);
         }
-        seen
+        snapshot
     }
 }

@@ -1,4 +1,4 @@
-//! What the step function wants done, done in the made-up world.
+//! Runs the effects of the core in the simulation.
 
 use crate::core::effect::{Effect, Wake};
 use crate::core::event::CoreEvent;
@@ -9,7 +9,7 @@ use crate::simulator::simulation::Simulation;
 use std::collections::VecDeque;
 
 impl Simulation {
-    /// Carries out effects, in order.
+    /// Runs effects in order.
     pub(super) fn run_effects(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             self.coverage.record_effect(&effect);
@@ -24,14 +24,14 @@ impl Simulation {
         match effect {
             Effect::Reply { client, response } => self.handle_reply(client, &response),
             Effect::SendToShim { conn, message: word } => {
-                let join = self.shims.values_mut().find(|join| join.conn == Some(conn) && join.is_alive());
-                join.into_iter().for_each(|join| join.inbox.push_back(word.clone()));
+                let shim = self.shims.values_mut().find(|shim| shim.conn == Some(conn) && shim.is_alive());
+                shim.into_iter().for_each(|shim| shim.inbox.push_back(word.clone()));
             }
             Effect::CloseConnection { conn } => {
                 self.shims
                     .values_mut()
-                    .filter(|join| join.conn == Some(conn))
-                    .for_each(|join| join.conn = None);
+                    .filter(|shim| shim.conn == Some(conn))
+                    .for_each(|shim| shim.conn = None);
             }
             Effect::SuperviseShim { spawn, process, .. } => {
                 self.daemon.iter_mut().for_each(|daemon| {
@@ -40,8 +40,8 @@ impl Simulation {
                 self.run_effect(Effect::WatchProcess { spawn, process });
             }
             Effect::WatchProcess { spawn, process } => {
-                let join = self.shims.get(&process.pid).is_some_and(SimulatedShim::is_alive);
-                let lives = join || self.lead_processes.contains(&process.pid);
+                let shim = self.shims.get(&process.pid).is_some_and(SimulatedShim::is_alive);
+                let lives = shim || self.lead_processes.contains(&process.pid);
                 let Some(daemon) = &mut self.daemon else { return };
                 match lives {
                     true => drop(daemon.watched.insert(spawn, process.pid)),
@@ -49,8 +49,8 @@ impl Simulation {
                 }
             }
             Effect::KillShim { spawn } => {
-                let lives = |join: &SimulatedShim| join.spawn == spawn && join.is_alive();
-                let pid = self.shims.iter().find(|(_, join)| lives(join)).map(|(pid, _)| *pid);
+                let lives = |shim: &SimulatedShim| shim.spawn == spawn && shim.is_alive();
+                let pid = self.shims.iter().find(|(_, shim)| lives(shim)).map(|(pid, _)| *pid);
                 pid.into_iter().for_each(|pid| self.exit(pid));
             }
             Effect::CloseHandles { spawn } => {
@@ -93,8 +93,10 @@ impl Simulation {
             }
             Effect::WakeAgent { spawn, wake: Wake::Needed } => {
                 let line = self.daemon.as_ref().is_some_and(|daemon| daemon.wake_sockets.contains(&spawn));
-                let hers = self.shims.values_mut().filter(|join| line && join.spawn == spawn);
-                hers.filter_map(|join| join.turn_agent.as_mut()).for_each(|turner| turner.is_awake = true);
+                let is_own = self.shims.values_mut().filter(|shim| line && shim.spawn == spawn);
+                is_own
+                    .filter_map(|shim| shim.turn_agent.as_mut())
+                    .for_each(|turn_agent| turn_agent.is_awake = true);
             }
             Effect::WakeAgent { wake: Wake::Done, .. }
             | Effect::RetryProcessWatches
@@ -104,11 +106,12 @@ impl Simulation {
     }
 
     pub(super) fn running_shims(&self) -> impl Iterator<Item = (&u32, &SimulatedShim)> {
-        self.shims.iter().filter(|(_, join)| matches!(join.stage, ShimStage::Running { .. }))
+        self.shims.iter().filter(|(_, shim)| matches!(shim.stage, ShimStage::Running { .. }))
     }
 }
 
-/// As the thread takes them: what it does in one change stands together, and ahead of it what is aside of that.
+/// Orders the queue of file jobs as the files thread does: independent jobs first, then the jobs of
+/// one batch.
 pub(super) fn collect_next_batch(files: &mut VecDeque<FileJob>) {
     let Some(first) = files.pop_front() else { return };
     let mut ahead = Vec::new();
@@ -120,7 +123,8 @@ pub(super) fn collect_next_batch(files: &mut VecDeque<FileJob>) {
     ahead.into_iter().chain(together).rev().for_each(|job| files.push_front(job));
 }
 
-/// As [`crate::files::Jobs`] does: of rosters that wait the newest, in the place of the oldest.
+/// Adds a file job to the queue as `JobSender::push` does: a new roster replaces a waiting one, in
+/// the place of the waiting one.
 fn push_file_job(files: &mut VecDeque<FileJob>, job: FileJob) {
     let waiting = files.iter_mut().find(|waiting| matches!(waiting, FileJob::SaveRoster(_)));
     match (waiting, job) {

@@ -1,4 +1,5 @@
-//! Programs with hooks, an agent's or those of a session that leads: what their hooks tell, and how they wait for mail.
+//! Simulates programs with hooks, of agents and of lead sessions: the reports of their hooks, and
+//! the long polls with which the hooks wait for messages and tasks.
 
 use crate::core::event::CoreEvent;
 use crate::core::id::ConnId;
@@ -16,37 +17,38 @@ use protocol::name::{AgentName, TeamName};
 use protocol::payload::{IdleReason, Payload};
 use std::collections::BTreeSet;
 
-/// What it does.
+/// What a program or its hook does at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProgramState {
-    /// Nobody has heard of it yet.
+    /// No hook of the program has reported yet.
     NotStarted,
     Turn,
-    /// Its hook has told that the turn has ended, and hears what follows.
+    /// The hook has reported the end of the turn on this connection and waits for the reply.
     EndReported(ConnId),
+    /// The hook reads the inbox and the tasks.
     Scanning,
-    /// Its hook found nothing, and is to wait.
+    /// The hook found nothing and will start a long poll.
     Retrying,
     LongPolling(ConnId),
-    /// No hook of it runs: a person has the word.
+    /// No hook runs. The program waits for a user's prompt.
     Prompt,
 }
 
-/// See the head of this file.
+/// A program with hooks.
 #[derive(Debug)]
 pub(super) struct HookedProgram {
     pub(super) team: TeamName,
     pub(super) name: AgentName,
-    /// An agent's; none of a lead.
+    /// The agent that the program belongs to. `None` for a lead session.
     pub(super) identity: Option<AgentIdentity>,
-    /// Its join's pid.
+    /// The pid of the agent's shim. 0 for a lead session.
     shim_pid: u32,
     pub(super) state: ProgramState,
-    /// Its plan waits for an answer.
+    /// The program's plan waits for an answer.
     has_open_plan: bool,
-    /// Its turn was made by its hook.
+    /// A hook started the current turn.
     is_turn_from_hook: bool,
-    /// When a person typed into it last.
+    /// When a user last typed a prompt, on the monotonic clock.
     last_typed_at: u64,
 }
 
@@ -57,8 +59,8 @@ impl HookedProgram {
 }
 
 impl Simulation {
-    /// Its agent has begun.
-    pub(super) fn start_program(&mut self, pid: u32, who: &AgentIdentity, join: u32) {
+    /// Adds the program of a started agent, if it has hooks.
+    pub(super) fn start_program(&mut self, pid: u32, who: &AgentIdentity, shim: u32) {
         if who.delivery.has_hooks() {
             let (team, name) = (who.team.clone(), who.name.clone());
             let who = Some(who.clone());
@@ -66,7 +68,7 @@ impl Simulation {
                 team,
                 name,
                 identity: who,
-                shim_pid: join,
+                shim_pid: shim,
                 state: ProgramState::NotStarted,
                 has_open_plan: false,
                 is_turn_from_hook: false,
@@ -76,7 +78,7 @@ impl Simulation {
         }
     }
 
-    /// A session has taken the lead.
+    /// Adds the program of a session that has taken the lead of a team.
     pub(super) fn start_lead(&mut self, pid: u32, team: TeamName) {
         let name = AgentName::lead();
         let program = HookedProgram {
@@ -92,13 +94,13 @@ impl Simulation {
         self.programs.insert(pid, program);
     }
 
-    /// It is no more, and no hook of it.
+    /// Ends a program and its hook.
     pub(super) fn end_program(&mut self, pid: u32) {
         self.kill_hook(pid);
         self.programs.remove(&pid);
     }
 
-    /// Its hook is killed, or has waited long enough.
+    /// Ends the hook of a program: it is killed, or its time limit has passed.
     pub(super) fn kill_hook(&mut self, pid: u32) {
         let Some(program) = self.programs.get_mut(&pid) else { return };
         let was = program.state;
@@ -113,7 +115,7 @@ impl Simulation {
         }
     }
 
-    /// A daemon was killed: whoever waited for its word goes on without.
+    /// Continues the hooks that waited for a reply of a killed daemon.
     pub(super) fn disconnect_hooks(&mut self) {
         for program in self.programs.values_mut() {
             match program.state {
@@ -124,12 +126,12 @@ impl Simulation {
         }
     }
 
-    /// Whose hook has something to do by itself.
+    /// The programs whose hook has something to do without a user.
     pub(super) fn due_hooks(&self) -> impl Iterator<Item = u32> {
         let due = |program: &HookedProgram| match program.state {
             ProgramState::NotStarted | ProgramState::Retrying => self.daemon.is_some(),
             ProgramState::Scanning => true,
-            // What nobody has taken is found at the end of a person's turn.
+            // Work that no hook has taken is found at the end of a user's turn.
             ProgramState::Prompt => {
                 self.is_fault_free && program.last_typed_at != self.now.mono && self.lacks_hook(program)
             }
@@ -139,7 +141,7 @@ impl Simulation {
         self.programs.iter().filter(move |(_, program)| due(program)).map(|(pid, _)| *pid)
     }
 
-    /// No hook of it waits, and its place is still there.
+    /// Whether a running agent or lead session has no waiting hook.
     fn lacks_hook(&self, program: &HookedProgram) -> bool {
         let Some(daemon) = &self.daemon else { return false };
         match &program.identity {
@@ -154,8 +156,8 @@ impl Simulation {
         match self.programs[&pid].state {
             ProgramState::NotStarted => self.start_session(pid),
             ProgramState::Retrying => {
-                let park = Request::LongPoll(LongPollRequest { leads_team: self.lead_team(pid) });
-                let conn = self.send_hook_call(pid, park);
+                let long_poll = Request::LongPoll(LongPollRequest { leads_team: self.lead_team(pid) });
+                let conn = self.send_hook_call(pid, long_poll);
                 self.set_activity(pid, conn.map_or(ProgramState::Retrying, ProgramState::LongPolling));
             }
             ProgramState::Scanning => self.scan_for_work(pid),
@@ -179,7 +181,7 @@ impl Simulation {
         self.send_call_as(CallOrigin::Hook(pid), token, request)
     }
 
-    /// What its hook says, from where it runs.
+    /// Sends a report of a program's hook.
     fn send_hook_event(&mut self, pid: u32, said: HookEvent) -> Option<ConnId> {
         let program = &self.programs[&pid];
         let typed = program.identity.as_ref().is_some_and(|who| who.delivery == Delivery::Keys);
@@ -197,7 +199,8 @@ impl Simulation {
         self.send_hook_call(pid, Request::ReportHook(hooked))
     }
 
-    /// A program that the agent's own runs has the same hooks.
+    /// Sends a report of a nested program: one that the agent's program started and that has the
+    /// same hooks.
     pub(super) fn send_nested_event(&mut self, pid: u32) {
         let above = [1, pid, self.programs[&pid].shim_pid].map(|pid| Process { pid, start_time: 1 }).to_vec();
         let session = Some("another".to_owned());
@@ -221,7 +224,7 @@ impl Simulation {
         self.set_activity(pid, if typed { ProgramState::Scanning } else { ProgramState::Turn });
     }
 
-    /// A person does, at its prompt.
+    /// A user types a prompt into a program.
     pub(super) fn type_prompt(&mut self, pid: u32) {
         let mono = self.now.mono;
         let Some(program) = self.programs.get_mut(&pid).filter(|it| it.state == ProgramState::Prompt) else {
@@ -242,17 +245,20 @@ impl Simulation {
         self.set_activity(pid, conn.map_or(ProgramState::Scanning, ProgramState::EndReported));
     }
 
-    /// In the middle of a turn it opens a dialog, or its session ends.
+    /// A program shows a dialog, or its session ends.
     pub(super) fn send_other_event(&mut self, pid: u32) {
         let text = "May I?".to_owned();
         let said = if self.rng.bool() { HookEvent::DialogShown { text } } else { HookEvent::SessionEnded };
         self.send_hook_event(pid, said);
     }
 
-    /// The daemon's word to a hook.
+    /// Handles the daemon's response to a hook's call.
     pub(super) fn handle_hook_response(&mut self, pid: u32, conn: ConnId, response: &Response) {
         let Some(program) = self.programs.get(&pid) else { return };
-        let waits = matches!(program.state, ProgramState::EndReported(its) | ProgramState::LongPolling(its) if its == conn);
+        let waits = matches!(
+            program.state,
+            ProgramState::EndReported(waiting) | ProgramState::LongPolling(waiting) if waiting == conn
+        );
         match response {
             Response::Done(reply) => match &**reply {
                 Reply::ReportHook(reply) => self.handle_hook_reply(pid, reply, waits),
@@ -274,8 +280,8 @@ impl Simulation {
         let files = self.disk.teams.get_mut(&team).filter(|_| !self.disk.is_full);
         if let Some(files) = files {
             if reply.prompt_in_args.is_some() || reply.approval_in_args {
-                let had = files.unread(&name).filter(|letter| letter.from.is_lead());
-                let had: Vec<u64> = had.map(|letter| letter.id).take(1).collect();
+                let had = files.unread(&name).filter(|message| message.from.is_lead());
+                let had: Vec<u64> = had.map(|message| message.id).take(1).collect();
                 files.mark_taken(&name, &had);
                 files.mark_read(&name, &had);
             }
@@ -303,7 +309,7 @@ impl Simulation {
         );
     }
 
-    /// What it has planned, once.
+    /// A planning program submits its plan, if it has none open.
     fn submit_program_plan(&mut self, pid: u32, who: &AgentIdentity) {
         let plans =
             self.programs.get(&pid).is_some_and(|program| program.is_planning() && !program.has_open_plan);
@@ -312,34 +318,35 @@ impl Simulation {
         }
     }
 
-    /// What its hook would hand over: all mail, but what is for its next life; else a task.
+    /// What a hook can deliver to a program: all unread messages, or else one task. A plan approval
+    /// is not delivered to a planning program, because it is for the member's next spawn.
     fn deliverable(&self, program: &HookedProgram) -> (Vec<u64>, Option<TaskId>) {
         let Some(files) = self.disk.teams.get(&program.team) else { return (Vec::new(), None) };
         let is_yes =
             |payload: &Payload| matches!(payload, Payload::PlanApprovalResponse(answer) if answer.approved);
         let unread = files.unread(&program.name);
         let unread = unread.filter(|it| !(program.is_planning() && it.payload.as_ref().is_some_and(is_yes)));
-        let letters: Vec<u64> = unread.map(|letter| letter.id).collect();
+        let messages: Vec<u64> = unread.map(|message| message.id).collect();
         let waits = program.has_open_plan;
-        let free = program.identity.is_some() && letters.is_empty() && !waits;
+        let free = program.identity.is_some() && messages.is_empty() && !waits;
         let task = free.then(|| files.next_task(&program.name, &BTreeSet::new())).flatten();
-        (letters, task)
+        (messages, task)
     }
 
-    /// Whether it waits, and should not.
+    /// Whether a program's hook waits although there is a message or task for the program.
     pub(super) fn misses_work(&self, program: &HookedProgram) -> bool {
-        let (letters, task) = self.deliverable(program);
-        matches!(program.state, ProgramState::LongPolling(_)) && (!letters.is_empty() || task.is_some())
+        let (messages, task) = self.deliverable(program);
+        matches!(program.state, ProgramState::LongPolling(_)) && (!messages.is_empty() || task.is_some())
     }
 
     fn scan_for_work(&mut self, pid: u32) {
-        let (letters, task) = self.deliverable(&self.programs[&pid]);
-        let about = match (&task, letters.is_empty()) {
+        let (messages, task) = self.deliverable(&self.programs[&pid]);
+        let about = match (&task, messages.is_empty()) {
             (None, true) => return self.set_activity(pid, ProgramState::Retrying),
             (Some(id), _) => format!("task {id}: count"),
             _ => "message from bob".to_owned(),
         };
-        // Some have given up on their hook by then.
+        // Some programs have ended their hook in the meantime.
         let takes = self.is_fault_free || self.rng.u8(..) < 220;
         let Some(program) = self.programs.get_mut(&pid) else { return };
         (program.is_turn_from_hook, program.state) =
@@ -353,13 +360,13 @@ impl Simulation {
             }
         }
         if let Some(files) = self.disk.teams.get_mut(&team).filter(|_| takes) {
-            files.mark_taken(&name, &letters);
-            // Any may be the answer.
-            self.programs.get_mut(&pid).into_iter().for_each(|it| it.has_open_plan &= letters.is_empty());
+            files.mark_taken(&name, &messages);
+            // Any of the messages may be the answer to the plan.
+            self.programs.get_mut(&pid).into_iter().for_each(|it| it.has_open_plan &= messages.is_empty());
         }
-        // Killed in between, nobody hears of it.
+        // Some hooks are killed before they report the turn.
         if self.is_fault_free || self.rng.u8(..) < 240 {
-            self.send_hook_event(pid, HookEvent::TurnStarted { summary: about, delivered_ids: letters });
+            self.send_hook_event(pid, HookEvent::TurnStarted { summary: about, delivered_ids: messages });
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What must hold: at each reply, at each start of an agent, and of a world that has come to rest.
+//! The invariants that the simulator checks: at each start of an agent, when a simulation is idle,
+//! and at its end.
 
 use crate::core::id::ConnId;
 use crate::core::lifecycle::Lifecycle;
@@ -11,25 +12,26 @@ use protocol::policy::PolicyDecision;
 use std::collections::BTreeSet;
 
 impl Simulation {
-    /// No agent runs that is not registered: a daemon that began now would know it.
+    /// Checks that a starting agent is in the roster on disk and registered with its team. A daemon
+    /// that starts at this moment knows the agent.
     pub(super) fn check_agent_start(&mut self, pid: u32) {
-        let join = &self.shims[&pid];
-        let record = self.disk.roster.records.iter().find(|record| record.spawn_id == join.spawn);
-        assert!(record.is_some(), "the agent of join {pid} runs, and no roster knows it");
+        let shim = &self.shims[&pid];
+        let record = self.disk.roster.records.iter().find(|record| record.spawn_id == shim.spawn);
+        assert!(record.is_some(), "the agent of shim {pid} runs and is not in the roster");
         assert!(
-            self.disk.registered.contains(&join.spawn),
-            "the agent of join {pid} runs, and was never on a team"
+            self.disk.registered.contains(&shim.spawn),
+            "the agent of shim {pid} runs and was never registered"
         );
-        self.check_prompt(join);
+        self.check_prompt(shim);
         let Some(who) =
-            join.identity.as_ref().filter(|who| self.planning_spawns.contains(&who.spawn_request_id))
+            shim.identity.as_ref().filter(|who| self.planning_spawns.contains(&who.spawn_request_id))
         else {
             return;
         };
-        let plans = join
+        let plans = shim
             .turn_agent
             .as_ref()
-            .map_or(who.first_argument == "plan", |turner| turner.status.plan_stage.is_some());
+            .map_or(who.first_argument == "plan", |turn_agent| turn_agent.status.plan_stage.is_some());
         assert!(
             plans || self.approved_spawns.contains(&who.spawn_request_id),
             "{} of {} does not plan",
@@ -38,20 +40,22 @@ impl Simulation {
         );
     }
 
-    /// Everybody has done what was to be done, and nothing fails any more.
+    /// Checks an idle simulation: the processes, the core's state, the roster on disk and the team
+    /// files agree, and no call is open.
     pub(super) fn check_at_rest(&self) {
-        let daemon = self.daemon.as_ref().expect("a daemon lives");
-        let parked =
-            |client: &ConnId| self.programs.values().any(|it| it.state == ProgramState::LongPolling(*client));
-        let unheard: Vec<_> = self.clients.iter().filter(|(client, _)| !parked(client)).collect();
-        assert!(unheard.is_empty(), "nobody answers {unheard:?}");
-        let running: BTreeSet<_> = self.running_shims().map(|(_, join)| join.spawn.clone()).collect();
-        let half: Vec<_> =
-            self.shims.values().filter(|join| join.is_alive() && join.agent_pid().is_none()).collect();
-        assert!(half.is_empty(), "these neither run nor end: {half:?}");
-        assert_eq!(running.len(), self.running_shims().count(), "a life is lived twice");
+        let daemon = self.daemon.as_ref().expect("a daemon runs");
+        let is_long_poll = |client: &ConnId| {
+            self.programs.values().any(|program| program.state == ProgramState::LongPolling(*client))
+        };
+        let open: Vec<_> = self.clients.iter().filter(|(client, _)| !is_long_poll(client)).collect();
+        assert!(open.is_empty(), "calls without a reply: {open:?}");
+        let running: BTreeSet<_> = self.running_shims().map(|(_, shim)| shim.spawn.clone()).collect();
+        let stuck: Vec<_> =
+            self.shims.values().filter(|shim| shim.is_alive() && shim.agent_pid().is_none()).collect();
+        assert!(stuck.is_empty(), "shims that neither run an agent nor exit: {stuck:?}");
+        assert_eq!(running.len(), self.running_shims().count(), "two shims run the same spawn");
         let known: BTreeSet<_> = daemon.state.agents.keys().cloned().collect();
-        assert_eq!(running, known, "left: who runs; right: who is known");
+        assert_eq!(running, known, "left: running; right: known to the core");
         for agent in daemon.state.agents.values() {
             assert!(matches!(&agent.lifecycle, Lifecycle::Running(link) if link.conn.is_some()), "{agent:?}");
         }
@@ -61,17 +65,17 @@ impl Simulation {
             .values()
             .flat_map(|team| team.members.values().map(|member| member.spawn_id.clone()))
             .collect();
-        assert_eq!(members, running, "left: who is on a team; right: who runs");
+        assert_eq!(members, running, "left: in config.json; right: running");
         let on_disk: BTreeSet<_> =
             self.disk.roster.records.iter().map(|record| record.spawn_id.clone()).collect();
-        assert_eq!(on_disk, running, "left: the roster on the disk; right: who runs");
-        let ours = |whose: &PaneOwner| match whose {
+        assert_eq!(on_disk, running, "left: the roster on disk; right: running");
+        let shim_pid = |owner: &PaneOwner| match owner {
             PaneOwner::Teamd(_, pid) => Some(*pid),
             PaneOwner::Foreign => None,
         };
         let dead = |pid: &u32| self.shims[pid].stage == ShimStage::Dead && !self.shims[pid].was_killed_early;
-        let left: Vec<u32> = self.tmux.panes.values().filter_map(ours).filter(dead).collect();
-        assert!(left.is_empty(), "panes of ours in which nothing runs, once of {left:?}");
+        let left: Vec<u32> = self.tmux.panes.values().filter_map(shim_pid).filter(dead).collect();
+        assert!(left.is_empty(), "open panes of dead shims: {left:?}");
         self.check_worktrees();
         self.check_usage();
         self.check_nothing_waits();
@@ -80,79 +84,73 @@ impl Simulation {
         assert!(daemon.state.running_calls.is_empty() && daemon.state.repeated_calls.is_empty());
     }
 
-    /// Of who lives all that was told is counted, once; of a team nothing that nobody told.
+    /// Checks that the usage that agents reported is counted exactly once.
     fn check_usage(&self) {
-        let daemon = self.daemon.as_ref().expect("a daemon lives");
-        for (_, join) in self.running_shims() {
-            let told = join.turn_agent.as_ref().and_then(|turner| turner.status.usage.as_ref());
-            let counted = daemon.state.agents[&join.spawn].record.usage();
+        let daemon = self.daemon.as_ref().expect("a daemon runs");
+        for (_, shim) in self.running_shims() {
+            let reported = shim.turn_agent.as_ref().and_then(|turn_agent| turn_agent.status.usage.as_ref());
+            let counted = daemon.state.agents[&shim.spawn].record.usage();
             assert!(
-                told.is_none_or(|told| told.usage == counted),
-                "{join:?} told {told:?}, known is {counted:?}"
+                reported.is_none_or(|reported| reported.usage == counted),
+                "{shim:?} reported {reported:?}, counted {counted:?}"
             );
         }
         let all: u64 = self.token_usage.values().sum();
         let counted: u64 = daemon.state.teams.values().map(|team| team.usage.usage.tokens).sum();
-        assert!(counted <= all, "{counted} are counted of {all}");
+        assert!(counted <= all, "{counted} tokens are counted, {all} were used");
     }
 
-    /// A worktree on the disk is named by the roster.
+    /// Checks that the roster on disk names every filled worktree.
     fn check_worktrees(&self) {
         let grounds: Vec<_> =
             self.disk.roster.worktrees.values().flatten().map(|ground| &ground.record).collect();
-        for wood in self.disk.worktrees.present.values().filter(|wood| wood.is_filled) {
-            assert!(grounds.contains(&&wood.record), "no roster names {:?}", wood.record);
+        for worktree in self.disk.worktrees.present.values().filter(|worktree| worktree.is_filled) {
+            assert!(grounds.contains(&&worktree.record), "not in the roster: {:?}", worktree.record);
         }
     }
 
-    /// What it is to do first lies, or lay, in its inbox.
-    fn check_prompt(&self, join: &SimulatedShim) {
-        let Some(who) = join.identity.as_ref() else { return };
+    /// Checks that a starting agent's inbox has its prompt, read or unread.
+    fn check_prompt(&self, shim: &SimulatedShim) {
+        let Some(who) = shim.identity.as_ref() else { return };
         let Some(files) = self.disk.teams.get(&who.team) else { return };
-        let letters = files.inboxes.get(&who.name).into_iter().flatten();
-        let prompts = letters.filter(|letter| letter.from.is_lead() && letter.payload.is_none());
-        assert!(prompts.count() > 0, "{}@{} begins, and has never been told what to do", who.name, who.team);
+        let messages = files.inboxes.get(&who.name).into_iter().flatten();
+        let prompts = messages.filter(|message| message.from.is_lead() && message.payload.is_none());
+        assert!(prompts.count() > 0, "{}@{} starts without a prompt", who.name, who.team);
     }
 
-    /// For one task one agent is woken.
+    /// Checks that no task is offered to two agents.
     pub(super) fn check_offers(&self) {
         let Some(daemon) = &self.daemon else { return };
         let mut offered = BTreeSet::new();
         for agent in daemon.state.agents.values() {
             let Some(task) = agent.offered_task else { continue };
-            assert!(offered.insert((&agent.record.team, task)), "two are woken for task {task}");
+            assert!(offered.insert((&agent.record.team, task)), "task {task} is offered to two agents");
         }
     }
 
-    /// Whoever can be handed something has it, and what the policy answers is answered.
+    /// Checks that no idle agent misses work, and that the policy has answered all requests that it
+    /// can answer.
     fn check_nothing_waits(&self) {
-        for (pid, join) in self.running_shims() {
-            let (Some(who), Some(turner)) = (&join.identity, &join.turn_agent) else { continue };
+        for (pid, shim) in self.running_shims() {
+            let (Some(who), Some(turn_agent)) = (&shim.identity, &shim.turn_agent) else { continue };
             let files = self.disk.teams.get(&who.team);
-            let waits = files.is_some_and(|files| turner.misses_work(files, &who.name));
-            assert!(
-                !waits,
-                "{}@{} sleeps, and there is something for it: {turner:?} {pid}",
-                who.name, who.team
-            );
+            let waits = files.is_some_and(|files| turn_agent.misses_work(files, &who.name));
+            assert!(!waits, "{}@{} is idle and misses work: {turn_agent:?} {pid}", who.name, who.team);
         }
         for (pid, program) in &self.programs {
+            assert!(!self.misses_work(program), "the hook of {pid} waits and misses work: {program:?}");
+            let is_agent = program.identity.is_some();
             assert!(
-                !self.misses_work(program),
-                "the hook of {pid} waits, and there is something for it: {program:?}"
-            );
-            let lives = program.identity.is_some();
-            assert!(
-                !lives || matches!(program.state, ProgramState::LongPolling(_)),
+                !is_agent || matches!(program.state, ProgramState::LongPolling(_)),
                 "no hook of {pid} waits: {program:?}"
             );
         }
         for (team, files) in &self.disk.teams {
-            let overlooked = files.scan_requests().plans_timed_out_twice;
+            let timed_out = files.scan_requests().plans_timed_out_twice;
             for request in files.open_requests() {
                 let asked = matches!(files.policy.decide(&request.request, "/"), PolicyDecision::Ask(_));
                 let waits =
-                    request.request.kind() == MemberRequestKind::Plan && overlooked.contains(&request.from);
+                    request.request.kind() == MemberRequestKind::Plan && timed_out.contains(&request.from);
                 let in_time = files.policy.timeout_decision().is_none()
                     || files.policy.answer_timeout_ms.is_none()
                     || waits;
@@ -161,32 +159,32 @@ impl Simulation {
         }
     }
 
-    /// What is out of sight is so in tmux, for the daemon and in config.json.
+    /// Checks that tmux, the daemon and config.json agree on which panes are hidden.
     fn check_hidden_panes(&self) {
         let Some(daemon) = &self.daemon else { return };
         for (team, files) in &self.disk.teams {
             let hidden = daemon.state.members(team).into_iter().filter(|agent| agent.record.is_hidden);
             let known: BTreeSet<String> =
                 hidden.filter_map(|agent| Some(agent.record.pane.as_ref()?.id.clone())).collect();
-            let noted: BTreeSet<String> = files.hidden_panes.iter().cloned().collect();
-            assert_eq!(known, noted, "left: hidden as {team}'s roster has it; right: as its config");
-            let seen = known.iter().find(|pane| {
+            let recorded: BTreeSet<String> = files.hidden_panes.iter().cloned().collect();
+            assert_eq!(known, recorded, "left: hidden as {team}'s roster has it; right: as its config");
+            let visible = known.iter().find(|pane| {
                 pane.trim_start_matches('%').parse().is_ok_and(|pane| !self.tmux.hidden.contains(&pane))
             });
-            assert!(seen.is_none(), "{seen:?} is to be seen, and said to be hidden");
+            assert!(visible.is_none(), "{visible:?} is visible and recorded as hidden");
         }
     }
 
-    /// No team is left, and so nothing of anybody.
+    /// Checks that nothing is left after all teams were deleted or the daemon was shut down.
     pub(super) fn check_empty(&self) {
-        let alive: Vec<_> = self.shims.values().filter(|join| join.is_alive()).collect();
+        let alive: Vec<_> = self.shims.values().filter(|shim| shim.is_alive()).collect();
         assert!(alive.is_empty(), "left behind: {alive:?}");
         let left = |whose: &&PaneOwner| matches!(whose, PaneOwner::Teamd(_, pid) if !self.shims[pid].was_killed_early);
         let panes: Vec<_> = self.tmux.panes.values().filter(left).collect();
         assert!(panes.is_empty(), "left behind: {panes:?}");
         assert!(self.disk.roster.records.is_empty());
-        let stays = self.disk.roster.pending_respawns.iter().find(|resting| !resting.is_suspended);
-        assert!(stays.is_none(), "it is not put to rest, and was to be started again: {stays:?}");
+        let stays = self.disk.roster.pending_respawns.iter().find(|pending| !pending.is_suspended);
+        assert!(stays.is_none(), "a respawn is pending for a member that is not suspended: {stays:?}");
         assert!(self.disk.teams.values().all(|team| team.members.is_empty()), "{:?}", self.disk.teams);
         assert!(self.clients.is_empty() || self.programs.values().any(|program| program.identity.is_none()));
     }

@@ -1,4 +1,4 @@
-//! What members ask and are answered; what people write into a team's files.
+//! Simulates the requests of members and their answers, and random changes of team files by users.
 
 use crate::simulator::random_calls::random_team;
 use crate::simulator::scan_memory::TeamFile;
@@ -13,13 +13,13 @@ use protocol::permission_mode::PermissionMode;
 use protocol::policy::{AnsweredBy, Approver as Answers, Policy, TimeoutAction};
 use protocol::task::TaskStatus;
 
-/// What somebody asked, for the audit of the answers.
+/// A request of a member, for the check of its answer.
 #[derive(Debug)]
 pub(super) struct AskedRequest {
     team: TeamName,
-    /// For which order its asker lives.
+    /// The spawn request of the member that sent the request.
     spawn_request_id: String,
-    /// On the clock that never jumps.
+    /// When the request was sent, on the monotonic clock.
     asked_at: u64,
 }
 
@@ -50,7 +50,7 @@ impl Simulation {
         Some(())
     }
 
-    /// Nobody waits for the answer any more.
+    /// A member withdraws its request.
     pub(super) fn withdraw_request(&mut self, who: &AgentIdentity, id: &RequestId) {
         let outcome = PermissionOutcome::Error { error: "taken back".to_owned() };
         let response = PermissionResponse { request_id: id.clone(), outcome };
@@ -58,13 +58,13 @@ impl Simulation {
         let payload = Some(Payload::PermissionResponse(response));
         if self.disk.send(&who.team, &who.name, &who.name, payload, at)
             && let Some(files) = self.disk.teams.get_mut(&who.team)
-            && let Some(letter) = files.inboxes.get_mut(&who.name).and_then(|letters| letters.last_mut())
+            && let Some(message) = files.inboxes.get_mut(&who.name).and_then(|messages| messages.last_mut())
         {
-            (letter.is_delivered, letter.is_read) = (true, true);
+            (message.is_delivered, message.is_read) = (true, true);
         }
     }
 
-    /// The files thread is about to write the policy's answer: that it may, and not before its time.
+    /// Checks an answer of the policy: a policy of the team allows it, and not too early.
     pub(super) fn check_policy_answer(&self, id: &RequestId, by: AnsweredBy) {
         let Some(question) = self.asked_requests.get(id) else { return };
         let ever = self.policy_history.get(&question.team).into_iter().flatten();
@@ -78,7 +78,7 @@ impl Simulation {
                 let mut ever = ever;
                 assert!(
                     ever.any(|policy| policy.approver(kind) == Answers::Auto),
-                    "{id} was nobody's to grant"
+                    "no policy allowed an automatic answer to {id}"
                 );
             }
             AnsweredBy::Timeout => {
@@ -88,21 +88,21 @@ impl Simulation {
                     .min();
                 let waited = self.now.mono - question.asked_at;
                 let early = least.is_none_or(|least| waited < least);
-                // After a daemon's end it is known by the clock on the wall alone.
+                // A new daemon knows the age of a request only by the wall clock.
                 assert!(!early || self.was_clock_set, "{id} is answered after {waited} ms: {least:?}");
             }
             AnsweredBy::Lead | AnsweredBy::Rule => {}
         }
     }
 
-    /// An approval of a plan is in its asker's inbox.
+    /// Records that a request was approved.
     pub(super) fn record_approval(&mut self, id: &RequestId, answer: &Answer) {
         if let (Some(question), Answer::Approve(_)) = (self.asked_requests.get(id), answer) {
             self.approved_spawns.insert(question.spawn_request_id.clone());
         }
     }
 
-    /// A person, or the lead, answers.
+    /// A user or the lead answers a random open request.
     pub(super) fn answer_random_request(&mut self) {
         let team = random_team(self);
         let Some(files) = self.disk.teams.get_mut(&team).filter(|_| !self.disk.is_full) else { return };
@@ -119,7 +119,7 @@ impl Simulation {
         self.disk.record_change(&team, TeamFile::Inbox(request.from));
     }
 
-    /// Mail and tasks, from whomever.
+    /// Writes a random message or task, or changes a task.
     pub(super) fn write_random_file(&mut self) {
         let team = random_team(self);
         let Some(files) = self.disk.teams.get_mut(&team).filter(|_| !self.disk.is_full) else { return };
@@ -142,7 +142,7 @@ impl Simulation {
         }
     }
 
-    /// It is handed to a member, taken away, given back, or done by somebody else.
+    /// Assigns, deletes, releases or completes a random task.
     fn change_random_task(&mut self, team: &TeamName) {
         let Some(files) = self.disk.teams.get_mut(team) else { return };
         let ids: Vec<_> = files.tasks.iter().map(|task| task.id).collect();
@@ -162,7 +162,7 @@ impl Simulation {
         self.disk.record_change(team, TeamFile::Task(id));
     }
 
-    /// Another policy, or another mode.
+    /// A request to change the policy of a team or the permission mode of a member.
     pub(super) fn random_setting(&mut self, team: TeamName, name: String) -> Request {
         if self.rng.bool() {
             return Request::SetPolicy(SetPolicyRequest { policy: self.random_policy(&team), team });
@@ -173,7 +173,7 @@ impl Simulation {
         Request::SetMode(SetModeRequest { team, name, mode })
     }
 
-    /// Any; what was ever in force is known to the audit.
+    /// A random policy. Adds it to the history of the team's policies.
     pub(super) fn random_policy(&mut self, team: &TeamName) -> Policy {
         let who = [Answers::Auto, Answers::Lead, Answers::Person];
         let policy = Policy {

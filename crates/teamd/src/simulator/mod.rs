@@ -1,10 +1,11 @@
-//! A world without a machine: the step function with a clock, a disk, a tmux server and processes that are made up.
+//! Deterministic simulator: runs the core with a simulated clock, disk, tmux server and processes.
 //!
-//! A seed decides everything: who asks what, in which order things happen that could happen in any, what fails, when
-//! the daemon is killed. So a seed that shows a fault is all it takes to see it again. While the world goes its way,
-//! and after it has come to rest, the [`audit`] says what must hold.
+//! A seed decides everything: the calls of clients, the order of events, the faults, and when the
+//! daemon is killed. So a seed is enough to reproduce a failure. [`invariants`] checks the state
+//! during each simulation and after it has become idle.
 //!
-//! `SEEDS=20000 cargo test -p teamd sim` runs that many (200 unless said), `SEED=7` runs that one and prints its story.
+//! `SEEDS=20000 cargo test -p teamd sim` runs 20,000 seeds instead of 200. `SEED=7` runs one seed
+//! and prints its log.
 
 mod clients;
 mod coverage;
@@ -32,53 +33,58 @@ use std::any::Any;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Seeds that have shown a fault once.
+/// Seeds that once found a bug, one per line, each with a description.
 const REGRESSION_SEEDS: &str = include_str!("regression_seeds.txt");
 
-/// Of so many seeds each thing that there is must be seen.
+/// With at least this number of seeds, every event, effect and job must occur.
 const FULL_COVERAGE_SEEDS: usize = 15_000;
 
-/// One world from its beginning to its end, and what it went through; where something did not hold, what, and the end of its
-/// story.
+/// Runs the simulation of one seed. Returns what occurred in it.
+///
+/// # Errors
+///
+/// The message of the failed check and the end of the log.
 fn run_seed(seed: u64) -> Result<Coverage, String> {
-    let alone = env_number("SEED").is_some();
-    let (world, lived_well) =
-        run_simulation(Simulation::new(seed, if alone { LogLevel::All } else { LogLevel::Off }));
-    if alone {
-        println!("{}", world.log_text());
+    let is_single = env_number("SEED").is_some();
+    let (simulation, result) =
+        run_simulation(Simulation::new(seed, if is_single { LogLevel::All } else { LogLevel::Off }));
+    if is_single {
+        println!("{}", simulation.log_text());
     }
-    let Err(what) = lived_well else { return Ok(world.coverage) };
-    // Once more, with somebody who writes it down: it goes the same way.
-    let (world, again) = run_simulation(Simulation::new(seed, LogLevel::Tail));
-    assert_eq!(again.as_ref(), Err(&what), "seed {seed} goes another way the second time");
-    Err(format!("seed {seed}: {what}\nThe end of its story:\n{}", world.log_text()))
+    let Err(failure) = result else { return Ok(simulation.coverage) };
+    // Most seeds run without a log, which is faster. The second run has the same result and a log.
+    let (simulation, second_result) = run_simulation(Simulation::new(seed, LogLevel::Tail));
+    assert_eq!(second_result.as_ref(), Err(&failure), "seed {seed} is not deterministic");
+    Err(format!("seed {seed}: {failure}\nEnd of the log:\n{}", simulation.log_text()))
 }
 
-/// What these worlds went through, and the stories of those that failed.
+/// Runs several seeds. Returns the names of everything that occurred, and the failures.
 fn run_seeds<'a>(seeds: impl Iterator<Item = &'a u64>) -> (BTreeSet<&'static str>, Vec<String>) {
-    let (mut seen, mut failed) = (BTreeSet::new(), Vec::new());
+    let (mut covered, mut failures) = (BTreeSet::new(), Vec::new());
     for seed in seeds {
         match run_seed(*seed) {
-            Ok(list) => seen.extend(list.0),
-            Err(story) => failed.push(story),
+            Ok(coverage) => covered.extend(coverage.0),
+            Err(failure) => failures.push(failure),
         }
     }
-    (seen, failed)
+    (covered, failures)
 }
 
-fn run_simulation(mut world: Simulation) -> (Simulation, Result<(), String>) {
-    id::set_uuid_counter(world.seed << 20);
-    let lived = catch_unwind(AssertUnwindSafe(|| scenario::run_scenario(&mut world)));
-    let what = |panic: Box<dyn Any + Send>| match panic.downcast::<String>() {
+/// Runs a simulation and catches the panic of a failed check.
+fn run_simulation(mut simulation: Simulation) -> (Simulation, Result<(), String>) {
+    id::set_uuid_counter(simulation.seed << 20);
+    let result = catch_unwind(AssertUnwindSafe(|| scenario::run_scenario(&mut simulation)));
+    let to_message = |panic: Box<dyn Any + Send>| match panic.downcast::<String>() {
         Ok(text) => *text,
         Err(panic) => {
             panic.downcast::<&str>().map_or_else(|_| "a panic".to_owned(), |text| (*text).to_owned())
         }
     };
-    (world, lived.map_err(what))
+    (simulation, result.map_err(to_message))
 }
 
-/// For the table of the promises, as `tests/harness/figures.rs` has it.
+/// Writes the number of seeds to the directory `$FIGURES`, in the format of
+/// `tests/harness/figures.rs`. Does nothing if the variable is not set.
 #[allow(clippy::disallowed_methods, reason = "not below ROOT")]
 fn write_figures(seeds: usize) {
     let Some(directory) = std::env::var_os("FIGURES").map(std::path::PathBuf::from) else { return };
@@ -98,25 +104,26 @@ fn whatever_happens_in_whatever_order_no_promise_is_broken() {
         Some(seed) => vec![seed],
         None => known.chain(first..first + env_number("SEEDS").unwrap_or(200)).collect(),
     };
-    // Told below, with their stories.
+    // The failures are printed below, with their seeds.
     std::panic::set_hook(Box::new(|_| {}));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let (seen, failed): (BTreeSet<&str>, Vec<String>) = std::thread::scope(|scope| {
+    let (covered, failed): (BTreeSet<&str>, Vec<String>) = std::thread::scope(|scope| {
         let share = |thread: usize| seeds.iter().skip(thread).step_by(threads);
         let run = |thread| scope.spawn(move || run_seeds(share(thread)));
         let running: Vec<_> = (0..threads).map(run).collect();
-        let (seen, failed): (Vec<_>, Vec<_>) =
+        let (covered, failed): (Vec<_>, Vec<_>) =
             running.into_iter().map(|thread| thread.join().unwrap()).unzip();
-        (seen.into_iter().flatten().collect(), failed.concat())
+        (covered.into_iter().flatten().collect(), failed.concat())
     });
     drop(std::panic::take_hook());
-    for what in failed.iter().filter_map(|story| story.lines().next()) {
-        eprintln!("{what}");
+    for message in failed.iter().filter_map(|failure| failure.lines().next()) {
+        eprintln!("{message}");
     }
     assert!(failed.is_empty(), "{} of {} seeds failed; the first:\n{}", failed.len(), seeds.len(), failed[0]);
     write_figures(seeds.len());
     if seeds.len() >= FULL_COVERAGE_SEEDS {
-        let unseen: Vec<_> = coverage::all_names().into_iter().filter(|name| !seen.contains(name)).collect();
-        assert!(unseen.is_empty(), "no world goes through {unseen:?}");
+        let missing: Vec<_> =
+            coverage::all_names().into_iter().filter(|name| !covered.contains(name)).collect();
+        assert!(missing.is_empty(), "no seed covers {missing:?}");
     }
 }

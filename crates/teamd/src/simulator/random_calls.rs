@@ -1,4 +1,4 @@
-//! What people, and programs that lead, ask of the daemon.
+//! Random calls of clients: users, and programs that lead a team.
 
 use crate::simulator::clients::CallOrigin;
 use crate::simulator::simulation::Simulation;
@@ -15,87 +15,88 @@ use protocol::turn_program::{PerTurnProgram, TurnProgram};
 pub(super) const TEAMS: [&str; 2] = ["red", "blue"];
 const NAMES: [&str; 4] = ["ann", "bob", "cid", "eve"];
 
-pub(super) fn random_team(world: &mut Simulation) -> TeamName {
-    let team = if world.rng.u8(..) < 190 { 0 } else { 1 };
+pub(super) fn random_team(simulation: &mut Simulation) -> TeamName {
+    let team = if simulation.rng.u8(..) < 190 { 0 } else { 1 };
     TeamName::parse(TEAMS[team]).expect("it is a name")
 }
 
-fn random_name(world: &mut Simulation) -> &'static str {
-    NAMES[world.rng.usize(0..NAMES.len())]
+fn random_name(simulation: &mut Simulation) -> &'static str {
+    NAMES[simulation.rng.usize(0..NAMES.len())]
 }
 
-fn random_names(world: &mut Simulation) -> Vec<String> {
-    let some = world.rng.usize(0..3);
-    (0..some).map(|_| random_name(world).to_owned()).collect()
+fn random_names(simulation: &mut Simulation) -> Vec<String> {
+    let some = simulation.rng.usize(0..3);
+    (0..some).map(|_| random_name(simulation).to_owned()).collect()
 }
 
-pub(super) fn send_random_call(world: &mut Simulation) {
-    let team = random_team(world);
-    match world.rng.u8(0..43) {
+pub(super) fn send_random_call(simulation: &mut Simulation) {
+    let team = random_team(simulation);
+    match simulation.rng.u8(0..43) {
         0..=2 => {
-            let order = create_request(world, team);
-            world.send_call(order);
+            let order = create_request(simulation, team);
+            simulation.send_call(order);
         }
         3..=5 => {
-            let name = random_name(world).to_owned();
-            let order = world.random_setting(team, name);
-            world.send_call(order);
+            let name = random_name(simulation).to_owned();
+            let order = simulation.random_setting(team, name);
+            simulation.send_call(order);
         }
         6..=18 => {
-            let order = world.spawn_request(team, None);
-            world.send_call(order);
+            let order = simulation.spawn_request(team, None);
+            simulation.send_call(order);
         }
         19..=20 => {
-            let names = random_names(world);
-            world.send_call(Request::Kill(MemberSelection { team, names }));
+            let names = random_names(simulation);
+            simulation.send_call(Request::Kill(MemberSelection { team, names }));
         }
         21..=23 => {
-            let order = shutdown_request(world, team);
-            world.send_call(order);
+            let order = shutdown_request(simulation, team);
+            simulation.send_call(order);
         }
         24 => {
-            let order = delete_request(world, team);
-            world.send_call(order);
+            let order = delete_request(simulation, team);
+            simulation.send_call(order);
         }
-        25 => world.send_call(Request::SetLayout(SetLayoutRequest { team, layout: Layout::Tiled })),
+        25 => simulation.send_call(Request::SetLayout(SetLayoutRequest { team, layout: Layout::Tiled })),
         26..=28 => {
-            let members = world.disk.teams.get(&team).into_iter().flat_map(|files| files.members.keys());
+            let members = simulation.disk.teams.get(&team).into_iter().flat_map(|files| files.members.keys());
             let members: Vec<String> = members.map(ToString::to_string).collect();
-            let name = world.rng.choice(members).unwrap_or_else(|| random_name(world).to_owned());
+            let name = simulation.rng.choice(members).unwrap_or_else(|| random_name(simulation).to_owned());
             let at = MemberAddress { team: team.clone(), name: name.clone() };
-            let request = match world.rng.u8(0..5) {
+            let request = match simulation.rng.u8(0..5) {
                 0 => Request::HidePane(at),
                 1 => Request::ShowPane(at),
                 2 => Request::Interrupt(at),
                 3 => Request::LocatePane(at),
                 _ => Request::CapturePane(CapturePaneRequest { team, name, lines: None }),
             };
-            world.send_call(request);
+            simulation.send_call(request);
         }
-        29 => world.send_call(Request::Status),
-        30 => world.send_call(Request::StatusWithScreens),
+        29 => simulation.send_call(Request::Status),
+        30 => simulation.send_call(Request::StatusWithScreens),
         31 => {
-            let request = if world.rng.bool() { Request::StopDaemonAndSuspend } else { Request::StopDaemon };
-            world.send_call(request);
+            let request =
+                if simulation.rng.bool() { Request::StopDaemonAndSuspend } else { Request::StopDaemon };
+            simulation.send_call(request);
         }
         37..=38 => {
-            let team = world.rng.bool().then_some(team);
-            world.send_call(Request::ResumeMembers(ResumeMembersRequest { team }));
+            let team = simulation.rng.bool().then_some(team);
+            simulation.send_call(Request::ResumeMembers(ResumeMembersRequest { team }));
         }
         32..=36 => {
-            let order = worktree_request(world, team.clone());
-            world.send_call_as(CallOrigin::WorktreeSpawner(team), None, order);
+            let order = worktree_request(simulation, team.clone());
+            simulation.send_call_as(CallOrigin::WorktreeSpawner(team), None, order);
         }
-        40..=42 => world.take_or_release_lead(team),
+        40..=42 => simulation.take_or_release_lead(team),
         _ => {
             let hello = ShimHello { spawn_id: "nobody".to_owned(), agent_pid: None, turn_status: None };
-            world.send_call(Request::ConnectShim(hello));
+            simulation.send_call(Request::ConnectShim(hello));
         }
     }
 }
 
-pub(super) fn create_request(world: &mut Simulation, team: TeamName) -> Request {
-    let policy = if world.rng.bool() { world.random_policy(&team) } else { Default::default() };
+pub(super) fn create_request(simulation: &mut Simulation, team: TeamName) -> Request {
+    let policy = if simulation.rng.bool() { simulation.random_policy(&team) } else { Default::default() };
     Request::CreateTeam(CreateTeamRequest {
         team,
         description: None,
@@ -108,27 +109,27 @@ pub(super) fn create_request(world: &mut Simulation, team: TeamName) -> Request 
     })
 }
 
-fn shutdown_request(world: &mut Simulation, team: TeamName) -> Request {
+fn shutdown_request(simulation: &mut Simulation, team: TeamName) -> Request {
     Request::Shutdown(ShutdownMembersRequest {
-        targets: MemberSelection { team, names: random_names(world) },
+        targets: MemberSelection { team, names: random_names(simulation) },
         reason: None,
-        grace_ms: world.rng.u64(0..40_000),
-        force: world.rng.bool(),
-        no_wait: world.rng.u8(..) < 60,
+        grace_ms: simulation.rng.u64(0..40_000),
+        force: simulation.rng.bool(),
+        no_wait: simulation.rng.u8(..) < 60,
     })
 }
 
-/// Of some the unsaved work may go.
-fn delete_request(world: &mut Simulation, team: TeamName) -> Request {
-    let force = world.rng.bool();
-    let all = world.disk.worktrees.present.keys().cloned();
-    let discard = if world.rng.u8(..) < 40 { all.collect() } else { Vec::new() };
+/// A request to delete a team. Some requests discard the worktrees with unsaved work.
+fn delete_request(simulation: &mut Simulation, team: TeamName) -> Request {
+    let force = simulation.rng.bool();
+    let all = simulation.disk.worktrees.present.keys().cloned();
+    let discard = if simulation.rng.u8(..) < 40 { all.collect() } else { Vec::new() };
     Request::DeleteTeam(DeleteTeamRequest { team, force, discard_worktrees: discard })
 }
 
-fn worktree_request(world: &mut Simulation, team: TeamName) -> Request {
-    let name = AgentName::parse(random_name(world)).expect("it is a name");
-    let (unique, cwd) = (world.rng.bool(), "/repo/sub".into());
+fn worktree_request(simulation: &mut Simulation, team: TeamName) -> Request {
+    let name = AgentName::parse(random_name(simulation)).expect("it is a name");
+    let (unique, cwd) = (simulation.rng.bool(), "/repo/sub".into());
     Request::CreateWorktree(WorktreeRequest {
         team,
         name,
@@ -140,19 +141,19 @@ fn worktree_request(world: &mut Simulation, team: TeamName) -> Request {
 }
 
 impl Simulation {
-    /// A new member, in its worktree where one was made for it.
+    /// A spawn request for a new member. `worktree` is the worktree that was created for it.
     pub(super) fn spawn_request(&mut self, team: TeamName, worktree: Option<&WorktreeReply>) -> Request {
         let name = worktree.map(|worktree| worktree.name.clone());
         let name = name.unwrap_or_else(|| AgentName::parse(random_name(self)).expect("it is a name"));
-        let chain = self.next_pid().to_string();
+        let request_id = self.next_pid().to_string();
         let backend = [Backend::Tmux, Backend::Window, Backend::InProcess][self.rng.usize(0..3)];
         let restart = if self.rng.bool() { RestartPolicy::OnFailure } else { RestartPolicy::Never };
         let dialog = if self.rng.bool() { vec!["Proceed?".to_owned()] } else { Vec::new() };
         let mut order = default_request(team, name);
         order.unique = worktree.is_none() && self.rng.bool();
         (order.backend, order.restart, order.dialog_patterns) = (backend, restart, dialog);
-        self.choose_delivery(&mut order, &chain);
-        order.env.insert(REQUEST_ID_VARIABLE.to_owned(), chain);
+        self.choose_delivery(&mut order, &request_id);
+        order.env.insert(REQUEST_ID_VARIABLE.to_owned(), request_id);
         if let Some(worktree) = worktree {
             (order.worktree, order.cwd) = (Some(worktree.path.clone()), worktree.cwd.clone());
         }
@@ -161,9 +162,9 @@ impl Simulation {
 }
 
 impl Simulation {
-    /// How its program is run and fed, and whether it has to plan first.
-    fn choose_delivery(&mut self, order: &mut SpawnRequest, chain: &str) {
-        let feeds = [
+    /// Chooses the delivery of a new member, and whether the member must plan first.
+    fn choose_delivery(&mut self, order: &mut SpawnRequest, request_id: &str) {
+        let deliveries = [
             Delivery::Turn,
             Delivery::Turn,
             Delivery::Hook,
@@ -172,7 +173,7 @@ impl Simulation {
             Delivery::Pull,
             Delivery::Native,
         ];
-        order.delivery = feeds[self.rng.usize(0..feeds.len())];
+        order.delivery = deliveries[self.rng.usize(0..deliveries.len())];
         let plans = order.delivery != Delivery::Native && self.rng.u8(..) < 90;
         order.prompt_in_args = order.delivery == Delivery::Hook;
         if order.delivery == Delivery::Keys {
@@ -193,12 +194,12 @@ impl Simulation {
         }
         if plans {
             order.mode = Some("plan".to_owned());
-            self.planning_spawns.insert(chain.to_owned());
+            self.planning_spawns.insert(request_id.to_owned());
         }
     }
 }
 
-/// In its environment an agent finds for which order it lives; all its lives have the same.
+/// The environment variable with the id of the spawn request. All respawns of a member keep the id.
 pub(super) const REQUEST_ID_VARIABLE: &str = "CHAIN";
 
 fn default_request(team: TeamName, name: AgentName) -> Box<SpawnRequest> {

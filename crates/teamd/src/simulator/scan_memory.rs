@@ -1,4 +1,4 @@
-//! What the files thread of one daemon remembers of its looks, and the watcher's words on the way.
+//! What the files thread remembers between scans, and the events of the file watcher.
 
 use crate::core::event::CoreEvent;
 use crate::core::jobs::files::{InboxScanResult, MessageHeader, TaskSelection};
@@ -19,37 +19,37 @@ pub(super) enum TeamFile {
     Task(TaskId),
 }
 
-/// What the watcher is to tell, in the order in which it happened.
+/// A file event that the watcher has not reported yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WatcherEvent {
     Changed(TeamName, TeamFile),
     Barrier(u64),
 }
 
-/// See the head of this file.
+/// The scan state of one daemon. A killed daemon loses it.
 #[derive(Debug, Default)]
 pub(super) struct ScanMemory {
-    /// How many entries an earlier daemon told of each inbox.
+    /// How many entries of each inbox earlier daemons wrote to the event log.
     pub(super) logged_counts: BTreeMap<(TeamName, AgentName), usize>,
-    /// How many there were at the last look, and how many of them were unread.
+    /// The number of entries and of unread entries at the last scan of each inbox.
     pub(super) cursors: BTreeMap<(TeamName, AgentName), (usize, usize)>,
-    /// How each file was at the last rescan.
+    /// The version of each file at the last rescan.
     pub(super) files: BTreeMap<(TeamName, TeamFile), u64>,
-    /// The tasks of each team as they were at the last look.
+    /// The tasks of each team at their last scan.
     pub(super) tasks: BTreeMap<TeamName, BTreeMap<TaskId, Arc<Task>>>,
     /// The teams whose directories are watched.
     pub(super) watched: BTreeSet<TeamName>,
 }
 
 impl ScanMemory {
-    /// A later team of that name begins with empty inboxes.
+    /// Forgets a team. A later team of the same name begins with empty inboxes.
     pub(super) fn forget_team(&mut self, team: &TeamName) {
         self.logged_counts.retain(|(of, _), _| of != team);
         self.cursors.retain(|(of, _), _| of != team);
         self.tasks.remove(team);
     }
 
-    /// A look at these alone, and at all where there was none before.
+    /// Scans the selected tasks, or all tasks at the first scan of a team. Returns all known tasks.
     pub(super) fn scan_tasks(
         &mut self,
         team: &TeamName,
@@ -72,39 +72,39 @@ impl ScanMemory {
         &mut self,
         team: &TeamName,
         name: &AgentName,
-        letters: &[SimulatedMessage],
+        messages: &[SimulatedMessage],
     ) -> InboxScanResult {
         let key = (team.clone(), name.clone());
-        let unread = letters.iter().filter(|letter| !letter.is_read).count();
-        let before = self.cursors.insert(key.clone(), (letters.len(), unread));
-        let told = self.logged_counts.get(&key).copied().unwrap_or(0).min(letters.len());
-        // What is new was unread once.
-        let is_read = |from: usize, was: usize| unread < was + letters[from..].len();
+        let unread = messages.iter().filter(|message| !message.is_read).count();
+        let before = self.cursors.insert(key.clone(), (messages.len(), unread));
+        let logged = self.logged_counts.get(&key).copied().unwrap_or(0).min(messages.len());
+        // A new message counts as unread before this scan.
+        let is_read = |from: usize, was: usize| unread < was + messages[from..].len();
         match before {
             None => {
-                let earlier = letters[..told].iter().filter(|letter| !letter.is_read).count();
-                let unread = is_read(told, earlier).then_some(unread);
+                let earlier = messages[..logged].iter().filter(|message| !message.is_read).count();
+                let unread = is_read(logged, earlier).then_some(unread);
                 InboxScanResult {
-                    new: summaries(letters, told),
-                    known: summaries(&letters[..told], 0),
+                    new: summaries(messages, logged),
+                    known: summaries(&messages[..logged], 0),
                     unread,
                     ..InboxScanResult::default()
                 }
             }
-            // Somebody has emptied it.
-            Some((count, _)) if count > letters.len() => InboxScanResult {
+            // Entries were removed, so all remaining ones are known.
+            Some((count, _)) if count > messages.len() => InboxScanResult {
                 unread: Some(unread),
-                known: summaries(letters, 0),
+                known: summaries(messages, 0),
                 ..InboxScanResult::default()
             },
             Some((count, was)) => {
                 let unread = is_read(count, was).then_some(unread);
-                InboxScanResult { new: summaries(letters, count), unread, ..InboxScanResult::default() }
+                InboxScanResult { new: summaries(messages, count), unread, ..InboxScanResult::default() }
             }
         }
     }
 
-    /// What the watcher should have told.
+    /// The events for all files that changed since the last rescan.
     pub(super) fn diff(
         &mut self,
         teams: &[TeamName],
@@ -112,21 +112,21 @@ impl ScanMemory {
     ) -> Vec<CoreEvent> {
         let of = |key: &&(TeamName, TeamFile)| teams.contains(&key.0);
         let changed = now.keys().filter(of).filter(|key| self.files.get(*key) != now.get(*key));
-        let gone = self.files.keys().filter(of).filter(|key| !now.contains_key(*key));
-        let events = changed.chain(gone).map(change_event).collect();
+        let removed = self.files.keys().filter(of).filter(|key| !now.contains_key(*key));
+        let events = changed.chain(removed).map(change_event).collect();
         self.files.clone_from(now);
         events
     }
 }
 
-fn summaries(letters: &[SimulatedMessage], from: usize) -> Vec<MessageHeader> {
-    let seen = |(index, letter): (usize, &SimulatedMessage)| MessageHeader {
+fn summaries(messages: &[SimulatedMessage], from: usize) -> Vec<MessageHeader> {
+    let seen = |(index, message): (usize, &SimulatedMessage)| MessageHeader {
         index,
-        from: letter.from.clone(),
+        from: message.from.clone(),
         summary: None,
-        payload: letter.payload.clone(),
+        payload: message.payload.clone(),
     };
-    letters.iter().enumerate().skip(from).map(seen).collect()
+    messages.iter().enumerate().skip(from).map(seen).collect()
 }
 
 fn change_event((team, part): &(TeamName, TeamFile)) -> CoreEvent {
@@ -141,40 +141,42 @@ fn change_event((team, part): &(TeamName, TeamFile)) -> CoreEvent {
 }
 
 impl SimulatedDisk {
-    /// Somebody has written it.
+    /// Records a write of a file, and queues its file event.
     pub(super) fn record_change(&mut self, team: &TeamName, part: TeamFile) {
         self.writes += 1;
-        let news = WatcherEvent::Changed(team.clone(), part.clone());
-        if self.pending_events.back() != Some(&news) {
-            self.pending_events.push_back(news);
+        let change = WatcherEvent::Changed(team.clone(), part.clone());
+        if self.pending_events.back() != Some(&change) {
+            self.pending_events.push_back(change);
         }
         self.versions.insert((team.clone(), part), self.writes);
     }
 }
 
 impl Simulation {
-    /// The watcher tells the loop of a change, and rings for mail.
+    /// The watcher reports the next file event, and wakes the owner of a changed inbox.
     pub(super) fn run_watcher(&mut self) {
-        let Some(news) = self.disk.pending_events.pop_front() else { return };
+        let Some(change) = self.disk.pending_events.pop_front() else { return };
         let Some(daemon) = &mut self.daemon else { return };
-        let news = match news {
+        let change = match change {
             WatcherEvent::Barrier(mark) => {
                 return daemon.events.push_back(CoreEvent::BarrierReached { mark });
             }
             WatcherEvent::Changed(team, part) => (team, part),
         };
-        if !self.disk.is_reporting_changes || !daemon.scans.watched.contains(&news.0) {
+        if !self.disk.is_reporting_changes || !daemon.scans.watched.contains(&change.0) {
             return;
         }
-        let mut event = change_event(&news);
-        if let (CoreEvent::InboxChanged { is_owner_woken: rung, .. }, (team, TeamFile::Inbox(name))) =
-            (&mut event, &news)
+        let mut event = change_event(&change);
+        if let (CoreEvent::InboxChanged { is_owner_woken, .. }, (team, TeamFile::Inbox(name))) =
+            (&mut event, &change)
             && let Some(agent) = daemon.state.member(team, name)
             && daemon.wake_sockets.contains(&agent.record.spawn_id)
         {
-            *rung = true;
-            let hers = self.shims.values_mut().filter(|join| join.spawn == agent.record.spawn_id);
-            hers.filter_map(|join| join.turn_agent.as_mut()).for_each(|turner| turner.is_awake = true);
+            *is_owner_woken = true;
+            let is_own = self.shims.values_mut().filter(|shim| shim.spawn == agent.record.spawn_id);
+            is_own
+                .filter_map(|shim| shim.turn_agent.as_mut())
+                .for_each(|turn_agent| turn_agent.is_awake = true);
         }
         daemon.events.push_back(event);
     }

@@ -1,5 +1,7 @@
-//! What happens next: of all that could, the seed chooses. First anything may, then nothing fails any more, and in the
-//! end everything is taken down.
+//! Chooses the next action of a simulation at random, from all that are possible.
+//!
+//! A scenario has three phases: random actions and faults, a phase without faults until the
+//! simulation is idle, and the deletion of all teams or a shutdown of the daemon.
 
 use crate::simulator::clients::CallOrigin;
 use crate::simulator::faults::{inject_random_fault, random_shim};
@@ -14,40 +16,41 @@ use protocol::id::RequestId;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::IdleReason;
 
-/// Of a story that is as long as it may be; most are shorter.
+/// Maximum number of random actions.
 const MAX_STEPS: usize = 100;
-/// After this everything that waits for a while has had its time, ms: the longest grace, the longest pause.
+/// Simulated time until a simulation is idle, in milliseconds. It is longer than the longest grace
+/// period and the longest backoff.
 const IDLE_TIMEOUT: u64 = 100_000;
-/// The same where everybody ends, and nothing was under way.
+/// As [`IDLE_TIMEOUT`], for the last phase. It is shorter because no backoff is running.
 const TEARDOWN_TIMEOUT: u64 = 40_000;
-/// More than any world needs to come to rest.
+/// Maximum number of actions until a simulation is idle. More actions are a livelock.
 const MAX_IDLE_STEPS: usize = 20_000;
 
-/// One life of the world; panics where something does not hold.
-pub(super) fn run_scenario(world: &mut Simulation) {
-    world.start();
+/// Runs all phases of a simulation. Panics if an invariant does not hold.
+pub(super) fn run_scenario(simulation: &mut Simulation) {
+    simulation.start();
     TEAMS.into_iter().for_each(|team| {
-        let order = create_request(world, TeamName::parse(team).expect("it is a name"));
-        world.send_call(order);
+        let order = create_request(simulation, TeamName::parse(team).expect("it is a name"));
+        simulation.send_call(order);
     });
-    for _ in 0..world.rng.usize(20..MAX_STEPS) {
-        random_action(world);
+    for _ in 0..simulation.rng.usize(20..MAX_STEPS) {
+        random_action(simulation);
     }
-    world.shims.values_mut().for_each(|join| join.is_stopped = false);
-    run_until_idle(world, IDLE_TIMEOUT);
-    world.check_at_rest();
-    stop_random_shim(world);
-    take_down(world);
-    world.check_empty();
+    simulation.shims.values_mut().for_each(|shim| shim.is_stopped = false);
+    run_until_idle(simulation, IDLE_TIMEOUT);
+    simulation.check_at_rest();
+    stop_random_shim(simulation);
+    take_down(simulation);
+    simulation.check_empty();
 }
 
-/// What could happen by itself now.
-fn due_actions(world: &Simulation) -> Vec<fn(&mut Simulation)> {
+/// The actions that are due now, without a random client or fault.
+fn due_actions(simulation: &Simulation) -> Vec<fn(&mut Simulation)> {
     let mut due: Vec<fn(&mut Simulation)> = Vec::new();
-    if world.has_event() {
+    if simulation.has_event() {
         due.push(Simulation::run_event);
     }
-    if let Some(daemon) = &world.daemon {
+    if let Some(daemon) = &simulation.daemon {
         if !daemon.files.is_empty() {
             due.push(Simulation::run_file_job);
         }
@@ -60,190 +63,195 @@ fn due_actions(world: &Simulation) -> Vec<fn(&mut Simulation)> {
         if !daemon.watch_commands.is_empty() {
             due.push(Simulation::run_watch_command);
         }
-        if !world.disk.pending_events.is_empty() {
+        if !simulation.disk.pending_events.is_empty() {
             due.push(Simulation::run_watcher);
         }
         if !daemon.results.is_empty() {
             due.push(Simulation::deliver_result);
         }
     }
-    if world.has_unreported_death() {
+    if simulation.has_unreported_death() {
         due.push(Simulation::report_death);
     }
-    if world.is_fault_free && world.agent_in_turn().is_some() {
+    if simulation.is_fault_free && simulation.agent_in_turn().is_some() {
         due.push(Simulation::end_any_turn);
     }
-    if world.due_hooks().next().is_some() {
+    if simulation.due_hooks().next().is_some() {
         due.push(Simulation::run_hook);
     }
-    if due_shims(world).next().is_some() {
+    if due_shims(simulation).next().is_some() {
         due.push(run_shim);
     }
     due
 }
 
-fn due_shims(world: &Simulation) -> impl Iterator<Item = u32> {
-    let (daemon, mono) = (world.daemon.is_some(), world.now.mono);
-    let due = move |(pid, join): (&u32, &SimulatedShim)| join.is_due(daemon, mono).then_some(*pid);
-    world.shims.iter().filter_map(due)
+fn due_shims(simulation: &Simulation) -> impl Iterator<Item = u32> {
+    let (daemon, mono) = (simulation.daemon.is_some(), simulation.now.mono);
+    let due = move |(pid, shim): (&u32, &SimulatedShim)| shim.is_due(daemon, mono).then_some(*pid);
+    simulation.shims.iter().filter_map(due)
 }
 
-fn run_shim(world: &mut Simulation) {
-    let joins: Vec<u32> = due_shims(world).collect();
-    if let Some(pid) = world.rng.choice(joins) {
-        world.run_shim(pid);
+fn run_shim(simulation: &mut Simulation) {
+    let shims: Vec<u32> = due_shims(simulation).collect();
+    if let Some(pid) = simulation.rng.choice(shims) {
+        simulation.run_shim(pid);
     }
 }
 
-fn random_action(world: &mut Simulation) {
-    let due = due_actions(world);
-    if !due.is_empty() && world.rng.u8(..) < world.fault_rates.due_first {
-        return world.rng.choice(due).into_iter().for_each(|happens| happens(world));
+fn random_action(simulation: &mut Simulation) {
+    let due = due_actions(simulation);
+    if !due.is_empty() && simulation.rng.u8(..) < simulation.fault_rates.due_first {
+        return simulation.rng.choice(due).into_iter().for_each(|happens| happens(simulation));
     }
-    match world.rng.u8(..) {
-        0..=59 => send_random_call(world),
-        60..=89 => world.write_random_file(),
-        90..=99 => world.answer_random_request(),
-        100..=190 => random_agent_action(world),
-        191..=220 => advance_randomly(world),
-        other if other - 221 < world.fault_rates.fault_rate => inject_random_fault(world),
+    match simulation.rng.u8(..) {
+        0..=59 => send_random_call(simulation),
+        60..=89 => simulation.write_random_file(),
+        90..=99 => simulation.answer_random_request(),
+        100..=190 => random_agent_action(simulation),
+        191..=220 => advance_randomly(simulation),
+        other if other - 221 < simulation.fault_rates.fault_rate => inject_random_fault(simulation),
         _ => {}
     }
 }
 
-fn advance_randomly(world: &mut Simulation) {
-    let to_due = world.next_deadline().saturating_sub(world.now.mono).min(60_000);
-    let ms = if world.rng.bool() { to_due } else { world.rng.u64(0..3_000) };
-    world.advance_clock(ms);
+fn advance_randomly(simulation: &mut Simulation) {
+    let to_due = simulation.next_deadline().saturating_sub(simulation.now.mono).min(60_000);
+    let ms = if simulation.rng.bool() { to_due } else { simulation.rng.u64(0..3_000) };
+    simulation.advance_clock(ms);
 }
 
-/// An agent ends, or answers what it was asked.
-fn random_agent_action(world: &mut Simulation) {
+/// A random action of an agent or a lead session.
+fn random_agent_action(simulation: &mut Simulation) {
     let leads: Vec<u32> =
-        world.programs.iter().filter(|(_, it)| it.identity.is_none()).map(|(pid, _)| *pid).collect();
-    if let Some(pid) = world.rng.choice(leads)
-        && world.rng.u8(..) < 60
+        simulation.programs.iter().filter(|(_, it)| it.identity.is_none()).map(|(pid, _)| *pid).collect();
+    if let Some(pid) = simulation.rng.choice(leads)
+        && simulation.rng.u8(..) < 60
     {
-        return random_hook_action(world, pid);
+        return random_hook_action(simulation, pid);
     }
-    let running: Vec<u32> = world.running_shims().map(|(pid, _)| *pid).collect();
-    let Some(pid) = world.rng.choice(running) else { return };
-    match world.rng.u8(0..16) {
-        0 => world.end_agent(pid, ExitReport::Exit(0)),
-        1 => world.end_agent(pid, ExitReport::Exit(1)),
-        2..=5 => answer_shutdown(world, pid),
-        6..=8 => drop(world.end_turn(pid, IdleReason::Available)),
-        9 => drop(world.end_turn(pid, IdleReason::Failed)),
-        10 => world.request_permission_in_turn(pid),
-        11..=13 => interrupt_or_hide(world, pid),
-        _ => random_program_action(world, pid),
+    let running: Vec<u32> = simulation.running_shims().map(|(pid, _)| *pid).collect();
+    let Some(pid) = simulation.rng.choice(running) else { return };
+    match simulation.rng.u8(0..16) {
+        0 => simulation.end_agent(pid, ExitReport::Exit(0)),
+        1 => simulation.end_agent(pid, ExitReport::Exit(1)),
+        2..=5 => answer_shutdown(simulation, pid),
+        6..=8 => drop(simulation.end_turn(pid, IdleReason::Available)),
+        9 => drop(simulation.end_turn(pid, IdleReason::Failed)),
+        10 => simulation.request_permission_in_turn(pid),
+        11..=13 => interrupt_or_hide(simulation, pid),
+        _ => random_program_action(simulation, pid),
     }
 }
 
-/// By a person, or put out of sight.
-fn interrupt_or_hide(world: &mut Simulation, pid: u32) {
-    let Some(who) = world.agent_identity(pid) else { return };
+/// A user interrupts an agent, or hides or shows its pane.
+fn interrupt_or_hide(simulation: &mut Simulation, pid: u32) {
+    let Some(who) = simulation.agent_identity(pid) else { return };
     let at = MemberAddress { team: who.team, name: who.name.to_string() };
     let order = [Request::Interrupt(at.clone()), Request::HidePane(at.clone()), Request::ShowPane(at)];
-    let order = world.rng.choice(order);
-    order.into_iter().for_each(|order| world.send_call(order));
+    let order = simulation.rng.choice(order);
+    order.into_iter().for_each(|order| simulation.send_call(order));
 }
 
-/// What a program with hooks does.
-fn random_hook_action(world: &mut Simulation, pid: u32) {
-    match world.rng.u8(0..10) {
-        0..=5 => world.end_program_turn(pid),
-        6 => world.type_prompt(pid),
-        7 => world.kill_hook(pid),
-        8 => world.send_other_event(pid),
-        _ => world.send_nested_event(pid),
+/// A random action of a program with hooks.
+fn random_hook_action(simulation: &mut Simulation, pid: u32) {
+    match simulation.rng.u8(0..10) {
+        0..=5 => simulation.end_program_turn(pid),
+        6 => simulation.type_prompt(pid),
+        7 => simulation.kill_hook(pid),
+        8 => simulation.send_other_event(pid),
+        _ => simulation.send_nested_event(pid),
     }
 }
 
-/// What an agent does that runs for its whole life.
-fn random_program_action(world: &mut Simulation, pid: u32) {
-    let Some(who) = world.agent_identity(pid) else { return };
-    let agent = world.shims[&pid].agent_pid().unwrap_or_default();
-    if world.programs.contains_key(&agent) && world.rng.u8(..) < 200 {
-        return random_hook_action(world, agent);
+/// A random action of an agent whose program runs during the whole spawn.
+fn random_program_action(simulation: &mut Simulation, pid: u32) {
+    let Some(who) = simulation.agent_identity(pid) else { return };
+    let agent = simulation.shims[&pid].agent_pid().unwrap_or_default();
+    if simulation.programs.contains_key(&agent) && simulation.rng.u8(..) < 200 {
+        return random_hook_action(simulation, agent);
     }
-    let activity = if world.rng.bool() { Activity::Active } else { Activity::Idle };
-    match world.rng.u8(0..6) {
-        0..=2 if who.first_argument == "plan" => drop(world.write_plan_request(&who)),
-        0 => drop(world.request_permission(&who)),
-        1 if who.delivery == Delivery::Native => world.notify_lead(&who, IdleReason::Available),
+    let activity = if simulation.rng.bool() { Activity::Active } else { Activity::Idle };
+    match simulation.rng.u8(0..6) {
+        0..=2 if who.first_argument == "plan" => drop(simulation.write_plan_request(&who)),
+        0 => drop(simulation.request_permission(&who)),
+        1 if who.delivery == Delivery::Native => simulation.notify_lead(&who, IdleReason::Available),
         2 if who.delivery == Delivery::Native => {
-            world.disk.change_member(&who.team, &who.name, |member| {
+            simulation.disk.change_member(&who.team, &who.name, |member| {
                 member.is_active = activity == Activity::Active;
             });
         }
-        _ => drop(world.send_call_as(CallOrigin::Person, Some(who.token), Request::ReportActivity(activity))),
+        _ => drop(simulation.send_call_as(
+            CallOrigin::Person,
+            Some(who.token),
+            Request::ReportActivity(activity),
+        )),
     }
 }
 
-fn answer_shutdown(world: &mut Simulation, pid: u32) {
-    let spawn = &world.shims[&pid].spawn;
+fn answer_shutdown(simulation: &mut Simulation, pid: u32) {
+    let spawn = &simulation.shims[&pid].spawn;
     let of = |(name, files): (&TeamName, &SimulatedTeamFiles)| {
         let member = files.members.iter().find(|(_, member)| member.spawn_id == *spawn)?.0;
         let request = files.shutdown_requests.get(member)?.last()?;
         Some((name.clone(), member.clone(), request.clone()))
     };
-    let Some((team, member, request)): Option<(_, _, RequestId)> = world.disk.teams.iter().find_map(of)
+    let Some((team, member, request)): Option<(_, _, RequestId)> = simulation.disk.teams.iter().find_map(of)
     else {
         return;
     };
-    let no = world.rng.bool().then(|| "busy".to_owned());
-    world.log(|| format!("{member} answers {request}: {no:?}"));
-    if let Some(files) = world.disk.teams.get_mut(&team).filter(|_| !world.disk.is_full) {
-        files.shutdown_answers.entry(request).or_insert((member, no));
-        world.disk.record_change(&team, TeamFile::Inbox(AgentName::lead()));
+    let rejection = simulation.rng.bool().then(|| "busy".to_owned());
+    simulation.log(|| format!("{member} answers {request}: {rejection:?}"));
+    if let Some(files) = simulation.disk.teams.get_mut(&team).filter(|_| !simulation.disk.is_full) {
+        files.shutdown_answers.entry(request).or_insert((member, rejection));
+        simulation.disk.record_change(&team, TeamFile::Inbox(AgentName::lead()));
     }
 }
 
-/// Nothing fails any more, nobody asks, and time goes on until nothing is to be done.
-fn run_until_idle(world: &mut Simulation, long: u64) {
-    world.log(|| "from here on nothing fails".to_owned());
-    world.is_fault_free = true;
-    (world.disk.is_full, world.tmux.is_hung) = (false, false);
-    let until = world.now.mono + long;
+/// Runs without faults and new calls until nothing is due for `timeout` milliseconds of simulated
+/// time.
+fn run_until_idle(simulation: &mut Simulation, timeout: u64) {
+    simulation.log(|| "no more faults".to_owned());
+    simulation.is_fault_free = true;
+    (simulation.disk.is_full, simulation.tmux.is_hung) = (false, false);
+    let until = simulation.now.mono + timeout;
     for _ in 0..MAX_IDLE_STEPS {
-        if world.daemon.is_none() {
-            world.start();
+        if simulation.daemon.is_none() {
+            simulation.start();
         }
-        let due = due_actions(world);
-        match world.rng.choice(due) {
-            Some(happens) => happens(world),
-            None if world.now.mono > until => return,
+        let due = due_actions(simulation);
+        match simulation.rng.choice(due) {
+            Some(action) => action(simulation),
+            None if simulation.now.mono > until => return,
             None => {
-                let next = world.next_deadline().max(world.now.mono + 1);
-                world.advance_clock(next - world.now.mono);
+                let next = simulation.next_deadline().max(simulation.now.mono + 1);
+                simulation.advance_clock(next - simulation.now.mono);
             }
         }
     }
-    panic!("the world does not come to rest");
+    panic!("the simulation does not become idle");
 }
 
-/// Of some worlds one hears nothing of its end.
-fn stop_random_shim(world: &mut Simulation) {
-    let join = if world.rng.u8(..) < 16 { random_shim(world) } else { None };
-    join.and_then(|pid| world.shims.get_mut(&pid)).into_iter().for_each(|join| join.is_stopped = true);
+/// In some simulations, stops a shim with SIGSTOP, so that it does not react to the shutdown.
+fn stop_random_shim(simulation: &mut Simulation) {
+    let shim = if simulation.rng.u8(..) < 16 { random_shim(simulation) } else { None };
+    shim.and_then(|pid| simulation.shims.get_mut(&pid)).into_iter().for_each(|shim| shim.is_stopped = true);
 }
 
-/// Everything ends: team by team, or with the daemon.
-fn take_down(world: &mut Simulation) {
-    if world.rng.bool() {
+/// Deletes all teams, or shuts the daemon down.
+fn take_down(simulation: &mut Simulation) {
+    if simulation.rng.bool() {
         for team in TEAMS {
             let team = TeamName::parse(team).expect("it is a name");
-            let grounds = world.disk.roster.worktrees.get(&team).into_iter().flatten();
+            let grounds = simulation.disk.roster.worktrees.get(&team).into_iter().flatten();
             let discard = grounds.map(|ground| ground.record.path.clone()).collect();
-            world.send_call(Request::DeleteTeam(DeleteTeamRequest {
+            simulation.send_call(Request::DeleteTeam(DeleteTeamRequest {
                 team,
                 force: true,
                 discard_worktrees: discard,
             }));
         }
     } else {
-        world.send_call(Request::StopDaemon);
+        simulation.send_call(Request::StopDaemon);
     }
-    run_until_idle(world, TEARDOWN_TIMEOUT);
+    run_until_idle(simulation, TEARDOWN_TIMEOUT);
 }

@@ -1,4 +1,5 @@
-//! The first process of an agent, as the real one behaves: hello, green light, agent, report.
+//! The state of a simulated shim: it connects, starts its agent when the daemon allows it, and
+//! reports the exit.
 
 use crate::core::id::{ConnId, SpawnId};
 use crate::simulator::random_calls::REQUEST_ID_VARIABLE;
@@ -8,60 +9,62 @@ use protocol::delivery::Delivery;
 use protocol::name::{AgentName, TeamName};
 use std::collections::VecDeque;
 
-/// So long it waits for a green light, ms.
+/// How long a shim waits for the daemon's permission to start its agent, in milliseconds.
 pub(super) const START_TIMEOUT: u64 = 15_000;
 
-/// How far it is.
+/// The progress of a shim.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ShimStage {
-    /// No agent yet.
+    /// The agent has not been started yet.
     Waiting,
-    /// Its agent runs under this pid.
+    /// The agent runs with this pid.
     Running {
         agent: u32,
     },
-    /// Its agent has ended; it waits until that is noted.
+    /// The agent has ended. The shim waits until the daemon has recorded the exit.
     Reporting(ExitReport),
     Dead,
 }
 
-/// See the head of this file.
+/// A shim process.
 #[derive(Debug)]
 pub(super) struct SimulatedShim {
     pub(super) spawn: SpawnId,
-    /// In which pane of which server.
+    /// The pid of the tmux server and the id of the pane. `None` for a shim without a pane.
     pub(super) pane: Option<(u32, u32)>,
     pub(super) started_at: u64,
     pub(super) conn: Option<ConnId>,
     pub(super) stage: ShimStage,
-    /// What the daemon has told it, and it has not heard yet.
+    /// Messages of the daemon that the shim has not read yet.
     pub(super) inbox: VecDeque<ToShim>,
-    /// Told that nobody knows it: it goes on, and asks no more.
+    /// The daemon does not know the spawn. The shim keeps its agent and does not connect again.
     pub(super) is_disowned: bool,
-    /// It was killed before its agent ran: where its daemon is killed too, its dead pane is left for `doctor`.
+    /// The shim was killed before its agent started. If the daemon is killed too, the dead pane
+    /// stays for `teamctl doctor`.
     pub(super) was_killed_early: bool,
-    /// It does nothing, and hears nothing.
+    /// The shim is stopped by SIGSTOP.
     pub(super) is_stopped: bool,
-    /// Its agent's, from the green light on.
+    /// The agent's identity, once the agent was started.
     pub(super) identity: Option<AgentIdentity>,
-    /// Of one that is run a turn at a time.
+    /// The turn loop, for `turn` delivery.
     pub(super) turn_agent: Option<SimulatedTurnAgent>,
 }
 
-/// Who an agent is, as it finds it in its environment.
+/// The identity of an agent, as its environment and command line name it.
 #[derive(Debug, Clone)]
 pub(super) struct AgentIdentity {
     pub(super) team: TeamName,
     pub(super) name: AgentName,
     pub(super) token: String,
-    /// The order for which it lives, and in which words its life began.
+    /// The spawn request. All respawns of a member have the same.
     pub(super) spawn_request_id: String,
+    /// The first argument of the command line. It is `plan` for an agent that must plan.
     pub(super) first_argument: String,
     pub(super) delivery: Delivery,
 }
 
 impl AgentIdentity {
-    pub(super) fn from_launch(go: &StartAgent, feed: Delivery) -> AgentIdentity {
+    pub(super) fn from_launch(go: &StartAgent, delivery: Delivery) -> AgentIdentity {
         let var = |name: &str| {
             go.env.get(name).cloned().unwrap_or_else(|| panic!("an agent of {:?} has no {name}", go.env))
         };
@@ -71,17 +74,17 @@ impl AgentIdentity {
             token: var("TEAMD_TOKEN"),
             spawn_request_id: var(REQUEST_ID_VARIABLE),
             first_argument: go.argv.first().cloned().unwrap_or_default(),
-            delivery: feed,
+            delivery,
         }
     }
 }
 
 impl SimulatedShim {
-    pub(super) fn new(spawn: SpawnId, pane: Option<(u32, u32)>, born: u64) -> SimulatedShim {
+    pub(super) fn new(spawn: SpawnId, pane: Option<(u32, u32)>, started_at: u64) -> SimulatedShim {
         SimulatedShim {
             spawn,
             pane,
-            started_at: born,
+            started_at,
             conn: None,
             stage: ShimStage::Waiting,
             inbox: VecDeque::new(),
@@ -97,7 +100,7 @@ impl SimulatedShim {
         self.stage != ShimStage::Dead
     }
 
-    /// The pid of its agent.
+    /// The pid of the running agent. `None` if no agent runs.
     pub(super) fn agent_pid(&self) -> Option<u32> {
         match self.stage {
             ShimStage::Running { agent } => Some(agent),
@@ -105,14 +108,14 @@ impl SimulatedShim {
         }
     }
 
-    /// Whether it is to look for mail and tasks.
+    /// Whether the turn loop must scan for messages and tasks.
     pub(super) fn must_scan(&self) -> bool {
-        self.turn_agent
-            .as_ref()
-            .is_some_and(|turner| turner.is_awake && !turner.is_in_turn && !turner.is_querying)
+        self.turn_agent.as_ref().is_some_and(|turn_agent| {
+            turn_agent.is_awake && !turn_agent.is_in_turn && !turn_agent.is_querying
+        })
     }
 
-    /// Whether it has something to do, where there is a daemon to reach, at that time.
+    /// Whether the shim has something to do at the time `mono`. `daemon`: a daemon runs.
     pub(super) fn is_due(&self, daemon: bool, mono: u64) -> bool {
         match &self.stage {
             ShimStage::Dead => false,

@@ -1,5 +1,5 @@
-//! All there is: a clock, a disk, tmux, processes, clients, and a daemon for as long as it lives. Everything that can
-//! happen is a method; who decides which is next is [`super::story`].
+//! The state of a simulation: clock, disk, tmux server, processes, clients and the daemon. Its
+//! methods are the possible actions; [`super::scenario`] chooses the next one.
 
 use crate::core::clock::Now;
 use crate::core::deadlines::next_deadline;
@@ -29,35 +29,36 @@ use protocol::name::{AgentName, TeamName};
 use protocol::policy::Policy;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Milliseconds.
+/// One day in milliseconds.
 const DAY: u64 = 86_400_000;
-/// What goes on all the time, and says nothing.
+/// Parts of log lines that are left out, because they are frequent and routine.
 const UNLOGGED: [&str; 6] =
     ["Deadline", "files: Rescan", "files: Sessions", "files: Tasks", "Filed(Sessions", "Filed(Tasks"];
-/// How much of a story is kept.
+/// How many log lines are kept with [`LogLevel::Tail`].
 const MAX_LOG_LINES: usize = 120;
 
-/// A daemon that lives: what it knows, and what is under way in its threads. All of it goes with it.
+/// A running daemon: the core's state and the queues of its threads. All of it is lost when the
+/// daemon is killed.
 #[derive(Debug)]
 pub(super) struct SimulatedDaemon {
     pub(super) state: State,
     pub(super) events: VecDeque<CoreEvent>,
     pub(super) files: VecDeque<FileJob>,
     pub(super) panes: VecDeque<PaneJob>,
-    /// Each on a thread of its own.
+    /// Running git jobs, each on its own thread.
     pub(super) worktrees: VecDeque<WorktreeJob>,
     pub(super) scans: ScanMemory,
-    /// What the watcher is asked.
+    /// The commands for the watcher thread.
     pub(super) watch_commands: VecDeque<WatchCommand>,
-    /// Done by the threads, and not told yet.
+    /// Results of jobs that the event loop has not received yet.
     pub(super) results: VecDeque<CoreEvent>,
-    /// Whose wake lines it holds.
+    /// The spawns whose wake sockets the daemon has.
     pub(super) wake_sockets: BTreeSet<SpawnId>,
-    /// Whose death it will be told of.
+    /// The pids of watched processes.
     pub(super) watched: BTreeMap<SpawnId, u32>,
 }
 
-/// See the head of this file.
+/// The whole simulated system.
 pub(super) struct Simulation {
     pub(super) rng: fastrand::Rng,
     pub(super) now: Now,
@@ -65,70 +66,68 @@ pub(super) struct Simulation {
     pub(super) tmux: SimulatedTmux,
     pub(super) shims: BTreeMap<u32, SimulatedShim>,
     pub(super) daemon: Option<SimulatedDaemon>,
-    /// Who waits for an answer, and to what.
+    /// The clients that wait for a reply.
     pub(super) clients: BTreeMap<ConnId, CallOrigin>,
-    /// Clients that have hung up: an answer to them goes nowhere.
+    /// Clients that closed their connection before the reply.
     pub(super) dropped_clients: BTreeSet<ConnId>,
     last_conn: ConnId,
     last_pid: u32,
     log: VecDeque<String>,
-    /// Programs with hooks, by their pids.
+    /// The programs with hooks, by pid.
     pub(super) programs: BTreeMap<u32, HookedProgram>,
-    /// Processes of which a session leads.
+    /// The pids of lead sessions.
     pub(super) lead_processes: BTreeSet<u32>,
-    /// What members have asked.
+    /// All requests of members.
     pub(super) asked_requests: BTreeMap<RequestId, AskedRequest>,
-    /// Orders of which a plan was approved.
+    /// The ids of spawn requests for which a plan was approved.
     pub(super) approved_spawns: BTreeSet<String>,
-    /// What the programs of an order have used up, tokens.
+    /// The tokens that the programs of each spawn request have used.
     pub(super) token_usage: BTreeMap<String, u64>,
-    /// Orders whose agents have to plan first.
+    /// The ids of spawn requests whose agents must plan first.
     pub(super) planning_spawns: BTreeSet<String>,
-    /// Every policy that was ever asked for.
+    /// All policies that a client has requested for a team.
     pub(super) policy_history: BTreeMap<TeamName, Vec<Policy>>,
     pub(super) was_clock_set: bool,
-    /// Nothing fails any more.
+    /// No more faults are injected.
     pub(super) is_fault_free: bool,
     log_level: LogLevel,
     pub(super) fault_rates: FaultRates,
-    /// What it has gone through.
+    /// What has occurred so far.
     pub(super) coverage: Coverage,
     pub(super) seed: u64,
 }
 
-/// Where everything goes wrong at once little happens: so worlds differ in what does, and in how much.
+/// How often faults occur in a simulation, and which ones. With all faults at a high rate little
+/// else would happen, so simulations differ.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FaultRates {
-    /// How often what is due comes before anything else, of 256.
+    /// How many of 256 actions are due actions.
     pub(super) due_first: u8,
-    /// How often something goes wrong, of 35.
+    /// The rate of faults, from 0 to 34.
     pub(super) fault_rate: u8,
-    /// What never does, a bit each.
+    /// The faults that never occur, one bit each.
     pub(super) disabled_faults: u32,
 }
 
 impl FaultRates {
     fn random(rng: &mut fastrand::Rng) -> FaultRates {
-        let mishaps = if rng.u8(..) < 40 { 0 } else { rng.u8(1..35) };
-        FaultRates {
-            due_first: rng.u8(120..250),
-            fault_rate: mishaps,
-            disabled_faults: rng.u32(..) & rng.u32(..),
-        }
+        let fault_rate = if rng.u8(..) < 40 { 0 } else { rng.u8(1..35) };
+        FaultRates { due_first: rng.u8(120..250), fault_rate, disabled_faults: rng.u32(..) & rng.u32(..) }
     }
 }
 
-/// What of a story is written down.
+/// Which log lines of a simulation are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LogLevel {
-    /// Nothing: that takes most of the time.
+    /// No lines. Logging would take most of the run time.
     Off,
+    /// The last [`MAX_LOG_LINES`] lines.
     Tail,
     All,
 }
 
 impl Simulation {
-    pub(super) fn new(seed: u64, aloud: LogLevel) -> Simulation {
+    pub(super) fn new(seed: u64, log_level: LogLevel) -> Simulation {
         let mut rng = fastrand::Rng::with_seed(seed);
         Simulation {
             fault_rates: FaultRates::random(&mut rng),
@@ -152,13 +151,13 @@ impl Simulation {
             policy_history: BTreeMap::new(),
             was_clock_set: false,
             is_fault_free: false,
-            log_level: aloud,
+            log_level,
             coverage: Coverage::default(),
             seed,
         }
     }
 
-    /// For whoever reads the story of a seed.
+    /// Adds a line to the log of the seed.
     pub(super) fn log(&mut self, line: impl FnOnce() -> String) {
         if self.log_level == LogLevel::Off {
             return;
@@ -191,28 +190,28 @@ impl Simulation {
         self.last_pid
     }
 
-    /// Time goes by.
+    /// Advances both clocks.
     pub(super) fn advance_clock(&mut self, ms: u64) {
         self.now = Now { mono: self.now.mono + ms, wall: self.now.wall + ms };
     }
 
-    /// Somebody sets the clock, up to a day to or fro; what measures time does not notice.
+    /// A user sets the wall clock by up to half a day. The monotonic clock does not change.
     pub(super) fn set_clock(&mut self) {
         self.now.wall = self.now.wall + self.rng.u64(0..DAY) - DAY / 2;
         self.was_clock_set = true;
         self.log(|| "the clock is set".to_owned());
     }
 
-    /// When something is due by itself.
+    /// The next deadline of the daemon or of a shim, on the monotonic clock.
     pub(super) fn next_deadline(&self) -> u64 {
         let daemon = self.daemon.as_ref().map_or(u64::MAX, |daemon| next_deadline(&daemon.state));
-        let waiting = self.shims.values().filter(|join| join.stage == ShimStage::Waiting);
-        waiting.map(|join| join.started_at + START_TIMEOUT).fold(daemon, u64::min)
+        let waiting = self.shims.values().filter(|shim| shim.stage == ShimStage::Waiting);
+        waiting.map(|shim| shim.started_at + START_TIMEOUT).fold(daemon, u64::min)
     }
 
     // The daemon.
 
-    /// A daemon starts, with what lies on the disk.
+    /// Starts a daemon, which reads its state from the disk.
     pub(super) fn start(&mut self) {
         self.log(|| "a daemon starts".to_owned());
         let mut roster = self.disk.read_roster();
@@ -222,11 +221,11 @@ impl Simulation {
         let environments = &self.disk.environments;
         roster.load_environments(|file| environments.get(file).cloned().unwrap_or_default());
         let lines = self.disk.log.iter().flatten().map(String::as_bytes);
-        let tale = EventLogCursor::from_lines(lines);
-        let looks = ScanMemory { logged_counts: tale.inboxes.clone(), ..ScanMemory::default() };
-        // So short that worlds come to it.
-        let setting = DaemonSettings { no_output_after_ms: Some(1_000), ..DaemonSettings::for_tests() };
-        let mut state = State::new(setting, roster, tale);
+        let cursor = EventLogCursor::from_lines(lines);
+        let scans = ScanMemory { logged_counts: cursor.inboxes.clone(), ..ScanMemory::default() };
+        // The time is short so that simulations reach it.
+        let settings = DaemonSettings { no_output_after_ms: Some(1_000), ..DaemonSettings::for_tests() };
+        let mut state = State::new(settings, roster, cursor);
         let active =
             |team: &TeamName, name: &AgentName| Some(self.disk.teams.get(team)?.members.get(name)?.is_active);
         state.restore_activity(active);
@@ -241,7 +240,7 @@ impl Simulation {
             files: VecDeque::new(),
             panes: VecDeque::new(),
             worktrees: VecDeque::new(),
-            scans: looks,
+            scans,
             watch_commands: VecDeque::new(),
             results: VecDeque::new(),
             wake_sockets: BTreeSet::new(),
@@ -250,22 +249,22 @@ impl Simulation {
         self.run_effects(effects);
     }
 
-    /// kill -9: what its threads have not done is not done, and everybody who is connected sees it.
+    /// Kills the daemon with SIGKILL. Its queued jobs are lost and its connections close.
     pub(super) fn kill_daemon(&mut self) {
         self.log(|| "the daemon is killed".to_owned());
-        let trees = self.daemon.take().map(|daemon| daemon.worktrees);
-        self.finish_after_kill(trees.unwrap_or_default());
+        let jobs = self.daemon.take().map(|daemon| daemon.worktrees);
+        self.finish_after_kill(jobs.unwrap_or_default());
         self.clients.clear();
         self.disconnect_hooks();
-        for join in self.shims.values_mut() {
-            join.conn = None;
-            join.inbox.clear();
-            let asks = join.turn_agent.iter_mut().filter(|turner| turner.is_querying);
-            asks.for_each(|turner| (turner.is_querying, turner.is_awake) = (false, true));
+        for shim in self.shims.values_mut() {
+            shim.conn = None;
+            shim.inbox.clear();
+            let asks = shim.turn_agent.iter_mut().filter(|turn_agent| turn_agent.is_querying);
+            asks.for_each(|turn_agent| (turn_agent.is_querying, turn_agent.is_awake) = (false, true));
         }
     }
 
-    /// It ends by itself: its threads finish what they have been given.
+    /// Stops the daemon in the regular way: its threads finish their queued jobs first.
     pub(super) fn stop_daemon(&mut self) {
         while self.daemon.as_ref().is_some_and(|daemon| !daemon.files.is_empty()) {
             self.run_file_job();
@@ -276,12 +275,12 @@ impl Simulation {
         self.kill_daemon();
     }
 
-    /// The loop takes the next event, or sees that a deadline has passed.
+    /// The event loop handles the next event, or a deadline if there is no event.
     pub(super) fn run_event(&mut self) {
         let Some(daemon) = &mut self.daemon else { return };
         let event = daemon.events.pop_front().unwrap_or(CoreEvent::DeadlineReached);
         if matches!(event, CoreEvent::DeadlineReached) {
-            // No two lives begin in the same moment.
+            // Each spawn must get its own start time.
             self.now = Now { mono: self.now.mono + 1, wall: self.now.wall + 1 };
         }
         let now = self.now;
@@ -296,13 +295,13 @@ impl Simulation {
         self.run_effects(effects);
     }
 
-    /// Whether the loop has something to take.
+    /// Whether the event loop has an event or a passed deadline to handle.
     pub(super) fn has_event(&self) -> bool {
         let due = |daemon: &SimulatedDaemon| next_deadline(&daemon.state) <= self.now.mono;
         self.daemon.as_ref().is_some_and(|daemon| !daemon.events.is_empty() || due(daemon))
     }
 
-    /// The files thread does its next job.
+    /// The files thread runs its next job.
     pub(super) fn run_file_job(&mut self) {
         let Some(daemon) = &mut self.daemon else { return };
         collect_next_batch(&mut daemon.files);
@@ -316,11 +315,11 @@ impl Simulation {
             _ => None,
         };
         self.disk.run_job(job, &mut daemon.scans, &mut daemon.results);
-        let was_given = matches!(
+        let was_written = matches!(
             daemon.results.back(),
             Some(CoreEvent::FileJobDone(FileResult::AnswerWritten { result: Ok(()), .. }))
         );
-        if let Some((id, answer, by)) = answer.filter(|_| was_given) {
+        if let Some((id, answer, by)) = answer.filter(|_| was_written) {
             self.check_policy_answer(&id, by);
             self.record_approval(&id, &answer);
         }
@@ -331,7 +330,7 @@ impl Simulation {
         self.daemon.iter_mut().for_each(|daemon| daemon.watch_commands.push_back(ask.clone()));
     }
 
-    /// The watcher does what it was asked to.
+    /// The watcher thread runs its next command.
     pub(super) fn run_watch_command(&mut self) {
         let Some(daemon) = &mut self.daemon else { return };
         match daemon.watch_commands.pop_front() {
@@ -344,14 +343,14 @@ impl Simulation {
             Some(WatchCommand::CreateBarrier(mark)) => {
                 self.disk.pending_events.push_back(WatcherEvent::Barrier(mark));
             }
-            Some(WatchCommand::ConfirmWatches { is_probe: probe }) => {
-                self.send_event(CoreEvent::WatchesAdded { is_probe: probe });
+            Some(WatchCommand::ConfirmWatches { is_probe }) => {
+                self.send_event(CoreEvent::WatchesAdded { is_probe });
             }
             None => {}
         }
     }
 
-    /// The panes thread does.
+    /// The panes thread runs its next job.
     pub(super) fn run_pane_job(&mut self) {
         let (pid, mono) = (self.next_pid(), self.now.mono);
         let Some(daemon) = &mut self.daemon else { return };
@@ -371,18 +370,18 @@ impl Simulation {
         self.log(|| line);
     }
 
-    /// A thread tells the loop what it has done.
+    /// The event loop receives the next result of a job.
     pub(super) fn deliver_result(&mut self) {
         if let Some(daemon) = &mut self.daemon {
             daemon.events.extend(daemon.results.pop_front());
         }
     }
 
-    /// The kernel tells of a death.
+    /// The process watcher reports the exit of a watched process.
     pub(super) fn report_death(&mut self) {
         let Some(daemon) = &mut self.daemon else { return };
-        let (joins, leaders) = (&self.shims, &self.lead_processes);
-        let dead = |pid: &u32| !joins.get(pid).is_some_and(SimulatedShim::is_alive) && !leaders.contains(pid);
+        let (shims, leads) = (&self.shims, &self.lead_processes);
+        let dead = |pid: &u32| !shims.get(pid).is_some_and(SimulatedShim::is_alive) && !leads.contains(pid);
         let Some(spawn) = daemon.watched.iter().find(|(_, pid)| dead(pid)).map(|(spawn, _)| spawn.clone())
         else {
             return;
@@ -392,8 +391,8 @@ impl Simulation {
     }
 
     pub(super) fn has_unreported_death(&self) -> bool {
-        let (joins, leaders) = (&self.shims, &self.lead_processes);
-        let dead = |pid: &u32| !joins.get(pid).is_some_and(SimulatedShim::is_alive) && !leaders.contains(pid);
+        let (shims, leads) = (&self.shims, &self.lead_processes);
+        let dead = |pid: &u32| !shims.get(pid).is_some_and(SimulatedShim::is_alive) && !leads.contains(pid);
         self.daemon.as_ref().is_some_and(|daemon| daemon.watched.values().any(dead))
     }
 }

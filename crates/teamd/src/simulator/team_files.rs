@@ -1,4 +1,4 @@
-//! A team's files: its members, their mail, what they ask and are answered, its tasks.
+//! The simulated files of a team: members, inboxes, requests with their answers, and tasks.
 
 use crate::core::id::SpawnId;
 use protocol::id::{RequestId, TaskId};
@@ -19,10 +19,11 @@ pub(super) struct SimulatedMessage {
     pub(super) from: AgentName,
     pub(super) payload: Option<Payload>,
     pub(super) is_read: bool,
-    /// Its owner had it: what was not taken is not read.
+    /// The message was delivered to the owner of the inbox. Only a delivered message is marked
+    /// read.
     pub(super) is_delivered: bool,
     pub(super) id: u64,
-    /// What it asks.
+    /// The request in the message, if it has one.
     open_request: Option<Box<OpenRequest>>,
 }
 
@@ -35,32 +36,32 @@ pub(super) struct SimulatedMember {
     pub(super) mode: Option<String>,
 }
 
-/// See the head of this file.
+/// The files of one team.
 #[derive(Debug, Default)]
 pub(super) struct SimulatedTeamFiles {
     pub(super) members: BTreeMap<AgentName, SimulatedMember>,
     pub(super) inboxes: BTreeMap<AgentName, Vec<SimulatedMessage>>,
     pub(super) tasks: Vec<Arc<Task>>,
-    /// Answers to requests, as our own record has them.
+    /// Answers to requests in the daemon's own answer log, and whether each is an approval.
     pub(super) recorded_answers: BTreeMap<RequestId, (bool, AnsweredBy)>,
     pub(super) policy: Policy,
-    /// Shutdown requests that lie in members' inboxes.
+    /// Shutdown requests in members' inboxes.
     pub(super) shutdown_requests: BTreeMap<AgentName, Vec<RequestId>>,
-    /// What the lead's inbox says of them: a reason where it is a no.
+    /// Answers to shutdown requests in the lead's inbox: the member, and the reason of a rejection.
     pub(super) shutdown_answers: BTreeMap<RequestId, (AgentName, Option<String>)>,
-    /// Panes that are out of sight, as config.json has them.
+    /// The hidden panes in config.json.
     pub(super) hidden_panes: Vec<String>,
     pub(super) message_count: u64,
     pub(super) last_task_number: u32,
 }
 
-/// How a request stands.
+/// The state of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestState {
     Open,
     Answered(bool, AnsweredBy),
     Withdrawn,
-    /// Who asked is not on the team, or in another life.
+    /// The member has left the team, or has been spawned again since the request.
     AskerGone,
 }
 
@@ -75,7 +76,7 @@ impl SimulatedTeamFiles {
         self.message_count += 1;
         let asks =
             payload.as_ref().filter(|_| to.is_lead()).and_then(|payload| parse_request(from, payload, at));
-        let letter = SimulatedMessage {
+        let message = SimulatedMessage {
             from: from.clone(),
             payload,
             is_read: false,
@@ -83,34 +84,36 @@ impl SimulatedTeamFiles {
             id: (at << 12) + self.message_count,
             open_request: asks,
         };
-        self.inboxes.entry(to.clone()).or_default().push(letter);
+        self.inboxes.entry(to.clone()).or_default().push(message);
     }
 
     pub(super) fn unread(&self, name: &AgentName) -> impl Iterator<Item = &SimulatedMessage> {
-        self.inboxes.get(name).into_iter().flatten().filter(|letter| !letter.is_read)
+        self.inboxes.get(name).into_iter().flatten().filter(|message| !message.is_read)
     }
 
-    /// The owner has these.
+    /// Marks messages as delivered to the owner of the inbox.
     pub(super) fn mark_taken(&mut self, name: &AgentName, digests: &[u64]) {
-        let letters = self.inboxes.get_mut(name).into_iter().flatten();
-        letters.filter(|letter| digests.contains(&letter.id)).for_each(|letter| letter.is_delivered = true);
+        let messages = self.inboxes.get_mut(name).into_iter().flatten();
+        messages
+            .filter(|message| digests.contains(&message.id))
+            .for_each(|message| message.is_delivered = true);
     }
 
-    /// Marks them read.
+    /// Marks messages as read. Panics if one was not delivered.
     pub(super) fn mark_read(&mut self, name: &AgentName, digests: &[u64]) {
-        let letters = self.inboxes.get_mut(name).into_iter().flatten();
-        for letter in letters.filter(|letter| digests.contains(&letter.id)) {
-            assert!(letter.is_delivered, "marked read, and {name} never had it: {letter:?}");
-            letter.is_read = true;
+        let messages = self.inboxes.get_mut(name).into_iter().flatten();
+        for message in messages.filter(|message| digests.contains(&message.id)) {
+            assert!(message.is_delivered, "marked as read and never delivered to {name}: {message:?}");
+            message.is_read = true;
         }
     }
 
     // Requests.
 
-    /// Those in the lead's inbox.
+    /// The requests in the lead's inbox.
     fn requests(&self) -> impl Iterator<Item = &OpenRequest> {
         let lead = self.inboxes.get(&AgentName::lead()).into_iter().flatten();
-        lead.filter_map(|letter| letter.open_request.as_deref())
+        lead.filter_map(|message| message.open_request.as_deref())
     }
 
     pub(super) fn request_state(&self, request: &OpenRequest) -> RequestState {
@@ -123,7 +126,7 @@ impl SimulatedTeamFiles {
         }
         let words = self.inboxes.get(&request.from).into_iter().flatten();
         let words =
-            words.filter_map(|letter| Some((&letter.from, answered_request(letter.payload.as_ref()?)?)));
+            words.filter_map(|message| Some((&message.from, answered_request(message.payload.as_ref()?)?)));
         let words: Vec<_> = words.filter(|(_, (of, _))| of == id).collect();
         match words.iter().find(|(from, _)| from.is_lead()) {
             Some((_, (_, approved))) => RequestState::Answered(*approved, AnsweredBy::Lead),
@@ -137,16 +140,16 @@ impl SimulatedTeamFiles {
         open.cloned().collect()
     }
 
-    /// What the store says of all of them.
+    /// The result of a request scan, as the store returns it.
     pub(super) fn scan_requests(&self) -> RequestScanResult {
-        let (mut answered, mut withdrawn, mut in_a_row) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let (mut answered, mut withdrawn, mut timeout_counts) = (Vec::new(), Vec::new(), BTreeMap::new());
         for request in self.requests() {
             let (to, id) = (request.from.clone(), request.request.id().clone());
-            let overlooked: &mut u32 = in_a_row.entry(to.clone()).or_default();
+            let timed_out: &mut u32 = timeout_counts.entry(to.clone()).or_default();
             match self.request_state(request) {
                 RequestState::Answered(approved, by) => {
-                    *overlooked =
-                        if (approved, by) == (false, AnsweredBy::Timeout) { *overlooked + 1 } else { 0 };
+                    *timed_out =
+                        if (approved, by) == (false, AnsweredBy::Timeout) { *timed_out + 1 } else { 0 };
                     answered.push(AnsweredRequest {
                         member: to,
                         request_id: id,
@@ -159,17 +162,17 @@ impl SimulatedTeamFiles {
                 RequestState::Open | RequestState::AskerGone => {}
             }
         }
-        let overlooked: BTreeSet<AgentName> =
-            in_a_row.into_iter().filter(|(_, count)| *count >= 2).map(|(name, _)| name).collect();
+        let timed_out: BTreeSet<AgentName> =
+            timeout_counts.into_iter().filter(|(_, count)| *count >= 2).map(|(name, _)| name).collect();
         RequestScanResult {
             open: self.open_requests(),
             answered,
             withdrawn,
-            plans_timed_out_twice: overlooked,
+            plans_timed_out_twice: timed_out,
         }
     }
 
-    /// Stores an answer, unless there is one; gives how it stood.
+    /// Adds an answer to an open request. Returns the state of the request before.
     pub(super) fn add_answer(
         &mut self,
         request: &OpenRequest,
@@ -177,19 +180,19 @@ impl SimulatedTeamFiles {
         by: AnsweredBy,
         at: u64,
     ) -> RequestState {
-        let standing = self.request_state(request);
-        if standing == RequestState::Open {
+        let state = self.request_state(request);
+        if state == RequestState::Open {
             let payload = request.request.response(answer, PermissionMode::Default, at);
             self.add_message(&request.from, &AgentName::lead(), Some(payload), at);
             self.recorded_answers
                 .insert(request.request.id().clone(), (matches!(answer, Answer::Approve(_)), by));
         }
-        standing
+        state
     }
 
     // Tasks.
 
-    /// A new one.
+    /// Adds a pending task.
     pub(super) fn add_task(&mut self, owner: Option<AgentName>, blocked_by: Option<TaskId>) -> TaskId {
         self.last_task_number += 1;
         let id = TaskId::from_number(self.last_task_number).expect("it is one");
@@ -214,28 +217,29 @@ impl SimulatedTeamFiles {
         true
     }
 
-    /// Whether the files give it that one.
+    /// Whether a member can claim this task, or continue with it.
     pub(super) fn can_take_task(&self, name: &AgentName, id: TaskId) -> bool {
         let one = |task: &&Arc<Task>| task.id == id;
         self.tasks.iter().find(one).is_some_and(|task| {
-            let hers = task.owner.as_ref() == Some(name);
-            let left = hers && task.status == TaskStatus::InProgress && task.failure().is_none();
-            let free = (hers || task.owner.is_none()) && task.is_startable(&self.tasks);
+            let is_own = task.owner.as_ref() == Some(name);
+            let left = is_own && task.status == TaskStatus::InProgress && task.failure().is_none();
+            let free = (is_own || task.owner.is_none()) && task.is_startable(&self.tasks);
             free || left && task.open_blockers(&self.tasks).is_empty()
         })
     }
 
-    /// What that member would take up next: what it left, what is its own, what is anybody's.
+    /// The next task of a member, except those in `but`: one that it left in progress, else one
+    /// that it owns, else an available one.
     pub(super) fn next_task(&self, name: &AgentName, but: &BTreeSet<TaskId>) -> Option<TaskId> {
         let all = &self.tasks;
-        let hers = |task: &&Arc<Task>| task.owner.as_ref() == Some(name) && !but.contains(&task.id);
+        let is_own = |task: &&Arc<Task>| task.owner.as_ref() == Some(name) && !but.contains(&task.id);
         let left = |task: &&Arc<Task>| {
-            hers(task)
+            is_own(task)
                 && task.status == TaskStatus::InProgress
                 && task.failure().is_none()
                 && task.open_blockers(all).is_empty()
         };
-        let own = || all.iter().find(|task| hers(task) && task.is_startable(all));
+        let own = || all.iter().find(|task| is_own(task) && task.is_startable(all));
         let free = || all.iter().find(|task| task.is_available(all));
         all.iter().find(left).or_else(own).or_else(free).map(|task| task.id)
     }

@@ -1,4 +1,5 @@
-//! A tmux server that can die, and one that comes after it and gives the same numbers to strangers.
+//! The simulated tmux server. It can exit, and the next server reuses the pane ids for foreign
+//! panes.
 
 use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
@@ -8,38 +9,39 @@ use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::{BTreeMap, BTreeSet};
 use tmux::{PaneId, PaneTag};
 
-/// Whose a pane is.
+/// The owner of a pane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PaneOwner {
-    /// With the pid of the join in it.
+    /// A pane of the daemon, with the pid of its shim.
     Teamd(SpawnId, u32),
     Foreign,
 }
 
-/// See the head of this file.
+/// The tmux server and its panes.
 #[derive(Debug)]
 pub(super) struct SimulatedTmux {
-    /// The server's pid; a new one with each server.
+    /// The server's pid. Each new server has another one.
     pub(super) server: u32,
     pub(super) panes: BTreeMap<u32, PaneOwner>,
-    /// Those out of sight.
+    /// The hidden panes.
     pub(super) hidden: BTreeSet<u32>,
+    /// The id of the next pane.
     next: u32,
-    /// It answers nothing.
+    /// The server does not answer.
     pub(super) is_hung: bool,
 }
 
-/// What of a job concerns the processes in the panes.
+/// The effect of a pane job on the processes in panes.
 #[derive(Debug)]
 pub(super) enum PaneJobOutcome {
     Nothing,
-    /// A join is to be started, which goes by this pid, in this pane.
+    /// A shim with this pid starts in this pane.
     Started {
         spawn: SpawnId,
         pid: u32,
         pane: u32,
     },
-    /// The pane of this join is closed.
+    /// The pane of the shim with this pid is closed.
     Closed(u32),
 }
 
@@ -66,26 +68,28 @@ impl SimulatedTmux {
         format!("{}:1:/tmp/tmux", self.server)
     }
 
-    /// The server dies, and another takes its place, with panes of strangers under the first numbers.
-    pub(super) fn restart(&mut self, strangers: u32) {
+    /// Replaces the server by a new one. Its first `foreign_panes` pane ids are foreign panes.
+    pub(super) fn restart(&mut self, foreign_panes: u32) {
         self.server += 1;
-        self.panes = (0..strangers).map(|pane| (pane, PaneOwner::Foreign)).collect();
+        self.panes = (0..foreign_panes).map(|pane| (pane, PaneOwner::Foreign)).collect();
         self.hidden.clear();
-        self.next = strangers;
+        self.next = foreign_panes;
     }
 
-    /// A person opens a pane.
+    /// A user opens a pane.
     pub(super) fn open_foreign_pane(&mut self) {
         self.panes.insert(self.next, PaneOwner::Foreign);
         self.next += 1;
     }
 
-    /// The guard of the real one: nothing is done to a pane that has another owner.
+    /// Whether the pane has the tag `owner`. As the real code, the simulator does not change other
+    /// panes.
     fn is_owned(&self, pane: u32, owner: &PaneTag) -> bool {
         matches!(self.panes.get(&pane), Some(PaneOwner::Teamd(spawn, _)) if spawn.pane_tag() == *owner)
     }
 
-    /// What the panes thread does, and tells; `pid` is for a join that it starts.
+    /// Runs a pane job. Returns its result and its effect on processes. `pid` is the pid of a shim
+    /// that the job starts.
     pub(super) fn run_job(&mut self, job: PaneJob, pid: u32) -> (Option<CoreEvent>, PaneJobOutcome) {
         let mut outcome = PaneJobOutcome::Nothing;
         let hangs = self.is_hung;
@@ -105,18 +109,14 @@ impl SimulatedTmux {
                 PaneResult::PaneInspected { spawn, seen: self.inspect(&pane.server_epoch, &pane.id) }
             }
             PaneJob::ClosePane { spawn, pane, owner, .. } => {
-                assert_eq!(
-                    owner,
-                    spawn.pane_tag(),
-                    "a pane is closed in the name of the one it was made for"
-                );
+                assert_eq!(owner, spawn.pane_tag(), "a pane is closed with the tag of its own spawn");
                 let left = answer().err();
                 let pane = pane_number(&pane.to_string());
                 if left.is_none()
                     && self.is_owned(pane, &owner)
-                    && let Some(PaneOwner::Teamd(_, join)) = self.panes.remove(&pane)
+                    && let Some(PaneOwner::Teamd(_, shim)) = self.panes.remove(&pane)
                 {
-                    outcome = PaneJobOutcome::Closed(join);
+                    outcome = PaneJobOutcome::Closed(shim);
                 }
                 PaneResult::PaneClosed { spawn, error: left }
             }

@@ -1,5 +1,5 @@
-//! An agent that is run a turn at a time, as its join lives it: it looks at its mail and the tasks when it is woken, takes
-//! one thing, and rests when there is nothing.
+//! Simulates the turn loop of agents with `turn` delivery. When the agent is woken, its shim scans
+//! the inbox and the tasks, starts a turn for one item, and becomes idle if there is none.
 
 use crate::simulator::clients::CallOrigin;
 use crate::simulator::scan_memory::TeamFile;
@@ -18,21 +18,21 @@ use protocol::usage::{Usage, UsageReport};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// See the head of this file.
+/// The turn loop of one agent.
 #[derive(Debug)]
 pub(super) struct SimulatedTurnAgent {
     pub(super) status: TurnStatus,
-    /// It is to look: it was woken, or has not rested since its turn.
+    /// The shim must scan: it was woken, or has not become idle since the last turn.
     pub(super) is_awake: bool,
-    /// A turn is under way.
+    /// A turn is running.
     pub(super) is_in_turn: bool,
-    /// It has asked which task is next.
+    /// The shim waits for the daemon's hint about the next task.
     pub(super) is_querying: bool,
-    /// The task that the turn, or its plan, is about.
+    /// The task of the running turn, or of its plan.
     task: Option<TaskId>,
-    /// Its own, but what became of them could not be written.
+    /// Tasks whose result could not be written.
     unsettled: BTreeSet<TaskId>,
-    /// What it asked in this turn.
+    /// Requests that the agent sent in this turn.
     open_requests: Vec<RequestId>,
 }
 
@@ -51,7 +51,7 @@ impl SimulatedTurnAgent {
             plan_stage: turns.plan_stage.clone(),
             shutdown_requested: false,
         };
-        // A plan of the life before is handed in again, by its next turn.
+        // The next turn submits a plan of the previous spawn again.
         let plan = now.plan_stage.clone().map(|_| PlanStage::Planning);
         let now = TurnStatus { plan_stage: plan, ..now };
         let (task, unsettled, asked) = (None, BTreeSet::new(), Vec::new());
@@ -70,14 +70,14 @@ impl SimulatedTurnAgent {
         matches!(self.status.plan_stage, Some(PlanStage::AwaitingApproval { .. }))
     }
 
-    /// Whether there is something that it should have taken up.
+    /// Whether there is a message or task for which the agent should have started a turn.
     pub(super) fn misses_work(&self, files: &SimulatedTeamFiles, name: &AgentName) -> bool {
         let task = || files.next_task(name, &self.unsettled);
         files.unread(name).next().is_some() || (!self.awaits_answer() && task().is_some())
     }
 }
 
-/// What a look has found.
+/// The result of a scan: what the next turn is for.
 enum NextItem {
     Message(u64, Box<Option<Payload>>),
     Task(TaskId),
@@ -86,22 +86,22 @@ enum NextItem {
 
 impl Simulation {
     fn turn_agent(&mut self, pid: u32) -> Option<(&mut SimulatedTurnAgent, AgentIdentity)> {
-        let join = self.shims.get_mut(&pid)?;
-        Some((join.turn_agent.as_mut()?, join.identity.clone()?))
+        let shim = self.shims.get_mut(&pid)?;
+        Some((shim.turn_agent.as_mut()?, shim.identity.clone()?))
     }
 
-    /// It looks; for a task some ask the daemon first.
+    /// Scans for the next item. Some shims ask the daemon for a task first.
     pub(super) fn scan_or_query(&mut self, pid: u32) {
-        let Some((turner, who)) = self.turn_agent(pid) else { return };
-        let may_ask = !turner.awaits_answer() && turner.unsettled.is_empty();
-        let letters =
+        let Some((turn_agent, who)) = self.turn_agent(pid) else { return };
+        let may_ask = !turn_agent.awaits_answer() && turn_agent.unsettled.is_empty();
+        let messages =
             self.disk.teams.get(&who.team).is_some_and(|files| files.unread(&who.name).next().is_some());
-        if may_ask && !letters && self.rng.bool() {
+        if may_ask && !messages && self.rng.bool() {
             let asked = NextTaskRequest { team: who.team, owner: who.name, include_in_progress: true };
             let asks =
                 self.send_call_as(CallOrigin::TurnAgent(pid), None, Request::NextTask(asked)).is_some();
             if asks {
-                // A wake that comes meanwhile is kept.
+                // A wake before the reply sets `is_awake` again.
                 return self
                     .turn_agent(pid)
                     .into_iter()
@@ -111,18 +111,20 @@ impl Simulation {
         self.scan_files(pid);
     }
 
-    /// The daemon's word; that there is nothing is believed. A task that it can't have any more it asks for again.
+    /// Handles the daemon's hint about the next task. If the task is taken already, the shim asks
+    /// again. If there is no task, the agent becomes idle.
     pub(super) fn handle_next_task(&mut self, pid: u32, response: &Response) {
-        let Some((turner, who)) = self.turn_agent(pid).filter(|(turner, _)| turner.is_querying) else {
+        let Some((turn_agent, who)) = self.turn_agent(pid).filter(|(turn_agent, _)| turn_agent.is_querying)
+        else {
             return;
         };
-        let woken = std::mem::replace(&mut turner.is_awake, true);
-        turner.is_querying = false;
+        let woken = std::mem::replace(&mut turn_agent.is_awake, true);
+        turn_agent.is_querying = false;
         let Response::Done(reply) = response else { return self.scan_files(pid) };
         match **reply {
             Reply::NextTask(NextTaskHint::NoTask) => {
                 self.become_idle(pid);
-                self.turn_agent(pid).into_iter().for_each(|(turner, _)| turner.is_awake |= woken);
+                self.turn_agent(pid).into_iter().for_each(|(turn_agent, _)| turn_agent.is_awake |= woken);
             }
             Reply::NextTask(NextTaskHint::Task(id)) => {
                 let files = self.disk.teams.get(&who.team);
@@ -134,15 +136,15 @@ impl Simulation {
         }
     }
 
-    /// At the files.
+    /// Scans the files for the next item, and starts a turn for it or becomes idle.
     pub(super) fn scan_files(&mut self, pid: u32) {
-        let Some((turner, who)) = self.turn_agent(pid) else { return };
-        (turner.is_querying, turner.is_awake) = (false, true);
-        let (waits, unsettled) = (turner.awaits_answer(), turner.unsettled.clone());
+        let Some((turn_agent, who)) = self.turn_agent(pid) else { return };
+        (turn_agent.is_querying, turn_agent.is_awake) = (false, true);
+        let (waits, unsettled) = (turn_agent.awaits_answer(), turn_agent.unsettled.clone());
         let Some(files) = self.disk.teams.get(&who.team) else { return self.become_idle(pid) };
         let task = || if waits { None } else { files.next_task(&who.name, &unsettled) };
         let found = match files.unread(&who.name).next() {
-            Some(letter) => NextItem::Message(letter.id, Box::new(letter.payload.clone())),
+            Some(message) => NextItem::Message(message.id, Box::new(message.payload.clone())),
             None => task().map_or(NextItem::Nothing, NextItem::Task),
         };
         match found {
@@ -154,8 +156,8 @@ impl Simulation {
 
     fn take_task(&mut self, pid: u32, who: &AgentIdentity, id: TaskId) {
         self.claim(who, id);
-        if let Some((turner, _)) = self.turn_agent(pid) {
-            turner.task = Some(id);
+        if let Some((turn_agent, _)) = self.turn_agent(pid) {
+            turn_agent.task = Some(id);
         }
         self.start_turn(pid, format!("task {id}: count"));
     }
@@ -176,14 +178,14 @@ impl Simulation {
         files.mark_taken(&who.name, &[digest]);
         files.mark_read(&who.name, &[digest]);
         self.disk.record_change(&who.team, TeamFile::Inbox(who.name.clone()));
-        let Some((turner, _)) = self.turn_agent(pid) else { return };
+        let Some((turn_agent, _)) = self.turn_agent(pid) else { return };
         match payload {
             None => self.start_turn(pid, "message from bob".to_owned()),
             Some(Payload::PlanApprovalResponse(answer)) => self.handle_plan_answer(pid, &answer),
-            Some(Payload::ModeSetRequest(request)) if turner.status.plan_stage.is_none() => {
-                turner.status.mode = request.mode.parse().ok();
+            Some(Payload::ModeSetRequest(request)) if turn_agent.status.plan_stage.is_none() => {
+                turn_agent.status.mode = request.mode.parse().ok();
                 if request.mode == "plan" {
-                    turner.status.plan_stage = Some(PlanStage::Planning);
+                    turn_agent.status.plan_stage = Some(PlanStage::Planning);
                 }
                 self.send_turn_state(pid);
             }
@@ -192,12 +194,15 @@ impl Simulation {
     }
 
     fn handle_plan_answer(&mut self, pid: u32, answer: &PlanApprovalResponse) {
-        let Some((turner, _)) = self.turn_agent(pid) else { return };
-        let its = matches!(&turner.status.plan_stage, Some(PlanStage::AwaitingApproval { request_id: request, .. }) if *request == answer.request_id);
-        if its {
-            turner.status.plan_stage = (!answer.approved).then_some(PlanStage::Planning);
+        let Some((turn_agent, _)) = self.turn_agent(pid) else { return };
+        let is_for_open_plan = matches!(
+            &turn_agent.status.plan_stage,
+            Some(PlanStage::AwaitingApproval { request_id, .. }) if *request_id == answer.request_id
+        );
+        if is_for_open_plan {
+            turn_agent.status.plan_stage = (!answer.approved).then_some(PlanStage::Planning);
             if let (true, Some(mode)) = (answer.approved, &answer.permission_mode) {
-                turner.status.mode = mode.parse().ok();
+                turn_agent.status.mode = mode.parse().ok();
             }
             self.start_turn(pid, "message from team-lead".to_owned());
         }
@@ -205,64 +210,73 @@ impl Simulation {
 
     fn start_turn(&mut self, pid: u32, about: String) {
         let wall = self.now.wall;
-        let Some((turner, who)) = self.turn_agent(pid) else { return };
-        (turner.is_in_turn, turner.status.activity, turner.status.since) = (true, Activity::Active, wall);
-        (turner.status.summary, turner.status.pid, turner.status.idle_reason) = (about, Some(pid), None);
-        turner.status.turn_number += 1;
-        turner.status.session_id = Some(format!("session of {}", who.spawn_request_id));
+        let Some((turn_agent, who)) = self.turn_agent(pid) else { return };
+        (turn_agent.is_in_turn, turn_agent.status.activity, turn_agent.status.since) =
+            (true, Activity::Active, wall);
+        (turn_agent.status.summary, turn_agent.status.pid, turn_agent.status.idle_reason) =
+            (about, Some(pid), None);
+        turn_agent.status.turn_number += 1;
+        turn_agent.status.session_id = Some(format!("session of {}", who.spawn_request_id));
         self.send_turn_state(pid);
     }
 
-    /// Says once that there is nothing to do, looks once more, then sleeps.
+    /// Reports once that the agent is idle. The shim sleeps after the next scan without a result.
     fn become_idle(&mut self, pid: u32) {
         let wall = self.now.wall;
-        let Some((turner, who)) = self.turn_agent(pid) else { return };
-        if turner.status.activity == Activity::Idle {
-            turner.is_awake = false;
+        let Some((turn_agent, who)) = self.turn_agent(pid) else { return };
+        if turn_agent.status.activity == Activity::Idle {
+            turn_agent.is_awake = false;
             return;
         }
-        (turner.status.activity, turner.status.since, turner.status.pid) = (Activity::Idle, wall, None);
-        turner.status.summary.clear();
+        (turn_agent.status.activity, turn_agent.status.since, turn_agent.status.pid) =
+            (Activity::Idle, wall, None);
+        turn_agent.status.summary.clear();
         self.add_usage(pid, &who);
         self.send_turn_state(pid);
     }
 
-    /// Its program tells all that its session has used up, whichever life that began in.
+    /// The program reports the usage of its whole session, which may span several spawns.
     fn add_usage(&mut self, pid: u32, who: &AgentIdentity) {
         let tokens = self.token_usage.entry(who.spawn_request_id.clone()).or_default();
         *tokens += 7;
         let used = Usage { tokens: *tokens, ..Usage::default() };
-        if let Some((turner, _)) = self.turn_agent(pid) {
-            turner.status.usage =
-                Some(UsageReport { session_id: turner.status.session_id.clone(), usage: used });
+        if let Some((turn_agent, _)) = self.turn_agent(pid) {
+            turn_agent.status.usage =
+                Some(UsageReport { session_id: turn_agent.status.session_id.clone(), usage: used });
         }
     }
 
     fn send_turn_state(&mut self, pid: u32) {
-        let Some(join) = self.shims.get(&pid) else { return };
-        let (conn, turner) = (join.conn, join.turn_agent.as_ref());
-        let now = turner.map(|turner| FromShim::TurnStatus(turner.status.clone()));
+        let Some(shim) = self.shims.get(&pid) else { return };
+        let (conn, turn_agent) = (shim.conn, shim.turn_agent.as_ref());
+        let now = turn_agent.map(|turn_agent| FromShim::TurnStatus(turn_agent.status.clone()));
         now.into_iter().for_each(|now| self.send_report(conn, now));
     }
 
-    /// In the middle of its turn it asks for permission.
+    /// An agent requests a permission during its turn.
     pub(super) fn request_permission_in_turn(&mut self, pid: u32) {
-        let Some((_, who)) = self.turn_agent(pid).filter(|(turner, _)| turner.is_in_turn) else { return };
+        let Some((_, who)) = self.turn_agent(pid).filter(|(turn_agent, _)| turn_agent.is_in_turn) else {
+            return;
+        };
         let Some(id) = self.request_permission(&who) else { return };
-        self.turn_agent(pid).into_iter().for_each(|(turner, _)| turner.open_requests.push(id.clone()));
+        self.turn_agent(pid)
+            .into_iter()
+            .for_each(|(turn_agent, _)| turn_agent.open_requests.push(id.clone()));
     }
 
-    /// Its turn ends, and how; false where none was under way.
+    /// Ends the turn of an agent. Returns false if no turn is running.
     pub(super) fn end_turn(&mut self, pid: u32, reason: IdleReason) -> bool {
-        let Some((turner, who)) = self.turn_agent(pid).filter(|(turner, _)| turner.is_in_turn) else {
+        let Some((turn_agent, who)) = self.turn_agent(pid).filter(|(turn_agent, _)| turn_agent.is_in_turn)
+        else {
             return false;
         };
-        (turner.is_in_turn, turner.is_awake, turner.status.idle_reason) = (false, true, Some(reason));
+        (turn_agent.is_in_turn, turn_agent.is_awake, turn_agent.status.idle_reason) =
+            (false, true, Some(reason));
         let (asked, plans) = (
-            std::mem::take(&mut turner.open_requests),
-            turner.status.plan_stage == Some(PlanStage::Planning),
+            std::mem::take(&mut turn_agent.open_requests),
+            turn_agent.status.plan_stage == Some(PlanStage::Planning),
         );
-        let task = if plans && reason == IdleReason::Available { None } else { turner.task.take() };
+        let task = if plans && reason == IdleReason::Available { None } else { turn_agent.task.take() };
         self.log(|| format!("the turn of {}@{} ends: {reason:?}", who.name, who.team));
         asked.iter().for_each(|id| self.withdraw_request(&who, id));
         if plans && reason == IdleReason::Available {
@@ -270,15 +284,16 @@ impl Simulation {
         }
         if let Some(id) = task
             && !self.finish_task(&who, id, reason)
-            && let Some((turner, _)) = self.turn_agent(pid)
+            && let Some((turn_agent, _)) = self.turn_agent(pid)
         {
-            turner.unsettled.insert(id);
+            turn_agent.unsettled.insert(id);
         }
         self.notify_lead(&who, reason);
         true
     }
 
-    /// What became of its task, unless that is another's by now; false where it can't be written.
+    /// Writes the result of a task, unless another member owns the task now. Returns false if the
+    /// disk is full.
     pub(super) fn finish_task(&mut self, who: &AgentIdentity, id: TaskId, reason: IdleReason) -> bool {
         if self.disk.is_full {
             return false;
@@ -286,9 +301,9 @@ impl Simulation {
         let files = self.disk.teams.get_mut(&who.team);
         let changed = files.is_some_and(|files| {
             files.change_task(id, |task| {
-                let hers = task.owner.as_ref() == Some(&who.name) && task.status == TaskStatus::InProgress;
+                let is_own = task.owner.as_ref() == Some(&who.name) && task.status == TaskStatus::InProgress;
                 match reason {
-                    _ if !hers => {}
+                    _ if !is_own => {}
                     IdleReason::Available => task.status = TaskStatus::Completed,
                     _ => {
                         task.metadata = Some(Map::from_iter([("failure".to_owned(), Value::from("exit 1"))]));
@@ -318,13 +333,13 @@ impl Simulation {
 
     fn submit_plan(&mut self, pid: u32, who: &AgentIdentity) {
         let Some(request) = self.write_plan_request(who) else { return };
-        if let Some((turner, _)) = self.turn_agent(pid) {
-            turner.status.plan_stage =
+        if let Some((turn_agent, _)) = self.turn_agent(pid) {
+            turn_agent.status.plan_stage =
                 Some(PlanStage::AwaitingApproval { request_id: request, file: "plan.md".to_owned() });
         }
     }
 
-    /// A plan is handed in; none where that can't be written.
+    /// Sends a plan approval request. `None` if it cannot be written.
     pub(super) fn write_plan_request(&mut self, who: &AgentIdentity) -> Option<RequestId> {
         let id = RequestId::parse(&format!("plan-{}", self.next_pid())).ok()?;
         let plan = PlanApprovalRequest {
@@ -345,23 +360,23 @@ impl Simulation {
         self.record_request(who, &id).filter(|()| sent).map(|()| id)
     }
 
-    /// Somebody's turn that is under way.
+    /// The shim of an agent with a running turn.
     pub(super) fn agent_in_turn(&self) -> Option<u32> {
-        let turning = |join: &SimulatedShim| {
-            join.is_alive() && join.turn_agent.as_ref().is_some_and(|turner| turner.is_in_turn)
+        let turning = |shim: &SimulatedShim| {
+            shim.is_alive() && shim.turn_agent.as_ref().is_some_and(|turn_agent| turn_agent.is_in_turn)
         };
-        self.running_shims().find(|(_, join)| turning(join)).map(|(pid, _)| *pid)
+        self.running_shims().find(|(_, shim)| turning(shim)).map(|(pid, _)| *pid)
     }
 
-    /// It ends well.
+    /// Completes the running turn of some agent.
     pub(super) fn end_any_turn(&mut self) {
         if let Some(pid) = self.agent_in_turn() {
             self.end_turn(pid, IdleReason::Available);
         }
     }
 
-    /// Whoever runs.
+    /// The identity of a running agent.
     pub(super) fn agent_identity(&self, pid: u32) -> Option<AgentIdentity> {
-        self.shims.get(&pid).filter(|join| matches!(join.stage, ShimStage::Running { .. }))?.identity.clone()
+        self.shims.get(&pid).filter(|shim| matches!(shim.stage, ShimStage::Running { .. }))?.identity.clone()
     }
 }

@@ -1,4 +1,5 @@
-//! Worktrees on the disk, and git, whose jobs end in any order and go on when the daemon is killed.
+//! The simulated worktrees and git jobs. Git jobs end in any order, and may continue after the
+//! daemon is killed.
 
 use crate::core::event::CoreEvent;
 use crate::core::jobs::worktrees::{WorktreeCreation, WorktreeJob, WorktreeResult};
@@ -12,21 +13,21 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use worktree::{WorktreeOptions, WorktreeProposal, WorktreeRecord};
 
-/// A directory beside the repository.
+/// The directory of a worktree.
 #[derive(Debug)]
 pub(super) struct SimulatedWorktree {
     pub(super) record: WorktreeRecord,
-    /// Git has filled it.
+    /// Git has filled the directory.
     pub(super) is_filled: bool,
-    /// There is work in it that is nowhere else.
+    /// The worktree has unsaved work.
     pub(super) has_unsaved_work: bool,
 }
 
-/// All of them.
+/// All worktrees, and the trash.
 #[derive(Debug, Default)]
 pub(super) struct Worktrees {
     pub(super) present: BTreeMap<PathBuf, SimulatedWorktree>,
-    /// What was in those that were discarded.
+    /// The inodes of discarded worktrees.
     pub(super) trash: BTreeSet<u64>,
     inodes: u64,
 }
@@ -37,7 +38,7 @@ fn refused_error(message: &str) -> ErrorReport {
 
 impl Worktrees {
     pub(super) fn exists(&self, tree: &WorktreeRecord) -> bool {
-        self.present.get(&tree.path).is_some_and(|wood| wood.is_filled && wood.record == *tree)
+        self.present.get(&tree.path).is_some_and(|worktree| worktree.is_filled && worktree.record == *tree)
     }
 
     fn propose_worktree(&mut self, wanted: &WorktreeOptions) -> WorktreeProposal {
@@ -64,28 +65,29 @@ impl Worktrees {
     }
 
     fn fill_worktree(&mut self, tree: &WorktreeRecord) -> Result<PathBuf, ErrorReport> {
-        let wood = self.present.get_mut(&tree.path).filter(|wood| wood.record == *tree);
-        let wood = wood.ok_or_else(|| refused_error("somebody has removed it"))?;
-        wood.is_filled = true;
+        let worktree = self.present.get_mut(&tree.path).filter(|worktree| worktree.record == *tree);
+        let worktree = worktree.ok_or_else(|| refused_error("somebody has removed it"))?;
+        worktree.is_filled = true;
         Ok(tree.path.join("sub"))
     }
 
-    /// Those that would be lost.
+    /// Whether a deletion would lose unsaved work that the request does not discard.
     fn has_unsaved(&self, order: &DeleteTeamRequest, grounds: &[MemberWorktree]) -> bool {
         let lost = |ground: &&MemberWorktree| {
-            let wood = self.present.get(&ground.record.path).filter(|wood| wood.record == ground.record);
-            wood.is_some_and(|wood| wood.has_unsaved_work)
+            let worktree =
+                self.present.get(&ground.record.path).filter(|worktree| worktree.record == ground.record);
+            worktree.is_some_and(|worktree| worktree.has_unsaved_work)
                 && !order.discard_worktrees.contains(&ground.record.path)
         };
         grounds.iter().any(|ground| lost(&ground))
     }
 
-    /// All are looked at before the first is touched; it may fail after `so_many`.
+    /// Removes worktrees after a check of all of them. Fails after `max_removed` worktrees.
     fn remove_all(
         &mut self,
         order: &DeleteTeamRequest,
         grounds: &[MemberWorktree],
-        so_many: usize,
+        max_removed: usize,
         swept: &mut RemovedWorktrees,
     ) -> Result<(), ErrorReport> {
         if self.has_unsaved(order, grounds) {
@@ -93,20 +95,22 @@ impl Worktrees {
         }
         for (n, ground) in grounds.iter().enumerate() {
             let path = ground.record.path.clone();
-            if n >= so_many {
+            if n >= max_removed {
                 return Err(refused_error("git does not answer"));
             }
             match self.present.get(&path) {
                 None => swept.missing.push(path),
-                Some(wood) if wood.record != ground.record => swept.kept.push("it is another".to_owned()),
-                Some(wood) => {
-                    match wood.has_unsaved_work {
+                Some(worktree) if worktree.record != ground.record => {
+                    swept.kept.push("it is another".to_owned())
+                }
+                Some(worktree) => {
+                    match worktree.has_unsaved_work {
                         true => {
                             assert!(
                                 order.discard_worktrees.contains(&path),
-                                "unsaved work in {path:?} goes, and nobody said so"
+                                "unsaved work in {path:?} is removed without a request"
                             );
-                            self.trash.insert(wood.record.inode);
+                            self.trash.insert(worktree.record.inode);
                             swept.trashed.push(TrashedWorktree {
                                 path: path.clone(),
                                 trash_dir: "/state/trash/1".into(),
@@ -160,28 +164,28 @@ impl SimulatedDisk {
                 WorktreeResult::UnsavedChecked { client, order, result }
             }
             WorktreeJob::RemoveAll { client, order, grounds, .. } => {
-                let (so_many, mut swept) =
+                let (max_removed, mut swept) =
                     (if fails { rng.usize(0..2) } else { usize::MAX }, RemovedWorktrees::default());
-                let result = self.worktrees.remove_all(&order, &grounds, so_many, &mut swept);
+                let result = self.worktrees.remove_all(&order, &grounds, max_removed, &mut swept);
                 WorktreeResult::RemovedAll { client, order, swept, result }
             }
         }
     }
 
-    /// Nothing of ours is filled that the roster on the disk does not name.
+    /// Checks that the roster on disk names a worktree before git fills it.
     fn check_recorded(&self, team: &TeamName, name: &AgentName, tree: &WorktreeRecord) {
         let grounds = self.roster.worktrees.get(team).into_iter().flatten();
         let mut hers = grounds.filter(|ground| ground.member == *name);
         assert!(
             hers.any(|ground| ground.record == *tree),
-            "git fills {}, and no roster names it",
+            "git fills {}, which is not in the roster",
             tree.path.display()
         );
     }
 }
 
 impl Simulation {
-    /// One of git's jobs ends, whichever.
+    /// A random git job ends.
     pub(super) fn run_worktree_job(&mut self) {
         let Some(daemon) = &mut self.daemon else { return };
         let at = self.rng.usize(0..daemon.worktrees.len());
@@ -192,7 +196,8 @@ impl Simulation {
         self.send_event(CoreEvent::WorktreeJobDone(done));
     }
 
-    /// The daemon was killed: git is another process, and what looks or removes is a thread of the dead one's.
+    /// After the daemon was killed, some of its git jobs still finish, because git is another
+    /// process.
     pub(super) fn finish_after_kill(&mut self, jobs: VecDeque<WorktreeJob>) {
         for job in jobs {
             if self.rng.bool() {
@@ -201,7 +206,7 @@ impl Simulation {
         }
     }
 
-    /// Somebody works in one, commits what is in it, or removes it by hand.
+    /// A user works in a random worktree, commits its changes, or removes the worktree.
     pub(super) fn change_random_worktree(&mut self) {
         let paths: Vec<PathBuf> = self.disk.worktrees.present.keys().cloned().collect();
         let Some(path) = self.rng.choice(paths) else { return };
@@ -214,8 +219,10 @@ impl Simulation {
     }
 
     fn set_unsaved(&mut self, path: &Path, unsaved: bool) {
-        if let Some(wood) = self.disk.worktrees.present.get_mut(path).filter(|wood| wood.is_filled) {
-            wood.has_unsaved_work = unsaved;
+        if let Some(worktree) =
+            self.disk.worktrees.present.get_mut(path).filter(|worktree| worktree.is_filled)
+        {
+            worktree.has_unsaved_work = unsaved;
         }
     }
 }
