@@ -1,6 +1,7 @@
-//! The files thread beside somebody who removes and remakes what it knows.
+//! Tests of the files thread. Most of them act as another program that removes, replaces or damages
+//! the files of a team.
 
-#![allow(clippy::disallowed_methods, reason = "the tests are that somebody")]
+#![allow(clippy::disallowed_methods, reason = "the tests act as a foreign program")]
 
 mod config_scan;
 mod deregister;
@@ -27,13 +28,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use store::{Durability, Error, NewTask, Root, StateDir, Team};
 
-fn new_files_thread(at: &Path, told: BTreeMap<(TeamName, AgentName), usize>) -> FilesThread {
+/// A files thread with its root and state directory below `at`.
+fn new_files_thread(at: &Path, logged_counts: BTreeMap<(TeamName, AgentName), usize>) -> FilesThread {
     let root = at.join("root");
     std::fs::create_dir_all(&root).unwrap();
     let root = Root::open(&root, at, Durability::Process).unwrap();
     let state = StateDir::open(&at.join("state")).unwrap();
     let (events, _) = tokio::sync::mpsc::unbounded_channel();
-    FilesThread::new(root, state, told, events)
+    FilesThread::new(root, state, logged_counts, events)
 }
 
 fn survey_team() -> TeamName {
@@ -62,25 +64,25 @@ fn add_task(team: &Team, subject: &str) -> TaskId {
     team.tasks().create(NewTask::new(subject, &AgentName::lead())).unwrap().id
 }
 
-fn new_record(name: &str, born: u64) -> AgentRecord {
+fn new_record(name: &str, spawned_at: u64) -> AgentRecord {
     let record = serde_json::json!({
         "spawn": "c93b690c-1c1e-4c5e-9d0e-d9451b749ac2", "team": "survey", "name": name, "token": "t",
         "color": "blue", "feed": "native", "agent_type": null, "model": "", "prompt": "go", "cwd": "/",
-        "plan_mode_required": false, "born": born, "tracking": null, "pane": null, "join": null, "agent": null,
+        "plan_mode_required": false, "born": spawned_at, "tracking": null, "pane": null, "join": null, "agent": null,
         "ended": null
     });
     serde_json::from_value(record).unwrap()
 }
 
 fn roster_members(names: &[(&str, Activity)]) -> RosterMembers {
-    let living = |(name, activity): &(&str, Activity)| RegisteredMember {
+    let to_member = |(name, activity): &(&str, Activity)| RegisteredMember {
         record: new_record(name, 7).into(),
         activity: *activity,
     };
-    let living: Vec<RegisteredMember> = names.iter().map(living).collect();
+    let registered: Vec<RegisteredMember> = names.iter().map(to_member).collect();
     RosterMembers {
-        all_names: living.iter().map(|one| one.record.name.clone()).collect(),
-        registered: living,
+        all_names: registered.iter().map(|member| member.record.name.clone()).collect(),
+        registered,
     }
 }
 
@@ -94,12 +96,12 @@ fn register(files: &mut FilesThread, record: AgentRecord) {
 
 fn deregister(files: &mut FilesThread, record: AgentRecord) -> Option<ErrorReport> {
     match files.run_job(FileJob::DeregisterMember { record: record.into() }) {
-        Some(FileResult::MemberDeregistered { error: left, .. }) => left,
+        Some(FileResult::MemberDeregistered { error, .. }) => error,
         other => panic!("{other:?}"),
     }
 }
 
-/// The team with ann of ours, who was seen there, and eve of somebody else's.
+/// Creates the team `survey` with ann, a member of the roster, and eve, a member of another program.
 fn team_with_ann(files: &mut FilesThread) -> (Team, RosterMembers) {
     let described = CreateTeamRequest { description: Some("a survey".into()), ..create_request() };
     files.create(&described, 1).unwrap();

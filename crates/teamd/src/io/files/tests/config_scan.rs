@@ -1,10 +1,10 @@
-//! A config that others damage, change or remove.
+//! Tests of the config scan: another program damages, changes or removes config.json.
 
 use super::*;
 use crate::core::jobs::files::{FileJob, FileResult, RosterMembers};
 
 #[test]
-fn a_team_whose_policy_can_not_be_written_is_not_made() {
+fn a_team_whose_policy_cannot_be_written_is_not_created() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     std::fs::create_dir(dir.path().join("state/policy-survey.json")).unwrap();
@@ -13,20 +13,20 @@ fn a_team_whose_policy_can_not_be_written_is_not_made() {
 }
 
 #[test]
-fn a_damaged_config_comes_back_with_lead_members_and_what_others_put_there() {
-    for damage in ["", "{\"name\": \"survey\",", "away"] {
+fn a_damaged_config_is_rebuilt_with_lead_members_and_foreign_members() {
+    for damage in ["", "{\"name\": \"survey\",", "removed"] {
         let dir = tempfile::tempdir().unwrap();
         let mut files = new_files_thread(dir.path(), BTreeMap::new());
         let (team, mut ann) = team_with_ann(&mut files);
         ann.registered[0].record.mode = Some("acceptEdits".to_owned());
         let before = team.config().unwrap();
         match damage {
-            "away" => std::fs::remove_file(team.config_path()).unwrap(),
+            "removed" => std::fs::remove_file(team.config_path()).unwrap(),
             text => std::fs::write(team.config_path(), text).unwrap(),
         }
-        let seen = files.check_config(&survey_team(), &ann).unwrap();
-        let why = seen.repaired.unwrap();
-        assert!(why.contains("written anew from the roster"), "{why}");
+        let snapshot = files.check_config(&survey_team(), &ann).unwrap();
+        let reason = snapshot.repaired.unwrap();
+        assert!(reason.contains("written anew from the roster"), "{reason}");
         let after = team.config().unwrap();
         let head = |config: &TeamConfig| {
             (config.description.clone(), config.created_at, config.lead_session_id.clone())
@@ -38,25 +38,25 @@ fn a_damaged_config_comes_back_with_lead_members_and_what_others_put_there() {
         assert_eq!(names, ["ann", "eve"]);
         let back = after.member(&AgentName::new_unchecked("ann")).unwrap();
         assert_eq!((back.is_active, back.mode.as_deref()), (Some(false), Some("acceptEdits")));
-        assert_eq!(seen.modes, [(AgentName::new_unchecked("ann"), "acceptEdits".to_owned())]);
-        assert_eq!(files.check_config(&survey_team(), &ann).unwrap().repaired, None, "once");
+        assert_eq!(snapshot.modes, [(AgentName::new_unchecked("ann"), "acceptEdits".to_owned())]);
+        assert_eq!(files.check_config(&survey_team(), &ann).unwrap().repaired, None, "repaired once");
     }
 }
 
 #[test]
-fn what_could_not_be_remembered_of_a_config_is_with_the_next_look_although_that_has_not_changed() {
+fn a_config_backup_that_could_not_be_written_is_written_by_the_next_scan() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     let (team, ann) = team_with_ann(&mut files);
     let text = std::fs::read_to_string(team.config_path()).unwrap();
     std::fs::write(team.config_path(), text.replacen("a survey", "another", 1)).unwrap();
-    let face = dir.path().join("state/config-survey.json");
-    let before = std::fs::read(&face).unwrap();
-    std::fs::remove_file(&face).unwrap();
-    std::fs::create_dir(&face).unwrap();
+    let backup = dir.path().join("state/config-survey.json");
+    let before = std::fs::read(&backup).unwrap();
+    std::fs::remove_file(&backup).unwrap();
+    std::fs::create_dir(&backup).unwrap();
     files.check_config(&survey_team(), &ann).unwrap();
-    std::fs::remove_dir(&face).unwrap();
-    std::fs::write(&face, before).unwrap();
+    std::fs::remove_dir(&backup).unwrap();
+    std::fs::write(&backup, before).unwrap();
     files.check_config(&survey_team(), &ann).unwrap();
     std::fs::write(team.config_path(), "").unwrap();
     assert!(files.check_config(&survey_team(), &ann).unwrap().repaired.is_some());
@@ -64,7 +64,7 @@ fn what_could_not_be_remembered_of_a_config_is_with_the_next_look_although_that_
 }
 
 #[test]
-fn whoever_mends_a_config_does_not_wait_for_itself_to_see_what_is_asked() {
+fn a_request_scan_does_not_wait_for_the_repair_of_a_damaged_config() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     let team = created_team(&mut files);
@@ -72,19 +72,19 @@ fn whoever_mends_a_config_does_not_wait_for_itself_to_see_what_is_asked() {
     let message = Message::new(&AgentName::new_unchecked("ann"), plan.into(), 1);
     team.inbox(&AgentName::lead()).append(&message).unwrap();
     std::fs::write(team.config_path(), "").unwrap();
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     let done = files.run_job(FileJob::ScanRequests { team: survey_team() });
     assert!(matches!(done, Some(FileResult::RequestsScanned { result: Err(_), .. })), "{done:?}");
-    assert!(begun.elapsed() < std::time::Duration::from_secs(4), "{:?}", begun.elapsed());
+    assert!(started.elapsed() < std::time::Duration::from_secs(4), "{:?}", started.elapsed());
 }
 
 #[test]
-fn a_config_that_is_not_ours_is_left_as_it_is() {
+fn a_foreign_config_is_not_repaired() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     let team = created_team(&mut files);
     let config = team.config().unwrap();
-    // Another program's, under a name that we had: its moment of creation is another.
+    // Another program's team of the same name has another creation time.
     let text = TeamConfig { created_at: 2, ..config }.to_text();
     std::fs::write(team.config_path(), text).unwrap();
     files.check_config(&survey_team(), &RosterMembers::default()).unwrap();

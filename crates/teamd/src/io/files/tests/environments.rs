@@ -1,11 +1,11 @@
-//! Environments, and the roster that names them.
+//! Tests of the environment files and of the roster that names them.
 
 use super::*;
 use crate::core::jobs::files::{FileJob, FileResult};
 use crate::core::roster::Roster;
 
 #[test]
-fn what_an_earlier_daemon_left_of_an_environment_goes_with_the_first_roster() {
+fn the_first_roster_removes_unused_environments_of_earlier_daemons() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     files.save_environment("left.json", &BTreeMap::new()).unwrap();
@@ -14,29 +14,29 @@ fn what_an_earlier_daemon_left_of_an_environment_goes_with_the_first_roster() {
 }
 
 #[test]
-fn an_environment_goes_although_another_has_come_with_the_same_roster() {
+fn a_roster_can_drop_one_environment_and_add_another() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
-    let of = |name: &str| {
+    let roster_of = |name: &str| {
         let record = AgentRecord { environment_file: format!("{name}.json"), ..new_record(name, 7) };
         Roster { records: vec![record.into()], ..Roster::default() }
     };
     for name in ["ann", "bob"] {
         files.save_environment(&format!("{name}.json"), &BTreeMap::new()).unwrap();
-        files.save_roster(&of(name)).unwrap();
+        files.save_roster(&roster_of(name)).unwrap();
     }
     let left = std::fs::read_dir(dir.path().join("state/env")).unwrap();
     assert_eq!(left.map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>(), ["bob.json"]);
 }
 
 #[test]
-fn an_environment_that_could_not_be_removed_goes_with_the_next_roster() {
+fn the_next_roster_removes_an_environment_that_could_not_be_removed() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     let left = dir.path().join("state/env/left.json");
     files.save_environment("left.json", &BTreeMap::new()).unwrap();
     std::fs::remove_file(&left).unwrap();
-    // No file can be removed here.
+    // A directory in the place of the file cannot be removed as a file.
     std::fs::create_dir(&left).unwrap();
     files.save_roster(&Roster::default()).unwrap();
     std::fs::remove_dir(&left).unwrap();
@@ -46,7 +46,7 @@ fn an_environment_that_could_not_be_removed_goes_with_the_next_roster() {
 }
 
 #[test]
-fn nobody_is_registered_whose_environment_could_not_be_kept() {
+fn a_member_whose_environment_could_not_be_saved_is_not_registered() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     let team = created_team(&mut files);
@@ -57,7 +57,7 @@ fn nobody_is_registered_whose_environment_could_not_be_kept() {
         let (spawn, record) = (ann.spawn_id.clone(), ann.clone().into());
         match files.run_job(FileJob::RegisterMember { spawn, record, is_respawn: false, at: 7 }) {
             Some(FileResult::MemberRegistered { result, .. }) => result.is_ok(),
-            _ => panic!("no answer"),
+            _ => panic!("no result"),
         }
     };
     std::fs::write(dir.path().join("state/env"), "in its place").unwrap();

@@ -1,16 +1,16 @@
-//! What is new in inboxes and task lists, whatever became of the directories that they were in.
+//! Tests of inbox scans and task scans, also after their directories were replaced.
 
 use super::*;
 use crate::core::jobs::files::{FileJob, FileResult, RestoreRule, TaskSelection};
 
 #[test]
-fn a_handle_that_an_inbox_made_has_seen_no_tasks() {
+fn a_team_handle_that_an_inbox_scan_opened_scans_all_tasks() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     let team = created_team(&mut files);
     let (one, two) = (add_task(&team, "one"), add_task(&team, "two"));
     assert_eq!(files.scan_tasks(&survey_team(), TaskSelection::All).unwrap().len(), 2);
-    // config's directory is made anew by somebody else, the tasks stay.
+    // Another program replaces the directory of the config. The tasks stay.
     let home = dir.path().join("root/teams/survey");
     let config = std::fs::read(home.join("config.json")).unwrap();
     std::fs::remove_dir_all(&home).unwrap();
@@ -21,12 +21,12 @@ fn a_handle_that_an_inbox_made_has_seen_no_tasks() {
         inbox: "team-lead".into(),
         restore_rule: RestoreRule::ForeignProgram,
     });
-    let seen = files.scan_tasks(&survey_team(), TaskSelection::Only(BTreeSet::from([one]))).unwrap();
-    assert_eq!(seen.iter().map(|task| task.id).collect::<Vec<_>>(), [one, two]);
+    let tasks = files.scan_tasks(&survey_team(), TaskSelection::Only(BTreeSet::from([one]))).unwrap();
+    assert_eq!(tasks.iter().map(|task| task.id).collect::<Vec<_>>(), [one, two]);
 }
 
 #[test]
-fn a_task_directory_that_is_made_anew_is_seen() {
+fn a_replaced_task_directory_is_scanned_completely() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     let team = created_team(&mut files);
@@ -45,7 +45,7 @@ fn a_task_directory_that_is_made_anew_is_seen() {
 }
 
 #[test]
-fn who_is_on_the_team_is_told_with_its_tasks_where_one_of_them_may_have_been_left() {
+fn a_task_scan_returns_the_members_if_a_task_is_claimed() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     let team = created_team(&mut files);
@@ -64,10 +64,10 @@ fn who_is_on_the_team_is_told_with_its_tasks_where_one_of_them_may_have_been_lef
 }
 
 #[test]
-fn mail_of_a_new_team_is_told_although_an_old_one_had_its_name() {
+fn messages_of_a_new_team_are_new_even_if_an_old_team_had_its_name() {
     let dir = tempfile::tempdir().unwrap();
-    let told = BTreeMap::from([((survey_team(), AgentName::lead()), 5)]);
-    let mut files = new_files_thread(dir.path(), told);
+    let logged_counts = BTreeMap::from([((survey_team(), AgentName::lead()), 5)]);
+    let mut files = new_files_thread(dir.path(), logged_counts);
     files.run_job(FileJob::CreateTeam { client: 1, create: create_request(), created_at: 1 });
     let team = files.root.team(&survey_team()).unwrap();
     team.inbox(&AgentName::lead()).append(&Message::new(&AgentName::lead(), "x".into(), 1)).unwrap();
@@ -80,27 +80,28 @@ fn scan_lead_inbox(files: &mut FilesThread) -> InboxScanResult {
         inbox: "team-lead".into(),
         restore_rule: RestoreRule::ForeignProgram,
     }) {
-        Some(FileResult::InboxScanned { result: Ok(mail), .. }) => mail,
+        Some(FileResult::InboxScanned { result: Ok(result), .. }) => result,
         other => panic!("{other:?}"),
     }
 }
 
-/// So many looks, until there is no more: what was new, told before, put back, and the last word of what is unread.
+/// Scans the lead's inbox until there is no more. Returns the number of scans, the numbers of new,
+/// known and restored messages, and the last unread count.
 fn scan_counts(files: &mut FilesThread) -> (usize, [usize; 3], Option<usize>) {
     let (mut count, mut sums) = (0, [0; 3]);
     loop {
-        let mail = scan_lead_inbox(files);
+        let result = scan_lead_inbox(files);
         count += 1;
-        let found = [mail.new.len(), mail.known.len(), mail.restored.len()];
+        let found = [result.new.len(), result.known.len(), result.restored.len()];
         sums.iter_mut().zip(found).for_each(|(sum, found)| *sum += found);
-        if !mail.has_more {
-            return (count, sums, mail.unread);
+        if !result.has_more {
+            return (count, sums, result.unread);
         }
     }
 }
 
 #[test]
-fn what_is_read_between_two_parts_is_told_with_the_last() {
+fn messages_read_between_two_chunks_are_reported_with_the_last_chunk() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     let inbox = created_team(&mut files).inbox(&AgentName::lead());
@@ -112,11 +113,11 @@ fn what_is_read_between_two_parts_is_told_with_the_last() {
     inbox.mark_read(&entries[1..4]).unwrap();
     let (parts, [new, ..], unread) = scan_counts(&mut files);
     assert_eq!((parts > 2, first.new.len() + new, unread), (true, 10_000, Some(9_997)));
-    assert_eq!(scan_counts(&mut files), (1, [0, 0, 0], None), "told once");
+    assert_eq!(scan_counts(&mut files), (1, [0, 0, 0], None), "reported once");
 }
 
 #[test]
-fn what_was_read_before_anybody_looked_is_told_as_read() {
+fn messages_read_before_the_first_scan_are_reported_as_read() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     let inbox = created_team(&mut files).inbox(&AgentName::lead());
@@ -124,26 +125,26 @@ fn what_was_read_before_anybody_looked_is_told_as_read() {
         inbox.append(&Message::new(&AgentName::lead(), text.into(), 1)).unwrap();
         inbox.mark_read(&inbox.read_unread().unwrap()).unwrap();
     };
-    send_and_read("before the first look");
+    send_and_read("before the first scan");
     assert_eq!(scan_counts(&mut files), (1, [1, 0, 0], Some(0)));
-    send_and_read("between two");
+    send_and_read("between two scans");
     assert_eq!(scan_counts(&mut files), (1, [1, 0, 0], Some(0)));
-    assert_eq!(scan_counts(&mut files), (1, [0, 0, 0], None), "told once");
+    assert_eq!(scan_counts(&mut files), (1, [0, 0, 0], None), "reported once");
 }
 
 #[test]
-fn a_long_inbox_is_looked_at_in_parts_and_what_is_gone_of_it_is_found_after_the_last() {
+fn a_long_inbox_is_scanned_in_chunks_and_missing_messages_are_restored_after_the_last() {
     let dir = tempfile::tempdir().unwrap();
-    let told = BTreeMap::from([((survey_team(), AgentName::lead()), 7_000)]);
+    let logged_counts = BTreeMap::from([((survey_team(), AgentName::lead()), 7_000)]);
     new_files_thread(dir.path(), BTreeMap::new()).create(&create_request(), 1).unwrap();
-    let mut files = new_files_thread(dir.path(), told);
+    let mut files = new_files_thread(dir.path(), logged_counts);
     let inbox = files.root.team(&survey_team()).unwrap().inbox(&AgentName::lead());
     let message = |n: u64| Message::new(&AgentName::lead(), n.to_string(), n);
     inbox.append_all(&(0..10_000).map(message).collect::<Vec<_>>()).unwrap();
     let (parts, found, unread) = scan_counts(&mut files);
     assert_eq!((parts > 3, found, unread), (true, [3_000, 7_000, 0], None), "{parts} parts");
     assert_eq!(scan_counts(&mut files), (1, [0, 0, 0], None));
-    // One that somebody dropped, with others after it, and one that is read.
+    // Another program drops a message and marks another one as read.
     inbox.append(&message(10_000)).unwrap();
     assert_eq!(scan_counts(&mut files), (1, [1, 0, 0], None));
     let text = std::fs::read_to_string(inbox.path()).unwrap();
@@ -152,42 +153,38 @@ fn a_long_inbox_is_looked_at_in_parts_and_what_is_gone_of_it_is_found_after_the_
     assert_eq!(
         scan_counts(&mut files),
         (1, [0, 0, 1], Some(10_000)),
-        "the end stands where it stood, but for one"
+        "one message is restored and one is read"
     );
-    assert_eq!(
-        scan_counts(&mut files),
-        (1, [1, 0, 0], None),
-        "the one that was put back, and what came before it could be"
-    );
+    assert_eq!(scan_counts(&mut files), (1, [1, 0, 0], None), "the restored message is new");
     std::fs::write(inbox.path(), text.replacen("\"text\": \"5\"", "\"text\": \"-\"", 1)).unwrap();
     let (parts, [new, earlier, back], _) = scan_counts(&mut files);
-    assert_eq!((parts > 3, new, earlier, back), (true, 0, 10_001, 1), "begun again");
+    assert_eq!((parts > 3, new, earlier, back), (true, 0, 10_001, 1), "scanned from the beginning");
 }
 
 #[test]
-fn mail_is_told_although_what_was_noted_of_it_can_not_be_read() {
+fn new_messages_are_reported_even_if_the_journal_cannot_be_read() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     let inbox = created_team(&mut files).inbox(&AgentName::lead());
     let send = |text: &str| inbox.append(&Message::new(&AgentName::lead(), text.into(), 1)).unwrap();
-    let look = |files: &mut FilesThread| {
-        let mail = scan_lead_inbox(files);
-        (mail.new.len(), mail.restored.len())
+    let scan = |files: &mut FilesThread| {
+        let result = scan_lead_inbox(files);
+        (result.new.len(), result.restored.len())
     };
     send("a");
     let in_the_way = dir.path().join("journal/survey.jsonl.1");
     std::fs::create_dir(&in_the_way).unwrap();
-    assert_eq!(look(&mut files), (1, 0));
+    assert_eq!(scan(&mut files), (1, 0));
     send("b");
-    assert_eq!(look(&mut files), (1, 0), "from where the last look ended");
+    assert_eq!(scan(&mut files), (1, 0), "only the message since the last scan");
     std::fs::write(inbox.path(), "[]").unwrap();
-    assert_eq!(look(&mut files).1, 0);
+    assert_eq!(scan(&mut files).1, 0);
     std::fs::remove_dir(&in_the_way).unwrap();
-    assert_eq!(look(&mut files).1, 2, "both are still noted");
+    assert_eq!(scan(&mut files).1, 2, "the journal still has both");
 }
 
 #[test]
-fn a_name_that_is_taken_makes_nobody_forget_what_was_told() {
+fn a_rejected_creation_changes_neither_the_scan_state_nor_the_policy() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     let team = created_team(&mut files);
@@ -205,7 +202,7 @@ fn a_name_that_is_taken_makes_nobody_forget_what_was_told() {
 }
 
 #[test]
-fn who_has_never_written_anything_is_known_to_be_silent() {
+fn the_output_time_of_a_missing_log_is_zero() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     let log = dir.path().join("ann.log");
@@ -213,7 +210,7 @@ fn who_has_never_written_anything_is_known_to_be_silent() {
         let logs = vec![(new_record("ann", 7).spawn_id, log.clone())];
         match files.run_job(FileJob::ReadOutputTimes { logs }) {
             Some(FileResult::OutputTimes { written }) => written[0].1,
-            _ => panic!("no answer"),
+            _ => panic!("no result"),
         }
     };
     assert_eq!(written(), 0);
