@@ -97,7 +97,7 @@ fn env_number(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn whatever_happens_in_whatever_order_no_promise_is_broken() {
+fn invariants_hold_for_every_seed() {
     let known = REGRESSION_SEEDS.lines().filter_map(|line| line.split(' ').next()?.parse().ok());
     let first = env_number("FIRST").unwrap_or(0);
     let seeds: Vec<u64> = match env_number("SEED") {
