@@ -1,4 +1,4 @@
-//! What the files thread is asked to do, and what comes of it.
+//! The jobs of the files thread and their results.
 
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::worktrees::WorktreeCreation;
@@ -21,21 +21,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use store::{OpenRequest, RequestScanResult};
 
-/// Something to do with files.
+/// A job of the files thread.
 #[derive(Debug)]
 pub(crate) enum FileJob {
-    /// The roster as it is now.
+    /// Write the roster.
     SaveRoster(Roster),
-    /// A line of the event log.
+    /// Append a line to the event log.
     AppendEvent(String),
-    /// A new team.
+    /// Create a team.
     CreateTeam { client: ConnId, create: CreateTeamRequest, created_at: u64 },
-    /// The environment of an agent, for its next life and for whoever asks.
+    /// Write the environment of an agent, for respawns and for the next daemon.
     SaveEnvironment { file: String, env: BTreeMap<String, String> },
-    /// A new member: entry, first message, tracking task. `again`: the name's mail and prompt are from a life
-    /// before this one, and stay.
+    /// Register a member: its config entry, prompt message and tracking task. A respawn keeps the
+    /// messages and the prompt of the earlier spawn.
     RegisterMember { spawn: SpawnId, record: SharedRecord, is_respawn: bool, at: u64 },
-    /// A shutdown request, unless one of those before is still unread; where it is one of them itself, unless it is there.
+    /// Send a shutdown request, unless one of the requests `unless_unread` is still unread. If the
+    /// request is one of them, it is not sent if the inbox has it already.
     SendShutdownRequest {
         spawn: SpawnId,
         team: TeamName,
@@ -45,21 +46,23 @@ pub(crate) enum FileJob {
         unless_unread: Vec<RequestId>,
         at: u64,
     },
-    /// Which of these requests has the lead's inbox an answer to?
+    /// Read the answers to these shutdown requests in the lead's inbox.
     ReadShutdownAnswers { team: TeamName, requests: Vec<RequestId> },
-    /// A member that ended: its lead told (if it is to be), its entry removed, its tracking task completed.
+    /// Deregister an exited member: notify its lead if necessary, remove its config entry, complete
+    /// its tracking task.
     DeregisterMember { record: SharedRecord },
-    /// What a dead join left in writing.
+    /// Read the exit report of a dead shim. If there is none, kill the agent's orphans.
     ReadExitReport { spawn: SpawnId, token: String },
-    /// The team's tasks, with a look at these. Then clients are told which of them is next.
+    /// Scan the selected tasks of a team. `queries` are answered from the result.
     ScanTasks { team: TeamName, selection: TaskSelection, queries: Vec<(ConnId, NextTaskRequest)> },
-    /// What is new in an inbox, by the name of its file; and what somebody else took out of it is put back.
+    /// Scan an inbox for new messages, and restore messages that another program removed. `inbox`
+    /// is the file name without `.json`.
     ScanInbox { team: TeamName, inbox: String, restore_rule: RestoreRule },
-    /// What the team's members ask, all of it.
+    /// Scan the requests of all members of a team.
     ScanRequests { team: TeamName },
-    /// The policy's answer to a request.
+    /// Write the policy's answer to a request.
     WriteAnswer { team: TeamName, request: Box<OpenRequest>, answer: Answer, by: AnsweredBy, at: u64 },
-    /// The permission mode of a member or the lead, told or written.
+    /// Change the permission mode of a member or the lead, by a message or in config.json.
     ApplyModeChange {
         client: ConnId,
         team: TeamName,
@@ -68,100 +71,100 @@ pub(crate) enum FileJob {
         route: ModeRoute,
         at: u64,
     },
-    /// The policy of a team that is there.
+    /// Write the policy of an existing team.
     SavePolicy { client: ConnId, order: SetPolicyRequest },
-    /// In which permission mode a member goes on.
+    /// Write the permission mode of a member to config.json.
     WriteMode { team: TeamName, name: AgentName, mode: PermissionMode },
-    /// `isActive` of a member.
+    /// Write `isActive` of a member to config.json.
     WriteActivity { team: TeamName, name: AgentName, is_active: bool },
-    /// What a foreign writer dropped or damaged is put back, and what it says of its own member is told.
+    /// Repair config.json, and read the activities and modes that other programs wrote there.
     CheckConfig { team: TeamName, members: RosterMembers },
-    /// Which panes are hidden, for config.json; then `reply` to `client`.
+    /// Write the hidden panes to config.json, then send the reply.
     WriteHiddenPanes { team: TeamName, panes: Vec<String>, reply_to: Option<(ConnId, VisibilityReply)> },
-    /// Which teams of Claude Code's sessions are there?
+    /// List the teams of Claude Code sessions.
     ListSessionTeams,
-    /// Answered so when all before it is done.
+    /// Send a reply when all earlier jobs are done.
     ReplyWhenSaved { client: ConnId, reply: Box<Reply> },
-    /// `leadSessionId` of a team.
+    /// Write `leadSessionId` of a team.
     WriteLeadSession { team: TeamName, session: String },
-    /// When did these logs grow last?
+    /// Read when these logs were last written.
     ReadOutputTimes { logs: Vec<(SpawnId, PathBuf)> },
-    /// A file that comes and goes, for the watcher to see.
+    /// Create and remove a file, to find out whether the watcher reports changes.
     ProbeWatcher,
-    /// What changed since the last look, for file systems and moments without events.
+    /// Find changes without the watcher, for file systems without events and after lost events.
     RescanFiles { teams: Vec<TeamName> },
-    /// Is the last roster on the disk? Then the join that told of an end may forget it.
+    /// Check that the last roster was written, so that the shim may remove its exit report.
     AcknowledgeExit { conn: ConnId },
-    /// Is the last roster on the disk? Then git may fill what it names.
+    /// Check that the last roster was written, so that git may fill the worktree.
     ConfirmWorktreeRecorded { making: Box<WorktreeCreation> },
-    /// Would they go? Before its worktrees do.
+    /// Check whether a team's files can be deleted, before its worktrees are removed.
     CheckDeletable { client: ConnId, order: DeleteTeamRequest },
-    /// The team's files; its worktrees are gone already.
+    /// Delete a team's files. Its worktrees have been removed.
     DeleteTeam { client: ConnId, team: TeamName, force: bool, swept: RemovedWorktrees },
 }
 
-/// A member that is on its team now.
+/// The result of a registration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Registration {
-    /// Its tracking task.
+    /// The member's tracking task.
     pub(crate) tracking_task: TaskId,
-    /// The id of its lead's session, as config.json has it.
+    /// The session id of the team's lead in config.json.
     pub(crate) lead_session: String,
 }
 
-/// The members of a team that are of the roster.
+/// The members of a team in the roster.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct RosterMembers {
-    /// Those that config.json has to have.
+    /// The members that config.json must have.
     pub(crate) registered: Vec<RegisteredMember>,
-    /// All, also who comes or goes.
+    /// The names of all members, also of those that are being registered or deregistered.
     pub(crate) all_names: Vec<AgentName>,
 }
 
-/// One that lives.
+/// A registered member of the roster.
 #[derive(Debug, Clone)]
 pub(crate) struct RegisteredMember {
     pub(crate) record: SharedRecord,
     pub(crate) activity: Activity,
 }
 
-/// Whether messages that were acknowledged and are gone come back into an inbox.
+/// Whether journaled messages that are missing in an inbox are restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RestoreRule {
-    /// Its owner takes out what it has had, or is none of ours.
+    /// The owner of the inbox removes messages that it has read, or is not a member of the roster.
     Never,
-    /// Nobody reads it now.
+    /// No program reads the inbox now.
     NotNow,
-    /// Its owner has nothing of it but by our own feed.
+    /// Only teamd's own delivery reads the inbox.
     OwnDelivery,
-    /// Its owner looks by itself, with our tools or its own.
+    /// The owner's program reads the inbox itself.
     ForeignProgram,
 }
 
-/// What config.json says.
+/// The content of config.json that the core needs.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct ConfigSnapshot {
     /// `isActive` of each member that has it.
     pub(crate) activities: Vec<(AgentName, bool)>,
     /// `mode` of each member that has it.
     pub(crate) modes: Vec<(AgentName, String)>,
-    /// It had to be written anew: why, for people.
+    /// The reason of a repair, for people. `None` if the config was valid.
     pub(crate) repaired: Option<String>,
-    /// It lacked living members, and has them again.
+    /// The config lacked registered members, which were added again.
     pub(crate) has_restored_members: bool,
 }
 
 /// Which task files may have changed.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) enum TaskSelection {
-    /// Nobody has looked yet, or nobody knows.
+    /// Any task may have changed, for example before the first scan.
     #[default]
     All,
     Only(BTreeSet<TaskId>),
 }
 
 impl TaskSelection {
-    /// What is left to look at after a look that takes in all of this.
+    /// Takes the selection for a scan and leaves an empty one.
     pub(crate) fn take_all(&mut self) -> TaskSelection {
         std::mem::replace(self, TaskSelection::Only(BTreeSet::new()))
     }
@@ -177,14 +180,15 @@ impl TaskSelection {
     }
 }
 
-/// What became of a job.
+/// The result of a [`FileJob`].
 #[derive(Debug)]
 pub(crate) enum FileResult {
-    /// When they did, ms since the epoch; 0 where there is none.
+    /// When each log was last written, in milliseconds since the epoch. 0 if the log does not
+    /// exist.
     OutputTimes {
         written: Vec<(SpawnId, u64)>,
     },
-    /// See the job of that name.
+    /// The result of `FileJob::ReplyWhenSaved`: the reply can be sent.
     ReplyReady {
         client: ConnId,
         reply: Box<Reply>,
@@ -208,7 +212,8 @@ pub(crate) enum FileResult {
         team: TeamName,
         answers: Result<Vec<ShutdownAnswer>, ErrorReport>,
     },
-    /// `approved`: it had said yes before it went. `left`: what could not be put in order.
+    /// `is_approved`: the member approved its shutdown before it exited. `error`: the
+    /// deregistration is not complete.
     MemberDeregistered {
         spawn: SpawnId,
         is_approved: bool,
@@ -218,7 +223,7 @@ pub(crate) enum FileResult {
         spawn: SpawnId,
         ended: Option<ExitReport>,
     },
-    /// And who is on the team by its config, ours or not; nobody where no task is at work.
+    /// `members` has the names of all members in config.json. Empty if no task is in progress.
     TasksScanned {
         team: TeamName,
         members: Vec<AgentName>,
@@ -265,7 +270,7 @@ pub(crate) enum FileResult {
     SessionTeamsListed {
         teams: Vec<TeamName>,
     },
-    /// config.json says which panes are hidden.
+    /// The hidden panes were written to config.json.
     HiddenPanesWritten {
         client: ConnId,
         reply: VisibilityReply,
@@ -284,18 +289,19 @@ pub(crate) enum FileResult {
     },
 }
 
-/// What a look into an inbox found.
+/// The result of one inbox scan.
 #[derive(Debug, Default)]
 pub(crate) struct InboxScanResult {
-    /// Not told before.
+    /// Messages that the event log does not have yet.
     pub(crate) new: Vec<MessageHeader>,
-    /// Told before: by an earlier daemon at the first look, and all there is of one that was rewritten.
+    /// Messages that the event log has: logged by an earlier daemon, or any message of a rewritten
+    /// inbox.
     pub(crate) known: Vec<MessageHeader>,
-    /// How many are unread, where some have been read since the last look.
+    /// Number of unread messages. `None` if no message was read since the last scan.
     pub(crate) unread: Option<usize>,
-    /// Acknowledged, and gone since by another program's hand: in the inbox again.
+    /// Messages that another program removed and that were restored.
     pub(crate) restored: Vec<MessageHeader>,
-    /// It is a part: there is more that was not looked at.
+    /// The scan read only a chunk of the inbox; another scan must follow.
     pub(crate) has_more: bool,
 }
 
@@ -313,22 +319,24 @@ pub(crate) struct MessageHeader {
 pub(crate) struct ShutdownAnswer {
     pub(crate) request: RequestId,
     pub(crate) from: AgentName,
-    /// Its reason, where it said no.
+    /// The reason of a rejection. `None` if the agent approved.
     pub(crate) rejection_reason: Option<String>,
 }
 
-/// How a change of mode reaches whoever it is about.
+/// How a member learns of a new permission mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ModeRoute {
-    /// It stands in config.json, and nobody is to be told.
+    /// The mode is written to config.json, and no message is sent.
     InConfig,
-    /// By a message. config.json follows when it does: a native member's program writes it itself, and of others their
-    /// join tells.
+    /// A message is sent. When the member's mode has changed, a native member's program writes the
+    /// mode to config.json; for other members the shim reports the mode.
     ByMessage,
 }
 
-/// A job, and those behind it that are done with it; `next_if` takes what waits next, if it is wanted. What stands between
-/// them, and is `aside` of the teams, is handed over first, so that it comes before all that it stood ahead of.
+/// Collects the jobs that run in one batch: `first` and the jobs after it that belong to the batch.
+///
+/// `next_if` takes the next job of the queue if its argument accepts the job. Independent jobs
+/// between the others are passed to `aside` at once, so they run before the batch.
 pub(crate) fn collect_batch(
     first: FileJob,
     mut next_if: impl FnMut(&dyn Fn(&FileJob) -> bool) -> Option<FileJob>,
@@ -354,7 +362,7 @@ fn belongs_to_batch(all: &[FileJob], job: &FileJob) -> bool {
     is_independent(job) || same_kind && member_of(job).is_some_and(is_like)
 }
 
-/// Who comes or goes by this job.
+/// The member that a job registers or deregisters.
 fn member_of(job: &FileJob) -> Option<&AgentRecord> {
     match job {
         FileJob::RegisterMember { record, .. } | FileJob::DeregisterMember { record } => Some(record),
@@ -362,7 +370,8 @@ fn member_of(job: &FileJob) -> Option<&AgentRecord> {
     }
 }
 
-/// It touches our own files alone, and may be there before what was asked ahead of it: see `super::queue`.
+/// Whether a job writes only the daemon's own files. Such a job may run before earlier jobs, as the
+/// module `io::files::queue` explains.
 pub(crate) fn is_independent(job: &FileJob) -> bool {
     matches!(
         job,

@@ -1,4 +1,4 @@
-//! What the panes thread is asked, and what it says then.
+//! The jobs of the panes thread and their results.
 
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::roster::record::AgentPane;
@@ -9,20 +9,20 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tmux::{BorderLabel, PaneId, PaneTag, ServerEpoch, WindowId};
 
-/// Something to do in tmux.
+/// A job in tmux.
 #[derive(Debug)]
 pub(crate) enum PaneJob {
-    /// A pane for a new agent.
+    /// Open a pane for a new agent.
     OpenPane(Box<PaneSpec>),
-    /// What the border says.
+    /// Set the text of the pane's border.
     SetLabel { pane: PaneId, owner: PaneTag, label: BorderLabel },
-    /// Is this pane still there?
+    /// Check whether the pane still exists.
     InspectPane { spawn: SpawnId, pane: AgentPane },
-    /// Closes the pane, if it is still the one we made; in that window, as far as anybody knows.
+    /// Close the pane if it still has the tag `owner`. `window` is its last known window.
     ClosePane { spawn: SpawnId, pane: PaneId, owner: PaneTag, window: Option<WindowId> },
-    /// A word to everybody who is attached.
+    /// Show a message to all attached clients.
     NotifyAttached { text: String, panes: Vec<PaneId> },
-    /// Out of sight, or back: then beside panes of `beside`, or in a window of its own.
+    /// Hide a pane, or show it in a window with panes of `neighbors` or in its own window.
     MovePane {
         client: ConnId,
         spawn: SpawnId,
@@ -33,20 +33,22 @@ pub(crate) enum PaneJob {
         neighbors: Vec<PaneTag>,
         layout: Layout,
     },
-    /// Are these still out of sight?
+    /// Check whether these panes are still hidden.
     CheckHiddenPanes { panes: Vec<(SpawnId, PaneId, PaneTag)> },
-    /// The windows that hold panes of these owners.
+    /// Lay out the windows that have panes with these tags.
     ApplyLayout { client: ConnId, team: TeamName, owners: Vec<PaneTag>, layout: Layout },
-    /// Looks at it, or types into it.
+    /// Capture the pane's screen with its cursor, or type into the pane.
     TypeKeys { client: ConnId, pane: PaneId, owner: PaneTag, keys: PaneInput },
-    /// What it shows.
+    /// Capture the pane's screen.
     CapturePane { client: ConnId, pane: PaneId, owner: PaneTag, lines: Option<u32> },
-    /// Which of these show a dialog.
+    /// Check which of these panes show a dialog.
     FindDialogs { panes: Vec<DialogPane> },
 }
 
-/// A pane with join waiting in it: in a window where one of `beside` is, or in a new one. Its output goes to the standard
-/// input of `record`, which writes it to `log`.
+/// A pane to open, in which a shim starts and waits.
+///
+/// The pane is created in a window with a pane of `neighbors`, or in a new window. Its output goes
+/// to the standard input of the command `output_logger`, which writes it to `log`.
 #[derive(Debug)]
 pub(crate) struct PaneSpec {
     pub(crate) spawn: SpawnId,
@@ -59,7 +61,7 @@ pub(crate) struct PaneSpec {
     pub(crate) log: PathBuf,
 }
 
-/// A pane whose program's dialogs are known.
+/// A pane to check for dialogs. `patterns` are the dialog patterns of its program.
 #[derive(Debug)]
 pub(crate) struct DialogPane {
     pub(crate) spawn: SpawnId,
@@ -67,7 +69,7 @@ pub(crate) struct DialogPane {
     pub(crate) patterns: Vec<String>,
 }
 
-/// What became of a job.
+/// The result of a [`PaneJob`].
 #[derive(Debug)]
 pub(crate) enum PaneResult {
     PaneOpened {
@@ -78,7 +80,7 @@ pub(crate) enum PaneResult {
         spawn: SpawnId,
         seen: PanePresence,
     },
-    /// `left`: why it may still be there.
+    /// `error` says why the pane may still exist.
     PaneClosed {
         spawn: SpawnId,
         error: Option<ErrorReport>,
@@ -89,15 +91,16 @@ pub(crate) enum PaneResult {
         sight: PaneVisibility,
         result: Result<(), ErrorReport>,
     },
-    /// Whoever is attached was told; the text, where nobody looks at what it is about.
+    /// The message was shown. `unseen` has the text if no attached client shows the panes that the
+    /// message is about.
     AttachedNotified {
         unseen: Option<String>,
     },
-    /// Those that a person took out.
+    /// The hidden panes that a user has shown in tmux.
     PanesVisible {
         spawns: Vec<SpawnId>,
     },
-    /// How many windows have it now.
+    /// The result is the number of windows with the new layout.
     LayoutApplied {
         client: ConnId,
         team: TeamName,
@@ -112,30 +115,30 @@ pub(crate) enum PaneResult {
         client: ConnId,
         result: Result<CapturePaneReply, ErrorReport>,
     },
-    /// Whether each shows one; those that could not be looked at are not among them.
+    /// Whether each pane shows a dialog. Panes that could not be captured are left out.
     DialogsFound {
         open: BTreeMap<SpawnId, bool>,
     },
 }
 
-/// What tmux says about a pane. A query that failed is never taken for "gone".
+/// Whether a pane exists. A failed query is `Unknown`, never `Absent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PanePresence {
     Present,
     Absent,
-    /// Another server answers, or none can be reached at all.
+    /// The tmux server has exited: another server answers, or none.
     ServerGone,
     Unknown,
 }
 
-/// Whether a pane is to be seen.
+/// Whether a pane is visible or hidden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PaneVisibility {
     Hidden,
     Shown,
 }
 
-/// What the panes thread made.
+/// A pane that the panes thread has opened.
 #[derive(Debug)]
 pub(crate) struct OpenedPane {
     pub(crate) pane: PaneId,

@@ -1,17 +1,18 @@
-//! The commands for the watcher of files.
+//! The commands of the event loop for the watcher thread.
 
 use protocol::name::TeamName;
 
-/// One thing to do; they are done in order.
+/// A command for the watcher thread. Commands run in order.
 #[derive(Debug, Clone)]
 pub(crate) enum WatchCommand {
-    /// Watch the root anew, and no team yet.
+    /// Start a new watcher, which watches the root and no team yet.
     WatchRoot,
     WatchTeam(TeamName),
     UnwatchTeam(TeamName),
-    /// See `Watch::mark`.
+    /// Create the barrier with this number.
     CreateBarrier(u64),
-    /// Say `Event::Watched` behind all that was asked before.
+    /// Send `CoreEvent::WatchesAdded` when all earlier commands are done. `is_probe` is returned
+    /// with the event.
     ConfirmWatches {
         is_probe: bool,
     },

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use worktree::{GitEnvironment, WorktreeOptions, WorktreeProposal};
 
-/// A worktree on its way.
+/// A worktree that is being created.
 #[derive(Debug, Clone)]
 pub(crate) struct WorktreeCreation {
     pub(crate) client: ConnId,
@@ -19,10 +19,10 @@ pub(crate) struct WorktreeCreation {
     pub(crate) surroundings: GitEnvironment,
 }
 
-/// Something to do with git.
+/// A git job.
 #[derive(Debug)]
 pub(crate) enum WorktreeJob {
-    /// Decide what it will be, and make its empty directory.
+    /// Choose the branch and path of a worktree, and create its empty directory.
     Propose {
         client: ConnId,
         team: TeamName,
@@ -30,20 +30,22 @@ pub(crate) enum WorktreeJob {
         wanted: WorktreeOptions,
         surroundings: GitEnvironment,
     },
-    /// Fill it; the roster on disk names it.
+    /// Let git fill the directory. The roster on disk must name the worktree.
     Fill(Box<WorktreeCreation>),
-    /// See whether any of them would refuse it once those below these joins have ended. Nothing is touched.
+    /// Check for unsaved work that would prevent the deletion of a team. Processes below
+    /// `shim_pids` do not count. Nothing is changed.
     CheckUnsaved {
         client: ConnId,
         order: DeleteTeamRequest,
         worktrees: Vec<MemberWorktree>,
         shim_pids: BTreeSet<u32>,
     },
-    /// Remove all of a team, or none: those with unsaved work only if they are named, and saved below `trash`.
+    /// Remove all worktrees of a team, or none. Worktrees with unsaved work are saved below
+    /// `trash`, and removed only if the request discards them.
     RemoveAll { client: ConnId, order: DeleteTeamRequest, grounds: Vec<MemberWorktree>, trash: PathBuf },
 }
 
-/// What became of it.
+/// The result of a [`WorktreeJob`].
 #[derive(Debug)]
 pub(crate) enum WorktreeResult {
     Proposed {
@@ -52,11 +54,12 @@ pub(crate) enum WorktreeResult {
         name: AgentName,
         result: Result<Box<WorktreeCreation>, ErrorReport>,
     },
-    /// The directory in it; `is_there`: something is at its path, made or not.
+    /// The working directory in the worktree. `is_present` says whether anything exists at its
+    /// path, also after an error.
     Filled { making: Box<WorktreeCreation>, result: Result<PathBuf, ErrorReport>, is_present: bool },
-    /// Why not, as far as can be seen while members live.
+    /// An error names the worktrees with unsaved work. Members may still run and change them.
     UnsavedChecked { client: ConnId, order: DeleteTeamRequest, result: Result<(), ErrorReport> },
-    /// What became of each, also where the whole failed.
+    /// `swept` has the result for each worktree, also if the job failed.
     RemovedAll {
         client: ConnId,
         order: DeleteTeamRequest,

@@ -1,5 +1,7 @@
-//! A status with what the screens show: whose program waits at a dialog now. tmux is asked when somebody asks, all panes
-//! at once, and no answer waits for it longer than `LIMIT`: what was not seen until then is told as not known.
+//! Status requests that include dialogs: which agents' programs wait at a dialog on their screen.
+//!
+//! The panes thread checks all panes at once when a client requests a status. A reply waits at most
+//! [`SCREEN_TIMEOUT`]; later results are reported as unknown.
 
 use crate::core::context::Context;
 use crate::core::effect::Effect;
@@ -11,7 +13,7 @@ use crate::core::state::waiters::ScreenWaiter;
 use crate::core::status;
 use std::collections::BTreeMap;
 
-/// How long a status waits for tmux, ms.
+/// How long a status reply waits for tmux, in milliseconds.
 const SCREEN_TIMEOUT: u64 = 2_000;
 
 pub(crate) fn query_status_with_screens(context: &mut Context, client: ConnId) {
@@ -20,7 +22,7 @@ pub(crate) fn query_status_with_screens(context: &mut Context, client: ConnId) {
     }
     let onlooker = ScreenWaiter { client, deadline: context.now.mono + SCREEN_TIMEOUT };
     match context.state.screen_waiters.current {
-        // What it sees may be older than the question.
+        // The running check may have captured a screen before this request.
         Some(_) => context.state.screen_waiters.queued.push(onlooker),
         None => check_dialogs(context, vec![onlooker]),
     }
@@ -46,7 +48,8 @@ pub(crate) fn next_reply_deadline(state: &State) -> impl Iterator<Item = u64> {
     now.chain(&state.screen_waiters.queued).map(|onlooker| onlooker.deadline)
 }
 
-/// The look goes on, and whoever comes meanwhile waits for the next: tmux is asked once, not again and again.
+/// Replies to clients that have waited for [`SCREEN_TIMEOUT`]. The running check continues, and new
+/// clients wait for the next one, so that at most one check runs.
 pub(crate) fn reply_to_overdue_clients(context: &mut Context) {
     let is_due = |onlooker: &mut ScreenWaiter| onlooker.deadline <= context.now.mono;
     let mut due: Vec<ScreenWaiter> = context.state.screen_waiters.queued.extract_if(.., is_due).collect();

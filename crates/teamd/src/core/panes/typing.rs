@@ -1,5 +1,5 @@
-//! Typing into an agent's pane, for the process beside it that feeds it so. Nobody else may: not another agent, and
-//! not for one whose profile does not say that it is fed by keys.
+//! Types into an agent's pane, for the agent's own helper process with `keys` delivery. Other
+//! agents and other kinds of delivery are rejected.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;

@@ -1,5 +1,7 @@
-//! Panes out of sight and back, and the layout of a team's windows. tmux does it, our roster knows it, config.json
-//! tells others; only then the caller is answered. A hidden pane's agent goes on as before.
+//! Hides and shows panes, and sets the layout of a team's windows.
+//!
+//! First tmux moves the pane, then the roster and config.json record it, then the client gets its
+//! reply. The agent of a hidden pane keeps running.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
@@ -16,7 +18,7 @@ use protocol::name::TeamName;
 use std::collections::BTreeSet;
 use tmux::{PaneId, PaneTag};
 
-/// `hide` and `show`.
+/// Handles the calls `hide` and `show`.
 pub(crate) fn set_visibility(
     context: &mut Context,
     client: ConnId,
@@ -49,7 +51,7 @@ fn find_pane(
     Ok((spawn, pane.id().ok_or_else(|| no_pane_error(&who.team, &who.name, what))?, owner))
 }
 
-/// tmux has moved it, or not.
+/// Handles the result of a moved pane: records its visibility.
 pub(crate) fn handle_pane_moved(
     context: &mut Context,
     client: ConnId,
@@ -76,7 +78,7 @@ fn member_ended_error() -> ErrorReport {
         .with_help("see how: teamctl status")
 }
 
-/// config.json says so too, or could not be written.
+/// Replies when config.json was written, or could not be written.
 pub(crate) fn handle_hidden_panes_written(
     context: &mut Context,
     client: ConnId,
@@ -91,7 +93,8 @@ pub(crate) fn handle_hidden_panes_written(
     send_reply(context, client, result.map(|()| Reply::Visibility(reply)));
 }
 
-/// At a rescan: a person may have taken one out by hand.
+/// The effect that checks at a rescan whether hidden panes are still hidden. A user may have shown
+/// one in tmux.
 pub(crate) fn check_hidden_panes(state: &State) -> Option<Effect> {
     let living =
         state.agents.values().filter(|agent| agent.record.is_hidden && !agent.lifecycle.has_failed_cleanup());
@@ -103,7 +106,7 @@ pub(crate) fn check_hidden_panes(state: &State) -> Option<Effect> {
     (!panes.is_empty()).then_some(Effect::Pane(PaneJob::CheckHiddenPanes { panes }))
 }
 
-/// These are to be seen again, by somebody else's hand.
+/// Records panes that a user has shown in tmux.
 pub(crate) fn handle_panes_visible(context: &mut Context, spawns: &[SpawnId]) {
     let mut teams = BTreeSet::new();
     for spawn in spawns {
@@ -116,7 +119,7 @@ pub(crate) fn handle_panes_visible(context: &mut Context, spawns: &[SpawnId]) {
     context.effects.extend(teams.iter().map(|team| write_hidden_panes(context.state, team, None)));
 }
 
-/// `layout`: kept, once tmux has taken it, for windows that come later.
+/// Handles the call `layout`: applies the layout to the team's windows.
 pub(crate) fn set_layout(context: &mut Context, client: ConnId, order: &SetLayoutRequest) {
     if !context.state.teams.contains_key(&order.team) {
         let fault = no_such_team_error(context.state, &order.team);
@@ -132,7 +135,7 @@ pub(crate) fn set_layout(context: &mut Context, client: ConnId, order: &SetLayou
     context.effects.push(Effect::Pane(PaneJob::ApplyLayout { client, team, owners, layout }));
 }
 
-/// tmux has laid them out, or not.
+/// Handles the result of a layout. A layout that tmux accepted is kept for later windows.
 pub(crate) fn handle_layout_applied(
     context: &mut Context,
     client: ConnId,

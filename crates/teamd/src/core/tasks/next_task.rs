@@ -1,7 +1,9 @@
-//! Which task is next for a member: asked by those who claim, who would have to look at every file.
+//! Answers queries for the next task of a member. The client claims the task without reading all
+//! task files.
 //!
-//! The answer takes in all that was written before it was asked: a mark is put behind that, the watcher tells of both in
-//! their order, and once it has told of the mark, what is known to have changed is looked at.
+//! The hint takes into account all changes that were made before the query. The daemon creates a
+//! barrier after the query. When the watcher has reported the barrier, all earlier changes are
+//! known, and the changed tasks are scanned before the reply.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::id::ConnId;
@@ -21,8 +23,8 @@ pub(crate) fn query_next_task(context: &mut Context, client: ConnId, asked: Next
     context.state.next_task_queue.create_barrier(&mut context.effects);
 }
 
-/// All that was written ahead of the mark has been told. Of a list that nobody has written to since it was looked at all is
-/// known; else there is a look first.
+/// Answers the queries before a barrier. If the task list has unscanned changes, the reply waits
+/// for a task scan.
 pub(crate) fn handle_barrier_reached(context: &mut Context, mark: u64) {
     for (client, asked) in context.state.next_task_queue.take_ready(mark) {
         let team = asked.team.clone();
@@ -41,7 +43,7 @@ pub(crate) fn handle_barrier_reached(context: &mut Context, mark: u64) {
     context.state.next_task_queue.create_barrier(&mut context.effects);
 }
 
-/// After the look for which they have waited.
+/// Answers the queries that waited for a task scan.
 pub(crate) fn answer_from_board(
     context: &mut Context,
     board: &TaskBoard,
@@ -52,18 +54,18 @@ pub(crate) fn answer_from_board(
     }
 }
 
-/// The look came to nothing.
+/// Answers queries with `Unknown`, for example after a failed task scan.
 pub(crate) fn answer_unknown(context: &mut Context, asks: Vec<(ConnId, NextTaskRequest)>) {
     asks.into_iter().for_each(|(client, _)| reply_next_task(context, client, NextTaskHint::Unknown));
 }
 
-/// The team is gone.
+/// Answers all queries of a removed team with `Unknown`.
 pub(crate) fn drop_team_queries(context: &mut Context, team: &TeamName) {
     let asks = context.state.team_mut(team).map(|known| std::mem::take(&mut known.next_task_queries));
     answer_unknown(context, asks.unwrap_or_default());
 }
 
-/// Nobody will tell: there is no watcher, or it has lost what it was to tell of.
+/// Answers all queries with `Unknown`, because the watcher has failed or has lost events.
 pub(crate) fn answer_all_unknown(context: &mut Context) {
     context.state.next_task_queue.reached = context.state.next_task_queue.created;
     for (client, ..) in std::mem::take(&mut context.state.next_task_queue.waiting) {
@@ -75,7 +77,7 @@ fn reply_next_task(context: &mut Context, client: ConnId, next: NextTaskHint) {
     send_reply(context, client, Ok(Reply::NextTask(next)));
 }
 
-/// It does not wait any longer.
+/// Drops the queries of a client that has closed its connection.
 pub(crate) fn drop_query(state: &mut State, client: ConnId) {
     state.next_task_queue.waiting.retain(|(waiting, ..)| *waiting != client);
 }

@@ -1,5 +1,5 @@
-//! The task list, looked at: what changed is told, whoever can take something is woken, and the borders show
-//! who does what.
+//! Handles task scans: logs changed tasks, wakes agents that can take a task, and updates the task
+//! subjects on pane borders.
 
 use crate::core::context::Context;
 use crate::core::effect::{Effect, Effects, Wake};
@@ -23,7 +23,7 @@ use protocol::task::{Task, TaskStatus};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A task was written.
+/// Handles the change of a task file.
 pub(crate) fn handle_task_changed(context: &mut Context, team: &TeamName, task: TaskId) {
     if let Some(known) = context.state.team_mut(team) {
         known.unscanned_tasks.add(task);
@@ -31,7 +31,7 @@ pub(crate) fn handle_task_changed(context: &mut Context, team: &TeamName, task: 
     schedule_task_scan(context, team);
 }
 
-/// `members`: whoever is on the team by its config, ours or not.
+/// Handles the result of a task scan. `members` has the names of all members in config.json.
 pub(crate) fn handle_tasks_scanned(
     context: &mut Context,
     team: &TeamName,
@@ -51,9 +51,9 @@ pub(crate) fn handle_tasks_scanned(
             known.task_scan_error = None;
             let mut board = std::mem::take(&mut known.task_board);
             let changed = board.update(&tasks);
-            // Nobody else has the list then, and the files thread changes it in its place.
+            // Without this reference the files thread can change its list without a copy.
             drop(tasks);
-            // First who can go on, then who reads about it.
+            // Agents that can continue come before events and labels for people.
             next_task::answer_from_board(context, &board, asks);
             wake_for_tasks(context, team, &board);
             let was_done =
@@ -73,7 +73,7 @@ pub(crate) fn handle_tasks_scanned(
     }
 }
 
-/// Once: the next rescan looks again, all night long.
+/// Logs the error of a task scan, unless the last scan had the same error. Each rescan tries again.
 fn log_scan_error(context: &mut Context, team: &TeamName, why: String) {
     let Some(known) = context.state.team_mut(team) else { return };
     if known.task_scan_error.as_ref() != Some(&why) {
@@ -82,7 +82,9 @@ fn log_scan_error(context: &mut Context, team: &TeamName, why: String) {
     }
 }
 
-/// As many as there is work for. Of agents whose turns are their own nobody knows who takes tasks: all of them
+/// Wakes one idle agent for each available task.
+///
+/// Agents without turns or hooks take tasks at a time that the daemon does not know. All idle ones
 /// are woken, which does no harm.
 fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
     if context.state.members(team).iter().all(|agent| agent.activity == Activity::Active) {
@@ -102,7 +104,7 @@ fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
         }
     }
     if board.startable().next().is_some() {
-        // One whose hooks wait for it is asked as those are that we run.
+        // Agents with hooks are offered tasks above, as agents with turns.
         let own_turns = |agent: &&&Agent| {
             !agent.record.has_turns && !agent.record.delivery.has_hooks() && agent.activity == Activity::Idle
         };
@@ -115,7 +117,7 @@ fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
 fn find_idle_taker(state: &State, team: &TeamName, task: &Task) -> Option<SpawnId> {
     let free = |agent: &&Agent| {
         (agent.record.has_turns || agent.long_poll.waiting.is_some())
-            // Nobody else may take what is its own, whatever it was offered besides.
+            // Only its owner may take an owned task, even if the owner has another offer.
             && (agent.offered_task.is_none() || task.owner.is_some())
             && agent.activity == Activity::Idle
             && matches!(agent.lifecycle, Lifecycle::Running(_))
@@ -124,7 +126,7 @@ fn find_idle_taker(state: &State, team: &TeamName, task: &Task) -> Option<SpawnI
     state.members(team).into_iter().filter(free).find(may).map(|agent| agent.record.spawn_id.clone())
 }
 
-/// What has changed; and of those that are begun, whether their owners are still there.
+/// Logs the changed tasks, the deleted ones, and tasks in progress whose owner has left the team.
 fn log_changes(
     context: &mut Context,
     team: &TeamName,
@@ -138,7 +140,7 @@ fn log_changes(
     let looked = looked.into_iter().filter_map(|id| board.task(id));
     for task in looked.filter(|task| !task.is_internal()) {
         let told = known.logged_tasks.get_mut(&task.id);
-        // One that can't be read now is what it was.
+        // A task with an unknown status keeps its logged state.
         if told.is_some() && matches!(task.status, TaskStatus::Other(_)) {
             continue;
         }
@@ -166,7 +168,8 @@ fn log_changes(
     }
 }
 
-/// Once, until there is something to do again. What was told before a daemon's end counts.
+/// Notifies once that all tasks are completed, until there is an open task again. A notification by
+/// an earlier daemon counts.
 fn notify_if_all_done(state: &mut State, team: &TeamName, was_done: bool) {
     let Some(known) = state.teams.get(team).filter(|_| !was_done) else { return };
     if are_all_completed(&known.logged_tasks) {
@@ -175,11 +178,11 @@ fn notify_if_all_done(state: &mut State, team: &TeamName, was_done: bool) {
 }
 
 fn are_all_completed(told: &BTreeMap<TaskId, LoggedTask>) -> bool {
-    // The newest first: of work that is under way those are still open.
+    // The newest tasks come first, because they are the most likely to be open.
     !told.is_empty() && told.values().rev().all(|tale| tale.state == LoggedTaskState::Completed)
 }
 
-/// Once, until it has moved on.
+/// Logs once that the owner of a task in progress has left the team.
 fn log_if_abandoned(
     team: &TeamName,
     task: &Task,
@@ -187,7 +190,7 @@ fn log_if_abandoned(
     living: &[AgentName],
     effects: &mut Effects,
 ) {
-    // Who is at work there is not ours to tell.
+    // The daemon does not know the members of a Claude Code session's team.
     let left = !team.is_claude_session() && is_abandoned(tale, living);
     if left
         && !tale.is_abandoned
@@ -199,7 +202,8 @@ fn log_if_abandoned(
     tale.is_abandoned = left;
 }
 
-/// Whoever is on the team, or comes back to it. The lead may be a person, and is never gone.
+/// The names of all members, also of those that will be respawned or are suspended. The lead always
+/// counts as a member, because it may be a person.
 fn current_members(state: &State, team: &TeamName) -> Vec<AgentName> {
     let members = state.members(team).into_iter().map(|agent| agent.record.name.clone());
     let resting = state.pending_respawns.iter().map(|resting| &resting.respawn.request);

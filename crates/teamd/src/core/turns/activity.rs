@@ -1,4 +1,5 @@
-//! Turns, as the joins that run them tell of them; `interrupt`; and what agents say of themselves.
+//! Tracks the activity of agents: the turns that shims report, the activities that agents report
+//! themselves, and `isActive` in config.json.
 
 use crate::core::clock::Now;
 use crate::core::context::{Context, send_reply};
@@ -19,7 +20,7 @@ use protocol::event::EventKind;
 use protocol::name::{AgentName, TeamName};
 use std::collections::HashMap;
 
-/// A join that reconnects says what its agent does: nothing new.
+/// Applies the turn status of a shim that reconnects. A running turn is not logged as a new one.
 pub(crate) fn resume_turn(context: &mut Context, id: &SpawnId, turn: Option<TurnStatus>) {
     if let Some(agent) = context.state.agents.get_mut(id) {
         agent.turn.clone_from(&turn);
@@ -27,7 +28,7 @@ pub(crate) fn resume_turn(context: &mut Context, id: &SpawnId, turn: Option<Turn
     apply_turn_state(context, id, turn);
 }
 
-/// A join tells what its agent does; none from one whose agent has no turns that it knows of.
+/// Applies the turn status that a shim reports. `None` if the agent has no turns.
 pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option<TurnStatus>) {
     let (Some(agent), Some(turn)) = (context.state.agents.get_mut(id), turn) else { return };
     let was_offered = agent.offered_task.take().is_some();
@@ -49,7 +50,7 @@ pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option
         permission_mode::apply_turn_mode(agent, before.as_ref(), &turn, &mut context.effects);
     let number = before.as_ref().map(|before| before.turn_number);
     match turn.activity {
-        // A turn that follows another at once is told all the same.
+        // A turn that directly follows another one is logged, too.
         Activity::Active if number != Some(turn.turn_number) => {
             context.begun_turns.push(agent.record.team.clone());
             context
@@ -65,18 +66,20 @@ pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option
     }
     let (team, idle) = (agent.record.team.clone(), turn.activity == Activity::Idle);
     set_activity(agent, turn.activity, context.now, &mut context.effects);
-    // A turn that follows another at once begins anew; after a start of ours it began before.
+    // A following turn has a new start time. After a daemon's start the turn began earlier.
     agent.activity_since = turn.since;
-    // A task may have come after it looked, and before we knew that it is to be woken for it; or it does something
-    // else than it was woken for.
+    // A task may have been created after the agent's last scan and before this report. Or the agent
+    // does something else than the task that it was offered.
     if idle || was_offered {
         schedule_task_scan(context, &team);
     }
     used.into_iter().for_each(|report| budget::add_usage(context, id, report));
 }
 
-/// The agent itself says so, known by its token. Of turns that its join runs that alone tells: nobody would take back
-/// what a process of one has said.
+/// Handles the activity that an agent reports itself. The agent is identified by its token.
+///
+/// Reports of agents with turns are ignored. Their shim reports each turn, and would not correct a
+/// report of a process within a turn.
 pub(crate) fn report_own_activity(
     context: &mut Context,
     client: ConnId,
@@ -98,8 +101,10 @@ pub(crate) fn report_own_activity(
     send_reply(context, client, Ok(Reply::Ack));
 }
 
-/// Whose entries in config.json, active or not, say something else than at the last look. One stays as it is where the
-/// client's write was lost, and its lead has been told better meanwhile.
+/// The members whose `isActive` in config.json has changed since the last scan.
+///
+/// An unchanged entry is not applied: the program's write may have been lost, while its message to
+/// the lead has the newer activity.
 pub(crate) fn config_activity_changes(
     state: &mut State,
     team: &TeamName,
@@ -117,7 +122,7 @@ pub(crate) fn config_activity_changes(
     new.collect()
 }
 
-/// A client that keeps its own entry in config.json, or tells its lead, has said what it does.
+/// Applies the activity that a native member's program wrote to config.json or sent to its lead.
 pub(crate) fn apply_config_activity(
     context: &mut Context,
     team: &TeamName,
@@ -141,8 +146,8 @@ pub(crate) fn apply_config_activity(
     }
 }
 
-/// Once it has had a turn there is a conversation, by the name of that life, for the next to go on with. True if that
-/// is new.
+/// Records the session of a native member once it has had a turn. The session id is the spawn id.
+/// Returns whether the record has changed.
 fn record_session(record: &mut AgentRecord, activity: Activity) -> bool {
     let had_turn = activity == Activity::Active || !record.prompt.is_empty();
     let life = record.spawn_id.as_str().to_owned();
@@ -160,7 +165,8 @@ fn activity_event(activity: Activity) -> EventKind {
     }
 }
 
-/// config.json follows, for whoever reads files; a client that writes there itself is not written over.
+/// Sets the activity of an agent, and writes it to config.json. For a native member only its own
+/// program writes `isActive`.
 fn set_activity(agent: &mut Agent, activity: Activity, now: Now, effects: &mut Effects) {
     if agent.activity == activity {
         return;

@@ -1,5 +1,7 @@
-//! Whoever is in a turn, and has written nothing for long: told once for each turn, whoever the daemon is. Looked for with
-//! the rescan, since silence is no event. A machine that sleeps makes nobody silent.
+//! Reports turns without output: an agent is in a turn and has written nothing for a long time.
+//!
+//! Each turn is reported once, also across a restart of the daemon. The check runs with each
+//! rescan. Time during which the machine sleeps does not count.
 
 use crate::core::clock::Now;
 use crate::core::context::Context;
@@ -13,7 +15,7 @@ use crate::core::state::agent::Agent;
 use protocol::control::Activity;
 use protocol::event::EventKind;
 
-/// Asks when those have written last whose turns are that long.
+/// Requests the time of the last output of all agents with a long turn.
 pub(crate) fn check_turns_without_output(context: &mut Context) {
     let Some(patience) = context.state.settings.no_output_after_ms else { return };
     let awake = context.state.sleep_clock.awake_since();
@@ -28,7 +30,8 @@ pub(crate) fn check_turns_without_output(context: &mut Context) {
     }
 }
 
-/// `written`: when its output grew last, ms since the epoch.
+/// Reports turns without output. `written` is the time of each agent's last output, in milliseconds
+/// since the epoch.
 pub(crate) fn handle_output_times(context: &mut Context, written: Vec<(SpawnId, u64)>) {
     let Some(patience) = context.state.settings.no_output_after_ms else { return };
     for (id, at) in written {
@@ -52,7 +55,8 @@ pub(crate) fn handle_output_times(context: &mut Context, written: Vec<(SpawnId, 
     }
 }
 
-/// In a turn that somebody has told of, and that waits for nobody. A join that has not come back yet tells of its later.
+/// Whether an agent can be reported: it runs a reported turn, waits for no answer, and was not
+/// reported for this turn. A shim that has not reconnected yet reports its turn later.
 fn can_lack_output(agent: &Agent) -> bool {
     let told_of = agent.turn.is_some() || agent.has_reported_activity;
     let waits = !agent.open_requests.is_empty() || agent.record.hook_state.dialog.is_some();
