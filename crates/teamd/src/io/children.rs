@@ -1,8 +1,8 @@
 //! The daemon's child processes: shims of agents without a pane, and the user's notify command.
 //!
 //! A child's standard input and output are `/dev/null`. The shim writes the agent's output to a log
-//! file and starts a session of its own, so it outlives the daemon. [`super::process_watcher`]
-//! reports the exit of a shim; this module only reaps the zombies.
+//! file and calls `setsid`, so it outlives the daemon. [`super::process_watcher`] reports the exit
+//! of a shim; this module only reaps the zombies.
 
 use crate::io::resource_limits::SavedLimits;
 use protocol::error::ErrorReport;

@@ -35,7 +35,7 @@ pub(super) struct SimulatedDisk {
     /// All spawns that were ever registered. Another program may have removed them from
     /// config.json.
     pub(super) registered: BTreeSet<SpawnId>,
-    /// The worktrees of the one repository.
+    /// All worktrees. They belong to the same repository.
     pub(super) worktrees: Worktrees,
     /// The file of the last environment that could not be written.
     failed_environment: Option<String>,
@@ -181,8 +181,8 @@ impl SimulatedDisk {
                 let result = files.map(|files| files.policy = order.policy.clone());
                 FileResult::PolicySaved { client, order, result }
             }
-            FileJob::CheckConfig { team, members: ours } => {
-                let snapshot = self.check_config(&team, ours);
+            FileJob::CheckConfig { team, members } => {
+                let snapshot = self.check_config(&team, members);
                 FileResult::ConfigChecked { team, snapshot }
             }
             FileJob::WriteHiddenPanes { team, panes, reply_to: tell } => {
@@ -420,11 +420,11 @@ impl SimulatedDisk {
     }
 
     /// Restores members that a foreign program removed from config.json. Returns its content.
-    fn check_config(&mut self, name: &TeamName, ours: RosterMembers) -> ConfigSnapshot {
+    fn check_config(&mut self, name: &TeamName, roster: RosterMembers) -> ConfigSnapshot {
         let Some(team) = self.teams.get_mut(name) else { return ConfigSnapshot::default() };
-        let missing = ours.registered.into_iter().filter(|_| !self.is_full);
+        let missing = roster.registered.into_iter().filter(|_| !self.is_full);
         let missing: Vec<_> =
-            missing.filter(|living| !team.members.contains_key(&living.record.name)).collect();
+            missing.filter(|member| !team.members.contains_key(&member.record.name)).collect();
         for RegisteredMember { record, activity } in &missing {
             let (life, mode) = (record.spawn_id.clone(), record.mode.clone());
             let member = SimulatedMember {

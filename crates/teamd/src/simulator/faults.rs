@@ -74,7 +74,7 @@ pub(super) fn random_shim(simulation: &mut Simulation) -> Option<u32> {
 fn close_random_pane(simulation: &mut Simulation) {
     let panes: Vec<u32> = simulation.tmux.panes.keys().copied().collect();
     let Some(pane) = simulation.rng.choice(panes) else { return };
-    simulation.log(|| format!("a person closes %{pane}"));
+    simulation.log(|| format!("a user closes %{pane}"));
     if let Some(PaneOwner::Teamd(_, pid)) = simulation.tmux.panes.remove(&pane) {
         simulation.hang_up_terminal(pid);
     }
@@ -85,7 +85,7 @@ fn drop_member_from_config(simulation: &mut Simulation) {
     let team = random_team(simulation);
     if let Some(files) = simulation.disk.teams.get_mut(&team) {
         files.members.pop_first();
-        simulation.log(|| format!("somebody drops a member of {team}"));
+        simulation.log(|| format!("a foreign program drops a member of {team}"));
         simulation.disk.record_change(&team, TeamFile::Config);
     }
 }
@@ -94,7 +94,7 @@ fn drop_member_from_config(simulation: &mut Simulation) {
 fn show_random_pane(simulation: &mut Simulation) {
     let hidden: Vec<u32> = simulation.tmux.hidden.iter().copied().collect();
     let Some(pane) = simulation.rng.choice(hidden) else { return };
-    simulation.log(|| format!("a person takes %{pane} out"));
+    simulation.log(|| format!("a user shows %{pane}"));
     simulation.tmux.hidden.remove(&pane);
 }
 
@@ -103,7 +103,7 @@ fn toggle_shim_stopped(simulation: &mut Simulation) {
     let Some(pid) = random_shim(simulation) else { return };
     if let Some(shim) = simulation.shims.get_mut(&pid) {
         shim.is_stopped = !shim.is_stopped;
-        simulation.log(|| format!("join {pid} stops, or goes on"));
+        simulation.log(|| format!("shim {pid} is stopped or continued"));
     }
 }
 

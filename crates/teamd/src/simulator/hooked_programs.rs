@@ -182,40 +182,35 @@ impl Simulation {
     }
 
     /// Sends a report of a program's hook.
-    fn send_hook_event(&mut self, pid: u32, said: HookEvent) -> Option<ConnId> {
+    fn send_hook_event(&mut self, pid: u32, event: HookEvent) -> Option<ConnId> {
         let program = &self.programs[&pid];
         let typed = program.identity.as_ref().is_some_and(|who| who.delivery == Delivery::Keys);
-        let above = [pid, program.shim_pid].map(|pid| Process { pid, start_time: 1 }).to_vec();
-        let speaker = if typed { HookSource::Typist } else { HookSource::Program };
-        let session = Some(format!("session {pid}"));
-        let hooked = HookReport {
-            leads_team: self.lead_team(pid),
-            session_id: session,
-            ancestors: above,
-            source: speaker,
-            usage: None,
-            event: said,
-        };
-        self.send_hook_call(pid, Request::ReportHook(hooked))
+        let ancestors = [pid, program.shim_pid].map(|pid| Process { pid, start_time: 1 }).to_vec();
+        let source = if typed { HookSource::Typist } else { HookSource::Program };
+        let session_id = Some(format!("session {pid}"));
+        let report =
+            HookReport { leads_team: self.lead_team(pid), session_id, ancestors, source, usage: None, event };
+        self.send_hook_call(pid, Request::ReportHook(report))
     }
 
     /// Sends a report of a nested program: one that the agent's program started and that has the
     /// same hooks.
     pub(super) fn send_nested_event(&mut self, pid: u32) {
-        let above = [1, pid, self.programs[&pid].shim_pid].map(|pid| Process { pid, start_time: 1 }).to_vec();
-        let session = Some("another".to_owned());
-        let said = if self.rng.bool() { HookEvent::SessionStarted } else { HookEvent::TurnEnded };
+        let ancestors =
+            [1, pid, self.programs[&pid].shim_pid].map(|pid| Process { pid, start_time: 1 }).to_vec();
+        let session_id = Some("another".to_owned());
+        let event = if self.rng.bool() { HookEvent::SessionStarted } else { HookEvent::TurnEnded };
         let lead = self.lead_team(pid);
-        let hooked = HookReport {
+        let report = HookReport {
             leads_team: lead,
-            session_id: session,
-            ancestors: above,
+            session_id,
+            ancestors,
             source: HookSource::Program,
             usage: None,
-            event: said,
+            event,
         };
         let token = self.programs[&pid].identity.as_ref().map(|who| who.token.clone());
-        self.send_call_as(CallOrigin::Person, token, Request::ReportHook(hooked));
+        self.send_call_as(CallOrigin::Person, token, Request::ReportHook(report));
     }
 
     fn start_session(&mut self, pid: u32) {
@@ -248,8 +243,8 @@ impl Simulation {
     /// A program shows a dialog, or its session ends.
     pub(super) fn send_other_event(&mut self, pid: u32) {
         let text = "May I?".to_owned();
-        let said = if self.rng.bool() { HookEvent::DialogShown { text } } else { HookEvent::SessionEnded };
-        self.send_hook_event(pid, said);
+        let event = if self.rng.bool() { HookEvent::DialogShown { text } } else { HookEvent::SessionEnded };
+        self.send_hook_event(pid, event);
     }
 
     /// Handles the daemon's response to a hook's call.

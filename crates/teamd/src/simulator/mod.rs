@@ -39,7 +39,7 @@ const REGRESSION_SEEDS: &str = include_str!("regression_seeds.txt");
 /// With at least this number of seeds, every event, effect and job must occur.
 const FULL_COVERAGE_SEEDS: usize = 15_000;
 
-/// Runs the simulation of one seed. Returns what occurred in it.
+/// Runs the simulation of one seed. Returns the events, effects and jobs that occurred.
 ///
 /// # Errors
 ///

@@ -57,15 +57,15 @@ impl ScanMemory {
         now: &[Arc<Task>],
     ) -> Arc<Vec<Arc<Task>>> {
         let now = || now.iter().map(|task| (task.id, task.clone()));
-        let seen = self.tasks.entry(team.clone()).or_insert_with(|| now().collect());
+        let tasks = self.tasks.entry(team.clone()).or_insert_with(|| now().collect());
         match which {
-            TaskSelection::All => *seen = now().collect(),
+            TaskSelection::All => *tasks = now().collect(),
             TaskSelection::Only(changed) => {
-                seen.retain(|id, _| !changed.contains(id));
-                seen.extend(now().filter(|(id, _)| changed.contains(id)));
+                tasks.retain(|id, _| !changed.contains(id));
+                tasks.extend(now().filter(|(id, _)| changed.contains(id)));
             }
         }
-        Arc::new(seen.values().cloned().collect())
+        Arc::new(tasks.values().cloned().collect())
     }
 
     pub(super) fn scan_inbox(
@@ -120,13 +120,13 @@ impl ScanMemory {
 }
 
 fn summaries(messages: &[SimulatedMessage], from: usize) -> Vec<MessageHeader> {
-    let seen = |(index, message): (usize, &SimulatedMessage)| MessageHeader {
+    let to_header = |(index, message): (usize, &SimulatedMessage)| MessageHeader {
         index,
         from: message.from.clone(),
         summary: None,
         payload: message.payload.clone(),
     };
-    messages.iter().enumerate().skip(from).map(seen).collect()
+    messages.iter().enumerate().skip(from).map(to_header).collect()
 }
 
 fn change_event((team, part): &(TeamName, TeamFile)) -> CoreEvent {

@@ -96,7 +96,7 @@ impl SimulatedTmux {
         let answer = || if hangs { Err(timeout_error()) } else { Ok(()) };
         let done = match job {
             PaneJob::OpenPane(opening) => match (opening.spawn, answer()) {
-                (spawn, Err(fault)) => PaneResult::PaneOpened { spawn, result: Err(fault) },
+                (spawn, Err(error)) => PaneResult::PaneOpened { spawn, result: Err(error) },
                 (spawn, Ok(())) => {
                     let pane = self.next;
                     self.next += 1;
@@ -128,8 +128,8 @@ impl SimulatedTmux {
                 PaneResult::LayoutApplied { client, team, layout, result: answer().map(|()| 1) }
             }
             PaneJob::TypeKeys { client, pane, owner, .. } => {
-                let ours = self.is_owned(pane_number(&pane.to_string()), &owner);
-                let typed = || if ours { Ok(Reply::Ack) } else { Err(not_owned_error()) };
+                let is_owned = self.is_owned(pane_number(&pane.to_string()), &owner);
+                let typed = || if is_owned { Ok(Reply::Ack) } else { Err(not_owned_error()) };
                 PaneResult::KeysTyped { client, result: answer().and_then(|()| typed()) }
             }
             PaneJob::CapturePane { client, .. } => PaneResult::PaneCaptured {
@@ -144,12 +144,12 @@ impl SimulatedTmux {
                 PaneResult::DialogsFound { open }
             }
             PaneJob::CheckHiddenPanes { panes } => {
-                let seen = |(_, pane, owner): &(SpawnId, PaneId, PaneTag)| {
+                let is_visible = |(_, pane, owner): &(SpawnId, PaneId, PaneTag)| {
                     let pane = pane_number(&pane.to_string());
                     !self.is_hung && self.is_owned(pane, owner) && !self.hidden.contains(&pane)
                 };
                 PaneResult::PanesVisible {
-                    spawns: panes.into_iter().filter(seen).map(|(spawn, ..)| spawn).collect(),
+                    spawns: panes.into_iter().filter(is_visible).map(|(spawn, ..)| spawn).collect(),
                 }
             }
             PaneJob::NotifyAttached { text, .. } => PaneResult::AttachedNotified { unseen: Some(text) },

@@ -175,9 +175,9 @@ impl SimulatedDisk {
     /// Checks that the roster on disk names a worktree before git fills it.
     fn check_recorded(&self, team: &TeamName, name: &AgentName, tree: &WorktreeRecord) {
         let grounds = self.roster.worktrees.get(team).into_iter().flatten();
-        let mut hers = grounds.filter(|ground| ground.member == *name);
+        let mut recorded = grounds.filter(|ground| ground.member == *name);
         assert!(
-            hers.any(|ground| ground.record == *tree),
+            recorded.any(|ground| ground.record == *tree),
             "git fills {}, which is not in the roster",
             tree.path.display()
         );

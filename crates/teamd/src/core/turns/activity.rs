@@ -146,7 +146,7 @@ pub(crate) fn apply_config_activity(
     }
 }
 
-/// Records the session of a native member once it has had a turn. The session id is the spawn id.
+/// Records the session of a native member after its first turn. The session id is the spawn id.
 /// Returns whether the record has changed.
 fn record_session(record: &mut AgentRecord, activity: Activity) -> bool {
     let had_turn = activity == Activity::Active || !record.prompt.is_empty();

@@ -1,8 +1,8 @@
 //! Opens the root again after its directories were removed or moved while the daemon runs.
 //!
-//! An open directory stays the old one, which no other program uses any more. So the files thread
-//! opens the directories at the root's path before its next job, and takes the lock on them. The
-//! lock ensures that only one of several daemons uses them.
+//! After a move, the daemon's open directories are the old ones, which no other program uses. The
+//! files thread therefore opens the directories at the root's path before its next job and locks
+//! them. The lock ensures that at most one daemon uses the directories.
 
 use crate::core::event::CoreEvent;
 use crate::core::jobs::files::FileJob;

@@ -101,7 +101,7 @@ fn deregister(files: &mut FilesThread, record: AgentRecord) -> Option<ErrorRepor
     }
 }
 
-/// Creates the team `survey` with ann, a member of the roster, and eve, a member of another program.
+/// Creates the team `survey` with the roster member ann and the foreign member eve.
 fn team_with_ann(files: &mut FilesThread) -> (Team, RosterMembers) {
     let described = CreateTeamRequest { description: Some("a survey".into()), ..create_request() };
     files.create(&described, 1).unwrap();

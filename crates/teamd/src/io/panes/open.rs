@@ -39,8 +39,8 @@ impl PaneManager {
             self.batch.iter_mut().for_each(OpenBatch::clear_rows);
         }
         outcome.tagged?;
-        // The agent runs without these two, too. The daemon's log then tells why `teamctl logs` has
-        // no output.
+        // Failures of these two steps are only logged: the agent runs without the window options
+        // and without a recorded output.
         outcome
             .window_configured
             .unwrap_or_else(|error| tracing::warn!("cannot set up {}: {error}", created.window));

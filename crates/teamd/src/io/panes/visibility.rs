@@ -39,7 +39,8 @@ impl PaneManager {
         if !row.is_hidden {
             return Ok(());
         }
-        // A pane that had its own window before gets its own window again.
+        // A pane in its own window is not among its team's neighbors, and gets its own window
+        // again.
         let window = match window_with_space(&rows, neighbors, layout).filter(|_| neighbors.contains(owner)) {
             Some(window) => match self.connect()?.show_in_window(pane, owner, window) {
                 Err(Error::NoSpace { .. }) => self.move_to_own_window(team, pane, owner)?,

@@ -33,8 +33,8 @@ fn a_deregistered_member_that_an_old_client_writes_back_is_removed() {
     // The later spawn is restored when the earlier one is removed.
     std::fs::write(team.config_path(), &stale).unwrap();
     let registered = vec![RegisteredMember { record: new_record("ann", 8).into(), activity: Activity::Idle }];
-    let ours = RosterMembers { all_names: vec![AgentName::new_unchecked("ann")], registered };
-    assert!(files.check_config(&survey_team(), &ours).unwrap().has_restored_members);
+    let members = RosterMembers { all_names: vec![AgentName::new_unchecked("ann")], registered };
+    assert!(files.check_config(&survey_team(), &members).unwrap().has_restored_members);
     assert_eq!(team.config().unwrap().member(&AgentName::new_unchecked("ann")).unwrap().joined_at, 8);
 }
 
