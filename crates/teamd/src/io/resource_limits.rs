@@ -1,5 +1,5 @@
-//! Changes the daemon's own resource limits and restores the original ones for its children, so
-//! that an agent has the limits that it would have without the daemon.
+//! Raises the daemon's own resource limits and restores the original ones for its children. An
+//! agent has the same limits as without the daemon.
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 
