@@ -101,7 +101,7 @@ impl Worktrees {
             match self.present.get(&path) {
                 None => swept.missing.push(path),
                 Some(worktree) if worktree.record != ground.record => {
-                    swept.kept.push("it is another".to_owned())
+                    swept.kept.push("it is another".to_owned());
                 }
                 Some(worktree) => {
                     match worktree.has_unsaved_work {
