@@ -1,7 +1,8 @@
 //! Trials of the promises: what can fail is made to fail, again and again, and what must hold is counted. Each has its
 //! number of rounds from the environment (`MESSAGES=n`, say), small unless told; `scripts/torture` tells the large ones.
 //!
-//! What a trial did goes to [`harness::figure`], for the tables of README and docs/torture.md.
+//! What a trial did goes to [`harness::figure`], for the tables of docs/promises.md and
+//! docs/torture.md.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 

@@ -1,5 +1,6 @@
 //! How much a trial is to do, and what it has done: a file for each figure, in the directory that `FIGURES` names.
-//! Without that nothing is written. The tables of README and docs/torture.md are made of these files.
+//! Without that nothing is written. `scripts/promises` and `scripts/torture` make the tables of
+//! docs/promises.md and docs/torture.md of these files.
 
 use serde_json::json;
 use std::path::PathBuf;
