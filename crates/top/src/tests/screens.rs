@@ -61,11 +61,11 @@ fn working_team() {
 }
 
 #[test]
-fn readme_shows_the_real_screen() {
-    let readme = include_str!("../../../../README.md");
+fn docs_show_the_real_screen() {
+    let page = include_str!("../../../../docs/tmux.md");
     let shown = lines(&drawn(&state(example_snapshot(), (80, 24))));
     for line in shown.lines() {
-        assert!(readme.contains(line), "{line}");
+        assert!(page.contains(line), "{line}");
     }
 }
 
