@@ -306,7 +306,7 @@ impl TestEnv {
                 FaultTarget::Daemon => {
                     command.split(' ').next().is_some_and(|program| program.ends_with("/teamd"))
                 }
-                FaultTarget::Shim => command.contains("/teamd-pane join "),
+                FaultTarget::Shim => command.contains("/teamd-shim run "),
                 FaultTarget::Agent => command.ends_with("/scripted-agent stay"),
                 FaultTarget::Tmux => false,
             }

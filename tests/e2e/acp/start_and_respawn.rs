@@ -151,7 +151,7 @@ fn opening_session_does_not_survive_teamd_unsupervised() {
 
 /// The first process of an agent that comes next to this point of a debug build stops there.
 fn arm_stop_at_failpoint(house: &TestEnv, point: &str) {
-    house.write_file("out/armed", format!("pause teamd-pane {point} 1\n"));
+    house.write_file("out/armed", format!("pause teamd-shim {point} 1\n"));
     house.write_file("out/hits", "");
 }
 

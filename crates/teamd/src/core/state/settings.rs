@@ -28,7 +28,7 @@ impl DaemonSettings {
             root: "/root".into(),
             socket: "/run/control.sock".into(),
             tmux_socket: Some("/tmp/tmux".into()),
-            shim_program: "/bin/teamd-pane".into(),
+            shim_program: "/bin/teamd-shim".into(),
             teamctl_program: "/bin/teamctl".into(),
             state_dir: "/state".into(),
             pid: 1,
