@@ -6,8 +6,8 @@
 use tmux_interface::CapturePane;
 
 use crate::command_list::CommandList;
+use crate::condition::{all_of, if_else, print_command};
 use crate::deadline::Deadline;
-use crate::guarded_command::{all_of, if_else, print_command};
 use crate::{Error, PaneId, PaneTag, TmuxServer, nonce};
 
 /// How many panes one command list captures. More would make the argument vector too long if there

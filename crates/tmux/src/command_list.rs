@@ -8,7 +8,7 @@
 
 use tmux_interface::TmuxCommand;
 
-use crate::Error;
+use crate::InvalidArgument;
 use crate::quote::quote;
 
 /// Commands that tmux runs one after another, until one fails.
@@ -38,8 +38,9 @@ impl CommandList {
     /// # Errors
     ///
     /// `InvalidArgument` if a word contains NUL.
-    pub(crate) fn to_command_line(&self) -> Result<String, Error> {
-        let commands: Result<Vec<String>, Error> = self.0.iter().map(|words| quote_words(words)).collect();
+    pub(crate) fn to_command_line(&self) -> Result<String, InvalidArgument> {
+        let commands: Result<Vec<String>, InvalidArgument> =
+            self.0.iter().map(|words| quote_words(words)).collect();
         Ok(commands?.join(" ; "))
     }
 
@@ -49,7 +50,7 @@ impl CommandList {
     /// # Errors
     ///
     /// `InvalidArgument` if a word contains NUL.
-    pub(crate) fn to_args(&self) -> Result<Vec<String>, Error> {
+    pub(crate) fn to_args(&self) -> Result<Vec<String>, InvalidArgument> {
         self.to_command_line()?;
         let mut arguments = Vec::new();
         for (index, words) in self.0.iter().enumerate() {
@@ -64,8 +65,8 @@ fn command_words(command: &TmuxCommand<'_>) -> Vec<String> {
     command.to_vec().into_iter().map(std::borrow::Cow::into_owned).collect()
 }
 
-fn quote_words(words: &[String]) -> Result<String, Error> {
-    let words: Result<Vec<String>, Error> = words.iter().map(|word| quote(word)).collect();
+fn quote_words(words: &[String]) -> Result<String, InvalidArgument> {
+    let words: Result<Vec<String>, InvalidArgument> = words.iter().map(|word| quote(word)).collect();
     Ok(words?.join(" "))
 }
 

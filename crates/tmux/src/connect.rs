@@ -8,11 +8,11 @@ use std::thread;
 use std::time::Duration;
 
 use crate::address::TmuxEndpoint;
+use crate::condition::print_command;
 use crate::control_client::ServerStart;
 use crate::control_connection::ControlConnection;
 use crate::deadline::Deadline;
-use crate::guarded_command::print_command;
-use crate::server::NoticeSender;
+use crate::notice::NoticeSender;
 use crate::{Error, ServerAddress, ServerEpoch, TmuxVersion, stale_client, subprocess};
 
 /// What the server reports about itself in its first reply.

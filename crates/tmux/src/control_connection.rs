@@ -23,12 +23,12 @@ use rustix::io::Errno;
 
 use crate::address::TmuxEndpoint;
 use crate::command_list::CommandList;
+use crate::condition::print_command;
 use crate::control_client::{ControlClient, ServerStart};
 use crate::control_parser::{BlockOrigin, BlockStatus, ControlBlock, ControlEvent, ControlParser};
 use crate::deadline::Deadline;
-use crate::guarded_command::print_command;
+use crate::notice::{NoticeSender, ServerNotice};
 use crate::reply::CommandReply;
-use crate::server::{NoticeSender, ServerNotice};
 use crate::{Error, nonce};
 
 /// An open connection. Drop ends its client and its hidden session, and sends no notice.

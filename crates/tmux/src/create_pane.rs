@@ -9,12 +9,12 @@ use tmux_interface::{NewSession, NewWindow, SetOption, SplitWindow, TmuxCommand}
 
 use crate::border_label::BORDER_FORMAT;
 use crate::command_list::CommandList;
+use crate::condition::if_else;
 use crate::control_client::set_session_option;
 use crate::deadline::Deadline;
-use crate::guarded_command::if_else;
 use crate::layout::tile_commands;
 use crate::reply::CommandReply;
-use crate::{Error, PaneId, SessionId, TmuxServer, WindowId, validate};
+use crate::{Error, InvalidArgument, PaneId, SessionId, TmuxServer, WindowId, validate};
 
 /// A new pane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,7 +177,10 @@ fn parse_created(reply: &str) -> Option<CreatedPane> {
 }
 
 /// Appends `argv` to a command as the program of the new pane.
-fn with_program<'a>(mut command: TmuxCommand<'a>, argv: &'a [String]) -> Result<TmuxCommand<'a>, Error> {
+fn with_program<'a>(
+    mut command: TmuxCommand<'a>,
+    argv: &'a [String],
+) -> Result<TmuxCommand<'a>, InvalidArgument> {
     command.push_param("--");
     for word in validate::check_argv(argv)? {
         command.push_param(word);
@@ -187,7 +190,7 @@ fn with_program<'a>(mut command: TmuxCommand<'a>, argv: &'a [String]) -> Result<
 
 /// Returns the commands that split a window. `-Z` keeps a zoomed window zoomed, but also zooms one
 /// that is not, so it is used only for zoomed windows.
-pub(crate) fn split_commands(window: WindowId, argv: &[String]) -> Result<CommandList, Error> {
+pub(crate) fn split_commands(window: WindowId, argv: &[String]) -> Result<CommandList, InvalidArgument> {
     let window = window.to_string();
     let plain = SplitWindow::new().detached().print().format(CREATED_FORMAT).start_directory("/");
     let plain = plain.target_pane(window.as_str());

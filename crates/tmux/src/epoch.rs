@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::Error;
+use crate::InvalidArgument;
 
 /// One run of a tmux server. The text form is `pid:start:path`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -38,10 +38,10 @@ impl fmt::Display for ServerEpoch {
 }
 
 impl FromStr for ServerEpoch {
-    type Err = Error;
+    type Err = InvalidArgument;
 
-    fn from_str(text: &str) -> Result<ServerEpoch, Error> {
-        parse_parts(text).ok_or_else(|| Error::invalid_argument(text, "a server's epoch is pid:start:path"))
+    fn from_str(text: &str) -> Result<ServerEpoch, InvalidArgument> {
+        parse_parts(text).ok_or_else(|| InvalidArgument::new(text, "a server's epoch is pid:start:path"))
     }
 }
 

@@ -7,7 +7,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::{PaneId, ServerEpoch, WindowId};
+use crate::{InvalidArgument, PaneId, ServerEpoch, WindowId};
 
 /// Why a call failed, or why its result is unknown.
 #[derive(Debug, thiserror::Error)]
@@ -81,13 +81,8 @@ pub enum Error {
         pane: PaneId,
     },
     /// An argument of the caller is not valid, or a value of tmux did not parse.
-    #[error("cannot use {what}: {why}")]
-    InvalidArgument {
-        /// The argument, quoted and cut to 80 characters.
-        what: String,
-        /// What is wrong with it, as a clause.
-        why: &'static str,
-    },
+    #[error(transparent)]
+    InvalidArgument(#[from] InvalidArgument),
     /// tmux refused the command.
     #[error("cannot {action}: tmux: {cause}")]
     Rejected {
@@ -118,10 +113,5 @@ impl Error {
     /// Returns the error for a reply that does not parse. The reply is cut to fit into a log line.
     pub(crate) fn unexpected_reply(action: &'static str, reply: &str) -> Error {
         Error::UnexpectedReply { action, reply: reply.chars().take(200).collect() }
-    }
-
-    /// Returns the error for an invalid argument `what`. `why` is a clause that says what is wrong.
-    pub(crate) fn invalid_argument(what: &str, why: &'static str) -> Error {
-        Error::InvalidArgument { what: format!("{:?}", what.chars().take(80).collect::<String>()), why }
     }
 }

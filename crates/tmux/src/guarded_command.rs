@@ -4,9 +4,8 @@
 //! check and the commands. The usual condition is the epoch of the server and the tag of the pane.
 //! For a pane that does not exist tmux reads an empty tag, so the condition is false then too.
 
-use tmux_interface::{DisplayMessage, IfShell};
-
 use crate::command_list::CommandList;
+use crate::condition::{all_of, if_else, print_command};
 use crate::deadline::Deadline;
 use crate::reply::CommandReply;
 use crate::{Error, PaneId, PaneTag, TmuxServer, nonce};
@@ -109,47 +108,4 @@ impl GuardedCommand {
             Ok(text)
         }
     }
-}
-
-/// Returns the command that prints `text`. tmux expands formats in it, so it must not come from
-/// outside.
-pub(crate) fn print_command(text: &str) -> CommandList {
-    CommandList::new(&DisplayMessage::new().print().message(text).build())
-}
-
-/// Returns a command that runs `yes` if the condition is true for the target, and `no` if it is
-/// false.
-///
-/// # Errors
-///
-/// `InvalidArgument` if a word contains NUL.
-pub(crate) fn if_else(
-    target: &str,
-    condition: &str,
-    yes: &CommandList,
-    no: &CommandList,
-) -> Result<CommandList, Error> {
-    let mut command = IfShell::new().not_execute().target_pane(target).shell_command(condition).build();
-    command.push_param(yes.to_command_line()?).push_param(no.to_command_line()?);
-    Ok(CommandList::new(&command))
-}
-
-/// Returns a command that runs `yes` if the condition is true for the target.
-///
-/// # Errors
-///
-/// `InvalidArgument` if a word contains NUL.
-pub(crate) fn if_then(target: &str, condition: &str, yes: &CommandList) -> Result<CommandList, Error> {
-    let command = IfShell::new().not_execute().target_pane(target).shell_command(condition);
-    Ok(CommandList::new(&command.command(yes.to_command_line()?).build()))
-}
-
-/// Returns the condition that both conditions are true.
-pub(crate) fn all_of(first: &str, second: &str) -> String {
-    format!("#{{&&:{first},{second}}}")
-}
-
-/// Returns the condition that at least one of the conditions is true.
-pub(crate) fn any_of(first: &str, second: &str) -> String {
-    format!("#{{||:{first},{second}}}")
 }

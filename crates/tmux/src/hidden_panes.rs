@@ -8,14 +8,15 @@
 use tmux_interface::{BreakPane, HasSession, JoinPane, NewSession, ResizePane, TmuxCommand};
 
 use crate::command_list::CommandList;
+use crate::condition::if_else;
 use crate::control_client::set_session_option;
 use crate::deadline::Deadline;
-use crate::guarded_command::{all_of, if_else};
 use crate::layout::tile_commands;
-use crate::{Error, PaneId, PaneRow, PaneTag, SessionId, TmuxServer, WindowId, kill_pane, validate};
-
-/// Name of the session of hidden panes.
-pub(crate) const HIDDEN_SESSION: &str = "_teamd-hidden";
+use crate::list_panes::HIDDEN_SESSION;
+use crate::zoom::with_zoom_restored;
+use crate::{
+    Error, InvalidArgument, PaneId, PaneRow, PaneTag, SessionId, TmuxServer, WindowId, kill_pane, validate,
+};
 
 impl TmuxServer {
     /// Moves a pane into the session of hidden panes, in a window with the name `window`. Does
@@ -212,27 +213,10 @@ fn with_placeholder_program(mut session: TmuxCommand<'_>) -> TmuxCommand<'_> {
 }
 
 /// Returns the command that moves a pane into `window`. A zoomed window stays zoomed.
-fn join_commands(pane: PaneId, window: WindowId) -> Result<CommandList, Error> {
+fn join_commands(pane: PaneId, window: WindowId) -> Result<CommandList, InvalidArgument> {
     let window = window.to_string();
     let join = JoinPane::new().detached().src_pane(pane.to_string()).dst_pane(window.as_str()).build();
     let join = CommandList::new(&join);
     let zoom = ResizePane::new().zoom().target_pane(window.as_str()).build();
     if_else(&window, "#{window_zoomed_flag}", &join.clone().with_command(&zoom), &join)
-}
-
-/// Returns the condition that another pane of the window is zoomed.
-pub(crate) fn hidden_by_zoom_condition() -> String {
-    all_of("#{window_zoomed_flag}", "#{!=:#{pane_active},1}")
-}
-
-/// Returns `commands`, followed by a command that zooms the zoomed pane of the window again.
-/// `commands` remove the pane `row` from its window.
-///
-/// tmux unzooms a window when a pane leaves it. The zoomed pane is the active one. The zoom is not
-/// restored if the leaving pane is the zoomed one, or if it is in another window than in `row`.
-pub(crate) fn with_zoom_restored(row: &PaneRow, commands: &CommandList) -> Result<CommandList, Error> {
-    let (pane, window) = (row.pane.to_string(), row.window.to_string());
-    let zoom = ResizePane::new().zoom().target_pane(window.as_str()).build();
-    let zoomed_here = all_of(&hidden_by_zoom_condition(), &format!("#{{==:#{{window_id}},{window}}}"));
-    if_else(&pane, &zoomed_here, &commands.clone().with_command(&zoom), commands)
 }

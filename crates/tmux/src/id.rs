@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::Error;
+use crate::InvalidArgument;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $sigil:literal, $requirement:literal) => {
@@ -21,12 +21,12 @@ macro_rules! id {
         }
 
         impl FromStr for $name {
-            type Err = Error;
+            type Err = InvalidArgument;
 
-            fn from_str(text: &str) -> Result<$name, Error> {
+            fn from_str(text: &str) -> Result<$name, InvalidArgument> {
                 let digits = text.strip_prefix($sigil).filter(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
                 let number = digits.and_then(|digits| digits.parse().ok());
-                number.map($name).ok_or_else(|| Error::invalid_argument(text, $requirement))
+                number.map($name).ok_or_else(|| InvalidArgument::new(text, $requirement))
             }
         }
     };

@@ -13,10 +13,11 @@
 use tmux_interface::{DisplayMessage, KillPane, TmuxCommand};
 
 use crate::command_list::CommandList;
+use crate::condition::{all_of, any_of, if_else, if_then, print_command};
 use crate::deadline::Deadline;
-use crate::guarded_command::{GuardedCommand, all_of, any_of, if_else, if_then, print_command};
-use crate::hidden_panes::{hidden_by_zoom_condition, with_zoom_restored};
+use crate::guarded_command::GuardedCommand;
 use crate::reply::CommandReply;
+use crate::zoom::{hidden_by_zoom_condition, with_zoom_restored};
 use crate::{Error, PaneId, PaneTag, TmuxServer, WindowId, nonce};
 
 /// How an attempt to kill a pane ended.

@@ -5,9 +5,9 @@
 use tmux_interface::{SelectLayout, SetOption, TmuxCommand};
 
 use crate::command_list::CommandList;
+use crate::condition::{all_of, if_then};
 use crate::deadline::Deadline;
-use crate::guarded_command::{all_of, if_then};
-use crate::{Error, TmuxServer, WindowId};
+use crate::{Error, InvalidArgument, TmuxServer, WindowId};
 
 /// Condition: this crate created the window. The layout of any other window belongs to its user.
 const TEAMD_WINDOW: &str = "#{==:#{@teamd_window},1}";
@@ -41,7 +41,7 @@ impl TmuxServer {
 }
 
 /// Returns the command that tiles the panes of a window, unless one of them is zoomed.
-pub(crate) fn tile_commands(window: WindowId) -> Result<CommandList, Error> {
+pub(crate) fn tile_commands(window: WindowId) -> Result<CommandList, InvalidArgument> {
     let window = window.to_string();
     if_then(&window, NOT_ZOOMED, &CommandList::new(&select_layout("tiled", &window)))
 }

@@ -7,9 +7,11 @@ use tmux_interface::ListPanes;
 
 use crate::command_list::CommandList;
 use crate::deadline::Deadline;
-use crate::hidden_panes::HIDDEN_SESSION;
 use crate::reply::CommandReply;
 use crate::{Error, PaneId, PaneTag, SessionId, TmuxServer, WindowId};
+
+/// Name of the session of hidden panes.
+pub(crate) const HIDDEN_SESSION: &str = "_teamd-hidden";
 
 /// One pane of the server, tagged or not.
 #[derive(Debug, Clone, PartialEq, Eq)]

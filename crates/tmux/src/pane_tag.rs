@@ -13,8 +13,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::Error;
-use crate::guarded_command::{all_of, any_of};
+use crate::InvalidArgument;
+use crate::condition::{all_of, any_of};
 use crate::validate;
 
 /// A tag of 1 to 64 ASCII letters, digits and dashes. The caller gives every pane a different one.
@@ -59,11 +59,11 @@ impl PaneTag {
 }
 
 impl FromStr for PaneTag {
-    type Err = Error;
+    type Err = InvalidArgument;
 
-    fn from_str(text: &str) -> Result<PaneTag, Error> {
+    fn from_str(text: &str) -> Result<PaneTag, InvalidArgument> {
         if text.contains('_') || !validate::is_plain_name(text) {
-            return Err(Error::invalid_argument(text, "a pane tag is 1 to 64 letters, digits and dashes"));
+            return Err(InvalidArgument::new(text, "a pane tag is 1 to 64 letters, digits and dashes"));
         }
         Ok(PaneTag(text.to_owned()))
     }

@@ -12,8 +12,8 @@
 use tmux_interface::{CapturePane, DisplayMessage, PasteBuffer, SetBuffer};
 
 use crate::command_list::CommandList;
+use crate::condition::all_of;
 use crate::deadline::Deadline;
-use crate::guarded_command::all_of;
 use crate::{Error, PaneId, PaneTag, TmuxServer, nonce};
 
 /// The screen of a pane and the position of its cursor.

@@ -12,7 +12,7 @@ use tmux_interface::PipePane;
 
 use crate::command_list::CommandList;
 use crate::deadline::Deadline;
-use crate::{Error, PaneId, PaneTag, TmuxServer};
+use crate::{Error, InvalidArgument, PaneId, PaneTag, TmuxServer};
 
 impl TmuxServer {
     /// Runs `command`, a program and its arguments. Its standard input is what the pane prints from
@@ -38,17 +38,17 @@ impl TmuxServer {
 /// # Errors
 ///
 /// `InvalidArgument` if the path of the program is not absolute or a word contains NUL.
-pub(crate) fn pipe_commands(pane: PaneId, command: &[PathBuf]) -> Result<CommandList, Error> {
+pub(crate) fn pipe_commands(pane: PaneId, command: &[PathBuf]) -> Result<CommandList, InvalidArgument> {
     Ok(CommandList::new(
         &PipePane::new().target_pane(pane.to_string()).shell_command(shell_command(command)?).build(),
     ))
 }
 
 /// Returns `command` as a line of `sh` without `#` and `%`.
-fn shell_command(command: &[PathBuf]) -> Result<String, Error> {
+fn shell_command(command: &[PathBuf]) -> Result<String, InvalidArgument> {
     if !command.first().is_some_and(|program| program.is_absolute()) {
         let program = command.first().map(|program| program.to_string_lossy().into_owned());
-        return Err(Error::invalid_argument(
+        return Err(InvalidArgument::new(
             &program.unwrap_or_default(),
             "the path of the program must be absolute",
         ));
@@ -62,10 +62,10 @@ fn shell_command(command: &[PathBuf]) -> Result<String, Error> {
 /// # Errors
 ///
 /// `InvalidArgument` if `word` contains NUL.
-fn quote_for_tmux(word: &Path) -> Result<String, Error> {
+fn quote_for_tmux(word: &Path) -> Result<String, InvalidArgument> {
     let bytes = word.as_os_str().as_bytes();
     if bytes.contains(&0) {
-        return Err(Error::invalid_argument(&word.to_string_lossy(), "it contains a NUL"));
+        return Err(InvalidArgument::new(&word.to_string_lossy(), "it contains a NUL"));
     }
     let mut quoted = String::from("'");
     for run in bytes.chunk_by(|one, other| needs_no_escape(*one) == needs_no_escape(*other)) {

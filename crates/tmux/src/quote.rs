@@ -6,19 +6,19 @@
 
 use std::fmt::Write;
 
-use crate::Error;
+use crate::InvalidArgument;
 
 /// Quotes `word`, so that tmux's parser returns exactly the same bytes.
 ///
 /// # Errors
 ///
 /// `InvalidArgument` if `word` contains NUL.
-pub(crate) fn quote(word: &str) -> Result<String, Error> {
+pub(crate) fn quote(word: &str) -> Result<String, InvalidArgument> {
     let mut quoted = String::with_capacity(word.len() + 2);
     quoted.push('"');
     for c in word.chars() {
         match c {
-            '\0' => return Err(Error::invalid_argument(word, "it contains a NUL")),
+            '\0' => return Err(InvalidArgument::new(word, "it contains a NUL")),
             '\\' | '"' | '$' | '~' => quoted.extend(['\\', c]),
             // This includes DEL. tmux has accepted three octal digits since long before 3.2.
             c if c.is_ascii_control() => write!(quoted, "\\{:03o}", u32::from(c)).expect("a String takes it"),

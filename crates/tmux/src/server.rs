@@ -7,42 +7,16 @@
 //! Invariant: a server with another epoch gets no command, except the one that reads its epoch.
 //! `pane_ids_of_another_server_are_rejected` checks it.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use crate::address::TmuxEndpoint;
 use crate::command_list::CommandList;
+use crate::condition::print_command;
 use crate::connect::{self, ServerHandshake};
 use crate::control_client::ServerStart;
 use crate::control_connection::ControlConnection;
 use crate::deadline::Deadline;
-use crate::guarded_command::print_command;
+use crate::notice::{NoticeSender, ServerNotice};
 use crate::reply::CommandReply;
 use crate::{Error, ServerAddress, ServerEpoch, TmuxProgram, TmuxVersion, subprocess};
-
-/// A change that tmux reports by itself. tmux does not report every change: for panes of other
-/// sessions there is none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ServerNotice {
-    /// Windows, panes or sessions may have changed. The caller lists the panes again.
-    Changed,
-    /// The connection ended by itself. The server may be gone. The next call tries to connect
-    /// again.
-    Disconnected,
-}
-
-/// Sends notices to the caller's handler. The reader threads of successive connections share it.
-#[derive(Clone)]
-pub(crate) struct NoticeSender(Arc<Mutex<NoticeHandler>>);
-
-type NoticeHandler = Box<dyn Fn(ServerNotice) + Send>;
-
-impl NoticeSender {
-    /// Calls the handler and waits until it returns.
-    pub(crate) fn notify(&self, notice: ServerNotice) {
-        let handler = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        handler(notice);
-    }
-}
 
 /// A handle on one run of a tmux server. Except for connecting, its methods block for three seconds
 /// at most.
@@ -83,7 +57,7 @@ impl TmuxServer {
         notice: Box<dyn Fn(ServerNotice) + Send>,
     ) -> Result<TmuxServer, Error> {
         let tmux = TmuxEndpoint { program: program.clone(), address: address.clone() };
-        let notices = NoticeSender(Arc::new(Mutex::new(notice)));
+        let notices = NoticeSender::new(notice);
         let deadline = Deadline::for_server_start("connect to tmux");
         failpoint::hit("tmux.connect");
         let (connection, handshake) = connect::connect_with_retries(&tmux, &notices, deadline)?;

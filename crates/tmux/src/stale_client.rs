@@ -13,9 +13,9 @@ use tmux_interface::{KillSession, ListClients, ListSessions};
 
 use crate::address::TmuxEndpoint;
 use crate::command_list::CommandList;
+use crate::condition::{all_of, if_then};
 use crate::control_client::session_pid;
 use crate::deadline::Deadline;
-use crate::guarded_command::{all_of, if_then};
 use crate::subprocess;
 
 /// How long to wait for the watcher of the exited daemon. After that the watcher has probably been
@@ -51,7 +51,7 @@ fn kill_session(tmux: &TmuxEndpoint, name: &str, deadline: Deadline) {
         &CommandList::new(&kill),
     );
     // If this fails, the next daemon waits for the session again. There is no other effect.
-    drop(guarded.and_then(|guarded| subprocess::run(tmux, &guarded, deadline)));
+    drop(guarded.map(|guarded| subprocess::run(tmux, &guarded, deadline)));
 }
 
 /// Returns the names of hidden sessions whose process has exited. Empty if no server replies.

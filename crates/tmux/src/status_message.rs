@@ -6,7 +6,7 @@ use tmux_interface::{DisplayMessage, ListClients};
 
 use crate::command_list::CommandList;
 use crate::deadline::Deadline;
-use crate::{Error, PaneId, TmuxServer};
+use crate::{Error, InvalidArgument, PaneId, TmuxServer};
 
 /// How long the message is shown, in milliseconds. A key press ends it.
 const DISPLAY_MS: usize = 5_000;
@@ -28,7 +28,7 @@ impl TmuxServer {
     /// ASCII letter or digit, or contains anything but these, spaces and `@:_,()-`.
     pub fn show_message(&mut self, text: &str, panes: &[PaneId]) -> Result<bool, Error> {
         if !is_safe_text(text) {
-            return Err(Error::invalid_argument(text, "a message is letters, digits, spaces and @:_,()-"));
+            return Err(InvalidArgument::new(text, "a message is letters, digits, spaces and @:_,()-").into());
         }
         let deadline = Deadline::for_action("show a message");
         let list = ListClients::new().format(CLIENT_FORMAT).build();

@@ -19,9 +19,10 @@ use tmux_interface::{SetOption, TmuxCommand};
 
 use crate::border_label::set_pane_option;
 use crate::command_list::CommandList;
+use crate::condition::{all_of, any_of, if_then};
 use crate::create_pane::{configure_window_commands, split_commands, split_from_reply};
 use crate::deadline::Deadline;
-use crate::guarded_command::{GuardedCommand, all_of, any_of, if_then};
+use crate::guarded_command::GuardedCommand;
 use crate::pipe_pane::pipe_commands;
 use crate::{BorderLabel, CreatedPane, Error, PaneId, PaneTag, TmuxServer, WindowId};
 

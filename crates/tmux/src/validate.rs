@@ -4,7 +4,7 @@
 //! to tmux are allowed. tmux runs a command of a single word in the user's shell, so a command
 //! needs at least two words.
 
-use crate::Error;
+use crate::InvalidArgument;
 
 /// Whether `text` is 1 to 64 ASCII letters, digits, underscores and dashes.
 pub(crate) fn is_plain_name(text: &str) -> bool {
@@ -17,11 +17,11 @@ pub(crate) fn is_plain_name(text: &str) -> bool {
 /// # Errors
 ///
 /// `InvalidArgument` if [`is_plain_name`] is false.
-pub(crate) fn check_name(text: &str) -> Result<&str, Error> {
+pub(crate) fn check_name(text: &str) -> Result<&str, InvalidArgument> {
     if is_plain_name(text) {
         return Ok(text);
     }
-    Err(Error::invalid_argument(text, "a name is 1 to 64 letters, digits, underscores and dashes"))
+    Err(InvalidArgument::new(text, "a name is 1 to 64 letters, digits, underscores and dashes"))
 }
 
 /// Returns `words` unchanged if they are a program and at least one argument.
@@ -29,12 +29,10 @@ pub(crate) fn check_name(text: &str) -> Result<&str, Error> {
 /// # Errors
 ///
 /// `InvalidArgument` if there are fewer than two words or the program is empty.
-pub(crate) fn check_argv(words: &[String]) -> Result<&[String], Error> {
+pub(crate) fn check_argv(words: &[String]) -> Result<&[String], InvalidArgument> {
     match words {
         [program, _, ..] if !program.is_empty() => Ok(words),
-        _ => {
-            Err(Error::invalid_argument(&words.join(" "), "a command is a program and at least one argument"))
-        }
+        _ => Err(InvalidArgument::new(&words.join(" "), "a command is a program and at least one argument")),
     }
 }
 

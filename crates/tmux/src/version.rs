@@ -7,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::Error;
+use crate::{Error, InvalidArgument};
 
 /// A version of tmux. A version without a number (`master`) counts as the newest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,17 +40,17 @@ impl TmuxVersion {
 }
 
 impl FromStr for TmuxVersion {
-    type Err = Error;
+    type Err = InvalidArgument;
 
     /// Parses the value of `#{version}`, or the output of `tmux -V`, which begins with `tmux `.
-    fn from_str(text: &str) -> Result<TmuxVersion, Error> {
+    fn from_str(text: &str) -> Result<TmuxVersion, InvalidArgument> {
         let name = text.trim();
         let name = name.strip_prefix("tmux ").unwrap_or(name);
         if name == "master" || name.starts_with("openbsd") {
             return Ok(TmuxVersion::UNVERSIONED);
         }
         let numbers = name.strip_prefix("next-").unwrap_or(name);
-        parse_numbers(numbers).ok_or_else(|| Error::invalid_argument(text, "it is not a version of tmux"))
+        parse_numbers(numbers).ok_or_else(|| InvalidArgument::new(text, "it is not a version of tmux"))
     }
 }
 

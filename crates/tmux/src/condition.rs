@@ -1,0 +1,55 @@
+//! Conditions on a pane, window or session, and commands that tmux runs only if one is true.
+//!
+//! A condition is a tmux format. tmux checks it and runs the commands in one step.
+
+use tmux_interface::{DisplayMessage, IfShell};
+
+use crate::InvalidArgument;
+use crate::command_list::CommandList;
+
+/// Returns the command that prints `text`. tmux expands formats in it, so it must not come from
+/// outside.
+pub(crate) fn print_command(text: &str) -> CommandList {
+    CommandList::new(&DisplayMessage::new().print().message(text).build())
+}
+
+/// Returns a command that runs `yes` if the condition is true for the target, and `no` if it is
+/// false.
+///
+/// # Errors
+///
+/// `InvalidArgument` if a word contains NUL.
+pub(crate) fn if_else(
+    target: &str,
+    condition: &str,
+    yes: &CommandList,
+    no: &CommandList,
+) -> Result<CommandList, InvalidArgument> {
+    let mut command = IfShell::new().not_execute().target_pane(target).shell_command(condition).build();
+    command.push_param(yes.to_command_line()?).push_param(no.to_command_line()?);
+    Ok(CommandList::new(&command))
+}
+
+/// Returns a command that runs `yes` if the condition is true for the target.
+///
+/// # Errors
+///
+/// `InvalidArgument` if a word contains NUL.
+pub(crate) fn if_then(
+    target: &str,
+    condition: &str,
+    yes: &CommandList,
+) -> Result<CommandList, InvalidArgument> {
+    let command = IfShell::new().not_execute().target_pane(target).shell_command(condition);
+    Ok(CommandList::new(&command.command(yes.to_command_line()?).build()))
+}
+
+/// Returns the condition that both conditions are true.
+pub(crate) fn all_of(first: &str, second: &str) -> String {
+    format!("#{{&&:{first},{second}}}")
+}
+
+/// Returns the condition that at least one of the conditions is true.
+pub(crate) fn any_of(first: &str, second: &str) -> String {
+    format!("#{{||:{first},{second}}}")
+}

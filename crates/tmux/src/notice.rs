@@ -1,0 +1,32 @@
+//! Notices to the caller: the server may have changed, or its connection has ended.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A change that tmux reports by itself. tmux does not report every change: for panes of other
+/// sessions there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerNotice {
+    /// Windows, panes or sessions may have changed. The caller lists the panes again.
+    Changed,
+    /// The connection ended by itself. The server may be gone. The next call tries to connect
+    /// again.
+    Disconnected,
+}
+
+/// Sends notices to the caller's handler. The reader threads of successive connections share it.
+#[derive(Clone)]
+pub(crate) struct NoticeSender(Arc<Mutex<NoticeHandler>>);
+
+type NoticeHandler = Box<dyn Fn(ServerNotice) + Send>;
+
+impl NoticeSender {
+    pub(crate) fn new(handler: NoticeHandler) -> NoticeSender {
+        NoticeSender(Arc::new(Mutex::new(handler)))
+    }
+
+    /// Calls the handler and waits until it returns.
+    pub(crate) fn notify(&self, notice: ServerNotice) {
+        let handler = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        handler(notice);
+    }
+}

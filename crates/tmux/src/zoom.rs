@@ -1,0 +1,27 @@
+//! Keeps a window zoomed when a pane leaves it.
+
+use tmux_interface::ResizePane;
+
+use crate::command_list::CommandList;
+use crate::condition::{all_of, if_else};
+use crate::{InvalidArgument, PaneRow};
+
+/// Returns the condition that another pane of the window is zoomed.
+pub(crate) fn hidden_by_zoom_condition() -> String {
+    all_of("#{window_zoomed_flag}", "#{!=:#{pane_active},1}")
+}
+
+/// Returns `commands`, followed by a command that zooms the zoomed pane of the window again.
+/// `commands` remove the pane `row` from its window.
+///
+/// tmux unzooms a window when a pane leaves it. The zoomed pane is the active one. The zoom is not
+/// restored if the leaving pane is the zoomed one, or if it is in another window than in `row`.
+pub(crate) fn with_zoom_restored(
+    row: &PaneRow,
+    commands: &CommandList,
+) -> Result<CommandList, InvalidArgument> {
+    let (pane, window) = (row.pane.to_string(), row.window.to_string());
+    let zoom = ResizePane::new().zoom().target_pane(window.as_str()).build();
+    let zoomed_here = all_of(&hidden_by_zoom_condition(), &format!("#{{==:#{{window_id}},{window}}}"));
+    if_else(&pane, &zoomed_here, &commands.clone().with_command(&zoom), commands)
+}
