@@ -15,7 +15,7 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 16] = [
     ("store", &["failpoint", "protocol"]),
     ("tmux", &["failpoint"]),
     ("client", &["failpoint", "protocol", "store"]),
-    ("worktree", &["failpoint"]),
+    ("worktree", &["failpoint", "protocol"]),
     ("teamd", &["failpoint", "protocol", "store", "tmux", "worktree"]),
     ("profile", &["protocol", "store"]),
     ("shim", &["client", "failpoint", "profile", "protocol", "store"]),

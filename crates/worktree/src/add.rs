@@ -3,9 +3,10 @@
 //! The post-checkout hook of the repository runs, as it does for the user. If only the hook fails,
 //! the worktree is kept.
 
+use crate::created_branch::{create_branch, delete_unused_branch};
 use crate::error::{Error, io_error};
-use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT, WRITE_TIMEOUT};
-use crate::proposal::{WorktreeProposal, branch_ref};
+use crate::git_command::{Git, GitEnvironment, WRITE_TIMEOUT};
+use crate::proposal::WorktreeProposal;
 use crate::record::{WorktreeRecord, WorktreeState};
 use std::ffi::OsStr;
 use std::fs::{File, TryLockError, remove_dir};
@@ -92,36 +93,13 @@ pub(crate) fn lock_repository(repository: &Path, timeout: Duration) -> Result<Fi
     }
 }
 
-/// Creates the branch. This is a command of its own, because it fails if a branch of this name
-/// exists. The reflog of the branch says which worktree it was created for.
-fn create_branch(record: &WorktreeRecord, git: &Git<'_>) -> Result<(), Error> {
-    let (action, message, branch) =
-        ("create the branch", branch_log_message(record), branch_ref(&record.branch));
-    let arguments = ["update-ref", "--create-reflog", "-m", &message, &branch, &record.base_commit, ""];
-    git.run(action, &arguments, b"", READ_TIMEOUT)?.stdout_or_error(action).map(drop)
-}
-
-/// Returns the message of the first reflog entry. The inode is unique while the directory exists.
-fn branch_log_message(record: &WorktreeRecord) -> String {
-    format!("teamd: for the worktree with the inode {}", record.inode)
-}
-
-/// Whether the branch was created for this worktree, by the first entry of its reflog. False if the
-/// branch does not exist.
-pub(crate) fn was_created_for(record: &WorktreeRecord, git: &Git<'_>) -> Result<bool, Error> {
-    let arguments = ["log", "--walk-reflogs", "--format=%gs", &branch_ref(&record.branch), "--"];
-    let reflog = git.run("check a branch", &arguments, b"", READ_TIMEOUT)?;
-    let first = reflog.stdout.trim_ascii_end().rsplit(|byte| *byte == b'\n').next();
-    Ok(reflog.is_success() && first == Some(branch_log_message(record).as_bytes()))
-}
-
 /// Whether the worktree is complete although git failed. The post-checkout hook has failed then.
 fn is_complete(record: &WorktreeRecord, environment: &GitEnvironment) -> Result<bool, Error> {
     if !matches!(record.state(), Ok(WorktreeState::Present(_))) {
         return Ok(false);
     }
     let arguments = ["diff", "--quiet", "--ignore-submodules", "HEAD", "--"];
-    Ok(record.git(environment).run("check the worktree", &arguments, b"", READ_TIMEOUT)?.is_success())
+    record.git(environment).succeeds("check the worktree", &arguments)
 }
 
 /// Removes the directory if it is empty, and then the unused branch. Git itself removes the files
@@ -129,13 +107,6 @@ fn is_complete(record: &WorktreeRecord, environment: &GitEnvironment) -> Result<
 fn undo(record: &WorktreeRecord, environment: &GitEnvironment) {
     if record.state().is_ok_and(|state| state == WorktreeState::Empty) {
         remove_dir(&record.path).ok();
-        crate::remove::delete_unused_branch(record, environment).ok();
+        delete_unused_branch(record, environment).ok();
     }
-}
-
-/// Whether the branch still is at the commit that it was created from.
-pub(crate) fn is_at_base(record: &WorktreeRecord, git: &Git<'_>) -> Result<bool, Error> {
-    let arguments = ["rev-parse", "--verify", "--quiet", &branch_ref(&record.branch)];
-    let tip = git.run("check a branch", &arguments, b"", READ_TIMEOUT)?;
-    Ok(tip.is_success() && tip.stdout.trim_ascii_end() == record.base_commit.as_bytes())
 }

@@ -5,7 +5,14 @@ use std::fs::{File, Metadata};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Returns `files` and everything below them, with their metadata. Names are relative to `top`.
+/// A file that [`walk`] has found.
+pub(crate) struct WalkedFile {
+    /// Path, relative to the top.
+    pub(crate) name: PathBuf,
+    pub(crate) metadata: Metadata,
+}
+
+/// Returns `files` and everything below them. Names are relative to `top`.
 ///
 /// Names for which `is_excluded` is true are left out, with everything below them. This does not
 /// apply to `files` themselves. A missing file is left out too.
@@ -17,7 +24,7 @@ pub(crate) fn walk(
     top: &Path,
     files: &[PathBuf],
     is_excluded: &dyn Fn(&Path) -> bool,
-) -> Result<Vec<(PathBuf, Metadata)>, Error> {
+) -> Result<Vec<WalkedFile>, Error> {
     let (mut pending, mut all) = (files.to_vec(), Vec::new());
     while let Some(name) = pending.pop() {
         let path = top.join(&name);
@@ -31,7 +38,7 @@ pub(crate) fn walk(
                 pending.extend((!is_excluded(&name)).then_some(name));
             }
         }
-        all.push((name, metadata));
+        all.push(WalkedFile { name, metadata });
     }
     Ok(all)
 }
@@ -52,7 +59,7 @@ pub(crate) fn write_archive(
     let mut builder = tar::Builder::new(create_new_file(archive)?);
     builder.follow_symlinks(false);
     let mut count = 0;
-    for (name, metadata) in walk(top, files, is_excluded)? {
+    for WalkedFile { name, metadata } in walk(top, files, is_excluded)? {
         let kind = metadata.file_type();
         if !name.as_os_str().is_empty() && (kind.is_dir() || kind.is_file() || kind.is_symlink()) {
             let path = top.join(&name);

@@ -68,10 +68,8 @@ impl RepositoryFingerprint {
             status.files().filter(|file| !submodules.contains(file)).cloned().collect();
         files.sort();
         files.dedup();
-        let mut stamps = BTreeMap::new();
-        for (name, metadata) in walk(place, &files, &|_| false)? {
-            stamps.insert(name, FileStamp::from_metadata(&metadata));
-        }
+        let walked = walk(place, &files, &|_| false)?.into_iter();
+        let stamps = walked.map(|file| (file.name, FileStamp::from_metadata(&file.metadata))).collect();
         let git_dir = git.output_line("find the index", &["rev-parse", "--absolute-git-dir"])?;
         let index = FileStamp::of_path(&Path::new(&git_dir).join("index"))?;
         Ok(RepositoryFingerprint { status, head_state, files, stamps, index })

@@ -109,6 +109,29 @@ impl<'a> Git<'a> {
         self.run(action, arguments, b"", READ_TIMEOUT)?.stdout_or_error(action)
     }
 
+    /// Runs git and returns whether it exited with status 0.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Git::run`].
+    pub(crate) fn succeeds<S: AsRef<OsStr>>(&self, action: &str, arguments: &[S]) -> Result<bool, Error> {
+        Ok(self.run(action, arguments, b"", READ_TIMEOUT)?.is_success())
+    }
+
+    /// Runs git and returns its output as text, without white space at the end. `None` if git fails.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Git::run`].
+    pub(crate) fn text_if_success<S: AsRef<OsStr>>(
+        &self,
+        action: &str,
+        arguments: &[S],
+    ) -> Result<Option<String>, Error> {
+        let output = self.run(action, arguments, b"", READ_TIMEOUT)?;
+        Ok(output.is_success().then(|| String::from_utf8_lossy(&output.stdout).trim_end().to_owned()))
+    }
+
     /// As [`Git::output_of`], without the newline at the end. The output is not split into lines,
     /// because a path may contain newlines.
     pub(crate) fn output_line<S: AsRef<OsStr>>(

@@ -18,7 +18,9 @@
 
 mod add;
 mod archive;
+mod branch;
 mod cache_dirs;
+mod created_branch;
 mod error;
 mod fingerprint;
 mod git_command;
@@ -31,12 +33,13 @@ mod remove;
 mod repository;
 mod restore_instructions;
 mod save;
-mod shell_quote;
+mod saved_refs;
 mod stash;
 mod status;
 mod submodule;
 #[cfg(test)]
 mod tests;
+mod unsaved_submodules;
 mod unsaved_work;
 
 pub use error::Error;
@@ -47,4 +50,3 @@ pub use record::{WorktreeRecord, WorktreeState};
 pub use remove::RemoveOutcome;
 pub use repository::{ListedWorktree, common_git_dir, list_worktrees, worktrees_directory};
 pub use save::SavedWorktree;
-pub use shell_quote::shell_quote;

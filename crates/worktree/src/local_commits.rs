@@ -1,9 +1,10 @@
 //! Finds commits that would be lost with a worktree, or that only its branches have.
 
+use crate::branch::{branch_exists, branch_ref};
 use crate::error::Error;
 use crate::git_command::{Git, READ_TIMEOUT};
-use crate::proposal::branch_ref;
 use crate::record::WorktreeRecord;
+use crate::saved_refs::SAVED_REFS;
 
 /// The state of HEAD, and its history by its reflog.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,15 +27,11 @@ impl HeadState {
     /// The errors of [`Git::run`].
     pub(crate) fn read(git: &Git<'_>) -> Result<HeadState, Error> {
         let action = "check HEAD";
-        let text_if_success = |arguments: &[&str]| -> Result<Option<String>, Error> {
-            let output = git.run(action, arguments, b"", READ_TIMEOUT)?;
-            Ok(output.is_success().then(|| String::from_utf8_lossy(&output.stdout).trim_end().to_owned()))
-        };
-        let head = text_if_success(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])?;
-        let branch = text_if_success(&["symbolic-ref", "--quiet", "HEAD"])?;
+        let head = git.text_if_success(action, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])?;
+        let branch = git.text_if_success(action, &["symbolic-ref", "--quiet", "HEAD"])?;
         let branch = branch.and_then(|name| name.strip_prefix("refs/heads/").map(str::to_owned));
-        let log =
-            text_if_success(&["log", "--walk-reflogs", "--format=%H %gs", "HEAD", "--"])?.unwrap_or_default();
+        let reflog_arguments = ["log", "--walk-reflogs", "--format=%H %gs", "HEAD", "--"];
+        let log = git.text_if_success(action, &reflog_arguments)?.unwrap_or_default();
         let (mut reflog, mut visited_branches) = (Vec::new(), Vec::new());
         for (commit, message) in log.lines().filter_map(|line| line.split_once(' ')) {
             reflog.push(commit.to_owned());
@@ -67,7 +64,9 @@ pub(crate) fn count_unpushed(
 ) -> Result<u64, Error> {
     let own = head_state.own_branches(record);
     let mut arguments: Vec<String> = ["rev-list", "--count", "--ignore-missing"].map(str::to_owned).into();
-    arguments.extend(own.iter().filter(|branch| branch_exists(git, branch)).map(|branch| branch_ref(branch)));
+    for branch in &own {
+        arguments.extend(branch_exists(git, branch)?.then(|| branch_ref(branch)));
+    }
     arguments.extend(["--not".to_owned(), record.base_commit.clone(), "--remotes".to_owned()]);
     arguments.extend(own.iter().map(|branch| format!("--exclude={branch}")));
     arguments.push("--branches".to_owned());
@@ -163,10 +162,7 @@ fn worktree_refs(git: &Git<'_>) -> Result<Vec<String>, Error> {
     let format = "--format=%(objectname) %(refname)";
     let all = git.output_text("list the references", &["for-each-ref", format, "refs/worktree/"])?;
     let refs = all.lines().filter_map(|line| line.split_once(' '));
-    Ok(refs
-        .filter(|(_, name)| !name.starts_with(crate::save::SAVED_REFS))
-        .map(|(id, _)| id.to_owned())
-        .collect())
+    Ok(refs.filter(|(_, name)| !name.starts_with(SAVED_REFS)).map(|(id, _)| id.to_owned()).collect())
 }
 
 /// Returns all commits that these branches were at. A branch without a reflog has none.
@@ -181,9 +177,4 @@ fn branch_logs(git: &Git<'_>, branches: &[String]) -> Vec<String> {
 /// Splits output into lines.
 fn lines(bytes: &[u8]) -> Vec<String> {
     String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect()
-}
-
-/// Whether a local branch exists.
-fn branch_exists(git: &Git<'_>, branch: &str) -> bool {
-    git.output_of("check a branch", &["show-ref", "--verify", "--quiet", &branch_ref(branch)]).is_ok()
 }

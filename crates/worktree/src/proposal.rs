@@ -3,6 +3,7 @@
 //! The result is an earlier worktree that is used again, or an empty directory and a branch for it.
 //! The caller stores the record, and only then lets git fill the directory.
 
+use crate::branch::{branch_exists, branch_ref};
 use crate::error::{Error, io_error};
 use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT};
 use crate::record::{WorktreeRecord, WorktreeState};
@@ -65,8 +66,8 @@ pub fn propose_worktree(
         return Ok(WorktreeProposal { record, exists: true, subdirectory: repository.subdirectory, cwd });
     }
     let branches = BranchChooser { git: Git::in_directory(&options.cwd, environment) };
-    let (branch, branch_created) = branches.choose(options)?;
-    let base_commit = branches.base_commit(&branch, branch_created, options)?;
+    let branch = branches.choose(options)?;
+    let base_commit = branches.base_commit(&branch, &options.cwd)?;
     let path = create_directory(&repository.worktrees_dir, &options.name)?;
     for path in [&path, &repository.common_git_dir] {
         path.to_str().ok_or_else(|| Error::PathNotUtf8(path.clone()))?;
@@ -74,8 +75,8 @@ pub fn propose_worktree(
     let inode = symlink_metadata(&path).map_err(io_error("check", &path))?.ino();
     let record = WorktreeRecord {
         path,
-        branch,
-        branch_created,
+        branch: branch.name,
+        branch_created: branch.is_new,
         common_git_dir: repository.common_git_dir,
         base_commit,
         inode,
@@ -110,20 +111,27 @@ fn is_branch_of_series(branch: &str, default_branch: &str) -> bool {
     })
 }
 
+/// The branch for a worktree.
+struct ChosenBranch {
+    name: String,
+    /// The branch does not exist yet.
+    is_new: bool,
+}
+
 /// Chooses the branch for a worktree.
 struct BranchChooser<'a> {
     git: Git<'a>,
 }
 
 impl BranchChooser<'_> {
-    /// Returns the branch, and whether it must be created.
+    /// Returns the branch that is asked for, or else the first free default branch.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidBranch`], [`Error::BranchTaken`]; the errors of every git command.
-    fn choose(&self, options: &WorktreeOptions) -> Result<(String, bool), Error> {
+    fn choose(&self, options: &WorktreeOptions) -> Result<ChosenBranch, Error> {
         let Some(branch) = &options.branch else {
-            return Ok((self.free_branch(&options.default_branch)?, true));
+            return Ok(ChosenBranch { name: self.free_branch(&options.default_branch)?, is_new: true });
         };
         let action = "check a branch";
         let checked =
@@ -134,13 +142,13 @@ impl BranchChooser<'_> {
         {
             return Err(Error::InvalidBranch(branch.clone()));
         }
-        if !self.exists(branch)? {
-            return Ok((branch.clone(), true));
+        if !branch_exists(&self.git, branch)? {
+            return Ok(ChosenBranch { name: branch.clone(), is_new: true });
         }
         let format = "--format=%(worktreepath)";
         let worktree = self.git.output_line(action, &["for-each-ref", format, &branch_ref(branch)])?;
         if worktree.is_empty() {
-            return Ok((branch.clone(), false));
+            return Ok(ChosenBranch { name: branch.clone(), is_new: false });
         }
         Err(Error::BranchTaken { branch: branch.clone(), worktree: worktree.into() })
     }
@@ -148,16 +156,11 @@ impl BranchChooser<'_> {
     /// Returns the first numbered name that is not the name of a branch.
     fn free_branch(&self, default_branch: &str) -> Result<String, Error> {
         for branch in numbered_names(default_branch) {
-            if !self.exists(&branch)? {
+            if !branch_exists(&self.git, &branch)? {
                 return Ok(branch);
             }
         }
         Err(Error::InvalidBranch(default_branch.to_owned()))
-    }
-
-    fn exists(&self, branch: &str) -> Result<bool, Error> {
-        let arguments = ["show-ref", "--verify", "--quiet", &branch_ref(branch)];
-        Ok(self.git.run("check a branch", &arguments, b"", READ_TIMEOUT)?.is_success())
     }
 
     /// Returns the commit to check out: that of HEAD for a new branch, else that of the branch.
@@ -165,19 +168,14 @@ impl BranchChooser<'_> {
     /// # Errors
     ///
     /// [`Error::NoCommit`]; the errors of every git command.
-    fn base_commit(&self, branch: &str, new: bool, options: &WorktreeOptions) -> Result<String, Error> {
-        let start = if new { "HEAD".to_owned() } else { branch_ref(branch) };
+    fn base_commit(&self, branch: &ChosenBranch, cwd: &Path) -> Result<String, Error> {
+        let start = if branch.is_new { "HEAD".to_owned() } else { branch_ref(&branch.name) };
         let arguments = ["rev-parse", "--verify", "--quiet", &format!("{start}^{{commit}}")];
         self.git.output_text("find the commit to check out", &arguments).map_err(|error| match error {
-            Error::Git { .. } => Error::NoCommit(options.cwd.clone()),
+            Error::Git { .. } => Error::NoCommit(cwd.to_owned()),
             error => error,
         })
     }
-}
-
-/// Returns the full reference name of a branch.
-pub(crate) fn branch_ref(branch: &str) -> String {
-    format!("refs/heads/{branch}")
 }
 
 /// Returns `NAME`, `NAME-2`, `NAME-3` and so on.

@@ -3,12 +3,11 @@
 //! Only a recorded worktree is removed. Git removes it, and without `--force` unless it has
 //! submodules or was saved before. The branch is deleted if it has no commits of its own.
 
-use crate::add::{is_at_base, was_created_for};
+use crate::created_branch::delete_unused_branch;
 use crate::error::{Error, io_error};
 use crate::fingerprint::WorktreeFingerprint;
-use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT, WRITE_TIMEOUT};
+use crate::git_command::{Git, GitEnvironment, WRITE_TIMEOUT};
 use crate::keep_reason::KeepReason;
-use crate::local_commits::count_only_in_branch_log;
 use crate::record::{WorktreeRecord, WorktreeState};
 use crate::save::SavedWorktree;
 use crate::submodule;
@@ -92,23 +91,6 @@ impl WorktreeRecord {
         let deleted = delete_unused_branch(self, environment)?;
         Ok(if deleted { RemoveOutcome::Removed } else { RemoveOutcome::RemovedKeptBranch })
     }
-}
-
-/// Deletes the branch if it was created for the worktree, is at its first commit, and has no other
-/// commits in its reflog. Returns whether git has deleted it.
-pub(crate) fn delete_unused_branch(
-    record: &WorktreeRecord,
-    environment: &GitEnvironment,
-) -> Result<bool, Error> {
-    let git = Git::with_git_dir(&record.common_git_dir, environment);
-    if !was_created_for(record, &git)?
-        || !is_at_base(record, &git)?
-        || count_only_in_branch_log(record, &git)? > 0
-    {
-        return Ok(false);
-    }
-    let arguments = ["branch", "--delete", "--quiet", "--", &record.branch];
-    Ok(git.run("remove the branch", &arguments, b"", READ_TIMEOUT)?.is_success())
 }
 
 /// Whether the index names submodules, or repositories of submodules are left.

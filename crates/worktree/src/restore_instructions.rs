@@ -4,8 +4,8 @@
 use crate::keep_reason::escape_controls;
 use crate::local_commits::HeadState;
 use crate::record::WorktreeRecord;
-use crate::save::SAVED_REFS;
-use crate::shell_quote::shell_quote;
+use crate::saved_refs::SAVED_REFS;
+use protocol::text::shell_quote;
 use std::path::{Path, PathBuf};
 
 /// What was saved of the worktree itself, or of one submodule.
@@ -24,7 +24,7 @@ pub(crate) struct SavedPart {
 impl SavedPart {
     /// Returns the path of a saved file as a word of a shell. `None` if it was not saved.
     fn quoted_path(&self, name: &str) -> Option<String> {
-        self.files.contains(&name).then(|| shell_quote(&self.directory.join(name)))
+        self.files.contains(&name).then(|| shell_word(&self.directory.join(name)))
     }
 
     /// Returns the commands that create the repository of a submodule and check out its commit.
@@ -33,7 +33,7 @@ impl SavedPart {
         let fetch = |bundle| format!("git{location_args} fetch --quiet {bundle} '+refs/*:refs/restored/*'");
         let head =
             self.head.as_ref().map(|head| format!("git{location_args} checkout --quiet --detach {head}"));
-        let init = format!("git init --quiet {}", shell_quote(&self.path));
+        let init = format!("git init --quiet {}", shell_word(&self.path));
         std::iter::once(init).chain(self.quoted_path("commits.bundle").map(fetch)).chain(head).collect()
     }
 
@@ -57,7 +57,7 @@ impl WorktreeRecord {
         let display = |path: &Path| escape_controls(&path.display().to_string());
         let mut restored = self.path.clone().into_os_string();
         restored.push(".restored");
-        let restored = shell_quote(Path::new(&restored));
+        let restored = shell_word(Path::new(&restored));
         let head = head_state.head.clone().unwrap_or_default();
         let mut lines = vec![
             format!("Saved from the worktree {}, before it was removed.", display(&self.path)),
@@ -79,7 +79,7 @@ impl WorktreeRecord {
         for part in parts {
             let is_worktree = part.path.as_os_str().is_empty();
             let location_args =
-                if is_worktree { String::new() } else { format!(" -C {}", shell_quote(&part.path)) };
+                if is_worktree { String::new() } else { format!(" -C {}", shell_word(&part.path)) };
             lines.extend(if is_worktree { Vec::new() } else { part.commit_commands(&location_args) });
             lines.extend(part.file_commands(&location_args));
         }
@@ -92,4 +92,9 @@ impl WorktreeRecord {
         ]);
         lines.join("\n") + "\n"
     }
+}
+
+/// Returns the path as one word of a shell.
+fn shell_word(path: &Path) -> String {
+    shell_quote(&path.display().to_string())
 }

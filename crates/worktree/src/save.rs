@@ -8,12 +8,14 @@
 //! and `writes_after_saving_prevent_removal` check it.
 
 use crate::archive::{create_new_file, write_archive};
+use crate::branch::branch_tip;
 use crate::error::{Error, io_error};
 use crate::fingerprint::{RepositoryFingerprint, WorktreeFingerprint};
-use crate::git_command::{Git, GitEnvironment};
+use crate::git_command::{Git, GitEnvironment, WRITE_TIMEOUT};
 use crate::local_commits;
 use crate::record::WorktreeRecord;
 use crate::restore_instructions::SavedPart;
+use crate::saved_refs::{SAVED_REFS, SavedRefs};
 use crate::stash;
 use crate::submodule;
 use std::ffi::{OsStr, OsString};
@@ -21,10 +23,6 @@ use std::fs::{DirBuilder, File, create_dir_all};
 use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-
-/// Prefix of the references to the commits that are saved. They belong to the worktree only, and
-/// git removes them with it.
-pub(crate) const SAVED_REFS: &str = "refs/worktree/teamd/";
 
 /// A saved worktree, which [`WorktreeRecord::discard`] may remove.
 #[derive(Debug, Clone)]
@@ -93,14 +91,14 @@ impl WorktreeRecord {
         environment: &GitEnvironment,
     ) -> Result<SavedPart, Error> {
         let (git, head_state) = (self.git(environment), &fingerprint.head_state);
-        let mut names = vec![("head".to_owned(), head_state.head.clone())];
-        let branches = head_state.own_branches(self);
-        names.extend(
-            branches.iter().enumerate().map(|(n, branch)| (format!("branch-{n}"), branch_tip(&git, branch))),
-        );
-        names.extend(numbered_refs("stash", stash::stashes_of_worktree(self, &git, head_state)?));
-        names.extend(numbered_refs("abandoned", local_commits::reflog_only_commits(self, &git, head_state)?));
-        create_refs(&git, names)?;
+        let mut refs = SavedRefs::default();
+        refs.add("head", head_state.head.clone());
+        for (n, branch) in head_state.own_branches(self).iter().enumerate() {
+            refs.add(&format!("branch-{n}"), branch_tip(&git, branch)?);
+        }
+        refs.add_numbered("stash", stash::stashes_of_worktree(self, &git, head_state)?);
+        refs.add_numbered("abandoned", local_commits::reflog_only_commits(self, &git, head_state)?);
+        refs.create(&git)?;
         let mut files = Vec::new();
         files.extend(write_bundle(&git, directory, Some(&self.base_commit))?);
         files.extend(save_changes(&self.path, &git, fingerprint, git_dir, directory)?);
@@ -159,31 +157,10 @@ fn save_other_repositories(
 
 /// Creates references to HEAD and to the commits that only reflogs have. Stashes are among these.
 fn ref_head_and_logs(git: &Git<'_>, head: Option<String>) -> Result<(), Error> {
-    let mut names = vec![("head".to_owned(), head)];
-    names.extend(numbered_refs("log", local_commits::reflog_only_in_repository(git)?));
-    create_refs(git, names)
-}
-
-/// Returns the commit of a branch. `None` if the branch does not exist.
-fn branch_tip(git: &Git<'_>, branch: &str) -> Option<String> {
-    git.output_text("check a branch", &["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")])
-        .ok()
-}
-
-/// Returns names `KIND-0`, `KIND-1` and so on for commits.
-fn numbered_refs(kind: &str, commits: Vec<String>) -> Vec<(String, Option<String>)> {
-    commits.into_iter().enumerate().map(|(n, commit)| (format!("{kind}-{n}"), Some(commit))).collect()
-}
-
-/// Creates references below [`SAVED_REFS`]. Names without a commit are left out.
-fn create_refs(git: &Git<'_>, names: Vec<(String, Option<String>)>) -> Result<(), Error> {
-    let commits = names.into_iter().filter_map(|(name, commit)| Some((name, commit?)));
-    let commands: String =
-        commits.map(|(name, commit)| format!("update {SAVED_REFS}{name} {commit}\n")).collect();
-    let action = "create references to unsaved commits";
-    git.run(action, &["update-ref", "--stdin"], commands.as_bytes(), crate::git_command::READ_TIMEOUT)?
-        .stdout_or_error(action)
-        .map(drop)
+    let mut refs = SavedRefs::default();
+    refs.add("head", head);
+    refs.add_numbered("log", local_commits::reflog_only_in_repository(git)?);
+    refs.create(git)
 }
 
 /// Writes `commits.bundle` and verifies it. With `base`, it has the commits of [`SAVED_REFS`] that
@@ -203,7 +180,7 @@ fn write_bundle(git: &Git<'_>, into: &Path, base: Option<&str>) -> Result<Option
     let mut arguments: Vec<OsString> = ["bundle", "create", "--quiet"].map(OsString::from).into();
     arguments.push(file.clone().into());
     arguments.extend(revisions.into_iter().map(OsString::from));
-    git.run(action, &arguments, b"", crate::git_command::WRITE_TIMEOUT)?.stdout_or_error(action)?;
+    git.run(action, &arguments, b"", WRITE_TIMEOUT)?.stdout_or_error(action)?;
     let verify = [OsStr::new("bundle"), OsStr::new("verify"), OsStr::new("--quiet"), file.as_os_str()];
     git.output_of("verify the saved commits", &verify)?;
     Ok(Some(name))

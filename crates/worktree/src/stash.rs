@@ -5,7 +5,7 @@
 //! on.
 
 use crate::error::Error;
-use crate::git_command::{Git, READ_TIMEOUT};
+use crate::git_command::Git;
 use crate::local_commits::HeadState;
 use crate::record::WorktreeRecord;
 
@@ -53,8 +53,7 @@ struct Stash {
 /// Lists all stashes of the repository.
 fn list_stashes(git: &Git<'_>) -> Result<Vec<Stash>, Error> {
     let action = "list the stashes";
-    if !git.run(action, &["rev-parse", "--verify", "--quiet", "refs/stash"], b"", READ_TIMEOUT)?.is_success()
-    {
+    if !git.succeeds(action, &["rev-parse", "--verify", "--quiet", "refs/stash"])? {
         return Ok(Vec::new());
     }
     let log =

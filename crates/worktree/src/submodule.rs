@@ -1,13 +1,10 @@
-//! Finds the submodules of a worktree, and unsaved work in them.
+//! Finds the submodules of a worktree, checked out or not.
 //!
-//! The repositories of a linked worktree's submodules are in its private git directory. So commits
-//! that no remote has are lost with the worktree.
+//! The repositories of a linked worktree's submodules are in its private git directory.
 
 use crate::error::{Error, io_error};
-use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT, path_from_bytes, split_nul};
+use crate::git_command::{Git, GitEnvironment, path_from_bytes, split_nul};
 use crate::record::read_git_link;
-use crate::stash;
-use crate::status::FileStatus;
 use std::fs::read_dir;
 use std::path::{Path, PathBuf};
 
@@ -58,33 +55,6 @@ pub(crate) fn points_into(link: &Path, directory: &Path) -> bool {
     target.is_ok_and(|target| target.starts_with(directory))
 }
 
-/// Returns the submodules with unsaved work. For a repository without a checkout that is its
-/// absolute path.
-///
-/// # Errors
-///
-/// As [`Git::output_of`].
-pub(crate) fn with_unsaved_work(
-    tree: &Path,
-    git_dir: &Path,
-    environment: &GitEnvironment,
-) -> Result<Vec<PathBuf>, Error> {
-    let all = all_checked_out(tree, environment)?;
-    let mut submodules = Vec::new();
-    for path in all {
-        let git = Git::in_directory(&tree.join(&path), environment);
-        if has_unsaved_work(&tree.join(&path), &git)? {
-            submodules.push(path);
-        }
-    }
-    for path in not_checked_out(tree, git_dir, environment)? {
-        if has_local_commits(&Git::with_git_dir(&path, environment))? {
-            submodules.push(path);
-        }
-    }
-    Ok(submodules)
-}
-
 /// Returns the repositories of submodules that are not checked out, also of those that the current
 /// commit does not have.
 ///
@@ -104,20 +74,6 @@ pub(crate) fn not_checked_out(
         all.retain(|other| *other != git_dir);
     }
     Ok(all)
-}
-
-/// Whether a submodule has changed files or local commits.
-fn has_unsaved_work(path: &Path, git: &Git<'_>) -> Result<bool, Error> {
-    Ok(!FileStatus::read(path, git)?.is_clean() || has_local_commits(git)?)
-}
-
-/// Whether a repository has commits that no remote has, or stashes.
-fn has_local_commits(git: &Git<'_>) -> Result<bool, Error> {
-    let action = "check a submodule";
-    let arguments = ["rev-list", "--max-count=1", "--all", "HEAD", "--reflog", "--not", "--remotes"];
-    let has_head =
-        git.run(action, &["rev-parse", "--verify", "--quiet", "HEAD"], b"", READ_TIMEOUT)?.is_success();
-    Ok(has_head && !git.output_of(action, &arguments)?.is_empty() || stash::count_stashes(git)? > 0)
 }
 
 /// Returns the git directories below `top`, with those inside them. The name of a submodule may

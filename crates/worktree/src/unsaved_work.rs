@@ -7,7 +7,8 @@ use crate::local_commits::{self, HeadState};
 use crate::record::{WorktreeRecord, WorktreeState};
 use crate::repository::list_worktrees;
 use crate::status::FileStatus;
-use crate::{processes_inside, stash, submodule};
+use crate::unsaved_submodules::submodules_with_unsaved_work;
+use crate::{processes_inside, stash};
 use std::fs::read_to_string;
 use std::path::Path;
 
@@ -70,7 +71,7 @@ impl WorktreeRecord {
         reasons.extend((!stashes.is_empty()).then_some(KeepReason::Stashed(stashes.len())));
         reasons.extend(lock_reasons(git_dir));
         reasons.extend(operations_in_progress(git_dir));
-        let submodules = submodule::with_unsaved_work(&self.path, git_dir, environment)?;
+        let submodules = submodules_with_unsaved_work(&self.path, git_dir, environment)?;
         reasons.extend(submodules.into_iter().map(KeepReason::Submodule));
         // This check is the last one, because the others take long and processes may start
         // meanwhile.

@@ -12,6 +12,7 @@ use crate::io::process_watcher;
 use protocol::control::{DeleteTeamRequest, RemovedWorktrees, TrashedWorktree};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
+use protocol::text::shell_quote;
 use protocol::timestamp::iso8601;
 use std::collections::BTreeSet;
 use std::iter::successors;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 use worktree::{
     Error, GitEnvironment, KeepReason, RemoveOutcome, SavedWorktree, WorktreeRecord, WorktreeState,
-    escape_controls, propose_worktree, shell_quote,
+    escape_controls, propose_worktree,
 };
 
 /// Starts a thread for a job. The result arrives as [`CoreEvent::WorktreeJobDone`].
@@ -251,7 +252,7 @@ fn unsaved_work_error(order: &DeleteTeamRequest, kept: &[&UnsavedWork]) -> Error
     });
     let lines: Vec<String> = lines.collect();
     let paths = order.discard_worktrees.iter().chain(kept.iter().map(|work| &work.worktree.record.path));
-    let options: Vec<String> = paths.map(|path| format!("--discard {}", shell_quote(path))).collect();
+    let options: Vec<String> = paths.map(|path| format!("--discard {}", shell_quote(&path.display().to_string()))).collect();
     let message = format!("cannot delete {}: there is unsaved work\n{}", order.team, lines.join("\n"));
     let force = if order.force { " --force" } else { "" };
     let command = format!("teamctl delete {}{force} {}", order.team, options.join(" "));

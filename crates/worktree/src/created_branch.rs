@@ -1,0 +1,47 @@
+//! The branch that is created for a worktree, and deleted with it if it has no commits of its own.
+
+use crate::branch::{branch_ref, branch_tip};
+use crate::error::Error;
+use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT};
+use crate::local_commits::count_only_in_branch_log;
+use crate::record::WorktreeRecord;
+
+/// Creates the branch. This is a command of its own, because it fails if a branch of this name
+/// exists. The reflog of the branch says which worktree it was created for.
+pub(crate) fn create_branch(record: &WorktreeRecord, git: &Git<'_>) -> Result<(), Error> {
+    let (action, message, branch) =
+        ("create the branch", branch_log_message(record), branch_ref(&record.branch));
+    let arguments = ["update-ref", "--create-reflog", "-m", &message, &branch, &record.base_commit, ""];
+    git.run(action, &arguments, b"", READ_TIMEOUT)?.stdout_or_error(action).map(drop)
+}
+
+/// Returns the message of the first reflog entry. The inode is unique while the directory exists.
+fn branch_log_message(record: &WorktreeRecord) -> String {
+    format!("teamd: for the worktree with the inode {}", record.inode)
+}
+
+/// Whether the branch was created for this worktree, by the first entry of its reflog. False if the
+/// branch does not exist.
+fn was_created_for(record: &WorktreeRecord, git: &Git<'_>) -> Result<bool, Error> {
+    let arguments = ["log", "--walk-reflogs", "--format=%gs", &branch_ref(&record.branch), "--"];
+    let reflog = git.run("check a branch", &arguments, b"", READ_TIMEOUT)?;
+    let first = reflog.stdout.trim_ascii_end().rsplit(|byte| *byte == b'\n').next();
+    Ok(reflog.is_success() && first == Some(branch_log_message(record).as_bytes()))
+}
+
+/// Deletes the branch if it was created for the worktree, is at its first commit, and has no other
+/// commits in its reflog. Returns whether git has deleted it.
+pub(crate) fn delete_unused_branch(
+    record: &WorktreeRecord,
+    environment: &GitEnvironment,
+) -> Result<bool, Error> {
+    let git = Git::with_git_dir(&record.common_git_dir, environment);
+    if !was_created_for(record, &git)?
+        || branch_tip(&git, &record.branch)?.as_ref() != Some(&record.base_commit)
+        || count_only_in_branch_log(record, &git)? > 0
+    {
+        return Ok(false);
+    }
+    let arguments = ["branch", "--delete", "--quiet", "--", &record.branch];
+    git.succeeds("remove the branch", &arguments)
+}

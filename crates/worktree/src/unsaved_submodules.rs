@@ -1,0 +1,47 @@
+//! Finds submodules with unsaved work. Commits that no remote has are lost with the worktree.
+
+use crate::error::Error;
+use crate::git_command::{Git, GitEnvironment};
+use crate::stash;
+use crate::status::FileStatus;
+use crate::submodule::{all_checked_out, not_checked_out};
+use std::path::{Path, PathBuf};
+
+/// Returns the submodules with unsaved work. For a repository without a checkout that is its
+/// absolute path.
+///
+/// # Errors
+///
+/// As [`Git::output_of`].
+pub(crate) fn submodules_with_unsaved_work(
+    tree: &Path,
+    git_dir: &Path,
+    environment: &GitEnvironment,
+) -> Result<Vec<PathBuf>, Error> {
+    let mut submodules = Vec::new();
+    for path in all_checked_out(tree, environment)? {
+        let git = Git::in_directory(&tree.join(&path), environment);
+        if has_unsaved_work(&tree.join(&path), &git)? {
+            submodules.push(path);
+        }
+    }
+    for path in not_checked_out(tree, git_dir, environment)? {
+        if has_local_commits(&Git::with_git_dir(&path, environment))? {
+            submodules.push(path);
+        }
+    }
+    Ok(submodules)
+}
+
+/// Whether a submodule has changed files or local commits.
+fn has_unsaved_work(path: &Path, git: &Git<'_>) -> Result<bool, Error> {
+    Ok(!FileStatus::read(path, git)?.is_clean() || has_local_commits(git)?)
+}
+
+/// Whether a repository has commits that no remote has, or stashes.
+fn has_local_commits(git: &Git<'_>) -> Result<bool, Error> {
+    let action = "check a submodule";
+    let arguments = ["rev-list", "--max-count=1", "--all", "HEAD", "--reflog", "--not", "--remotes"];
+    let has_head = git.succeeds(action, &["rev-parse", "--verify", "--quiet", "HEAD"])?;
+    Ok(has_head && !git.output_of(action, &arguments)?.is_empty() || stash::count_stashes(git)? > 0)
+}
