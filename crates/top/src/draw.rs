@@ -5,11 +5,12 @@
 mod rows;
 
 use crate::event::ActionStatus;
-use crate::page_layout;
+use crate::page_layout::{self, PanelHeight};
 use crate::snapshot::{DaemonReachability, Panel, TeamPresence};
 use crate::state::{ActiveView, BottomLine, DetailPage, InputPrompt, PromptPurpose, ReadProgress, UiState};
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::Span;
 
 /// The lines of the help page.
 const HELP: &[&str] = &[
@@ -34,7 +35,7 @@ pub(crate) fn draw(state: &UiState, buffer: &mut Buffer) {
     let (width, height) = state.size;
     let mut painter = Painter { state, buffer };
     if page_layout::is_too_small(state.size) {
-        return painter.draw_line(0, 0, &[("too small".to_owned(), Style::new())]);
+        return painter.draw_line(0, 0, &[Span::raw("too small")]);
     }
     painter.draw_header();
     match &state.view {
@@ -46,9 +47,6 @@ pub(crate) fn draw(state: &UiState, buffer: &mut Buffer) {
     painter.draw_bottom_line(height - 1, width);
 }
 
-/// The texts of a line, each with its style.
-type StyledLine = Vec<(String, Style)>;
-
 struct Painter<'a> {
     state: &'a UiState,
     buffer: &'a mut Buffer,
@@ -57,13 +55,13 @@ struct Painter<'a> {
 impl Painter<'_> {
     /// Draws a line from column `x` on. A line that does not fit ends in an ellipsis. The texts
     /// must be printable already.
-    fn draw_line(&mut self, x: u16, y: u16, spans: &[(String, Style)]) {
+    fn draw_line(&mut self, x: u16, y: u16, spans: &[Span<'_>]) {
         let (width, height) = self.state.size;
         if y >= height || !self.buffer.area.contains((x, y).into()) {
             return;
         }
         let mut at = x;
-        for (text, style) in spans {
+        for Span { content: text, style } in spans {
             let columns_left = usize::from(width.saturating_sub(at));
             let fits = page_layout::fitting_bytes(text, columns_left);
             if columns_left == 0 || (fits < text.len() && columns_left < 2) {
@@ -83,54 +81,62 @@ impl Painter<'_> {
     }
 
     fn draw_header(&mut self) {
-        let capabilities = self.state.capabilities;
-        let warning = capabilities.color_style(Color::Red).add_modifier(Modifier::BOLD);
-        let snapshot = &self.state.snapshot;
-        let mut spans = vec![(format!("{}  ", self.state.team), Style::new().add_modifier(Modifier::BOLD))];
-        match (snapshot.team, snapshot.daemon) {
-            (TeamPresence::Deleted, _) => spans.push(("no such team any more".to_owned(), warning)),
-            (_, DaemonReachability::Unknown) => spans.push(("looking".to_owned(), Style::new())),
-            (_, DaemonReachability::Running) => {}
-            (_, DaemonReachability::NotRunning) => {
-                let up = self.state.suggested_commands.without_team().command(&["up"]);
-                spans.push((format!("teamd is down ({up}): this is what the files say"), warning));
-            }
-            (_, DaemonReachability::Unresponsive) => {
-                spans.push(("teamd does not answer: this is what the files say".to_owned(), warning));
-            }
-        }
-        let count = |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
+        let (capabilities, snapshot) = (self.state.capabilities, &self.state.snapshot);
+        let mut spans =
+            vec![Span::styled(format!("{}  ", self.state.team), Style::new().add_modifier(Modifier::BOLD))];
+        spans.extend(self.daemon_span());
         if snapshot.daemon == DaemonReachability::Running {
             let active = snapshot.members.iter().filter(|member| member.state.starts_with("active")).count();
-            spans.push((format!("{} active", count(active, "member", "members")), Style::new()));
+            spans.push(Span::raw(format!("{} active", count_text(active, "member", "members"))));
         }
-        match snapshot.requests.as_ref().map_or(0, Vec::len) {
-            _ if snapshot.has_unreadable_requests() => {
-                let requests = self.state.suggested_commands.command(&["requests"]);
-                spans.push((format!("  requests can't be read: {requests} says why"), warning));
-            }
-            0 => {}
-            open => {
-                let text = count(open, "request waits", "requests wait");
-                spans.push((
-                    format!("  {text}"),
-                    capabilities.color_style(Color::Yellow).add_modifier(Modifier::BOLD),
-                ));
-            }
-        }
+        spans.extend(self.requests_span());
         if !self.state.filter.is_empty() {
-            spans
-                .push((format!("  only: {}", capabilities.printable_line(&self.state.filter)), Style::new()));
+            spans.push(Span::raw(format!("  only: {}", capabilities.printable_line(&self.state.filter))));
         }
         if !snapshot.budget.is_empty() {
-            spans.push((format!("  {}", capabilities.printable_line(&snapshot.budget)), Style::new()));
+            spans.push(Span::raw(format!("  {}", capabilities.printable_line(&snapshot.budget))));
         }
         self.draw_line(0, 0, &spans);
     }
 
+    /// What is wrong with the team or the daemon. `None` if both are there.
+    fn daemon_span(&self) -> Option<Span<'static>> {
+        let snapshot = &self.state.snapshot;
+        let text = match (snapshot.team, snapshot.daemon) {
+            (TeamPresence::Deleted, _) => "no such team any more".to_owned(),
+            (_, DaemonReachability::Unknown) => return Some(Span::raw("looking")),
+            (_, DaemonReachability::Running) => return None,
+            (_, DaemonReachability::NotRunning) => {
+                let up = self.state.suggested_commands.without_team().command(&["up"]);
+                format!("teamd is down ({up}): this is what the files say")
+            }
+            (_, DaemonReachability::Unresponsive) => {
+                "teamd does not answer: this is what the files say".to_owned()
+            }
+        };
+        Some(Span::styled(text, self.bold_style(Color::Red)))
+    }
+
+    /// How many requests are open, or that they cannot be read. `None` if there is none.
+    fn requests_span(&self) -> Option<Span<'static>> {
+        let snapshot = &self.state.snapshot;
+        if snapshot.has_unreadable_requests() {
+            let requests = self.state.suggested_commands.command(&["requests"]);
+            let text = format!("  requests can't be read: {requests} says why");
+            return Some(Span::styled(text, self.bold_style(Color::Red)));
+        }
+        let open = snapshot.requests.as_ref().map_or(0, Vec::len);
+        let text = format!("  {}", count_text(open, "request waits", "requests wait"));
+        (open > 0).then(|| Span::styled(text, self.bold_style(Color::Yellow)))
+    }
+
+    fn bold_style(&self, color: Color) -> Style {
+        self.state.capabilities.color_style(color).add_modifier(Modifier::BOLD)
+    }
+
     fn draw_lists(&mut self) {
         let mut y = 1;
-        for (panel, lines) in page_layout::panel_heights(self.state) {
+        for PanelHeight { panel, lines } in page_layout::panel_heights(self.state) {
             self.draw_panel_title(y, panel);
             y += 1;
             self.draw_list(y, panel, lines);
@@ -158,12 +164,9 @@ impl Painter<'_> {
     fn draw_rule(&mut self, y: u16, text: &str, modifier: Modifier) {
         let rule = self.state.capabilities.glyph("─", "-");
         let style = Style::new().add_modifier(modifier);
-        let rest = usize::from(self.state.size.0).saturating_sub(2 + ratatui::text::Span::raw(text).width());
-        self.draw_line(
-            0,
-            y,
-            &[(rule.repeat(2), Style::new()), (text.to_owned(), style), (rule.repeat(rest), Style::new())],
-        );
+        let rest = usize::from(self.state.size.0).saturating_sub(2 + Span::raw(text).width());
+        let spans = [Span::raw(rule.repeat(2)), Span::styled(text, style), Span::raw(rule.repeat(rest))];
+        self.draw_line(0, y, &spans);
     }
 
     /// Draws the items of a panel, so that the selected one is visible.
@@ -180,7 +183,7 @@ impl Painter<'_> {
         for (line, item) in items.iter().skip(first).take(lines).enumerate() {
             let is_selected = first + line == selected && panel == self.state.panel;
             let mut spans = rows::item_row(self.state, *item);
-            spans.insert(0, (if is_selected { ">" } else { " " }.to_owned(), Style::new()));
+            spans.insert(0, Span::raw(if is_selected { ">" } else { " " }));
             let y = y + u16::try_from(line).unwrap_or(0);
             self.draw_line(0, y, &spans);
             if is_selected {
@@ -201,14 +204,14 @@ impl Painter<'_> {
             Modifier::BOLD,
         );
         for (y, line) in (2..).zip(&lines[page.first_line.min(lines.len())..last]) {
-            self.draw_line(0, y, &[(line.clone(), Style::new())]);
+            self.draw_line(0, y, &[Span::raw(line)]);
         }
     }
 
     fn draw_help(&mut self) {
         self.draw_rule(1, "[help]", Modifier::BOLD);
         for (y, line) in (2..self.state.size.1 - 2).zip(HELP) {
-            self.draw_line(1, y, &[((*line).to_owned(), Style::new())]);
+            self.draw_line(1, y, &[Span::raw(*line)]);
         }
     }
 
@@ -223,32 +226,28 @@ impl Painter<'_> {
         let first = y + 1 - u16::try_from(lines.len()).unwrap_or(1);
         for (y, line) in (first..).zip(&lines) {
             let blank = " ".repeat(usize::from(self.state.size.0));
-            self.draw_line(0, y, &[(blank, Style::new())]);
-            self.draw_line(0, y, &[(line.clone(), style)]);
+            self.draw_line(0, y, &[Span::raw(blank)]);
+            self.draw_line(0, y, &[Span::styled(line, style)]);
         }
     }
 
     fn draw_bottom_line(&mut self, y: u16, width: u16) {
         let strong = Style::new().add_modifier(Modifier::BOLD);
         match &self.state.bottom_line {
-            BottomLine::KeyHelp => self.draw_line(0, y, &[(self.key_help().to_owned(), Style::new())]),
+            BottomLine::KeyHelp => self.draw_line(0, y, &[Span::raw(self.key_help())]),
             BottomLine::ConfirmKill(name) => {
                 let name = self.state.capabilities.printable_line(name);
-                self.draw_line(
-                    0,
-                    y,
-                    &[(format!("kill {name}: K once more does it, any other key does not"), strong)],
-                );
+                let text = format!("kill {name}: K once more does it, any other key does not");
+                self.draw_line(0, y, &[Span::styled(text, strong)]);
             }
             BottomLine::Prompt(prompt) => {
                 let text = self.prompt_text(prompt);
                 // A long text shows its end, where the person types.
-                let over = ratatui::text::Span::raw(&text).width().saturating_sub(usize::from(width) - 1);
-                let shown = text
-                    [page_layout::fitting_bytes(&text, over).min(text.len()) * usize::from(over > 0)..]
-                    .to_owned();
+                let over = Span::raw(&text).width().saturating_sub(usize::from(width) - 1);
+                let first = if over > 0 { page_layout::fitting_bytes(&text, over) } else { 0 };
+                let shown = &text[first..];
                 let caret = Style::new().add_modifier(Modifier::REVERSED);
-                self.draw_line(0, y, &[(shown, strong), (" ".to_owned(), caret)]);
+                self.draw_line(0, y, &[Span::styled(shown, strong), Span::styled(" ", caret)]);
             }
         }
     }
@@ -270,7 +269,7 @@ impl Painter<'_> {
             ActiveView::Help => "any key: back",
             ActiveView::Lists => "Tab Enter:whole s:send x:shutdown K:kill a:attach /:filter ?:help q:quit",
             ActiveView::Details(page) if page.panel == Panel::Requests => {
-                match self.state.progress_after_draw(page) == ReadProgress::Complete {
+                match page_layout::progress_after_draw(self.state, page) == ReadProgress::Complete {
                     true => "y:approve n:deny s:send K:kill a:attach Esc:back",
                     false => "Space, arrows: to its end, then it can be answered   Esc:back",
                 }
@@ -278,4 +277,9 @@ impl Painter<'_> {
             ActiveView::Details(_) => "Space, arrows: scroll   s:send x:shutdown K:kill a:attach Esc:back",
         }
     }
+}
+
+/// A number with its noun: `one` is the singular, `many` the plural.
+fn count_text(n: usize, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
 }

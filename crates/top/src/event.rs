@@ -83,6 +83,13 @@ pub(crate) enum UiEffect {
     Suspend,
     /// Takes the terminal again and draws the whole screen.
     Redraw,
+    /// Runs beside the event loop. Its result is an event.
+    Background(BackgroundAction),
+}
+
+/// What runs on a thread of its own.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum BackgroundAction {
     /// Runs a command of `teamctl`. Its output is the result of the action.
     RunTeamctl { args: Vec<String>, stdin: String },
     /// Reads the screen of a member's pane, or the end of its log.

@@ -6,23 +6,29 @@
 //! an event. `draw` is a pure function of the state. There is no timer, so the screen changes only
 //! after an event. For this reason it shows clock times, not durations.
 
+mod agent_log;
 mod args;
+mod clock_time;
 mod draw;
 mod effect_threads;
 mod event;
 mod key_reader;
+mod list_items;
 mod message_stream;
 mod page_layout;
+mod signals;
 mod snapshot;
 mod snapshot_reader;
 mod snapshot_thread;
 mod state;
 mod task_tree;
 mod team_picker;
+mod teamctl_command;
 mod terminal;
 mod terminal_capabilities;
 #[cfg(test)]
 mod tests;
+mod tmux_client;
 mod update;
 
 use args::ScreenArgs;
@@ -35,6 +41,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, channel};
 use team_picker::TeamChoice;
+use teamctl_command::suggested_commands;
 use terminal::TerminalScreen;
 use terminal_capabilities::TerminalCapabilities;
 
@@ -55,13 +62,13 @@ fn run() -> Result<ExitCode, ErrorReport> {
     let mut arguments = ScreenArgs::parse(std::env::args_os().skip(1))?;
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         let message = "cannot show the screen: this is no terminal";
-        let commands = effect_threads::suggested_commands(&arguments);
+        let commands = suggested_commands(&arguments);
         let commands = if arguments.teams.len() > 1 { commands.without_team() } else { commands };
         let status = commands.command(&["status", "--json"]);
         return Err(ErrorReport::new(ErrorKind::Usage, message).with_help(format!("for scripts: {status}")));
     }
     let (sender, events) = channel();
-    terminal::catch_signals(&sender)?;
+    signals::catch_signals(&sender)?;
     let mut screen = TerminalScreen::open()?;
     key_reader::start_key_reader(sender.clone());
     match team_picker::pick_team(&mut screen, &arguments.teams, TerminalCapabilities::from_env(), &events)? {
@@ -72,7 +79,7 @@ fn run() -> Result<ExitCode, ErrorReport> {
     let mut effects = EffectThreads::new(arguments.clone(), sender);
     let state = UiState::new(
         arguments.team.clone(),
-        effect_threads::suggested_commands(&arguments),
+        suggested_commands(&arguments),
         TerminalCapabilities::from_env(),
         screen.size(),
     );
@@ -101,7 +108,7 @@ fn run_event_loop(
                 UiEffect::Quit(code) => return Ok(code),
                 UiEffect::Suspend => screen.suspend()?,
                 UiEffect::Redraw => screen.redraw_all()?,
-                other => effects.start(other),
+                UiEffect::Background(action) => effects.start(action),
             }
         }
         if state != before || screen.is_stale() {

@@ -1,8 +1,8 @@
 //! The list of messages. Each snapshot adds what is new in every inbox; only the newest messages
 //! are kept.
 
+use crate::clock_time::{clock_time, today};
 use crate::snapshot::MessageItem;
-use crate::snapshot_reader::{clock_time, today};
 use client::suggested_commands::SuggestedCommands;
 use client::text::message_text;
 use protocol::message::InboxEntry;

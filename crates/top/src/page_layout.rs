@@ -1,7 +1,7 @@
 //! The layout of the screen: the lines of a detail page, and the height of each panel.
 
 use crate::snapshot::Panel;
-use crate::state::{DetailPage, ReadProgress, UiState};
+use crate::state::{ActiveView, DetailPage, ReadProgress, UiState};
 use crate::terminal_capabilities::TerminalCapabilities;
 use ratatui::text::Span;
 
@@ -24,24 +24,30 @@ pub(crate) fn page_height((_, height): (u16, u16)) -> usize {
     usize::from(height).saturating_sub(FIXED_LINES + 1)
 }
 
-/// How much of a page has been on the screen once the current state is drawn. Lines count from the
-/// first one on, up to the first gap. Lines that the result covers do not count.
-pub(crate) fn read_progress(
-    page: &DetailPage,
-    result: Option<&str>,
-    size: (u16, u16),
-    capabilities: TerminalCapabilities,
-) -> ReadProgress {
+/// How much of a page has been on the screen once `state` is drawn. Lines count from the first one
+/// on, up to the first gap. Lines that the result covers do not count.
+pub(crate) fn progress_after_draw(state: &UiState, page: &DetailPage) -> ReadProgress {
+    let (size, capabilities) = (state.size, state.capabilities);
     let ReadProgress::UpToLine(read) = page.progress else { return page.progress };
     if is_too_small(size) || page.first_line > read {
         return page.progress;
     }
-    let covered = result.map_or(0, |text| result_lines(text, size, capabilities).len().saturating_sub(1));
+    let result = state.result.as_ref().map(|result| result_lines(&result.text, size, capabilities).len());
+    let covered = result.unwrap_or_default().saturating_sub(1);
     let read = read.max(page.first_line + page_height(size).saturating_sub(covered));
     if read >= page_lines(page, size, capabilities).len() {
         ReadProgress::Complete
     } else {
         ReadProgress::UpToLine(read)
+    }
+}
+
+/// Called after drawing: what was on the screen counts as read.
+pub(crate) fn mark_drawn(state: &mut UiState) {
+    let ActiveView::Details(page) = &state.view else { return };
+    let read = progress_after_draw(state, page);
+    if let ActiveView::Details(page) = &mut state.view {
+        page.progress = read;
     }
 }
 
@@ -102,26 +108,30 @@ pub(crate) fn fitting_bytes(text: &str, width: usize) -> usize {
     text.len()
 }
 
-/// How many lines each panel has below its title, from top to bottom. All panels have an equal
-/// share. Lines that a panel does not need go to the active panel first, then to the others.
-pub(crate) fn panel_heights(state: &UiState) -> Vec<(Panel, usize)> {
+/// A panel on the screen.
+pub(crate) struct PanelHeight {
+    pub(crate) panel: Panel,
+    /// How many lines it has below its title.
+    pub(crate) lines: usize,
+}
+
+/// The height of each panel, from top to bottom. All panels have an equal share. Lines that a panel
+/// does not need go to the active panel first, then to the others.
+pub(crate) fn panel_heights(state: &UiState) -> Vec<PanelHeight> {
     let (_, height) = state.size;
     let all = usize::from(height).saturating_sub(FIXED_LINES + Panel::ALL.len());
-    let wanted: Vec<(Panel, usize)> =
-        Panel::ALL.iter().map(|panel| (*panel, state.items(*panel).len())).collect();
-    let mut given: Vec<(Panel, usize)> =
-        wanted.iter().map(|(panel, wanted)| (*panel, (*wanted).min(all / Panel::ALL.len()))).collect();
-    let mut left = all - given.iter().map(|(_, lines)| lines).sum::<usize>();
-    let first = wanted.iter().filter(|(panel, _)| *panel == state.panel);
-    let others = wanted.iter().filter(|(panel, _)| *panel != state.panel);
-    for (panel, wanted) in first.chain(others) {
-        if let Some((_, lines)) = given.iter_mut().find(|(other, _)| other == panel) {
-            let more = (wanted - *lines).min(left);
-            *lines += more;
-            left -= more;
-        }
+    let wanted = |panel: Panel| state.items(panel).len();
+    let share = |panel| PanelHeight { panel, lines: wanted(panel).min(all / Panel::ALL.len()) };
+    let mut heights = Panel::ALL.map(share);
+    let mut left = all - heights.iter().map(|height| height.lines).sum::<usize>();
+    let (active, others): (Vec<_>, Vec<_>) =
+        heights.iter_mut().partition(|height| height.panel == state.panel);
+    for height in active.into_iter().chain(others) {
+        let more = (wanted(height.panel) - height.lines).min(left);
+        height.lines += more;
+        left -= more;
     }
-    given
+    heights.into()
 }
 
 #[cfg(test)]

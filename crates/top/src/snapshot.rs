@@ -114,12 +114,42 @@ pub(crate) struct TaskItem {
     pub(crate) id: TaskId,
     /// How deep the task is below the tasks that it waits for; 0 is the top level.
     pub(crate) depth: usize,
-    pub(crate) state: &'static str,
+    pub(crate) state: TaskState,
     pub(crate) owner: Option<String>,
     pub(crate) subject: String,
     /// The open tasks that it waits for, without the one that it is listed below.
     pub(crate) waits_for: Vec<TaskId>,
     pub(crate) details: String,
+}
+
+/// What a task needs next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TaskState {
+    Failed,
+    /// It is in progress, but its owner has exited.
+    Abandoned,
+    Working,
+    /// It waits for other tasks.
+    Blocked,
+    Ready,
+    Done,
+    /// A status that this program does not know.
+    Unknown,
+}
+
+impl TaskState {
+    /// The word on the screen.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            TaskState::Failed => "failed",
+            TaskState::Abandoned => "left",
+            TaskState::Working => "working",
+            TaskState::Blocked => "waits",
+            TaskState::Ready => "ready",
+            TaskState::Done => "done",
+            TaskState::Unknown => "?",
+        }
+    }
 }
 
 /// A message.
@@ -216,7 +246,7 @@ impl ListItem for TaskItem {
     }
 
     fn filter_text(&self) -> String {
-        [self.state, self.owner.as_deref().unwrap_or_default(), &self.subject].join(" ")
+        [self.state.label(), self.owner.as_deref().unwrap_or_default(), &self.subject].join(" ")
     }
 
     fn details(&self) -> String {

@@ -1,33 +1,30 @@
 //! Reads snapshots of a team: the daemon's status, the team's files and the members' logs. What has
 //! not changed since the snapshot before is not read again.
 
+use crate::agent_log::{agent_log_path, last_log_lines};
 use crate::args::ScreenArgs;
-use crate::effect_threads::suggested_commands;
+use crate::clock_time::today;
+use crate::list_items::{budget_text, member_item, past_member_item, request_item};
 use crate::message_stream::MessageStream;
 use crate::snapshot::{self, DaemonReachability, MemberItem, RequestItem, ScreenSnapshot, TeamPresence};
 use crate::task_tree;
+use crate::teamctl_command::suggested_commands;
 use client::connection::Connection;
 use client::directory_watcher::{WatchEvent, WatchNotifier};
-use client::request_view::{RequestView, open_requests, request_text};
+use client::request_view::open_requests;
 use client::suggested_commands::SuggestedCommands;
-use client::team_view::{MemberView, StatusSource, TeamView, read_suspended_teams};
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
+use client::team_view::{StatusSource, TeamView, read_suspended_teams};
 use protocol::control::{
-    self, Activity, BudgetStatus, Call, MemberFlag, MemberStatus, PROTOCOL_VERSION, PastMember, Reply,
-    Response, StatusReply,
+    self, Call, MemberFlag, MemberStatus, PROTOCOL_VERSION, Reply, Response, StatusReply,
 };
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::policy::Policy;
 use protocol::task::Task;
-use protocol::text::single_line;
-use protocol::usage::Usage;
 use std::collections::BTreeMap;
-use std::fs::{File, Metadata};
-use std::io::{Read, Seek, SeekFrom};
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use store::read_leads_file;
@@ -36,8 +33,6 @@ use store::{Caller, Durability, InboxCursor, Root, Team};
 /// How long the daemon may take to answer. It answers at once, unless it is stopped, or waits two
 /// seconds for a tmux server that is stopped.
 const DAEMON_TIMEOUT: Duration = Duration::from_secs(3);
-/// How much of the end of a log is read, in bytes.
-const TAIL_BYTES: u64 = 8 << 10;
 /// How much of a log's last line is kept, in characters.
 const MAX_LINE_CHARS: usize = 300;
 
@@ -53,21 +48,44 @@ pub(crate) struct SnapshotReader {
     last_full_status: Option<StatusReply>,
     team: Option<Team>,
     messages: MessageStream,
-    last_lines: BTreeMap<String, (FileVersion, String)>,
+    last_lines: BTreeMap<String, LastLine>,
     tasks: TaskItemCache,
-    /// The open requests, or `None` if they cannot be read, and their sources.
-    requests: (Option<Vec<RequestItem>>, Option<RequestSources>),
+    /// The open requests that were read last, with the sources that they were read from.
+    requests: Option<(RequestSources, Vec<RequestItem>)>,
 }
 
-/// The sources of the requests: the inboxes, the config and the policy, and the date on which their
-/// times were formatted.
-type RequestSources = (BTreeMap<AgentName, InboxCursor>, [Option<FileVersion>; 2], String);
+/// The last line of a log that is not blank, and the version of the log that has it.
+struct LastLine {
+    version: FileVersion,
+    text: String,
+}
 
-/// The tasks that were listed last, the abandoned ones among them, and their list items.
-type TaskItemCache = (Vec<Arc<Task>>, Vec<TaskId>, Arc<Vec<snapshot::TaskItem>>);
+/// The sources of the requests.
+#[derive(PartialEq)]
+struct RequestSources {
+    inboxes: BTreeMap<AgentName, InboxCursor>,
+    config: Option<FileVersion>,
+    policy: Option<FileVersion>,
+    /// The date on which the requests' times were formatted.
+    day: String,
+}
 
-/// Inode, size in bytes, and modification time in seconds and nanoseconds.
-type FileVersion = (u64, u64, i64, i64);
+/// The list items of the tasks that were listed last.
+#[derive(Default)]
+struct TaskItemCache {
+    tasks: Vec<Arc<Task>>,
+    abandoned: Vec<TaskId>,
+    items: Arc<Vec<snapshot::TaskItem>>,
+}
+
+/// Changes whenever the file is written or replaced.
+#[derive(PartialEq, Eq)]
+struct FileVersion {
+    inode: u64,
+    size: u64,
+    /// Seconds since the epoch, and nanoseconds.
+    modified: (i64, i64),
+}
 
 impl SnapshotReader {
     pub(crate) fn new(arguments: ScreenArgs, notifier: WatchNotifier) -> SnapshotReader {
@@ -83,7 +101,7 @@ impl SnapshotReader {
             messages,
             last_lines: BTreeMap::new(),
             tasks: TaskItemCache::default(),
-            requests: (None, None),
+            requests: None,
         }
     }
 
@@ -147,7 +165,7 @@ impl SnapshotReader {
             let root = Root::open(&self.arguments.root, &self.arguments.state_dir, Durability::Process).ok();
             self.team = root.and_then(|root| root.team(&self.arguments.team).ok());
             self.messages = MessageStream::new(&self.suggested_commands);
-            self.requests = (None, None);
+            self.requests = None;
         }
         self.team.clone()
     }
@@ -155,14 +173,14 @@ impl SnapshotReader {
     fn task_items(&mut self, team: &Team, view: &TeamView) -> Arc<Vec<snapshot::TaskItem>> {
         let listed = team.tasks().list_cached().unwrap_or_default();
         let abandoned: Vec<TaskId> = view.abandoned_tasks.iter().map(|task| task.id).collect();
-        let (before, abandoned_before, items) = &mut self.tasks;
-        let is_same =
-            before.len() == listed.len() && before.iter().zip(&listed).all(|(a, b)| Arc::ptr_eq(a, b));
-        if !is_same || *abandoned_before != abandoned {
-            *items = Arc::new(task_tree::task_items(&listed, &abandoned));
-            (*before, *abandoned_before) = (listed, abandoned);
+        let cache = &mut self.tasks;
+        let is_same = cache.tasks.len() == listed.len()
+            && cache.tasks.iter().zip(&listed).all(|(a, b)| Arc::ptr_eq(a, b));
+        if !is_same || cache.abandoned != abandoned {
+            let items = Arc::new(task_tree::task_items(&listed, &abandoned));
+            *cache = TaskItemCache { tasks: listed, abandoned, items };
         }
-        Arc::clone(items)
+        Arc::clone(&cache.items)
     }
 
     fn member_items(&mut self, view: &TeamView) -> Vec<MemberItem> {
@@ -179,15 +197,15 @@ impl SnapshotReader {
     fn last_line(&mut self, name: &str) -> String {
         let path = agent_log_path(&self.arguments, name);
         let Ok(metadata) = path.metadata() else { return String::new() };
-        let version = file_version(&metadata);
-        if let Some((_, line)) = self.last_lines.get(name).filter(|(cached, _)| *cached == version) {
-            return line.clone();
+        let version = FileVersion::new(&metadata);
+        if let Some(cached) = self.last_lines.get(name).filter(|cached| cached.version == version) {
+            return cached.text.clone();
         }
         let line =
             last_log_lines(&path).into_iter().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        let line: String = line.trim().chars().take(MAX_LINE_CHARS).collect();
-        self.last_lines.insert(name.to_owned(), (version, line.clone()));
-        line
+        let text: String = line.trim().chars().take(MAX_LINE_CHARS).collect();
+        self.last_lines.insert(name.to_owned(), LastLine { version, text: text.clone() });
+        text
     }
 
     /// The open requests. `None` if they cannot be read. A request is in the lead's inbox, its
@@ -195,23 +213,25 @@ impl SnapshotReader {
     fn request_items(&mut self, team: &Team) -> Option<Vec<RequestItem>> {
         let lead = AgentName::lead();
         let is_readable = self.messages.read_inbox(team, &lead).is_some();
-        let sources = Some(self.request_sources(team));
-        let (known, known_sources) = &mut self.requests;
-        if !is_readable || known.is_none() || *known_sources != sources {
-            *known_sources = sources;
+        let sources = self.request_sources(team);
+        if !is_readable || self.requests.as_ref().is_none_or(|(known, _)| *known != sources) {
             let caller = Caller::new(team.clone(), lead, self.arguments.state_dir.clone());
             let scanned = caller.policy().ok().zip(team.requests().scan().ok());
-            *known = scanned.map(|(policy, requests)| {
-                open_requests(&policy, requests).iter().map(request_item).collect()
+            self.requests = scanned.map(|(policy, requests)| {
+                (sources, open_requests(&policy, requests).iter().map(request_item).collect())
             });
         }
-        known.clone()
+        self.requests.as_ref().map(|(_, items)| items.clone())
     }
 
     fn request_sources(&self, team: &Team) -> RequestSources {
-        let files = [team.config_path(), self.arguments.state_dir.join(Policy::file_name(team.name()))];
-        let files = files.map(|path| path.metadata().ok().map(|metadata| file_version(&metadata)));
-        (self.messages.cursors().clone(), files, today())
+        let version = |path: &Path| path.metadata().ok().map(|metadata| FileVersion::new(&metadata));
+        RequestSources {
+            inboxes: self.messages.cursors().clone(),
+            config: version(&team.config_path()),
+            policy: version(&self.arguments.state_dir.join(Policy::file_name(team.name()))),
+            day: today(),
+        }
     }
 }
 
@@ -242,158 +262,10 @@ fn query_status(socket: &Path, request: control::Request) -> Result<StatusReply,
     }
 }
 
-/// The log of a member's output.
-pub(crate) fn agent_log_path(arguments: &ScreenArgs, name: &str) -> PathBuf {
-    let file = format!("{}.log", AgentName::new_unchecked(name).file_stem());
-    agent_log_dir(arguments).join(file)
-}
-
-/// The directory with the logs of the team's members.
-pub(crate) fn agent_log_dir(arguments: &ScreenArgs) -> PathBuf {
-    arguments.state_dir.join("logs/agents").join(arguments.team.as_str())
-}
-
-/// The last lines of a log, without control characters. Empty if it cannot be read.
-pub(crate) fn last_log_lines(path: &Path) -> Vec<String> {
-    let read = || -> std::io::Result<Vec<u8>> {
-        let mut file = File::open(path)?;
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
-        let mut bytes = Vec::new();
-        file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    client::terminal_text::printable_lines(&read().unwrap_or_default())
-}
-
-fn file_version(metadata: &Metadata) -> FileVersion {
-    (metadata.ino(), metadata.len(), metadata.mtime(), metadata.mtime_nsec())
-}
-
-fn member_item(member: &MemberView, last: String) -> MemberItem {
-    MemberItem {
-        name: member.name.clone(),
-        color: member.color.clone(),
-        state: state_text(member),
-        since: member.activity_since.map(clock_time).unwrap_or_default(),
-        unread: member.unread,
-        task: single_line(member.task.as_deref().unwrap_or_default()),
-        usage: usage_text(member.usage),
-        last_line: last,
-        pane: member.pane.clone(),
-        details: detail_lines(member),
-    }
-}
-
-fn usage_text(usage: Usage) -> String {
-    if usage.is_zero() { String::new() } else { usage.to_string() }
-}
-
-/// The budget's text. The end of its time limit is a clock time, which stays correct.
-fn budget_text(budget: &BudgetStatus) -> String {
-    let until =
-        budget.max_time_ms.map(|ms| format!("until {}", clock_time(budget.started_at.saturating_add(ms))));
-    client::text::budget_text(budget, until)
-}
-
-/// The activity and the flags of a member that runs, or else its lifecycle.
-fn state_text(member: &MemberView) -> String {
-    let lifecycle = member.lifecycle_and_flags();
-    let activity = match member.activity {
-        Some(Activity::Active) => "active",
-        Some(Activity::Idle) => "idle",
-        None => return lifecycle,
-    };
-    match lifecycle.strip_prefix("running") {
-        Some(flags) => format!("{activity}{flags}"),
-        // `stopping` includes the shutdown request.
-        None => lifecycle.replacen("stopping!shutdown", "stopping", 1),
-    }
-}
-
-fn detail_lines(member: &MemberView) -> Vec<String> {
-    let lifecycle = Some(member.lifecycle_and_flags()).filter(|text| !text.is_empty());
-    let pane = match (&member.pane, member.is_hidden) {
-        (Some(pane), true) => Some(format!("pane {pane}, hidden")),
-        (Some(pane), false) => Some(format!("pane {pane}")),
-        (None, _) => None,
-    };
-    let respawns = member.respawns.filter(|times| *times > 0);
-    let lines = [
-        lifecycle.map(|text| format!("phase {text}")),
-        pane,
-        member.backend.as_ref().map(|backend| format!("backend {backend}")),
-        member.pid.map(|pid| format!("pid {pid}")),
-        member.mode.as_ref().map(|mode| format!("mode {mode}")),
-        respawns.map(|times| format!("started again {times} times")),
-        member.worktree.as_ref().map(|path| format!("worktree {}", path.display())),
-        member.delivery_point.map(|point| point.description().to_string()),
-        member.evidence.clone().filter(|evidence| !evidence.is_empty()),
-    ];
-    lines.into_iter().flatten().map(|line| single_line(&line)).collect()
-}
-
-fn past_member_item(past: &PastMember, commands: &SuggestedCommands) -> MemberItem {
-    let next_spawn = match (past.respawns_at, past.is_suspended) {
-        (Some(at), _) => format!(", again at {}", clock_time(at)),
-        (None, true) => format!("; rests until: {}", commands.command(&["up", "--resume"])),
-        (None, false) => String::new(),
-    };
-    MemberItem {
-        name: past.name.to_string(),
-        state: past.outcome.clone(),
-        since: clock_time(past.ended_at),
-        unread: Some(0),
-        usage: usage_text(past.usage),
-        last_line: single_line(&format!("{}{next_spawn}", past.description)),
-        details: vec![format!("ended: {}{next_spawn}", single_line(&past.description))],
-        ..MemberItem::default()
-    }
-}
-
-fn request_item(open: &RequestView) -> RequestItem {
-    let RequestView { request, policy_answer } = open;
-    let (id, from) = (request.request.id().to_string(), request.from.to_string());
-    let since = if request.asked_at == 0 { String::new() } else { clock_time(request.asked_at) };
-    let text = request_text(&request.request);
-    let timeout_text = policy_answer.map_or_else(String::new, |(at, approved)| {
-        format!(", {} at {} if nobody answers", if approved { "approved" } else { "denied" }, clock_time(at))
-    });
-    let since_text = if since.is_empty() { String::new() } else { format!(" since {since}") };
-    // The request is indented, so that no line of it looks like one of the screen.
-    let indented: String = text.lines().map(|line| format!("\n  {line}")).collect();
-    let details =
-        format!("{}, request {}{since_text}{timeout_text}\n{indented}", single_line(&from), single_line(&id));
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or_default().to_owned();
-    let summary =
-        if first.ends_with(':') { format!("{first} {}", lines.next().unwrap_or_default()) } else { first };
-    RequestItem { id, from, since, summary, details }
-}
-
-/// A time in ms since the epoch: of today as hour and minute, of any other day as month and day. A
-/// clock time stays correct while the screen is not redrawn. A duration in seconds, as `status` has
-/// it, would need a redraw each second.
-pub(crate) fn clock_time(ms: u64) -> String {
-    format_clock_time(ms, store::now(), &TimeZone::system())
-}
-
-/// Today's date in the local time zone.
-pub(crate) fn today() -> String {
-    jiff::Zoned::now().date().to_string()
-}
-
-fn format_clock_time(ms: u64, now: u64, zone: &TimeZone) -> String {
-    let at = |ms: u64| {
-        let ms = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok())?;
-        Some(ms.to_zoned(zone.clone()))
-    };
-    match (at(ms), at(now)) {
-        (Some(then), Some(now)) if then.date() == now.date() => {
-            format!("{:02}:{:02}", then.hour(), then.minute())
-        }
-        (Some(then), _) => format!("{:02}-{:02}", then.month(), then.day()),
-        (None, _) => "?".to_owned(),
+impl FileVersion {
+    fn new(metadata: &Metadata) -> FileVersion {
+        let modified = (metadata.mtime(), metadata.mtime_nsec());
+        FileVersion { inode: metadata.ino(), size: metadata.len(), modified }
     }
 }
 
@@ -420,25 +292,5 @@ mod tests {
         assert_eq!(kept(status(7, &[])), [MemberFlag::AtDialog]);
         assert_eq!(kept(status(7, &["at_dialog"])), [MemberFlag::AtDialog]);
         assert_eq!(kept(status(8, &[])), [], "another spawn");
-    }
-
-    #[test]
-    fn clock_time_shows_time_or_date() {
-        let minute = 60_000;
-        let text = |ms, now| format_clock_time(ms, now, &TimeZone::UTC);
-        assert_eq!(text(61 * minute, 62 * minute), "01:01");
-        assert_eq!(text(61 * minute, 61 * minute + 24 * 60 * minute), "01-01");
-        assert_eq!(text(u64::MAX, 0), "?");
-    }
-
-    #[test]
-    fn last_log_line_skips_blank_lines_and_escapes() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("ann.log");
-        let text = format!("{}\nbuilding\r10%\r\x1b[32mdone \x1b[0m\r\n\n  \n", "x".repeat(20_000));
-        std::io::Write::write_all(&mut File::create(&path).unwrap(), text.as_bytes()).unwrap();
-        let last = last_log_lines(&path).into_iter().rev().find(|line| !line.trim().is_empty());
-        assert_eq!(last.as_deref(), Some("done "));
-        assert!(last_log_lines(&dir.path().join("none")).is_empty());
     }
 }

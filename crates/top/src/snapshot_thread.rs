@@ -2,9 +2,10 @@
 //! log or the socket's directory has changed, or when the daemon has exited. It reads at most four
 //! a second.
 
+use crate::agent_log::agent_log_dir;
 use crate::args::ScreenArgs;
 use crate::event::{ActionResult, UiEvent};
-use crate::snapshot_reader::{SnapshotReader, agent_log_dir};
+use crate::snapshot_reader::SnapshotReader;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use protocol::error::ErrorReport;
 use std::path::Path;

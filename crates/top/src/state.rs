@@ -1,7 +1,6 @@
 //! The state of the screen: what it shows, and what the next key acts on.
 
 use crate::event::ActionResult;
-use crate::page_layout;
 use crate::snapshot::{ListItem, Panel, ScreenSnapshot};
 use crate::terminal_capabilities::TerminalCapabilities;
 use client::suggested_commands::SuggestedCommands;
@@ -176,25 +175,6 @@ impl UiState {
         match &self.view {
             ActiveView::Details(page) => page.member.clone(),
             _ => self.selected_item()?.member_name().map(str::to_owned),
-        }
-    }
-
-    /// How much of a page has been on the screen once the current state is drawn.
-    pub(crate) fn progress_after_draw(&self, page: &DetailPage) -> ReadProgress {
-        page_layout::read_progress(
-            page,
-            self.result.as_ref().map(|result| result.text.as_str()),
-            self.size,
-            self.capabilities,
-        )
-    }
-
-    /// Called after drawing: what was on the screen counts as read.
-    pub(crate) fn mark_drawn(&mut self) {
-        let ActiveView::Details(page) = &self.view else { return };
-        let read = self.progress_after_draw(page);
-        if let ActiveView::Details(page) = &mut self.view {
-            page.progress = read;
         }
     }
 }

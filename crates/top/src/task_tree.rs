@@ -1,7 +1,7 @@
 //! Orders the tasks by their dependencies: each open task below a task that it waits for, closed
 //! tasks at the end.
 
-use crate::snapshot::TaskItem as Row;
+use crate::snapshot::{TaskItem, TaskState};
 use protocol::id::TaskId;
 use protocol::task::{Task, TaskStatus};
 use std::borrow::Borrow;
@@ -12,31 +12,35 @@ const MAX_DEPTH: usize = 8;
 
 /// The list items of all tasks, except Claude Code's internal ones. `abandoned` are the tasks in
 /// progress whose owner has exited.
-pub(crate) fn task_items<T: Borrow<Task>>(all: &[T], abandoned: &[TaskId]) -> Vec<Row> {
+pub(crate) fn task_items<T: Borrow<Task>>(all: &[T], abandoned: &[TaskId]) -> Vec<TaskItem> {
     let shown: Vec<&Task> = all.iter().map(Borrow::borrow).filter(|task| !task.is_internal()).collect();
     let (done, open): (Vec<&Task>, Vec<&Task>) = shown.into_iter().partition(|task| task.status.is_closed());
     let blockers: BTreeMap<TaskId, Vec<TaskId>> =
         open.iter().map(|task| (task.id, task.open_blockers(all))).collect();
     let by_id: BTreeMap<TaskId, &Task> = open.iter().map(|task| (task.id, *task)).collect();
     let mut rows = Vec::with_capacity(open.len() + done.len());
-    for (id, depth, above) in depth_first_order(&open, &blockers) {
-        if let Some(task) = by_id.get(&id) {
-            let open_blockers = &blockers[&id];
-            let others = open_blockers.iter().copied().filter(|blocker| Some(*blocker) != above).collect();
-            let state = state_text(task, open_blockers, abandoned);
-            rows.push(task_item(task, depth, state, others, all));
+    for placement in depth_first_order(&open, &blockers) {
+        if let Some(task) = by_id.get(&placement.id) {
+            let open_blockers = &blockers[&placement.id];
+            let others = open_blockers.iter().copied().filter(|id| Some(*id) != placement.parent).collect();
+            let state = task_state(task, open_blockers, abandoned);
+            rows.push(task_item(task, placement.depth, state, others, all));
         }
     }
-    rows.extend(done.iter().rev().map(|task| task_item(task, 0, "done", Vec::new(), all)));
+    rows.extend(done.iter().rev().map(|task| task_item(task, 0, TaskState::Done, Vec::new(), all)));
     rows
 }
 
-/// Each open task once, with its depth and the task above it. That is the last of its blockers that
-/// is listed before it; `None` at the top level.
-fn depth_first_order(
-    open: &[&Task],
-    blockers: &BTreeMap<TaskId, Vec<TaskId>>,
-) -> Vec<(TaskId, usize, Option<TaskId>)> {
+/// The place of a task in the tree.
+struct Placement {
+    id: TaskId,
+    depth: usize,
+    /// The last of its blockers that is listed before it. `None` at the top level.
+    parent: Option<TaskId>,
+}
+
+/// The place of each open task, from top to bottom.
+fn depth_first_order(open: &[&Task], blockers: &BTreeMap<TaskId, Vec<TaskId>>) -> Vec<Placement> {
     let mut waiting: BTreeMap<TaskId, Vec<TaskId>> = BTreeMap::new();
     for (id, blockers) in blockers {
         blockers.iter().for_each(|blocker| waiting.entry(*blocker).or_default().push(*id));
@@ -45,44 +49,45 @@ fn depth_first_order(
     // Tasks of a cycle all have a blocker: each one that was not reached starts a tree.
     let roots = open.iter().filter(|task| blockers[&task.id].is_empty()).chain(open);
     for root in roots {
-        let mut next = vec![(root.id, 0, None)];
-        while let Some((id, depth, above)) = next.pop() {
-            if visited.insert(id) {
-                ordered.push((id, depth, above));
-                let below = waiting.get(&id).into_iter().flatten().rev();
-                next.extend(below.map(|below| (*below, (depth + 1).min(MAX_DEPTH), Some(id))));
+        let mut next = vec![Placement { id: root.id, depth: 0, parent: None }];
+        while let Some(placement) = next.pop() {
+            let (parent, depth) = (placement.id, (placement.depth + 1).min(MAX_DEPTH));
+            if visited.insert(parent) {
+                ordered.push(placement);
+                let below = waiting.get(&parent).into_iter().flatten().rev();
+                next.extend(below.map(|id| Placement { id: *id, depth, parent: Some(parent) }));
             }
         }
     }
     ordered
 }
 
-fn state_text(task: &Task, blockers: &[TaskId], abandoned: &[TaskId]) -> &'static str {
+fn task_state(task: &Task, blockers: &[TaskId], abandoned: &[TaskId]) -> TaskState {
     match &task.status {
-        _ if task.failure().is_some() => "failed",
-        TaskStatus::InProgress if abandoned.contains(&task.id) => "left",
-        TaskStatus::InProgress => "working",
-        TaskStatus::Pending if !blockers.is_empty() => "waits",
-        TaskStatus::Pending => "ready",
-        _ => "?",
+        _ if task.failure().is_some() => TaskState::Failed,
+        TaskStatus::InProgress if abandoned.contains(&task.id) => TaskState::Abandoned,
+        TaskStatus::InProgress => TaskState::Working,
+        TaskStatus::Pending if !blockers.is_empty() => TaskState::Blocked,
+        TaskStatus::Pending => TaskState::Ready,
+        _ => TaskState::Unknown,
     }
 }
 
 fn task_item<T: Borrow<Task>>(
     task: &Task,
     depth: usize,
-    state: &'static str,
+    state: TaskState,
     waits_for: Vec<TaskId>,
     all: &[T],
-) -> Row {
+) -> TaskItem {
     let owner = task.owner.as_ref().map(ToString::to_string);
     let details = details(task, state, all);
-    Row { id: task.id, depth, state, owner, subject: task.subject.clone(), waits_for, details }
+    TaskItem { id: task.id, depth, state, owner, subject: task.subject.clone(), waits_for, details }
 }
 
-fn details<T: Borrow<Task>>(task: &Task, state: &str, all: &[T]) -> String {
+fn details<T: Borrow<Task>>(task: &Task, state: TaskState, all: &[T]) -> String {
     let mut lines = vec![format!("task {}: {}", task.id, task.subject.replace('\n', " "))];
-    lines.push(format!("{state} ({})", task.status));
+    lines.push(format!("{} ({})", state.label(), task.status));
     let reference_lines = |ids: &[TaskId]| {
         let lines = ids.iter().map(|id| format!("  {id}: {}", task_reference(*id, all)));
         lines.collect::<Vec<_>>().join("\n")
@@ -122,10 +127,10 @@ mod tests {
 
     fn drawn(all: &[Task], abandoned: &[u32]) -> Vec<String> {
         let abandoned: Vec<TaskId> = abandoned.iter().map(|id| TaskId::from_number(*id).unwrap()).collect();
-        let others = |row: &Row| row.waits_for.iter().map(|id| format!(" +{id}")).collect::<String>();
+        let others = |row: &TaskItem| row.waits_for.iter().map(|id| format!(" +{id}")).collect::<String>();
         let rows = task_items(all, &abandoned);
         rows.iter()
-            .map(|row| format!("{}{} {}{}", " ".repeat(row.depth), row.id, row.state, others(row)))
+            .map(|row| format!("{}{} {}{}", " ".repeat(row.depth), row.id, row.state.label(), others(row)))
             .collect()
     }
 

@@ -1,7 +1,7 @@
 //! Takes the terminal, draws on it and gives it back as it was, however the program ends.
 
 use crate::draw::draw;
-use crate::event::UiEvent;
+use crate::page_layout;
 use crate::state::UiState;
 use protocol::error::{ErrorKind, ErrorReport};
 use ratatui::Terminal;
@@ -15,10 +15,8 @@ use ratatui::crossterm::terminal::{
 };
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP};
-use signal_hook::iterator::Signals;
+use signal_hook::consts::SIGSTOP;
 use std::io::{Stdout, stdout};
-use std::sync::mpsc::Sender;
 
 /// The terminal, as long as this program draws on it.
 pub(crate) struct TerminalScreen {
@@ -58,7 +56,7 @@ impl TerminalScreen {
             state.size = (area.width, area.height);
             draw(state, buffer);
         })?;
-        state.mark_drawn();
+        page_layout::mark_drawn(state);
         Ok(())
     }
 
@@ -91,7 +89,7 @@ impl TerminalScreen {
     /// Gives the terminal back and stops the process until SIGCONT.
     pub(crate) fn suspend(&mut self) -> Result<(), ErrorReport> {
         leave_screen();
-        // After SIGCONT the signal thread sends [`UiEvent::Continued`], which takes the terminal
+        // After SIGCONT the signal thread sends `UiEvent::Continued`, which takes the terminal
         // again.
         signal_hook::low_level::raise(SIGSTOP).map_err(|error| terminal_error("leave", &error))
     }
@@ -135,27 +133,6 @@ fn install_panic_hook() {
         before(panic);
         std::process::exit(ErrorKind::Internal.exit_code().into());
     }));
-}
-
-/// Starts the thread that turns signals into events. Called before the terminal is taken.
-pub(crate) fn catch_signals(sender: &Sender<UiEvent>) -> Result<(), ErrorReport> {
-    let signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT]);
-    let mut signals = signals
-        .map_err(|error| ErrorReport::new(ErrorKind::Internal, format!("cannot catch signals: {error}")))?;
-    let sender = sender.clone();
-    std::thread::spawn(move || {
-        for signal in signals.forever() {
-            let event = match signal {
-                SIGTSTP => UiEvent::SuspendRequested,
-                SIGCONT => UiEvent::Continued,
-                other => UiEvent::Terminate(128 + u8::try_from(other).unwrap_or(0)),
-            };
-            if sender.send(event).is_err() {
-                return;
-            }
-        }
-    });
-    Ok(())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ mod keys;
 mod screens;
 
 use crate::event::{Key, UiEffect, UiEvent};
+use crate::page_layout::mark_drawn;
 use crate::snapshot::{
     DaemonReachability, MemberItem, MessageItem, RequestItem, ScreenSnapshot, TeamPresence,
 };
@@ -33,7 +34,7 @@ fn state(snapshot: ScreenSnapshot, size: (u16, u16)) -> UiState {
 fn press_keys(state: &mut UiState, keys: &[Key]) -> Vec<UiEffect> {
     let press = |key: &Key| {
         let effects = update(state, UiEvent::Key(*key));
-        state.mark_drawn();
+        mark_drawn(state);
         effects
     };
     keys.iter().flat_map(press).collect()

@@ -1,6 +1,6 @@
 //! Computes the next state and the effects of an event. No I/O, no clock.
 
-use crate::event::{ActionResult, Key, PaneAvailability, UiEffect, UiEvent};
+use crate::event::{ActionResult, BackgroundAction, Key, PaneAvailability, UiEffect, UiEvent};
 use crate::page_layout;
 use crate::snapshot::{ListItem, Panel, ScreenSnapshot};
 use crate::state::{ActiveView, BottomLine, DetailPage, InputPrompt, PromptPurpose, ReadProgress, UiState};
@@ -104,7 +104,9 @@ fn open_details(state: &mut UiState) -> Vec<UiEffect> {
     };
     let name = page.key.clone();
     let effects = match page.panel {
-        Panel::Members => vec![capture_effect(state, &name), UiEffect::Diagnose { name }],
+        Panel::Members => {
+            vec![capture_effect(state, &name), UiEffect::Background(BackgroundAction::Diagnose { name })]
+        }
         _ => Vec::new(),
     };
     state.view = ActiveView::Details(page);
@@ -113,10 +115,8 @@ fn open_details(state: &mut UiState) -> Vec<UiEffect> {
 
 fn capture_effect(state: &UiState, name: &str) -> UiEffect {
     let has_pane = state.snapshot.member(name).is_some_and(|member| member.pane.is_some());
-    UiEffect::CapturePane {
-        name: name.to_owned(),
-        pane: if has_pane { PaneAvailability::Exists } else { PaneAvailability::Missing },
-    }
+    let pane = if has_pane { PaneAvailability::Exists } else { PaneAvailability::Missing };
+    UiEffect::Background(BackgroundAction::CapturePane { name: name.to_owned(), pane })
 }
 
 fn handle_detail_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
@@ -226,7 +226,7 @@ fn handle_member_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
 
 fn attach(state: &mut UiState, name: String) -> Vec<UiEffect> {
     match state.snapshot.member(&name).and_then(|member| member.pane.as_ref()) {
-        Some(_) => vec![UiEffect::Attach { name }],
+        Some(_) => vec![UiEffect::Background(BackgroundAction::Attach { name })],
         None => refuse(state, "it has no pane: Enter shows its output"),
     }
 }
@@ -284,10 +284,8 @@ fn submit_prompt(state: &mut UiState, InputPrompt { purpose, text }: InputPrompt
 }
 
 fn teamctl_effect(args: &[&str], stdin: &str) -> UiEffect {
-    UiEffect::RunTeamctl {
-        args: args.iter().map(|argument| (*argument).to_owned()).collect(),
-        stdin: stdin.to_owned(),
-    }
+    let args = args.iter().map(|argument| (*argument).to_owned()).collect();
+    UiEffect::Background(BackgroundAction::RunTeamctl { args, stdin: stdin.to_owned() })
 }
 
 /// Adds pasted text to the prompt, if one is open. Pasted text is never taken for keys.

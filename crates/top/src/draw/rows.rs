@@ -1,8 +1,7 @@
 //! Formats a list item as one line.
 
-use super::StyledLine;
 use crate::page_layout::fitting_bytes;
-use crate::snapshot::{ListItem, ListItemRef, MemberItem, MessageItem, RequestItem, TaskItem};
+use crate::snapshot::{ListItem, ListItemRef, MemberItem, MessageItem, RequestItem, TaskItem, TaskState};
 use crate::state::UiState;
 use crate::terminal_capabilities::TerminalCapabilities;
 use ratatui::style::{Color, Modifier, Style};
@@ -14,7 +13,7 @@ const NAME_WIDTH: usize = 12;
 const USAGE_WIDTH: usize = 13;
 
 /// The line of a list item.
-pub(super) fn item_row(state: &UiState, item: &dyn ListItem) -> StyledLine {
+pub(super) fn item_row(state: &UiState, item: &dyn ListItem) -> Vec<Span<'static>> {
     let row = RowFormatter { state, capabilities: state.capabilities };
     match item.as_item() {
         ListItemRef::Member(member) => row.member_row(member),
@@ -30,7 +29,7 @@ struct RowFormatter<'a> {
 }
 
 impl RowFormatter<'_> {
-    fn member_row(&self, member: &MemberItem) -> StyledLine {
+    fn member_row(&self, member: &MemberItem) -> Vec<Span<'static>> {
         let unread = match member.unread {
             None => "?".to_owned(),
             Some(0) => String::new(),
@@ -38,25 +37,25 @@ impl RowFormatter<'_> {
         };
         let task = usize::from(self.state.size.0).saturating_sub(44) * 2 / 5;
         let mut spans = vec![
-            (self.padded_cell(&member.name, NAME_WIDTH), self.capabilities.member_style(&member.color)),
-            (self.padded_cell(&member.state, 15), self.state_style(&member.state)),
-            (self.padded_cell(&member.since, 5), Style::new()),
-            (self.padded_cell(&unread, 7), Style::new().add_modifier(Modifier::BOLD)),
+            Span::styled(
+                self.padded_cell(&member.name, NAME_WIDTH),
+                self.capabilities.member_style(&member.color),
+            ),
+            Span::styled(self.padded_cell(&member.state, 15), self.state_style(&member.state)),
+            Span::raw(self.padded_cell(&member.since, 5)),
+            Span::styled(self.padded_cell(&unread, 7), Style::new().add_modifier(Modifier::BOLD)),
         ];
         if self.state.snapshot.members.iter().any(|member| !member.usage.is_empty()) {
-            spans.push((self.padded_cell(&member.usage, USAGE_WIDTH), Style::new()));
+            spans.push(Span::raw(self.padded_cell(&member.usage, USAGE_WIDTH)));
         }
         if !member.task.is_empty() {
-            spans.push((self.padded_cell(&member.task, task), Style::new()));
+            spans.push(Span::raw(self.padded_cell(&member.task, task)));
         }
-        spans.push((
-            self.capabilities.printable_line(&member.last_line),
-            self.capabilities.color_style(Color::DarkGray),
-        ));
+        spans.push(self.colored_text(&member.last_line, Color::DarkGray));
         spans
     }
 
-    fn task_row(&self, task: &TaskItem) -> StyledLine {
+    fn task_row(&self, task: &TaskItem) -> Vec<Span<'static>> {
         let branch = match task.depth {
             0 => String::new(),
             depth => format!("{}{} ", "  ".repeat(depth - 1), self.capabilities.glyph("└", "`")),
@@ -67,45 +66,40 @@ impl RowFormatter<'_> {
             ids => format!("  (and for {})", join_ids(ids)),
         };
         let owner = task.owner.as_deref().unwrap_or("-");
+        let id_width = 8 + 2 * task.depth.saturating_sub(1);
         vec![
-            (
-                self.padded_cell(&format!("{branch}#{}", task.id), 8 + 2 * task.depth.saturating_sub(1)),
-                Style::new(),
-            ),
-            (self.padded_cell(task.state, 7), self.state_style(task.state)),
-            (self.padded_cell(owner, NAME_WIDTH), self.member_style(owner)),
-            (self.capabilities.printable_line(&task.subject), Style::new()),
-            (blockers, self.capabilities.color_style(Color::DarkGray)),
+            Span::raw(self.padded_cell(&format!("{branch}#{}", task.id), id_width)),
+            Span::styled(self.padded_cell(task.state.label(), 7), self.task_style(task.state)),
+            Span::styled(self.padded_cell(owner, NAME_WIDTH), self.member_style(owner)),
+            Span::raw(self.capabilities.printable_line(&task.subject)),
+            self.colored_text(&blockers, Color::DarkGray),
         ]
     }
 
-    fn message_row(&self, message: &MessageItem) -> StyledLine {
+    fn message_row(&self, message: &MessageItem) -> Vec<Span<'static>> {
         let arrow = self.capabilities.glyph("→", "->");
+        let summary = self.capabilities.printable_line(&message.summary);
+        let name = |name: &str| Span::styled(self.capabilities.printable_line(name), self.member_style(name));
         vec![
-            (self.padded_cell(&message.time_text, 5), Style::new()),
-            (self.capabilities.printable_line(&message.from), self.member_style(&message.from)),
-            (format!(" {arrow} "), Style::new()),
-            (self.capabilities.printable_line(&message.to), self.member_style(&message.to)),
-            (
-                format!(
-                    "{}: {}",
-                    repeat_text(message.count),
-                    self.capabilities.printable_line(&message.summary)
-                ),
-                Style::new(),
-            ),
+            Span::raw(self.padded_cell(&message.time_text, 5)),
+            name(&message.from),
+            Span::raw(format!(" {arrow} ")),
+            name(&message.to),
+            Span::raw(format!("{}: {summary}", repeat_text(message.count))),
         ]
     }
 
-    fn request_row(&self, request: &RequestItem) -> StyledLine {
+    fn request_row(&self, request: &RequestItem) -> Vec<Span<'static>> {
         vec![
-            (self.padded_cell(&request.since, 5), Style::new()),
-            (self.padded_cell(&request.from, NAME_WIDTH), self.member_style(&request.from)),
-            (
-                self.capabilities.printable_line(&request.summary),
-                self.capabilities.color_style(Color::Yellow),
-            ),
+            Span::raw(self.padded_cell(&request.since, 5)),
+            Span::styled(self.padded_cell(&request.from, NAME_WIDTH), self.member_style(&request.from)),
+            self.colored_text(&request.summary, Color::Yellow),
         ]
+    }
+
+    /// A text of others in this colour, on one line.
+    fn colored_text(&self, text: &str, color: Color) -> Span<'static> {
+        Span::styled(self.capabilities.printable_line(text), self.capabilities.color_style(color))
     }
 
     /// The text in `width` columns, cut or padded, and a blank after it.
@@ -128,10 +122,16 @@ impl RowFormatter<'_> {
         match state {
             state if state.contains('!') => self.capabilities.color_style(Color::Yellow),
             "failed" | "killed" | "left" | "unknown" => self.capabilities.color_style(Color::Red),
-            state if state.starts_with("active") || state == "working" => {
-                self.capabilities.color_style(Color::Green)
-            }
+            state if state.starts_with("active") => self.capabilities.color_style(Color::Green),
             _ => Style::new(),
+        }
+    }
+
+    fn task_style(&self, state: TaskState) -> Style {
+        match state {
+            TaskState::Failed | TaskState::Abandoned => self.capabilities.color_style(Color::Red),
+            TaskState::Working => self.capabilities.color_style(Color::Green),
+            TaskState::Blocked | TaskState::Ready | TaskState::Done | TaskState::Unknown => Style::new(),
         }
     }
 }

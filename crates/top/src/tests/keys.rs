@@ -1,15 +1,20 @@
 //! Tests of what each key does.
 
 use super::{example_snapshot, member, message, press_keys, request, state, type_text};
-use crate::event::{ActionResult, ActionStatus, Key, PaneAvailability, UiEffect, UiEvent};
+use crate::event::{ActionResult, ActionStatus, BackgroundAction, Key, PaneAvailability, UiEffect, UiEvent};
+use crate::page_layout::mark_drawn;
 use crate::snapshot::{ListItem, Panel, ScreenSnapshot};
 use crate::state::{ActiveView, BottomLine, ReadProgress, UiState};
 use crate::update::update;
 
 fn teamctl_args(effects: &[UiEffect]) -> Vec<String> {
     let command = |effect: &UiEffect| match effect {
-        UiEffect::RunTeamctl { args, stdin } if stdin.is_empty() => args.join(" "),
-        UiEffect::RunTeamctl { args, stdin } => format!("{} < {stdin}", args.join(" ")),
+        UiEffect::Background(BackgroundAction::RunTeamctl { args, stdin }) if stdin.is_empty() => {
+            args.join(" ")
+        }
+        UiEffect::Background(BackgroundAction::RunTeamctl { args, stdin }) => {
+            format!("{} < {stdin}", args.join(" "))
+        }
         other => format!("{other:?}"),
     };
     effects.iter().map(command).collect()
@@ -144,7 +149,7 @@ fn changed_or_closed_request_is_not_answered() {
     other.requests = Some(vec![request("perm-1", "bob", "rm -r /")]);
     update(&mut state, UiEvent::SnapshotRead(Box::new(other)));
     assert!(update(&mut state, UiEvent::Key(Key::Char('y'))).is_empty());
-    state.mark_drawn();
+    mark_drawn(&mut state);
     assert_eq!(
         teamctl_args(&type_text(&mut state, "y")),
         ["approve -- perm-1"],
@@ -175,7 +180,10 @@ fn attach_needs_a_pane() {
     let mut state = state(example_snapshot(), (80, 24));
     assert!(type_text(&mut state, "a").is_empty() && result_text(&state).contains("no pane"));
     press_keys(&mut state, &[Key::Down]);
-    assert_eq!(type_text(&mut state, "a"), [UiEffect::Attach { name: "ann".to_owned() }]);
+    assert_eq!(
+        type_text(&mut state, "a"),
+        [UiEffect::Background(BackgroundAction::Attach { name: "ann".to_owned() })]
+    );
 }
 
 #[test]
@@ -186,8 +194,11 @@ fn member_page_shows_its_pane() {
     assert_eq!(
         effects,
         [
-            UiEffect::CapturePane { name: name(), pane: PaneAvailability::Exists },
-            UiEffect::Diagnose { name: name() }
+            UiEffect::Background(BackgroundAction::CapturePane {
+                name: name(),
+                pane: PaneAvailability::Exists
+            }),
+            UiEffect::Background(BackgroundAction::Diagnose { name: name() })
         ]
     );
     update(&mut state, UiEvent::Diagnosed { name: name(), text: "it works".to_owned() });
@@ -267,7 +278,7 @@ fn lines_covered_by_a_result_are_not_read() {
     let ActiveView::Details(page) = &mut state.view else { panic!() };
     page.progress = ReadProgress::UpToLine(0);
     update(&mut state, UiEvent::ActionFinished(ActionResult::failure("a long refusal ".repeat(20))));
-    state.mark_drawn();
+    mark_drawn(&mut state);
     assert!(update(&mut state, UiEvent::Key(Key::Char('y'))).is_empty(), "the last lines were covered");
 }
 

@@ -1,0 +1,50 @@
+//! The logs of the members' output: their paths and last lines.
+
+use crate::args::ScreenArgs;
+use protocol::name::AgentName;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// How much of the end of a log is read, in bytes.
+const TAIL_BYTES: u64 = 8 << 10;
+
+/// The log of a member's output.
+pub(crate) fn agent_log_path(arguments: &ScreenArgs, name: &str) -> PathBuf {
+    let file = format!("{}.log", AgentName::new_unchecked(name).file_stem());
+    agent_log_dir(arguments).join(file)
+}
+
+/// The directory with the logs of the team's members.
+pub(crate) fn agent_log_dir(arguments: &ScreenArgs) -> PathBuf {
+    arguments.state_dir.join("logs/agents").join(arguments.team.as_str())
+}
+
+/// The last lines of a log, without control characters. Empty if it cannot be read.
+pub(crate) fn last_log_lines(path: &Path) -> Vec<String> {
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    client::terminal_text::printable_lines(&read().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_log_line_skips_blank_lines_and_escapes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ann.log");
+        let text = format!("{}\nbuilding\r10%\r\x1b[32mdone \x1b[0m\r\n\n  \n", "x".repeat(20_000));
+        std::io::Write::write_all(&mut File::create(&path).unwrap(), text.as_bytes()).unwrap();
+        let last = last_log_lines(&path).into_iter().rev().find(|line| !line.trim().is_empty());
+        assert_eq!(last.as_deref(), Some("done "));
+        assert!(last_log_lines(&dir.path().join("none")).is_empty());
+    }
+}

@@ -1,0 +1,122 @@
+//! Runs `teamctl`, and writes its commands for people to type.
+
+use crate::args::ScreenArgs;
+use crate::event::ActionResult;
+use client::suggested_commands::SuggestedCommands;
+use protocol::installed_program::installed_program;
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use store::{Durability, Root};
+
+/// Runs the `teamctl` of this installation and waits for it.
+pub(crate) fn run_teamctl(arguments: &ScreenArgs, args: &[&str]) -> std::io::Result<Output> {
+    start_teamctl(arguments, args, "")?.wait_with_output()
+}
+
+/// Starts `teamctl` with `input` on standard input. It has a process group of its own, so that
+/// signals of the terminal do not reach it.
+pub(crate) fn start_teamctl<S: AsRef<std::ffi::OsStr>>(
+    arguments: &ScreenArgs,
+    args: &[S],
+    input: &str,
+) -> std::io::Result<Child> {
+    let mut command = Command::new(teamctl_path()?);
+    command.args(location_args(arguments)).args(["--team", arguments.team.as_str()]).args(args);
+    command.stdin(memory_file(input)?).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.process_group(0).spawn()
+}
+
+/// The result of a command: its output or its error as one line.
+pub(crate) fn command_result(output: std::io::Result<Output>) -> ActionResult {
+    let output = match output {
+        Ok(output) => output,
+        Err(error) => return ActionResult::failure(format!("cannot start teamctl: {error}")),
+    };
+    let joined_lines = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        lines.join(" ").trim_start_matches("teamctl: ").trim_start_matches("error: ").to_owned()
+    };
+    let (stdout, stderr) = (joined_lines(&output.stdout), joined_lines(&output.stderr));
+    match output.status.success() {
+        true if stdout.is_empty() => ActionResult::success("done"),
+        true => ActionResult::success(stdout),
+        false if stderr.is_empty() => ActionResult::failure(stdout),
+        false => ActionResult::failure(stderr),
+    }
+}
+
+/// `--root` and `--socket`, where `teamctl` would not find these by itself. `teamctl` repeats the
+/// options that it was given in the commands that it suggests, so needless ones are left out.
+fn location_args(arguments: &ScreenArgs) -> Vec<OsString> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let root = store::resolve_root_path(variable("TEAMD_ROOT").as_deref()).ok();
+    let root = root.and_then(|root| root.canonicalize().ok());
+    let socket = variable("TEAMD_SOCKET")
+        .unwrap_or_else(|| store::directories_for_root(&arguments.root).control_socket());
+    let mut args: Vec<OsString> = Vec::new();
+    if root.as_ref() != Some(&arguments.root) {
+        args.extend(["--root".into(), arguments.root.clone().into()]);
+    }
+    if socket != arguments.socket {
+        args.extend(["--socket".into(), arguments.socket.clone().into()]);
+    }
+    args
+}
+
+/// A file in memory with this content, open at its start. It needs no thread that writes, as a pipe
+/// would.
+fn memory_file(text: &str) -> std::io::Result<File> {
+    let mut file = File::from(memfd_create("text", MemfdFlags::CLOEXEC)?);
+    file.write_all(text.as_bytes())?;
+    file.rewind()?;
+    Ok(file)
+}
+
+/// How a person in front of the screen types a command about the team.
+pub(crate) fn suggested_commands(arguments: &ScreenArgs) -> SuggestedCommands {
+    let root = Root::open(&arguments.root, &arguments.state_dir, Durability::Process).ok();
+    let teams = root.and_then(|root| root.teams().ok()).unwrap_or_default();
+    let team_from_env = std::env::var("TEAMD_TEAM").ok().filter(|team| !team.is_empty());
+    commands_without_team(arguments).for_team_unless_implied(
+        &arguments.team,
+        &teams,
+        team_from_env.as_deref(),
+    )
+}
+
+/// How that person types a command without a team.
+pub(crate) fn commands_without_team(arguments: &ScreenArgs) -> SuggestedCommands {
+    SuggestedCommands::with_options(
+        location_args(arguments).into_iter().map(|argument| argument.to_string_lossy().into_owned()),
+    )
+}
+
+/// The command that attaches a terminal to a member's pane.
+pub(crate) fn attach_command(arguments: &ScreenArgs, name: &str, commands: &SuggestedCommands) -> String {
+    commands.for_team(&arguments.team).command_for_name("attach", name, &[])
+}
+
+fn teamctl_path() -> std::io::Result<PathBuf> {
+    Ok(installed_program(&std::env::current_exe()?, "teamctl", Path::is_file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attach_command_includes_options() {
+        let args = ["--root", "/r", "--state", "/s", "--socket", "/c", "--team", "survey"];
+        let arguments = ScreenArgs::parse(args.map(OsString::from)).unwrap();
+        let with_root = SuggestedCommands::with_options(["--root", "/a b"].map(str::to_owned));
+        let command = |name: &str, commands: &SuggestedCommands| attach_command(&arguments, name, commands);
+        assert_eq!(command("ann", &SuggestedCommands::default()), "teamctl attach -t survey ann");
+        assert_eq!(command("-x", &with_root), "teamctl attach --root '/a b' -t survey -- -x");
+    }
+}
