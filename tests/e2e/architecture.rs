@@ -22,7 +22,7 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 16] = [
     ("runner", &["client", "profile", "protocol", "store"]),
     ("teamctl", &["client", "failpoint", "profile", "protocol", "runner", "store", "worktree"]),
     ("top", &["client", "protocol", "store"]),
-    ("mcp", &["protocol", "store"]),
+    ("mcp", &["client", "protocol", "store"]),
     ("tests", &[]),
     ("teamd-agents", &["acp", "mcp", "shim", "teamctl", "teamd", "top"]),
 ];

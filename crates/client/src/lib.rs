@@ -3,6 +3,7 @@
 //! The crate has the client of the control socket, views of teams for people and scripts, and waits
 //! for changed files. All functions block; there is no async runtime.
 
+pub mod args;
 pub mod connection;
 pub mod controlling_terminal;
 pub mod daemon_command;

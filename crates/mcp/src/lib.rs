@@ -6,15 +6,17 @@
 //! daemon. The other tools run `teamctl`. The arguments of the server name the agent; no call can
 //! name another.
 
+mod args;
 mod server;
 mod server_context;
 mod teamctl_command;
 mod tools;
 
+use args::ServerArgs;
 use protocol::error::{ErrorKind, ErrorReport};
 use rmcp::ServiceExt;
 use rmcp::transport::stdio_pipes;
-use server_context::{ServerArgs, ServerContext};
+use server_context::ServerContext;
 use std::io::Write;
 use std::process::ExitCode;
 use store::Durability;

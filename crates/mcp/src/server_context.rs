@@ -1,60 +1,11 @@
 //! Whom the server acts for: the agent, the root and the team. The arguments of the server fix
 //! them. No call changes them, except that a lead may create its team.
 
+use crate::args::ServerArgs;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
-use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use store::{Caller, Durability, Root, Team};
-
-/// The arguments of the server, as `teamctl mcp` writes them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ServerArgs {
-    /// The directory with `teams/` and `tasks/`.
-    pub(crate) root: PathBuf,
-    /// The state directory of this root.
-    pub(crate) state_dir: PathBuf,
-    /// The control socket of the daemon.
-    pub(crate) socket: PathBuf,
-    /// The agent that the server acts for.
-    pub(crate) member: AgentName,
-    /// `None` for a lead that has no team yet.
-    pub(crate) team: Option<TeamName>,
-}
-
-impl ServerArgs {
-    /// Parses the arguments. Each flag has a value.
-    pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<ServerArgs, ErrorReport> {
-        let (mut root, mut state, mut socket, mut agent, mut team) = (None, None, None, None, None);
-        let mut arguments = arguments.into_iter();
-        while let Some(flag) = arguments.next() {
-            let value = match flag.to_str() {
-                Some("--root") => &mut root,
-                Some("--state") => &mut state,
-                Some("--socket") => &mut socket,
-                Some("--agent") => &mut agent,
-                Some("--team") => &mut team,
-                _ => return Err(invalid_argument(&flag.to_string_lossy())),
-            };
-            *value = Some(arguments.next().ok_or_else(|| invalid_argument(&flag.to_string_lossy()))?);
-        }
-        let require = |value: Option<OsString>, flag: &str| value.ok_or_else(|| invalid_argument(flag));
-        let team = team.map(|team| TeamName::parse(&team.to_string_lossy())).transpose();
-        Ok(ServerArgs {
-            root: require(root, "--root")?.into(),
-            state_dir: require(state, "--state")?.into(),
-            socket: require(socket, "--socket")?.into(),
-            member: AgentName::new_unchecked(&require(agent, "--agent")?.to_string_lossy()),
-            team: team.map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?,
-        })
-    }
-}
-
-fn invalid_argument(flag: &str) -> ErrorReport {
-    let message = format!("cannot read the arguments: {flag} is missing, not known, or has no value");
-    ErrorReport::new(ErrorKind::Usage, message).with_help("this program is started by: teamctl mcp")
-}
 
 /// The state of the server, as long as it runs.
 #[derive(Debug)]
@@ -126,29 +77,12 @@ fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn parse(line: &str) -> Result<ServerArgs, ErrorKind> {
-        ServerArgs::parse(line.split(' ').map(OsString::from)).map_err(|error| error.kind)
-    }
-
-    #[test]
-    fn all_arguments_are_required_and_no_others() {
-        let complete = "--root /r --state /s --socket /c --agent ann --team survey";
-        let arguments = parse(complete).unwrap();
-        assert_eq!((arguments.member.as_str(), arguments.root), ("ann", PathBuf::from("/r")));
-        for invalid in [
-            "--root /r --state /s --socket /c",
-            "--root /r --state /s --socket /c --agent",
-            "--root /r --state /s --socket /c --agent ann --from bob",
-            "--root /r --state /s --socket /c --agent ann --team ../x",
-        ] {
-            assert_eq!(parse(invalid), Err(ErrorKind::Usage), "{invalid}");
-        }
-    }
+    use std::ffi::OsString;
 
     #[test]
     fn lead_without_team_gets_a_hint() {
-        let arguments = parse("--root /r --state /s --socket /c --agent team-lead").unwrap();
+        let arguments = "--root /r --state /s --socket /c --agent team-lead";
+        let arguments = ServerArgs::parse(arguments.split(' ').map(OsString::from)).unwrap();
         let context = ServerContext::new(arguments, Durability::Process);
         assert_eq!(context.require_team().map_err(|error| error.kind), Err(ErrorKind::NotFound));
         let survey = TeamName::parse("survey").unwrap();

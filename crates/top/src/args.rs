@@ -1,6 +1,7 @@
 //! Arguments of `teamd-top`, as `teamctl top` writes them.
 
-use protocol::error::{ErrorKind, ErrorReport};
+use client::args::{FlagArgs, FlagKind};
+use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -34,45 +35,19 @@ pub(crate) enum ScreenKind {
 impl ScreenArgs {
     /// Parses the arguments.
     pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<ScreenArgs, ErrorReport> {
-        let (mut root, mut state, mut socket, mut teams) = (None, None, None, Vec::new());
-        let mut screen_kind = ScreenKind::Terminal;
-        let mut arguments = arguments.into_iter();
-        while let Some(flag) = arguments.next() {
-            let value = match flag.to_str() {
-                Some("--root") => &mut root,
-                Some("--state") => &mut state,
-                Some("--socket") => &mut socket,
-                Some("--team") => {
-                    teams.push(parse_team(arguments.next())?);
-                    continue;
-                }
-                Some("--in-popup") => {
-                    screen_kind = ScreenKind::Popup;
-                    continue;
-                }
-                _ => return Err(invalid_argument(&flag.to_string_lossy())),
-            };
-            *value = Some(arguments.next().ok_or_else(|| invalid_argument(&flag.to_string_lossy()))?);
-        }
-        let require = |value: Option<OsString>, flag: &str| value.ok_or_else(|| invalid_argument(flag));
+        let flags = FlagArgs::parse(arguments, "teamctl top", |flag| match flag {
+            "--root" | "--state" | "--socket" | "--team" => Some(FlagKind::Value),
+            "--in-popup" => Some(FlagKind::Switch),
+            _ => None,
+        })?;
+        let teams = flags.teams()?;
         Ok(ScreenArgs {
-            root: require(root, "--root")?.into(),
-            state_dir: require(state, "--state")?.into(),
-            socket: require(socket, "--socket")?.into(),
-            team: teams.first().cloned().ok_or_else(|| invalid_argument("--team"))?,
+            root: flags.require("--root")?.into(),
+            state_dir: flags.require("--state")?.into(),
+            socket: flags.require("--socket")?.into(),
+            team: teams.first().cloned().ok_or_else(|| flags.invalid("--team"))?,
             teams,
-            screen_kind,
+            screen_kind: if flags.has("--in-popup") { ScreenKind::Popup } else { ScreenKind::Terminal },
         })
     }
-}
-
-fn parse_team(value: Option<OsString>) -> Result<TeamName, ErrorReport> {
-    let name = value.ok_or_else(|| invalid_argument("--team"))?;
-    TeamName::parse(&name.to_string_lossy())
-        .map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))
-}
-
-fn invalid_argument(flag: &str) -> ErrorReport {
-    let message = format!("cannot read the arguments: {flag} is missing, not known, or has no value");
-    ErrorReport::new(ErrorKind::Usage, message).with_help("this program is started by: teamctl top")
 }

@@ -2,8 +2,8 @@
 //! nothing. The agent marks the messages that it has received, so no message is lost with a result
 //! that never arrived.
 
+use super::definition::{ToolDefinition, ToolEffect, run_blocking};
 use super::schema::{Property, required_property};
-use super::{ToolDefinition, ToolEffect, run_blocking};
 use crate::server_context::ServerContext;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::InboxEntry;
@@ -148,15 +148,16 @@ fn mark_read(caller: &Caller, ids: &[String]) -> Result<Value, ErrorReport> {
 mod tests {
     use super::*;
 
-    fn entry(index: usize, text: &str, read: bool) -> InboxEntry {
-        let raw = json!({"from": "ann", "text": text, "timestamp": "t", "read": read});
+    fn unread(index: usize, text: &str) -> InboxEntry {
+        let raw = json!({"from": "ann", "text": text, "timestamp": "t", "read": false});
         InboxEntry::parse(index, &raw.to_string())
     }
 
     #[test]
     fn message_id_follows_a_moved_message() {
-        let before = [entry(0, "one", false), entry(1, "two", false), entry(2, "two", false)];
-        let after = [entry(0, "two", true), entry(1, "two", false)];
+        let before = [unread(0, "one"), unread(1, "two"), unread(2, "two")];
+        let read = json!({"from": "ann", "text": "two", "timestamp": "t", "read": true});
+        let after = [InboxEntry::parse(0, &read.to_string()), unread(1, "two")];
         assert_eq!(find_by_id(&after, &message_id(&before[0])), None);
         assert_eq!(find_by_id(&after, &message_id(&before[1])), Some(&after[1]));
         assert_eq!(find_by_id(&after, &message_id(&before[2])).map(|entry| entry.index), Some(0));

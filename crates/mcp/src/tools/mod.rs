@@ -2,6 +2,7 @@
 //! generated from it. A tool that fails returns an error result, never an error of the protocol,
 //! because clients do not show those to the model.
 
+mod definition;
 mod inbox;
 mod requests;
 mod schema;
@@ -12,48 +13,12 @@ mod team;
 mod wait;
 
 use crate::server_context::ServerContext;
-use protocol::error::{ErrorKind, ErrorReport};
-use rmcp::model::{JsonObject, Tool, ToolAnnotations};
-use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
+use definition::{ToolDefinition, annotations};
+use protocol::error::ErrorReport;
+use rmcp::model::{JsonObject, Tool};
 use serde_json::Value;
 use std::pin::Pin;
 use std::sync::Arc;
-
-/// What a tool changes, in the protocol's terms. No tool reaches beyond the team.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ToolEffect {
-    /// It changes nothing.
-    ReadOnly,
-    /// It only adds.
-    Additive,
-    /// It changes something; the same call twice has the same effect as once.
-    Idempotent,
-    /// It removes something.
-    Destructive,
-}
-
-/// One tool: its description for clients and its implementation.
-trait ToolDefinition {
-    /// The name by which it is called.
-    const NAME: &'static str;
-    /// The title, for people.
-    const TITLE: &'static str;
-    /// The description, for models.
-    const DESCRIPTION: &'static str;
-    /// What it changes, for clients that decide whether to ask a person.
-    const EFFECT: ToolEffect;
-    /// The arguments.
-    type Input: DeserializeOwned + JsonSchema + Send;
-    /// The properties of the result.
-    const OUTPUT: &'static [schema::Property];
-
-    /// Runs the tool for the agent of `context`.
-    fn call(
-        context: &Arc<ServerContext>,
-        input: Self::Input,
-    ) -> impl Future<Output = Result<Value, ErrorReport>> + Send;
-}
 
 type ToolFuture<'a> = Pin<Box<dyn Future<Output = Result<Value, ErrorReport>> + Send + 'a>>;
 
@@ -98,29 +63,6 @@ async fn call_tool<T: ToolDefinition>(
     arguments: JsonObject,
 ) -> Result<Value, ErrorReport> {
     T::call(context, schema::parse_arguments(T::NAME, arguments)?).await
-}
-
-fn annotations(title: &str, effect: ToolEffect) -> ToolAnnotations {
-    let is_read_only = effect == ToolEffect::ReadOnly;
-    let is_idempotent = matches!(effect, ToolEffect::ReadOnly | ToolEffect::Idempotent);
-    ToolAnnotations::from_raw(
-        Some(title.to_owned()),
-        Some(is_read_only),
-        Some(effect == ToolEffect::Destructive),
-        Some(is_idempotent),
-        Some(false),
-    )
-}
-
-/// Runs blocking file operations on another thread, so that the server stays responsive.
-async fn run_blocking<T: Send + 'static>(
-    context: &Arc<ServerContext>,
-    operation: impl FnOnce(&ServerContext) -> Result<T, ErrorReport> + Send + 'static,
-) -> Result<T, ErrorReport> {
-    let context = Arc::clone(context);
-    let joined = tokio::task::spawn_blocking(move || operation(&context)).await;
-    joined
-        .unwrap_or_else(|_| Err(ErrorReport::new(ErrorKind::Internal, "cannot finish the call: it panicked")))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! `Requests`, `Approve` and `Deny`: members' open requests and their answers. They are for the
 //! lead, if the team's policy lets the lead answer.
 
-use super::schema::{Property, optional_property, required_property};
-use super::{ToolDefinition, ToolEffect, run_blocking};
+use super::definition::{ToolDefinition, ToolEffect, run_blocking};
+use super::schema::{NoInput, Property, optional_property, required_property};
 use crate::server_context::ServerContext;
 use crate::teamctl_command::TeamctlCommand;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -16,11 +16,6 @@ use store::{now, require_lead};
 
 /// The tool `Requests`.
 pub(super) struct RequestsTool;
-
-/// `Requests` takes no arguments.
-#[derive(Debug, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct NoInput {}
 
 impl ToolDefinition for RequestsTool {
     const NAME: &'static str = "Requests";

@@ -7,6 +7,11 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+/// The arguments of a tool that takes none.
+#[derive(Debug, serde::Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NoInput {}
+
 /// A property of a tool's result.
 pub(super) struct Property {
     /// The key.

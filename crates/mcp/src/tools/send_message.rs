@@ -3,8 +3,9 @@
 //! struct, because clients accept no schema of a tagged enum. The arguments are parsed into a
 //! [`SendAction`] before anything is done.
 
+use super::definition::{ToolDefinition, ToolEffect, run_blocking};
+use super::requests::answer_request;
 use super::schema::{Property, optional_property, required_property};
-use super::{ToolDefinition, ToolEffect, run_blocking};
 use crate::server_context::ServerContext;
 use crate::teamctl_command::TeamctlCommand;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -64,13 +65,19 @@ fn text_or_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 }
 
 /// What the arguments ask for.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 enum SendAction {
+    ByFiles(FileAction),
+    RequestShutdown { to: String, reason: Option<String> },
+    AnswerPlan { request: RequestId, answer: RequestAnswer },
+}
+
+/// What is done with the team's files alone.
+#[derive(Debug, PartialEq)]
+enum FileAction {
     Message { to: String, text: String, summary: Option<String> },
     Broadcast { text: String, summary: Option<String> },
-    RequestShutdown { to: String, reason: Option<String> },
     AnswerShutdown { request: RequestId, answer: ShutdownDecision },
-    AnswerPlan { request: RequestId, feedback: Option<String> },
 }
 
 impl ToolDefinition for SendMessageTool {
@@ -96,25 +103,26 @@ impl ToolDefinition for SendMessageTool {
     async fn call(context: &Arc<ServerContext>, input: SendMessageInput) -> Result<Value, ErrorReport> {
         match parse_action(input)? {
             SendAction::RequestShutdown { to, reason } => request_shutdown(context, to, reason).await,
-            SendAction::AnswerPlan { request, feedback } => answer_plan(context, request, feedback).await,
-            action => run_blocking(context, move |context| send_by_files(context, action)).await,
+            SendAction::AnswerPlan { request, answer } => answer_request(context, request, answer).await,
+            SendAction::ByFiles(action) => run_blocking(context, move |context| action.run(context)).await,
         }
     }
 }
 
-fn send_by_files(context: &ServerContext, action: SendAction) -> Result<Value, ErrorReport> {
-    let caller = context.caller()?;
-    match action {
-        SendAction::Message { to, text, summary } => {
-            Ok(caller.send(&to, text, summary.as_deref(), now())?.to_json())
-        }
-        SendAction::Broadcast { text, summary } => {
-            let sent = caller.broadcast(text, summary.as_deref(), now())?;
-            sent.partial_error().map_or_else(|| Ok(sent.to_json()), Err)
-        }
-        SendAction::AnswerShutdown { request, answer } => caller.answer_shutdown(&request, &answer, now()),
-        SendAction::RequestShutdown { .. } | SendAction::AnswerPlan { .. } => {
-            Err(ErrorReport::new(ErrorKind::Internal, "cannot write this: it is not for the files alone"))
+impl FileAction {
+    fn run(self, context: &ServerContext) -> Result<Value, ErrorReport> {
+        let caller = context.caller()?;
+        match self {
+            FileAction::Message { to, text, summary } => {
+                Ok(caller.send(&to, text, summary.as_deref(), now())?.to_json())
+            }
+            FileAction::Broadcast { text, summary } => {
+                let sent = caller.broadcast(text, summary.as_deref(), now())?;
+                sent.partial_error().map_or_else(|| Ok(sent.to_json()), Err)
+            }
+            FileAction::AnswerShutdown { request, answer } => {
+                caller.answer_shutdown(&request, &answer, now())
+            }
         }
     }
 }
@@ -137,48 +145,33 @@ async fn request_shutdown(
     Ok(result)
 }
 
-async fn answer_plan(
-    context: &Arc<ServerContext>,
-    request: RequestId,
-    feedback: Option<String>,
-) -> Result<Value, ErrorReport> {
-    let answer = match feedback {
-        None => RequestAnswer::Approve(Approval::default()),
-        Some(reason) => RequestAnswer::Deny { reason },
-    };
-    super::requests::answer_request(context, request, answer).await
-}
-
 /// Finds out what the arguments ask for. The error names what is missing.
 fn parse_action(input: SendMessageInput) -> Result<SendAction, ErrorReport> {
-    let flat = to_flat_shape(input)?;
-    let to = || flat.recipient.clone().filter(|to| !to.trim().is_empty());
-    let recipient =
-        || to().ok_or_else(|| missing_argument("recipient", "put a member's name into recipient"));
-    let text =
-        || flat.content.clone().ok_or_else(|| missing_argument("content", "put the text into content"));
-    let (approve, summary) = (flat.approve, flat.summary.clone());
-    match flat.r#type.as_deref().unwrap_or("message") {
-        "message" if flat.recipient.as_deref() == Some("*") => {
-            Ok(SendAction::Broadcast { text: text()?, summary })
-        }
-        "message" => Ok(SendAction::Message { to: recipient()?, text: text()?, summary }),
-        "broadcast" => Ok(SendAction::Broadcast { text: text()?, summary }),
+    let flat = FlatInput::new(input)?;
+    match flat.kind.as_deref().unwrap_or("message") {
+        "message" if flat.recipient.as_deref() != Some("*") => Ok(SendAction::ByFiles(FileAction::Message {
+            to: flat.require_recipient()?,
+            text: flat.require_text()?,
+            summary: flat.summary,
+        })),
+        "message" | "broadcast" => Ok(SendAction::ByFiles(FileAction::Broadcast {
+            text: flat.require_text()?,
+            summary: flat.summary,
+        })),
         "shutdown_request" => {
-            Ok(SendAction::RequestShutdown { to: recipient()?, reason: flat.content.clone() })
+            Ok(SendAction::RequestShutdown { to: flat.require_recipient()?, reason: flat.content })
         }
         "shutdown_response" => {
-            let request = require_request_id(&flat)?;
-            let answer = match require_approve(approve)? {
-                true => ShutdownDecision::Approve,
-                false => ShutdownDecision::Reject { reason: require_reason(&flat)? },
-            };
-            Ok(SendAction::AnswerShutdown { request, answer })
+            let (request, rejection) = (flat.require_request_id()?, flat.require_rejection()?);
+            let answer =
+                rejection.map_or(ShutdownDecision::Approve, |reason| ShutdownDecision::Reject { reason });
+            Ok(SendAction::ByFiles(FileAction::AnswerShutdown { request, answer }))
         }
         "plan_approval_response" => {
-            let request = require_request_id(&flat)?;
-            let feedback = if require_approve(approve)? { None } else { Some(require_reason(&flat)?) };
-            Ok(SendAction::AnswerPlan { request, feedback })
+            let (request, rejection) = (flat.require_request_id()?, flat.require_rejection()?);
+            let approval = || RequestAnswer::Approve(Approval::default());
+            let answer = rejection.map_or_else(approval, |reason| RequestAnswer::Deny { reason });
+            Ok(SendAction::AnswerPlan { request, answer })
         }
         other => Err(ErrorReport::new(
             ErrorKind::Usage,
@@ -190,27 +183,88 @@ fn parse_action(input: SendMessageInput) -> Result<SendAction, ErrorReport> {
     }
 }
 
-/// Converts the later shape into the flat one.
-fn to_flat_shape(input: SendMessageInput) -> Result<SendMessageInput, ErrorReport> {
-    let mut flat = input;
-    flat.recipient = flat.recipient.or(flat.to.take());
-    match flat.message.take() {
-        None => {}
-        Some(Value::String(text)) => match parse_object_text(&text) {
-            Some(object) => flat = merge_object(flat, &object)?,
-            None => flat.content = flat.content.or(Some(text)),
-        },
-        Some(Value::Object(object)) => flat = merge_object(flat, &object)?,
-        Some(other) => {
-            return Err(ErrorReport::new(
-                ErrorKind::Usage,
-                format!("cannot send {other}: message is a text or an object"),
-            )
-            .with_help("for a text: {\"to\": NAME, \"message\": TEXT, \"summary\": \"a few words\"}"));
+/// The arguments in the flat shape.
+#[derive(Debug)]
+struct FlatInput {
+    kind: Option<String>,
+    recipient: Option<String>,
+    content: Option<String>,
+    summary: Option<String>,
+    request_id: Option<String>,
+    approve: Option<bool>,
+}
+
+impl FlatInput {
+    /// Converts both shapes into the flat one.
+    fn new(input: SendMessageInput) -> Result<FlatInput, ErrorReport> {
+        let mut flat = FlatInput {
+            kind: input.r#type,
+            recipient: input.recipient.or(input.to),
+            content: input.content,
+            summary: input.summary,
+            request_id: input.request_id,
+            approve: input.approve,
+        };
+        match input.message {
+            None => {}
+            Some(Value::String(text)) => match parse_object_text(&text) {
+                Some(object) => flat.merge_object(&object)?,
+                None => flat.content = flat.content.or(Some(text)),
+            },
+            Some(Value::Object(object)) => flat.merge_object(&object)?,
+            Some(other) => {
+                return Err(ErrorReport::new(
+                    ErrorKind::Usage,
+                    format!("cannot send {other}: message is a text or an object"),
+                )
+                .with_help("for a text: {\"to\": NAME, \"message\": TEXT, \"summary\": \"a few words\"}"));
+            }
+        }
+        flat.content = flat.content.or(input.reason).or(input.feedback);
+        Ok(flat)
+    }
+
+    /// Adds the fields of the later shape's object. They take precedence over the fields beside it.
+    fn merge_object(&mut self, object: &Map<String, Value>) -> Result<(), ErrorReport> {
+        let text = |key: &str| object.get(key).and_then(Value::as_str).map(str::to_owned);
+        let first = |keys: &[&str]| keys.iter().find_map(|key| text(key));
+        let kind = text("type").ok_or_else(|| missing_argument("message.type", "say what the object is"))?;
+        self.kind = Some(kind);
+        self.request_id = first(&["request_id", "requestId"]).or(self.request_id.take());
+        self.approve = object.get("approve").and_then(Value::as_bool).or(self.approve);
+        self.content = first(&["reason", "feedback", "content"]).or(self.content.take());
+        Ok(())
+    }
+
+    fn require_recipient(&self) -> Result<String, ErrorReport> {
+        let recipient = self.recipient.clone().filter(|to| !to.trim().is_empty());
+        recipient.ok_or_else(|| missing_argument("recipient", "put a member's name into recipient"))
+    }
+
+    fn require_text(&self) -> Result<String, ErrorReport> {
+        self.content.clone().ok_or_else(|| missing_argument("content", "put the text into content"))
+    }
+
+    fn require_request_id(&self) -> Result<RequestId, ErrorReport> {
+        let id = self.request_id.as_deref().unwrap_or_default();
+        RequestId::parse(id).map_err(|error| {
+            ErrorReport::new(ErrorKind::Usage, error.to_string())
+                .with_help("request_id is the id that the request gives")
+        })
+    }
+
+    /// The reason of a rejection, which must not be empty. `None` if the response approves.
+    fn require_rejection(&self) -> Result<Option<String>, ErrorReport> {
+        match self.approve {
+            Some(true) => Ok(None),
+            Some(false) => {
+                let reason = self.content.clone().filter(|text| !text.trim().is_empty());
+                let missing = || missing_argument("content", "put the reason into content");
+                reason.ok_or_else(missing).map(Some)
+            }
+            None => Err(missing_argument("approve", "say true or false")),
         }
     }
-    let content = flat.content.take().or(flat.reason.take()).or(flat.feedback.take());
-    Ok(SendMessageInput { content, ..flat })
 }
 
 /// Parses a text that is one of the objects of the later shape: some programs can only pass texts.
@@ -220,40 +274,6 @@ fn parse_object_text(text: &str) -> Option<Map<String, Value>> {
     let known = ["shutdown_request", "shutdown_response", "plan_approval_response"];
     object.get("type").and_then(Value::as_str).filter(|kind| known.contains(kind))?;
     Some(object)
-}
-
-/// Adds the fields of the later shape's object. They take precedence over the fields beside it.
-fn merge_object(
-    flat: SendMessageInput,
-    object: &Map<String, Value>,
-) -> Result<SendMessageInput, ErrorReport> {
-    let text = |key: &str| object.get(key).and_then(Value::as_str).map(str::to_owned);
-    let r#type = text("type").ok_or_else(|| missing_argument("message.type", "say what the object is"))?;
-    Ok(SendMessageInput {
-        r#type: Some(r#type),
-        request_id: text("request_id").or_else(|| text("requestId")).or(flat.request_id),
-        approve: object.get("approve").and_then(Value::as_bool).or(flat.approve),
-        content: text("reason").or_else(|| text("feedback")).or_else(|| text("content")).or(flat.content),
-        ..flat
-    })
-}
-
-fn require_request_id(flat: &SendMessageInput) -> Result<RequestId, ErrorReport> {
-    let id = flat.request_id.as_deref().unwrap_or_default();
-    RequestId::parse(id).map_err(|error| {
-        ErrorReport::new(ErrorKind::Usage, error.to_string())
-            .with_help("request_id is the id that the request gives")
-    })
-}
-
-fn require_approve(approve: Option<bool>) -> Result<bool, ErrorReport> {
-    approve.ok_or_else(|| missing_argument("approve", "say true or false"))
-}
-
-/// The reason of a denial, which must not be empty.
-fn require_reason(flat: &SendMessageInput) -> Result<String, ErrorReport> {
-    let reason = flat.content.clone().filter(|text| !text.trim().is_empty());
-    reason.ok_or_else(|| missing_argument("content", "put the reason into content"))
 }
 
 fn missing_argument(name: &str, help: &str) -> ErrorReport {
@@ -269,7 +289,11 @@ mod tests {
     }
 
     fn message(to: &str, text: &str, summary: Option<&str>) -> SendAction {
-        SendAction::Message { to: to.into(), text: text.into(), summary: summary.map(str::to_owned) }
+        SendAction::ByFiles(FileAction::Message {
+            to: to.into(),
+            text: text.into(),
+            summary: summary.map(str::to_owned),
+        })
     }
 
     #[test]
@@ -279,9 +303,10 @@ mod tests {
         let later = json!({"to": "ann", "message": "hi", "summary": "greeting"});
         assert_eq!(parse(later), Ok(message("ann", "hi", Some("greeting"))));
         assert_eq!(parse(json!({"recipient": "ann", "content": "hi"})), Ok(message("ann", "hi", None)));
-        let all = SendAction::Broadcast { text: "hi".into(), summary: None };
+        let all = SendAction::ByFiles(FileAction::Broadcast { text: "hi".into(), summary: None });
         assert_eq!(parse(json!({"type": "broadcast", "content": "hi"})), Ok(all));
-        assert!(matches!(parse(json!({"to": "*", "message": "hi"})), Ok(SendAction::Broadcast { .. })));
+        let starred = parse(json!({"to": "*", "message": "hi"}));
+        assert!(matches!(starred, Ok(SendAction::ByFiles(FileAction::Broadcast { .. }))));
     }
 
     #[test]
@@ -300,10 +325,9 @@ mod tests {
         );
         assert_eq!(parse(json!({"to": "ann", "message": {"type": "shutdown_request"}})), Ok(shutdown(None)));
         let id = RequestId::parse("shutdown-1@ann").unwrap();
-        let rejection = SendAction::AnswerShutdown {
-            request: id.clone(),
-            answer: ShutdownDecision::Reject { reason: "busy".into() },
-        };
+        let answered =
+            |answer| SendAction::ByFiles(FileAction::AnswerShutdown { request: id.clone(), answer });
+        let rejection = answered(ShutdownDecision::Reject { reason: "busy".into() });
         let flat = json!({"type": "shutdown_response", "request_id": "shutdown-1@ann", "approve": false, "content": "busy"});
         assert_eq!(parse(flat).as_ref(), Ok(&rejection));
         let object = json!({"type": "shutdown_response", "request_id": "shutdown-1@ann", "approve": false, "reason": "busy"});
@@ -314,13 +338,11 @@ mod tests {
             "as a text"
         );
         let approval = json!({"type": "shutdown_response", "request_id": "shutdown-1@ann", "approve": true});
-        assert_eq!(
-            parse(approval),
-            Ok(SendAction::AnswerShutdown { request: id, answer: ShutdownDecision::Approve })
-        );
+        assert_eq!(parse(approval), Ok(answered(ShutdownDecision::Approve)));
         let plan = json!({"type": "plan_approval_response", "request_id": "p-1", "approve": false, "feedback": "smaller"});
         let request = RequestId::parse("p-1").unwrap();
-        assert_eq!(parse(plan), Ok(SendAction::AnswerPlan { request, feedback: Some("smaller".into()) }));
+        let answer = RequestAnswer::Deny { reason: "smaller".into() };
+        assert_eq!(parse(plan), Ok(SendAction::AnswerPlan { request, answer }));
     }
 
     #[test]

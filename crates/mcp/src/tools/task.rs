@@ -1,8 +1,8 @@
 //! `TaskCreate`, `TaskGet`, `TaskList` and `TaskUpdate`: the task list. The tools use its files
 //! directly.
 
+use super::definition::{ToolDefinition, ToolEffect, run_blocking};
 use super::schema::{Property, required_property};
-use super::{ToolDefinition, ToolEffect, run_blocking};
 use crate::server_context::ServerContext;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;

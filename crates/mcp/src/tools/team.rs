@@ -1,8 +1,8 @@
 //! `TeamCreate` and `TeamDelete`: a lead's own team. After `TeamCreate` the server works on the new
 //! team.
 
-use super::schema::{Property, optional_property, required_property};
-use super::{ToolDefinition, ToolEffect, run_blocking};
+use super::definition::{ToolDefinition, ToolEffect, run_blocking};
+use super::schema::{NoInput, Property, optional_property, required_property};
 use crate::server_context::ServerContext;
 use crate::teamctl_command::TeamctlCommand;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -71,11 +71,6 @@ fn check_leads_no_team(context: &ServerContext) -> Result<(), ErrorReport> {
 
 /// The tool `TeamDelete`.
 pub(super) struct TeamDeleteTool;
-
-/// `TeamDelete` takes no arguments.
-#[derive(Debug, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct NoInput {}
 
 impl ToolDefinition for TeamDeleteTool {
     const NAME: &'static str = "TeamDelete";

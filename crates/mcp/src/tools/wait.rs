@@ -1,8 +1,8 @@
 //! `Wait`: waits for a message, for members or for the tasks. A call lasts only as long as clients
 //! let a tool run, and reports its progress meanwhile.
 
+use super::definition::{ToolDefinition, ToolEffect};
 use super::schema::{Property, optional_property, required_property};
-use super::{ToolDefinition, ToolEffect};
 use crate::server_context::ServerContext;
 use crate::teamctl_command::TeamctlCommand;
 use protocol::error::{ErrorKind, ErrorReport};

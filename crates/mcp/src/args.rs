@@ -1,0 +1,63 @@
+//! Arguments of `teamd-mcp`, as `teamctl mcp` writes them.
+
+use client::args::{FlagArgs, FlagKind};
+use protocol::error::ErrorReport;
+use protocol::name::{AgentName, TeamName};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// The agent that the server acts for, and the paths of the root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ServerArgs {
+    /// The directory with `teams/` and `tasks/`.
+    pub(crate) root: PathBuf,
+    /// The state directory of this root.
+    pub(crate) state_dir: PathBuf,
+    /// The control socket of the daemon.
+    pub(crate) socket: PathBuf,
+    /// The agent that the server acts for.
+    pub(crate) member: AgentName,
+    /// `None` for a lead that has no team yet.
+    pub(crate) team: Option<TeamName>,
+}
+
+impl ServerArgs {
+    /// Parses the arguments. Each flag has a value.
+    pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<ServerArgs, ErrorReport> {
+        let known = ["--root", "--state", "--socket", "--agent", "--team"];
+        let kind = |flag: &str| known.contains(&flag).then_some(FlagKind::Value);
+        let flags = FlagArgs::parse(arguments, "teamctl mcp", kind)?;
+        Ok(ServerArgs {
+            root: flags.require("--root")?.into(),
+            state_dir: flags.require("--state")?.into(),
+            socket: flags.require("--socket")?.into(),
+            member: AgentName::new_unchecked(&flags.require("--agent")?.to_string_lossy()),
+            team: flags.teams()?.pop(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::error::ErrorKind;
+
+    fn parse(line: &str) -> Result<ServerArgs, ErrorKind> {
+        ServerArgs::parse(line.split(' ').map(OsString::from)).map_err(|error| error.kind)
+    }
+
+    #[test]
+    fn all_arguments_are_required_and_no_others() {
+        let complete = "--root /r --state /s --socket /c --agent ann --team survey";
+        let arguments = parse(complete).unwrap();
+        assert_eq!((arguments.member.as_str(), arguments.root), ("ann", PathBuf::from("/r")));
+        for invalid in [
+            "--root /r --state /s --socket /c",
+            "--root /r --state /s --socket /c --agent",
+            "--root /r --state /s --socket /c --agent ann --from bob",
+            "--root /r --state /s --socket /c --agent ann --team ../x",
+        ] {
+            assert_eq!(parse(invalid), Err(ErrorKind::Usage), "{invalid}");
+        }
+    }
+}

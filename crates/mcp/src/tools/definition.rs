@@ -1,0 +1,69 @@
+//! What each tool implements, and what it changes.
+
+use super::schema::Property;
+use crate::server_context::ServerContext;
+use protocol::error::{ErrorKind, ErrorReport};
+use rmcp::model::ToolAnnotations;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// What a tool changes, in the protocol's terms. No tool reaches beyond the team.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ToolEffect {
+    /// It changes nothing.
+    ReadOnly,
+    /// It only adds.
+    Additive,
+    /// It changes something; the same call twice has the same effect as once.
+    Idempotent,
+    /// It removes something.
+    Destructive,
+}
+
+/// One tool: its description for clients and its implementation.
+pub(super) trait ToolDefinition {
+    /// The name by which it is called.
+    const NAME: &'static str;
+    /// The title, for people.
+    const TITLE: &'static str;
+    /// The description, for models.
+    const DESCRIPTION: &'static str;
+    /// What it changes, for clients that decide whether to ask a person.
+    const EFFECT: ToolEffect;
+    /// The arguments.
+    type Input: DeserializeOwned + JsonSchema + Send;
+    /// The properties of the result.
+    const OUTPUT: &'static [Property];
+
+    /// Runs the tool for the agent of `context`.
+    fn call(
+        context: &Arc<ServerContext>,
+        input: Self::Input,
+    ) -> impl Future<Output = Result<Value, ErrorReport>> + Send;
+}
+
+/// The annotations of a tool, which tell clients what it changes.
+pub(super) fn annotations(title: &str, effect: ToolEffect) -> ToolAnnotations {
+    let is_read_only = effect == ToolEffect::ReadOnly;
+    let is_idempotent = matches!(effect, ToolEffect::ReadOnly | ToolEffect::Idempotent);
+    ToolAnnotations::from_raw(
+        Some(title.to_owned()),
+        Some(is_read_only),
+        Some(effect == ToolEffect::Destructive),
+        Some(is_idempotent),
+        Some(false),
+    )
+}
+
+/// Runs blocking file operations on another thread, so that the server stays responsive.
+pub(super) async fn run_blocking<T: Send + 'static>(
+    context: &Arc<ServerContext>,
+    operation: impl FnOnce(&ServerContext) -> Result<T, ErrorReport> + Send + 'static,
+) -> Result<T, ErrorReport> {
+    let context = Arc::clone(context);
+    let joined = tokio::task::spawn_blocking(move || operation(&context)).await;
+    joined
+        .unwrap_or_else(|_| Err(ErrorReport::new(ErrorKind::Internal, "cannot finish the call: it panicked")))
+}
