@@ -20,36 +20,38 @@ pub(crate) async fn with_connection<R>(
     session: impl AsyncFnOnce(ConnectionTo<Agent>) -> R,
 ) -> Result<R, Error> {
     let transport = Lines::new(message_sink(pipes.input), message_stream(pipes.output, events.clone()));
-    let (updates, permissions, reads, writes) =
-        (events.clone(), events.clone(), events.clone(), events.clone());
+    let sender = || {
+        let events = events.clone();
+        move |event| {
+            events.send(event).ok();
+            Ok(())
+        }
+    };
+    let (updates, permissions, reads, writes) = (sender(), sender(), sender(), sender());
     Client
         .v1()
         .name("teamd-acp")
         .on_receive_notification(
             async move |notification: SessionNotification, _cx| {
-                updates.send(AcpEvent::Update(Box::new(notification.update))).ok();
-                Ok(())
+                updates(AcpEvent::Update(Box::new(notification.update)))
             },
             on_receive_notification!(),
         )
         .on_receive_request(
             async move |request: RequestPermissionRequest, responder, _cx| {
-                permissions.send(AcpEvent::PermissionRequested(Box::new(request), responder)).ok();
-                Ok(())
+                permissions(AcpEvent::PermissionRequested(Box::new(request), responder))
             },
             on_receive_request!(),
         )
         .on_receive_request(
             async move |request: ReadTextFileRequest, responder, _cx| {
-                reads.send(AcpEvent::ReadFile(request, responder)).ok();
-                Ok(())
+                reads(AcpEvent::ReadFile(request, responder))
             },
             on_receive_request!(),
         )
         .on_receive_request(
             async move |request: WriteTextFileRequest, responder, _cx| {
-                writes.send(AcpEvent::WriteFile(request, responder)).ok();
-                Ok(())
+                writes(AcpEvent::WriteFile(request, responder))
             },
             on_receive_request!(),
         )

@@ -1,6 +1,7 @@
 //! Command line of `teamd-acp`. The shim writes it, so it is short. It is parsed without a library,
 //! which would stay in memory as long as the agent runs.
 
+use protocol::usage::UsageScope;
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -47,8 +48,8 @@ pub(crate) struct DriverArgs {
     /// The session mode in which the driver opens files outside the working directory. Empty is the
     /// program's default mode; `None` is no mode.
     pub(crate) unrestricted_mode: Option<String>,
-    /// Whether the program reports usage as a total since its start. If not, it reports each turn.
-    pub(crate) counts_on: bool,
+    /// What the program's token counts include: one turn, or everything since its start.
+    pub(crate) usage_scope: UsageScope,
     /// How long the program may take to open its session or to change its mode.
     pub(crate) session_timeout: Duration,
 }
@@ -77,7 +78,7 @@ impl DriverArgs {
             plan_mode: None,
             session: None,
             unrestricted_mode: None,
-            counts_on: false,
+            usage_scope: UsageScope::Turn,
             session_timeout: Duration::from_secs(30),
         };
         while let Some(flag) = arguments.next() {
@@ -97,7 +98,7 @@ impl DriverArgs {
                 Some("--reads") => args.plan_mode = Some(value()?),
                 Some("--session") => args.session = Some(value()?),
                 Some("--anywhere") => args.unrestricted_mode = Some(value()?),
-                Some("--counts-on") => args.counts_on = true,
+                Some("--counts-on") => args.usage_scope = UsageScope::Session,
                 Some("--patience") => args.session_timeout = parse_seconds(&value()?)?,
                 _ => return Err(format!("cannot understand {}", flag.display())),
             }

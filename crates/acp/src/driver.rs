@@ -1,7 +1,8 @@
 //! The driver's event loop. It owns all state, from the start of the program until the program or
-//! the driver ends. The submodules handle the opening of the session, turns, permission questions
-//! and the program's exit.
+//! the driver ends. The submodules open the session and keep the state of turns, permission
+//! questions, the session's mode and the program's exit.
 
+mod mode;
 mod program_exit;
 mod questions;
 mod startup;
@@ -11,24 +12,25 @@ use crate::agent_connection::{error_text, with_connection};
 use crate::args::{DriverArgs, FileAccess};
 use crate::event::{AcpEvent, EventReceiver, EventSender};
 use crate::pane_printer::{PanePrinter, Styling};
-use crate::reply_text::ReplyText;
 use crate::session::{AcpSession, set_mode};
 use crate::shim_connection::ShimSocket;
-use crate::usage::UsageTracker;
 use crate::{agent_process, file_access};
-use agent_client_protocol::v1::ConnectionTo;
-use agent_client_protocol::v1::schema::{ReadTextFileResponse, SessionUpdate, WriteTextFileResponse};
+use agent_client_protocol::v1::schema::{
+    CancelNotification, PromptRequest, PromptResponse, ReadTextFileResponse, RequestPermissionRequest,
+    RequestPermissionResponse, SessionUpdate, ToolKind, WriteTextFileResponse,
+};
+use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Agent, Error};
+use mode::ModeState;
 use program_exit::ProgramExit;
-use protocol::driver_protocol::{FromDriver, ToDriver, TurnEndReason};
-use questions::OpenQuestion;
+use protocol::driver_protocol::{FromDriver, PermissionAnswer, ToDriver, TurnEndReason};
+use questions::{AnsweredQuestion, OpenQuestions, cancel_request, reject_request};
 use startup::wait_for_session;
-use std::collections::{BTreeMap, VecDeque};
 use std::io::Stdout;
 use std::sync::Arc;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::timeout;
-use turns::TurnState;
+use turns::{Turns, turn_not_started};
 
 /// Why the driver failed.
 #[derive(Debug)]
@@ -74,11 +76,8 @@ async fn run_session(
     shim: &mut ShimSocket,
 ) -> Result<(), String> {
     let mut printer = PanePrinter::new(std::io::stdout(), Styling::from_env());
-    let (mut early, mut usage) = (Vec::new(), UsageTracker::new(args.counts_on));
-    let Some(session) = wait_for_session(&agent, args, queue, (&mut early, &mut usage), &mut printer).await?
-    else {
-        return Ok(());
-    };
+    let Some(opened) = wait_for_session(&agent, args, queue, &mut printer).await? else { return Ok(()) };
+    let session = opened.session;
     session.load_failure.iter().for_each(|note| printer.print_line(note));
     let modes = session.modes.mode_ids().to_vec();
     shim.send(&FromDriver::Ready { session_id: session.id.to_string(), modes }).await;
@@ -88,21 +87,13 @@ async fn run_session(
         events,
         shim,
         printer,
-        is_new_session: session.is_new,
-        usage,
+        turns: Turns::new(session.history, opened.usage),
         session: Arc::new(session),
-        turn: TurnState::Idle,
-        open_questions: BTreeMap::new(),
-        last_question: 0,
-        prompt_prefix: Vec::new(),
-        mode: args.mode.clone(),
-        plan_mode_error: None,
-        is_mode_change_pending: false,
-        deferred: VecDeque::new(),
-        exit: ProgramExit::default(),
-        reply: ReplyText::default(),
+        questions: OpenQuestions::default(),
+        mode: ModeState::new(args.mode.clone(), args.plan_mode.clone()),
+        exit: opened.exit,
     };
-    driver.run_loop(early, queue).await
+    driver.run_loop(opened.messages, queue).await
 }
 
 /// State of the driver while the session is open.
@@ -113,26 +104,9 @@ struct AcpDriver<'a> {
     shim: &'a mut ShimSocket,
     printer: PanePrinter<Stdout>,
     session: Arc<AcpSession>,
-    turn: TurnState,
-    open_questions: BTreeMap<u64, OpenQuestion>,
-    last_question: u64,
-    reply: ReplyText,
-    usage: UsageTracker,
-    /// Texts to send before the next prompt: the shim's text for a new session, and reasons of
-    /// denials, for which the protocol has no field.
-    prompt_prefix: Vec<String>,
-    /// Whether the session is new and had no prompt yet.
-    is_new_session: bool,
-    /// The session mode that was set last, by the program's id. `None` is the program's default.
-    mode: Option<String>,
-    /// Why the last change to the plan mode failed. While this is set, no turn starts, because it
-    /// would run in another mode.
-    plan_mode_error: Option<String>,
-    /// Whether a mode change has no result yet.
-    is_mode_change_pending: bool,
-    /// Prompts and mode changes that arrived during a mode change. A turn must not start in the old
-    /// mode.
-    deferred: VecDeque<ToDriver>,
+    turns: Turns,
+    questions: OpenQuestions,
+    mode: ModeState,
     exit: ProgramExit,
 }
 
@@ -184,59 +158,116 @@ impl AcpDriver<'_> {
     }
 
     fn handle_update(&mut self, update: &SessionUpdate) {
-        self.reply.add_update(update);
-        self.usage.add_update(update);
+        self.turns.add_update(update);
         self.printer.print_update(update);
-        if let (SessionUpdate::CurrentModeUpdate(now), true) = (update, self.is_in_plan_mode())
-            && !self.is_mode_change_pending
-            && self.mode.as_deref() != Some(&*now.current_mode_id.0)
+        if let SessionUpdate::CurrentModeUpdate(now) = update
+            && let Some(mode) = self.mode.mode_to_restore(&now.current_mode_id.0)
         {
-            // The program left the plan mode without an approval.
-            self.mode.clone().into_iter().for_each(|mode| self.change_mode(mode));
+            self.change_mode(mode.to_owned());
         }
     }
 
     fn file_access(&self) -> FileAccess {
-        self.args.file_access(self.mode.as_deref())
-    }
-
-    fn is_in_plan_mode(&self) -> bool {
-        self.mode.is_some() && self.mode == self.args.plan_mode
+        self.args.file_access(self.mode.current())
     }
 
     fn check_write_allowed(&self) -> Result<(), String> {
-        match self.is_in_plan_mode() {
+        match self.mode.is_plan_mode() {
             true => Err("cannot write: in this mode it only reads".to_owned()),
             false => Ok(()),
         }
     }
 
     async fn handle_shim_message(&mut self, message: ToDriver) {
-        match message {
-            ToDriver::Prompt { .. } | ToDriver::SetMode { .. } if self.is_mode_change_pending => {
-                self.deferred.push_back(message);
-            }
-            ToDriver::Prompt { text, prefix } => match &self.plan_mode_error {
+        match self.mode.defer(message) {
+            Some(ToDriver::Prompt { text, prefix }) => match self.mode.plan_mode_error() {
                 None => self.start_turn(text, prefix),
                 Some(error) => {
-                    let end_reason = TurnEndReason::Failed(format!(
-                        "it is not in the mode in which it only reads: {error}"
-                    ));
-                    self.shim
-                        .send(&FromDriver::TurnEnded { end_reason, reply: String::new(), usage: None })
-                        .await;
+                    let reason = format!("it is not in the mode in which it only reads: {error}");
+                    self.shim.send(&turn_not_started(TurnEndReason::Failed(reason))).await;
                 }
             },
-            ToDriver::Cancel => self.cancel_turn().await,
-            ToDriver::SetMode { id } => self.change_mode(id),
-            ToDriver::AnswerPermission { question_id, answer } => self.answer_question(question_id, &answer),
+            Some(ToDriver::Cancel) => self.cancel_turn().await,
+            Some(ToDriver::SetMode { id }) => self.change_mode(id),
+            Some(ToDriver::AnswerPermission { question_id, answer }) => {
+                self.answer_question(question_id, &answer);
+            }
+            None => {}
+        }
+    }
+
+    fn start_turn(&mut self, text: String, prefix: String) {
+        let request = PromptRequest::new(self.session.id.clone(), self.turns.start(text, prefix));
+        let events = self.events.clone();
+        let sent = self.agent.prepare_request(request).on_receiving_result(async move |result| {
+            events.send(AcpEvent::TurnEnded(result)).ok();
+            Ok(())
+        });
+        if let Err(error) = sent {
+            self.events.send(AcpEvent::TurnEnded(Err(error))).ok();
+        }
+    }
+
+    async fn cancel_turn(&mut self) {
+        if self.mode.drop_deferred_prompts() > 0 {
+            self.shim.send(&turn_not_started(TurnEndReason::Cancelled)).await;
+        }
+        if self.turns.is_running() {
+            self.turns.set_cancelled();
+            self.agent.send_notification(CancelNotification::new(self.session.id.clone())).ok();
+            self.questions.cancel_all();
+        }
+    }
+
+    async fn finish_turn(&mut self, result: Result<PromptResponse, Error>) {
+        // A program that ends fails its open requests. The event loop reports the exit instead.
+        if self.exit.has_begun() && result.is_err() {
+            return;
+        }
+        self.questions.cancel_all();
+        self.printer.end_turn();
+        self.shim.send(&self.turns.finish(result)).await;
+    }
+
+    async fn handle_permission_request(
+        &mut self,
+        request: &RequestPermissionRequest,
+        responder: Responder<RequestPermissionResponse>,
+    ) {
+        if !self.turns.is_running() {
+            return cancel_request(responder);
+        }
+        let fields = &request.tool_call.fields;
+        if self.mode.is_plan_mode() && fields.kind == Some(ToolKind::SwitchMode) {
+            // Only the approval of the plan ends the plan mode. The plan becomes part of the reply.
+            let plan = fields.raw_input.as_ref().and_then(|input| input["plan"].as_str());
+            plan.iter().for_each(|plan| self.turns.add_to_reply(plan));
+            self.printer.print_line("  not yet: it leaves this mode once its plan is approved");
+            return reject_request(request, responder);
+        }
+        let question = self.questions.open(request, responder);
+        self.printer.print_question(&question.call_id, &question.title, &question.tool_name);
+        self.shim.send(&FromDriver::PermissionAsked(question)).await;
+    }
+
+    fn answer_question(&mut self, question_id: u64, answer: &PermissionAnswer) {
+        let Some(AnsweredQuestion { title, rejection }) = self.questions.answer(question_id, answer) else {
+            return;
+        };
+        match rejection {
+            None => self.printer.print_line("  allowed"),
+            Some(reason) if reason.is_empty() => self.printer.print_line("  refused"),
+            Some(reason) => {
+                self.printer.print_line(&format!("  refused: {reason}"));
+                self.turns.add_to_next_prompt(format!("Why this was refused ({title}): {reason}"));
+            }
         }
     }
 
     fn change_mode(&mut self, id: String) {
         let (agent, session, events) = (self.agent.clone(), self.session.clone(), self.events.clone());
         let limit = self.args.session_timeout;
-        self.is_mode_change_pending = true;
+        self.mode.start_change();
         tokio::spawn(async move {
             let set = timeout(limit, set_mode(&agent, &session, &id)).await;
             let timed_out = |_| Err(format!("it did not answer within {} s", limit.as_secs()));
@@ -245,22 +276,13 @@ impl AcpDriver<'_> {
     }
 
     async fn handle_mode_result(&mut self, id: String, result: Result<(), String>) {
-        let is_plan_mode = Some(&id) == self.args.plan_mode.as_ref();
         match &result {
-            Ok(()) => self.plan_mode_error = None,
-            Err(error) if is_plan_mode => self.plan_mode_error = Some(error.clone()),
-            Err(_) => {}
-        }
-        match &result {
-            Ok(()) => {
-                self.printer.print_mode(&id);
-                self.mode = Some(id.clone());
-            }
+            Ok(()) => self.printer.print_mode(&id),
             Err(error) => self.printer.print_line(&format!("cannot change to mode {id}: {error}")),
         }
+        let deferred = self.mode.finish_change(id.clone(), result.as_ref().copied().map_err(String::as_str));
         self.shim.send(&FromDriver::ModeSet { id, error: result.err() }).await;
-        self.is_mode_change_pending = false;
-        for message in std::mem::take(&mut self.deferred) {
+        for message in deferred {
             self.handle_shim_message(message).await;
         }
     }

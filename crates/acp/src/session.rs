@@ -26,11 +26,18 @@ const MCP_VARIABLES: [&str; 6] =
 pub(crate) struct AcpSession {
     pub(crate) id: SessionId,
     pub(crate) modes: ModeSupport,
-    /// Whether the session was created, not loaded.
-    pub(crate) is_new: bool,
+    pub(crate) history: SessionHistory,
     /// Why the earlier session was not loaded, for the pane. `None` if it was loaded or none was
     /// requested.
     pub(crate) load_failure: Option<String>,
+}
+
+/// Whether the session had a prompt before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SessionHistory {
+    /// The session was created and had no prompt yet.
+    Empty,
+    HasPrompts,
 }
 
 /// How the program's mode is changed.
@@ -96,14 +103,14 @@ async fn load_or_create(
     let new = send_request(agent, NewSessionRequest::new(cwd).mcp_servers(team_mcp_server())).await;
     let new = new.map_err(|error| session_error(&error, &program.auth_methods))?;
     let modes = ModeSupport::new(new.modes.as_ref(), new.config_options.as_deref());
-    Ok(AcpSession { id: new.session_id, modes, is_new: true, load_failure })
+    Ok(AcpSession { id: new.session_id, modes, history: SessionHistory::Empty, load_failure })
 }
 
 async fn load_session(agent: &ConnectionTo<Agent>, id: &str, cwd: PathBuf) -> Result<AcpSession, Error> {
     let request = LoadSessionRequest::new(id.to_owned(), cwd).mcp_servers(team_mcp_server());
     let loaded = send_request(agent, request).await?;
     let modes = ModeSupport::new(loaded.modes.as_ref(), loaded.config_options.as_deref());
-    Ok(AcpSession { id: SessionId::new(id), modes, is_new: false, load_failure: None })
+    Ok(AcpSession { id: SessionId::new(id), modes, history: SessionHistory::HasPrompts, load_failure: None })
 }
 
 fn session_error(error: &Error, methods: &[AuthMethod]) -> String {

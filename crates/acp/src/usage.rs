@@ -1,8 +1,9 @@
 //! Usage of each turn. The answer to a prompt reports tokens; updates report what the session has
 //! cost so far.
 
+use crate::session::SessionHistory;
 use agent_client_protocol::v1::schema::{self, PromptResponse, SessionUpdate};
-use protocol::usage::{Usage, to_microdollars};
+use protocol::usage::{Usage, UsageScope, to_microdollars};
 use serde_json::Value;
 
 /// Computes the usage of the turns of one session.
@@ -20,9 +21,14 @@ pub(crate) struct UsageTracker {
 }
 
 impl UsageTracker {
-    /// The tracker of a session that is not open yet. `counts_on`: see [`crate::args::DriverArgs`].
-    pub(crate) fn new(counts_on: bool) -> UsageTracker {
-        UsageTracker { token_total: counts_on.then_some(0), ..UsageTracker::default() }
+    /// The tracker of a session that is not open yet. `scope` is what the program's token counts
+    /// include.
+    pub(crate) fn new(scope: UsageScope) -> UsageTracker {
+        let token_total = match scope {
+            UsageScope::Session => Some(0),
+            UsageScope::Turn => None,
+        };
+        UsageTracker { token_total, ..UsageTracker::default() }
     }
 
     /// Takes the cost from an update. Amounts in currencies other than USD are ignored.
@@ -37,8 +43,9 @@ impl UsageTracker {
     /// Starts a turn. Costs before the first turn belong to no turn: a program that loads a session
     /// reports what the session had cost. Costs that arrive after a turn's end count for the next
     /// turn.
-    pub(crate) fn start_turn(&mut self, is_new: bool) {
-        self.cost_before = self.cost_before.or(self.cost).or(is_new.then_some(0));
+    pub(crate) fn start_turn(&mut self, history: SessionHistory) {
+        let cost_of_new = (history == SessionHistory::Empty).then_some(0);
+        self.cost_before = self.cost_before.or(self.cost).or(cost_of_new);
     }
 
     /// Ends a turn and returns its usage. `None` if neither tokens nor cost are known. `answer` is
@@ -91,50 +98,50 @@ mod tests {
 
     #[test]
     fn tokens_are_per_turn_and_cost_is_a_difference() {
-        let mut tracker = UsageTracker::new(false);
-        tracker.start_turn(true);
+        let mut tracker = UsageTracker::new(UsageScope::Turn);
+        tracker.start_turn(SessionHistory::Empty);
         assert_eq!(tracker.end_turn(Some(&answer(&json!({})))), None, "no usage is reported");
-        tracker.start_turn(false);
+        tracker.start_turn(SessionHistory::HasPrompts);
         tracker.add_update(&cost(0.5, "USD"));
         tracker.add_update(&cost(9.0, "EUR"));
         assert_eq!(tracker.end_turn(Some(&usage(30))), Some(Usage { tokens: 30, microdollars: 500_000 }));
-        tracker.start_turn(false);
+        tracker.start_turn(SessionHistory::HasPrompts);
         tracker.add_update(&cost(0.75, "usd"));
         let quota = json!({"_meta": {"quota": {"token_count": {"input_tokens": 3, "output_tokens": 4}}}});
         assert_eq!(tracker.end_turn(Some(&answer(&quota))), Some(Usage { tokens: 7, microdollars: 250_000 }));
-        tracker.start_turn(false);
+        tracker.start_turn(SessionHistory::HasPrompts);
         assert_eq!(tracker.end_turn(None), Some(Usage::default()), "the turn failed");
     }
 
     #[test]
     fn late_cost_counts_for_the_next_turn() {
-        let mut tracker = UsageTracker::new(false);
-        tracker.start_turn(true);
+        let mut tracker = UsageTracker::new(UsageScope::Turn);
+        tracker.start_turn(SessionHistory::Empty);
         assert_eq!(tracker.end_turn(Some(&usage(30))), Some(Usage { tokens: 30, microdollars: 0 }));
         tracker.add_update(&cost(0.5, "USD"));
-        tracker.start_turn(false);
+        tracker.start_turn(SessionHistory::HasPrompts);
         assert_eq!(tracker.end_turn(Some(&usage(30))), Some(Usage { tokens: 30, microdollars: 500_000 }));
     }
 
     #[test]
     fn cost_before_a_respawn_is_not_counted() {
-        let mut tracker = UsageTracker::new(false);
-        tracker.start_turn(false);
+        let mut tracker = UsageTracker::new(UsageScope::Turn);
+        tracker.start_turn(SessionHistory::HasPrompts);
         tracker.add_update(&cost(2.0, "USD"));
         assert_eq!(tracker.end_turn(None), None, "the cost belongs to an unknown turn");
-        tracker.start_turn(false);
+        tracker.start_turn(SessionHistory::HasPrompts);
         tracker.add_update(&cost(2.25, "USD"));
         assert_eq!(tracker.end_turn(None), Some(Usage { tokens: 0, microdollars: 250_000 }));
-        let mut reporting = UsageTracker::new(false);
+        let mut reporting = UsageTracker::new(UsageScope::Turn);
         reporting.add_update(&cost(2.0, "USD"));
-        reporting.start_turn(false);
+        reporting.start_turn(SessionHistory::HasPrompts);
         reporting.add_update(&cost(2.5, "USD"));
         assert_eq!(reporting.end_turn(None), Some(Usage { tokens: 0, microdollars: 500_000 }));
     }
 
     #[test]
     fn cumulative_tokens_are_subtracted() {
-        let mut tracker = UsageTracker::new(true);
+        let mut tracker = UsageTracker::new(UsageScope::Session);
         let mut tokens = |answer: Option<&PromptResponse>| tracker.end_turn(answer).map(|usage| usage.tokens);
         assert_eq!(tokens(Some(&usage(30))), Some(30));
         assert_eq!([tokens(None), tokens(Some(&usage(9)))], [None, Some(0)], "the turn failed");

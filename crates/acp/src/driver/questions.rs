@@ -1,86 +1,88 @@
 //! Permission questions of the program. Each is open until the shim answers it or its turn ends.
 
-use super::{AcpDriver, TurnState};
 use crate::permission_question::{option_for_answer, permission_question};
 use agent_client_protocol::v1::Responder;
 use agent_client_protocol::v1::schema::{
     PermissionOption, PermissionOptionId, RequestPermissionOutcome, RequestPermissionRequest,
-    RequestPermissionResponse, SelectedPermissionOutcome, ToolKind,
+    RequestPermissionResponse, SelectedPermissionOutcome,
 };
-use protocol::driver_protocol::{FromDriver, PermissionAnswer};
+use protocol::driver_protocol::{PermissionAnswer, PermissionQuestion};
+use std::collections::BTreeMap;
+
+/// Why an approval is refused that the program offers no option for.
+const NO_SUCH_OPTION: &str = "the program offers no option for this approval";
+
+/// The questions without an answer, by their number.
+#[derive(Default)]
+pub(super) struct OpenQuestions {
+    open: BTreeMap<u64, OpenQuestion>,
+    last_id: u64,
+}
 
 /// A question without an answer.
-pub(super) struct OpenQuestion {
+struct OpenQuestion {
     options: Vec<PermissionOption>,
     title: String,
     responder: Responder<RequestPermissionResponse>,
 }
 
-impl AcpDriver<'_> {
-    /// Answers all open questions as cancelled. Called when their turn ends or is cancelled.
-    pub(super) fn cancel_questions(&mut self) {
-        for question in std::mem::take(&mut self.open_questions).into_values() {
-            send_outcome(question.responder, None);
-        }
-    }
+/// A question that was answered.
+pub(super) struct AnsweredQuestion {
+    pub(super) title: String,
+    /// Why the program was refused; may be empty. `None` if it was allowed.
+    pub(super) rejection: Option<String>,
+}
 
-    pub(super) async fn handle_permission_request(
+impl OpenQuestions {
+    /// Opens a question for a permission request. Returns it for the shim.
+    pub(super) fn open(
         &mut self,
         request: &RequestPermissionRequest,
         responder: Responder<RequestPermissionResponse>,
-    ) {
-        if self.turn != TurnState::Running {
-            return send_outcome(responder, None);
-        }
-        if self.is_in_plan_mode() && request.tool_call.fields.kind == Some(ToolKind::SwitchMode) {
-            return self.reject_mode_switch(request, responder);
-        }
-        self.last_question += 1;
-        let question = permission_question(self.last_question, request);
-        self.printer.print_question(&question.call_id, &question.title, &question.tool_name);
-        let open =
-            OpenQuestion { options: request.options.clone(), title: question.title.clone(), responder };
-        self.open_questions.insert(question.id, open);
-        self.shim.send(&FromDriver::PermissionAsked(question)).await;
+    ) -> PermissionQuestion {
+        self.last_id += 1;
+        let question = permission_question(self.last_id, request);
+        let (options, title) = (request.options.clone(), question.title.clone());
+        self.open.insert(question.id, OpenQuestion { options, title, responder });
+        question
     }
 
-    /// Rejects a request to leave the plan mode, which only the approval of the plan ends. The plan
-    /// in the request is added to the reply.
-    pub(super) fn reject_mode_switch(
-        &mut self,
-        request: &RequestPermissionRequest,
-        responder: Responder<RequestPermissionResponse>,
-    ) {
-        let plan = request.tool_call.fields.raw_input.as_ref().and_then(|input| input["plan"].as_str());
-        plan.iter().for_each(|plan| self.reply.add_paragraph(plan));
-        self.printer.print_line("  not yet: it leaves this mode once its plan is approved");
-        send_outcome(
-            responder,
-            option_for_answer(&request.options, &PermissionAnswer::Deny { reason: String::new() }),
-        );
-    }
-
-    /// Answers a question. Nothing happens if the question is no longer open, because its turn has
-    /// ended.
-    pub(super) fn answer_question(&mut self, question_id: u64, answer: &PermissionAnswer) {
-        let Some(open) = self.open_questions.remove(&question_id) else { return };
-        let chosen = option_for_answer(&open.options, answer);
-        let (outcome, reason) = match (answer, &chosen) {
-            (PermissionAnswer::Deny { reason }, _) => ("refused", reason.as_str()),
-            (PermissionAnswer::AllowOnce | PermissionAnswer::AllowAlways, Some(_)) => ("allowed", ""),
-            (PermissionAnswer::AllowOnce | PermissionAnswer::AllowAlways, None) => {
-                ("refused", "the program offers no option for this approval")
+    /// Answers a question. `None`, and nothing happens, if the question is no longer open, because
+    /// its turn has ended.
+    pub(super) fn answer(&mut self, id: u64, answer: &PermissionAnswer) -> Option<AnsweredQuestion> {
+        let OpenQuestion { options, title, responder } = self.open.remove(&id)?;
+        let chosen = option_for_answer(&options, answer);
+        let rejection = match answer {
+            PermissionAnswer::Deny { reason } => Some(reason.clone()),
+            PermissionAnswer::AllowOnce | PermissionAnswer::AllowAlways => {
+                chosen.is_none().then(|| NO_SUCH_OPTION.to_owned())
             }
         };
-        let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-        self.printer.print_line(&format!("  {outcome}{reason}"));
-        if outcome == "refused" && !reason.is_empty() {
-            self.prompt_prefix.push(format!("Why this was refused ({}){reason}", open.title));
-        }
-        let option = chosen
-            .or_else(|| option_for_answer(&open.options, &PermissionAnswer::Deny { reason: String::new() }));
-        send_outcome(open.responder, option);
+        send_outcome(responder, chosen.or_else(|| reject_option(&options)));
+        Some(AnsweredQuestion { title, rejection })
     }
+
+    /// Answers all open questions as cancelled. Called when their turn ends or is cancelled.
+    pub(super) fn cancel_all(&mut self) {
+        std::mem::take(&mut self.open).into_values().for_each(|question| cancel_request(question.responder));
+    }
+}
+
+/// Answers a permission request as cancelled.
+pub(super) fn cancel_request(responder: Responder<RequestPermissionResponse>) {
+    send_outcome(responder, None);
+}
+
+/// Rejects a permission request that becomes no question.
+pub(super) fn reject_request(
+    request: &RequestPermissionRequest,
+    responder: Responder<RequestPermissionResponse>,
+) {
+    send_outcome(responder, reject_option(&request.options));
+}
+
+fn reject_option(options: &[PermissionOption]) -> Option<PermissionOptionId> {
+    option_for_answer(options, &PermissionAnswer::Deny { reason: String::new() })
 }
 
 /// Answers a permission request of the program with one of its options. `None` answers that the

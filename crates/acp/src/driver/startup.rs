@@ -11,12 +11,20 @@ use agent_client_protocol::v1::ConnectionTo;
 use protocol::driver_protocol::ToDriver;
 use std::io::Stdout;
 
+/// A session that is open, and what arrived meanwhile.
+pub(super) struct OpenedSession {
+    pub(super) session: AcpSession,
+    /// Messages from the shim, in their order.
+    pub(super) messages: Vec<ToDriver>,
+    pub(super) usage: UsageTracker,
+    pub(super) exit: ProgramExit,
+}
+
 /// Opens the session and handles the events meanwhile. `None` if the shim closes its connection
 /// first.
 ///
-/// Messages from the shim are collected in `early`. A program that loads an earlier session repeats
-/// its updates: they are not printed, because the pane showed them before. Only their cost is
-/// counted.
+/// A program that loads an earlier session repeats its updates: they are not printed, because the
+/// pane showed them before. Only their cost is counted.
 ///
 /// # Errors
 ///
@@ -25,56 +33,64 @@ pub(super) async fn wait_for_session(
     agent: &ConnectionTo<Agent>,
     args: &DriverArgs,
     queue: &mut EventReceiver,
-    (early, usage): (&mut Vec<ToDriver>, &mut UsageTracker),
     printer: &mut PanePrinter<Stdout>,
-) -> Result<Option<AcpSession>, String> {
+) -> Result<Option<OpenedSession>, String> {
     let name = args.program_name();
     let mut opening = std::pin::pin!(open_session(agent, args));
-    let deadline = tokio::time::sleep(args.session_timeout);
-    let mut deadline = std::pin::pin!(deadline);
-    let mut exit = ProgramExit::default();
+    let mut deadline = std::pin::pin!(tokio::time::sleep(args.session_timeout));
+    let (usage, exit) = (UsageTracker::new(args.usage_scope), ProgramExit::default());
+    let mut early = EarlyEvents { messages: Vec::new(), usage, exit, printer };
     loop {
         let event = tokio::select! {
             biased;
-            opened = &mut opening, if !exit.has_begun() => return match opened {
-                Ok(session) => {
-                    // These events were sent before the session was open.
-                    while let Ok(event) = queue.try_recv() {
-                        handle_early_event(event, (early, usage), &mut exit, printer);
-                    }
-                    Ok(Some(session))
-                }
-                Err(_) if exit.has_begun() => Err(exit.exit_text(&name)),
-                Err(error) => Err(format!("{name} {error}")),
-            },
-            event = exit.next_event(queue) => event,
+            opened = &mut opening, if !early.exit.has_begun() => {
+                let session = opened.map_err(|error| format!("{name} {error}"))?;
+                return Ok(early.finish(session, queue));
+            }
+            event = early.exit.next_event(queue) => event,
             () = &mut deadline => {
                 let seconds = args.session_timeout.as_secs();
                 return Err(format!("{name} opened no session within {seconds} s: does it speak the protocol?"));
             }
         };
         match event {
-            None => return Err(exit.exit_text(&name)),
+            None => return Err(early.exit.exit_text(&name)),
             Some(AcpEvent::ShimClosed(_)) => return Ok(None),
-            Some(event) => handle_early_event(event, (early, usage), &mut exit, printer),
+            Some(event) => early.handle_event(event),
         }
     }
 }
 
-/// Handles an event that arrives before the session is open.
-fn handle_early_event(
-    event: AcpEvent,
-    (early, usage): (&mut Vec<ToDriver>, &mut UsageTracker),
-    exit: &mut ProgramExit,
-    printer: &mut PanePrinter<Stdout>,
-) {
-    match event {
-        AcpEvent::ShimMessage(message) => early.push(message),
-        AcpEvent::Update(update) => usage.add_update(&update),
-        AcpEvent::StrayLine(line) => printer.print_line(&line),
-        AcpEvent::OutputClosed => exit.set_output_closed(),
-        AcpEvent::ProgramExited(status) => exit.set_exited(status),
-        // Dropping a responder answers its request with an error.
-        _ => {}
+/// What arrives before the session is open.
+struct EarlyEvents<'a> {
+    messages: Vec<ToDriver>,
+    usage: UsageTracker,
+    exit: ProgramExit,
+    printer: &'a mut PanePrinter<Stdout>,
+}
+
+impl EarlyEvents<'_> {
+    fn handle_event(&mut self, event: AcpEvent) {
+        match event {
+            AcpEvent::ShimMessage(message) => self.messages.push(message),
+            AcpEvent::Update(update) => self.usage.add_update(&update),
+            AcpEvent::StrayLine(line) => self.printer.print_line(&line),
+            AcpEvent::OutputClosed => self.exit.set_output_closed(),
+            AcpEvent::ProgramExited(status) => self.exit.set_exited(status),
+            // Dropping a responder answers its request with an error.
+            _ => {}
+        }
+    }
+
+    /// Handles the events that were sent before the session was open. `None` if the shim has closed
+    /// its connection.
+    fn finish(mut self, session: AcpSession, queue: &mut EventReceiver) -> Option<OpenedSession> {
+        while let Ok(event) = queue.try_recv() {
+            match event {
+                AcpEvent::ShimClosed(_) => return None,
+                event => self.handle_event(event),
+            }
+        }
+        Some(OpenedSession { session, messages: self.messages, usage: self.usage, exit: self.exit })
     }
 }

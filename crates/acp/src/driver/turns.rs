@@ -1,92 +1,109 @@
 //! Turns of the agent. A prompt starts a turn. Only the program's answer to that prompt ends it,
 //! also after a cancel.
 
-use super::AcpDriver;
 use crate::agent_connection::error_text;
-use crate::event::AcpEvent;
 use crate::reply_text::ReplyText;
+use crate::session::SessionHistory;
+use crate::usage::UsageTracker;
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{
-    CancelNotification, ContentBlock, PromptRequest, PromptResponse, StopReason, TextContent,
+    ContentBlock, PromptResponse, SessionUpdate, StopReason, TextContent,
 };
-use protocol::driver_protocol::{FromDriver, ToDriver, TurnEndReason};
+use protocol::driver_protocol::{FromDriver, TurnEndReason};
 
 /// State of the current turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TurnState {
+enum TurnState {
     Idle,
     Running,
     Cancelling,
 }
 
-impl AcpDriver<'_> {
-    pub(super) fn start_turn(&mut self, text: String, prefix: String) {
-        let is_new = std::mem::take(&mut self.is_new_session);
-        self.usage.start_turn(is_new);
-        if is_new && !prefix.is_empty() {
+/// The current turn, and what the next one begins with.
+#[derive(Debug)]
+pub(super) struct Turns {
+    state: TurnState,
+    reply: ReplyText,
+    usage: UsageTracker,
+    history: SessionHistory,
+    /// Texts to send before the next prompt: the shim's text for a new session, and reasons of
+    /// denials, for which the protocol has no field.
+    prompt_prefix: Vec<String>,
+}
+
+impl Turns {
+    /// The turns of a session that was opened. `usage` has what it has cost so far.
+    pub(super) fn new(history: SessionHistory, usage: UsageTracker) -> Turns {
+        let (state, reply) = (TurnState::Idle, ReplyText::default());
+        Turns { state, reply, usage, history, prompt_prefix: Vec::new() }
+    }
+
+    /// Adds an update of the session to the reply and the usage.
+    pub(super) fn add_update(&mut self, update: &SessionUpdate) {
+        self.reply.add_update(update);
+        self.usage.add_update(update);
+    }
+
+    /// Adds a text as a paragraph of the reply.
+    pub(super) fn add_to_reply(&mut self, text: &str) {
+        self.reply.add_paragraph(text);
+    }
+
+    /// Adds a text to the next prompt.
+    pub(super) fn add_to_next_prompt(&mut self, text: String) {
+        self.prompt_prefix.push(text);
+    }
+
+    /// Starts a turn. Returns the prompt to send. `prefix` goes before the first text of a new
+    /// session.
+    pub(super) fn start(&mut self, text: String, prefix: String) -> Vec<ContentBlock> {
+        let history = std::mem::replace(&mut self.history, SessionHistory::HasPrompts);
+        self.usage.start_turn(history);
+        if history == SessionHistory::Empty && !prefix.is_empty() {
             self.prompt_prefix.push(prefix);
         }
-        let texts = std::mem::take(&mut self.prompt_prefix).into_iter().chain([text]);
-        let blocks = texts.map(|text| ContentBlock::Text(TextContent::new(text))).collect();
-        let request = PromptRequest::new(self.session.id.clone(), blocks);
-        let events = self.events.clone();
-        self.turn = TurnState::Running;
+        self.state = TurnState::Running;
         self.reply = ReplyText::default();
-        let sent = self.agent.prepare_request(request).on_receiving_result(async move |result| {
-            events.send(AcpEvent::TurnEnded(result)).ok();
-            Ok(())
-        });
-        if let Err(error) = sent {
-            self.events.send(AcpEvent::TurnEnded(Err(error))).ok();
-        }
+        let texts = std::mem::take(&mut self.prompt_prefix).into_iter().chain([text]);
+        texts.map(|text| ContentBlock::Text(TextContent::new(text))).collect()
     }
 
-    pub(super) async fn cancel_turn(&mut self) {
-        let waiting = self.deferred.len();
-        self.deferred.retain(|message| !matches!(message, ToDriver::Prompt { .. }));
-        if self.deferred.len() < waiting {
-            self.shim
-                .send(&FromDriver::TurnEnded {
-                    end_reason: TurnEndReason::Cancelled,
-                    reply: String::new(),
-                    usage: None,
-                })
-                .await;
-        }
-        if self.turn == TurnState::Running {
-            self.turn = TurnState::Cancelling;
-            self.agent.send_notification(CancelNotification::new(self.session.id.clone())).ok();
-            self.cancel_questions();
-        }
+    /// Whether a turn runs that was not cancelled.
+    pub(super) fn is_running(&self) -> bool {
+        self.state == TurnState::Running
     }
 
-    pub(super) async fn finish_turn(&mut self, result: Result<PromptResponse, Error>) {
-        // A program that ends fails its open requests. The event loop reports the exit instead.
-        if self.exit.has_begun() && result.is_err() {
-            return;
-        }
-        self.cancel_questions();
-        self.printer.end_turn();
+    /// Counts the running turn as cancelled.
+    pub(super) fn set_cancelled(&mut self) {
+        self.state = TurnState::Cancelling;
+    }
+
+    /// Ends the turn. Returns the message for the shim. `result` is the program's answer to the
+    /// prompt.
+    pub(super) fn finish(&mut self, result: Result<PromptResponse, Error>) -> FromDriver {
         let usage = self.usage.end_turn(result.as_ref().ok());
-        let end_reason = turn_end_reason(result, self.turn);
-        self.turn = TurnState::Idle;
-        let reply = std::mem::take(&mut self.reply).into_text();
-        self.shim.send(&FromDriver::TurnEnded { end_reason, reply, usage }).await;
+        let end_reason = turn_end_reason(result, self.state);
+        self.state = TurnState::Idle;
+        FromDriver::TurnEnded { end_reason, reply: std::mem::take(&mut self.reply).into_text(), usage }
     }
 }
 
+/// The message for a prompt that started no turn.
+pub(super) fn turn_not_started(end_reason: TurnEndReason) -> FromDriver {
+    FromDriver::TurnEnded { end_reason, reply: String::new(), usage: None }
+}
+
 fn turn_end_reason(result: Result<PromptResponse, Error>, turn: TurnState) -> TurnEndReason {
+    let failed = |reason: &str| TurnEndReason::Failed(reason.to_owned());
     match result {
         _ if turn == TurnState::Cancelling => TurnEndReason::Cancelled,
         Ok(response) => match response.stop_reason {
             StopReason::EndTurn => TurnEndReason::Completed,
             StopReason::Cancelled => TurnEndReason::Cancelled,
-            StopReason::MaxTokens => TurnEndReason::Failed("it came to its limit of tokens".to_owned()),
-            StopReason::MaxTurnRequests => {
-                TurnEndReason::Failed("it came to its limit of requests".to_owned())
-            }
-            StopReason::Refusal => TurnEndReason::Failed("it refused".to_owned()),
-            _ => TurnEndReason::Failed("it stopped for an unknown reason".to_owned()),
+            StopReason::MaxTokens => failed("it came to its limit of tokens"),
+            StopReason::MaxTurnRequests => failed("it came to its limit of requests"),
+            StopReason::Refusal => failed("it refused"),
+            _ => failed("it stopped for an unknown reason"),
         },
         Err(error) => TurnEndReason::Failed(error_text(&error)),
     }
