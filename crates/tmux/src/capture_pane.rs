@@ -5,14 +5,24 @@
 
 use tmux_interface::CapturePane;
 
+use crate::call::TmuxCall;
 use crate::command_list::CommandList;
-use crate::condition::{all_of, if_else, print_command};
+use crate::condition::{if_else, print_command};
 use crate::deadline::Deadline;
 use crate::{Error, PaneId, PaneTag, TmuxServer, nonce};
 
 /// How many panes one command list captures. More would make the argument vector too long if there
 /// is no control connection.
 const MAX_PANES_PER_COMMAND: usize = 16;
+
+/// A pane and the tag that it must have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaggedPane {
+    /// The pane.
+    pub pane: PaneId,
+    /// Its tag.
+    pub tag: PaneTag,
+}
 
 impl TmuxServer {
     /// Returns the screen of a pane as plain text, without colours.
@@ -29,7 +39,7 @@ impl TmuxServer {
             command = command.start_line(format!("-{lines}"));
         }
         let commands = CommandList::new(&command.build());
-        let screen = self.run_if_tagged(Deadline::for_action("capture a pane"), pane, tag, &commands)?;
+        let screen = self.call("capture a pane").run_if_tagged(pane, tag, &commands)?;
         Ok(match lines {
             Some(lines) => last_lines(&screen, lines).to_owned(),
             None => screen,
@@ -44,38 +54,32 @@ impl TmuxServer {
     /// # Errors
     ///
     /// As for other commands. `Timeout` is the usual one, because the time limit is short.
-    pub fn capture_panes(&mut self, panes: &[(PaneId, PaneTag)]) -> Result<Vec<Option<String>>, Error> {
-        let deadline = Deadline::for_capture("capture the screens");
+    pub fn capture_panes(&mut self, panes: &[TaggedPane]) -> Result<Vec<Option<String>>, Error> {
+        let mut call = self.call_until(Deadline::for_capture("capture the screens"));
         let mut screens = Vec::with_capacity(panes.len());
         for chunk in panes.chunks(MAX_PANES_PER_COMMAND) {
-            screens.extend(self.capture_chunk(chunk, deadline)?);
+            screens.extend(call.capture_chunk(chunk)?);
         }
         Ok(screens)
     }
+}
 
+impl TmuxCall<'_> {
     /// Captures up to [`MAX_PANES_PER_COMMAND`] panes in one round trip.
-    fn capture_chunk(
-        &mut self,
-        panes: &[(PaneId, PaneTag)],
-        deadline: Deadline,
-    ) -> Result<Vec<Option<String>>, Error> {
+    fn capture_chunk(&mut self, panes: &[TaggedPane]) -> Result<Vec<Option<String>>, Error> {
         let delimiters = ScreenDelimiters { end: nonce::generate(), not_owned: nonce::generate() };
         let mut commands = print_command(&delimiters.end);
-        for (pane, tag) in panes {
+        for TaggedPane { pane, tag } in panes {
             let capture = CapturePane::new().stdout().join().target_pane(pane.to_string()).build();
-            let condition = all_of(&self.epoch().condition(), &tag.owned_condition());
             let guarded = if_else(
                 &pane.to_string(),
-                &condition,
+                &self.tag_condition(tag),
                 &CommandList::new(&capture),
                 &print_command(&delimiters.not_owned),
             )?;
             commands = commands.extend(guarded).extend(print_command(&delimiters.end));
         }
-        let text = self.run(&commands, deadline)?.text(deadline.action())?;
-        delimiters
-            .split_screens(&text, panes.len())
-            .ok_or_else(|| Error::unexpected_reply(deadline.action(), &text))
+        self.run(&commands)?.parse(|text| delimiters.split_screens(text, panes.len()))
     }
 }
 

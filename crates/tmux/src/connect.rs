@@ -15,8 +15,9 @@ use crate::deadline::Deadline;
 use crate::notice::NoticeSender;
 use crate::{Error, ServerAddress, ServerEpoch, TmuxVersion, stale_client, subprocess};
 
-/// What the server reports about itself in its first reply.
-pub(crate) struct ServerHandshake {
+/// A usable connection, and what the server has reported about itself in its first reply.
+pub(crate) struct OpenedConnection {
+    pub(crate) connection: ControlConnection,
     pub(crate) epoch: ServerEpoch,
     pub(crate) version: TmuxVersion,
 }
@@ -35,7 +36,7 @@ pub(crate) fn connect_with_retries(
     tmux: &TmuxEndpoint,
     notices: &NoticeSender,
     deadline: Deadline,
-) -> Result<(ControlConnection, ServerHandshake), Error> {
+) -> Result<OpenedConnection, Error> {
     check_socket_directory(tmux)?;
     check_program_version(tmux, deadline)?;
     stale_client::wait_or_remove(tmux, deadline);
@@ -60,14 +61,18 @@ pub(crate) fn try_connect(
     start: ServerStart,
     notices: &NoticeSender,
     deadline: Deadline,
-) -> Result<(ControlConnection, ServerHandshake), Error> {
+) -> Result<OpenedConnection, Error> {
     let mut connection = ControlConnection::open(tmux, start, notices)?;
     let query = print_command(&format!("#{{version}} {}", ServerEpoch::FORMAT));
     match connection.run(&[query], deadline) {
         Ok(mut replies) => {
             let reply = replies.pop().expect("one reply per command list");
-            let handshake = parse_handshake(&reply.text(deadline.action())?, deadline.action())?;
-            Ok((connection, handshake))
+            let (version, epoch) = reply.parse(|text| {
+                let (version, epoch) = text.split_once(' ')?;
+                Some((version.to_owned(), epoch.to_owned()))
+            })?;
+            let (epoch, version) = (epoch.parse()?, TmuxVersion::parse_supported(&version)?);
+            Ok(OpenedConnection { connection, epoch, version })
         }
         Err(Error::Disconnected { .. }) => Err(connect_error(tmux, connection.close_reason())),
         Err(other) => Err(other),
@@ -105,12 +110,6 @@ fn is_transient(cause: &str) -> bool {
     ["server exited", "lost server", "closed the connection", "duplicate session"]
         .iter()
         .any(|message| cause.contains(message))
-}
-
-/// Parses a version, a space and an epoch.
-fn parse_handshake(text: &str, action: &'static str) -> Result<ServerHandshake, Error> {
-    let (version, epoch) = text.split_once(' ').ok_or_else(|| Error::unexpected_reply(action, text))?;
-    Ok(ServerHandshake { epoch: epoch.parse()?, version: TmuxVersion::parse_supported(version)? })
 }
 
 /// Returns the error for a failed connection to `tmux`. `cause` is a message of tmux.

@@ -32,6 +32,13 @@ pub(crate) enum ServerStart {
     Never,
 }
 
+/// A control client with its standard input and output.
+pub(crate) struct StartedClient {
+    pub(crate) client: ControlClient,
+    pub(crate) stdin: ChildStdin,
+    pub(crate) stdout: ChildStdout,
+}
+
 /// A running control client. Drop kills it and its session.
 pub(crate) struct ControlClient {
     child: Child,
@@ -64,16 +71,12 @@ exec "$@"
 "#;
 
 impl ControlClient {
-    /// Starts the client and the watcher. Returns them with the standard input and output of the
-    /// client.
+    /// Starts the client and the watcher.
     ///
     /// # Errors
     ///
     /// `ProgramNotStarted`; `InvalidArgument` if a word contains NUL.
-    pub(crate) fn start(
-        tmux: &TmuxEndpoint,
-        start: ServerStart,
-    ) -> Result<(ControlClient, Option<ChildStdin>, Option<ChildStdout>), Error> {
+    pub(crate) fn start(tmux: &TmuxEndpoint, start: ServerStart) -> Result<StartedClient, Error> {
         let name = new_session_name();
         let words = hidden_session_commands(&name).to_args()?;
         let command = with_watcher(&tmux.command(), &name);
@@ -85,7 +88,7 @@ impl ControlClient {
         mut command: Command,
         start: ServerStart,
         words: &[String],
-    ) -> io::Result<(ControlClient, Option<ChildStdin>, Option<ChildStdout>)> {
+    ) -> io::Result<StartedClient> {
         if let ServerStart::Never = start {
             command.arg("-N");
         }
@@ -93,9 +96,10 @@ impl ControlClient {
         let stderr_reader = watcher_socket.try_clone()?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(OwnedFd::from(stderr_socket));
         let mut child = command.arg("-C").args(words).spawn()?;
-        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let pipes = child.stdin.take().zip(child.stdout.take());
+        let (stdin, stdout) = pipes.ok_or(io::ErrorKind::BrokenPipe)?;
         let stderr = subprocess::read_in_thread(Some(stderr_reader));
-        Ok((ControlClient { child, watcher_socket, stderr }, stdin, stdout))
+        Ok(StartedClient { client: ControlClient { child, watcher_socket, stderr }, stdin, stdout })
     }
 
     /// Kills the client and its session. Returns what the client printed on standard error.
@@ -182,7 +186,7 @@ mod tests {
         // fifth word: the tmux command.
         let mut program = Command::new("/bin/sh");
         program.args(["-c", "echo $1 >>\"$0\""]).arg(&log);
-        let (mut client, ..) =
+        let StartedClient { mut client, .. } =
             ControlClient::start_process(with_watcher(&program, "no-session"), ServerStart::IfNeeded, &[])
                 .unwrap();
         client.child.wait().unwrap();

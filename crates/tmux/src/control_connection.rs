@@ -24,7 +24,7 @@ use rustix::io::Errno;
 use crate::address::TmuxEndpoint;
 use crate::command_list::CommandList;
 use crate::condition::print_command;
-use crate::control_client::{ControlClient, ServerStart};
+use crate::control_client::{ControlClient, ServerStart, StartedClient};
 use crate::control_parser::{BlockOrigin, BlockStatus, ControlBlock, ControlEvent, ControlParser};
 use crate::deadline::Deadline;
 use crate::notice::{NoticeSender, ServerNotice};
@@ -61,8 +61,7 @@ impl ControlConnection {
         start: ServerStart,
         notices: &NoticeSender,
     ) -> Result<ControlConnection, Error> {
-        let (client, stdin, stdout) = ControlClient::start(tmux, start)?;
-        let input = stdin.ok_or_else(|| tmux.start_error(ErrorKind::BrokenPipe.into()))?;
+        let StartedClient { client, stdin: input, stdout } = ControlClient::start(tmux, start)?;
         set_nonblocking(&input).map_err(|errno| tmux.start_error(errno.into()))?;
         let (sender, blocks) = channel();
         let status = Arc::new(ConnectionStatus::default());
@@ -129,7 +128,7 @@ impl ControlConnection {
 
     /// Collects blocks until one is the nonce. They are the reply.
     fn read_reply(&mut self, nonce: &str, deadline: Deadline) -> Result<CommandReply, Error> {
-        let mut reply = CommandReply::default();
+        let mut reply = CommandReply::new(deadline.action());
         loop {
             match self.blocks.recv_timeout(deadline.remaining_time()) {
                 Ok(block) if block.text() == nonce.as_bytes() => return Ok(reply),
@@ -177,10 +176,8 @@ struct ControlReader {
 impl ControlReader {
     /// Reads the client's output to its end. Only that is the end of the connection, because a pane
     /// or a hook can print `%exit` too.
-    fn run_thread(self, stdout: Option<impl Read>) {
-        if let Some(stdout) = stdout {
-            self.read_lines(&mut BufReader::new(stdout));
-        }
+    fn run_thread(self, stdout: impl Read) {
+        self.read_lines(&mut BufReader::new(stdout));
         if !self.status.closed.swap(true, Ordering::AcqRel) {
             self.notices.notify(ServerNotice::Disconnected);
         }

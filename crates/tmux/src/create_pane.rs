@@ -8,10 +8,10 @@
 use tmux_interface::{NewSession, NewWindow, SetOption, SplitWindow, TmuxCommand};
 
 use crate::border_label::BORDER_FORMAT;
+use crate::call::{OnDisconnect, TmuxCall};
 use crate::command_list::CommandList;
 use crate::condition::if_else;
 use crate::control_client::set_session_option;
-use crate::deadline::Deadline;
 use crate::layout::tile_commands;
 use crate::reply::CommandReply;
 use crate::{Error, InvalidArgument, PaneId, SessionId, TmuxServer, WindowId, validate};
@@ -27,8 +27,10 @@ pub struct CreatedPane {
     pub session: SessionId,
     /// The id of the process that tmux started in the pane.
     pub pid: u32,
-    /// Columns and lines of the window.
-    pub size: (u32, u32),
+    /// Width of the window, in columns.
+    pub width: u32,
+    /// Height of the window, in lines.
+    pub height: u32,
     /// The pane is the first one of a new window. The window has the user's settings until
     /// [`TmuxServer::tag_and_pipe`] sets the options of a teamd window.
     pub is_first_in_window: bool,
@@ -47,7 +49,6 @@ impl TmuxServer {
     /// `InvalidArgument` if a name or `argv` is not valid; `Rejected` if a session of this name
     /// exists. After `Timeout` and `Disconnected` the session may exist.
     pub fn new_session(&mut self, name: &str, window: &str, argv: &[String]) -> Result<CreatedPane, Error> {
-        let deadline = Deadline::for_action("create a session");
         let session = NewSession::new().detached().print().format(CREATED_FORMAT).not_update_env();
         let session = session.start_directory("/").session_name(validate::check_name(name)?);
         let session = session.window_name(validate::check_name(window)?).width(200).height(50).build();
@@ -58,7 +59,7 @@ impl TmuxServer {
             "destroy-unattached",
             "off",
         ));
-        self.create_in_new_window(&commands, deadline)
+        self.call("create a session").create_in_new_window(&commands)
     }
 
     /// Creates a window after the last one of the session.
@@ -72,11 +73,11 @@ impl TmuxServer {
         window: &str,
         argv: &[String],
     ) -> Result<CreatedPane, Error> {
-        let deadline = Deadline::for_action("create a window");
         let command = NewWindow::new().after().detached().print().format(CREATED_FORMAT).start_directory("/");
         let command =
             command.target_window(format!("{session}:{{end}}")).window_name(validate::check_name(window)?);
-        self.create_in_new_window(&CommandList::new(&with_program(command.build(), argv)?), deadline)
+        let command = CommandList::new(&with_program(command.build(), argv)?);
+        self.call("create a window").create_in_new_window(&command)
     }
 
     /// Creates one more pane in a window. If there is no room, the panes are tiled first. A zoomed
@@ -88,10 +89,10 @@ impl TmuxServer {
     /// is not valid; `Rejected` if the window does not exist. After `Timeout` and `Disconnected`
     /// the pane may exist.
     pub fn split(&mut self, window: WindowId, argv: &[String]) -> Result<CreatedPane, Error> {
-        let deadline = Deadline::for_action("split a window");
         let split = split_commands(window, argv)?;
-        match split_from_reply(self.run_once(&split, deadline)?, window, deadline) {
-            Err(Error::NoSpace { .. }) => self.run_tile_and_split(window, split, deadline),
+        let mut call = self.call("split a window");
+        match split_from_reply(call.run_once(&split)?, window) {
+            Err(Error::NoSpace { .. }) => call.tile_and_split(window, split),
             result => result,
         }
     }
@@ -103,37 +104,28 @@ impl TmuxServer {
     ///
     /// As [`TmuxServer::split`].
     pub fn tile_then_split(&mut self, window: WindowId, argv: &[String]) -> Result<CreatedPane, Error> {
-        self.run_tile_and_split(window, split_commands(window, argv)?, Deadline::for_action("split a window"))
+        let split = split_commands(window, argv)?;
+        self.call("split a window").tile_and_split(window, split)
     }
+}
 
+impl TmuxCall<'_> {
     /// Tiles the panes and splits the window, in one round trip.
-    fn run_tile_and_split(
-        &mut self,
-        window: WindowId,
-        split: CommandList,
-        deadline: Deadline,
-    ) -> Result<CreatedPane, Error> {
-        let mut replies = self.run_all_once(&[tile_commands(window)?, split], deadline)?.into_iter();
-        let mut next_reply = || replies.next().ok_or(deadline.disconnect_error());
-        let tiled = next_reply()?.into_result(deadline.action());
-        split_from_reply(next_reply()?, window, deadline).or_else(|error| tiled.and(Err(error)))
+    fn tile_and_split(&mut self, window: WindowId, split: CommandList) -> Result<CreatedPane, Error> {
+        let replies = self.run_all(&[tile_commands(window)?, split], OnDisconnect::Fail)?;
+        let [tiled, split] = replies.try_into().expect("one reply per command list");
+        split_from_reply(split, window).or_else(|error| tiled.into_result().and(Err(error)))
     }
 
     /// Runs commands that create a window, and parses their reply.
-    fn create_in_new_window(
-        &mut self,
-        commands: &CommandList,
-        deadline: Deadline,
-    ) -> Result<CreatedPane, Error> {
-        Ok(CreatedPane {
-            is_first_in_window: true,
-            ..created_from_reply(self.run_once(commands, deadline)?, deadline)?
-        })
+    fn create_in_new_window(&mut self, commands: &CommandList) -> Result<CreatedPane, Error> {
+        let created = self.run_once(commands)?.parse(parse_created)?;
+        Ok(CreatedPane { is_first_in_window: true, ..created })
     }
 
     /// Sets the options of a teamd window: see [`configure_window_commands`].
-    pub(crate) fn configure_window(&mut self, window: WindowId, deadline: Deadline) -> Result<(), Error> {
-        self.run(&configure_window_commands(window), deadline)?.into_result(deadline.action())
+    pub(crate) fn configure_window(&mut self, window: WindowId) -> Result<(), Error> {
+        self.run(&configure_window_commands(window))?.into_result()
     }
 }
 
@@ -142,20 +134,11 @@ impl TmuxServer {
 /// # Errors
 ///
 /// `NoSpace` if the window has no room for another pane; `Rejected`; `UnexpectedReply`.
-pub(crate) fn split_from_reply(
-    reply: CommandReply,
-    window: WindowId,
-    deadline: Deadline,
-) -> Result<CreatedPane, Error> {
-    match created_from_reply(reply, deadline) {
+pub(crate) fn split_from_reply(reply: CommandReply, window: WindowId) -> Result<CreatedPane, Error> {
+    match reply.parse(parse_created) {
         Err(error) if error.is_no_space() => Err(Error::NoSpace { window }),
         result => result,
     }
-}
-
-fn created_from_reply(reply: CommandReply, deadline: Deadline) -> Result<CreatedPane, Error> {
-    let reply = reply.text(deadline.action())?;
-    parse_created(&reply).ok_or_else(|| Error::unexpected_reply(deadline.action(), &reply))
 }
 
 /// Parses a line in [`CREATED_FORMAT`].
@@ -165,15 +148,10 @@ fn parse_created(reply: &str) -> Option<CreatedPane> {
     let window = fields.next()?.parse().ok()?;
     let session = fields.next()?.parse().ok()?;
     let pid = fields.next()?.parse().ok()?;
-    let size = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-    fields.next().is_none().then_some(CreatedPane {
-        pane,
-        window,
-        session,
-        pid,
-        size,
-        is_first_in_window: false,
-    })
+    let width = fields.next()?.parse().ok()?;
+    let height = fields.next()?.parse().ok()?;
+    let created = CreatedPane { pane, window, session, pid, width, height, is_first_in_window: false };
+    fields.next().is_none().then_some(created)
 }
 
 /// Appends `argv` to a command as the program of the new pane.
@@ -224,7 +202,7 @@ mod tests {
     #[test]
     fn partial_reply_is_rejected() {
         let created = parse_created("%5 @3 $0 4711 80 24").unwrap();
-        assert_eq!((created.pid, created.size), (4711, (80, 24)));
+        assert_eq!((created.pid, created.width, created.height), (4711, 80, 24));
         for reply in ["", "%5", "%5 @3 $0 1", "%5 @3 $0 x 8 2", "%5 @3 $0 1 8 2 3", "@3 %5 $0 1 8 2"] {
             assert!(parse_created(reply).is_none(), "{reply:?}");
         }

@@ -7,10 +7,10 @@
 
 use tmux_interface::{BreakPane, HasSession, JoinPane, NewSession, ResizePane, TmuxCommand};
 
+use crate::call::TmuxCall;
 use crate::command_list::CommandList;
 use crate::condition::if_else;
 use crate::control_client::set_session_option;
-use crate::deadline::Deadline;
 use crate::layout::tile_commands;
 use crate::list_panes::HIDDEN_SESSION;
 use crate::zoom::with_zoom_restored;
@@ -27,12 +27,12 @@ impl TmuxServer {
     ///
     /// `PaneNotFound`; `NotOwned`; `InvalidArgument` if the name is not valid.
     pub fn hide(&mut self, pane: PaneId, tag: &PaneTag, window: &str) -> Result<(), Error> {
-        let deadline = Deadline::for_action("hide a pane");
-        if self.tagged_row(pane, tag, deadline)?.is_hidden {
+        let mut call = self.call("hide a pane");
+        if call.tagged_row(pane, tag)?.is_hidden {
             return Ok(());
         }
-        self.move_to_session(pane, tag, &SessionTarget::Name(HIDDEN_SESSION), window, deadline)?;
-        self.check_moved(pane, deadline, |row| row.is_hidden)
+        call.move_to_session(pane, tag, &SessionTarget::Name(HIDDEN_SESSION), window)?;
+        call.check_moved(pane, |row| row.is_hidden)
     }
 
     /// Moves a pane into an existing window. If there is no room, the panes of the window are tiled
@@ -42,18 +42,18 @@ impl TmuxServer {
     ///
     /// `NotOwned`; `NoSpace` if there is still no room; `Rejected` if the window does not exist.
     pub fn show_in_window(&mut self, pane: PaneId, tag: &PaneTag, window: WindowId) -> Result<(), Error> {
-        let deadline = Deadline::for_action("show a pane");
         let commands = join_commands(pane, window)?;
-        match self.run_if_tagged(deadline, pane, tag, &commands) {
+        let mut call = self.call("show a pane");
+        match call.run_if_tagged(pane, tag, &commands) {
             Err(error) if error.is_no_space() => {
-                self.run(&tile_commands(window)?, deadline)?.into_result(deadline.action())?;
-                let retried = self.run_if_tagged(deadline, pane, tag, &commands);
+                call.run(&tile_commands(window)?)?.into_result()?;
+                let retried = call.run_if_tagged(pane, tag, &commands);
                 retried
                     .map_err(|error| if error.is_no_space() { Error::NoSpace { window } } else { error })?;
             }
             result => drop(result?),
         }
-        self.check_moved(pane, deadline, |row| row.window == window)
+        call.check_moved(pane, |row| row.window == window)
     }
 
     /// Moves a pane into a new teamd window of a session. Returns the window.
@@ -69,9 +69,7 @@ impl TmuxServer {
         session: SessionId,
         window: &str,
     ) -> Result<WindowId, Error> {
-        let deadline = Deadline::for_action("show a pane");
-        self.move_to_session(pane, tag, &SessionTarget::Id(session), window, deadline)?;
-        self.configure_pane_window(pane, deadline)
+        self.call("show a pane").show_in(pane, tag, &SessionTarget::Id(session), window)
     }
 
     /// As [`TmuxServer::show_in_session`], but names the session. Creates it if it does not exist.
@@ -86,24 +84,23 @@ impl TmuxServer {
         session: &str,
         window: &str,
     ) -> Result<WindowId, Error> {
-        let deadline = Deadline::for_action("show a pane");
-        self.move_to_session(
-            pane,
-            tag,
-            &SessionTarget::Name(validate::check_name(session)?),
-            window,
-            deadline,
-        )?;
-        self.configure_pane_window(pane, deadline)
+        let session = SessionTarget::Name(validate::check_name(session)?);
+        self.call("show a pane").show_in(pane, tag, &session, window)
     }
+}
 
-    /// Makes the window of a shown pane a teamd window.
-    fn configure_pane_window(&mut self, pane: PaneId, deadline: Deadline) -> Result<WindowId, Error> {
-        let row = self
-            .pane_row(pane, deadline)?
-            .filter(|row| !row.is_hidden)
-            .ok_or(Error::PaneNotFound { pane })?;
-        self.configure_window(row.window, deadline)?;
+impl TmuxCall<'_> {
+    /// Moves a pane into a new teamd window of a session. Returns the window.
+    fn show_in(
+        &mut self,
+        pane: PaneId,
+        tag: &PaneTag,
+        session: &SessionTarget<'_>,
+        window: &str,
+    ) -> Result<WindowId, Error> {
+        self.move_to_session(pane, tag, session, window)?;
+        let row = self.pane_row(pane)?.filter(|row| !row.is_hidden).ok_or(Error::PaneNotFound { pane })?;
+        self.configure_window(row.window)?;
         Ok(row.window)
     }
 
@@ -114,27 +111,23 @@ impl TmuxServer {
         tag: &PaneTag,
         session: &SessionTarget<'_>,
         window: &str,
-        deadline: Deadline,
     ) -> Result<(), Error> {
-        let row = self.tagged_row(pane, tag, deadline)?;
+        let row = self.tagged_row(pane, tag)?;
         let window = validate::check_name(window)?;
-        let exists = match session {
-            SessionTarget::Id(_) => true,
-            SessionTarget::Name(name) => self.has_session(name, deadline)?,
-        };
         let commands = match session {
             SessionTarget::Id(id) => break_pane_command(pane, &format!("{id}:"), window),
-            SessionTarget::Name(name) if exists => break_pane_command(pane, &format!("={name}:"), window),
+            SessionTarget::Name(name) if self.has_session(name)? => {
+                break_pane_command(pane, &format!("={name}:"), window)
+            }
             SessionTarget::Name(name) => break_into_new_session(pane, name, window),
         };
-        let guarded = with_zoom_restored(&row, &commands)?;
-        self.run_if_tagged(deadline, pane, tag, &guarded).map(drop)
+        self.run_if_tagged(pane, tag, &with_zoom_restored(&row, &commands)?).map(drop)
     }
 
     /// Whether a session with exactly this name exists.
-    fn has_session(&mut self, name: &str, deadline: Deadline) -> Result<bool, Error> {
+    fn has_session(&mut self, name: &str) -> Result<bool, Error> {
         let command = HasSession::new().target_session(format!("={name}")).build();
-        match self.run(&CommandList::new(&command), deadline)?.into_result(deadline.action()) {
+        match self.run(&CommandList::new(&command))?.into_result() {
             Ok(()) => Ok(true),
             Err(Error::Rejected { .. }) => Ok(false),
             Err(other) => Err(other),
@@ -146,10 +139,10 @@ impl TmuxServer {
     /// # Errors
     ///
     /// `PaneNotFound`; `NotOwned` if the pane has another tag.
-    fn tagged_row(&mut self, pane: PaneId, tag: &PaneTag, deadline: Deadline) -> Result<PaneRow, Error> {
-        let row = self.pane_row(pane, deadline)?.ok_or(Error::PaneNotFound { pane })?;
+    fn tagged_row(&mut self, pane: PaneId, tag: &PaneTag) -> Result<PaneRow, Error> {
+        let row = self.pane_row(pane)?.ok_or(Error::PaneNotFound { pane })?;
         if row.tag.as_deref() != Some(tag.as_str()) {
-            return Err(Error::NotOwned { action: deadline.action(), pane });
+            return Err(Error::NotOwned { action: self.action(), pane });
         }
         Ok(row)
     }
@@ -159,18 +152,13 @@ impl TmuxServer {
     /// # Errors
     ///
     /// `PaneNotFound`; `Rejected` if `is_moved` is false for the row of the pane.
-    fn check_moved(
-        &mut self,
-        pane: PaneId,
-        deadline: Deadline,
-        is_moved: impl Fn(&PaneRow) -> bool,
-    ) -> Result<(), Error> {
-        match self.pane_row(pane, deadline)? {
+    fn check_moved(&mut self, pane: PaneId, is_moved: impl Fn(&PaneRow) -> bool) -> Result<(), Error> {
+        match self.pane_row(pane)? {
             None => Err(Error::PaneNotFound { pane }),
             Some(row) if is_moved(&row) => Ok(()),
             Some(row) => {
                 let cause = format!("pane {pane} is in window {} of {}", row.window, row.session);
-                Err(Error::Rejected { action: deadline.action(), cause })
+                Err(Error::Rejected { action: self.action(), cause })
             }
         }
     }

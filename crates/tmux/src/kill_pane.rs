@@ -12,9 +12,9 @@
 
 use tmux_interface::{DisplayMessage, KillPane, TmuxCommand};
 
+use crate::call::{OnDisconnect, TmuxCall};
 use crate::command_list::CommandList;
 use crate::condition::{all_of, any_of, if_else, if_then, print_command};
-use crate::deadline::Deadline;
 use crate::guarded_command::GuardedCommand;
 use crate::reply::CommandReply;
 use crate::zoom::{hidden_by_zoom_condition, with_zoom_restored};
@@ -31,6 +31,17 @@ pub enum KillOutcome {
     NotFound,
 }
 
+/// A pane for [`TmuxServer::kill_panes`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PaneToKill {
+    /// The pane.
+    pub pane: PaneId,
+    /// The tag that the pane must have.
+    pub tag: PaneTag,
+    /// The window that the pane must be in.
+    pub window: WindowId,
+}
+
 impl TmuxServer {
     /// Kills a pane with the tag `tag`. If another pane of the window is zoomed, it stays zoomed.
     /// If a user has respawned the pane, it only loses its tag and label.
@@ -40,30 +51,28 @@ impl TmuxServer {
     /// `Rejected` if the pane still exists after it was killed. After any other error it is unknown
     /// whether the pane exists.
     pub fn kill(&mut self, pane: PaneId, tag: &PaneTag) -> Result<KillOutcome, Error> {
-        let deadline = Deadline::for_action("kill a pane");
+        let mut call = self.call("kill a pane");
         let kill = kill_command(pane);
         // Killing the pane ends the zoom of its window, so the window must be known before. The nonce
         // says that the pane was not killed for this reason.
         let zoomed_nonce = nonce::generate();
         let unless_zoomed =
             if_else(&pane.to_string(), &hidden_by_zoom_condition(), &print_command(&zoomed_nonce), &kill)?;
-        let (result, exists) = match self.run_and_check(pane, tag, &unless_zoomed, deadline)? {
-            (Ok(text), true) if text == zoomed_nonce => match self.pane_row(pane, deadline)? {
-                None => return Ok(KillOutcome::NotFound),
-                Some(row) => self.run_and_check(pane, tag, &with_zoom_restored(&row, &kill)?, deadline)?,
-            },
-            attempt => attempt,
-        };
-        match (result, exists) {
+        let mut attempt = call.run_and_check(pane, tag, &unless_zoomed)?;
+        if attempt.pane_exists && attempt.result.as_ref().is_ok_and(|text| *text == zoomed_nonce) {
+            let Some(row) = call.pane_row(pane)? else { return Ok(KillOutcome::NotFound) };
+            attempt = call.run_and_check(pane, tag, &with_zoom_restored(&row, &kill)?)?;
+        }
+        match (attempt.result, attempt.pane_exists) {
             (Ok(_), false) => Ok(KillOutcome::Killed),
-            (Ok(_), true) => Err(Error::Rejected {
-                action: deadline.action(),
-                cause: format!("pane {pane} is still there"),
-            }),
+            (Ok(_), true) => {
+                let cause = format!("pane {pane} is still there");
+                Err(Error::Rejected { action: call.action(), cause })
+            }
             (Err(Error::NotOwned { .. }), false) => Ok(KillOutcome::NotFound),
             (Err(Error::NotOwned { .. }), true) => {
-                self.untag(pane, tag, deadline)?;
-                Ok(self.pane_row(pane, deadline)?.map_or(KillOutcome::NotFound, |_| KillOutcome::NotOwned))
+                call.untag(pane, tag)?;
+                Ok(call.pane_row(pane)?.map_or(KillOutcome::NotFound, |_| KillOutcome::NotOwned))
             }
             (Err(other), _) => Err(other),
         }
@@ -78,49 +87,56 @@ impl TmuxServer {
     /// # Errors
     ///
     /// After an error it is unknown which panes exist.
-    pub fn kill_panes(&mut self, panes: &[(PaneId, PaneTag, WindowId)]) -> Result<Vec<bool>, Error> {
-        let deadline = Deadline::for_action("kill panes");
+    pub fn kill_panes(&mut self, panes: &[PaneToKill]) -> Result<Vec<bool>, Error> {
+        let mut call = self.call("kill panes");
         let mut command_lists = Vec::new();
-        for (pane, tag, window) in panes {
+        for PaneToKill { pane, tag, window } in panes {
             let in_place =
                 format!("#{{&&:#{{==:#{{window_id}},{window}}},#{{!=:{},1}}}}", hidden_by_zoom_condition());
             let condition =
-                all_of(&self.tag_condition(tag), &all_of(&in_place, &session_survives_condition()));
+                all_of(&call.tag_condition(tag), &all_of(&in_place, &session_survives_condition()));
             command_lists.extend([
                 if_then(&pane.to_string(), &condition, &kill_command(*pane))?,
                 pane_id_command(*pane),
             ]);
         }
-        let replies = self.run_all(&command_lists, deadline)?.into_iter().skip(1).step_by(2);
-        replies.zip(panes).map(|(reply, (pane, ..))| Ok(!self.pane_exists(reply, *pane, deadline)?)).collect()
+        let replies = call.run_all(&command_lists, OnDisconnect::Retry)?.into_iter().skip(1).step_by(2);
+        replies.zip(panes).map(|(reply, kill)| Ok(!call.pane_exists(reply, kill.pane)?)).collect()
     }
+}
 
-    /// Runs `commands` if the pane has the tag `tag`. Returns their result, and whether the pane
-    /// exists after them.
+/// What became of an attempt to kill a pane.
+struct KillAttempt {
+    result: Result<String, Error>,
+    /// Whether the pane exists after the attempt.
+    pane_exists: bool,
+}
+
+impl TmuxCall<'_> {
+    /// Runs `commands` if the pane has the tag `tag`, and checks whether the pane still exists.
     fn run_and_check(
         &mut self,
         pane: PaneId,
         tag: &PaneTag,
         commands: &CommandList,
-        deadline: Deadline,
-    ) -> Result<(Result<String, Error>, bool), Error> {
+    ) -> Result<KillAttempt, Error> {
         let guarded = GuardedCommand::new(pane, &self.tag_condition(tag), commands)?;
-        let [result, query] =
-            self.run_array(&[guarded.command_list.clone(), pane_id_command(pane)], deadline)?;
-        Ok((guarded.output(result, deadline), self.pane_exists(query, pane, deadline)?))
+        let [reply, query] = self.run_array(&[guarded.command_list.clone(), pane_id_command(pane)])?;
+        let result = guarded.output(reply, self.action());
+        Ok(KillAttempt { result, pane_exists: self.pane_exists(query, pane)? })
     }
 
     /// Whether `pane` exists, by the reply to [`pane_id_command`].
     ///
     /// For a missing pane tmux prints the id of another pane, or nothing. For a pane whose window
     /// has just closed, tmux still has the pane id but no session, and the command prints nothing.
-    fn pane_exists(&mut self, reply: CommandReply, pane: PaneId, deadline: Deadline) -> Result<bool, Error> {
-        let text = reply.text(deadline.action()).unwrap_or_else(|_| "an error".to_owned());
+    fn pane_exists(&mut self, reply: CommandReply, pane: PaneId) -> Result<bool, Error> {
+        let text = reply.text().unwrap_or_else(|_| "an error".to_owned());
         match text.parse::<PaneId>() {
             Ok(id) => Ok(id == pane),
             Err(_) if text.is_empty() => Ok(false),
             // A command alias of the user may have added output to the reply.
-            Err(_) => Ok(self.pane_row(pane, deadline)?.is_some()),
+            Err(_) => Ok(self.pane_row(pane)?.is_some()),
         }
     }
 }

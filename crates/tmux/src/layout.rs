@@ -6,7 +6,6 @@ use tmux_interface::{SelectLayout, SetOption, TmuxCommand};
 
 use crate::command_list::CommandList;
 use crate::condition::{all_of, if_then};
-use crate::deadline::Deadline;
 use crate::{Error, InvalidArgument, TmuxServer, WindowId};
 
 /// Condition: this crate created the window. The layout of any other window belongs to its user.
@@ -29,14 +28,13 @@ impl TmuxServer {
     ///
     /// `Rejected` if the window is too small for its panes, or if tmux has no such layout.
     pub fn apply_layout(&mut self, window: WindowId, layout: &'static str) -> Result<(), Error> {
-        let deadline = Deadline::for_action("lay out a window");
         let window = window.to_string();
         let condition = all_of(TEAMD_WINDOW, NOT_ZOOMED);
         let commands = CommandList::new(&set_main_size(&window, "main-pane-width", "window_width"))
             .with_command(&set_main_size(&window, "main-pane-height", "window_height"))
             .with_command(&select_layout(layout, &window));
         let guarded = if_then(&window, &condition, &commands)?;
-        self.run(&guarded, deadline)?.into_result(deadline.action())
+        self.call("lay out a window").run(&guarded)?.into_result()
     }
 }
 

@@ -19,6 +19,7 @@
 
 mod address;
 mod border_label;
+mod call;
 mod capture_pane;
 mod command_list;
 mod condition;
@@ -55,12 +56,13 @@ mod zoom;
 
 pub use address::{ServerAddress, TmuxProgram};
 pub use border_label::BorderLabel;
+pub use capture_pane::TaggedPane;
 pub use create_pane::CreatedPane;
 pub use epoch::ServerEpoch;
 pub use error::Error;
 pub use id::{PaneId, SessionId, WindowId};
 pub use invalid_argument::InvalidArgument;
-pub use kill_pane::KillOutcome;
+pub use kill_pane::{KillOutcome, PaneToKill};
 pub use layout::MAIN_PANE_PERCENT;
 pub use list_panes::PaneRow;
 pub use notice::ServerNotice;
@@ -68,20 +70,20 @@ pub use pane_tag::PaneTag;
 pub use paste::ScreenAndCursor;
 pub use server::TmuxServer;
 pub use status_message::MAX_MESSAGE_BYTES;
-pub use tag_pane::TagOutcome;
+pub use tag_pane::{NextPane, TagOutcome};
 pub use version::TmuxVersion;
 
 /// Runs all parsers of tmux output on `bytes`. The fuzz target `reply` calls it.
 #[cfg(fuzzing)]
 pub fn fuzz_reply(bytes: &[u8]) {
     let mut parser = control_parser::ControlParser::default();
-    let mut reply = reply::CommandReply::default();
+    let mut reply = reply::CommandReply::new("fuzz");
     for line in bytes.split(|byte| *byte == b'\n') {
         if let Some(control_parser::ControlEvent::Block(block)) = parser.push_line(line) {
             reply.add_block(block);
         }
     }
-    for line in reply.text("fuzz").unwrap_or_default().lines() {
+    for line in reply.text().unwrap_or_default().lines() {
         list_panes::parse_row(line);
     }
 }

@@ -5,8 +5,8 @@
 
 use tmux_interface::ListPanes;
 
+use crate::call::TmuxCall;
 use crate::command_list::CommandList;
-use crate::deadline::Deadline;
 use crate::reply::CommandReply;
 use crate::{Error, PaneId, PaneTag, SessionId, TmuxServer, WindowId};
 
@@ -49,7 +49,8 @@ impl TmuxServer {
     ///
     /// `UnexpectedReply` if one row does not parse: in a partial list, panes would seem to be gone.
     pub fn list_panes(&mut self) -> Result<Vec<PaneRow>, Error> {
-        self.list_panes_until(Deadline::for_action("list the panes"))
+        let all = CommandList::new(&ListPanes::new().all().format(row_format()).build());
+        self.call("list the panes").run(&all)?.parse_rows()
     }
 
     /// Returns the session of a pane. If there are several, the first one in the list.
@@ -58,7 +59,7 @@ impl TmuxServer {
     ///
     /// `PaneNotFound`.
     pub fn pane_session(&mut self, pane: PaneId) -> Result<SessionId, Error> {
-        let row = self.pane_row(pane, Deadline::for_action("find a pane's session"))?;
+        let row = self.call("find a pane's session").pane_row(pane)?;
         row.map(|row| row.session).ok_or(Error::PaneNotFound { pane })
     }
 
@@ -68,24 +69,17 @@ impl TmuxServer {
     ///
     /// As [`TmuxServer::list_panes`]; `Rejected` if the window does not exist.
     pub fn list_window_panes(&mut self, window: WindowId) -> Result<Vec<PaneRow>, Error> {
-        let deadline = Deadline::for_action("list the panes of a window");
-        parse_rows(self.run(&list_window_command(window), deadline)?, deadline)
-    }
-
-    /// Returns the row of one pane. `None` if the pane does not exist.
-    pub(crate) fn pane_row(&mut self, pane: PaneId, deadline: Deadline) -> Result<Option<PaneRow>, Error> {
-        find_row(self.run(&list_pane_command(pane), deadline)?, pane, deadline)
-    }
-
-    fn list_panes_until(&mut self, deadline: Deadline) -> Result<Vec<PaneRow>, Error> {
-        let all = CommandList::new(&ListPanes::new().all().format(row_format()).build());
-        parse_rows(self.run(&all, deadline)?, deadline)
+        let list = ListPanes::new().target(window.to_string()).format(row_format()).build();
+        self.call("list the panes of a window").run(&CommandList::new(&list))?.parse_rows()
     }
 }
 
-/// Returns the command that lists the panes of a window.
-fn list_window_command(window: WindowId) -> CommandList {
-    CommandList::new(&ListPanes::new().target(window.to_string()).format(row_format()).build())
+impl TmuxCall<'_> {
+    /// Returns the row of one pane. `None` if the pane does not exist.
+    pub(crate) fn pane_row(&mut self, pane: PaneId) -> Result<Option<PaneRow>, Error> {
+        let rows = self.run(&list_pane_command(pane))?.parse_rows()?;
+        Ok(rows.into_iter().find(|row| row.pane == pane))
+    }
 }
 
 /// Returns the command that lists one pane. tmux checks the filter for every pane, but what takes
@@ -95,22 +89,21 @@ fn list_pane_command(pane: PaneId) -> CommandList {
     CommandList::new(&ListPanes::new().all().format(row_format()).filter(filter).build())
 }
 
-/// Parses the reply to [`list_pane_command`]. `None` if the pane is not in it.
-fn find_row(reply: CommandReply, pane: PaneId, deadline: Deadline) -> Result<Option<PaneRow>, Error> {
-    Ok(parse_rows(reply, deadline)?.into_iter().find(|row| row.pane == pane))
-}
-
-/// Parses the reply to a list command.
-fn parse_rows(reply: CommandReply, deadline: Deadline) -> Result<Vec<PaneRow>, Error> {
-    let mut rows: Vec<PaneRow> = Vec::new();
-    for line in reply.text(deadline.action())?.lines() {
-        let row = parse_row(line).ok_or_else(|| Error::unexpected_reply(deadline.action(), line))?;
-        // A window that is linked to several sessions is listed for each of them.
-        if !rows.iter().any(|known| known.pane == row.pane) {
-            rows.push(row);
-        }
+impl CommandReply {
+    /// Parses the reply to a list command.
+    fn parse_rows(self) -> Result<Vec<PaneRow>, Error> {
+        self.parse(|text| {
+            let mut rows: Vec<PaneRow> = Vec::new();
+            for line in text.lines() {
+                let row = parse_row(line)?;
+                // A window that is linked to several sessions is listed for each of them.
+                if !rows.iter().any(|known| known.pane == row.pane) {
+                    rows.push(row);
+                }
+            }
+            Some(rows)
+        })
     }
-    Ok(rows)
 }
 
 /// Returns the format of a row. [`parse_row`] reads its eleven fields.

@@ -11,9 +11,9 @@
 
 use tmux_interface::{CapturePane, DisplayMessage, PasteBuffer, SetBuffer};
 
+use crate::call::OnDisconnect;
 use crate::command_list::CommandList;
 use crate::condition::all_of;
-use crate::deadline::Deadline;
 use crate::{Error, PaneId, PaneTag, TmuxServer, nonce};
 
 /// The screen of a pane and the position of its cursor.
@@ -39,14 +39,14 @@ impl TmuxServer {
     ///
     /// `NotOwned`, also if the process of the pane has exited or the pane shows its history.
     pub fn capture_with_cursor(&mut self, pane: PaneId, tag: &PaneTag) -> Result<ScreenAndCursor, Error> {
-        let deadline = Deadline::for_action("capture a pane");
+        let mut call = self.call("capture a pane");
         let capture = CapturePane::new().stdout().target_pane(pane.to_string()).build();
         let cursor = DisplayMessage::new().print().target_pane(pane.to_string());
         let cursor = cursor.message("#{cursor_x} #{cursor_y}").build();
         let commands = CommandList::new(&cursor).with_command(&capture);
-        let condition = all_of(&all_of(&self.epoch().condition(), &tag.owned_condition()), ACCEPTS_INPUT);
-        let text = self.run_if(deadline, pane, &condition, &commands)?;
-        parse_capture(&text).ok_or_else(|| Error::unexpected_reply(deadline.action(), &text))
+        let condition = all_of(&call.tag_condition(tag), ACCEPTS_INPUT);
+        let text = call.run_if(pane, &condition, &commands, OnDisconnect::Retry)?;
+        parse_capture(&text).ok_or_else(|| Error::unexpected_reply(call.action(), &text))
     }
 
     /// Types `text` without pressing Enter. After an error, a part of the text may have been typed.
@@ -88,9 +88,9 @@ impl TmuxServer {
         text: &str,
         newline: NewlineKind,
     ) -> Result<(), Error> {
-        let (deadline, buffer) =
-            (Deadline::for_action("type into a pane"), format!("teamd-{}", nonce::generate()));
-        let mut condition = all_of(&all_of(&self.epoch().condition(), &tag.owned_condition()), ACCEPTS_INPUT);
+        let buffer = format!("teamd-{}", nonce::generate());
+        let mut call = self.call("type into a pane");
+        let mut condition = all_of(&call.tag_condition(tag), ACCEPTS_INPUT);
         if let Some((x, y)) = cursor {
             let cursor_unchanged =
                 all_of(&format!("#{{==:#{{cursor_x}},{x}}}"), &format!("#{{==:#{{cursor_y}},{y}}}"));
@@ -105,8 +105,8 @@ impl TmuxServer {
             NewlineKind::EnterKey => paste.no_replacement(),
         };
         let commands = CommandList::new(&set).with_command(&paste.build());
-        // `run_if` could run the commands twice and so type the text twice.
-        self.run_if_once(deadline, pane, &condition, &commands).map(drop)
+        // A retry could type the text twice.
+        call.run_if(pane, &condition, &commands, OnDisconnect::Fail).map(drop)
     }
 }
 

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use tmux_interface::PipePane;
 
 use crate::command_list::CommandList;
-use crate::deadline::Deadline;
 use crate::{Error, InvalidArgument, PaneId, PaneTag, TmuxServer};
 
 impl TmuxServer {
@@ -23,13 +22,8 @@ impl TmuxServer {
     /// `NotOwned`; `InvalidArgument` if the path of the program is not absolute or a word contains
     /// NUL. A failure of the program is not reported.
     pub fn pipe_output(&mut self, pane: PaneId, tag: &PaneTag, command: &[PathBuf]) -> Result<(), Error> {
-        self.run_if_tagged(
-            Deadline::for_action("pipe a pane's output"),
-            pane,
-            tag,
-            &pipe_commands(pane, command)?,
-        )
-        .map(drop)
+        let commands = pipe_commands(pane, command)?;
+        self.call("pipe a pane's output").run_if_tagged(pane, tag, &commands).map(drop)
     }
 }
 

@@ -7,16 +7,23 @@ use crate::Error;
 use crate::control_parser::{BlockStatus, ControlBlock};
 
 /// What tmux printed, without the final newline, and the first error message, if any.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CommandReply {
+    /// What the call does, for errors.
+    action: &'static str,
     lines: Vec<Vec<u8>>,
     error: Option<String>,
 }
 
 impl CommandReply {
+    /// Returns a reply without any output.
+    pub(crate) fn new(action: &'static str) -> CommandReply {
+        CommandReply { action, lines: Vec::new(), error: None }
+    }
+
     /// Returns the reply of a process. `error` is its standard error if it failed.
-    pub(crate) fn new(text: Vec<u8>, error: Option<String>) -> CommandReply {
-        CommandReply { lines: vec![text], error }
+    pub(crate) fn from_process(action: &'static str, text: Vec<u8>, error: Option<String>) -> CommandReply {
+        CommandReply { action, lines: vec![text], error }
     }
 
     /// Adds the next block. An `if-shell` or an alias causes several blocks for one command.
@@ -34,11 +41,22 @@ impl CommandReply {
     /// # Errors
     ///
     /// `Rejected` with tmux's message.
-    pub(crate) fn text(self, action: &'static str) -> Result<String, Error> {
+    pub(crate) fn text(self) -> Result<String, Error> {
         match self.error {
-            Some(cause) => Err(Error::Rejected { action, cause }),
+            Some(cause) => Err(Error::Rejected { action: self.action, cause }),
             None => Ok(String::from_utf8_lossy(&self.lines.join(&b'\n')).into_owned()),
         }
+    }
+
+    /// Parses the printed text.
+    ///
+    /// # Errors
+    ///
+    /// `Rejected`; `UnexpectedReply` if `parse` returns `None`.
+    pub(crate) fn parse<T>(self, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, Error> {
+        let action = self.action;
+        let text = self.text()?;
+        parse(&text).ok_or_else(|| Error::unexpected_reply(action, &text))
     }
 
     /// Returns the result of commands that print nothing.
@@ -46,7 +64,7 @@ impl CommandReply {
     /// # Errors
     ///
     /// `Rejected` with tmux's message.
-    pub(crate) fn into_result(self, action: &'static str) -> Result<(), Error> {
-        self.text(action).map(drop)
+    pub(crate) fn into_result(self) -> Result<(), Error> {
+        self.text().map(drop)
     }
 }

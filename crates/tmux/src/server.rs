@@ -10,7 +10,7 @@
 use crate::address::TmuxEndpoint;
 use crate::command_list::CommandList;
 use crate::condition::print_command;
-use crate::connect::{self, ServerHandshake};
+use crate::connect::{self, OpenedConnection};
 use crate::control_client::ServerStart;
 use crate::control_connection::ControlConnection;
 use crate::deadline::Deadline;
@@ -60,9 +60,9 @@ impl TmuxServer {
         let notices = NoticeSender::new(notice);
         let deadline = Deadline::for_server_start("connect to tmux");
         failpoint::hit("tmux.connect");
-        let (connection, handshake) = connect::connect_with_retries(&tmux, &notices, deadline)?;
+        let OpenedConnection { connection, epoch, version } =
+            connect::connect_with_retries(&tmux, &notices, deadline)?;
         failpoint::hit("tmux.connected");
-        let ServerHandshake { epoch, version } = handshake;
         Ok(TmuxServer { tmux, epoch, version, connection: Some(connection), notices })
     }
 
@@ -78,84 +78,19 @@ impl TmuxServer {
 
     /// Whether the same server replies. If not, it may still run: it may be slow or stopped.
     pub fn is_alive(&mut self) -> bool {
-        let deadline = Deadline::for_action("check the tmux server");
-        let reply = self
-            .run(&print_command(ServerEpoch::FORMAT), deadline)
-            .and_then(|reply| reply.text(deadline.action()));
-        reply.is_ok_and(|text| text.parse().is_ok_and(|epoch: ServerEpoch| epoch == self.epoch))
+        let reply = self.call("check the tmux server").run(&print_command(ServerEpoch::FORMAT));
+        let text = reply.and_then(CommandReply::text);
+        text.is_ok_and(|text| text.parse().is_ok_and(|epoch: ServerEpoch| epoch == self.epoch))
     }
 
-    /// Runs a command list that may run twice. It is sent again if the connection ends before the
-    /// reply.
+    /// Sends command lists in one round trip, and returns a reply for each. Each list runs even if
+    /// a list before it fails.
     ///
     /// # Errors
     ///
-    /// `Timeout`, `Disconnected`, `OtherServer`, `Connect`, `ProgramNotStarted`; `InvalidArgument`
-    /// if a word contains NUL.
-    pub(crate) fn run(
-        &mut self,
-        command_list: &CommandList,
-        deadline: Deadline,
-    ) -> Result<CommandReply, Error> {
-        match self.run_once(command_list, deadline) {
-            Err(Error::Disconnected { .. }) => self.run_once(command_list, deadline),
-            reply => reply,
-        }
-    }
-
-    /// As [`TmuxServer::run`], for several command lists in one round trip. Each list runs and has
-    /// a reply of its own, even if a list before it fails.
-    ///
-    /// # Errors
-    ///
-    /// As [`TmuxServer::run`].
-    pub(crate) fn run_array<const N: usize>(
-        &mut self,
-        command_lists: &[CommandList; N],
-        deadline: Deadline,
-    ) -> Result<[CommandReply; N], Error> {
-        Ok(self.run_all(command_lists, deadline)?.try_into().expect("one reply per command list"))
-    }
-
-    /// As [`TmuxServer::run_array`], for any number of lists.
-    ///
-    /// # Errors
-    ///
-    /// As [`TmuxServer::run`].
-    pub(crate) fn run_all(
-        &mut self,
-        command_lists: &[CommandList],
-        deadline: Deadline,
-    ) -> Result<Vec<CommandReply>, Error> {
-        match self.run_all_once(command_lists, deadline) {
-            Err(Error::Disconnected { .. }) => self.run_all_once(command_lists, deadline),
-            replies => replies,
-        }
-    }
-
-    /// Runs a command list that must not run twice. After `Timeout` and `Disconnected` it may have
-    /// run, or may still run.
-    ///
-    /// # Errors
-    ///
-    /// As [`TmuxServer::run`].
-    pub(crate) fn run_once(
-        &mut self,
-        command_list: &CommandList,
-        deadline: Deadline,
-    ) -> Result<CommandReply, Error> {
-        Ok(self
-            .run_all_once(std::slice::from_ref(command_list), deadline)?
-            .pop()
-            .expect("one reply per command list"))
-    }
-
-    /// As [`TmuxServer::run_once`], for several command lists in one round trip.
-    ///
-    /// # Errors
-    ///
-    /// As [`TmuxServer::run`].
-    pub(crate) fn run_all_once(
+    /// `Timeout`, `Disconnected`: the commands may have run, or may still run. `OtherServer`,
+    /// `Connect`, `ProgramNotStarted`; `InvalidArgument` if a word contains NUL.
+    pub(crate) fn send(
         &mut self,
         command_lists: &[CommandList],
         deadline: Deadline,
@@ -186,9 +121,9 @@ impl TmuxServer {
         self.connection = None;
         self.check_epoch(deadline)?;
         match connect::try_connect(&self.tmux, ServerStart::Never, &self.notices, deadline) {
-            Ok((connection, handshake)) => {
-                self.check_same_epoch(handshake.epoch)?;
-                self.connection = Some(connection);
+            Ok(opened) => {
+                self.check_same_epoch(opened.epoch)?;
+                self.connection = Some(opened.connection);
                 Ok(())
             }
             Err(timeout @ Error::Timeout { .. }) => Err(timeout),
@@ -199,9 +134,7 @@ impl TmuxServer {
     /// Checks the epoch by a process, because a control client would create a session on a server
     /// that may be another one.
     fn check_epoch(&self, deadline: Deadline) -> Result<(), Error> {
-        match subprocess::run(&self.tmux, &print_command(ServerEpoch::FORMAT), deadline)?
-            .text(deadline.action())
-        {
+        match subprocess::run(&self.tmux, &print_command(ServerEpoch::FORMAT), deadline)?.text() {
             Ok(text) => self.check_same_epoch(text.parse()?),
             Err(Error::Rejected { cause, .. }) => Err(connect::connect_error(&self.tmux, cause)),
             Err(other) => Err(other),

@@ -62,7 +62,7 @@ fn stale_sessions(tmux: &TmuxEndpoint, deadline: Deadline) -> BTreeSet<String> {
     else {
         return BTreeSet::new();
     };
-    let names = reply.text(deadline.action()).unwrap_or_default();
+    let names = reply.text().unwrap_or_default();
     let is_stale = |name: &&str| session_pid(name).is_some_and(has_exited);
     names.lines().filter(is_stale).map(str::to_owned).collect()
 }

@@ -5,7 +5,6 @@
 use tmux_interface::{DisplayMessage, ListClients};
 
 use crate::command_list::CommandList;
-use crate::deadline::Deadline;
 use crate::{Error, InvalidArgument, PaneId, TmuxServer};
 
 /// How long the message is shown, in milliseconds. A key press ends it.
@@ -30,15 +29,15 @@ impl TmuxServer {
         if !is_safe_text(text) {
             return Err(InvalidArgument::new(text, "a message is letters, digits, spaces and @:_,()-").into());
         }
-        let deadline = Deadline::for_action("show a message");
+        let mut call = self.call("show a message");
         let list = ListClients::new().format(CLIENT_FORMAT).build();
-        let clients = self.run(&CommandList::new(&list), deadline)?.text(deadline.action())?;
+        let clients = call.run(&CommandList::new(&list))?.text()?;
         let clients: Vec<AttachedClient<'_>> = clients.lines().filter_map(parse_client).collect();
         for client in clients.iter().filter(|client| !client.shows_any(panes)) {
             let message =
                 DisplayMessage::new().target_client(client.name).delay(DISPLAY_MS).message(text).build();
             // The client may have detached since it was listed.
-            self.run(&CommandList::new(&message), deadline)?.into_result(deadline.action()).ok();
+            call.run(&CommandList::new(&message))?.into_result().ok();
         }
         let is_seen = |pane: &PaneId| clients.iter().any(|client| client.shows_any(&[*pane]));
         Ok(!panes.is_empty() && panes.iter().all(is_seen))

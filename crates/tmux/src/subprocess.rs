@@ -29,7 +29,7 @@ pub(crate) fn run(
     command.arg("-N").args(script.to_args()?);
     let output = run_process(tmux, command, deadline)?;
     let text = output.stdout.strip_suffix(b"\n").unwrap_or(&output.stdout).to_vec();
-    Ok(CommandReply::new(text, output.error))
+    Ok(CommandReply::from_process(deadline.action(), text, output.error))
 }
 
 /// The output of a process that has exited.

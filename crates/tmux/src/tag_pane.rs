@@ -18,12 +18,13 @@ use std::path::PathBuf;
 use tmux_interface::{SetOption, TmuxCommand};
 
 use crate::border_label::set_pane_option;
+use crate::call::{OnDisconnect, TmuxCall};
 use crate::command_list::CommandList;
 use crate::condition::{all_of, any_of, if_then};
 use crate::create_pane::{configure_window_commands, split_commands, split_from_reply};
-use crate::deadline::Deadline;
 use crate::guarded_command::GuardedCommand;
 use crate::pipe_pane::pipe_commands;
+use crate::reply::CommandReply;
 use crate::{BorderLabel, CreatedPane, Error, PaneId, PaneTag, TmuxServer, WindowId};
 
 /// The results of [`TmuxServer::tag_and_pipe`].
@@ -40,6 +41,15 @@ pub struct TagOutcome {
     pub next_pane: Option<Result<CreatedPane, Error>>,
 }
 
+/// A pane that [`TmuxServer::tag_and_pipe`] creates by a split.
+#[derive(Debug, Clone, Copy)]
+pub struct NextPane<'a> {
+    /// The window to split.
+    pub window: WindowId,
+    /// The program of the pane and its arguments.
+    pub argv: &'a [String],
+}
+
 impl TmuxServer {
     /// Tags and labels a pane in one step. From then on the pane stays after its process has
     /// exited.
@@ -48,16 +58,16 @@ impl TmuxServer {
     ///
     /// `NotOwned` if the pane has another tag already; `Rejected` if it does not exist.
     pub fn tag_pane(&mut self, pane: PaneId, tag: &PaneTag, label: &BorderLabel) -> Result<(), Error> {
-        let deadline = Deadline::for_action("tag a pane");
-        let guarded = self.tag_commands(pane, tag, label.set_commands(pane))?;
-        let reply = self.run(&guarded.command_list, deadline)?;
-        guarded.output(reply, deadline).map(drop)
+        let mut call = self.call("tag a pane");
+        let guarded = call.tag_commands(pane, tag, label.set_commands(pane))?;
+        let reply = call.run(&guarded.command_list)?;
+        guarded.output(reply, call.action()).map(drop)
     }
 
     /// Tags a new pane, labels it and pipes its output to `command`, in one round trip.
     ///
     /// If the window is new, it becomes a teamd window, whose borders show the labels. If `next` is
-    /// given, the same round trip splits that window to create the next pane.
+    /// given, the same round trip splits its window to create that pane.
     ///
     /// # Errors
     ///
@@ -65,52 +75,77 @@ impl TmuxServer {
     /// step has its own result in [`TagOutcome`].
     pub fn tag_and_pipe(
         &mut self,
-        CreatedPane { pane, window, is_first_in_window, .. }: CreatedPane,
+        created: CreatedPane,
         tag: &PaneTag,
         label: &BorderLabel,
         command: &[PathBuf],
-        next: Option<(WindowId, &[String])>,
+        next: Option<NextPane<'_>>,
     ) -> Result<TagOutcome, Error> {
-        let deadline = Deadline::for_action("tag a pane");
-        let guarded =
-            self.tag_commands(pane, tag, label.set_commands(pane).extend(pipe_commands(pane, command)?))?;
-        let mut command_lists: Vec<CommandList> =
-            is_first_in_window.then(|| configure_window_commands(window)).into_iter().collect();
-        command_lists.push(guarded.command_list.clone());
-        let retried = command_lists.len();
-        command_lists.extend(next.map(|(window, argv)| split_commands(window, argv)).transpose()?);
-        // A retry leaves out the split, because the pane may exist already.
-        let replies = match self.run_all_once(&command_lists, deadline) {
-            Err(Error::Disconnected { .. }) => self.run_all(&command_lists[..retried], deadline),
-            replies => replies,
-        };
-        let mut replies = match replies {
-            Err(error) => {
-                let sent = matches!(error, Error::Timeout { .. } | Error::Disconnected { .. });
-                let next_pane = next.filter(|_| sent).map(|_| Err(deadline.disconnect_error()));
-                let [window_configured, piped] =
-                    [Err(deadline.disconnect_error()), Err(deadline.disconnect_error())];
-                return Ok(TagOutcome { tagged: Err(error), window_configured, piped, next_pane });
-            }
+        let pane = created.pane;
+        let commands = label.set_commands(pane).extend(pipe_commands(pane, command)?);
+        let mut call = self.call("tag a pane");
+        let guarded = call.tag_commands(pane, tag, commands)?;
+        let configure = created.is_first_in_window.then(|| configure_window_commands(created.window));
+        let split = next.map(|next| split_commands(next.window, next.argv)).transpose()?;
+        let mut replies = match call.run_steps(configure, guarded.command_list.clone(), split) {
             Ok(replies) => replies.into_iter(),
+            Err(error) => return Ok(call.outcome_without_replies(error, next)),
         };
-        let mut next_reply = || replies.next().ok_or(deadline.disconnect_error());
-        let window_configured = if is_first_in_window {
-            next_reply().and_then(|reply| reply.into_result(deadline.action()))
-        } else {
-            Ok(())
+        let mut next_reply = || replies.next().ok_or(call.disconnect_error());
+        let window_configured = match created.is_first_in_window {
+            true => next_reply().and_then(CommandReply::into_result),
+            false => Ok(()),
         };
-        let tagged = next_reply().and_then(|reply| guarded.output(reply, deadline).map(drop));
-        let next_pane = next.map(|(window, _)| split_from_reply(next_reply()?, window, deadline));
+        let tagged = next_reply().and_then(|reply| guarded.output(reply, call.action()).map(drop));
+        let next_pane = next.map(|next| split_from_reply(next_reply()?, next.window));
         let (tagged, piped) = match tagged {
             Ok(()) => (Ok(()), Ok(())),
             // Either the tag or the pipe may have failed, so each is tried alone.
             Err(Error::Rejected { .. }) => {
                 (self.tag_pane(pane, tag, label), self.pipe_output(pane, tag, command))
             }
-            Err(error) => (Err(error), Err(deadline.disconnect_error())),
+            Err(error) => (Err(error), Err(call.disconnect_error())),
         };
         Ok(TagOutcome { tagged, window_configured, piped, next_pane })
+    }
+
+    /// Changes the label of a pane with the tag `tag`.
+    ///
+    /// # Errors
+    ///
+    /// `NotOwned`.
+    pub fn set_label(&mut self, pane: PaneId, tag: &PaneTag, label: &BorderLabel) -> Result<(), Error> {
+        self.call("label a pane").run_if_tagged(pane, tag, &label.set_commands(pane)).map(drop)
+    }
+}
+
+impl TmuxCall<'_> {
+    /// Sends the steps of [`TmuxServer::tag_and_pipe`]. A retry leaves out the split, because the
+    /// pane may exist already.
+    fn run_steps(
+        &mut self,
+        configure: Option<CommandList>,
+        tag: CommandList,
+        split: Option<CommandList>,
+    ) -> Result<Vec<CommandReply>, Error> {
+        let mut command_lists: Vec<CommandList> = configure.into_iter().chain([tag]).collect();
+        let retried = command_lists.len();
+        command_lists.extend(split);
+        match self.run_all(&command_lists, OnDisconnect::Fail) {
+            Err(Error::Disconnected { .. }) => self.run_all(&command_lists[..retried], OnDisconnect::Retry),
+            replies => replies,
+        }
+    }
+
+    /// Returns the results of the steps if there are no replies.
+    fn outcome_without_replies(&self, error: Error, next: Option<NextPane<'_>>) -> TagOutcome {
+        let was_sent = matches!(error, Error::Timeout { .. } | Error::Disconnected { .. });
+        TagOutcome {
+            tagged: Err(error),
+            window_configured: Err(self.disconnect_error()),
+            piped: Err(self.disconnect_error()),
+            next_pane: next.filter(|_| was_sent).map(|_| Err(self.disconnect_error())),
+        }
     }
 
     /// Returns the commands that tag `pane` and then run `then`, if the pane has no tag or already
@@ -122,24 +157,14 @@ impl TmuxServer {
             .with_command(&set_pid_option(pane))
             .with_command(&set_pane_option(pane, "remain-on-exit", "on".to_owned()))
             .extend(then);
-        GuardedCommand::new(pane, &all_of(&self.epoch().condition(), &free), &commands)
-    }
-
-    /// Changes the label of a pane with the tag `tag`.
-    ///
-    /// # Errors
-    ///
-    /// `NotOwned`.
-    pub fn set_label(&mut self, pane: PaneId, tag: &PaneTag, label: &BorderLabel) -> Result<(), Error> {
-        self.run_if_tagged(Deadline::for_action("label a pane"), pane, tag, &label.set_commands(pane))
-            .map(drop)
+        GuardedCommand::new(pane, &self.on_this_server(&free), &commands)
     }
 
     /// Removes the tag and the label from a pane with the tag `tag` that a user has respawned. The
     /// pane then closes when its process exits. Any other pane stays unchanged.
-    pub(crate) fn untag(&mut self, pane: PaneId, tag: &PaneTag, deadline: Deadline) -> Result<(), Error> {
+    pub(crate) fn untag(&mut self, pane: PaneId, tag: &PaneTag) -> Result<(), Error> {
         let respawned = all_of(&tag.tag_condition(), &format!("#{{!=:{},1}}", tag.owned_condition()));
-        let condition = all_of(&self.epoch().condition(), &respawned);
+        let condition = self.on_this_server(&respawned);
         let options = [
             PaneTag::PID_OPTION,
             "remain-on-exit",
@@ -153,7 +178,7 @@ impl TmuxServer {
             .into_iter()
             .fold(first, |commands, option| commands.with_command(&unset_option(pane, option)));
         let guarded = if_then(&pane.to_string(), &condition, &commands)?;
-        self.run(&guarded, deadline)?.into_result(deadline.action())
+        self.run(&guarded)?.into_result()
     }
 }
 

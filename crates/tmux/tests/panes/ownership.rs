@@ -1,6 +1,6 @@
 //! A pane that does not have the expected tag, or not any more, stays unchanged.
 
-use tmux::{Error, KillOutcome, TmuxServer};
+use tmux::{Error, KillOutcome, TaggedPane, TmuxServer};
 
 use crate::test_server::{
     TestServer, idle_command, label, on_all_servers, on_default_servers, strings, tag, wait_until,
@@ -50,10 +50,10 @@ fn captures_skip_panes_with_another_tag() {
             let command = format!("echo screen {n}; exec sleep 1000");
             let created = server.new_window(session, "team", &strings(["sh", "-c", &command])).unwrap();
             server.tag_pane(created.pane, &tag("ann"), &label("")).unwrap();
-            panes.push((created.pane, tag("ann")));
+            panes.push(TaggedPane { pane: created.pane, tag: tag("ann") });
         }
-        panes[3].1 = tag("bob");
-        panes[17].0 = "%4711".parse().unwrap();
+        panes[3].tag = tag("bob");
+        panes[17].pane = "%4711".parse().unwrap();
         let screens = wait_until("the text on all screens", || {
             let screens = server.capture_panes(&panes).unwrap();
             let is_drawn =

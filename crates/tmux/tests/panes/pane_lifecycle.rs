@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tmux::{Error, KillOutcome, PaneId, PaneRow, ServerAddress, TmuxServer};
+use tmux::{Error, KillOutcome, NextPane, PaneId, PaneRow, PaneToKill, ServerAddress, TmuxServer};
 
 use crate::test_server::{
     TestServer, idle_command, label, on_all_servers, on_default_servers, strings, tag, tag_created,
@@ -54,7 +54,7 @@ fn new_pane_is_tagged_and_piped_in_one_round_trip() {
         let write_command = |name: &str| -> Vec<PathBuf> {
             vec!["/bin/sh".into(), "-c".into(), "exec cat >\"$1\"".into(), "sh".into(), fixture.path(name)]
         };
-        let next = Some((first.window, &idle_command()[..]));
+        let next = Some(NextPane { window: first.window, argv: &idle_command() });
         let outcome =
             server.tag_and_pipe(made, &tag("ann"), &label("ann"), &write_command("record"), next).unwrap();
         outcome.tagged.and(outcome.piped).unwrap();
@@ -97,7 +97,7 @@ fn kill_panes_ends_one_pane_per_window() {
         fixture.run(["resize-pane", "-Z", "-t", &carl.window.to_string()]);
         let all = [0, 1, 2, 3].map(|at| {
             let name = if made[at].pane == bob.pane { "another" } else { names[at] };
-            (made[at].pane, tag(name), made[at].window)
+            PaneToKill { pane: made[at].pane, tag: tag(name), window: made[at].window }
         });
         let gone = server.kill_panes(&all).unwrap();
         assert_eq!(
@@ -123,7 +123,7 @@ fn kill_panes_never_ends_a_session() {
         let two = server.new_window(one.session, "two", &idle_command()).unwrap();
         let all = [(one, "ann"), (two, "bob")].map(|(made, name)| {
             server.tag_pane(made.pane, &tag(name), &label(name)).unwrap();
-            (made.pane, tag(name), made.window)
+            PaneToKill { pane: made.pane, tag: tag(name), window: made.window }
         });
         assert_eq!(server.kill_panes(&all).unwrap(), [true, false]);
         assert_eq!(server.kill(two.pane, &tag("bob")).unwrap(), KillOutcome::Killed);
@@ -182,7 +182,7 @@ fn new_window_is_last_and_not_selected() {
         let window = made.window.to_string();
         assert_eq!(fixture.run(["show-options", "-wv", "-t", &window, "remain-on-exit"]), "off");
         let row = server.list_window_panes(made.window).unwrap().remove(0);
-        assert_eq!((row.width, row.height), made.size);
+        assert_eq!((row.width, row.height), (made.width, made.height));
     });
 }
 

@@ -4,23 +4,23 @@
 use crate::core::id::SpawnId;
 use crate::core::jobs::panes::PaneJob;
 use std::collections::{BTreeSet, VecDeque};
-use tmux::{PaneId, PaneTag, WindowId};
+use tmux::PaneToKill;
 
 /// Maximum number of panes per round trip. The results of all of them arrive together.
 const MAX_BATCH: usize = 4;
 
 /// The first pane of each window among the `ClosePane` jobs at the head of the queue, each with its
 /// position in the queue.
-pub(super) fn first_of_each_window(waiting: &VecDeque<PaneJob>) -> Vec<(usize, (PaneId, PaneTag, WindowId))> {
+pub(super) fn first_of_each_window(waiting: &VecDeque<PaneJob>) -> Vec<(usize, PaneToKill)> {
     let mut windows = BTreeSet::new();
     let closing = waiting.iter().map_while(|job| match job {
         PaneJob::ClosePane { pane, owner, window, .. } => {
-            Some(window.map(|window| (*pane, owner.clone(), window)))
+            Some(window.map(|window| PaneToKill { pane: *pane, tag: owner.clone(), window }))
         }
         _ => None,
     });
     let known = closing.enumerate().filter_map(|(at, pane)| Some((at, pane?)));
-    known.filter(|(_, (.., window))| windows.insert(*window)).take(MAX_BATCH).collect()
+    known.filter(|(_, kill)| windows.insert(kill.window)).take(MAX_BATCH).collect()
 }
 
 #[cfg(test)]

@@ -5,13 +5,13 @@ use crate::core::jobs::panes::DialogPane;
 use crate::io::panes::manager::PaneManager;
 use protocol::dialog_match;
 use std::collections::BTreeMap;
-use tmux::{PaneId, PaneTag};
+use tmux::TaggedPane;
 
 impl PaneManager {
     /// Whether each pane shows a dialog. Panes whose screen could not be captured are left out.
     pub(super) fn find_dialogs(&mut self, panes: &[DialogPane]) -> BTreeMap<SpawnId, bool> {
-        let tagged: Vec<(PaneId, PaneTag)> =
-            panes.iter().map(|pane| (pane.pane, pane.spawn.pane_tag())).collect();
+        let tagged = panes.iter().map(|pane| TaggedPane { pane: pane.pane, tag: pane.spawn.pane_tag() });
+        let tagged: Vec<TaggedPane> = tagged.collect();
         let screens =
             self.connect().and_then(|server| server.capture_panes(&tagged)).unwrap_or_else(|error| {
                 tracing::debug!("cannot check for dialogs: {error}");

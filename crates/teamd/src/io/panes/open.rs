@@ -9,7 +9,7 @@ use protocol::name::TeamName;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
-use tmux::{CreatedPane, Error, PaneTag, SessionId, WindowId};
+use tmux::{CreatedPane, Error, NextPane, PaneTag, SessionId, WindowId};
 
 impl PaneManager {
     /// Opens a pane, tags it, and pipes its output to the output logger.
@@ -27,7 +27,7 @@ impl PaneManager {
         self.batch.iter_mut().for_each(|batch| batch.add_pane(&created, &owner));
         let next = next.filter(|next| next.team == *team && next.layout == *layout);
         let next_split = next.and_then(|next| Some((self.batch.as_ref()?.window_for(next)?, next)));
-        let split = next_split.map(|(window, next)| (window, &next.argv[..]));
+        let split = next_split.map(|(window, next)| NextPane { window, argv: &next.argv });
         let server = self.connect()?;
         let outcome = server.tag_and_pipe(created, &owner, &opening.label, &opening.output_logger, split)?;
         let epoch = server.epoch().clone();

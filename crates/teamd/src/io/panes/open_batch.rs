@@ -50,7 +50,7 @@ impl OpenBatch {
 
 /// The row of the only pane in a new window of the daemon.
 pub(super) fn only_row(created: &CreatedPane, owner: Option<String>) -> PaneRow {
-    let CreatedPane { pane, window, session, pid, size: (width, height), .. } = *created;
+    let CreatedPane { pane, window, session, pid, width, height, .. } = *created;
     PaneRow {
         pane,
         window,

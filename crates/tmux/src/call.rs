@@ -1,0 +1,148 @@
+//! One call of a caller: its commands go to the server, and all of them have one time limit.
+
+use crate::command_list::CommandList;
+use crate::condition::all_of;
+use crate::deadline::Deadline;
+use crate::guarded_command::GuardedCommand;
+use crate::reply::CommandReply;
+use crate::{Error, PaneId, PaneTag, TmuxServer};
+
+/// What happens if the connection ends before the reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnDisconnect {
+    /// The commands are sent again, so they may run twice.
+    Retry,
+    /// The call fails. The commands may have run, or may still run.
+    Fail,
+}
+
+/// Sends the commands of one public call.
+pub(crate) struct TmuxCall<'a> {
+    server: &'a mut TmuxServer,
+    deadline: Deadline,
+}
+
+impl TmuxServer {
+    /// Starts a call with the usual time limit. `action` says what it does, for errors.
+    pub(crate) fn call(&mut self, action: &'static str) -> TmuxCall<'_> {
+        self.call_until(Deadline::for_action(action))
+    }
+
+    /// Starts a call with this time limit.
+    pub(crate) fn call_until(&mut self, deadline: Deadline) -> TmuxCall<'_> {
+        TmuxCall { server: self, deadline }
+    }
+}
+
+impl TmuxCall<'_> {
+    /// Returns what the call does, for errors.
+    pub(crate) fn action(&self) -> &'static str {
+        self.deadline.action()
+    }
+
+    /// Returns the error for a connection that ended before the reply.
+    pub(crate) fn disconnect_error(&self) -> Error {
+        self.deadline.disconnect_error()
+    }
+
+    /// Returns a condition that is true only on this server, if `condition` is true too.
+    pub(crate) fn on_this_server(&self, condition: &str) -> String {
+        all_of(&self.server.epoch().condition(), condition)
+    }
+
+    /// Returns a condition that is true only on this server, and on a pane with the tag `tag` that
+    /// no user has respawned.
+    pub(crate) fn tag_condition(&self, tag: &PaneTag) -> String {
+        self.on_this_server(&tag.owned_condition())
+    }
+
+    /// Runs a command list. It may run twice.
+    ///
+    /// # Errors
+    ///
+    /// As [`TmuxServer::send`].
+    pub(crate) fn run(&mut self, command_list: &CommandList) -> Result<CommandReply, Error> {
+        self.run_one(command_list, OnDisconnect::Retry)
+    }
+
+    /// Runs a command list that must not run twice.
+    ///
+    /// # Errors
+    ///
+    /// As [`TmuxServer::send`].
+    pub(crate) fn run_once(&mut self, command_list: &CommandList) -> Result<CommandReply, Error> {
+        self.run_one(command_list, OnDisconnect::Fail)
+    }
+
+    fn run_one(
+        &mut self,
+        command_list: &CommandList,
+        on_disconnect: OnDisconnect,
+    ) -> Result<CommandReply, Error> {
+        let mut replies = self.run_all(std::slice::from_ref(command_list), on_disconnect)?;
+        Ok(replies.pop().expect("one reply per command list"))
+    }
+
+    /// Runs several command lists in one round trip. They may run twice.
+    ///
+    /// # Errors
+    ///
+    /// As [`TmuxServer::send`].
+    pub(crate) fn run_array<const N: usize>(
+        &mut self,
+        command_lists: &[CommandList; N],
+    ) -> Result<[CommandReply; N], Error> {
+        let replies = self.run_all(command_lists, OnDisconnect::Retry)?;
+        Ok(replies.try_into().expect("one reply per command list"))
+    }
+
+    /// Runs any number of command lists in one round trip.
+    ///
+    /// # Errors
+    ///
+    /// As [`TmuxServer::send`].
+    pub(crate) fn run_all(
+        &mut self,
+        command_lists: &[CommandList],
+        on_disconnect: OnDisconnect,
+    ) -> Result<Vec<CommandReply>, Error> {
+        match self.server.send(command_lists, self.deadline) {
+            Err(Error::Disconnected { .. }) if on_disconnect == OnDisconnect::Retry => {
+                self.server.send(command_lists, self.deadline)
+            }
+            replies => replies,
+        }
+    }
+
+    /// Runs `commands` if the pane has the tag `tag`, and returns what it printed. It may run
+    /// twice.
+    ///
+    /// # Errors
+    ///
+    /// `NotOwned` if nothing was done; `Rejected`; and the errors of [`TmuxServer::send`].
+    pub(crate) fn run_if_tagged(
+        &mut self,
+        pane: PaneId,
+        tag: &PaneTag,
+        commands: &CommandList,
+    ) -> Result<String, Error> {
+        self.run_if(pane, &self.tag_condition(tag), commands, OnDisconnect::Retry)
+    }
+
+    /// Runs `commands` if `condition` is true for the pane, and returns what it printed.
+    ///
+    /// # Errors
+    ///
+    /// As [`TmuxCall::run_if_tagged`].
+    pub(crate) fn run_if(
+        &mut self,
+        pane: PaneId,
+        condition: &str,
+        commands: &CommandList,
+        on_disconnect: OnDisconnect,
+    ) -> Result<String, Error> {
+        let guarded = GuardedCommand::new(pane, condition, commands)?;
+        let reply = self.run_one(&guarded.command_list, on_disconnect)?;
+        guarded.output(reply, self.action())
+    }
+}
