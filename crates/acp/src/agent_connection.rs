@@ -20,14 +20,7 @@ pub(crate) async fn with_connection<R>(
     session: impl AsyncFnOnce(ConnectionTo<Agent>) -> R,
 ) -> Result<R, Error> {
     let transport = Lines::new(message_sink(pipes.input), message_stream(pipes.output, events.clone()));
-    let sender = || {
-        let events = events.clone();
-        move |event| {
-            events.send(event).ok();
-            Ok(())
-        }
-    };
-    let (updates, permissions, reads, writes) = (sender(), sender(), sender(), sender());
+    let [updates, permissions, reads, writes] = [(); 4].map(|()| event_handler(events.clone()));
     Client
         .v1()
         .name("teamd-acp")
@@ -57,6 +50,15 @@ pub(crate) async fn with_connection<R>(
         )
         .connect_with(transport, async |agent| Ok(session(agent).await))
         .await
+}
+
+/// Returns a function that puts an event into the queue. It never fails, because the end of the
+/// event loop is no error of the connection.
+fn event_handler(events: EventSender) -> impl Fn(AcpEvent) -> Result<(), Error> {
+    move |event| {
+        events.send(event).ok();
+        Ok(())
+    }
 }
 
 /// Sends a request and returns its result. When the result arrives, everything that the program

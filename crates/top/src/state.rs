@@ -20,15 +20,22 @@ pub(crate) struct UiState {
     pub(crate) size: (u16, u16),
     /// The active panel.
     pub(crate) panel: Panel,
-    /// The key of each panel's selected item, and its index. `None` selects the first item, and the
-    /// last message.
-    selected: [Option<(String, usize)>; 4],
+    /// The selected item of each panel. `None` selects the first item, and the last message.
+    selected: [Option<Selection>; 4],
     /// Only items with this text are listed; case does not matter. Empty lists all.
     pub(crate) filter: String,
     pub(crate) view: ActiveView,
     pub(crate) bottom_line: BottomLine,
     /// The result of the last action, until the next key.
     pub(crate) result: Option<ActionResult>,
+}
+
+/// The selected item of a panel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Selection {
+    key: String,
+    /// The index of the item, for when it is gone.
+    index: usize,
 }
 
 /// What fills the screen.
@@ -135,7 +142,9 @@ impl UiState {
         let items = self.items(panel);
         let last = items.len().checked_sub(1)?;
         Some(match &self.selected[panel as usize] {
-            Some((key, at)) => items.iter().position(|item| item.key() == *key).unwrap_or((*at).min(last)),
+            Some(Selection { key, index }) => {
+                items.iter().position(|item| item.key() == *key).unwrap_or((*index).min(last))
+            }
             None if panel == Panel::Messages => last,
             None => 0,
         })
@@ -151,9 +160,10 @@ impl UiState {
     pub(crate) fn select(&mut self, at: usize) {
         let items = self.items(self.panel);
         let last = items.len().saturating_sub(1);
-        let at = at.min(last);
-        let follows = self.panel == Panel::Messages && at == last;
-        let selected = items.get(at).map(|item| (item.key(), at)).filter(|_| !follows);
+        let index = at.min(last);
+        let follows = self.panel == Panel::Messages && index == last;
+        let selected = items.get(index).map(|item| Selection { key: item.key(), index });
+        let selected = selected.filter(|_| !follows);
         self.selected[self.panel as usize] = selected;
     }
 
@@ -162,10 +172,10 @@ impl UiState {
     /// message list follows its end until a key selects a message.
     pub(crate) fn pin_selection(&mut self) {
         for panel in Panel::ALL {
-            let selected = self.selected_index(panel).map(|at| (self.items(panel)[at].key(), at));
             let follows = panel == Panel::Messages && self.selected[panel as usize].is_none();
-            if let Some(selected) = selected.filter(|_| !follows) {
-                self.selected[panel as usize] = Some(selected);
+            if let Some(index) = self.selected_index(panel).filter(|_| !follows) {
+                let key = self.items(panel)[index].key();
+                self.selected[panel as usize] = Some(Selection { key, index });
             }
         }
     }
