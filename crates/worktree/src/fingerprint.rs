@@ -5,8 +5,9 @@
 
 use crate::archive::walk;
 use crate::error::{Error, io_error};
-use crate::git_command::{Git, GitEnvironment};
+use crate::git_command::Git;
 use crate::local_commits::HeadState;
+use crate::open_worktree::Worktree;
 use crate::status::FileStatus;
 use crate::submodule;
 use std::collections::BTreeMap;
@@ -49,21 +50,23 @@ impl WorktreeFingerprint {
     /// # Errors
     ///
     /// As [`Git::output_of`].
-    pub(crate) fn read(tree: &Path, environment: &GitEnvironment) -> Result<WorktreeFingerprint, Error> {
+    pub(crate) fn read(worktree: &Worktree<'_>) -> Result<WorktreeFingerprint, Error> {
         let mut working_trees = vec![PathBuf::new()];
-        working_trees.extend(submodule::all_checked_out(tree, environment)?);
-        let fingerprint =
-            |path: PathBuf| Ok((path.clone(), RepositoryFingerprint::read(&tree.join(&path), environment)?));
+        working_trees.extend(worktree.checked_out_submodules()?);
+        let fingerprint = |path: PathBuf| {
+            let fingerprint =
+                RepositoryFingerprint::read(&worktree.path().join(&path), &worktree.git_in(&path))?;
+            Ok((path, fingerprint))
+        };
         working_trees.into_iter().map(fingerprint).collect::<Result<_, _>>().map(WorktreeFingerprint)
     }
 }
 
 impl RepositoryFingerprint {
-    /// Reads one working tree.
-    fn read(place: &Path, environment: &GitEnvironment) -> Result<RepositoryFingerprint, Error> {
-        let git = Git::in_directory(place, environment);
-        let (status, head_state) = (FileStatus::read(place, &git)?, HeadState::read(&git)?);
-        let submodules = submodule::direct_checked_out(place, &git)?;
+    /// Reads the working tree `place`, in which `git` runs.
+    fn read(place: &Path, git: &Git<'_>) -> Result<RepositoryFingerprint, Error> {
+        let (status, head_state) = (FileStatus::read(place, git)?, HeadState::read(git)?);
+        let submodules = submodule::direct_checked_out(place, git)?;
         let mut files: Vec<PathBuf> =
             status.files().filter(|file| !submodules.contains(file)).cloned().collect();
         files.sort();

@@ -26,6 +26,7 @@ mod fingerprint;
 mod git_command;
 mod keep_reason;
 mod local_commits;
+mod open_worktree;
 mod processes_inside;
 mod proposal;
 mod record;

@@ -8,12 +8,11 @@ use crate::error::{Error, io_error};
 use crate::fingerprint::WorktreeFingerprint;
 use crate::git_command::{Git, GitEnvironment, WRITE_TIMEOUT};
 use crate::keep_reason::KeepReason;
+use crate::open_worktree::Worktree;
 use crate::record::{WorktreeRecord, WorktreeState};
 use crate::save::SavedWorktree;
-use crate::submodule;
 use std::ffi::OsStr;
 use std::fs::remove_dir;
-use std::path::Path;
 
 /// The result of removing a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,8 +47,8 @@ impl WorktreeRecord {
             WorktreeState::Present(git_dir) => {
                 // Git removes no worktree with submodules without `--force`. `keep_reasons` has
                 // found no unsaved work in them.
-                let force = has_submodules(&self.path, &git_dir, environment)?;
-                self.git_worktree_remove(if force { &["--force"] } else { &[] }, environment)?;
+                let worktree = Worktree { record: self, git_dir, environment };
+                worktree.git_remove(if worktree.has_submodules()? { &["--force"] } else { &[] })?;
             }
         }
         self.remove_parent_and_branch(environment)
@@ -66,23 +65,13 @@ impl WorktreeRecord {
         saved: &SavedWorktree,
         environment: &GitEnvironment,
     ) -> Result<RemoveOutcome, Error> {
-        self.private_git_dir()?;
-        if WorktreeFingerprint::read(&self.path, environment)? != saved.fingerprint {
+        let worktree = self.open(environment)?;
+        if WorktreeFingerprint::read(&worktree)? != saved.fingerprint {
             return Err(Error::ChangedWhileSaving(self.path.clone()));
         }
         // The second `--force` also removes a locked worktree.
-        self.git_worktree_remove(&["--force", "--force"], environment)?;
+        worktree.git_remove(&["--force", "--force"])?;
         self.remove_parent_and_branch(environment)
-    }
-
-    /// Runs `git worktree remove`.
-    fn git_worktree_remove(&self, force: &[&str], environment: &GitEnvironment) -> Result<(), Error> {
-        let git = Git::with_git_dir(&self.common_git_dir, environment);
-        let mut arguments = vec![OsStr::new("worktree"), OsStr::new("remove")];
-        arguments.extend(force.iter().map(OsStr::new));
-        arguments.extend([OsStr::new("--"), self.path.as_os_str()]);
-        let action = "remove the worktree";
-        git.run(action, &arguments, b"", WRITE_TIMEOUT)?.stdout_or_error(action).map(drop)
     }
 
     /// Removes the directory for worktrees if it is empty, and deletes the unused branch.
@@ -93,8 +82,14 @@ impl WorktreeRecord {
     }
 }
 
-/// Whether the index names submodules, or repositories of submodules are left.
-fn has_submodules(worktree: &Path, git_dir: &Path, environment: &GitEnvironment) -> Result<bool, Error> {
-    let links = submodule::gitlinks(&Git::in_directory(worktree, environment))?;
-    Ok(!links.is_empty() || !submodule::find_repositories(&git_dir.join("modules"))?.is_empty())
+impl Worktree<'_> {
+    /// Runs `git worktree remove`.
+    fn git_remove(&self, force: &[&str]) -> Result<(), Error> {
+        let git = Git::with_git_dir(&self.record.common_git_dir, self.environment);
+        let mut arguments = vec![OsStr::new("worktree"), OsStr::new("remove")];
+        arguments.extend(force.iter().map(OsStr::new));
+        arguments.extend([OsStr::new("--"), self.path().as_os_str()]);
+        let action = "remove the worktree";
+        git.run(action, &arguments, b"", WRITE_TIMEOUT)?.stdout_or_error(action).map(drop)
+    }
 }

@@ -13,6 +13,7 @@ use crate::error::{Error, io_error};
 use crate::fingerprint::{RepositoryFingerprint, WorktreeFingerprint};
 use crate::git_command::{Git, GitEnvironment, WRITE_TIMEOUT};
 use crate::local_commits;
+use crate::open_worktree::Worktree;
 use crate::record::WorktreeRecord;
 use crate::restore_instructions::SavedPart;
 use crate::saved_refs::{SAVED_REFS, SavedRefs};
@@ -44,72 +45,61 @@ impl WorktreeRecord {
     /// [`Error::NotRecorded`]; [`Error::ChangedWhileSaving`] if the worktree was written to
     /// meanwhile; [`Error::Io`] and the errors of every git command if something can't be saved.
     pub fn save(&self, directory: &Path, environment: &GitEnvironment) -> Result<SavedWorktree, Error> {
-        let git_dir = self.private_git_dir()?;
+        let worktree = self.open(environment)?;
         create_private_dir(directory)?;
-        self.save_parts(&git_dir, directory, environment).inspect_err(|error| {
+        worktree.save_parts(directory).inspect_err(|error| {
             let text = format!("Not complete: {error}. The worktree was not removed.\n");
             write_new_file(&directory.join("README"), text.as_bytes()).ok();
         })
     }
+}
 
+impl Worktree<'_> {
     /// Saves the worktree and all submodules, and writes the README.
-    fn save_parts(
-        &self,
-        git_dir: &Path,
-        directory: &Path,
-        environment: &GitEnvironment,
-    ) -> Result<SavedWorktree, Error> {
-        let fingerprints = WorktreeFingerprint::read(&self.path, environment)?;
+    fn save_parts(&self, directory: &Path) -> Result<SavedWorktree, Error> {
+        let fingerprint = WorktreeFingerprint::read(self)?;
+        let submodules_dir = directory.join("submodules");
         let mut parts = Vec::new();
         // The map is sorted, so the empty path of the worktree itself is first.
-        for (path, fingerprint) in &fingerprints.0 {
+        for (path, fingerprint) in &fingerprint.0 {
             parts.push(match path.as_os_str().is_empty() {
-                true => self.save_main_tree(fingerprint, git_dir, directory, environment)?,
+                true => self.save_main_tree(fingerprint, directory)?,
                 false => {
-                    let into = directory.join("submodules").join((parts.len() - 1).to_string());
-                    self.save_submodule(path, fingerprint, git_dir, into, environment)?
+                    let into = submodules_dir.join((parts.len() - 1).to_string());
+                    self.save_submodule(path, fingerprint, &into)?
                 }
             });
         }
-        save_other_repositories(&self.path, git_dir, environment, &directory.join("submodules"))?;
-        let head_state = &fingerprints.0[Path::new("")].head_state;
-        let restore_instructions = self.restore_readme(head_state, &parts);
-        if WorktreeFingerprint::read(&self.path, environment)? != fingerprints {
-            return Err(Error::ChangedWhileSaving(self.path.clone()));
+        self.save_unused_repositories(&submodules_dir)?;
+        let head_state = &fingerprint.0[Path::new("")].head_state;
+        let restore_instructions = self.record.restore_readme(head_state, &parts);
+        if WorktreeFingerprint::read(self)? != fingerprint {
+            return Err(Error::ChangedWhileSaving(self.path().to_owned()));
         }
         write_new_file(&directory.join("README"), restore_instructions.as_bytes())?;
         sync_recursively(directory)?;
-        Ok(SavedWorktree { directory: directory.to_owned(), restore_instructions, fingerprint: fingerprints })
+        Ok(SavedWorktree { directory: directory.to_owned(), restore_instructions, fingerprint })
     }
 
     /// Saves the worktree itself and its private git directory, without submodules.
     fn save_main_tree(
         &self,
         fingerprint: &RepositoryFingerprint,
-        git_dir: &Path,
         directory: &Path,
-        environment: &GitEnvironment,
     ) -> Result<SavedPart, Error> {
-        let (git, head_state) = (self.git(environment), &fingerprint.head_state);
+        let (git, record, head_state) = (self.git(), self.record, &fingerprint.head_state);
         let mut refs = SavedRefs::default();
         refs.add("head", head_state.head.clone());
-        for (n, branch) in head_state.own_branches(self).iter().enumerate() {
+        for (n, branch) in head_state.own_branches(record).iter().enumerate() {
             refs.add(&format!("branch-{n}"), branch_tip(&git, branch)?);
         }
-        refs.add_numbered("stash", stash::stashes_of_worktree(self, &git, head_state)?);
-        refs.add_numbered("abandoned", local_commits::reflog_only_commits(self, &git, head_state)?);
+        refs.add_numbered("stash", stash::stashes_of_worktree(record, &git, head_state)?);
+        refs.add_numbered("abandoned", local_commits::reflog_only_commits(record, &git, head_state)?);
         refs.create(&git)?;
-        let mut files = Vec::new();
-        files.extend(write_bundle(&git, directory, Some(&self.base_commit))?);
-        files.extend(save_changes(&self.path, &git, fingerprint, git_dir, directory)?);
+        let part = self.save_part(Path::new(""), fingerprint, directory, Some(&record.base_commit))?;
         let is_modules = |name: &Path| name == Path::new("modules");
-        write_archive(git_dir, &[PathBuf::new()], &directory.join("git.tar"), &is_modules)?;
-        Ok(SavedPart {
-            path: PathBuf::new(),
-            directory: directory.to_owned(),
-            head: head_state.head.clone(),
-            files,
-        })
+        write_archive(&self.git_dir, &[PathBuf::new()], &directory.join("git.tar"), &is_modules)?;
+        Ok(part)
     }
 
     /// Saves a submodule with all of its commits, because its remote may not have them.
@@ -117,42 +107,75 @@ impl WorktreeRecord {
         &self,
         path: &Path,
         fingerprint: &RepositoryFingerprint,
-        git_dir: &Path,
-        directory: PathBuf,
-        environment: &GitEnvironment,
+        directory: &Path,
     ) -> Result<SavedPart, Error> {
-        let worktree = self.path.join(path);
-        let (git, head) = (Git::in_directory(&worktree, environment), fingerprint.head_state.head.clone());
-        create_private_dir(&directory)?;
-        ref_head_and_logs(&git, head.clone())?;
-        let mut files = Vec::new();
-        files.extend(write_bundle(&git, &directory, None)?);
-        files.extend(save_changes(&worktree, &git, fingerprint, git_dir, &directory)?);
-        Ok(SavedPart { path: path.to_owned(), directory, head, files })
+        create_private_dir(directory)?;
+        ref_head_and_logs(&self.git_in(path), fingerprint.head_state.head.clone())?;
+        self.save_part(path, fingerprint, directory, None)
     }
-}
 
-/// Saves the repositories of submodules that are not checked out, with all of their commits.
-fn save_other_repositories(
-    tree: &Path,
-    git_dir: &Path,
-    environment: &GitEnvironment,
-    into: &Path,
-) -> Result<(), Error> {
-    for (n, repository) in submodule::not_checked_out(tree, git_dir, environment)?.iter().enumerate() {
-        let (git, directory) =
-            (Git::with_git_dir(repository, environment), into.join(format!("repository-{n}")));
-        create_private_dir(&directory)?;
-        ref_head_and_logs(&git, None)?;
-        write_bundle(&git, &directory, None)?;
-        let text = format!(
-            "The repository {}. To restore its commits, run in a clone of it:\n",
-            repository.display()
-        );
-        let fetch = "git fetch commits.bundle '+refs/*:refs/restored/*'\n";
-        write_new_file(&directory.join("README"), (text + fetch).as_bytes())?;
+    /// Saves the commits and the changes of the working tree `path`. For `base`: see
+    /// [`write_bundle`].
+    fn save_part(
+        &self,
+        path: &Path,
+        fingerprint: &RepositoryFingerprint,
+        directory: &Path,
+        base: Option<&str>,
+    ) -> Result<SavedPart, Error> {
+        let mut files: Vec<_> = write_bundle(&self.git_in(path), directory, base)?.into_iter().collect();
+        files.extend(self.save_changes(path, fingerprint, directory)?);
+        let head = fingerprint.head_state.head.clone();
+        Ok(SavedPart { path: path.to_owned(), directory: directory.to_owned(), head, files })
     }
-    Ok(())
+
+    /// Saves the repositories of submodules that are not checked out, with all of their commits.
+    fn save_unused_repositories(&self, into: &Path) -> Result<(), Error> {
+        for (n, repository) in self.unused_repositories()?.iter().enumerate() {
+            let git = Git::with_git_dir(repository, self.environment);
+            let directory = into.join(format!("repository-{n}"));
+            create_private_dir(&directory)?;
+            ref_head_and_logs(&git, None)?;
+            write_bundle(&git, &directory, None)?;
+            let text = format!(
+                "The repository {}. To restore its commits, run in a clone of it:\n\
+                 git fetch commits.bundle '+refs/*:refs/restored/*'\n",
+                repository.display()
+            );
+            write_new_file(&directory.join("README"), text.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Saves staged changes, unstaged changes, and all changed files of the working tree `path` as
+    /// they are. Returns the names of the files that were written.
+    ///
+    /// The commit of a submodule is saved with the submodule, so the patch of unstaged changes has
+    /// none.
+    fn save_changes(
+        &self,
+        path: &Path,
+        fingerprint: &RepositoryFingerprint,
+        into: &Path,
+    ) -> Result<Vec<&'static str>, Error> {
+        let (git, tree) = (self.git_in(path), self.path().join(path));
+        let patches = [
+            ("staged.patch", ["--cached", "--ignore-submodules=dirty"].as_slice()),
+            ("unstaged.patch", ["--ignore-submodules=all"].as_slice()),
+        ];
+        let mut files = Vec::new();
+        for (name, options) in patches {
+            files.extend(write_patch(&git, options, fingerprint, &into.join(name))?.then_some(name));
+        }
+        // A `.git` file that names a repository of this worktree would be useless, because that
+        // repository is saved as a submodule.
+        let is_own_repository =
+            |name: &Path| name.ends_with(".git") && submodule::points_into(&tree.join(name), &self.git_dir);
+        let archive = into.join("files.tar");
+        let has_files = write_archive(&tree, &fingerprint.files, &archive, &is_own_repository)?;
+        files.extend(has_files.then_some("files.tar"));
+        Ok(files)
+    }
 }
 
 /// Creates references to HEAD and to the commits that only reflogs have. Stashes are among these.
@@ -184,37 +207,6 @@ fn write_bundle(git: &Git<'_>, into: &Path, base: Option<&str>) -> Result<Option
     let verify = [OsStr::new("bundle"), OsStr::new("verify"), OsStr::new("--quiet"), file.as_os_str()];
     git.output_of("verify the saved commits", &verify)?;
     Ok(Some(name))
-}
-
-/// Saves staged changes, unstaged changes, and all changed files as they are. Returns the names of
-/// the files that were written.
-///
-/// The commit of a submodule is saved with the submodule, so the patch of unstaged changes has
-/// none.
-fn save_changes(
-    tree: &Path,
-    git: &Git<'_>,
-    fingerprint: &RepositoryFingerprint,
-    git_dir: &Path,
-    into: &Path,
-) -> Result<Vec<&'static str>, Error> {
-    let patches = [
-        ("staged.patch", ["--cached", "--ignore-submodules=dirty"].as_slice()),
-        ("unstaged.patch", ["--ignore-submodules=all"].as_slice()),
-    ];
-    let mut files = Vec::new();
-    for (name, options) in patches {
-        files.extend(write_patch(git, options, fingerprint, &into.join(name))?.then_some(name));
-    }
-    // A `.git` file that names a repository of this worktree would be useless, because that
-    // repository is saved as a submodule.
-    let is_own_repository =
-        |name: &Path| name.ends_with(".git") && submodule::points_into(&tree.join(name), git_dir);
-    files.extend(
-        write_archive(tree, &fingerprint.files, &into.join("files.tar"), &is_own_repository)?
-            .then_some("files.tar"),
-    );
-    Ok(files)
 }
 
 /// Writes a patch and verifies it. Returns false, and writes no file, if there are no changes.

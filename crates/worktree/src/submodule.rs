@@ -3,28 +3,56 @@
 //! The repositories of a linked worktree's submodules are in its private git directory.
 
 use crate::error::{Error, io_error};
-use crate::git_command::{Git, GitEnvironment, path_from_bytes, split_nul};
+use crate::git_command::{Git, path_from_bytes, split_nul};
+use crate::open_worktree::Worktree;
 use crate::record::read_git_link;
 use std::fs::read_dir;
 use std::path::{Path, PathBuf};
 
-/// Returns the submodules that are checked out in a working tree, with those inside them. Paths are
-/// relative to the tree.
-///
-/// # Errors
-///
-/// As [`Git::output_of`].
-pub(crate) fn all_checked_out(tree: &Path, environment: &GitEnvironment) -> Result<Vec<PathBuf>, Error> {
-    let mut found = Vec::new();
-    let mut pending = vec![PathBuf::new()];
-    while let Some(around) = pending.pop() {
-        let place = tree.join(&around);
-        let direct = direct_checked_out(&place, &Git::in_directory(&place, environment))?;
-        let direct: Vec<PathBuf> = direct.into_iter().map(|name| around.join(name)).collect();
-        pending.extend(direct.iter().cloned());
-        found.extend(direct);
+impl Worktree<'_> {
+    /// Returns the submodules that are checked out, with those inside them. Paths are relative to
+    /// the worktree.
+    ///
+    /// # Errors
+    ///
+    /// As [`Git::output_of`].
+    pub(crate) fn checked_out_submodules(&self) -> Result<Vec<PathBuf>, Error> {
+        let mut found = Vec::new();
+        let mut pending = vec![PathBuf::new()];
+        while let Some(outer) = pending.pop() {
+            let direct = direct_checked_out(&self.path().join(&outer), &self.git_in(&outer))?;
+            let direct: Vec<PathBuf> = direct.into_iter().map(|name| outer.join(name)).collect();
+            pending.extend(direct.iter().cloned());
+            found.extend(direct);
+        }
+        Ok(found)
     }
-    Ok(found)
+
+    /// Returns the repositories of submodules that are not checked out, also of those that the
+    /// current commit does not have.
+    ///
+    /// # Errors
+    ///
+    /// As [`Git::output_of`].
+    pub(crate) fn unused_repositories(&self) -> Result<Vec<PathBuf>, Error> {
+        let mut all = find_repositories(&self.git_dir.join("modules"))?;
+        for path in self.checked_out_submodules()? {
+            let arguments = ["rev-parse", "--absolute-git-dir"];
+            let git_dir = PathBuf::from(self.git_in(&path).output_line("find a submodule", &arguments)?);
+            all.retain(|other| *other != git_dir);
+        }
+        Ok(all)
+    }
+
+    /// Whether the index names submodules, or repositories of submodules are left.
+    ///
+    /// # Errors
+    ///
+    /// As [`Git::output_of`].
+    pub(crate) fn has_submodules(&self) -> Result<bool, Error> {
+        let has_repositories = || find_repositories(&self.git_dir.join("modules"));
+        Ok(!gitlinks(&self.git())?.is_empty() || !has_repositories()?.is_empty())
+    }
 }
 
 /// Returns the submodules of one repository that are checked out, without those inside them. Paths
@@ -55,34 +83,13 @@ pub(crate) fn points_into(link: &Path, directory: &Path) -> bool {
     target.is_ok_and(|target| target.starts_with(directory))
 }
 
-/// Returns the repositories of submodules that are not checked out, also of those that the current
-/// commit does not have.
-///
-/// # Errors
-///
-/// As [`Git::output_of`].
-pub(crate) fn not_checked_out(
-    tree: &Path,
-    git_dir: &Path,
-    environment: &GitEnvironment,
-) -> Result<Vec<PathBuf>, Error> {
-    let mut all = find_repositories(&git_dir.join("modules"))?;
-    for path in all_checked_out(tree, environment)? {
-        let git = Git::in_directory(&tree.join(&path), environment);
-        let git_dir =
-            PathBuf::from(git.output_line("find a submodule", &["rev-parse", "--absolute-git-dir"])?);
-        all.retain(|other| *other != git_dir);
-    }
-    Ok(all)
-}
-
 /// Returns the git directories below `top`, with those inside them. The name of a submodule may
 /// contain slashes, so they may be at any depth.
 ///
 /// # Errors
 ///
 /// [`Error::Io`].
-pub(crate) fn find_repositories(top: &Path) -> Result<Vec<PathBuf>, Error> {
+fn find_repositories(top: &Path) -> Result<Vec<PathBuf>, Error> {
     let (mut found, mut pending) = (Vec::new(), vec![top.to_owned()]);
     while let Some(directory) = pending.pop() {
         let entries = match read_dir(&directory) {

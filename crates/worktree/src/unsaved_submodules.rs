@@ -1,36 +1,33 @@
 //! Finds submodules with unsaved work. Commits that no remote has are lost with the worktree.
 
 use crate::error::Error;
-use crate::git_command::{Git, GitEnvironment};
+use crate::git_command::Git;
+use crate::open_worktree::Worktree;
 use crate::stash;
 use crate::status::FileStatus;
-use crate::submodule::{all_checked_out, not_checked_out};
 use std::path::{Path, PathBuf};
 
-/// Returns the submodules with unsaved work. For a repository without a checkout that is its
-/// absolute path.
-///
-/// # Errors
-///
-/// As [`Git::output_of`].
-pub(crate) fn submodules_with_unsaved_work(
-    tree: &Path,
-    git_dir: &Path,
-    environment: &GitEnvironment,
-) -> Result<Vec<PathBuf>, Error> {
-    let mut submodules = Vec::new();
-    for path in all_checked_out(tree, environment)? {
-        let git = Git::in_directory(&tree.join(&path), environment);
-        if has_unsaved_work(&tree.join(&path), &git)? {
-            submodules.push(path);
+impl Worktree<'_> {
+    /// Returns the submodules with unsaved work. For a repository without a checkout that is its
+    /// absolute path.
+    ///
+    /// # Errors
+    ///
+    /// As [`Git::output_of`].
+    pub(crate) fn submodules_with_unsaved_work(&self) -> Result<Vec<PathBuf>, Error> {
+        let mut submodules = Vec::new();
+        for path in self.checked_out_submodules()? {
+            if has_unsaved_work(&self.path().join(&path), &self.git_in(&path))? {
+                submodules.push(path);
+            }
         }
-    }
-    for path in not_checked_out(tree, git_dir, environment)? {
-        if has_local_commits(&Git::with_git_dir(&path, environment))? {
-            submodules.push(path);
+        for path in self.unused_repositories()? {
+            if has_local_commits(&Git::with_git_dir(&path, self.environment))? {
+                submodules.push(path);
+            }
         }
+        Ok(submodules)
     }
-    Ok(submodules)
 }
 
 /// Whether a submodule has changed files or local commits.

@@ -4,10 +4,10 @@ use crate::error::Error;
 use crate::git_command::GitEnvironment;
 use crate::keep_reason::KeepReason;
 use crate::local_commits::{self, HeadState};
+use crate::open_worktree::Worktree;
 use crate::record::{WorktreeRecord, WorktreeState};
 use crate::repository::list_worktrees;
 use crate::status::FileStatus;
-use crate::unsaved_submodules::submodules_with_unsaved_work;
 use crate::{processes_inside, stash};
 use std::fs::read_to_string;
 use std::path::Path;
@@ -33,7 +33,7 @@ impl WorktreeRecord {
     /// have unsaved work.
     pub fn keep_reasons(&self, environment: &GitEnvironment) -> Result<Vec<KeepReason>, Error> {
         match self.state()? {
-            WorktreeState::Present(git_dir) => self.reasons_if_present(&git_dir, environment),
+            WorktreeState::Present(git_dir) => Worktree { record: self, git_dir, environment }.keep_reasons(),
             WorktreeState::Empty => Ok(Vec::new()),
             // Git removes a worktree from its list when git itself removes it, or in `git worktree
             // prune`. A worktree that was moved away stays in the list.
@@ -46,36 +46,33 @@ impl WorktreeRecord {
     fn is_listed(&self, environment: &GitEnvironment) -> Result<bool, Error> {
         Ok(list_worktrees(&self.common_git_dir, environment)?.iter().any(|other| other.path == self.path))
     }
+}
 
+impl Worktree<'_> {
     /// Returns the reasons for a worktree that is present.
-    fn reasons_if_present(
-        &self,
-        git_dir: &Path,
-        environment: &GitEnvironment,
-    ) -> Result<Vec<KeepReason>, Error> {
-        let git = self.git(environment);
-        let mut reasons = file_reasons(FileStatus::read(&self.path, &git)?);
+    fn keep_reasons(&self) -> Result<Vec<KeepReason>, Error> {
+        let (git, record) = (self.git(), self.record);
+        let mut reasons = file_reasons(FileStatus::read(self.path(), &git)?);
         let head_state = HeadState::read(&git)?;
-        let detached = local_commits::count_detached(self, &git, &head_state)?;
-        let reflog_only = local_commits::reflog_only_commits(self, &git, &head_state)?;
+        let detached = local_commits::count_detached(record, &git, &head_state)?;
+        let reflog_only = local_commits::reflog_only_commits(record, &git, &head_state)?;
         let counted = [
             (
-                local_commits::count_unpushed(self, &git, &head_state)?,
+                local_commits::count_unpushed(record, &git, &head_state)?,
                 KeepReason::Unpushed as fn(u64) -> KeepReason,
             ),
             (detached, KeepReason::Detached),
             (reflog_only.len() as u64, KeepReason::ReflogOnly),
         ];
         reasons.extend(counted.into_iter().filter(|(n, _)| *n > 0).map(|(n, reason)| reason(n)));
-        let stashes = stash::stashes_of_worktree(self, &git, &head_state)?;
+        let stashes = stash::stashes_of_worktree(record, &git, &head_state)?;
         reasons.extend((!stashes.is_empty()).then_some(KeepReason::Stashed(stashes.len())));
-        reasons.extend(lock_reasons(git_dir));
-        reasons.extend(operations_in_progress(git_dir));
-        let submodules = submodules_with_unsaved_work(&self.path, git_dir, environment)?;
-        reasons.extend(submodules.into_iter().map(KeepReason::Submodule));
+        reasons.extend(lock_reasons(&self.git_dir));
+        reasons.extend(operations_in_progress(&self.git_dir));
+        reasons.extend(self.submodules_with_unsaved_work()?.into_iter().map(KeepReason::Submodule));
         // This check is the last one, because the others take long and processes may start
         // meanwhile.
-        let pids = processes_inside::processes_using(&self.path);
+        let pids = processes_inside::processes_using(self.path());
         reasons.extend((!pids.is_empty()).then_some(KeepReason::InUse(pids)));
         Ok(reasons)
     }

@@ -1,0 +1,44 @@
+//! A recorded worktree that is present, with what is needed to run git in it.
+
+use crate::error::Error;
+use crate::git_command::{Git, GitEnvironment};
+use crate::record::WorktreeRecord;
+use std::path::{Path, PathBuf};
+
+/// A worktree that is present.
+#[derive(Debug)]
+pub(crate) struct Worktree<'a> {
+    pub(crate) record: &'a WorktreeRecord,
+    /// Its private git directory, such as `REPO/.git/worktrees/NAME`.
+    pub(crate) git_dir: PathBuf,
+    pub(crate) environment: &'a GitEnvironment,
+}
+
+impl WorktreeRecord {
+    /// Opens the worktree, which must be present.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotRecorded`] if it is not; [`Error::Io`].
+    pub(crate) fn open<'a>(&'a self, environment: &'a GitEnvironment) -> Result<Worktree<'a>, Error> {
+        Ok(Worktree { record: self, git_dir: self.private_git_dir()?, environment })
+    }
+}
+
+impl<'a> Worktree<'a> {
+    /// Returns its absolute path.
+    pub(crate) fn path(&self) -> &'a Path {
+        &self.record.path
+    }
+
+    /// Returns git with the worktree as its working directory.
+    pub(crate) fn git(&self) -> Git<'a> {
+        self.record.git(self.environment)
+    }
+
+    /// Returns git with a submodule as its working directory. `path` is relative to the worktree.
+    /// With an empty path, this is the worktree itself.
+    pub(crate) fn git_in(&self, path: &Path) -> Git<'a> {
+        Git::in_directory(&self.path().join(path), self.environment)
+    }
+}
