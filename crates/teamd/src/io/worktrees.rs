@@ -252,7 +252,8 @@ fn unsaved_work_error(order: &DeleteTeamRequest, kept: &[&UnsavedWork]) -> Error
     });
     let lines: Vec<String> = lines.collect();
     let paths = order.discard_worktrees.iter().chain(kept.iter().map(|work| &work.worktree.record.path));
-    let options: Vec<String> = paths.map(|path| format!("--discard {}", shell_quote(&path.display().to_string()))).collect();
+    let options: Vec<String> =
+        paths.map(|path| format!("--discard {}", shell_quote(&path.display().to_string()))).collect();
     let message = format!("cannot delete {}: there is unsaved work\n{}", order.team, lines.join("\n"));
     let force = if order.force { " --force" } else { "" };
     let command = format!("teamctl delete {}{force} {}", order.team, options.join(" "));
