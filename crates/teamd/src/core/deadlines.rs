@@ -3,7 +3,7 @@
 use crate::core::clock::Now;
 use crate::core::context::Context;
 use crate::core::id::SpawnId;
-use crate::core::lifecycle::{ExpiredStage, Lifecycle, Stopping};
+use crate::core::lifecycle::{ExpiredStage, Lifecycle, StopStage, Stopping, WithoutApproval};
 use crate::core::members::{plan_handover, registration, respawn, shutdown, termination};
 use crate::core::panes::dialog_check;
 use crate::core::state::agent::Agent;
@@ -28,18 +28,9 @@ pub(crate) fn next_deadline(state: &State) -> u64 {
 }
 
 fn agent_deadline(agent: &Agent) -> Option<u64> {
-    match &agent.lifecycle {
-        Lifecycle::Starting(starting) => Some(starting.deadline),
-        Lifecycle::Stopping(_, Stopping::Requested(asked)) => Some(asked.deadline.min(asked.resend_at)),
-        Lifecycle::Stopping(
-            _,
-            Stopping::Approved { until }
-            | Stopping::Terminating { until, .. }
-            | Stopping::TerminatingForPlan { until },
-        ) => Some(*until),
-        // Whatever brought it there: an approval, a start of ours, a shutdown that came to nothing.
+    match &agent.record.lifecycle {
         Lifecycle::Running(_) => plan_handover::handover_deadline(agent),
-        Lifecycle::Gone(_) => None,
+        lifecycle => lifecycle.stage_deadline(),
     }
 }
 
@@ -64,13 +55,15 @@ pub(crate) fn handle_deadline(context: &mut Context) {
 }
 
 fn handle_agent_deadline(context: &mut Context, id: &SpawnId) {
-    let Some(over) = context.state.agents.get(id).and_then(|agent| expired_stage(agent, context.now)) else {
-        return;
-    };
-    match over {
+    let mono = context.now.mono;
+    let expired = context.state.agents.get(id).and_then(|agent| agent.record.lifecycle.expired_stage(mono));
+    let Some(expired) = expired else { return };
+    match expired {
         ExpiredStage::Start => registration::abort_start(context, id, start_timeout_error()),
-        ExpiredStage::ShutdownAnswer { force: true } => termination::terminate(context, id),
-        ExpiredStage::ShutdownAnswer { force: false } => shutdown::keep_running(context, id, "no answer"),
+        ExpiredStage::ShutdownAnswer(WithoutApproval::Terminate) => termination::terminate(context, id),
+        ExpiredStage::ShutdownAnswer(WithoutApproval::KeepRunning) => {
+            shutdown::keep_running(context, id, "no answer");
+        }
         ExpiredStage::Resend => shutdown::resend_request(context, id),
         ExpiredStage::ApprovedGrace => termination::terminate_approved(context, id),
         ExpiredStage::Handover => plan_handover::start_handover(context, id),
@@ -81,30 +74,14 @@ fn handle_agent_deadline(context: &mut Context, id: &SpawnId) {
     }
 }
 
-fn expired_stage(agent: &Agent, now: Now) -> Option<ExpiredStage> {
-    match &agent.lifecycle {
-        Lifecycle::Starting(_) => Some(ExpiredStage::Start),
-        Lifecycle::Stopping(_, Stopping::Requested(asked)) if asked.deadline <= now.mono => {
-            Some(ExpiredStage::ShutdownAnswer { force: asked.force })
-        }
-        Lifecycle::Stopping(_, Stopping::Requested(_)) => Some(ExpiredStage::Resend),
-        Lifecycle::Stopping(_, Stopping::Approved { .. }) => Some(ExpiredStage::ApprovedGrace),
-        Lifecycle::Stopping(_, Stopping::Terminating { .. } | Stopping::TerminatingForPlan { .. }) => {
-            Some(ExpiredStage::KillGrace)
-        }
-        Lifecycle::Running(_) => Some(ExpiredStage::Handover),
-        Lifecycle::Gone(_) => None,
-    }
-}
-
-/// A killed join is known dead by its pidfd; until then the same again after a while.
+/// Sets the time of the next kill. The daemon learns from the pidfd that a killed shim is dead, and kills again until
+/// then.
 fn extend_kill_deadline(state: &mut State, id: &SpawnId, now: Now) {
-    if let Some(Lifecycle::Stopping(
-        _,
-        Stopping::Terminating { until, .. } | Stopping::TerminatingForPlan { until },
-    )) = state.agents.get_mut(id).map(|agent| &mut agent.lifecycle)
+    let lifecycle = state.agents.get_mut(id).map(|agent| &mut agent.record.lifecycle);
+    if let Some(Lifecycle::Stopping(Stopping { stage: StopStage::Terminating { deadline, .. }, .. })) =
+        lifecycle
     {
-        *until = now.mono + 1_000;
+        *deadline = now.mono + 1_000;
     }
 }
 

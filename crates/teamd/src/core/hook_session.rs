@@ -27,7 +27,8 @@ pub(crate) fn agent_hook_session(record: &AgentRecord, hooked: &HookReport) -> H
     }
     let holds =
         |pid: Option<u32>| pid.is_some_and(|pid| hooked.ancestors.iter().any(|above| above.pid == pid));
-    if holds(record.shim.map(|join| join.pid)) && record.agent_pid.is_some() && !holds(record.agent_pid) {
+    let process = record.lifecycle.process();
+    if holds(process.shim.map(|shim| shim.pid)) && process.agent_pid.is_some() && !holds(process.agent_pid) {
         // One that has outlived the shell that it was started by.
         return HookSession::OtherProgram;
     }

@@ -93,7 +93,7 @@ fn handle_agent_hook(
             // A hook with nothing to mark writes nothing then; whoever does parks when it has.
             let writes = hooked.source == HookSource::Typist || !reply.delivered_ids.is_empty();
             if !reply.delivers_by_hook && !writes {
-                agent.handover_deadline = 0;
+                plan_handover::end_handover_grace(agent);
             }
             context.state.has_roster_changed |= clear_dialog(agent);
             agent.long_poll.has_pending_check = false;
@@ -200,7 +200,7 @@ fn wait_for_agent(context: &mut Context, id: &SpawnId, client: ConnId) {
     agent.has_reported_activity = true;
     context.state.has_roster_changed |= clear_dialog(agent);
     if plan_handover::is_handover_pending(agent) {
-        agent.handover_deadline = 0;
+        plan_handover::end_handover_grace(agent);
         return context.effects.push(release_reply(client, LongPollEnd::AgentExited));
     }
     let waits = hold_long_poll(&mut agent.long_poll, client, &mut context.effects);

@@ -3,7 +3,6 @@
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
-use crate::core::lifecycle::Lifecycle;
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::{find_member, no_such_team_error};
 use protocol::control::{InterruptReply, MemberAddress, Reply, ToShim};
@@ -16,8 +15,8 @@ pub(crate) fn interrupt(context: &mut Context, client: ConnId, who: &MemberAddre
         true => find_member(context.state, &who.team, &who.name),
         false => Err(no_such_team_error(context.state, &who.team)),
     };
-    let reached = found.and_then(|agent| match (agent.record.has_turns, agent.lifecycle.conn()) {
-        _ if matches!(agent.lifecycle, Lifecycle::Starting(_)) => Err(not_started_error(who)),
+    let reached = found.and_then(|agent| match (agent.record.has_turns, agent.record.lifecycle.conn()) {
+        _ if agent.record.lifecycle.is_starting() => Err(not_started_error(who)),
         (true, Some(conn)) => Ok((agent.record.spawn_id.clone(), conn)),
         (true, None) => Err(not_connected_error(who)),
         (false, _) => Err(no_turns_error(who)),

@@ -10,7 +10,7 @@ use tmux::BorderLabel;
 
 /// What the pane's border says.
 pub(crate) fn label(agent: &Agent) -> BorderLabel {
-    let state = match (&agent.lifecycle, agent.activity) {
+    let state = match (&agent.record.lifecycle, agent.activity) {
         (Lifecycle::Running(_), _) if !agent.open_requests.is_empty() => "asks",
         (Lifecycle::Running(_), Activity::Active) => "active",
         (Lifecycle::Running(_), Activity::Idle) => "idle",

@@ -1,146 +1,358 @@
-//! The life of an agent, from the order to the last file that is put in order.
+//! The lifecycle of one spawn of a member, from the accepted request until the member's name is free again.
 
+use crate::core::exit_record::ExitRecord;
 use crate::core::id::ConnId;
-use protocol::control::{SpawnRequest, WorktreeRequest};
+use protocol::control::{ExitReport, Process, SpawnRequest, WorktreeRequest};
+use protocol::id::RequestId;
 
-/// What of an agent's stage is over.
+/// The state of one spawn. Each variant carries the data that exists in that state.
+///
+/// The roster saves a lifecycle in part: connections, clients and deadlines belong to the running daemon. Recovery
+/// sets the deadlines anew.
+#[derive(Debug, Clone)]
+pub(crate) enum Lifecycle {
+    /// The spawn was requested, and the daemon has not heard that the agent runs.
+    Starting(Starting),
+    /// The agent runs, or ran when the daemon last heard of it.
+    Running(AgentProcess),
+    /// The agent is to end.
+    Stopping(Stopping),
+    /// The agent has ended, or never ran. The daemon closes its pane and deregisters the member.
+    Exited(Exited),
+}
+
+impl Lifecycle {
+    /// The processes of the spawn, in every state.
+    pub(crate) fn process(&self) -> &AgentProcess {
+        match self {
+            Lifecycle::Starting(Starting { process, .. })
+            | Lifecycle::Running(process)
+            | Lifecycle::Stopping(Stopping { process, .. })
+            | Lifecycle::Exited(Exited { process, .. }) => process,
+        }
+    }
+
+    pub(crate) fn process_mut(&mut self) -> &mut AgentProcess {
+        match self {
+            Lifecycle::Starting(Starting { process, .. })
+            | Lifecycle::Running(process)
+            | Lifecycle::Stopping(Stopping { process, .. })
+            | Lifecycle::Exited(Exited { process, .. }) => process,
+        }
+    }
+
+    /// Moves the processes out, for the next state of the spawn.
+    pub(crate) fn take_process(&mut self) -> AgentProcess {
+        std::mem::take(self.process_mut())
+    }
+
+    /// The shutdown requests of the spawn. `None` in the states that have none.
+    pub(crate) fn shutdown(&self) -> Option<&ShutdownRequests> {
+        match self {
+            Lifecycle::Starting(_) | Lifecycle::Running(_) => None,
+            Lifecycle::Stopping(Stopping { shutdown, .. }) | Lifecycle::Exited(Exited { shutdown, .. }) => {
+                Some(shutdown)
+            }
+        }
+    }
+
+    /// The ids of the shutdown requests, the latest last.
+    pub(crate) fn shutdown_ids(&self) -> &[RequestId] {
+        self.shutdown().map_or(&[], |shutdown| &shutdown.ids)
+    }
+
+    /// Whether the agent approved one of its shutdown requests.
+    pub(crate) fn has_approved_shutdown(&self) -> bool {
+        self.shutdown().is_some_and(|shutdown| shutdown.approval == ShutdownApproval::Given)
+    }
+
+    /// Moves the shutdown requests out, for the next state of the spawn.
+    pub(crate) fn take_shutdown(&mut self) -> ShutdownRequests {
+        match self {
+            Lifecycle::Starting(_) | Lifecycle::Running(_) => ShutdownRequests::default(),
+            Lifecycle::Stopping(Stopping { shutdown, .. }) | Lifecycle::Exited(Exited { shutdown, .. }) => {
+                std::mem::take(shutdown)
+            }
+        }
+    }
+
+    /// How the agent ended. `None` until then, and if it never ran.
+    pub(crate) fn exit(&self) -> Option<&ExitRecord> {
+        match self {
+            Lifecycle::Exited(exited) => exited.exit.as_ref(),
+            Lifecycle::Starting(_) | Lifecycle::Running(_) | Lifecycle::Stopping(_) => None,
+        }
+    }
+
+    /// The connection of the shim. `None` while the shim is not connected, and after the exit.
+    pub(crate) fn conn(&self) -> Option<ConnId> {
+        if self.is_exited() { None } else { self.process().conn }
+    }
+
+    /// Whether the pane could not be closed, or the member not be deregistered.
+    pub(crate) fn has_failed_cleanup(&self) -> bool {
+        matches!(self, Lifecycle::Exited(exited)
+            if exited.pane_cleanup == Cleanup::Failed || exited.file_cleanup == Cleanup::Failed)
+    }
+
+    /// Whether the member is not registered yet. The roster leaves such a spawn out, because only the daemon that
+    /// opened it can start its agent.
+    pub(crate) fn is_opening(&self) -> bool {
+        matches!(self, Lifecycle::Starting(Starting { stage: StartStage::Opening { .. }, .. }))
+    }
+
+    /// Whether the pane, or the process without one, is still being opened.
+    pub(crate) fn awaits_shim(&self) -> bool {
+        matches!(self, Lifecycle::Starting(Starting { stage: StartStage::Opening { shim_pid: None }, .. }))
+    }
+
+    pub(crate) fn is_starting(&self) -> bool {
+        matches!(self, Lifecycle::Starting(_))
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(self, Lifecycle::Running(_))
+    }
+
+    /// Whether the agent runs, even if it is to end.
+    pub(crate) fn has_agent(&self) -> bool {
+        matches!(self, Lifecycle::Running(_) | Lifecycle::Stopping(_))
+    }
+
+    pub(crate) fn is_exited(&self) -> bool {
+        matches!(self, Lifecycle::Exited(_))
+    }
+
+    /// Whether config.json must list the member.
+    pub(crate) fn is_registered(&self) -> bool {
+        match self {
+            Lifecycle::Starting(starting) => starting.stage == StartStage::Launching,
+            Lifecycle::Running(_) | Lifecycle::Stopping(_) => true,
+            Lifecycle::Exited(_) => false,
+        }
+    }
+
+    /// Whether the agent was asked to shut down and has not answered.
+    pub(crate) fn awaits_shutdown_answer(&self) -> bool {
+        matches!(self, Lifecycle::Stopping(Stopping { stage: StopStage::Requested(_), .. }))
+    }
+
+    /// The deadline of the present stage, in milliseconds on the monotonic clock. `None` for a running agent and
+    /// after the exit.
+    pub(crate) fn stage_deadline(&self) -> Option<u64> {
+        match self {
+            Lifecycle::Starting(starting) => Some(starting.deadline),
+            Lifecycle::Stopping(stopping) => Some(match &stopping.stage {
+                StopStage::Requested(pending) => pending.deadline.min(pending.resend_at),
+                StopStage::Approved { deadline } | StopStage::Terminating { deadline, .. } => *deadline,
+            }),
+            Lifecycle::Running(_) | Lifecycle::Exited(_) => None,
+        }
+    }
+
+    /// What is over at the monotonic time `mono`, if the deadline of the present stage has passed. `None` after the
+    /// exit.
+    pub(crate) fn expired_stage(&self, mono: u64) -> Option<ExpiredStage> {
+        match self {
+            Lifecycle::Starting(_) => Some(ExpiredStage::Start),
+            Lifecycle::Running(_) => Some(ExpiredStage::Handover),
+            Lifecycle::Stopping(stopping) => Some(match &stopping.stage {
+                StopStage::Requested(pending) if pending.deadline <= mono => {
+                    ExpiredStage::ShutdownAnswer(pending.without_approval)
+                }
+                StopStage::Requested(_) => ExpiredStage::Resend,
+                StopStage::Approved { .. } => ExpiredStage::ApprovedGrace,
+                StopStage::Terminating { .. } => ExpiredStage::KillGrace,
+            }),
+            Lifecycle::Exited(_) => None,
+        }
+    }
+
+    /// The state in the output of `status`.
+    pub(crate) fn as_str(&self) -> &'static str {
+        match self {
+            Lifecycle::Starting(_) => "starting",
+            Lifecycle::Running(AgentProcess { conn: None, .. }) => "unknown",
+            Lifecycle::Running(_) => "running",
+            Lifecycle::Stopping(_) => "stopping",
+            Lifecycle::Exited(_) => "gone",
+        }
+    }
+}
+
+/// The stage of a spawn whose deadline has passed.
 pub(crate) enum ExpiredStage {
     Start,
-    ShutdownAnswer { force: bool },
+    ShutdownAnswer(WithoutApproval),
     Resend,
     ApprovedGrace,
     KillGrace,
     Handover,
 }
 
-/// An agent's life; each variant carries just what exists in it.
-#[derive(Debug)]
-pub(crate) enum Lifecycle {
-    /// Asked for; no agent runs yet.
-    Starting(Starting),
-    /// Its join has, or had, its agent running.
-    Running(ShimLink),
-    /// It is to end.
-    Stopping(ShimLink, Stopping),
-    /// It ended; pane and files are being put in order.
-    Gone(Exited),
-}
-
-impl Lifecycle {
-    /// It has ended and been told of; only its pane or its files wait to be put in order.
-    pub(crate) fn has_failed_cleanup(&self) -> bool {
-        matches!(self, Lifecycle::Gone(gone) if gone.pane_cleanup == Cleanup::Failed || gone.file_cleanup == Cleanup::Failed)
-    }
-
-    /// The connection of its join.
-    pub(crate) fn conn(&self) -> Option<ConnId> {
-        match self {
-            Lifecycle::Starting(starting) => starting.conn,
-            Lifecycle::Running(link) | Lifecycle::Stopping(link, _) => link.conn,
-            Lifecycle::Gone(_) => None,
-        }
-    }
-
-    /// Not worth a line on disk: its join waits for a green light that only this daemon can give.
-    pub(crate) fn is_opening(&self) -> bool {
-        matches!(self, Lifecycle::Starting(starting) if starting.stage == StartStage::Opening)
-    }
-
-    /// tmux makes its pane, or we its first process.
-    pub(crate) fn awaits_shim(&self) -> bool {
-        matches!(self, Lifecycle::Starting(starting) if starting.shim_pid.is_none())
-    }
-
-    /// The word for `status`.
-    pub(crate) fn as_str(&self) -> &'static str {
-        match self {
-            Lifecycle::Starting(_) => "starting",
-            Lifecycle::Running(ShimLink { conn: None }) => "unknown",
-            Lifecycle::Running(_) => "running",
-            Lifecycle::Stopping(..) => "stopping",
-            Lifecycle::Gone(_) => "gone",
-        }
-    }
-}
-
-/// On the way from the request to the agent.
-#[derive(Debug)]
-pub(crate) struct Starting {
-    pub(crate) request: Box<SpawnRequest>,
-    /// Who asked; none once they have their answer.
-    pub(crate) reply_to: Option<ConnId>,
+/// The shim and the agent of one spawn, and what follows their exit.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AgentProcess {
+    /// The process of the shim. `None` until it has connected once.
+    pub(crate) shim: Option<Process>,
+    /// The connection of the shim. `None` while it is not connected, for example after a restart of the daemon.
     pub(crate) conn: Option<ConnId>,
-    /// The first process's pid, once tmux told it, or whoever started it without a pane.
-    pub(crate) shim_pid: Option<u32>,
+    /// `None` until the shim has reported that the agent runs.
+    pub(crate) agent_pid: Option<u32>,
+    /// What the shim reported of the exit. It stands here while tmux is asked what a hang-up meant.
+    pub(crate) exit_report: Option<ExitReport>,
+    pub(crate) on_exit: OnExit,
+    /// The agent is to be ended and respawned, because its plan was approved and its program can't change its mode.
+    pub(crate) handover: Option<Handover>,
+}
+
+/// What follows the exit of an agent, however it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum OnExit {
+    #[default]
+    ApplyRestartPolicy,
+    /// The member is suspended.
+    Suspend,
+}
+
+/// A respawn that the approval of a plan makes necessary. `RespawnRecord::approved_mode` has the new mode.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Handover {
+    /// When the agent is ended at the latest, in milliseconds on the monotonic clock; 0 for at once.
+    pub(crate) deadline: u64,
+}
+
+/// A spawn whose agent is not known to run.
+#[derive(Debug, Clone)]
+pub(crate) struct Starting {
+    pub(crate) process: AgentProcess,
+    pub(crate) request: Box<SpawnRequest>,
+    /// The client that gets the reply. `None` for a respawn, and once the client has its reply.
+    pub(crate) reply_to: Option<ConnId>,
     pub(crate) stage: StartStage,
-    /// Milliseconds on `crate::event::Now::mono`.
+    /// In milliseconds on the monotonic clock.
     pub(crate) deadline: u64,
 }
 
 /// How far a start has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartStage {
-    /// tmux makes the pane (or we a process), join connects: in either order.
-    Opening,
-    /// The files are written.
+    /// tmux opens the pane (or the daemon starts a process), and the shim connects, in either order.
+    Opening {
+        /// The process that was started, which must turn out to be the shim. `None` until it is known.
+        shim_pid: Option<u32>,
+    },
+    /// The files thread registers the member.
     Registering,
-    /// join has the green light.
+    /// The shim was told to start the agent.
     Launching,
 }
 
-/// How we reach a running agent's join.
-#[derive(Debug, Default)]
-pub(crate) struct ShimLink {
-    /// None after a crash of ours, until it reconnects.
-    pub(crate) conn: Option<ConnId>,
+/// An agent that is to end.
+#[derive(Debug, Clone)]
+pub(crate) struct Stopping {
+    pub(crate) process: AgentProcess,
+    pub(crate) shutdown: ShutdownRequests,
+    pub(crate) stage: StopStage,
 }
 
-/// On the way out.
-#[derive(Debug)]
-pub(crate) enum Stopping {
-    /// The request is in its inbox.
+/// The shutdown requests of one spawn, and whether the agent approved one of them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ShutdownRequests {
+    /// The latest last: a request that stays unanswered is sent again under a fresh id.
+    pub(crate) ids: Vec<RequestId>,
+    pub(crate) approval: ShutdownApproval,
+}
+
+/// Whether an agent has approved its shutdown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum ShutdownApproval {
+    #[default]
+    NotGiven,
+    Given,
+}
+
+/// How far the end of an agent has come.
+#[derive(Debug, Clone)]
+pub(crate) enum StopStage {
+    /// The shutdown request is in the agent's inbox.
     Requested(PendingShutdown),
-    /// It said yes and may end by itself until then.
-    Approved { until: u64 },
-    /// join is ending it: TERM, then KILL; at `until` join itself is killed.
-    Terminating { until: u64, is_forced: bool },
-    /// The same, for its next life.
-    TerminatingForPlan { until: u64 },
+    /// The agent approved, and may end by itself until the deadline.
+    Approved { deadline: u64 },
+    /// The shim ends the agent by TERM, then KILL. At the deadline the daemon kills the shim itself.
+    Terminating { cause: StopCause, deadline: u64 },
+}
+
+/// Why an agent is terminated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StopCause {
+    /// It approved its shutdown and did not end by itself.
+    Approved,
+    Forced,
+    /// Its plan was approved, and it is respawned in another mode.
+    Handover,
 }
 
 /// A shutdown request that waits for its answer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct PendingShutdown {
     pub(crate) reason: Option<String>,
     pub(crate) deadline: u64,
     pub(crate) resend_at: u64,
-    pub(crate) force: bool,
+    pub(crate) without_approval: WithoutApproval,
 }
 
-/// After the end.
-#[derive(Debug)]
+/// What becomes of an agent that does not approve its shutdown in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum WithoutApproval {
+    KeepRunning,
+    Terminate,
+}
+
+/// A spawn after its end.
+#[derive(Debug, Clone)]
 pub(crate) struct Exited {
+    /// The processes as they were last known.
+    pub(crate) process: AgentProcess,
+    pub(crate) shutdown: ShutdownRequests,
+    /// How the agent ended. `None` if it never ran.
+    pub(crate) exit: Option<ExitRecord>,
+    /// How the spawn ended, for the clients that wait for that.
     pub(crate) description: String,
     pub(crate) pane_cleanup: Cleanup,
     pub(crate) file_cleanup: Cleanup,
-    /// Who wants the name next: answered once it is free, or can't be had.
+    /// The clients that want the name next. Each is answered once the name is free, or stays taken.
     pub(crate) name_waiters: Vec<(ConnId, NameWaiter)>,
 }
 
-/// What a name is wanted for.
-#[derive(Debug)]
+impl Exited {
+    /// A spawn of which everything is still to be cleaned up.
+    pub(crate) fn new(process: AgentProcess, shutdown: ShutdownRequests, exit: Option<ExitRecord>) -> Exited {
+        let description = exit.as_ref().map_or("not spawned", |exit| &exit.description).to_owned();
+        Exited {
+            process: AgentProcess { conn: None, ..process },
+            shutdown,
+            exit,
+            description,
+            pane_cleanup: Cleanup::Pending,
+            file_cleanup: Cleanup::Pending,
+            name_waiters: Vec::new(),
+        }
+    }
+}
+
+/// A call that waits for a name.
+#[derive(Debug, Clone)]
 pub(crate) enum NameWaiter {
     Spawn(Box<SpawnRequest>),
     Worktree(WorktreeRequest),
 }
 
-/// How far something is in order after an end.
+/// How far one part of the cleanup after an exit has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cleanup {
-    /// Under way.
     Pending,
-    /// tmux did not answer, or a file could not be changed; tried again at the next rescan.
+    /// tmux did not answer, or a file could not be changed. The next rescan tries again.
     Failed,
-    /// Nothing there speaks of it as living.
     Done,
 }

@@ -4,7 +4,6 @@
 use crate::core::context::Context;
 use crate::core::effect::{Effect, Wake};
 use crate::core::jobs::files::{FileJob, InboxScanResult, RestoreRule};
-use crate::core::lifecycle::{Lifecycle, Stopping};
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::state::team::ScanState;
@@ -53,7 +52,7 @@ fn restore_rule(state: &State, team: &TeamName, owner: &AgentName) -> RestoreRul
     }
     match state.member(team, owner) {
         None => RestoreRule::NotNow,
-        Some(agent) if matches!(agent.lifecycle, Lifecycle::Gone(_)) => RestoreRule::NotNow,
+        Some(agent) if agent.record.lifecycle.is_exited() => RestoreRule::NotNow,
         Some(agent) => match agent.record.delivery {
             Delivery::Native => RestoreRule::Never,
             Delivery::Pull => RestoreRule::ForeignProgram,
@@ -115,12 +114,11 @@ fn apply_scan(context: &mut Context, team: &TeamName, owner: &AgentName, mail: I
 
 /// In the lead's inbox there may be an answer to a shutdown request.
 fn read_shutdown_answers(context: &mut Context, team: &TeamName) {
-    let asked = |agent: &&Agent| {
-        agent.record.team == *team
-            && matches!(agent.lifecycle, Lifecycle::Stopping(_, Stopping::Requested(_)))
-    };
+    let asked =
+        |agent: &&Agent| agent.record.team == *team && agent.record.lifecycle.awaits_shutdown_answer();
     let asked = context.state.agents.values().filter(asked);
-    let requests: Vec<RequestId> = asked.flat_map(|agent| agent.record.shutdown_requests.clone()).collect();
+    let requests: Vec<RequestId> =
+        asked.flat_map(|agent| agent.record.lifecycle.shutdown_ids().to_vec()).collect();
     if !requests.is_empty() {
         context.effects.push(Effect::File(FileJob::ReadShutdownAnswers { team: team.clone(), requests }));
     }

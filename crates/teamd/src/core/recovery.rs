@@ -6,6 +6,7 @@ use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::id::SpawnId;
 use crate::core::jobs::files::FileJob;
+use crate::core::lifecycle::Lifecycle;
 use crate::core::members::{cleanup, exit, restart_policy, shutdown};
 use crate::core::rescan;
 use crate::core::scans::schedule_config_scan;
@@ -24,6 +25,9 @@ pub(crate) fn recover(state: &mut State, now: Now) -> Vec<Effect> {
 
 fn recover_all(context: &mut Context) {
     restart_policy::restore_deadlines(context.state, context.now);
+    for agent in context.state.agents.values_mut() {
+        shutdown::recover_shutdown(agent, context.now, &mut context.effects);
+    }
     let teams: Vec<TeamName> = context.state.teams.keys().cloned().collect();
     for team in &teams {
         set_missing_start_time(context.state, team, context.now);
@@ -60,15 +64,18 @@ fn set_missing_start_time(state: &mut State, team: &TeamName, now: Now) {
 }
 
 fn recover_agent(context: &mut Context, id: &SpawnId) {
-    let Some(agent) = context.state.agents.get_mut(id) else { return };
-    shutdown::recover_shutdown(agent, context.now, &mut context.effects);
-    if let (None, Some(how)) = (&agent.record.exit, agent.record.exit_report.clone()) {
-        return exit::handle_exit_report(context, id, how);
+    let Some(agent) = context.state.agents.get(id) else { return };
+    let lifecycle = &agent.record.lifecycle;
+    if let Lifecycle::Exited(exited) = lifecycle {
+        let exit = exited.exit.clone();
+        return cleanup::start_cleanup(context, id, exit);
     }
-    match (&agent.record.exit, agent.record.shim) {
-        (Some(_), _) => cleanup::start_cleanup(context, id),
-        (None, Some(process)) => context.effects.push(Effect::WatchProcess { spawn: id.clone(), process }),
-        (None, None) => {
+    if let Some(report) = lifecycle.process().exit_report.clone() {
+        return exit::handle_exit_report(context, id, report);
+    }
+    match lifecycle.process().shim {
+        Some(process) => context.effects.push(Effect::WatchProcess { spawn: id.clone(), process }),
+        None => {
             let token = agent.record.token.clone();
             context.effects.push(Effect::File(FileJob::ReadExitReport { spawn: id.clone(), token }));
         }

@@ -4,7 +4,6 @@ use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::id::ConnId;
 use crate::core::jobs::files::{FileJob, RegisteredMember, RosterMembers};
-use crate::core::lifecycle::{Lifecycle, StartStage};
 use crate::core::roster::record::AgentPane;
 use crate::core::state::daemon::State;
 use protocol::control::VisibilityReply;
@@ -59,8 +58,7 @@ pub(crate) fn restore_hidden_panes(state: &State, team: &TeamName) -> Option<Eff
 
 fn list_hidden(state: &State, team: &TeamName) -> Vec<String> {
     let members = state.members(team).into_iter();
-    let hidden =
-        members.filter(|agent| agent.record.is_hidden && !matches!(agent.lifecycle, Lifecycle::Gone(_)));
+    let hidden = members.filter(|agent| agent.record.is_hidden && !agent.record.lifecycle.is_exited());
     hidden.filter_map(|agent| agent.record.pane.as_ref()).map(|pane: &AgentPane| pane.id.clone()).collect()
 }
 
@@ -81,7 +79,7 @@ pub(crate) fn schedule_config_scan(context: &mut Context, team: &TeamName) {
 
 fn scan_config(context: &mut Context, team: &TeamName) {
     let members = context.state.members(team);
-    let living = members.iter().filter(|agent| is_registered(&agent.lifecycle));
+    let living = members.iter().filter(|agent| agent.record.lifecycle.is_registered());
     let living =
         living.map(|agent| RegisteredMember { record: agent.record.clone(), activity: agent.activity });
     let ours = RosterMembers {
@@ -90,14 +88,6 @@ fn scan_config(context: &mut Context, team: &TeamName) {
     };
     context.effects.push(Effect::File(FileJob::CheckConfig { team: team.clone(), members: ours }));
     context.effects.extend(restore_hidden_panes(context.state, team));
-}
-
-fn is_registered(phase: &Lifecycle) -> bool {
-    match phase {
-        Lifecycle::Starting(starting) => starting.stage == StartStage::Launching,
-        Lifecycle::Running(_) | Lifecycle::Stopping(..) => true,
-        Lifecycle::Gone(_) => false,
-    }
 }
 
 /// All is watched before anybody looks what is there, so that nothing is missed in between. One at a time: in a storm of

@@ -5,7 +5,7 @@ use crate::core::effect::{Effect, Effects, Wake};
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::interrupts;
 use crate::core::jobs::files::FileJob;
-use crate::core::lifecycle::Lifecycle;
+use crate::core::lifecycle::{Lifecycle, Stopping};
 use crate::core::members::{cleanup, exit, registration, restart_policy, termination};
 use crate::core::turns::activity;
 use protocol::control::{FromShim, Process, ShimHello, ToShim};
@@ -24,44 +24,44 @@ pub(crate) fn handle_shim_connected(
         context.effects.push(Effect::SendToShim { conn, message: ToShim::Refused });
         return context.effects.push(Effect::CloseConnection { conn });
     };
-    if agent.record.shim.is_some_and(|known| known != process) {
+    if agent.record.lifecycle.process().shim.is_some_and(|known| known != process) {
         return context.effects.push(Effect::CloseConnection { conn });
     }
-    agent.record.shim = Some(process);
+    agent.record.lifecycle.process_mut().shim = Some(process);
     let (team, name) = (agent.record.team.clone(), agent.record.name.clone());
     context.effects.push(Effect::SuperviseShim { conn, spawn: id.clone(), team, name, process });
-    match &mut agent.lifecycle {
+    match &mut agent.record.lifecycle {
         Lifecycle::Starting(starting) => {
-            starting.conn = Some(conn);
+            starting.process.conn = Some(conn);
             match hello.agent_pid {
                 // Its word that the agent runs was lost with an earlier connection.
                 Some(pid) => registration::handle_agent_started(context, &id, pid),
                 None => registration::queue_registration(context, &id),
             }
         }
-        Lifecycle::Running(link) => {
-            link.conn = Some(conn);
+        Lifecycle::Running(process) => {
+            process.conn = Some(conn);
             // A daemon that was killed may not have heard of its start.
             context.state.has_roster_changed |=
-                hello.agent_pid.is_some() && agent.record.agent_pid != hello.agent_pid;
-            agent.record.agent_pid = hello.agent_pid.or(agent.record.agent_pid);
-            let agent = agent.record.agent_pid;
+                hello.agent_pid.is_some() && process.agent_pid != hello.agent_pid;
+            process.agent_pid = hello.agent_pid.or(process.agent_pid);
+            let agent = process.agent_pid;
             adopt_agent(context, &id, agent, conn);
             activity::resume_turn(context, &id, hello.turn_status.clone());
         }
-        Lifecycle::Stopping(link, _) => {
-            link.conn = Some(conn);
-            agent.record.agent_pid = hello.agent_pid.or(agent.record.agent_pid);
+        Lifecycle::Stopping(Stopping { process, .. }) => {
+            process.conn = Some(conn);
+            process.agent_pid = hello.agent_pid.or(process.agent_pid);
             context.effects.push(Effect::SendToShim { conn, message: ToShim::Adopted });
             context.effects.wake_agent(&id, Wake::Needed);
             activity::resume_turn(context, &id, hello.turn_status.clone());
             termination::send_terminate(context, &id);
         }
         // It waits for a green light that it does not get any more.
-        Lifecycle::Gone(_) if hello.agent_pid.is_none() => {
+        Lifecycle::Exited(_) if hello.agent_pid.is_none() => {
             context.effects.push(Effect::SendToShim { conn, message: ToShim::Refused });
         }
-        Lifecycle::Gone(_) => context.effects.push(Effect::File(FileJob::AcknowledgeExit { conn })),
+        Lifecycle::Exited(_) => context.effects.push(Effect::File(FileJob::AcknowledgeExit { conn })),
     }
 }
 
@@ -77,7 +77,7 @@ fn adopt_agent(context: &mut Context, id: &SpawnId, agent: Option<u32>, conn: Co
         None => {
             context.effects.push(Effect::SendToShim { conn, message: ToShim::Refused });
             restart_policy::retry_interrupted_start(context.state, id, context.now);
-            cleanup::start_cleanup(context, id);
+            cleanup::start_cleanup(context, id, None);
         }
     }
 }
@@ -115,11 +115,7 @@ pub(crate) fn acknowledge_exit(conn: ConnId, saved: &Result<(), ErrorReport>, ef
 /// Only a hint: join may reconnect. Its pidfd tells its death.
 pub(crate) fn handle_shim_disconnected(context: &mut Context, conn: ConnId) {
     if let Some(agent) = context.state.agent_by_conn(conn) {
-        match &mut agent.lifecycle {
-            Lifecycle::Starting(starting) => starting.conn = None,
-            Lifecycle::Running(link) | Lifecycle::Stopping(link, _) => link.conn = None,
-            Lifecycle::Gone(_) => {}
-        }
+        agent.record.lifecycle.process_mut().conn = None;
         let id = agent.record.spawn_id.clone();
         interrupts::fail_interrupt_waiters(context, &id);
     }

@@ -5,7 +5,6 @@ use crate::core::effect::Effect;
 use crate::core::id::ConnId;
 use crate::core::jobs::panes::PaneJob;
 use crate::core::labels::color_name;
-use crate::core::lifecycle::{Lifecycle, Stopping};
 use crate::core::state::agent::Agent;
 use crate::core::state::budget::budget_status;
 use crate::core::state::daemon::State;
@@ -31,7 +30,7 @@ pub(crate) fn reply_status(context: &mut Context, client: ConnId, dialogs: &Dial
             .state
             .members(team)
             .into_iter()
-            .filter(|a| !matches!(a.lifecycle, Lifecycle::Gone(_)))
+            .filter(|a| !a.record.lifecycle.is_exited())
             .map(|agent| member_status(agent, dialogs))
             .collect(),
         past_members: known.past_members.clone(),
@@ -55,7 +54,7 @@ fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
     MemberStatus {
         name: record.name.clone(),
         agent_id: AgentId { name: record.name.clone(), team: record.team.clone() }.to_string(),
-        lifecycle: agent.lifecycle.as_str().to_owned(),
+        lifecycle: agent.record.lifecycle.as_str().to_owned(),
         activity: agent.activity,
         activity_since: agent.activity_since,
         task: agent.task_subject.clone(),
@@ -64,7 +63,7 @@ fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
         delivery_point: Some(delivery_point(agent)),
         pane: record.pane.as_ref().map(|pane| pane.id.clone()),
         hidden: record.is_hidden,
-        pid: record.agent_pid,
+        pid: record.lifecycle.process().agent_pid,
         backend: record.backend.as_str().to_owned(),
         worktree: record.worktree.as_ref().map(|tree| tree.path.clone()),
         state: protocol_state(agent).to_owned(),
@@ -90,11 +89,11 @@ fn delivery_point(agent: &Agent) -> DeliveryPoint {
 
 /// The word of the protocol; those for ends are told of members that are gone.
 fn protocol_state(agent: &Agent) -> &'static str {
-    if matches!(agent.lifecycle, Lifecycle::Starting(_)) { "pending" } else { "running" }
+    if agent.record.lifecycle.is_starting() { "pending" } else { "running" }
 }
 
 fn flags(agent: &Agent, dialogs: &DialogCheck) -> Vec<MemberFlag> {
-    let asked = matches!(agent.lifecycle, Lifecycle::Stopping(_, Stopping::Requested(_)));
+    let asked = agent.record.lifecycle.awaits_shutdown_answer();
     let waits = agent.turn.as_ref().is_some_and(|turn| turn.shutdown_requested);
     let asks = agent.open_requests.iter().map(|kind| match kind {
         MemberRequestKind::Plan => MemberFlag::AwaitingPlanApproval,
@@ -106,7 +105,7 @@ fn flags(agent: &Agent, dialogs: &DialogCheck) -> Vec<MemberFlag> {
 
 /// What we know its activity from.
 fn activity_evidence(agent: &Agent) -> String {
-    match (&agent.turn, agent.lifecycle.as_str()) {
+    match (&agent.turn, agent.record.lifecycle.as_str()) {
         (_, "unknown") => "its first process is not connected; this is what was known before".to_owned(),
         (Some(turn), _) if agent.record.delivery.has_hooks() => {
             format!("{}; {}", turn_evidence(turn), hook_evidence(agent))
@@ -116,7 +115,7 @@ fn activity_evidence(agent: &Agent) -> String {
             "it said so in config.json, or to its lead".to_owned()
         }
         (None, _) if agent.has_reported_activity => "it said so itself".to_owned(),
-        (None, _) => match agent.record.agent_pid {
+        (None, _) => match agent.record.lifecycle.process().agent_pid {
             Some(pid) if agent.record.delivery == Delivery::Hook => {
                 format!("its process {pid} runs, and no hook of it has said anything: mail waits for that")
             }

@@ -160,7 +160,7 @@ fn start_member(state: &mut State, name: &str, conn: u64) -> SpawnId {
     ] {
         handle_event(state, event, NOW);
     }
-    assert!(matches!(state.agents[&spawn].lifecycle, Lifecycle::Running(_)));
+    assert!(matches!(state.agents[&spawn].record.lifecycle, Lifecycle::Running(_)));
     spawn
 }
 

@@ -22,7 +22,7 @@ pub(crate) enum WaitOutcome {
 /// Tells every wait what became of this agent.
 pub(crate) fn report_to_waiters(state: &mut State, id: &SpawnId, how: &str, left: WaitOutcome) {
     let Some(agent) = state.agents.get(id) else { return };
-    let request_id = agent.record.shutdown_requests.first().map(ToString::to_string);
+    let request_id = agent.record.lifecycle.shutdown_ids().first().map(ToString::to_string);
     let gone = left == WaitOutcome::Gone;
     let (name, team) = (agent.record.name.clone(), Some(agent.record.team.clone()));
     let ended = AgentExit {

@@ -409,7 +409,8 @@ impl SimulatedDisk {
         if let Some(team) = self.teams.get_mut(&record.team) {
             team.members.retain(|_, member| member.spawn_id != spawn);
             approved = record
-                .shutdown_requests
+                .lifecycle
+                .shutdown_ids()
                 .iter()
                 .any(|id| matches!(team.shutdown_answers.get(id), Some((_, None))));
             team.shutdown_requests.remove(&record.name);

@@ -57,7 +57,10 @@ impl Simulation {
         let known: BTreeSet<_> = daemon.state.agents.keys().cloned().collect();
         assert_eq!(running, known, "left: running; right: known to the core");
         for agent in daemon.state.agents.values() {
-            assert!(matches!(&agent.lifecycle, Lifecycle::Running(link) if link.conn.is_some()), "{agent:?}");
+            assert!(
+                matches!(&agent.record.lifecycle, Lifecycle::Running(process) if process.conn.is_some()),
+                "{agent:?}"
+            );
         }
         let members: BTreeSet<_> = self
             .disk

@@ -2,7 +2,7 @@
 
 use crate::core::context::{Context, FollowUp};
 use crate::core::effect::Effect;
-use crate::core::exit_record::ExitOutcome;
+use crate::core::exit_record::{ExitOutcome, ExitRecord};
 use crate::core::id::SpawnId;
 use crate::core::jobs::files::FileJob;
 use crate::core::jobs::panes::PaneJob;
@@ -18,19 +18,16 @@ use protocol::error::ErrorReport;
 use protocol::event::EventKind;
 use tmux::{PaneId, WindowId};
 
-/// Takes an agent that does not run out of tmux and of the files. Without an end on record it never ran.
-pub(crate) fn start_cleanup(context: &mut Context, id: &SpawnId) {
+/// Closes the pane of an agent that does not run and deregisters the member. `exit` is `None` for an agent that never
+/// ran.
+pub(crate) fn start_cleanup(context: &mut Context, id: &SpawnId, exit: Option<ExitRecord>) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
-    let how = agent.record.exit.as_ref().map_or("not spawned", |end| &end.description).to_owned();
     let pane = agent.record.pane.as_ref().and_then(AgentPane::pane_and_window);
     release_long_poll(&mut agent.long_poll, LongPollEnd::AgentExited, &mut context.effects);
-    let closed = if pane.is_none() { Cleanup::Done } else { Cleanup::Pending };
-    agent.lifecycle = Lifecycle::Gone(Exited {
-        description: how,
-        pane_cleanup: closed,
-        file_cleanup: Cleanup::Pending,
-        name_waiters: Vec::new(),
-    });
+    let lifecycle = &mut agent.record.lifecycle;
+    let (process, shutdown) = (lifecycle.take_process(), lifecycle.take_shutdown());
+    let pane_cleanup = if pane.is_none() { Cleanup::Done } else { Cleanup::Pending };
+    *lifecycle = Lifecycle::Exited(Exited { pane_cleanup, ..Exited::new(process, shutdown, exit) });
     context.effects.push(Effect::File(FileJob::DeregisterMember { record: agent.record.clone() }));
     let hidden = std::mem::take(&mut agent.record.is_hidden).then(|| agent.record.team.clone());
     if let Some(pane) = pane {
@@ -82,7 +79,7 @@ fn finish_cleanup_step(
     set: impl FnOnce(&mut Exited),
 ) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
-    let Lifecycle::Gone(gone) = &mut agent.lifecycle else { return };
+    let Lifecycle::Exited(gone) = &mut agent.record.lifecycle else { return };
     set(gone);
     let how = gone.description.clone();
     if let Some(why) = left {
@@ -110,30 +107,34 @@ fn correct_past_outcome(state: &mut State, id: &SpawnId) {
 pub(crate) fn retry_failed_cleanups(context: &mut Context) {
     context.state.has_roster_changed |= std::mem::take(&mut context.state.has_roster_save_failed);
     for (id, agent) in &mut context.state.agents {
-        let Lifecycle::Gone(gone) = &mut agent.lifecycle else { continue };
-        if gone.file_cleanup == Cleanup::Failed {
-            gone.file_cleanup = Cleanup::Pending;
+        if !agent.record.lifecycle.has_failed_cleanup() {
+            continue;
+        }
+        let pane = agent.record.pane.as_ref().and_then(AgentPane::pane_and_window);
+        let Lifecycle::Exited(exited) = &mut agent.record.lifecycle else { continue };
+        let failed_files = exited.file_cleanup == Cleanup::Failed;
+        if failed_files {
+            exited.file_cleanup = Cleanup::Pending;
+        }
+        let failed_pane = pane.filter(|_| exited.pane_cleanup == Cleanup::Failed);
+        if failed_pane.is_some() {
+            exited.pane_cleanup = Cleanup::Pending;
+        }
+        if failed_files {
             context.effects.push(Effect::File(FileJob::DeregisterMember { record: agent.record.clone() }));
         }
-        if let (Cleanup::Failed, Some(pane)) =
-            (gone.pane_cleanup, agent.record.pane.as_ref().and_then(AgentPane::pane_and_window))
-        {
-            gone.pane_cleanup = Cleanup::Pending;
-            context.effects.push(close_pane(id, pane));
-        }
+        context.effects.extend(failed_pane.map(|pane| close_pane(id, pane)));
     }
 }
 
 /// The last step, once pane and files are in order: the name is free again.
 fn finish_cleanup(context: &mut Context, id: &SpawnId) {
-    let Some(Lifecycle::Gone(gone)) = context.state.agents.get_mut(id).map(|agent| &mut agent.lifecycle)
-    else {
-        return;
-    };
-    if gone.pane_cleanup != Cleanup::Done || gone.file_cleanup != Cleanup::Done {
+    let lifecycle = context.state.agents.get_mut(id).map(|agent| &mut agent.record.lifecycle);
+    let Some(Lifecycle::Exited(exited)) = lifecycle else { return };
+    if exited.pane_cleanup != Cleanup::Done || exited.file_cleanup != Cleanup::Done {
         return;
     }
-    let (how, heirs) = (gone.description.clone(), std::mem::take(&mut gone.name_waiters));
+    let (how, heirs) = (exited.description.clone(), std::mem::take(&mut exited.name_waiters));
     report_to_waiters(context.state, id, &how, WaitOutcome::Gone);
     let record = context.state.agents.remove(id).map(|agent| agent.record);
     record.iter().for_each(|record| restart_policy::name_freed(context.state, &record.team, &record.name));

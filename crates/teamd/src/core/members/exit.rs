@@ -7,7 +7,7 @@ use crate::core::exit_record::{ExitOutcome, ExitRecord, ReportTo};
 use crate::core::id::SpawnId;
 use crate::core::jobs::files::FileJob;
 use crate::core::jobs::panes::{PaneJob, PanePresence};
-use crate::core::lifecycle::{Lifecycle, Stopping};
+use crate::core::lifecycle::{Lifecycle, OnExit, StopCause, StopStage, Stopping};
 use crate::core::members::cleanup::start_cleanup;
 use crate::core::members::plan_handover::PLAN_APPROVED;
 use crate::core::members::restart_policy::NextSpawn;
@@ -24,7 +24,7 @@ use protocol::event::EventKind;
 /// join's report. A hang-up can mean two things: tmux is asked which.
 pub(crate) fn handle_exit_report(context: &mut Context, id: &SpawnId, how: ExitReport) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
-    agent.record.exit_report = Some(how.clone());
+    agent.record.lifecycle.process_mut().exit_report = Some(how.clone());
     context.state.has_roster_changed = true;
     match (&how, &agent.record.pane) {
         (ExitReport::TerminalGone, Some(pane)) => {
@@ -52,17 +52,18 @@ pub(crate) fn handle_process_died(context: &mut Context, id: &SpawnId) {
         lead_session::handle_lead_died(context, id);
         return;
     };
-    match &agent.lifecycle {
-        Lifecycle::Gone(_) => {}
+    match &agent.record.lifecycle {
+        Lifecycle::Exited(_) => {}
         // Its report came first, and is being looked into.
-        Lifecycle::Running(_) | Lifecycle::Stopping(..) if agent.record.exit_report.is_some() => {}
+        Lifecycle::Running(process) | Lifecycle::Stopping(Stopping { process, .. })
+            if process.exit_report.is_some() => {}
         Lifecycle::Starting(_) => {
             // Between its agent's start and our hearing of it, it may have left something.
             let token = agent.record.token.clone();
             context.effects.push(Effect::File(FileJob::ReadExitReport { spawn: id.clone(), token }));
             registration::fail_start(context, id, registration::shim_exited_error());
         }
-        Lifecycle::Running(_) | Lifecycle::Stopping(..) => {
+        Lifecycle::Running(_) | Lifecycle::Stopping(_) => {
             let token = agent.record.token.clone();
             context.effects.push(Effect::File(FileJob::ReadExitReport { spawn: id.clone(), token }));
         }
@@ -72,7 +73,9 @@ pub(crate) fn handle_process_died(context: &mut Context, id: &SpawnId) {
 /// What a dead join left in writing; without that it was killed.
 pub(crate) fn handle_exit_report_read(context: &mut Context, id: &SpawnId, words: Option<ExitReport>) {
     // A machine that goes down ends all of them first, and each join leaves word of that.
-    let is_of_before = |agent: &Agent| agent.record.shim.is_some_and(|join| join.start_time == UNKNOWN_START);
+    let is_of_before = |agent: &Agent| {
+        agent.record.lifecycle.process().shim.is_some_and(|shim| shim.start_time == UNKNOWN_START)
+    };
     let how = match context.state.agents.get(id).is_some_and(is_of_before) {
         true => ExitReport::Rebooted,
         false => words.unwrap_or(ExitReport::ShimKilled),
@@ -87,41 +90,43 @@ pub(crate) fn record_exit(context: &mut Context, id: &SpawnId, how: ExitReport) 
         // There is nothing left to close, and its id means another pane on the next server.
         agent.record.pane = None;
     }
-    if matches!(agent.lifecycle, Lifecycle::Starting(_)) {
+    if agent.record.lifecycle.is_starting() {
         // Between the green light and its first word: whoever asked for it waits.
         return registration::fail_start(context, id, registration::shim_exited_error());
     }
     let goes_on =
         !context.state.daemon_shutdown.is_in_progress() && plan_handover::is_handover_pending(agent);
-    let (said, outcome, told) = match &agent.lifecycle {
-        Lifecycle::Gone(_) => return,
+    let (said, outcome, told) = match &agent.record.lifecycle {
+        Lifecycle::Exited(_) => return,
         _ if goes_on => (PLAN_APPROVED.to_owned(), ExitOutcome::Completed, ReportTo::Nobody),
-        Lifecycle::Stopping(
-            _,
-            Stopping::Approved { .. } | Stopping::Terminating { is_forced: false, .. },
-        ) => ("approved".to_owned(), ExitOutcome::Completed, ReportTo::Nobody),
-        Lifecycle::Stopping(_, Stopping::Terminating { is_forced: true, .. })
-            if agent.record.agent_pid.is_none() =>
-        {
-            (STOPPED_WHILE_STARTING.to_owned(), ExitOutcome::Killed, ReportTo::Lead)
-        }
-        Lifecycle::Stopping(_, Stopping::Terminating { is_forced: true, .. }) => {
-            (format!("killed ({how})"), ExitOutcome::Killed, ReportTo::Lead)
+        Lifecycle::Stopping(Stopping {
+            stage: StopStage::Approved { .. } | StopStage::Terminating { cause: StopCause::Approved, .. },
+            ..
+        }) => ("approved".to_owned(), ExitOutcome::Completed, ReportTo::Nobody),
+        Lifecycle::Stopping(Stopping {
+            process,
+            stage: StopStage::Terminating { cause: StopCause::Forced, .. },
+            ..
+        }) => {
+            let never_seen = process.agent_pid.is_none();
+            let said = if never_seen { STOPPED_WHILE_STARTING.to_owned() } else { format!("killed ({how})") };
+            (said, ExitOutcome::Killed, ReportTo::Lead)
         }
         _ => (how.to_string(), classify_exit(&how), ReportTo::Lead),
     };
-    let (record, running) = (agent.record.clone(), matches!(agent.lifecycle, Lifecycle::Running(_)));
+    let (record, running) = (agent.record.clone(), agent.record.lifecycle.is_running());
+    let process = record.lifecycle.process();
     context.effects.push(Effect::log_member(
         &record,
         EventKind::MemberExited { outcome: outcome.as_str().to_owned(), description: said.clone() },
     ));
     let failed = running && is_failure(&how) && has_run(&record, &how);
     let next = match (goes_on, failed) {
-        _ if record.is_suspended_on_exit => restart_policy::suspend(context, &record),
+        _ if process.on_exit == OnExit::Suspend => restart_policy::suspend(context, &record),
         (true, _) => plan_handover::respawn_for_plan(context, &record),
         (false, true) => match restart_policy::respawn_after_failure(context, &record) {
             // What was brought back, and had not begun, is not lost with teamd.
-            NextSpawn::NoRespawn if how == ExitReport::Rebooted || record.agent_pid.is_none() => {
+            NextSpawn::NoRespawn if how == ExitReport::Rebooted || process.agent_pid.is_none() => {
                 restart_policy::suspend(context, &record)
             }
             next => next,
@@ -144,17 +149,15 @@ pub(crate) fn record_exit(context: &mut Context, id: &SpawnId, how: ExitReport) 
         usage: record.usage(),
     };
     context.state.add_past_member(&record.team, past);
-    if let Some(agent) = context.state.agents.get_mut(id) {
-        agent.record.exit = Some(ExitRecord {
-            description: said,
-            outcome,
-            next_step: next.describe_for_lead(&record.team),
-            ended_at: context.now.wall,
-            report_to: told,
-        });
-    }
+    let exit = ExitRecord {
+        description: said,
+        outcome,
+        next_step: next.describe_for_lead(&record.team),
+        ended_at: context.now.wall,
+        report_to: told,
+    };
     interrupts::fail_interrupt_waiters(context, id);
-    start_cleanup(context, id);
+    start_cleanup(context, id, Some(exit));
 }
 
 fn classify_exit(how: &ExitReport) -> ExitOutcome {
@@ -195,5 +198,5 @@ fn is_failure(how: &ExitReport) -> bool {
 /// agent has ended leaves a word.
 fn has_run(record: &AgentRecord, how: &ExitReport) -> bool {
     let unseen = matches!(how, ExitReport::ShimKilled | ExitReport::Rebooted);
-    record.agent_pid.is_some() || !unseen || is_respawn(record)
+    record.lifecycle.process().agent_pid.is_some() || !unseen || is_respawn(record)
 }

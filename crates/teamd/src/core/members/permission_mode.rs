@@ -57,7 +57,7 @@ fn resolve_target(state: &State, order: &SetModeRequest) -> Result<(AgentName, M
 
 fn check_allowed(agent: &Agent, mode: PermissionMode) -> Result<(), ErrorReport> {
     let (name, record) = (&agent.record.name, &agent.record);
-    if matches!(agent.lifecycle, Lifecycle::Starting(_)) {
+    if matches!(agent.record.lifecycle, Lifecycle::Starting(_)) {
         let message = format!("cannot set the mode of {name}: it has not started yet");
         let hint = format!("wait until it runs, see: teamctl status {name} -t {}", record.team);
         return Err(ErrorReport::new(ErrorKind::Refused, message).with_help(hint));

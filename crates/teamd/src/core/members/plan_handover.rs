@@ -8,10 +8,10 @@ use crate::core::clock::Now;
 use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::id::SpawnId;
-use crate::core::lifecycle::{Lifecycle, Stopping};
+use crate::core::lifecycle::{Handover, Lifecycle, ShutdownRequests, StopCause, StopStage, Stopping};
 use crate::core::long_poll::release_long_poll;
 use crate::core::members::restart_policy::{NextSpawn, WHEN_NAME_FREE};
-use crate::core::members::termination::{KILL_GRACE, TERM_GRACE, send_terminate};
+use crate::core::members::termination::{send_terminate, termination};
 use crate::core::roster::record::AgentRecord;
 use crate::core::roster::respawn::{PendingRespawn, RespawnRecord};
 use crate::core::state::agent::Agent;
@@ -37,25 +37,34 @@ pub(crate) fn schedule_handover(agent: &mut Agent, mode: PermissionMode, now: No
     if let Some(comeback) = agent.record.respawn.as_mut().filter(planned) {
         let known = comeback.request.approved.contains_key(mode.as_str());
         comeback.approved_mode = Some(if known { mode } else { PermissionMode::Default });
-        agent.record.has_handover = true;
-        agent.handover_deadline =
-            now.mono + if agent.record.delivery.has_hooks() { HOOK_WRITE_GRACE } else { SUBMIT_GRACE };
+        let grace = if agent.record.delivery.has_hooks() { HOOK_WRITE_GRACE } else { SUBMIT_GRACE };
+        agent.record.lifecycle.process_mut().handover = Some(Handover { deadline: now.mono + grace });
     }
 }
 
 /// When its life is to end, if it is: at once where nothing of its is written any more.
 pub(crate) fn handover_deadline(agent: &Agent) -> Option<u64> {
-    let at = if agent.long_poll.waiting.is_some() { 0 } else { agent.handover_deadline };
-    agent.record.has_handover.then_some(at)
+    let handover = agent.record.lifecycle.process().handover?;
+    Some(if agent.long_poll.waiting.is_some() { 0 } else { handover.deadline })
+}
+
+/// Lets a pending handover begin at once: the program has written what became of its turn.
+pub(crate) fn end_handover_grace(agent: &mut Agent) {
+    // A record that does not change is not copied.
+    if agent.record.lifecycle.process().handover.is_some() {
+        agent.record.lifecycle.process_mut().handover = Some(Handover { deadline: 0 });
+    }
 }
 
 /// Ends the life in which it planned.
 pub(crate) fn start_handover(context: &mut Context, id: &SpawnId) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
-    let Lifecycle::Running(link) = &mut agent.lifecycle else { return };
-    let link = std::mem::take(link);
-    let until = context.now.mono + TERM_GRACE + KILL_GRACE;
-    agent.lifecycle = Lifecycle::Stopping(link, Stopping::TerminatingForPlan { until });
+    let Lifecycle::Running(process) = &mut agent.record.lifecycle else { return };
+    agent.record.lifecycle = Lifecycle::Stopping(Stopping {
+        process: std::mem::take(process),
+        shutdown: ShutdownRequests::default(),
+        stage: termination(StopCause::Handover, context.now),
+    });
     release_long_poll(&mut agent.long_poll, LongPollEnd::AgentExited, &mut context.effects);
     send_terminate(context, id);
 }
@@ -63,11 +72,15 @@ pub(crate) fn start_handover(context: &mut Context, id: &SpawnId) {
 /// Whether another life follows the one that ends, however it does. Whoever was asked to end in between, or was killed,
 /// stays gone.
 pub(crate) fn is_handover_pending(agent: &Agent) -> bool {
-    let alone = matches!(
-        agent.lifecycle,
-        Lifecycle::Running(_) | Lifecycle::Stopping(_, Stopping::TerminatingForPlan { .. })
-    );
-    agent.record.has_handover && alone
+    match &agent.record.lifecycle {
+        Lifecycle::Running(process)
+        | Lifecycle::Stopping(Stopping {
+            process,
+            stage: StopStage::Terminating { cause: StopCause::Handover, .. },
+            ..
+        }) => process.handover.is_some(),
+        _ => false,
+    }
 }
 
 /// That life: it begins as soon as the name is free, and is no failure.

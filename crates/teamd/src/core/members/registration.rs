@@ -8,7 +8,7 @@ use crate::core::id::SpawnId;
 use crate::core::jobs::files::{FileJob, Registration};
 use crate::core::jobs::panes::OpenedPane;
 use crate::core::labels::{color_name, update_label};
-use crate::core::lifecycle::{Cleanup, Lifecycle, ShimLink, StartStage, Starting};
+use crate::core::lifecycle::{AgentProcess, Cleanup, Lifecycle, OnExit, StartStage, Starting};
 use crate::core::members::cleanup::{close_pane, start_cleanup};
 use crate::core::members::restart_policy;
 use crate::core::members::restart_policy::NextSpawn;
@@ -53,18 +53,18 @@ pub(crate) fn handle_pane_opened(
                 window: opened.window.to_string(),
                 server_epoch: opened.epoch.to_string(),
             });
-            match &mut agent.lifecycle {
+            match &mut agent.record.lifecycle {
                 Lifecycle::Starting(starting) => {
-                    starting.shim_pid = Some(opened.pid);
+                    set_shim_pid(starting, opened.pid);
                     // Of many that were asked for at once the last has waited for tmux as long as all the others took.
                     starting.deadline = context.now.mono + START_DEADLINE;
                 }
                 // It was given up meanwhile, and its lead is being told.
-                Lifecycle::Gone(gone) => {
+                Lifecycle::Exited(gone) => {
                     gone.pane_cleanup = Cleanup::Pending;
                     return context.effects.push(close_pane(spawn, (opened.pane, Some(opened.window))));
                 }
-                Lifecycle::Running(_) | Lifecycle::Stopping(..) => {}
+                Lifecycle::Running(_) | Lifecycle::Stopping(_) => {}
             }
             queue_registration(context, spawn);
         }
@@ -77,8 +77,8 @@ pub(crate) fn handle_shim_started(context: &mut Context, spawn: &SpawnId, result
     match result {
         Err(fault) => fail_start(context, spawn, fault),
         Ok(pid) => {
-            if let Lifecycle::Starting(starting) = &mut agent.lifecycle {
-                starting.shim_pid = Some(pid);
+            if let Lifecycle::Starting(starting) = &mut agent.record.lifecycle {
+                set_shim_pid(starting, pid);
                 starting.deadline = context.now.mono + START_DEADLINE;
             }
             queue_registration(context, spawn);
@@ -86,14 +86,21 @@ pub(crate) fn handle_shim_started(context: &mut Context, spawn: &SpawnId, result
     }
 }
 
+fn set_shim_pid(starting: &mut Starting, pid: u32) {
+    if let StartStage::Opening { shim_pid } = &mut starting.stage {
+        *shim_pid = Some(pid);
+    }
+}
+
 /// Once both the first process and its word are there: it is to be put on its team. Called after either came.
 pub(crate) fn queue_registration(context: &mut Context, spawn: &SpawnId) {
-    let Some(agent) = context.state.agents.get_mut(spawn) else { return };
-    let Lifecycle::Starting(starting) = &mut agent.lifecycle else { return };
-    let (Some(first), Some(join)) = (starting.shim_pid, agent.record.shim) else { return };
-    if starting.stage != StartStage::Opening {
+    let Some(agent) = context.state.agents.get(spawn) else { return };
+    let Lifecycle::Starting(Starting { stage: StartStage::Opening { shim_pid }, process, .. }) =
+        &agent.record.lifecycle
+    else {
         return;
-    }
+    };
+    let (Some(first), Some(join)) = (*shim_pid, process.shim) else { return };
     if first != join.pid {
         let fault =
             ErrorReport::new(ErrorKind::NotPermitted, "cannot spawn: a stranger spoke up for the new pane")
@@ -107,7 +114,9 @@ pub(crate) fn queue_registration(context: &mut Context, spawn: &SpawnId) {
 /// any more, or the first of them has waited for the others long enough.
 pub(crate) fn register_batch(context: &mut Context) {
     let Some(due) = batch_deadline(context.state) else { return };
-    if context.now.mono < due && context.state.agents.values().any(|agent| agent.lifecycle.awaits_shim()) {
+    if context.now.mono < due
+        && context.state.agents.values().any(|agent| agent.record.lifecycle.awaits_shim())
+    {
         return;
     }
     let mut all = std::mem::take(&mut context.state.registration_queue);
@@ -124,7 +133,8 @@ pub(crate) fn batch_deadline(state: &State) -> Option<u64> {
 
 fn register_member(context: &mut Context, spawn: &SpawnId) {
     // It was given up meanwhile.
-    let Some(agent) = context.state.agents.get(spawn).filter(|agent| agent.lifecycle.is_opening()) else {
+    let Some(agent) = context.state.agents.get(spawn).filter(|agent| agent.record.lifecycle.is_opening())
+    else {
         return;
     };
     let team = agent.record.team.clone();
@@ -134,10 +144,11 @@ fn register_member(context: &mut Context, spawn: &SpawnId) {
     };
     context.state.has_roster_changed = true;
     let Some(agent) = context.state.agents.get_mut(spawn) else { return };
-    agent.record.color = Some(color);
-    let Lifecycle::Starting(starting) = &mut agent.lifecycle else { return };
+    let record: &mut AgentRecord = &mut agent.record;
+    record.color = Some(color);
+    let Lifecycle::Starting(starting) = &mut record.lifecycle else { return };
     starting.stage = StartStage::Registering;
-    let (file, env) = (agent.record.environment_file.clone(), starting.request.env.clone());
+    let (file, env) = (record.environment_file.clone(), starting.request.env.clone());
     context.effects.push(Effect::File(FileJob::SaveEnvironment { file, env }));
     let record = agent.record.clone();
     let again = is_respawn(&record);
@@ -158,16 +169,17 @@ pub(crate) fn handle_member_registered(
     let lead_session = result.as_ref().map_or("", |enrolled| &enrolled.lead_session);
     let Some(go) = start_agent_message(context.state, spawn, lead_session) else { return };
     let Some(agent) = context.state.agents.get_mut(spawn) else { return };
-    let Lifecycle::Starting(starting) = &mut agent.lifecycle else { return };
-    match (result, starting.conn) {
+    let record: &mut AgentRecord = &mut agent.record;
+    let Lifecycle::Starting(starting) = &mut record.lifecycle else { return };
+    match (result, starting.process.conn) {
         (Err(fault), _) => fail_start(context, spawn, fault),
         (Ok(_), None) => fail_start(context, spawn, shim_exited_error()),
         (Ok(enrolled), Some(conn)) => {
             starting.stage = StartStage::Launching;
-            let opens = agent.record.delivery == Delivery::Acp;
+            let opens = record.delivery == Delivery::Acp;
             starting.deadline =
                 context.now.mono + if opens { SESSION_START_DEADLINE } else { START_DEADLINE };
-            agent.record.tracking_task = Some(enrolled.tracking_task);
+            record.tracking_task = Some(enrolled.tracking_task);
             context.effects.push(Effect::SendToShim { conn, message: ToShim::StartAgent(Box::new(go)) });
             // What it asked in its last moment was nobody's as long as it was off the team; nor was what another life of
             // its name did, which is dated after its birth where the clock was set back.
@@ -181,7 +193,7 @@ pub(crate) fn handle_member_registered(
 /// What join is told to run.
 fn start_agent_message(state: &State, spawn: &SpawnId, lead_session: &str) -> Option<StartAgent> {
     let agent = state.agents.get(spawn)?;
-    let Lifecycle::Starting(Starting { request: order, .. }) = &agent.lifecycle else { return None };
+    let Lifecycle::Starting(Starting { request: order, .. }) = &agent.record.lifecycle else { return None };
     let mut env = order.env.clone();
     env.extend(agent_variables(state, &agent.record));
     let comeback = agent.record.respawn.as_ref();
@@ -285,12 +297,11 @@ fn agent_variables(state: &State, record: &AgentRecord) -> Vec<(String, String)>
 /// the machine.
 pub(crate) fn handle_agent_started(context: &mut Context, spawn: &SpawnId, pid: u32) {
     let Some(agent) = context.state.agents.get_mut(spawn) else { return };
-    let Lifecycle::Starting(starting) = &mut agent.lifecycle else { return };
+    let Lifecycle::Starting(starting) = &mut agent.record.lifecycle else { return };
     let client = starting.reply_to.take();
+    let process = AgentProcess { agent_pid: Some(pid), ..std::mem::take(&mut starting.process) };
+    agent.record.lifecycle = Lifecycle::Running(process);
     let reply = spawn_reply(&agent.record, pid);
-    let link = ShimLink { conn: starting.conn };
-    agent.lifecycle = Lifecycle::Running(link);
-    agent.record.agent_pid = Some(pid);
     agent.activity_since = context.now.wall;
     context.state.has_roster_changed = true;
     let (team, name) = (agent.record.team.clone(), agent.record.name.to_string());
@@ -335,12 +346,12 @@ pub(crate) fn shim_exited_error() -> ErrorReport {
 /// yet: then it is ended as every agent is, and whoever waits for its end waits.
 pub(crate) fn abort_start(context: &mut Context, spawn: &SpawnId, fault: ErrorReport) {
     let Some(agent) = context.state.agents.get_mut(spawn) else { return };
-    let Lifecycle::Starting(starting) = &mut agent.lifecycle else { return };
+    let Lifecycle::Starting(starting) = &mut agent.record.lifecycle else { return };
     if starting.stage != StartStage::Launching {
         return fail_start(context, spawn, fault);
     }
-    let (client, conn) = (starting.reply_to.take(), starting.conn);
-    agent.lifecycle = Lifecycle::Running(ShimLink { conn });
+    let client = starting.reply_to.take();
+    agent.record.lifecycle = Lifecycle::Running(std::mem::take(&mut starting.process));
     context.effects.push(Effect::log_member(
         &agent.record,
         EventKind::MemberSpawnFailed { reason: fault.message.clone() },
@@ -354,8 +365,8 @@ pub(crate) fn abort_start(context: &mut Context, spawn: &SpawnId, fault: ErrorRe
 /// A start that came to nothing: the caller is told, and everything that stands is taken back.
 pub(crate) fn fail_start(context: &mut Context, spawn: &SpawnId, fault: ErrorReport) {
     let Some(agent) = context.state.agents.get_mut(spawn) else { return };
-    let Lifecycle::Starting(starting) = &mut agent.lifecycle else { return };
-    let (client, conn, stage) = (starting.reply_to.take(), starting.conn, starting.stage);
+    let Lifecycle::Starting(starting) = &mut agent.record.lifecycle else { return };
+    let (client, conn, stage) = (starting.reply_to.take(), starting.process.conn, starting.stage);
     if let Some(conn) = conn {
         context.effects.push(Effect::SendToShim { conn, message: ToShim::Refused });
     }
@@ -365,22 +376,24 @@ pub(crate) fn fail_start(context: &mut Context, spawn: &SpawnId, fault: ErrorRep
     ));
     let record = agent.record.clone();
     // Nobody waits for a life that follows another: this is one more failure of it.
-    let told = client.is_none() && is_respawn(&record) && fail_respawn(context, &record, &fault);
-    if stage == StartStage::Opening && !told {
+    let is_failed_respawn = client.is_none() && is_respawn(&record);
+    let exit = if is_failed_respawn { fail_respawn(context, &record, &fault) } else { None };
+    if matches!(stage, StartStage::Opening { .. }) && exit.is_none() {
         let pane = record.pane.as_ref().and_then(AgentPane::pane_and_window);
         context.effects.extend(pane.map(|pane| close_pane(spawn, pane)));
         context.state.agents.remove(spawn);
         context.effects.push(Effect::CloseHandles { spawn: spawn.clone() });
     } else {
-        start_cleanup(context, spawn);
+        start_cleanup(context, spawn, exit);
     }
     if let Some(client) = client {
         send_reply(context, client, Err(fault));
     }
 }
 
-/// Whether its lead, who was told that it comes back, is to hear that it does not.
-fn fail_respawn(context: &mut Context, record: &SharedRecord, fault: &ErrorReport) -> bool {
+/// Decides what follows a respawn that did not start. Returns the exit to report to the lead, who was told of the
+/// respawn; `None` if there is nothing to report.
+fn fail_respawn(context: &mut Context, record: &SharedRecord, fault: &ErrorReport) -> Option<ExitRecord> {
     let next = match restart_policy::respawn_after_failure(context, record) {
         // Whatever kept it from starting, it can be brought back once more.
         NextSpawn::NoRespawn if record.respawn.is_some() => restart_policy::suspend(context, record),
@@ -398,20 +411,15 @@ fn fail_respawn(context: &mut Context, record: &SharedRecord, fault: &ErrorRepor
     context.state.add_past_member(&record.team, past);
     schedule_task_scan(context, &record.team);
     // One that rests with its team was asked to.
-    let news = next
-        .notice()
-        .filter(|_| !record.is_suspended_on_exit && !context.state.daemon_shutdown.is_in_progress());
-    let (Some(news), Some(agent)) = (news, context.state.agents.get_mut(&record.spawn_id)) else {
-        return false;
-    };
-    context.state.notices.add(&record.team, &record.name, None, news);
-    let (how, then) = (fault.message.clone(), next.describe_for_lead(&record.team));
-    agent.record.exit = Some(ExitRecord {
-        description: how,
+    let is_suspending = record.lifecycle.process().on_exit == OnExit::Suspend;
+    let notice =
+        next.notice().filter(|_| !is_suspending && !context.state.daemon_shutdown.is_in_progress())?;
+    context.state.notices.add(&record.team, &record.name, None, notice);
+    Some(ExitRecord {
+        description: fault.message.clone(),
         outcome: ExitOutcome::Failed,
-        next_step: then,
+        next_step: next.describe_for_lead(&record.team),
         ended_at: context.now.wall,
         report_to: ReportTo::Lead,
-    });
-    true
+    })
 }

@@ -2,7 +2,6 @@
 
 use crate::core::context::{Context, send_reply};
 use crate::core::id::ConnId;
-use crate::core::lifecycle::Lifecycle;
 use crate::core::members::restart_policy::{NAME_BUSY_RETRY, suspend_pending, update_past_member};
 use crate::core::members::spawn;
 use crate::core::roster::respawn::PendingRespawn;
@@ -56,8 +55,7 @@ pub(crate) fn start_due_respawns(context: &mut Context) {
         let order = &resting.respawn.request;
         let holder = context.state.member(&order.team, &order.name);
         // One that goes, or that has not come yet: whoever it is, the name may be free soon.
-        let passing =
-            holder.map(|agent| matches!(agent.lifecycle, Lifecycle::Gone(_) | Lifecycle::Starting(_)));
+        let passing = holder.map(|agent| !agent.record.lifecycle.has_agent());
         match passing.or_else(|| is_deletion_undecided(context.state, &order.team)) {
             // Somebody else has the name by now.
             Some(false) => {}

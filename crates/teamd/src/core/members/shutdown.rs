@@ -9,7 +9,10 @@ use crate::core::effect::{Effect, Effects, Wake};
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::{FileJob, ShutdownAnswer};
 use crate::core::labels::update_label;
-use crate::core::lifecycle::{Lifecycle, PendingShutdown, StartStage, Stopping};
+use crate::core::lifecycle::{
+    AgentProcess, Lifecycle, OnExit, PendingShutdown, ShutdownApproval, ShutdownRequests, StartStage,
+    StopCause, StopStage, Stopping, WithoutApproval,
+};
 use crate::core::members::registration::abort_start;
 use crate::core::members::termination::{STOPPED_WHILE_STARTING, TERM_GRACE};
 use crate::core::members::{restart_policy, termination};
@@ -39,12 +42,22 @@ const DOWN_GRACE: u64 = 10_000;
 /// The grace of members whose team has nothing left to use up, ms: a turn may come to its end.
 const BUDGET_GRACE: u64 = 60_000;
 
-/// What an agent is asked, and how long for.
+/// The content of a shutdown request, and what follows without an approval.
 struct ShutdownTerms {
     reason: Option<String>,
+    /// How long the agent may take to answer.
     grace_ms: u64,
-    /// Ended where it says nothing, or no.
-    force: bool,
+    without_approval: WithoutApproval,
+}
+
+impl ShutdownTerms {
+    fn forced(reason: &str, grace_ms: u64) -> ShutdownTerms {
+        ShutdownTerms {
+            reason: Some(reason.to_owned()),
+            grace_ms,
+            without_approval: WithoutApproval::Terminate,
+        }
+    }
 }
 
 pub(crate) fn request_member_shutdown(context: &mut Context, client: ConnId, order: &ShutdownMembersRequest) {
@@ -54,8 +67,15 @@ pub(crate) fn request_member_shutdown(context: &mut Context, client: ConnId, ord
             cancel_suspend(context.state, &ids);
             let rested =
                 restart_policy::cancel_and_report(context, &order.targets.team, &order.targets.names);
-            let (reason, grace_ms, force) = (order.reason.clone(), order.grace_ms, order.force);
-            let question = ShutdownTerms { reason, grace_ms, force };
+            let question = ShutdownTerms {
+                reason: order.reason.clone(),
+                grace_ms: order.grace_ms,
+                without_approval: if order.force {
+                    WithoutApproval::Terminate
+                } else {
+                    WithoutApproval::KeepRunning
+                },
+            };
             if order.no_wait {
                 let asked = ids.iter().map(|id| request_without_wait(context, id, &question));
                 let ended = rested.into_iter().chain(asked.flatten().collect::<Vec<_>>()).collect();
@@ -91,13 +111,14 @@ pub(crate) fn kill_and_wait(context: &mut Context, waiting: ExitWaiter) {
 /// One that is still starting has nobody to be asked: it does not start.
 fn abort_if_starting(context: &mut Context, id: &SpawnId) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
-    let Lifecycle::Starting(starting) = &agent.lifecycle else { return };
-    // One that had come back goes to rest with the others.
-    if !agent.record.is_suspended_on_exit {
+    let Lifecycle::Starting(starting) = &agent.record.lifecycle else { return };
+    let (is_suspending, stage) = (starting.process.on_exit == OnExit::Suspend, starting.stage);
+    // A respawn that is to be suspended can be respawned again.
+    if !is_suspending {
         agent.record.respawn = None;
     }
     context.state.has_roster_changed = true;
-    if starting.stage != StartStage::Launching {
+    if stage != StartStage::Launching {
         report_to_waiters(context.state, id, STOPPED_WHILE_STARTING, WaitOutcome::Gone);
     }
     let fault = ErrorReport::new(ErrorKind::Refused, "cannot spawn: it was stopped while it started")
@@ -111,19 +132,18 @@ pub(crate) fn shut_down_daemon(context: &mut Context, client: ConnId, closing: D
     let between = restart_policy::stop_respawns(context);
     context.state.has_roster_changed = true;
     // All that there are, whatever became of their teams.
-    let living = context.state.agents.values().filter(|agent| !agent.lifecycle.has_failed_cleanup());
+    let living = context.state.agents.values().filter(|agent| !agent.record.lifecycle.has_failed_cleanup());
     let all: BTreeSet<SpawnId> = living.map(|agent| agent.record.spawn_id.clone()).collect();
     if closing == DaemonShutdown::Suspend {
         suspend_on_exit(context.state, &all);
     }
-    let reason = Some("teamd is going down".to_owned());
-    let question = ShutdownTerms { reason, grace_ms: DOWN_GRACE, force: true };
+    let question = ShutdownTerms::forced("teamd is going down", DOWN_GRACE);
     request_and_wait(context, ExitWaiter::new(client, &all, between, AfterExits::StopDaemon), &question);
 }
 
 /// All of a team, for nobody who waits.
 pub(crate) fn request_team_shutdown(context: &mut Context, team: &TeamName, why: &str) {
-    let question = ShutdownTerms { reason: Some(why.to_owned()), grace_ms: BUDGET_GRACE, force: true };
+    let question = ShutdownTerms::forced(why, BUDGET_GRACE);
     let all = living_ids(context.state, team);
     suspend_on_exit(context.state, &all);
     for id in &all {
@@ -135,11 +155,17 @@ pub(crate) fn request_team_shutdown(context: &mut Context, team: &TeamName, why:
 fn suspend_on_exit(state: &mut State, ids: &BTreeSet<SpawnId>) {
     for id in ids {
         let Some(agent) = state.agents.get_mut(id) else { continue };
-        match &agent.lifecycle {
-            Lifecycle::Stopping(_, Stopping::Approved { .. } | Stopping::Terminating { .. }) => {}
-            Lifecycle::Starting(starting) => agent.record.is_suspended_on_exit = starting.reply_to.is_none(),
-            _ => agent.record.is_suspended_on_exit = true,
-        }
+        let on_exit = match &agent.record.lifecycle {
+            Lifecycle::Stopping(Stopping {
+                stage:
+                    StopStage::Approved { .. }
+                    | StopStage::Terminating { cause: StopCause::Approved | StopCause::Forced, .. },
+                ..
+            }) => continue,
+            Lifecycle::Starting(starting) if starting.reply_to.is_some() => OnExit::ApplyRestartPolicy,
+            _ => OnExit::Suspend,
+        };
+        agent.record.lifecycle.process_mut().on_exit = on_exit;
     }
     state.has_roster_changed = true;
 }
@@ -147,9 +173,11 @@ fn suspend_on_exit(state: &mut State, ids: &BTreeSet<SpawnId>) {
 /// These end for good, whatever they were asked to end for before.
 fn cancel_suspend(state: &mut State, ids: &BTreeSet<SpawnId>) {
     for id in ids {
-        let agent = state.agents.get_mut(id).filter(|agent| agent.record.is_suspended_on_exit);
+        let agent = state.agents.get_mut(id).filter(|agent| is_suspending(agent));
         state.has_roster_changed |= agent.is_some();
-        agent.into_iter().for_each(|agent| agent.record.is_suspended_on_exit = false);
+        agent.into_iter().for_each(|agent| {
+            agent.record.lifecycle.process_mut().on_exit = OnExit::ApplyRestartPolicy;
+        });
     }
 }
 
@@ -158,9 +186,10 @@ fn request_without_wait(context: &mut Context, id: &SpawnId, question: &Shutdown
     let record = &context.state.agents.get(id)?.record;
     let (name, team) = (record.name.clone(), Some(record.team.clone()));
     request_shutdown(context, id, question);
-    let asked = context.state.agents.get(id).filter(|agent| !agent.lifecycle.has_failed_cleanup());
+    let asked = context.state.agents.get(id).filter(|agent| !agent.record.lifecycle.has_failed_cleanup());
     let (how, gone) = if asked.is_some() { ("asked", false) } else { (STOPPED_WHILE_STARTING, true) };
-    let request_id = asked.and_then(|agent| agent.record.shutdown_requests.last()).map(ToString::to_string);
+    let request_id =
+        asked.and_then(|agent| agent.record.lifecycle.shutdown_ids().last()).map(ToString::to_string);
     Some(AgentExit {
         name,
         team,
@@ -202,40 +231,63 @@ fn resolve_targets(state: &State, targets: &MemberSelection) -> Result<BTreeSet<
 fn request_shutdown(context: &mut Context, id: &SpawnId, question: &ShutdownTerms) {
     let until = context.now.mono.saturating_add(question.grace_ms);
     let Some(agent) = context.state.agents.get_mut(id) else { return };
-    match &mut agent.lifecycle {
+    match &mut agent.record.lifecycle {
         Lifecycle::Starting(_) => return abort_if_starting(context, id),
-        Lifecycle::Running(link) => {
-            let (reason, again) = (question.reason.clone(), context.now.mono);
-            let asked = PendingShutdown { reason, deadline: until, resend_at: again, force: question.force };
-            agent.lifecycle = Lifecycle::Stopping(std::mem::take(link), Stopping::Requested(asked));
+        Lifecycle::Running(process) => {
+            let pending = PendingShutdown {
+                reason: question.reason.clone(),
+                deadline: until,
+                resend_at: context.now.mono,
+                without_approval: question.without_approval,
+            };
+            agent.record.lifecycle = Lifecycle::Stopping(Stopping {
+                process: std::mem::take(process),
+                shutdown: ShutdownRequests::default(),
+                stage: StopStage::Requested(pending),
+            });
         }
-        Lifecycle::Stopping(_, Stopping::Requested(asked)) => {
-            asked.force |= question.force;
-            asked.deadline = asked.deadline.min(until);
+        Lifecycle::Stopping(stopping) => {
+            context.state.has_roster_changed |= tighten_stop(stopping, question, until, context.now);
             return;
         }
-        // It has nothing in hand, and ends already: it only does not come back.
-        Lifecycle::Stopping(_, stopping @ Stopping::TerminatingForPlan { .. }) => {
-            agent.record.has_handover = false;
-            *stopping = Stopping::Terminating { until: context.now.mono + TERM_GRACE, is_forced: false };
-            context.state.has_roster_changed = true;
-            return;
-        }
-        Lifecycle::Stopping(..) | Lifecycle::Gone(_) => return,
+        Lifecycle::Exited(_) => return,
     }
     context.effects.extend(update_label(agent));
     resend_request(context, id);
+}
+
+/// Applies a further shutdown request to an agent that is to end already. Returns whether the record has changed.
+fn tighten_stop(stopping: &mut Stopping, terms: &ShutdownTerms, until: u64, now: Now) -> bool {
+    match &mut stopping.stage {
+        StopStage::Requested(pending) => {
+            pending.without_approval = pending.without_approval.max(terms.without_approval);
+            pending.deadline = pending.deadline.min(until);
+            false
+        }
+        // The agent has nothing in hand, and ends already. It is only not respawned.
+        StopStage::Terminating { cause: StopCause::Handover, .. } => {
+            stopping.process.handover = None;
+            stopping.stage =
+                StopStage::Terminating { cause: StopCause::Approved, deadline: now.mono + TERM_GRACE };
+            true
+        }
+        StopStage::Approved { .. } | StopStage::Terminating { .. } => false,
+    }
 }
 
 /// Writes the request under a fresh id, unless the one before still lies there unread.
 pub(crate) fn resend_request(context: &mut Context, id: &SpawnId) {
     let ms = context.state.request_ids.next(context.now.wall);
     let Some(agent) = context.state.agents.get_mut(id) else { return };
-    let Lifecycle::Stopping(_, Stopping::Requested(asked)) = &mut agent.lifecycle else { return };
     let request = RequestId::shutdown(ms, &agent.record.name);
-    asked.resend_at = context.now.mono + RESEND_INTERVAL;
-    let (reason, unless_unread) = (asked.reason.clone(), agent.record.shutdown_requests.clone());
-    agent.record.shutdown_requests.push(request.clone());
+    let Lifecycle::Stopping(Stopping { shutdown, stage: StopStage::Requested(pending), .. }) =
+        &mut agent.record.lifecycle
+    else {
+        return;
+    };
+    pending.resend_at = context.now.mono + RESEND_INTERVAL;
+    let (reason, unless_unread) = (pending.reason.clone(), shutdown.ids.clone());
+    shutdown.ids.push(request.clone());
     context.state.has_roster_changed = true;
     context.effects.push(Effect::log_member(
         &agent.record,
@@ -291,10 +343,10 @@ pub(crate) fn handle_shutdown_answers(
 
 fn apply_answer(context: &mut Context, team: &TeamName, answer: ShutdownAnswer) {
     let asked = |agent: &&Agent| {
-        matches!(agent.lifecycle, Lifecycle::Stopping(_, Stopping::Requested(_)))
+        agent.record.lifecycle.awaits_shutdown_answer()
             && agent.record.team == *team
             && agent.record.name == answer.from
-            && agent.record.shutdown_requests.contains(&answer.request)
+            && agent.record.lifecycle.shutdown_ids().contains(&answer.request)
     };
     let Some(id) = context.state.agents.values().find(asked).map(|agent| agent.record.spawn_id.clone())
     else {
@@ -303,65 +355,62 @@ fn apply_answer(context: &mut Context, team: &TeamName, answer: ShutdownAnswer) 
     match answer.rejection_reason {
         None => mark_approved(context.state, &id, context.now),
         // Without a daemon nobody would look after it.
-        Some(_) if context.state.daemon_shutdown.is_in_progress() || is_suspending(context.state, &id) => {
+        Some(_)
+            if context.state.daemon_shutdown.is_in_progress()
+                || context.state.agents.get(&id).is_some_and(is_suspending) =>
+        {
             termination::terminate(context, &id);
         }
         Some(reason) => keep_running(context, &id, &format!("rejected: {reason}")),
     }
 }
 
-fn is_suspending(state: &State, id: &SpawnId) -> bool {
-    state.agents.get(id).is_some_and(|agent| agent.record.is_suspended_on_exit)
+fn is_suspending(agent: &Agent) -> bool {
+    agent.record.lifecycle.process().on_exit == OnExit::Suspend
 }
 
 fn mark_approved(state: &mut State, id: &SpawnId, now: Now) {
     let Some(agent) = state.agents.get_mut(id) else { return };
-    let Lifecycle::Stopping(_, stopping) = &mut agent.lifecycle else { return };
-    *stopping = Stopping::Approved { until: now.mono + APPROVED_GRACE };
-    agent.record.is_shutdown_approved = true;
+    let Lifecycle::Stopping(stopping) = &mut agent.record.lifecycle else { return };
+    stopping.stage = StopStage::Approved { deadline: now.mono + APPROVED_GRACE };
+    stopping.shutdown.approval = ShutdownApproval::Given;
     state.has_roster_changed = true;
 }
 
-/// After a restart: a shutdown that was under way goes on, with the usual patience and nobody who waits, and so does an end
-/// by force.
+/// Continues a shutdown or a termination that was under way when the last daemon ended. The agent gets the usual
+/// deadlines anew. No client waits for its exit.
 pub(crate) fn recover_shutdown(agent: &mut Agent, now: Now, effects: &mut Effects) {
-    let Lifecycle::Running(link) = &mut agent.lifecycle else { return };
-    let stopping = match (agent.record.is_shutdown_approved, agent.record.shutdown_requests.is_empty()) {
-        (true, _) => Stopping::Approved { until: now.mono + APPROVED_GRACE },
-        _ if agent.record.is_forced => termination::forced_termination(now),
-        (false, false) => {
-            // Its daemon may have died before it was asked.
-            let asked = agent.record.shutdown_requests.clone();
-            let last = asked.last().cloned();
-            effects.extend(last.map(|last| shutdown_request_effect(&agent.record, last, None, asked, now)));
-            let until = now.mono + RESUMED_GRACE;
-            let force = agent.record.is_suspended_on_exit;
-            Stopping::Requested(PendingShutdown {
-                reason: None,
-                deadline: until,
-                resend_at: now.mono + RESEND_INTERVAL,
-                force,
-            })
+    if !matches!(agent.record.lifecycle, Lifecycle::Stopping(_)) {
+        return;
+    }
+    let record: &mut AgentRecord = &mut agent.record;
+    let Lifecycle::Stopping(stopping) = &mut record.lifecycle else { return };
+    match &mut stopping.stage {
+        StopStage::Approved { deadline } => *deadline = now.mono + APPROVED_GRACE,
+        StopStage::Terminating { cause, .. } => stopping.stage = termination::termination(*cause, now),
+        StopStage::Requested(pending) => {
+            pending.deadline = now.mono + RESUMED_GRACE;
+            pending.resend_at = now.mono + RESEND_INTERVAL;
+            // The last daemon may have died before it wrote the request.
+            let ids = stopping.shutdown.ids.clone();
+            let last = ids.last().cloned();
+            effects.extend(last.map(|last| shutdown_request_effect(record, last, None, ids, now)));
         }
-        (false, true) => return,
-    };
-    agent.lifecycle = Lifecycle::Stopping(std::mem::take(link), stopping);
+    }
 }
 
-/// It lives on: it said no, or nothing.
+/// Lets an agent run on that has rejected its shutdown, or has not answered.
 pub(crate) fn keep_running(context: &mut Context, id: &SpawnId, how: &str) {
+    report_to_waiters(context.state, id, how, WaitOutcome::StillRunning);
     let Some(agent) = context.state.agents.get_mut(id) else { return };
-    let Lifecycle::Stopping(link, _) = &mut agent.lifecycle else { return };
-    agent.lifecycle = Lifecycle::Running(std::mem::take(link));
+    let Lifecycle::Stopping(stopping) = &mut agent.record.lifecycle else { return };
+    let process = std::mem::take(&mut stopping.process);
+    agent.record.lifecycle =
+        Lifecycle::Running(AgentProcess { on_exit: OnExit::ApplyRestartPolicy, ..process });
     context.effects.extend(update_label(agent));
     context
         .effects
         .push(Effect::log_member(&agent.record, EventKind::ShutdownRejected { reason: how.to_owned() }));
-    report_to_waiters(context.state, id, how, WaitOutcome::StillRunning);
-    if let Some(agent) = context.state.agents.get_mut(id) {
-        agent.record.shutdown_requests.clear();
-        agent.record.is_suspended_on_exit = false;
-    }
     context.state.has_roster_changed = true;
     reply_to_finished_waiters(context);
 }

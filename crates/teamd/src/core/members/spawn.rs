@@ -7,7 +7,7 @@ use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId, new_uuid};
 use crate::core::jobs::panes::{PaneJob, PaneSpec};
 use crate::core::labels::label;
-use crate::core::lifecycle::{Lifecycle, NameWaiter, StartStage, Starting};
+use crate::core::lifecycle::{AgentProcess, Lifecycle, NameWaiter, StartStage, Starting};
 use crate::core::members::{cleanup, plan_handover};
 use crate::core::roster::record::{AgentRecord, HookState};
 use crate::core::roster::respawn::RespawnRecord;
@@ -163,9 +163,6 @@ fn new_agent(
         plan_mode_required: order.mode.as_deref() == Some("plan"),
         is_plan_approved: plan_approved,
         mode,
-        has_handover: false,
-        is_suspended_on_exit: false,
-        is_forced: false,
         is_approval_in_args: approval_given,
         no_output_turn: None,
         turn_modes: turn_modes(&order),
@@ -173,22 +170,15 @@ fn new_agent(
         tracking_task: None,
         pane: None,
         is_hidden: false,
-        shim: None,
-        agent_pid: None,
-        shutdown_requests: Vec::new(),
-        is_shutdown_approved: false,
-        exit_report: None,
-        exit: None,
+        lifecycle: Lifecycle::Starting(Starting {
+            process: AgentProcess::default(),
+            request: order,
+            reply_to: client,
+            stage: StartStage::Opening { shim_pid: None },
+            deadline: now.mono + START_DEADLINE,
+        }),
     };
-    let phase = Lifecycle::Starting(Starting {
-        request: order,
-        reply_to: client,
-        conn: None,
-        shim_pid: None,
-        stage: StartStage::Opening,
-        deadline: now.mono + START_DEADLINE,
-    });
-    Agent::new(record.into(), phase, now.wall)
+    Agent::new(record.into(), now.wall)
 }
 
 /// The permission modes that its turns can be run in.

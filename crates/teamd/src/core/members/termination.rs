@@ -4,7 +4,7 @@ use crate::core::clock::Now;
 use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::id::SpawnId;
-use crate::core::lifecycle::{Lifecycle, Stopping};
+use crate::core::lifecycle::{Lifecycle, StopCause, StopStage, Stopping};
 use protocol::control::ToShim;
 
 /// join's own end comes at the latest this long after KILL, ms.
@@ -16,38 +16,47 @@ pub(crate) const STOPPED_WHILE_STARTING: &str = "stopped while it started";
 /// Ends a running agent by force: TERM, then KILL.
 pub(crate) fn terminate(context: &mut Context, id: &SpawnId) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
-    let link = match &mut agent.lifecycle {
-        Lifecycle::Running(link) => std::mem::take(link),
-        Lifecycle::Stopping(_, Stopping::Terminating { .. })
-        | Lifecycle::Starting(_)
-        | Lifecycle::Gone(_) => return,
-        Lifecycle::Stopping(link, _) => std::mem::take(link),
-    };
-    agent.record.has_handover = false;
-    agent.record.is_forced = true;
-    agent.lifecycle = Lifecycle::Stopping(link, forced_termination(context.now));
+    match &agent.record.lifecycle {
+        Lifecycle::Starting(_)
+        | Lifecycle::Exited(_)
+        | Lifecycle::Stopping(Stopping {
+            stage: StopStage::Terminating { cause: StopCause::Approved | StopCause::Forced, .. },
+            ..
+        }) => return,
+        Lifecycle::Running(_) | Lifecycle::Stopping(_) => {}
+    }
+    let lifecycle = &mut agent.record.lifecycle;
+    let mut process = lifecycle.take_process();
+    process.handover = None;
+    let shutdown = lifecycle.take_shutdown();
+    *lifecycle = Lifecycle::Stopping(Stopping {
+        process,
+        shutdown,
+        stage: termination(StopCause::Forced, context.now),
+    });
     context.state.has_roster_changed = true;
     send_terminate(context, id);
 }
 
-pub(crate) fn forced_termination(now: Now) -> Stopping {
-    Stopping::Terminating { until: now.mono + TERM_GRACE + KILL_GRACE, is_forced: true }
+/// The stage of an agent that gets TERM now.
+pub(crate) fn termination(cause: StopCause, now: Now) -> StopStage {
+    StopStage::Terminating { cause, deadline: now.mono + TERM_GRACE + KILL_GRACE }
 }
 
 /// Lets an agent that approved, and did not end, feel TERM and KILL; it still counts as approved.
 pub(crate) fn terminate_approved(context: &mut Context, id: &SpawnId) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
-    let Lifecycle::Stopping(_, stopping) = &mut agent.lifecycle else { return };
-    *stopping = Stopping::Terminating { until: context.now.mono + TERM_GRACE + KILL_GRACE, is_forced: false };
+    let Lifecycle::Stopping(stopping) = &mut agent.record.lifecycle else { return };
+    stopping.stage = termination(StopCause::Approved, context.now);
     send_terminate(context, id);
 }
 
 /// Tells join to end its agent, where there is a join to tell; it is told again when it reconnects.
 pub(crate) fn send_terminate(context: &mut Context, id: &SpawnId) {
     let Some(agent) = context.state.agents.get(id) else { return };
-    if let Lifecycle::Stopping(link, Stopping::Terminating { .. } | Stopping::TerminatingForPlan { .. }) =
-        &agent.lifecycle
-        && let Some(conn) = link.conn
+    if let Lifecycle::Stopping(Stopping { process, stage: StopStage::Terminating { .. }, .. }) =
+        &agent.record.lifecycle
+        && let Some(conn) = process.conn
     {
         context.effects.push(Effect::SendToShim { conn, message: ToShim::End { grace_ms: TERM_GRACE } });
     }

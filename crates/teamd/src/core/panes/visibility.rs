@@ -96,8 +96,10 @@ pub(crate) fn handle_hidden_panes_written(
 /// The effect that checks at a rescan whether hidden panes are still hidden. A user may have shown
 /// one in tmux.
 pub(crate) fn check_hidden_panes(state: &State) -> Option<Effect> {
-    let living =
-        state.agents.values().filter(|agent| agent.record.is_hidden && !agent.lifecycle.has_failed_cleanup());
+    let living = state
+        .agents
+        .values()
+        .filter(|agent| agent.record.is_hidden && !agent.record.lifecycle.has_failed_cleanup());
     let panes = living.filter_map(|agent| {
         let pane = agent.record.pane.as_ref()?.id()?;
         Some((agent.record.spawn_id.clone(), pane, agent.record.spawn_id.pane_tag()))

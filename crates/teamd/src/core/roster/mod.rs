@@ -4,6 +4,7 @@
 
 pub(crate) mod record;
 pub(crate) mod respawn;
+mod saved_record;
 pub(crate) mod usage;
 
 use crate::core::notices::Notice;
@@ -94,7 +95,9 @@ impl Roster {
             for record in &mut self.records {
                 let record: &mut AgentRecord = record;
                 let above = record.hook_state.ancestors.iter_mut();
-                above.chain(&mut record.shim).for_each(|process| process.start_time = UNKNOWN_START);
+                above
+                    .chain(&mut record.lifecycle.process_mut().shim)
+                    .for_each(|process| process.start_time = UNKNOWN_START);
             }
             self.lead_sessions.iter_mut().for_each(|lead| lead.start_time = UNKNOWN_START);
         }

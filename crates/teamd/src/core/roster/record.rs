@@ -1,13 +1,12 @@
 //! What of an agent survives a daemon's crash: which life, whose, in which pane, what was heard of it.
 
-use crate::core::exit_record::ExitRecord;
 use crate::core::id::SpawnId;
+use crate::core::lifecycle::Lifecycle;
 use crate::core::roster::respawn::RespawnRecord;
 use protocol::color::Color;
-use protocol::control::Backend;
-use protocol::control::{ExitReport, Process};
+use protocol::control::{Backend, Process};
 use protocol::delivery::Delivery;
-use protocol::id::{RequestId, TaskId};
+use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
 use protocol::usage::Usage;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -53,9 +52,8 @@ impl AgentPane {
 }
 
 /// What of an agent survives a daemon's crash.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone)]
 pub(crate) struct AgentRecord {
-    #[serde(rename = "spawn")]
     pub(crate) spawn_id: SpawnId,
     pub(crate) team: TeamName,
     pub(crate) name: AgentName,
@@ -63,107 +61,47 @@ pub(crate) struct AgentRecord {
     pub(crate) token: String,
     /// From registration on.
     pub(crate) color: Option<Color>,
-    #[serde(rename = "feed")]
     pub(crate) delivery: Delivery,
     /// What its screen shows while it waits at a dialog.
-    #[serde(default)]
-    #[serde(rename = "dialog")]
     pub(crate) dialog_patterns: Vec<String>,
-    #[serde(default)]
     pub(crate) backend: Backend,
     /// Its join runs its turns, and so knows of them.
-    #[serde(default)]
     pub(crate) has_turns: bool,
     /// What it takes to start it again after a failure; none: it is not started again.
-    #[serde(default)]
-    #[serde(rename = "comeback")]
     pub(crate) respawn: Option<RespawnRecord>,
     pub(crate) agent_type: Option<String>,
     pub(crate) model: String,
     pub(crate) prompt: String,
     /// Its program got the prompt on its command line.
-    #[serde(default)]
-    #[serde(rename = "prompted")]
     pub(crate) is_prompt_in_args: bool,
     /// A hook of it knows that.
-    #[serde(default)]
-    #[serde(rename = "prompt_told")]
     pub(crate) is_prompt_acknowledged: bool,
     /// Its program's session, where a hook told it.
-    #[serde(default)]
     pub(crate) session: Option<String>,
     /// What else its hooks told.
-    #[serde(default)]
-    #[serde(rename = "heard")]
     pub(crate) hook_state: HookState,
     pub(crate) cwd: PathBuf,
     /// The worktree that it was started in.
-    #[serde(default)]
     pub(crate) worktree: Option<WorktreeRecord>,
     /// The file of its environment, below `env` of the state directory; empty in a roster of before.
-    #[serde(default)]
-    #[serde(rename = "env")]
     pub(crate) environment_file: String,
     pub(crate) plan_mode_required: bool,
     /// A plan of this life was approved: it has left plan mode.
-    #[serde(default)]
-    #[serde(rename = "plan_approved")]
     pub(crate) is_plan_approved: bool,
     /// The permission mode that config.json had last, for when that is lost; as its writer spelled it.
-    #[serde(default)]
     pub(crate) mode: Option<String>,
-    /// Its program can't leave plan mode by itself: this life is to end, and the next to begin in the mode of the approval.
-    #[serde(default)]
-    #[serde(rename = "goes_on")]
-    pub(crate) has_handover: bool,
-    /// It was asked to end for a while: however this life ends, it rests then.
-    #[serde(default)]
-    #[serde(rename = "to_rest")]
-    pub(crate) is_suspended_on_exit: bool,
-    /// It is to end by force, whatever it was asked: a daemon after this one goes on with that.
-    #[serde(default)]
-    #[serde(rename = "killed")]
-    pub(crate) is_forced: bool,
     /// Its program got that approval on its command line, and no hook of it knows that yet.
-    #[serde(default)]
-    #[serde(rename = "approval_given")]
     pub(crate) is_approval_in_args: bool,
     /// The turn, by its begin, that was told to be stuck.
-    #[serde(default)]
-    #[serde(rename = "stuck")]
     pub(crate) no_output_turn: Option<u64>,
     /// The permission modes that its turns can be run in.
-    #[serde(default)]
-    #[serde(rename = "modes")]
     pub(crate) turn_modes: Vec<String>,
-    #[serde(rename = "born")]
     pub(crate) spawned_at: u64,
-    #[serde(rename = "tracking")]
+    pub(crate) lifecycle: Lifecycle,
     pub(crate) tracking_task: Option<TaskId>,
     pub(crate) pane: Option<AgentPane>,
     /// Its pane is out of sight.
-    #[serde(default)]
-    #[serde(rename = "hidden")]
     pub(crate) is_hidden: bool,
-    #[serde(rename = "join")]
-    pub(crate) shim: Option<Process>,
-    #[serde(rename = "agent")]
-    pub(crate) agent_pid: Option<u32>,
-    /// The shutdown requests of this life, the latest last: a lost one is asked again under a fresh id.
-    #[serde(default)]
-    #[serde(rename = "asked")]
-    pub(crate) shutdown_requests: Vec<RequestId>,
-    /// It said yes to one of them.
-    #[serde(default)]
-    #[serde(rename = "approved")]
-    pub(crate) is_shutdown_approved: bool,
-    /// What its join told when it went, while tmux is being asked what that meant.
-    #[serde(default)]
-    #[serde(rename = "reported")]
-    pub(crate) exit_report: Option<ExitReport>,
-    /// Set before its lead is told, so that a crash between the two does not tell it twice.
-    #[serde(rename = "ended")]
-    pub(crate) exit: Option<ExitRecord>,
 }
 
 impl AgentRecord {
@@ -248,7 +186,15 @@ pub(crate) struct HookState {
 /// Without the token, which opens doors, and the prompt, which is nobody's business: this goes into the log.
 impl std::fmt::Debug for AgentRecord {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}@{} {} {:?} {:?}", self.name, self.team, self.spawn_id.as_str(), self.pane, self.exit)
+        write!(
+            f,
+            "{}@{} {} {:?} {:?}",
+            self.name,
+            self.team,
+            self.spawn_id.as_str(),
+            self.pane,
+            self.lifecycle.exit()
+        )
     }
 }
 
@@ -271,9 +217,9 @@ mod tests {
         let before = text(&record);
         assert!(place(&record).is_some() && place(&next) == place(&record), "for all who share it");
         assert_eq!((text(&next), place(&next)), (before.clone(), place(&record)));
-        next.agent_pid = Some(4711);
+        next.lifecycle.process_mut().agent_pid = Some(4711);
         assert!(text(&next).contains("4711") && text(&record) == before);
-        next.agent_pid = Some(4712);
+        next.lifecycle.process_mut().agent_pid = Some(4712);
         assert!(text(&next).contains("4712"));
         let read: [SharedRecord; 1] = serde_json::from_str(&before).unwrap();
         assert_eq!(text(&read[0]), before);

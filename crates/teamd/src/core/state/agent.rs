@@ -1,7 +1,6 @@
 //! One supervised agent, and a session that leads a team.
 
 use crate::core::id::{ConnId, SpawnId};
-use crate::core::lifecycle::Lifecycle;
 use crate::core::roster::record::{HookState, SharedRecord};
 use protocol::control::{Activity, LeadProcess, TurnStatus};
 use protocol::id::TaskId;
@@ -12,7 +11,6 @@ use std::collections::BTreeSet;
 #[derive(Debug)]
 pub(crate) struct Agent {
     pub(crate) record: SharedRecord,
-    pub(crate) lifecycle: Lifecycle,
     pub(crate) activity: Activity,
     /// Since when the activity is what it is, ms since the epoch.
     pub(crate) activity_since: u64,
@@ -30,15 +28,12 @@ pub(crate) struct Agent {
     pub(crate) open_requests: BTreeSet<MemberRequestKind>,
     /// What the hooks of its program have told.
     pub(crate) long_poll: LongPollState,
-    /// When its life ends for the next at the latest, on the clock that never jumps.
-    pub(crate) handover_deadline: u64,
 }
 
 impl Agent {
-    pub(crate) fn new(record: SharedRecord, phase: Lifecycle, since: u64) -> Agent {
+    pub(crate) fn new(record: SharedRecord, since: u64) -> Agent {
         Agent {
             record,
-            lifecycle: phase,
             activity: Activity::Active,
             activity_since: since,
             task_subject: None,
@@ -48,7 +43,6 @@ impl Agent {
             offered_task: None,
             open_requests: BTreeSet::new(),
             long_poll: LongPollState::default(),
-            handover_deadline: 0,
         }
     }
 }

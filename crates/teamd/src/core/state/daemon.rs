@@ -4,7 +4,6 @@
 //! from tmux, from the joins that reconnect, and from the files.
 
 use crate::core::id::{ConnId, SpawnId};
-use crate::core::lifecycle::{Lifecycle, ShimLink};
 use crate::core::notices::{Notice, NoticeQueue};
 use crate::core::roster::respawn::{PendingRespawn, RespawnRecord};
 use crate::core::roster::{ROSTER_VERSION, Roster};
@@ -105,9 +104,8 @@ const MAX_PAST_MEMBERS: usize = 32;
 impl State {
     pub(crate) fn new(setting: DaemonSettings, roster: Roster, mut tale: EventLogCursor) -> State {
         let agents = roster.records.into_iter().map(|record| {
-            let phase = Lifecycle::Running(ShimLink::default());
             let since = record.spawned_at;
-            (record.spawn_id.clone(), Agent::new(record, phase, since))
+            (record.spawn_id.clone(), Agent::new(record, since))
         });
         let (mut past, mut grounds, mut layouts) = (roster.past_members, roster.worktrees, roster.layouts);
         let mut spent = roster.usage;
@@ -213,13 +211,13 @@ impl State {
 
     /// The living agent that a caller speaks for.
     pub(crate) fn agent_by_token(&self, token: Option<&str>) -> Option<&Agent> {
-        let mut living = self.agents.values().filter(|agent| !matches!(agent.lifecycle, Lifecycle::Gone(_)));
+        let mut living = self.agents.values().filter(|agent| !agent.record.lifecycle.is_exited());
         living.find(|agent| token == Some(agent.record.token.as_str()))
     }
 
     /// The agent whose join talks over this connection.
     pub(crate) fn agent_by_conn(&mut self, conn: ConnId) -> Option<&mut Agent> {
-        self.agents.values_mut().find(|agent| agent.lifecycle.conn() == Some(conn))
+        self.agents.values_mut().find(|agent| agent.record.lifecycle.conn() == Some(conn))
     }
 
     /// The colour of the next teammate; none where the team has been deleted meanwhile.
@@ -266,7 +264,7 @@ impl State {
             records: self
                 .agents
                 .values()
-                .filter(|a| !a.lifecycle.is_opening())
+                .filter(|a| !a.record.lifecycle.is_opening())
                 .map(|a| a.record.clone())
                 .collect(),
             past_members: self
@@ -290,7 +288,7 @@ impl State {
 
 /// A further life that the roster does not know yet: after a crash of ours it is begun once more.
 fn unsaved_respawn(agent: &Agent) -> Option<PendingRespawn> {
-    let comeback = agent.record.respawn.as_ref().filter(|_| agent.lifecycle.is_opening())?;
+    let comeback = agent.record.respawn.as_ref().filter(|_| agent.record.lifecycle.is_opening())?;
     let restarts = comeback.respawns.checked_sub(1)?;
     let comeback = RespawnRecord { respawns: restarts, ..comeback.clone() };
     Some(PendingRespawn {

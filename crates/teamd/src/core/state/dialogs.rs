@@ -2,7 +2,6 @@
 
 use crate::core::id::SpawnId;
 use crate::core::jobs::panes::DialogPane;
-use crate::core::lifecycle::Lifecycle;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use protocol::control::MemberFlag;
@@ -23,7 +22,7 @@ pub(crate) fn dialog_panes(state: &State) -> Vec<DialogPane> {
 
 fn dialog_pane(agent: &Agent) -> Option<DialogPane> {
     let record = &agent.record;
-    let known = !record.dialog_patterns.is_empty() && !matches!(agent.lifecycle, Lifecycle::Gone(_));
+    let known = !record.dialog_patterns.is_empty() && !agent.record.lifecycle.is_exited();
     let pane = record.pane.as_ref().filter(|_| known)?.id()?;
     Some(DialogPane { spawn: record.spawn_id.clone(), pane, patterns: record.dialog_patterns.clone() })
 }

@@ -21,7 +21,7 @@ pub(crate) fn living_ids(state: &State, team: &TeamName) -> BTreeSet<SpawnId> {
     let members = state.members(team);
     members
         .iter()
-        .filter(|agent| !agent.lifecycle.has_failed_cleanup())
+        .filter(|agent| !agent.record.lifecycle.has_failed_cleanup())
         .map(|agent| agent.record.spawn_id.clone())
         .collect()
 }
@@ -36,7 +36,7 @@ pub(crate) fn find_member<'a>(
     AgentName::parse(bare)
         .ok()
         .and_then(|name| state.member(team, &name))
-        .filter(|a| !a.lifecycle.has_failed_cleanup())
+        .filter(|a| !a.record.lifecycle.has_failed_cleanup())
         .ok_or_else(|| {
             let members = state.members(team);
             let message = format!("cannot find {bare} in {team}: no such living member");

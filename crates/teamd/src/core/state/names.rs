@@ -33,9 +33,9 @@ pub(crate) fn exiting_holder<'s>(
     // Whose next life waits for its name keeps that.
     let wanted = !unique && !is_between_spawns(state, team, name.as_str());
     let holder = state.member(team, name).filter(|_| wanted)?;
-    let holder = (!holder.lifecycle.has_failed_cleanup()).then(|| holder.record.spawn_id.clone())?;
-    match &mut state.agents.get_mut(&holder)?.lifecycle {
-        Lifecycle::Gone(gone) => Some(gone),
+    let holder = (!holder.record.lifecycle.has_failed_cleanup()).then(|| holder.record.spawn_id.clone())?;
+    match &mut state.agents.get_mut(&holder)?.record.lifecycle {
+        Lifecycle::Exited(exited) => Some(exited),
         _ => None,
     }
 }
@@ -60,8 +60,7 @@ pub(crate) fn choose_free_name(
         return Ok(wanted.clone());
     }
     let taken = || {
-        let gone =
-            state.member(team, wanted).is_some_and(|agent| matches!(agent.lifecycle, Lifecycle::Gone(_)));
+        let gone = state.member(team, wanted).is_some_and(|agent| agent.record.lifecycle.is_exited());
         let hint = match gone {
             true => format!(
                 "it has ended, and is not off the team yet: try again, or see: teamctl events -t {team}"

@@ -6,7 +6,6 @@ use crate::core::effect::{Effect, Effects, Wake};
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::TaskSelection;
 use crate::core::labels::update_label;
-use crate::core::lifecycle::Lifecycle;
 use crate::core::scans::schedule_task_scan;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
@@ -120,7 +119,7 @@ fn find_idle_taker(state: &State, team: &TeamName, task: &Task) -> Option<SpawnI
             // Only its owner may take an owned task, even if the owner has another offer.
             && (agent.offered_task.is_none() || task.owner.is_some())
             && agent.activity == Activity::Idle
-            && matches!(agent.lifecycle, Lifecycle::Running(_))
+            && agent.record.lifecycle.is_running()
     };
     let may = |agent: &&Agent| task.owner.as_ref().is_none_or(|owner| *owner == agent.record.name);
     state.members(team).into_iter().filter(free).find(may).map(|agent| agent.record.spawn_id.clone())

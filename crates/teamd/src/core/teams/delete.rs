@@ -161,7 +161,10 @@ pub(crate) fn handle_deletion_checked(
         (Some(Deletion::Checking), true) => kill_members(context, client, order),
         (Some(Deletion::Checking), false) => {
             let members = context.state.members(&order.team);
-            let joins = members.iter().filter_map(|agent| Some(agent.record.shim.as_ref()?.pid)).collect();
+            let joins = members
+                .iter()
+                .filter_map(|agent| Some(agent.record.lifecycle.process().shim.as_ref()?.pid))
+                .collect();
             context.effects.push(Effect::Worktree(WorktreeJob::CheckUnsaved {
                 client,
                 order,

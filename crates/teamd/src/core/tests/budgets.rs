@@ -112,7 +112,7 @@ fn its_time_is_over_at_its_moment_for_the_next_daemon_too() {
         "over while no daemon looked"
     );
     let [Effect::File(FileJob::SaveRoster(roster)), ..] = &effects[..] else { panic!("{effects:?}") };
-    assert_eq!(roster.records[0].shutdown_requests.len(), 1, "the roster goes ahead of the question");
+    assert_eq!(roster.records[0].lifecycle.shutdown_ids().len(), 1, "the roster goes ahead of the question");
     assert_eq!(
         error_kind(&send_call(&mut next, 8, worker_request("cat", |_| {})), 8),
         Some(ErrorKind::Refused)

@@ -81,7 +81,7 @@ fn nobody_is_ended_for_a_delete_that_its_files_refuse() {
         NOW,
     );
     assert!(!sends_end(&effects) && error_kind(&effects, 2) == Some(ErrorKind::Refused), "{effects:?}");
-    assert!(matches!(state.agents[&ann].lifecycle, Lifecycle::Running(_)));
+    assert!(matches!(state.agents[&ann].record.lifecycle, Lifecycle::Running(_)));
     opened_spawn_id(&send_call(&mut state, 4, spawn_request("bob")));
 }
 

@@ -110,7 +110,7 @@ fn what_comes_of_an_earlier_life_is_nobodys_word() {
     assert!(matches!(effects[0], Effect::SendToShim { conn: 52, message: ToShim::Refused }), "{effects:?}");
     handle_event(&mut state, CoreEvent::ProcessDied { spawn: old }, NOW);
     assert_eq!(format!("{:?}", status_of(&mut state)), before);
-    assert!(matches!(state.agents[&new].lifecycle, Lifecycle::Running(_)));
+    assert!(matches!(state.agents[&new].record.lifecycle, Lifecycle::Running(_)));
     send_hook_event(&mut state, &its, turn_started("x".to_owned()));
     assert_ne!(format!("{:?}", status_of(&mut state)), before, "its own word counts");
 }
@@ -214,7 +214,7 @@ fn the_agents_end_ends_the_wait_and_nobody_elses_hook_is_heard() {
     assert_eq!(error_kind(&start_long_poll(&mut state, 61, "other"), 61), Some(ErrorKind::NotPermitted));
     let effects = handle_event(&mut state, exit_reported(50, ExitReport::Exit(0)), NOW);
     assert_eq!(long_poll_end(&effects, 60), Some(LongPollEnd::AgentExited));
-    assert!(matches!(state.agents[&spawn].lifecycle, Lifecycle::Gone(_)));
+    assert!(matches!(state.agents[&spawn].record.lifecycle, Lifecycle::Exited(_)));
     assert_eq!(error_kind(&start_long_poll(&mut state, 62, &token), 62), Some(ErrorKind::NotPermitted));
 }
 
@@ -270,8 +270,8 @@ fn a_hook_that_tells_of_a_new_session_is_answered_once_that_is_on_the_disk() {
 fn a_program_that_the_agents_own_runs_is_neither_fed_nor_believed() {
     let mut state = new_state();
     let (spawn, token) = send_hook(&mut state, "ann", 50);
-    let record = &mut state.agents.get_mut(&spawn).unwrap().record;
-    (record.shim, record.agent_pid) = (Some(Process { pid: 90, start_time: 1 }), Some(100));
+    let process = state.agents.get_mut(&spawn).unwrap().record.lifecycle.process_mut();
+    (process.shim, process.agent_pid) = (Some(Process { pid: 90, start_time: 1 }), Some(100));
     let above =
         |pids: &[u32]| pids.iter().map(|pid| Process { pid: *pid, start_time: 1 }).collect::<Vec<_>>();
     let tell = |state: &mut State, session: &str, pids: &[u32], said: HookEvent| {

@@ -90,7 +90,7 @@ fn its_life_ends_once_its_hook_has_written_and_the_next_begins_in_that_mode() {
         !is_terminated(&handle_event(&mut state, CoreEvent::DeadlineReached, NOW)),
         "its hook may be writing"
     );
-    assert!(state.to_roster().records[0].has_handover);
+    assert!(state.to_roster().records[0].lifecycle.process().handover.is_some());
     let effects = start_long_poll(&mut state, 71, &ann);
     assert!(
         matches!(reply_value(&effects, 71), Some(Reply::LongPoll(LongPollEnd::AgentExited))),
@@ -100,12 +100,16 @@ fn its_life_ends_once_its_hook_has_written_and_the_next_begins_in_that_mode() {
     let effects = report_exit(&mut state, &ann, 50, ExitReport::Signal(15));
     assert!(has_file_job(
         &effects,
-        |job| matches!(job, FileJob::DeregisterMember { record } if record.exit.as_ref().is_some_and(|end| end.report_to == ReportTo::Nobody))
+        |job| matches!(job, FileJob::DeregisterMember { record } if record.lifecycle.exit().is_some_and(|end| end.report_to == ReportTo::Nobody))
     ));
     let (argv, again) = next_spawn(&mut state, &ann);
     assert_eq!(argv, ["edit", "s-1"]);
     let record = &state.agents[&again].record;
-    assert!(record.is_plan_approved && !record.has_handover && record.mode.as_deref() == Some("acceptEdits"));
+    assert!(
+        record.is_plan_approved
+            && record.lifecycle.process().handover.is_none()
+            && record.mode.as_deref() == Some("acceptEdits")
+    );
     assert!(record.respawn.as_ref().unwrap().failed_at.is_empty());
     // A failure is none that anybody asked to follow.
     report_exit(&mut state, &again, 60, ExitReport::Exit(1));

@@ -172,7 +172,7 @@ fn a_start_that_fails_once_too_often_is_its_leads_news() {
     let (_, mut again) = reconnect_shim(&mut state);
     let ends = |effects: &[Effect]| {
         let end = |effect: &Effect| match effect {
-            Effect::File(FileJob::DeregisterMember { record }) => record.exit.clone(),
+            Effect::File(FileJob::DeregisterMember { record }) => record.lifecycle.exit().cloned(),
             _ => None,
         };
         effects.iter().filter_map(end).collect::<Vec<_>>()
@@ -434,6 +434,6 @@ fn a_start_that_a_new_daemon_hears_of_is_on_the_disk() {
     let effects = handle_event(&mut state, shim_connected(&ann, 3, 60, Some(99)), NOW);
     assert!(has_file_job(
         &effects,
-        |job| matches!(job, FileJob::SaveRoster(roster) if roster.records[0].agent_pid == Some(99))
+        |job| matches!(job, FileJob::SaveRoster(roster) if roster.records[0].lifecycle.process().agent_pid == Some(99))
     ));
 }

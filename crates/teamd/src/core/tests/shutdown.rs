@@ -6,7 +6,7 @@ use crate::core::event::CoreEvent;
 use crate::core::exit_record::ReportTo;
 use crate::core::jobs::files::{FileJob, FileResult, ShutdownAnswer};
 use crate::core::jobs::panes::PaneJob;
-use crate::core::lifecycle::{Lifecycle, Stopping};
+use crate::core::lifecycle::{Lifecycle, StopStage, Stopping};
 use crate::core::recovery;
 use crate::core::state::daemon::State;
 use crate::core::state::event_log_cursor::EventLogCursor;
@@ -66,8 +66,11 @@ fn only_the_agent_that_was_asked_can_answer() {
     let stranger = RequestId::parse("shutdown-1@ann").unwrap();
     for (request, from) in [(&request, "bob"), (&stranger, "ann")] {
         handle_event(&mut state, shutdown_answers(request, from, None), NOW);
-        assert_eq!(state.agents[&ann].lifecycle.as_str(), "stopping");
-        assert!(!matches!(&state.agents[&ann].lifecycle, Lifecycle::Stopping(_, Stopping::Approved { .. })));
+        assert_eq!(state.agents[&ann].record.lifecycle.as_str(), "stopping");
+        assert!(!matches!(
+            &state.agents[&ann].record.lifecycle,
+            Lifecycle::Stopping(Stopping { stage: StopStage::Approved { .. }, .. })
+        ));
     }
     let effects = handle_event(&mut state, shutdown_answers(&request, "Ann", Some("two trees left")), NOW);
     let effects = with_replies(&mut state, effects);
@@ -76,7 +79,7 @@ fn only_the_agent_that_was_asked_can_answer() {
         (endings.exits[0].description.as_str(), endings.exits[0].has_exited),
         ("rejected: two trees left", false)
     );
-    assert!(matches!(state.agents[&ann].lifecycle, Lifecycle::Running(_)));
+    assert!(matches!(state.agents[&ann].record.lifecycle, Lifecycle::Running(_)));
 }
 
 #[test]
@@ -89,7 +92,7 @@ fn an_approved_end_is_nobodys_news_and_any_other_is_the_leads() {
             handle_event(&mut state, shutdown_answers(&request, "ann", None), NOW);
         }
         let effects = handle_event(&mut state, exit_reported(50, ExitReport::Exit(0)), NOW);
-        assert_eq!(state.agents[&ann].record.exit.as_ref().unwrap().report_to, told);
+        assert_eq!(state.agents[&ann].record.lifecycle.exit().unwrap().report_to, told);
         assert!(has_file_job(&effects, |job| matches!(job, FileJob::DeregisterMember { .. })));
         assert!(reply(&effects, 9).is_none(), "not before pane and files are in order");
         handle_event(&mut state, member_deregistered(&ann, false, None), NOW);
@@ -134,7 +137,7 @@ fn silence_ends_in_a_question_asked_again_and_then_in_what_was_said() {
         let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(40_000));
         let effects = with_replies(&mut state, effects);
         assert_eq!((sends_end(&effects), reply(&effects, 9).is_some()), (force, !force));
-        assert_eq!(state.agents[&ann].lifecycle.as_str(), if force { "stopping" } else { "running" });
+        assert_eq!(state.agents[&ann].record.lifecycle.as_str(), if force { "stopping" } else { "running" });
     }
 }
 
@@ -185,7 +188,7 @@ fn a_patience_without_end_is_no_overflow() {
     order.grace_ms = u64::MAX;
     send_call(&mut state, 9, Request::Shutdown(order));
     handle_event(&mut state, CoreEvent::DeadlineReached, now_at(1_000_000_000));
-    assert_eq!(state.agents[&ann].lifecycle.as_str(), "stopping");
+    assert_eq!(state.agents[&ann].record.lifecycle.as_str(), "stopping");
 }
 
 #[test]
@@ -201,7 +204,10 @@ fn who_does_not_wait_is_answered_when_the_request_is_on_its_way() {
     let Some(Reply::Exits(reply)) = reply_value(&effects, 9) else { panic!("{effects:?}") };
     assert_eq!(reply.exits[0].request_id.as_deref(), Some(request.as_str()));
     handle_event(&mut state, shutdown_answers(&request, "ann", None), NOW);
-    assert!(matches!(state.agents[&ann].lifecycle, Lifecycle::Stopping(_, Stopping::Approved { .. })));
+    assert!(matches!(
+        state.agents[&ann].record.lifecycle,
+        Lifecycle::Stopping(Stopping { stage: StopStage::Approved { .. }, .. })
+    ));
 }
 
 #[test]

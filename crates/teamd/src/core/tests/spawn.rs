@@ -36,7 +36,10 @@ fn the_green_light_comes_after_the_files_and_the_answer_after_the_start() {
         assert_eq!((count_start_messages(&effects), reply(&effects, 1).is_some()), (1, false));
         let effects = handle_event(&mut state, agent_started(50), NOW);
         let [Effect::File(FileJob::SaveRoster(roster)), ..] = &effects[..] else { panic!("{effects:?}") };
-        assert_eq!((roster.records[0].agent_pid, reply(&effects, 1).is_some()), (Some(99), false));
+        assert_eq!(
+            (roster.records[0].lifecycle.process().agent_pid, reply(&effects, 1).is_some()),
+            (Some(99), false)
+        );
         let effects = handle_event(&mut state, reply_ready(effects), NOW);
         assert!(matches!(reply_value(&effects, 1), Some(Reply::Spawn(spawn)) if spawn.pid == 99));
     }
@@ -196,7 +199,7 @@ fn a_closed_connection_is_no_death_and_a_dead_join_is() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 50);
     assert!(handle_event(&mut state, CoreEvent::ConnectionClosed { conn: 50 }, NOW).is_empty());
-    assert_eq!(state.agents[&ann].lifecycle.as_str(), "unknown");
+    assert_eq!(state.agents[&ann].record.lifecycle.as_str(), "unknown");
     let effects = handle_event(&mut state, shim_connected(&ann, 51, 50, Some(99)), NOW);
     assert!(
         effects

@@ -48,7 +48,7 @@ pub(crate) fn start(state: &mut State, spawn: &SpawnId, conn: u64) -> SpawnId {
     handle_event(state, shim_connected(spawn, conn, pid, None), NOW);
     handle_event(state, member_registered(spawn), NOW);
     handle_event(state, CoreEvent::ShimReported { conn, report: FromShim::Started { pid } }, NOW);
-    assert!(matches!(state.agents[spawn].lifecycle, Lifecycle::Running(_)));
+    assert!(matches!(state.agents[spawn].record.lifecycle, Lifecycle::Running(_)));
     spawn.clone()
 }
 

@@ -253,7 +253,7 @@ fn nobody_is_ended_for_a_delete_that_a_worktree_refuses_and_what_comes_later_is_
     worktree_proposed(&mut state);
     worktree_filled(&mut state);
     let order = || DeleteTeamRequest { team: survey_team(), force: true, discard_worktrees: vec![] };
-    let lives = |state: &State| matches!(state.agents[&bob].lifecycle, Lifecycle::Running(_));
+    let lives = |state: &State| matches!(state.agents[&bob].record.lifecycle, Lifecycle::Running(_));
     let look = |state: &mut State| {
         send_call(state, 3, delete_request(true));
         let may = FileResult::DeletableChecked { client: 3, order: order(), result: Ok(()) };
@@ -268,7 +268,7 @@ fn nobody_is_ended_for_a_delete_that_a_worktree_refuses_and_what_comes_later_is_
     assert!(error_kind(&effects, 3) == Some(ErrorKind::Refused) && lives(&state), "{effects:?}");
     look(&mut state);
     assert!(reply(&handle_result(&mut state, looked(Ok(()))), 3).is_none());
-    assert!(matches!(state.agents[&bob].lifecycle, Lifecycle::Stopping(..)));
+    assert!(matches!(state.agents[&bob].record.lifecycle, Lifecycle::Stopping(..)));
     let swept = WorktreeResult::RemovedAll {
         client: 3,
         order: order(),

@@ -7,7 +7,6 @@ use crate::core::effect::{Effect, Effects};
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::FileJob;
 use crate::core::labels::update_label;
-use crate::core::lifecycle::Lifecycle;
 use crate::core::members::permission_mode;
 use crate::core::roster::record::AgentRecord;
 use crate::core::scans::schedule_task_scan;
@@ -111,8 +110,7 @@ pub(crate) fn config_activity_changes(
     active: &[(AgentName, bool)],
 ) -> Vec<(AgentName, Activity)> {
     let said: HashMap<&AgentName, bool> = active.iter().map(|(name, active)| (name, *active)).collect();
-    let lives =
-        |agent: &&mut Agent| matches!(agent.lifecycle, Lifecycle::Running(_) | Lifecycle::Stopping(..));
+    let lives = |agent: &&mut Agent| agent.record.lifecycle.has_agent();
     let members = state.agents.values_mut().filter(|agent| agent.record.team == *team).filter(lives);
     let new = members.filter_map(|agent| {
         let activity = if *said.get(&agent.record.name)? { Activity::Active } else { Activity::Idle };
@@ -131,8 +129,7 @@ pub(crate) fn apply_config_activity(
 ) {
     let hers = |agent: &&mut Agent| agent.record.team == *team && agent.record.name == *name;
     let Some(agent) = context.state.agents.values_mut().find(hers) else { return };
-    let lives = matches!(agent.lifecycle, Lifecycle::Running(_) | Lifecycle::Stopping(..));
-    if agent.record.delivery != Delivery::Native || !lives {
+    if agent.record.delivery != Delivery::Native || !agent.record.lifecycle.has_agent() {
         return;
     }
     agent.has_reported_activity = true;

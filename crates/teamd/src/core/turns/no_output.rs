@@ -8,7 +8,6 @@ use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::id::SpawnId;
 use crate::core::jobs::files::FileJob;
-use crate::core::lifecycle::Lifecycle;
 use crate::core::notices::NoticeKind;
 use crate::core::roster::record::AgentPane;
 use crate::core::state::agent::Agent;
@@ -60,7 +59,7 @@ pub(crate) fn handle_output_times(context: &mut Context, written: Vec<(SpawnId, 
 fn can_lack_output(agent: &Agent) -> bool {
     let told_of = agent.turn.is_some() || agent.has_reported_activity;
     let waits = !agent.open_requests.is_empty() || agent.record.hook_state.dialog.is_some();
-    let runs = matches!(agent.lifecycle, Lifecycle::Running(_)) && agent.activity == Activity::Active;
+    let runs = agent.record.lifecycle.is_running() && agent.activity == Activity::Active;
     runs && told_of && !waits && agent.record.no_output_turn != Some(agent.activity_since)
 }
 

@@ -146,7 +146,7 @@ impl FilesThread {
     /// Otherwise the next daemon would notify the lead again, with another text. A member without
     /// an exit never ran and needs no check.
     pub(super) fn check_exit_saved(&mut self, record: &AgentRecord) -> Result<(), ErrorReport> {
-        if record.exit.is_some() {
+        if record.lifecycle.exit().is_some() {
             self.check_saved()?;
         }
         self.remember_deregistered(&record.team, &record.name, record.spawned_at);
@@ -172,10 +172,14 @@ impl FilesThread {
     pub(super) fn has_approved(&self, record: &AgentRecord) -> Result<bool, Error> {
         let is_approval =
             |answer: &ShutdownAnswer| answer.rejection_reason.is_none() && answer.from == record.name;
-        if record.is_shutdown_approved || record.shutdown_requests.is_empty() {
-            return Ok(record.is_shutdown_approved);
+        if record.lifecycle.has_approved_shutdown() {
+            return Ok(true);
         }
-        match self.read_shutdown_answers(&record.team, &record.shutdown_requests) {
+        let ids = record.lifecycle.shutdown_ids();
+        if ids.is_empty() {
+            return Ok(false);
+        }
+        match self.read_shutdown_answers(&record.team, ids) {
             Err(Error::NoSuchTeam { .. }) => Ok(false),
             answers => answers.map(|all| all.iter().any(is_approval)),
         }
@@ -285,7 +289,7 @@ pub(super) fn complete_tracking_task(team: &Team, record: &AgentRecord) -> Resul
 /// time of the exit.
 pub(super) fn notify_lead(team: &Team, records: &[&AgentRecord]) -> Result<(), Error> {
     let is_reported =
-        |record: &&&AgentRecord| record.exit.as_ref().is_some_and(|exit| exit.report_to == ReportTo::Lead);
+        |record: &&&AgentRecord| record.lifecycle.exit().is_some_and(|exit| exit.report_to == ReportTo::Lead);
     let records: Vec<&AgentRecord> = records.iter().filter(is_reported).copied().collect();
     if records.is_empty() {
         return Ok(());
@@ -308,7 +312,7 @@ pub(super) fn notify_lead(team: &Team, records: &[&AgentRecord]) -> Result<(), E
 
 /// The message to the lead about the exit of a member. `None` if the record has no exit.
 fn exit_message(record: &AgentRecord, tasks: &[Arc<Task>]) -> Option<Message> {
-    let exit = record.exit.as_ref()?;
+    let exit = record.lifecycle.exit()?;
     let next_step = exit.next_step.as_ref().map(|step| format!("; {step}")).unwrap_or_default();
     let message = format!(
         "{} has ended: {}{next_step}{}",

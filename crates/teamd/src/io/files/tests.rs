@@ -12,6 +12,7 @@ mod member_batch;
 use crate::core::event::CoreEvent;
 use crate::core::exit_record::ExitRecord;
 use crate::core::jobs::files::{FileJob, FileResult, InboxScanResult, RegisteredMember, RosterMembers};
+use crate::core::lifecycle::{AgentProcess, Exited, Lifecycle, ShutdownRequests};
 use crate::core::roster::Roster;
 use crate::core::roster::record::AgentRecord;
 use crate::io::files::members;
@@ -72,6 +73,10 @@ fn new_record(name: &str, spawned_at: u64) -> AgentRecord {
         "ended": null
     });
     serde_json::from_value(record).unwrap()
+}
+
+fn exited(exit: ExitRecord) -> Lifecycle {
+    Lifecycle::Exited(Exited::new(AgentProcess::default(), ShutdownRequests::default(), Some(exit)))
 }
 
 fn roster_members(names: &[(&str, Activity)]) -> RosterMembers {

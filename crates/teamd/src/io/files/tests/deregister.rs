@@ -98,7 +98,7 @@ fn exits_are_reported_and_shutdowns_requested_only_after_the_roster_is_saved() {
         ended_at: 8,
         report_to: ReportTo::Lead,
     };
-    let ann = AgentRecord { exit: Some(end), ..new_record("ann", 7) };
+    let ann = AgentRecord { lifecycle: exited(end), ..new_record("ann", 7) };
     let roster = || FileJob::SaveRoster(Roster { records: vec![ann.clone().into()], ..Roster::default() });
     let acknowledge = |files: &mut FilesThread| match files.run_job(FileJob::AcknowledgeExit { conn: 1 }) {
         Some(FileResult::ExitAcknowledged { conn: 1, result }) => result.is_ok(),

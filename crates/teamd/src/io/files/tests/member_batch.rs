@@ -39,7 +39,9 @@ fn deregistration_job(name: &str, born: u64) -> FileJob {
         ended_at: 9,
         report_to: ReportTo::Lead,
     };
-    FileJob::DeregisterMember { record: AgentRecord { exit: Some(end), ..new_record(name, born) }.into() }
+    FileJob::DeregisterMember {
+        record: AgentRecord { lifecycle: exited(end), ..new_record(name, born) }.into(),
+    }
 }
 
 fn environment_job(name: &str) -> FileJob {
@@ -192,7 +194,8 @@ fn each_job_of_a_batch_has_its_own_error() {
     std::fs::write(team.tasks().path().join("2.json"), "{").unwrap();
     let mut bob = deregistration_job("bob", 7);
     if let FileJob::DeregisterMember { record } = &mut bob {
-        (record.tracking_task, record.exit) = (Some(bobs), None);
+        record.tracking_task = Some(bobs);
+        record.lifecycle = new_record("bob", 7).lifecycle;
     }
     let errors: Vec<Option<String>> = results_of(&mut files, vec![deregistration_job("ann", 7), bob, dora])
         .into_iter()
