@@ -78,11 +78,12 @@ fn record_plan_approval(
     now: Now,
 ) {
     let hers = |agent: &&mut Agent| {
-        agent.record.team == *team && agent.record.name == *owner && at >= agent.record.spawned_at
+        agent.record.request.team == *team
+            && agent.record.request.name == *owner
+            && at >= agent.record.spawned_at
     };
     let Some(agent) = state.agents.values_mut().find(hers) else { return };
-    agent.record.is_plan_approved = true;
-    agent.record.respawn.iter_mut().for_each(|comeback| comeback.is_plan_approved = true);
+    agent.record.respawn.is_plan_approved = true;
     plan_handover::schedule_handover(agent, mode, now);
     state.has_roster_changed = true;
 }
@@ -180,7 +181,7 @@ fn track_request(context: &mut Context, team: &TeamName, request: OpenRequest) {
     let cwd = context
         .state
         .member(team, &request.from)
-        .map(|agent| agent.record.cwd.to_string_lossy().into_owned());
+        .map(|agent| agent.record.request.cwd.to_string_lossy().into_owned());
     let Some(known) = context.state.team_mut(team) else { return };
     let key = request_key(&request);
     if known.open_requests.get(&key).is_some_and(|pending| pending.stage != RequestStage::WriteFailed) {
@@ -357,11 +358,11 @@ fn update_open_requests(context: &mut Context, team: &TeamName) {
         let hers = known
             .open_requests
             .iter()
-            .filter(|(key, _)| key.0 == agent.record.name)
+            .filter(|(key, _)| key.0 == agent.record.request.name)
             .map(|(_, pending)| pending);
         hers.filter(waits).map(|pending| pending.request.request.kind()).collect()
     };
-    for agent in context.state.agents.values_mut().filter(|agent| agent.record.team == *team) {
+    for agent in context.state.agents.values_mut().filter(|agent| agent.record.request.team == *team) {
         let now = asks(agent);
         if agent.open_requests != now {
             agent.open_requests = now;

@@ -117,7 +117,7 @@ fn check_permission(state: &State, call: &Call) -> Result<(), ErrorReport> {
         | Request::LongPoll(LongPollRequest { leads_team: None }) => Ok(()),
         _ => Err(ErrorReport::new(
             ErrorKind::NotPermitted,
-            format!("cannot do that for {}: it is for the lead or a person", agent.record.name),
+            format!("cannot do that for {}: it is for the lead or a person", agent.record.request.name),
         )
         .with_help("ask team-lead with: teamctl send team-lead TEXT")),
     }

@@ -135,7 +135,7 @@ impl Effect {
 
     /// An event of a member.
     pub(crate) fn log_member(record: &AgentRecord, what: EventKind) -> Effect {
-        Effect::Log(Event::for_member(&record.team, &record.name, what))
+        Effect::Log(Event::for_member(&record.request.team, &record.request.name, what))
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) enum HookSession {
 
 /// A word for an agent of ours: its program is below its join for as long as it lives.
 pub(crate) fn agent_hook_session(record: &AgentRecord, hooked: &HookReport) -> HookSession {
-    match (record.delivery, hooked.source) {
+    match (record.request.delivery, hooked.source) {
         (Delivery::Keys, HookSource::Typist) => return HookSession::SameSession,
         (Delivery::Hook, HookSource::Program) => {}
         _ => return HookSession::OtherProgram,

@@ -13,7 +13,7 @@ use crate::core::lead_session;
 use crate::core::long_poll::{hold_long_poll, release_long_poll, release_reply};
 use crate::core::members::plan_handover;
 use crate::core::notices::NoticeKind;
-use crate::core::roster::record::{AgentPane, AgentRecord};
+use crate::core::roster::record::{AgentPane, AgentRecord, ApprovalDelivery, PromptDelivery};
 use crate::core::scans::schedule_task_scan;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
@@ -60,7 +60,7 @@ fn handle_agent_hook(
         HookSession::OtherProgram => return Ok(ignored_reply(agent.activity_since)),
         HookSession::NewSession(session) => {
             // Whenever its next life begins, it goes on with that.
-            agent.record.respawn.iter_mut().for_each(|comeback| comeback.session = Some(session.clone()));
+            agent.record.respawn.session = Some(session.clone());
             agent.record.session = Some(session);
             agent.record.hook_state.ancestors = hooked.ancestors;
             context.state.has_roster_changed = true;
@@ -73,7 +73,9 @@ fn handle_agent_hook(
     let was_idle = agent.activity == Activity::Idle;
     match hooked.event {
         // A person at its prompt has the word; nothing of ours runs yet.
-        HookEvent::SessionStarted if agent.turn.is_none() && !agent.record.is_prompt_in_args => {
+        HookEvent::SessionStarted
+            if agent.turn.is_none() && agent.record.prompt_delivery == PromptDelivery::Message =>
+        {
             let turn = next_turn_state(agent, Activity::Idle, String::new(), context.now);
             activity::apply_turn_state(context, &id, Some(turn));
         }
@@ -86,7 +88,10 @@ fn handle_agent_hook(
             start_turn(context, &id, about);
         }
         HookEvent::PromptRead => {
-            (agent.record.is_prompt_acknowledged, agent.record.is_approval_in_args) = (true, false);
+            if agent.record.prompt_delivery == PromptDelivery::InArguments {
+                agent.record.prompt_delivery = PromptDelivery::Acknowledged;
+            }
+            agent.record.approval_delivery = ApprovalDelivery::Message;
             context.state.has_roster_changed = true;
         }
         HookEvent::TurnEnded => {
@@ -107,7 +112,12 @@ fn handle_agent_hook(
                     EventKind::MemberAtDialog { text: text.clone() },
                 ));
                 let (record, pane) = (&agent.record, agent.record.pane.as_ref().and_then(AgentPane::id));
-                context.state.notices.add(&record.team, &record.name, pane, NoticeKind::AtDialog);
+                context.state.notices.add(
+                    &record.request.team,
+                    &record.request.name,
+                    pane,
+                    NoticeKind::AtDialog,
+                );
                 agent.record.hook_state.dialog = Some(text);
                 context.state.has_roster_changed = true;
             }
@@ -142,7 +152,8 @@ fn build_reply(agent: &Agent) -> HookReply {
     let task = agent.turn.as_ref().and_then(TurnStatus::task);
     // What a life that is to end could still be handed is for the next.
     let fed = !plan_handover::is_handover_pending(agent);
-    let (given, approved) = (unread_prompt(&agent.record), agent.record.is_approval_in_args);
+    let approved = agent.record.approval_delivery == ApprovalDelivery::InArguments;
+    let given = unread_prompt(&agent.record);
     let handed = agent.record.hook_state.delivered_ids.clone();
     HookReply {
         delivers_by_hook: fed,
@@ -157,7 +168,7 @@ fn build_reply(agent: &Agent) -> HookReply {
 
 /// The prompt that went with the program's arguments: told to the hooks of its life until one has marked it.
 fn unread_prompt(record: &AgentRecord) -> Option<String> {
-    (record.is_prompt_in_args && !record.is_prompt_acknowledged).then(|| record.prompt.clone())
+    (record.prompt_delivery == PromptDelivery::InArguments).then(|| record.request.prompt.clone())
 }
 
 fn next_turn_state(agent: &Agent, activity: Activity, about: String, now: Now) -> TurnStatus {
@@ -204,7 +215,7 @@ fn wait_for_agent(context: &mut Context, id: &SpawnId, client: ConnId) {
         return context.effects.push(release_reply(client, LongPollEnd::AgentExited));
     }
     let waits = hold_long_poll(&mut agent.long_poll, client, &mut context.effects);
-    let team = agent.record.team.clone();
+    let team = agent.record.request.team.clone();
     // Also of one that is to look first: its program may have given up on it, and nobody else would say so.
     if agent.activity == Activity::Active || agent.turn.is_none() {
         agent.long_poll.has_reported_turn_end = true;

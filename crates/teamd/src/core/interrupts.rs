@@ -15,7 +15,7 @@ pub(crate) fn interrupt(context: &mut Context, client: ConnId, who: &MemberAddre
         true => find_member(context.state, &who.team, &who.name),
         false => Err(no_such_team_error(context.state, &who.team)),
     };
-    let reached = found.and_then(|agent| match (agent.record.has_turns, agent.record.lifecycle.conn()) {
+    let reached = found.and_then(|agent| match (agent.record.has_turns(), agent.record.lifecycle.conn()) {
         _ if agent.record.lifecycle.is_starting() => Err(not_started_error(who)),
         (true, Some(conn)) => Ok((agent.record.spawn_id.clone(), conn)),
         (true, None) => Err(not_connected_error(who)),
@@ -54,7 +54,7 @@ fn not_connected_error(MemberAddress { team, name }: &MemberAddress) -> ErrorRep
 /// The turn has ended, or there was none.
 pub(crate) fn handle_interrupted(context: &mut Context, id: &SpawnId, turn: bool) {
     let Some(agent) = context.state.agents.get(id) else { return };
-    let reply = InterruptReply { name: agent.record.name.clone(), was_in_turn: turn };
+    let reply = InterruptReply { name: agent.record.request.name.clone(), was_in_turn: turn };
     if turn {
         context.effects.push(Effect::log_member(&agent.record, EventKind::MemberInterrupted));
     }
@@ -66,7 +66,7 @@ pub(crate) fn handle_interrupted(context: &mut Context, id: &SpawnId, turn: bool
 /// Nobody is left who could tell of the turn's end.
 pub(crate) fn fail_interrupt_waiters(context: &mut Context, id: &SpawnId) {
     let Some(record) = context.state.agents.get(id).map(|agent| &agent.record) else { return };
-    let who = MemberAddress { team: record.team.clone(), name: record.name.to_string() };
+    let who = MemberAddress { team: record.request.team.clone(), name: record.request.name.to_string() };
     for client in take_interrupt_waiters(context.state, id) {
         send_reply(context, client, Err(not_connected_error(&who)));
     }

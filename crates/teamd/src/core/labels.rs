@@ -17,7 +17,7 @@ pub(crate) fn label(agent: &Agent) -> BorderLabel {
         (phase, _) => phase.as_str(),
     };
     BorderLabel {
-        name: agent.record.name.to_string(),
+        name: agent.record.request.name.to_string(),
         color: color_name(&agent.record),
         state: state.to_owned(),
         task: agent.task_subject.clone().unwrap_or_default(),

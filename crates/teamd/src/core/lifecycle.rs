@@ -213,6 +213,8 @@ pub(crate) enum OnExit {
     ApplyRestartPolicy,
     /// The member is suspended.
     Suspend,
+    /// The member is not respawned: its spawn was stopped while it started.
+    Deregister,
 }
 
 /// A respawn that the approval of a plan makes necessary. `RespawnRecord::approved_mode` has the new mode.
@@ -226,7 +228,6 @@ pub(crate) struct Handover {
 #[derive(Debug, Clone)]
 pub(crate) struct Starting {
     pub(crate) process: AgentProcess,
-    pub(crate) request: Box<SpawnRequest>,
     /// The client that gets the reply. `None` for a respawn, and once the client has its reply.
     pub(crate) reply_to: Option<ConnId>,
     pub(crate) stage: StartStage,

@@ -53,7 +53,7 @@ fn restore_rule(state: &State, team: &TeamName, owner: &AgentName) -> RestoreRul
     match state.member(team, owner) {
         None => RestoreRule::NotNow,
         Some(agent) if agent.record.lifecycle.is_exited() => RestoreRule::NotNow,
-        Some(agent) => match agent.record.delivery {
+        Some(agent) => match agent.record.request.delivery {
             Delivery::Native => RestoreRule::Never,
             Delivery::Pull => RestoreRule::ForeignProgram,
             Delivery::Hook | Delivery::Acp | Delivery::Turn | Delivery::Keys => RestoreRule::OwnDelivery,
@@ -114,8 +114,9 @@ fn apply_scan(context: &mut Context, team: &TeamName, owner: &AgentName, mail: I
 
 /// In the lead's inbox there may be an answer to a shutdown request.
 fn read_shutdown_answers(context: &mut Context, team: &TeamName) {
-    let asked =
-        |agent: &&Agent| agent.record.team == *team && agent.record.lifecycle.awaits_shutdown_answer();
+    let asked = |agent: &&Agent| {
+        agent.record.request.team == *team && agent.record.lifecycle.awaits_shutdown_answer()
+    };
     let asked = context.state.agents.values().filter(asked);
     let requests: Vec<RequestId> =
         asked.flat_map(|agent| agent.record.lifecycle.shutdown_ids().to_vec()).collect();

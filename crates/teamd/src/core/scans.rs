@@ -84,7 +84,7 @@ fn scan_config(context: &mut Context, team: &TeamName) {
         living.map(|agent| RegisteredMember { record: agent.record.clone(), activity: agent.activity });
     let ours = RosterMembers {
         registered: living.collect(),
-        all_names: members.iter().map(|agent| agent.record.name.clone()).collect(),
+        all_names: members.iter().map(|agent| agent.record.request.name.clone()).collect(),
     };
     context.effects.push(Effect::File(FileJob::CheckConfig { team: team.clone(), members: ours }));
     context.effects.extend(restore_hidden_panes(context.state, team));

@@ -28,7 +28,7 @@ pub(crate) fn handle_shim_connected(
         return context.effects.push(Effect::CloseConnection { conn });
     }
     agent.record.lifecycle.process_mut().shim = Some(process);
-    let (team, name) = (agent.record.team.clone(), agent.record.name.clone());
+    let (team, name) = (agent.record.request.team.clone(), agent.record.request.name.clone());
     context.effects.push(Effect::SuperviseShim { conn, spawn: id.clone(), team, name, process });
     match &mut agent.record.lifecycle {
         Lifecycle::Starting(starting) => {

@@ -52,34 +52,35 @@ pub(crate) fn reply_status(context: &mut Context, client: ConnId, dialogs: &Dial
 fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
     let record = &agent.record;
     MemberStatus {
-        name: record.name.clone(),
-        agent_id: AgentId { name: record.name.clone(), team: record.team.clone() }.to_string(),
+        name: record.request.name.clone(),
+        agent_id: AgentId { name: record.request.name.clone(), team: record.request.team.clone() }
+            .to_string(),
         lifecycle: agent.record.lifecycle.as_str().to_owned(),
         activity: agent.activity,
         activity_since: agent.activity_since,
         task: agent.task_subject.clone(),
         mode: record.mode.clone(),
-        delivery: record.delivery,
+        delivery: record.request.delivery,
         delivery_point: Some(delivery_point(agent)),
         pane: record.pane.as_ref().map(|pane| pane.id.clone()),
         hidden: record.is_hidden,
         pid: record.lifecycle.process().agent_pid,
-        backend: record.backend.as_str().to_owned(),
+        backend: record.request.backend.as_str().to_owned(),
         worktree: record.worktree.as_ref().map(|tree| tree.path.clone()),
         state: protocol_state(agent).to_owned(),
         flags: flags(agent, dialogs),
         turn_task: agent.turn.as_ref().and_then(TurnStatus::task),
         evidence: activity_evidence(agent),
         usage: record.usage(),
-        respawns: record.respawn.as_ref().map_or(0, |comeback| comeback.respawns),
+        respawns: record.respawn.respawns,
         color: color_name(record),
-        environment_file: record.environment_file.clone(),
+        environment_file: record.respawn.environment_file.clone(),
     }
 }
 
 /// What the feed promises, as long as its hooks keep it: while it is idle one of them must wait.
 fn delivery_point(agent: &Agent) -> DeliveryPoint {
-    let feed = agent.record.delivery;
+    let feed = agent.record.request.delivery;
     let reached = match agent.activity {
         Activity::Active => agent.has_reported_activity,
         Activity::Idle => agent.long_poll.waiting.is_some(),
@@ -107,16 +108,16 @@ fn flags(agent: &Agent, dialogs: &DialogCheck) -> Vec<MemberFlag> {
 fn activity_evidence(agent: &Agent) -> String {
     match (&agent.turn, agent.record.lifecycle.as_str()) {
         (_, "unknown") => "its first process is not connected; this is what was known before".to_owned(),
-        (Some(turn), _) if agent.record.delivery.has_hooks() => {
+        (Some(turn), _) if agent.record.request.delivery.has_hooks() => {
             format!("{}; {}", turn_evidence(turn), hook_evidence(agent))
         }
         (Some(turn), _) => turn_evidence(turn),
-        (None, _) if agent.has_reported_activity && agent.record.delivery == Delivery::Native => {
+        (None, _) if agent.has_reported_activity && agent.record.request.delivery == Delivery::Native => {
             "it said so in config.json, or to its lead".to_owned()
         }
         (None, _) if agent.has_reported_activity => "it said so itself".to_owned(),
         (None, _) => match agent.record.lifecycle.process().agent_pid {
-            Some(pid) if agent.record.delivery == Delivery::Hook => {
+            Some(pid) if agent.record.request.delivery == Delivery::Hook => {
                 format!("its process {pid} runs, and no hook of it has said anything: mail waits for that")
             }
             Some(pid) => format!("its process {pid} runs, and has said nothing of turns"),
@@ -127,7 +128,7 @@ fn activity_evidence(agent: &Agent) -> String {
 
 /// Who would hear of mail.
 fn hook_evidence(agent: &Agent) -> &'static str {
-    let typed = agent.record.delivery == Delivery::Keys;
+    let typed = agent.record.request.delivery == Delivery::Keys;
     match (agent.activity, agent.long_poll.waiting, typed) {
         (Activity::Active, _, false) => "its hook looks for mail at its end",
         (Activity::Idle, Some(_), false) => "its hook waits for mail",
@@ -161,11 +162,15 @@ pub(crate) fn locate(context: &mut Context, client: ConnId, locate: &MemberAddre
 
 fn find_location(state: &State, agent: &Agent) -> Result<LocatePaneReply, ErrorReport> {
     let record = &agent.record;
-    if record.backend == Backend::InProcess {
-        return Ok(LocatePaneReply::Log { path: state.settings.output_log(&record.team, &record.name) });
+    if record.request.backend == Backend::InProcess {
+        return Ok(LocatePaneReply::Log {
+            path: state.settings.output_log(&record.request.team, &record.request.name),
+        });
     }
-    let pane =
-        record.pane.as_ref().ok_or_else(|| no_pane_error(&record.team, record.name.as_str(), "show"))?;
+    let pane = record
+        .pane
+        .as_ref()
+        .ok_or_else(|| no_pane_error(&record.request.team, record.request.name.as_str(), "show"))?;
     let tmux = state.settings.tmux_socket.clone().ok_or_else(tmux_gone_error)?;
     Ok(LocatePaneReply::Pane { pane: pane.id.clone(), tmux, hidden: record.is_hidden })
 }

@@ -24,7 +24,7 @@ pub(crate) fn report_to_waiters(state: &mut State, id: &SpawnId, how: &str, left
     let Some(agent) = state.agents.get(id) else { return };
     let request_id = agent.record.lifecycle.shutdown_ids().first().map(ToString::to_string);
     let gone = left == WaitOutcome::Gone;
-    let (name, team) = (agent.record.name.clone(), Some(agent.record.team.clone()));
+    let (name, team) = (agent.record.request.name.clone(), Some(agent.record.request.team.clone()));
     let ended = AgentExit {
         name,
         team,

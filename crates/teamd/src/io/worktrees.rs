@@ -104,7 +104,7 @@ pub(crate) fn check_ownership(record: &AgentRecord) -> Result<(), ErrorReport> {
         Ok(WorktreeState::Present(_)) => Ok(()),
         Ok(_) => {
             let path = tree.path.display();
-            let message = format!("cannot start {} in its worktree {path}: it is gone", record.name);
+            let message = format!("cannot start {} in its worktree {path}: it is gone", record.request.name);
             Err(ErrorReport::new(ErrorKind::Refused, message)
                 .with_help("spawn it again with --worktree for another one"))
         }

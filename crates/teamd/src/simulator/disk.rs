@@ -264,7 +264,7 @@ impl SimulatedDisk {
     }
 
     fn register(&mut self, record: &AgentRecord, again: bool, at: u64) -> Result<Registration, ErrorReport> {
-        let unkept = self.failed_environment.as_ref() == Some(&record.environment_file);
+        let unkept = self.failed_environment.as_ref() == Some(&record.respawn.environment_file);
         let writable =
             if self.is_roster_unsaved || unkept { Err(disk_full_error()) } else { self.check_writable() };
         writable?;
@@ -273,27 +273,27 @@ impl SimulatedDisk {
         {
             return Err(ErrorReport::new(ErrorKind::Refused, "cannot start it in its worktree: it is gone"));
         }
-        let team = self.team(&record.team)?;
-        if team.members.contains_key(&record.name) {
+        let team = self.team(&record.request.team)?;
+        if team.members.contains_key(&record.request.name) {
             return Err(ErrorReport::new(
                 ErrorKind::AlreadyExists,
-                format!("cannot spawn {}: it is on the team", record.name),
+                format!("cannot spawn {}: it is on the team", record.request.name),
             ));
         }
         if !again {
-            team.inboxes.remove(&record.name);
-            if !record.prompt.is_empty() {
-                team.add_message(&record.name, &AgentName::lead(), None, at);
+            team.inboxes.remove(&record.request.name);
+            if !record.request.prompt.is_empty() {
+                team.add_message(&record.request.name, &AgentName::lead(), None, at);
             }
         }
         let (life, mode) = (record.spawn_id.clone(), record.mode.clone());
         team.members.insert(
-            record.name.clone(),
+            record.request.name.clone(),
             SimulatedMember { spawn_id: life, spawned_at: record.spawned_at, is_active: true, mode },
         );
         self.registered.insert(record.spawn_id.clone());
-        self.record_change(&record.team, TeamFile::Inbox(record.name.clone()));
-        self.record_change(&record.team, TeamFile::Config);
+        self.record_change(&record.request.team, TeamFile::Inbox(record.request.name.clone()));
+        self.record_change(&record.request.team, TeamFile::Config);
         Ok(Registration {
             tracking_task: TaskId::parse("1").expect("it is one"),
             lead_session: "s".to_owned(),
@@ -406,15 +406,15 @@ impl SimulatedDisk {
             };
         }
         let mut approved = false;
-        if let Some(team) = self.teams.get_mut(&record.team) {
+        if let Some(team) = self.teams.get_mut(&record.request.team) {
             team.members.retain(|_, member| member.spawn_id != spawn);
             approved = record
                 .lifecycle
                 .shutdown_ids()
                 .iter()
                 .any(|id| matches!(team.shutdown_answers.get(id), Some((_, None))));
-            team.shutdown_requests.remove(&record.name);
-            self.record_change(&record.team, TeamFile::Config);
+            team.shutdown_requests.remove(&record.request.name);
+            self.record_change(&record.request.team, TeamFile::Config);
         }
         self.exit_reports.remove(&spawn);
         FileResult::MemberDeregistered { spawn, is_approved: approved, error: None }
@@ -434,7 +434,7 @@ impl SimulatedDisk {
                 is_active: *activity == Activity::Active,
                 mode,
             };
-            team.members.insert(record.name.clone(), member);
+            team.members.insert(record.request.name.clone(), member);
         }
         let active = team.members.iter().map(|(name, member)| (name.clone(), member.is_active)).collect();
         let modes =

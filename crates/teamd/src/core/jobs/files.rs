@@ -355,8 +355,9 @@ pub(crate) fn collect_batch(
 fn belongs_to_batch(all: &[FileJob], job: &FileJob) -> bool {
     let Some(first) = all.first().and_then(member_of) else { return false };
     let is_like = |record: &AgentRecord| {
-        let same = |other: &FileJob| member_of(other).is_some_and(|other| other.name == record.name);
-        record.team == first.team && !all.iter().any(same)
+        let same =
+            |other: &FileJob| member_of(other).is_some_and(|other| other.request.name == record.request.name);
+        record.request.team == first.request.team && !all.iter().any(same)
     };
     let same_kind = all.first().is_some_and(|it| std::mem::discriminant(it) == std::mem::discriminant(job));
     is_independent(job) || same_kind && member_of(job).is_some_and(is_like)

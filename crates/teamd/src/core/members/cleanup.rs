@@ -29,7 +29,7 @@ pub(crate) fn start_cleanup(context: &mut Context, id: &SpawnId, exit: Option<Ex
     let pane_cleanup = if pane.is_none() { Cleanup::Done } else { Cleanup::Pending };
     *lifecycle = Lifecycle::Exited(Exited { pane_cleanup, ..Exited::new(process, shutdown, exit) });
     context.effects.push(Effect::File(FileJob::DeregisterMember { record: agent.record.clone() }));
-    let hidden = std::mem::take(&mut agent.record.is_hidden).then(|| agent.record.team.clone());
+    let hidden = std::mem::take(&mut agent.record.is_hidden).then(|| agent.record.request.team.clone());
     if let Some(pane) = pane {
         context.effects.push(close_pane(id, pane));
     }
@@ -54,7 +54,9 @@ pub(crate) fn handle_member_deregistered(
     approved: bool,
     left: Option<ErrorReport>,
 ) {
-    let Some(team) = context.state.agents.get(id).map(|agent| agent.record.team.clone()) else { return };
+    let Some(team) = context.state.agents.get(id).map(|agent| agent.record.request.team.clone()) else {
+        return;
+    };
     let order = if left.is_some() { Cleanup::Failed } else { Cleanup::Done };
     let why = left.map(|fault| format!("not taken off the team yet: {}", fault.message));
     finish_cleanup_step(context, id, why, |gone| {
@@ -96,8 +98,8 @@ fn finish_cleanup_step(
 /// Its yes was read only after its end was seen.
 fn correct_past_outcome(state: &mut State, id: &SpawnId) {
     let Some(record) = state.agents.get(id).map(|agent| agent.record.clone()) else { return };
-    let Some(team) = state.teams.get_mut(&record.team) else { return };
-    for past in team.past_members.iter_mut().filter(|past| past.name == record.name) {
+    let Some(team) = state.teams.get_mut(&record.request.team) else { return };
+    for past in team.past_members.iter_mut().filter(|past| past.name == record.request.name) {
         past.outcome = ExitOutcome::Completed.as_str().to_owned();
         past.description = "approved".to_owned();
     }
@@ -137,8 +139,10 @@ fn finish_cleanup(context: &mut Context, id: &SpawnId) {
     let (how, heirs) = (exited.description.clone(), std::mem::take(&mut exited.name_waiters));
     report_to_waiters(context.state, id, &how, WaitOutcome::Gone);
     let record = context.state.agents.remove(id).map(|agent| agent.record);
-    record.iter().for_each(|record| restart_policy::name_freed(context.state, &record.team, &record.name));
-    let team = record.map(|record| record.team.clone());
+    record.iter().for_each(|record| {
+        restart_policy::name_freed(context.state, &record.request.team, &record.request.name)
+    });
+    let team = record.map(|record| record.request.team.clone());
     context.state.has_roster_changed = true;
     // What it left in progress is told now, and what it was offered goes to another.
     if let Some(team) = team {

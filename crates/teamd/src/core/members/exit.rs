@@ -15,7 +15,7 @@ use crate::core::members::termination::STOPPED_WHILE_STARTING;
 use crate::core::members::{plan_handover, registration, restart_policy};
 use crate::core::notices::NoticeKind;
 use crate::core::roster::UNKNOWN_START;
-use crate::core::roster::record::{AgentRecord, is_respawn};
+use crate::core::roster::record::AgentRecord;
 use crate::core::state::agent::Agent;
 use crate::core::{interrupts, lead_session};
 use protocol::control::{ExitReport, PastMember};
@@ -137,10 +137,10 @@ pub(crate) fn record_exit(context: &mut Context, id: &SpawnId, how: ExitReport) 
         (false, false) => NextSpawn::NoRespawn,
     };
     if let (true, Some(news)) = (running, exit_notice(&how, &next)) {
-        context.state.notices.add(&record.team, &record.name, None, news);
+        context.state.notices.add(&record.request.team, &record.request.name, None, news);
     }
     let past = PastMember {
-        name: record.name.clone(),
+        name: record.request.name.clone(),
         outcome: outcome.as_str().to_owned(),
         description: said.clone(),
         ended_at: context.now.wall,
@@ -148,11 +148,11 @@ pub(crate) fn record_exit(context: &mut Context, id: &SpawnId, how: ExitReport) 
         is_suspended: next == NextSpawn::Suspended,
         usage: record.usage(),
     };
-    context.state.add_past_member(&record.team, past);
+    context.state.add_past_member(&record.request.team, past);
     let exit = ExitRecord {
         description: said,
         outcome,
-        next_step: next.describe_for_lead(&record.team),
+        next_step: next.describe_for_lead(&record.request.team),
         ended_at: context.now.wall,
         report_to: told,
     };
@@ -198,5 +198,5 @@ fn is_failure(how: &ExitReport) -> bool {
 /// agent has ended leaves a word.
 fn has_run(record: &AgentRecord, how: &ExitReport) -> bool {
     let unseen = matches!(how, ExitReport::ShimKilled | ExitReport::Rebooted);
-    record.lifecycle.process().agent_pid.is_some() || !unseen || is_respawn(record)
+    record.lifecycle.process().agent_pid.is_some() || !unseen || record.is_respawn()
 }

@@ -5,12 +5,10 @@ use crate::core::context::{Context, send_reply};
 use crate::core::effect::{Effect, Effects};
 use crate::core::id::ConnId;
 use crate::core::jobs::files::{FileJob, ModeRoute};
-use crate::core::lifecycle::Lifecycle;
-use crate::core::roster::record::AgentRecord;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::{find_member, no_such_team_error};
-use protocol::control::{Reply, SetModeReply, SetModeRequest, TurnStatus};
+use protocol::control::{Reply, SetModeReply, SetModeRequest, SpawnRequest, TurnStatus};
 use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::{Event, EventKind};
@@ -47,31 +45,32 @@ fn resolve_target(state: &State, order: &SetModeRequest) -> Result<(AgentName, M
         return Ok((AgentName::lead(), ModeRoute::InConfig));
     }
     let agent = find_member(state, &order.team, &order.name)?;
-    let name = agent.record.name.clone();
+    let name = agent.record.request.name.clone();
     check_allowed(agent, order.mode)?;
-    match agent.record.delivery {
+    match agent.record.request.delivery {
         Delivery::Native | Delivery::Turn | Delivery::Acp => Ok((name, ModeRoute::ByMessage)),
-        Delivery::Hook | Delivery::Keys | Delivery::Pull => Err(fixed_mode_error(&agent.record)),
+        Delivery::Hook | Delivery::Keys | Delivery::Pull => Err(fixed_mode_error(&agent.record.request)),
     }
 }
 
 fn check_allowed(agent: &Agent, mode: PermissionMode) -> Result<(), ErrorReport> {
-    let (name, record) = (&agent.record.name, &agent.record);
-    if matches!(agent.record.lifecycle, Lifecycle::Starting(_)) {
+    let (name, record) = (&agent.record.request.name, &agent.record);
+    if agent.record.lifecycle.is_starting() {
         let message = format!("cannot set the mode of {name}: it has not started yet");
-        let hint = format!("wait until it runs, see: teamctl status {name} -t {}", record.team);
+        let hint = format!("wait until it runs, see: teamctl status {name} -t {}", record.request.team);
         return Err(ErrorReport::new(ErrorKind::Refused, message).with_help(hint));
     }
     let plans = agent.turn.as_ref().is_some_and(|turn| turn.plan_stage.is_some());
-    if plans || (record.plan_mode_required && !record.is_plan_approved) {
+    if plans || record.awaits_plan_approval() {
         let message =
             format!("cannot set the mode of {name}: it plans, and leaves that by the approval of its plan");
         return Err(ErrorReport::new(ErrorKind::Refused, message).with_help(plan_mode_help(agent)));
     }
     let reads = record
+        .request
         .agent_type
         .as_deref()
-        .filter(|of| is_read_only_type(of) && record.delivery != Delivery::Native);
+        .filter(|of| is_read_only_type(of) && record.request.delivery != Delivery::Native);
     if let Some(agent_type) = reads.filter(|_| mode != PermissionMode::Plan) {
         let message =
             format!("cannot set the mode of {name} to {mode}: it is of type {agent_type}, and only reads");
@@ -79,11 +78,11 @@ fn check_allowed(agent: &Agent, mode: PermissionMode) -> Result<(), ErrorReport>
             ErrorReport::new(ErrorKind::Refused, message).with_help("spawn another without that --type")
         );
     }
-    if matches!(record.delivery, Delivery::Turn | Delivery::Acp)
-        && !record.turn_modes.iter().any(|known| known == mode.as_str())
+    let modes = record.turn_modes();
+    if matches!(record.request.delivery, Delivery::Turn | Delivery::Acp)
+        && !modes.iter().any(|known| known == mode.as_str())
     {
-        let known =
-            if record.turn_modes.is_empty() { "none".to_owned() } else { record.turn_modes.join(", ") };
+        let known = if modes.is_empty() { "none".to_owned() } else { modes.join(", ") };
         let message = format!("cannot set the mode of {name} to {mode}: its profile has no such mode");
         return Err(ErrorReport::new(ErrorKind::Refused, message).with_help(format!("it has: {known}")));
     }
@@ -92,7 +91,7 @@ fn check_allowed(agent: &Agent, mode: PermissionMode) -> Result<(), ErrorReport>
 
 /// What is to be done first: answer its plan, or have it make one.
 fn plan_mode_help(agent: &Agent) -> String {
-    let AgentRecord { name, team, .. } = &*agent.record;
+    let SpawnRequest { name, team, .. } = &*agent.record.request;
     if agent.open_requests.contains(&MemberRequestKind::Plan) {
         return format!("see: teamctl requests -t {team}");
     }
@@ -101,10 +100,10 @@ fn plan_mode_help(agent: &Agent) -> String {
 }
 
 /// A mode that is not kept is worse than none.
-fn fixed_mode_error(AgentRecord { team, name, delivery: feed, .. }: &AgentRecord) -> ErrorReport {
+fn fixed_mode_error(SpawnRequest { team, name, delivery, .. }: &SpawnRequest) -> ErrorReport {
     let message = format!(
         "cannot set the mode of {name}: its program runs for its whole life (feed {}), and takes a mode at its start alone",
-        feed.as_str()
+        delivery.as_str()
     );
     ErrorReport::new(ErrorKind::Refused, message).with_help(format!(
         "change it in its own pane: teamctl attach {name} -t {team}; or spawn it anew with --mode"
@@ -127,8 +126,8 @@ pub(crate) fn handle_mode_set(
 /// So config.json has them: kept for when that is lost.
 pub(crate) fn store_config_modes(state: &mut State, team: &TeamName, modes: &[(AgentName, String)]) {
     let modes: HashMap<&AgentName, &String> = modes.iter().map(|(name, mode)| (name, mode)).collect();
-    for agent in state.agents.values_mut().filter(|agent| agent.record.team == *team) {
-        let Some(mode) = modes.get(&agent.record.name).copied() else { continue };
+    for agent in state.agents.values_mut().filter(|agent| agent.record.request.team == *team) {
+        let Some(mode) = modes.get(&agent.record.request.name).copied() else { continue };
         if agent.record.mode.as_ref() != Some(mode) {
             agent.record.mode = Some(mode.clone());
             state.has_roster_changed = true;
@@ -147,7 +146,7 @@ pub(crate) fn apply_turn_mode(
     let changed = before.is_some_and(|before| before.mode != turn.mode);
     let Some(mode) = turn.mode.filter(|_| changed) else { return false };
     agent.record.mode = Some(mode.to_string());
-    let (team, name) = (agent.record.team.clone(), agent.record.name.clone());
+    let (team, name) = (agent.record.request.team.clone(), agent.record.request.name.clone());
     effects.push(Effect::log_member(&agent.record, EventKind::ModeSet { mode }));
     effects.push(Effect::File(FileJob::WriteMode { team, name, mode }));
     true

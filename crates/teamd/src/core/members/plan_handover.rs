@@ -12,10 +12,10 @@ use crate::core::lifecycle::{Handover, Lifecycle, ShutdownRequests, StopCause, S
 use crate::core::long_poll::release_long_poll;
 use crate::core::members::restart_policy::{NextSpawn, WHEN_NAME_FREE};
 use crate::core::members::termination::{send_terminate, termination};
-use crate::core::roster::record::AgentRecord;
+use crate::core::roster::record::{AgentRecord, ApprovalDelivery};
 use crate::core::roster::respawn::{PendingRespawn, RespawnRecord};
 use crate::core::state::agent::Agent;
-use protocol::control::LongPollEnd;
+use protocol::control::{LongPollEnd, SpawnRequest};
 use protocol::delivery::Delivery;
 use protocol::event::EventKind;
 use protocol::permission_mode::PermissionMode;
@@ -31,13 +31,12 @@ const SUBMIT_GRACE: u64 = 500;
 
 /// Its plan is; what follows is done by the deadline. Nothing follows where whoever runs its turns changes the mode.
 pub(crate) fn schedule_handover(agent: &mut Agent, mode: PermissionMode, now: Now) {
-    let planned = |comeback: &&mut RespawnRecord| {
-        !comeback.request.approved.is_empty() && comeback.approved_mode.is_none()
-    };
-    if let Some(comeback) = agent.record.respawn.as_mut().filter(planned) {
-        let known = comeback.request.approved.contains_key(mode.as_str());
-        comeback.approved_mode = Some(if known { mode } else { PermissionMode::Default });
-        let grace = if agent.record.delivery.has_hooks() { HOOK_WRITE_GRACE } else { SUBMIT_GRACE };
+    let record = &agent.record;
+    let launches = &record.request.approved;
+    if record.can_respawn() && !launches.is_empty() && record.respawn.approved_mode.is_none() {
+        let mode = if launches.contains_key(mode.as_str()) { mode } else { PermissionMode::Default };
+        agent.record.respawn.approved_mode = Some(mode);
+        let grace = if agent.record.request.delivery.has_hooks() { HOOK_WRITE_GRACE } else { SUBMIT_GRACE };
         agent.record.lifecycle.process_mut().handover = Some(Handover { deadline: now.mono + grace });
     }
 }
@@ -85,14 +84,17 @@ pub(crate) fn is_handover_pending(agent: &Agent) -> bool {
 
 /// That life: it begins as soon as the name is free, and is no failure.
 pub(crate) fn respawn_for_plan(context: &mut Context, record: &AgentRecord) -> NextSpawn {
-    let Some(comeback) = record.respawn.clone() else { return NextSpawn::NoRespawn };
-    let next = NextSpawn::Respawn { attempt: comeback.respawns + 1, after: 0 };
-    context.effects.push(Effect::log_member(
-        record,
-        EventKind::MemberRespawnScheduled { attempt: comeback.respawns + 1, delay_ms: 0 },
-    ));
+    if !record.can_respawn() {
+        return NextSpawn::NoRespawn;
+    }
+    let attempt = record.respawn.respawns + 1;
+    let next = NextSpawn::Respawn { attempt, after: 0 };
+    context
+        .effects
+        .push(Effect::log_member(record, EventKind::MemberRespawnScheduled { attempt, delay_ms: 0 }));
     context.state.pending_respawns.push(PendingRespawn {
-        respawn: comeback,
+        request: record.request.clone(),
+        respawn: record.respawn.clone(),
         respawn_at: context.now.wall,
         deadline: WHEN_NAME_FREE,
         is_suspended: false,
@@ -102,8 +104,11 @@ pub(crate) fn respawn_for_plan(context: &mut Context, record: &AgentRecord) -> N
 }
 
 /// Whether the approval stands in the arguments of the life that begins: else it comes as the message that it is.
-pub(crate) fn is_approval_in_args(comeback: &RespawnRecord) -> bool {
-    let resumed = comeback.session.is_some()
-        && comeback.approved_launch().is_some_and(|life| life.resume_argv.is_some());
-    resumed && comeback.request.delivery == Delivery::Hook
+pub(crate) fn approval_delivery(request: &SpawnRequest, respawn: &RespawnRecord) -> ApprovalDelivery {
+    let has_resume_argv = respawn.approved_launch(request).is_some_and(|launch| launch.resume_argv.is_some());
+    if respawn.session.is_some() && has_resume_argv && request.delivery == Delivery::Hook {
+        ApprovalDelivery::InArguments
+    } else {
+        ApprovalDelivery::Message
+    }
 }

@@ -14,14 +14,12 @@ use crate::core::members::restart_policy;
 use crate::core::members::restart_policy::NextSpawn;
 use crate::core::members::spawn::{SESSION_START_DEADLINE, START_DEADLINE};
 use crate::core::members::termination::terminate;
-use crate::core::roster::record::{AgentPane, AgentRecord, SharedRecord, is_respawn, pane_id_or_in_process};
-use crate::core::roster::respawn::RespawnRecord;
+use crate::core::roster::record::{AgentPane, AgentRecord, SharedRecord};
 use crate::core::scans::{schedule_config_scan, schedule_request_scan, schedule_task_scan};
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::no_such_team_error;
 use protocol::control::PlanStage;
-use protocol::control::shim_command;
-use protocol::control::{PastMember, Reply, SpawnReply, SpawnRequest, StartAgent, ToShim, TurnSetup};
+use protocol::control::{PastMember, Reply, SpawnReply, StartAgent, ToShim, TurnSetup};
 use protocol::deferred_variables;
 use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -121,7 +119,7 @@ pub(crate) fn register_batch(context: &mut Context) {
     }
     let mut all = std::mem::take(&mut context.state.registration_queue);
     all.sort_by_cached_key(|(_, spawn)| {
-        context.state.agents.get(spawn).map(|agent| agent.record.team.clone())
+        context.state.agents.get(spawn).map(|agent| agent.record.request.team.clone())
     });
     all.iter().for_each(|(_, spawn)| register_member(context, spawn));
 }
@@ -137,7 +135,7 @@ fn register_member(context: &mut Context, spawn: &SpawnId) {
     else {
         return;
     };
-    let team = agent.record.team.clone();
+    let team = agent.record.request.team.clone();
     let Some(color) = context.state.next_color(&team) else {
         let fault = no_such_team_error(context.state, &team);
         return fail_start(context, spawn, fault);
@@ -148,10 +146,10 @@ fn register_member(context: &mut Context, spawn: &SpawnId) {
     record.color = Some(color);
     let Lifecycle::Starting(starting) = &mut record.lifecycle else { return };
     starting.stage = StartStage::Registering;
-    let (file, env) = (record.environment_file.clone(), starting.request.env.clone());
+    let (file, env) = (record.respawn.environment_file.clone(), record.request.env.clone());
     context.effects.push(Effect::File(FileJob::SaveEnvironment { file, env }));
     let record = agent.record.clone();
-    let again = is_respawn(&record);
+    let again = record.is_respawn();
     context.effects.push(Effect::File(FileJob::RegisterMember {
         spawn: spawn.clone(),
         record,
@@ -176,105 +174,103 @@ pub(crate) fn handle_member_registered(
         (Ok(_), None) => fail_start(context, spawn, shim_exited_error()),
         (Ok(enrolled), Some(conn)) => {
             starting.stage = StartStage::Launching;
-            let opens = record.delivery == Delivery::Acp;
+            let opens = record.request.delivery == Delivery::Acp;
             starting.deadline =
                 context.now.mono + if opens { SESSION_START_DEADLINE } else { START_DEADLINE };
             record.tracking_task = Some(enrolled.tracking_task);
             context.effects.push(Effect::SendToShim { conn, message: ToShim::StartAgent(Box::new(go)) });
             // What it asked in its last moment was nobody's as long as it was off the team; nor was what another life of
             // its name did, which is dated after its birth where the clock was set back.
-            let has_asked = is_respawn(&agent.record) || context.state.latest_wall_ms > context.now.wall;
-            let back = has_asked.then(|| agent.record.team.clone());
+            let has_asked = agent.record.is_respawn() || context.state.latest_wall_ms > context.now.wall;
+            let back = has_asked.then(|| agent.record.request.team.clone());
             back.iter().for_each(|team| schedule_request_scan(context, team));
         }
     }
 }
 
-/// What join is told to run.
+/// The message by which the shim learns what to run.
 fn start_agent_message(state: &State, spawn: &SpawnId, lead_session: &str) -> Option<StartAgent> {
-    let agent = state.agents.get(spawn)?;
-    let Lifecycle::Starting(Starting { request: order, .. }) = &agent.record.lifecycle else { return None };
-    let mut env = order.env.clone();
-    env.extend(agent_variables(state, &agent.record));
-    let comeback = agent.record.respawn.as_ref();
-    let turns = turn_program(order, comeback).map(|program| TurnSetup {
+    let agent = state.agents.get(spawn).filter(|agent| agent.record.lifecycle.is_starting())?;
+    let record = &agent.record;
+    let request = &record.request;
+    let mut env = request.env.clone();
+    env.extend(agent_variables(state, record));
+    let setup = turn_program(record).map(|program| TurnSetup {
         program,
         root: state.settings.root.clone(),
-        team: agent.record.team.clone(),
-        name: agent.record.name.clone(),
-        color: agent.record.color,
-        // A life that follows another has had it.
-        prompt: if is_respawn(&agent.record) { String::new() } else { agent.record.prompt.clone() },
-        is_respawn: is_respawn(&agent.record),
-        session_id: comeback.and_then(|comeback| comeback.session.clone()),
-        mode: initial_mode(order, comeback),
-        plan_stage: initial_plan_stage(&agent.record, comeback),
+        team: request.team.clone(),
+        name: request.name.clone(),
+        color: record.color,
+        // The first spawn of the member had it.
+        prompt: if record.is_respawn() { String::new() } else { request.prompt.clone() },
+        is_respawn: record.is_respawn(),
+        session_id: record.respawn.session.clone(),
+        mode: initial_mode(record),
+        plan_stage: initial_plan_stage(record),
     });
-    let argv = launch_argv(order, &agent.record, lead_session);
-    let beside = typist_argv(state, &agent.record);
-    let state = state.settings.state_dir.clone();
     Some(StartAgent {
-        argv,
-        cwd: order.cwd.clone(),
+        argv: launch_argv(record, lead_session),
+        cwd: request.cwd.clone(),
         env,
-        state_dir: state,
-        setup: turns.map(Box::new),
-        companion: beside,
+        state_dir: state.settings.state_dir.clone(),
+        setup: setup.map(Box::new),
+        companion: typist_argv(state, record),
     })
 }
 
-/// Whoever stands is started in the mode in which the life before was.
-fn turn_program(order: &SpawnRequest, comeback: Option<&RespawnRecord>) -> Option<TurnProgram> {
-    let mut turns = order.turns.clone()?;
-    let mode = comeback.and_then(|comeback| comeback.mode);
-    let other = mode.filter(|mode| order.mode.as_deref() != Some(mode.as_str()));
-    if let (TurnProgram::Driven(agent), Some(mode)) = (&mut turns, other) {
-        let known = agent.mode_ids.get(mode.as_str()).cloned();
-        agent.initial_mode = known.or_else(|| agent.initial_mode.take());
+/// What runs the turns of the agent. A driven program starts in the mode that the last spawn had.
+fn turn_program(record: &AgentRecord) -> Option<TurnProgram> {
+    let mut program = record.request.turns.clone()?;
+    let mode = record.respawn.mode;
+    let other = mode.filter(|mode| record.request.mode.as_deref() != Some(mode.as_str()));
+    if let (TurnProgram::Driven(driven), Some(mode)) = (&mut program, other) {
+        let known = driven.mode_ids.get(mode.as_str()).cloned();
+        driven.initial_mode = known.or_else(|| driven.initial_mode.take());
     }
-    Some(turns)
+    Some(program)
 }
 
-/// Of a whole life: with the session of the one before where there is one, and what only we know filled in.
-fn launch_argv(order: &SpawnRequest, record: &AgentRecord, lead_session: &str) -> Vec<String> {
-    let session = record.respawn.as_ref().and_then(|comeback| comeback.session.as_deref());
-    let approved = record.respawn.as_ref().and_then(RespawnRecord::approved_launch);
-    let (first, resume) = match approved {
-        Some(life) => (&life.argv, life.resume_argv.as_ref()),
-        None => (&order.argv, order.resume_argv.as_ref()),
+/// The command line of the agent, with its deferred variables filled in. A respawn resumes the session of the spawn
+/// before, if there is one.
+fn launch_argv(record: &AgentRecord, lead_session: &str) -> Vec<String> {
+    let request = &record.request;
+    let session = record.respawn.session.as_deref();
+    let (first, resume) = match record.respawn.approved_launch(request) {
+        Some(launch) => (&launch.argv, launch.resume_argv.as_ref()),
+        None => (&request.argv, request.resume_argv.as_ref()),
     };
-    let again = resume.filter(|_| session.is_some() && is_respawn(record));
-    if again.is_none() && !order.has_deferred_variables {
+    let resume = resume.filter(|_| session.is_some() && record.is_respawn());
+    if resume.is_none() && !request.has_deferred_variables {
         return first.clone();
     }
     let color = color_name(record);
-    let value = |blank: &str| match blank {
+    let value = |variable: &str| match variable {
         "color" => Some(color.as_str()),
         "lead_session" => Some(lead_session),
-        // A new one goes by the name of the life that opens it.
+        // A new session is named after the spawn that opens it.
         "session" => Some(session.unwrap_or(record.spawn_id.as_str())),
         _ => None,
     };
-    let argv = again.map_or(first, |resume| &resume.argv);
+    let argv = resume.map_or(first, |resume| &resume.argv);
     argv.iter().map(|argument| deferred_variables::fill(argument, value)).collect()
 }
 
-/// Where the life before was, else as ordered.
-fn initial_mode(order: &SpawnRequest, comeback: Option<&RespawnRecord>) -> Option<PermissionMode> {
-    let ordered = || order.mode.as_deref().and_then(|mode| mode.parse().ok());
-    comeback.and_then(|comeback| comeback.mode).or_else(ordered)
+/// The mode of the spawn before, else that of the request.
+fn initial_mode(record: &AgentRecord) -> Option<PermissionMode> {
+    let requested = || record.request.mode.as_deref().and_then(|mode| mode.parse().ok());
+    record.respawn.mode.or_else(requested)
 }
 
-/// Whoever has to plan does until its plan is approved, in whatever life that is.
-fn initial_plan_stage(record: &AgentRecord, comeback: Option<&RespawnRecord>) -> Option<PlanStage> {
-    let plan = comeback.and_then(|comeback| comeback.plan.clone());
-    plan.or_else(|| (record.plan_mode_required && !record.is_plan_approved).then_some(PlanStage::Planning))
+/// The stage of the plan. A member that must plan does so in every spawn until its plan is approved.
+fn initial_plan_stage(record: &AgentRecord) -> Option<PlanStage> {
+    let plan = record.respawn.plan.clone();
+    plan.or_else(|| record.awaits_plan_approval().then_some(PlanStage::Planning))
 }
 
 /// What types for it, where nothing better feeds it.
 fn typist_argv(state: &State, record: &AgentRecord) -> Vec<String> {
-    if record.delivery == Delivery::Keys {
-        vec![state.settings.shim_program.to_string_lossy().into_owned(), shim_command::KEYS.to_owned()]
+    if record.request.delivery == Delivery::Keys {
+        vec![state.settings.teamctl_path(), "keys".to_owned()]
     } else {
         Vec::new()
     }
@@ -285,8 +281,8 @@ fn agent_variables(state: &State, record: &AgentRecord) -> Vec<(String, String)>
     let pairs = [
         ("TEAMD_ROOT", state.settings.root.to_string_lossy().into_owned()),
         ("TEAMD_SOCKET", state.settings.socket.to_string_lossy().into_owned()),
-        ("TEAMD_TEAM", record.team.to_string()),
-        ("TEAMD_AGENT", record.name.to_string()),
+        ("TEAMD_TEAM", record.request.team.to_string()),
+        ("TEAMD_AGENT", record.request.name.to_string()),
         ("TEAMD_TOKEN", record.token.clone()),
         ("TEAMD_SPAWN", record.spawn_id.as_str().to_owned()),
     ];
@@ -304,7 +300,7 @@ pub(crate) fn handle_agent_started(context: &mut Context, spawn: &SpawnId, pid: 
     let reply = spawn_reply(&agent.record, pid);
     agent.activity_since = context.now.wall;
     context.state.has_roster_changed = true;
-    let (team, name) = (agent.record.team.clone(), agent.record.name.to_string());
+    let (team, name) = (agent.record.request.team.clone(), agent.record.request.name.to_string());
     let what = EventKind::MemberSpawned { pid, pane: reply.pane.clone() };
     context.effects.push(Effect::log_member(&agent.record, what));
     context.effects.extend(update_label(agent));
@@ -318,21 +314,21 @@ pub(crate) fn handle_agent_started(context: &mut Context, spawn: &SpawnId, pid: 
 }
 
 fn spawn_reply(record: &AgentRecord, pid: u32) -> SpawnReply {
-    let id = AgentId { name: record.name.clone(), team: record.team.clone() }.to_string();
+    let id = AgentId { name: record.request.name.clone(), team: record.request.team.clone() }.to_string();
     SpawnReply {
         status: "teammate_spawned".to_owned(),
         agent_id: id.clone(),
         teammate_id: id,
-        name: record.name.clone(),
-        team_name: record.team.clone(),
+        name: record.request.name.clone(),
+        team_name: record.request.team.clone(),
         color: color_name(record),
-        model: record.model.clone(),
-        agent_type: record.agent_type.clone().unwrap_or_else(|| "general-purpose".to_owned()),
-        plan_mode_required: record.plan_mode_required,
-        prompt: record.prompt.clone(),
-        pane: pane_id_or_in_process(record),
+        model: record.model(),
+        agent_type: record.request.agent_type.clone().unwrap_or_else(|| "general-purpose".to_owned()),
+        plan_mode_required: record.requires_plan(),
+        prompt: record.request.prompt.clone(),
+        pane: record.pane_id_or_in_process(),
         pid,
-        backend: record.backend.as_str().to_owned(),
+        backend: record.request.backend.as_str().to_owned(),
     }
 }
 
@@ -376,7 +372,7 @@ pub(crate) fn fail_start(context: &mut Context, spawn: &SpawnId, fault: ErrorRep
     ));
     let record = agent.record.clone();
     // Nobody waits for a life that follows another: this is one more failure of it.
-    let is_failed_respawn = client.is_none() && is_respawn(&record);
+    let is_failed_respawn = client.is_none() && record.is_respawn();
     let exit = if is_failed_respawn { fail_respawn(context, &record, &fault) } else { None };
     if matches!(stage, StartStage::Opening { .. }) && exit.is_none() {
         let pane = record.pane.as_ref().and_then(AgentPane::pane_and_window);
@@ -396,11 +392,11 @@ pub(crate) fn fail_start(context: &mut Context, spawn: &SpawnId, fault: ErrorRep
 fn fail_respawn(context: &mut Context, record: &SharedRecord, fault: &ErrorReport) -> Option<ExitRecord> {
     let next = match restart_policy::respawn_after_failure(context, record) {
         // Whatever kept it from starting, it can be brought back once more.
-        NextSpawn::NoRespawn if record.respawn.is_some() => restart_policy::suspend(context, record),
+        NextSpawn::NoRespawn if record.can_respawn() => restart_policy::suspend(context, record),
         next => next,
     };
     let past = PastMember {
-        name: record.name.clone(),
+        name: record.request.name.clone(),
         outcome: ExitOutcome::Failed.as_str().to_owned(),
         description: fault.message.clone(),
         ended_at: context.now.wall,
@@ -408,17 +404,17 @@ fn fail_respawn(context: &mut Context, record: &SharedRecord, fault: &ErrorRepor
         is_suspended: next == NextSpawn::Suspended,
         usage: record.usage(),
     };
-    context.state.add_past_member(&record.team, past);
-    schedule_task_scan(context, &record.team);
+    context.state.add_past_member(&record.request.team, past);
+    schedule_task_scan(context, &record.request.team);
     // One that rests with its team was asked to.
     let is_suspending = record.lifecycle.process().on_exit == OnExit::Suspend;
     let notice =
         next.notice().filter(|_| !is_suspending && !context.state.daemon_shutdown.is_in_progress())?;
-    context.state.notices.add(&record.team, &record.name, None, notice);
+    context.state.notices.add(&record.request.team, &record.request.name, None, notice);
     Some(ExitRecord {
         description: fault.message.clone(),
         outcome: ExitOutcome::Failed,
-        next_step: next.describe_for_lead(&record.team),
+        next_step: next.describe_for_lead(&record.request.team),
         ended_at: context.now.wall,
         report_to: ReportTo::Lead,
     })

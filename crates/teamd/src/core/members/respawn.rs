@@ -32,10 +32,10 @@ pub(crate) fn resume_members(context: &mut Context, client: ConnId, order: &Resu
         |team: &TeamName| order.team.as_ref().is_none_or(|wanted| wanted == team) && !spent.contains(team);
     let mut members: BTreeMap<TeamName, Vec<AgentName>> = BTreeMap::new();
     for resting in
-        context.state.pending_respawns.iter_mut().filter(|r| r.is_suspended && meant(&r.respawn.request.team))
+        context.state.pending_respawns.iter_mut().filter(|r| r.is_suspended && meant(&r.request.team))
     {
         (resting.is_suspended, resting.deadline) = (false, context.now.mono);
-        let SpawnRequest { team, name, .. } = &*resting.respawn.request;
+        let SpawnRequest { team, name, .. } = &*resting.request;
         members.entry(team.clone()).or_default().push(name.clone());
     }
     for (team, names) in &members {
@@ -52,7 +52,7 @@ pub(crate) fn start_due_respawns(context: &mut Context) {
         .partition(|r: &PendingRespawn| r.deadline <= context.now.mono);
     context.state.pending_respawns = rest;
     for mut resting in due {
-        let order = &resting.respawn.request;
+        let order = &resting.request;
         let holder = context.state.member(&order.team, &order.name);
         // One that goes, or that has not come yet: whoever it is, the name may be free soon.
         let passing = holder.map(|agent| !agent.record.lifecycle.has_agent());
@@ -66,16 +66,11 @@ pub(crate) fn start_due_respawns(context: &mut Context) {
             }
             None if is_exhausted(context.state, &order.team) => {
                 suspend_pending(&mut resting);
-                update_past_member(
-                    context.state,
-                    &resting.respawn.request.team,
-                    &resting.respawn.request.name,
-                    None,
-                );
+                update_past_member(context.state, &resting.request.team, &resting.request.name, None);
                 context.state.pending_respawns.push(resting);
             }
             None if context.state.teams.get(&order.team).is_none_or(|team| team.deletion.is_some()) => {}
-            None => spawn::respawn(context, resting.respawn),
+            None => spawn::respawn(context, resting),
         }
         context.state.has_roster_changed = true;
     }

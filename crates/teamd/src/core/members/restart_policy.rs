@@ -93,16 +93,18 @@ impl NextSpawn {
 
 /// A life has failed: is there to be another?
 pub(crate) fn respawn_after_failure(context: &mut Context, record: &AgentRecord) -> NextSpawn {
-    let wanted = |comeback: &RespawnRecord| comeback.request.restart == RestartPolicy::OnFailure;
-    let wanted =
-        |comeback: &RespawnRecord| !context.state.daemon_shutdown.is_in_progress() && wanted(comeback);
-    let Some(mut comeback) = record.respawn.clone().filter(wanted) else { return NextSpawn::NoRespawn };
+    let is_wanted = record.can_respawn() && record.request.restart == RestartPolicy::OnFailure;
+    if !is_wanted || context.state.daemon_shutdown.is_in_progress() {
+        return NextSpawn::NoRespawn;
+    }
+    let mut comeback = record.respawn.clone();
     comeback.failed_at.retain(|at| context.now.wall.saturating_sub(*at) < FAILURE_WINDOW);
     comeback.failed_at.push(context.now.wall);
     let next = next_attempt(&comeback);
     context.effects.extend(next.event_kind().map(|what| Effect::log_member(record, what)));
     if let NextSpawn::Respawn { after, .. } = next {
         context.state.pending_respawns.push(PendingRespawn {
+            request: record.request.clone(),
             respawn: comeback,
             respawn_at: context.now.wall + after,
             deadline: context.now.mono + after,
@@ -115,10 +117,12 @@ pub(crate) fn respawn_after_failure(context: &mut Context, record: &AgentRecord)
 
 /// It begins its next life when it is brought back, with a clean slate.
 pub(crate) fn suspend(context: &mut Context, record: &AgentRecord) -> NextSpawn {
-    let Some(comeback) = record.respawn.clone() else { return NextSpawn::NoRespawn };
-    let comeback = RespawnRecord { failed_at: Vec::new(), ..comeback };
+    if !record.can_respawn() {
+        return NextSpawn::NoRespawn;
+    }
     context.state.pending_respawns.push(PendingRespawn {
-        respawn: comeback,
+        request: record.request.clone(),
+        respawn: RespawnRecord { failed_at: Vec::new(), ..record.respawn.clone() },
         respawn_at: context.now.wall,
         deadline: WHEN_RESUMED,
         is_suspended: true,
@@ -132,7 +136,7 @@ pub(crate) fn suspend(context: &mut Context, record: &AgentRecord) -> NextSpawn 
 /// already goes on resting. Gives those that were between two.
 pub(crate) fn stop_respawns(context: &mut Context) -> Vec<AgentExit> {
     let between = context.state.pending_respawns.iter().filter(|resting| !resting.is_suspended);
-    let between: Vec<_> = between.map(|resting| &resting.respawn.request).collect();
+    let between: Vec<_> = between.map(|resting| &resting.request).collect();
     let between: Vec<_> = between.iter().map(|order| (order.team.clone(), order.name.clone())).collect();
     if context.state.daemon_shutdown == DaemonShutdown::Suspend {
         context
@@ -189,12 +193,14 @@ fn next_attempt(comeback: &RespawnRecord) -> NextSpawn {
 /// A further life that was cut short by a crash of ours, before its agent ran: it is no failure.
 pub(crate) fn retry_interrupted_start(state: &mut State, id: &SpawnId, now: Now) {
     let Some(record) = state.agents.get(id).map(|agent| agent.record.clone()) else { return };
-    let Some(comeback) = record.respawn.clone() else { return };
-    if let Some(restarts) = comeback.respawns.checked_sub(1) {
+    if !record.can_respawn() {
+        return;
+    }
+    if let Some(restarts) = record.respawn.respawns.checked_sub(1) {
         // Until it begins nobody is to take it for gone.
         let how = "its start was cut short with teamd".to_owned();
         let (state_word, at) = (ExitOutcome::Failed.as_str().to_owned(), now.wall);
-        let name = record.name.clone();
+        let name = record.request.name.clone();
         let used = record.usage();
         let past = PastMember {
             name,
@@ -205,10 +211,10 @@ pub(crate) fn retry_interrupted_start(state: &mut State, id: &SpawnId, now: Now)
             is_suspended: false,
             usage: used,
         };
-        state.add_past_member(&record.team, past);
-        let comeback = RespawnRecord { respawns: restarts, ..comeback };
+        state.add_past_member(&record.request.team, past);
         state.pending_respawns.push(PendingRespawn {
-            respawn: comeback,
+            request: record.request.clone(),
+            respawn: RespawnRecord { respawns: restarts, ..record.respawn.clone() },
             respawn_at: now.wall,
             deadline: now.mono,
             is_suspended: false,
@@ -228,7 +234,7 @@ pub(crate) fn name_freed(state: &mut State, team: &TeamName, name: &AgentName) {
 /// These are not started again; no names: the whole team. Gives those that would have been.
 pub(crate) fn cancel_respawns(context: &mut Context, team: &TeamName, names: &[String]) -> Vec<AgentName> {
     let meant = |resting: &PendingRespawn| {
-        resting.respawn.request.team == *team
+        resting.request.team == *team
             && (names.is_empty() || names.iter().any(|name| is_of_member(resting, team, name)))
     };
     let (cancelled, rest): (Vec<_>, Vec<_>) =
@@ -236,7 +242,7 @@ pub(crate) fn cancel_respawns(context: &mut Context, team: &TeamName, names: &[S
     context.state.pending_respawns = rest;
     context.state.has_roster_changed |= !cancelled.is_empty();
     let cancelled: Vec<AgentName> =
-        cancelled.into_iter().map(|resting| resting.respawn.request.name.clone()).collect();
+        cancelled.into_iter().map(|resting| resting.request.name.clone()).collect();
     if let Some(team) = context.state.teams.get_mut(team) {
         let ended = team.past_members.iter_mut().filter(|past| cancelled.contains(&past.name));
         ended.for_each(|past| (past.respawns_at, past.is_suspended) = (None, false));
@@ -270,15 +276,9 @@ fn ended_entry(team: &TeamName, name: AgentName, how: &str) -> AgentExit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::control::SpawnRequest;
 
     fn new_respawn(failures: usize) -> RespawnRecord {
-        let order: SpawnRequest = serde_json::from_value(serde_json::json!({
-            "team": "survey", "name": "ann", "unique": false, "argv": ["x"], "cwd": "/", "env": {}, "prompt": "",
-            "feed": "pull"
-        }))
-        .unwrap();
-        RespawnRecord { failed_at: vec![0; failures], respawns: 7, ..RespawnRecord::new(&order) }
+        RespawnRecord { failed_at: vec![0; failures], respawns: 7, ..RespawnRecord::default() }
     }
 
     #[test]

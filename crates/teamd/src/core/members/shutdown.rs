@@ -10,8 +10,8 @@ use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::{FileJob, ShutdownAnswer};
 use crate::core::labels::update_label;
 use crate::core::lifecycle::{
-    AgentProcess, Lifecycle, OnExit, PendingShutdown, ShutdownApproval, ShutdownRequests, StartStage,
-    StopCause, StopStage, Stopping, WithoutApproval,
+    Lifecycle, OnExit, PendingShutdown, ShutdownApproval, ShutdownRequests, StartStage, StopCause, StopStage,
+    Stopping, WithoutApproval,
 };
 use crate::core::members::registration::abort_start;
 use crate::core::members::termination::{STOPPED_WHILE_STARTING, TERM_GRACE};
@@ -115,7 +115,7 @@ fn abort_if_starting(context: &mut Context, id: &SpawnId) {
     let (is_suspending, stage) = (starting.process.on_exit == OnExit::Suspend, starting.stage);
     // A respawn that is to be suspended can be respawned again.
     if !is_suspending {
-        agent.record.respawn = None;
+        agent.record.lifecycle.process_mut().on_exit = OnExit::Deregister;
     }
     context.state.has_roster_changed = true;
     if stage != StartStage::Launching {
@@ -162,6 +162,7 @@ fn suspend_on_exit(state: &mut State, ids: &BTreeSet<SpawnId>) {
                     | StopStage::Terminating { cause: StopCause::Approved | StopCause::Forced, .. },
                 ..
             }) => continue,
+            _ if !agent.record.can_respawn() => continue,
             Lifecycle::Starting(starting) if starting.reply_to.is_some() => OnExit::ApplyRestartPolicy,
             _ => OnExit::Suspend,
         };
@@ -184,7 +185,7 @@ fn cancel_suspend(state: &mut State, ids: &BTreeSet<SpawnId>) {
 /// Asks, for a caller that does not wait; what it says is how it is now.
 fn request_without_wait(context: &mut Context, id: &SpawnId, question: &ShutdownTerms) -> Option<AgentExit> {
     let record = &context.state.agents.get(id)?.record;
-    let (name, team) = (record.name.clone(), Some(record.team.clone()));
+    let (name, team) = (record.request.name.clone(), Some(record.request.team.clone()));
     request_shutdown(context, id, question);
     let asked = context.state.agents.get(id).filter(|agent| !agent.record.lifecycle.has_failed_cleanup());
     let (how, gone) = if asked.is_some() { ("asked", false) } else { (STOPPED_WHILE_STARTING, true) };
@@ -279,7 +280,7 @@ fn tighten_stop(stopping: &mut Stopping, terms: &ShutdownTerms, until: u64, now:
 pub(crate) fn resend_request(context: &mut Context, id: &SpawnId) {
     let ms = context.state.request_ids.next(context.now.wall);
     let Some(agent) = context.state.agents.get_mut(id) else { return };
-    let request = RequestId::shutdown(ms, &agent.record.name);
+    let request = RequestId::shutdown(ms, &agent.record.request.name);
     let Lifecycle::Stopping(Stopping { shutdown, stage: StopStage::Requested(pending), .. }) =
         &mut agent.record.lifecycle
     else {
@@ -303,7 +304,8 @@ fn shutdown_request_effect(
     unless_unread: Vec<RequestId>,
     now: Now,
 ) -> Effect {
-    let (spawn, team, name) = (record.spawn_id.clone(), record.team.clone(), record.name.clone());
+    let (spawn, team, name) =
+        (record.spawn_id.clone(), record.request.team.clone(), record.request.name.clone());
     Effect::File(FileJob::SendShutdownRequest {
         spawn,
         team,
@@ -344,8 +346,8 @@ pub(crate) fn handle_shutdown_answers(
 fn apply_answer(context: &mut Context, team: &TeamName, answer: ShutdownAnswer) {
     let asked = |agent: &&Agent| {
         agent.record.lifecycle.awaits_shutdown_answer()
-            && agent.record.team == *team
-            && agent.record.name == answer.from
+            && agent.record.request.team == *team
+            && agent.record.request.name == answer.from
             && agent.record.lifecycle.shutdown_ids().contains(&answer.request)
     };
     let Some(id) = context.state.agents.values().find(asked).map(|agent| agent.record.spawn_id.clone())
@@ -404,9 +406,11 @@ pub(crate) fn keep_running(context: &mut Context, id: &SpawnId, how: &str) {
     report_to_waiters(context.state, id, how, WaitOutcome::StillRunning);
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     let Lifecycle::Stopping(stopping) = &mut agent.record.lifecycle else { return };
-    let process = std::mem::take(&mut stopping.process);
-    agent.record.lifecycle =
-        Lifecycle::Running(AgentProcess { on_exit: OnExit::ApplyRestartPolicy, ..process });
+    let mut process = std::mem::take(&mut stopping.process);
+    if process.on_exit == OnExit::Suspend {
+        process.on_exit = OnExit::ApplyRestartPolicy;
+    }
+    agent.record.lifecycle = Lifecycle::Running(process);
     context.effects.extend(update_label(agent));
     context
         .effects

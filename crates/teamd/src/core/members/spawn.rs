@@ -1,7 +1,6 @@
 //! `spawn`: who may have which name, and where. The pane (or a process without one) opens with join waiting in it;
 //! what follows stands in `super::queue_registration`.
 
-use crate::core::clock::Now;
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId, new_uuid};
@@ -9,8 +8,8 @@ use crate::core::jobs::panes::{PaneJob, PaneSpec};
 use crate::core::labels::label;
 use crate::core::lifecycle::{AgentProcess, Lifecycle, NameWaiter, StartStage, Starting};
 use crate::core::members::{cleanup, plan_handover};
-use crate::core::roster::record::{AgentRecord, HookState};
-use crate::core::roster::respawn::RespawnRecord;
+use crate::core::roster::record::{AgentRecord, HookState, PromptDelivery};
+use crate::core::roster::respawn::{PendingRespawn, RespawnRecord};
 use crate::core::state::agent::Agent;
 use crate::core::state::budget::exhausted_error;
 use crate::core::state::daemon::State;
@@ -23,8 +22,8 @@ use protocol::control::shim_command;
 use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::AgentName;
-use protocol::turn_program::TurnProgram;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// From the request to its pane, from there to the green light, and from there to the running agent, ms each.
 pub(crate) const START_DEADLINE: u64 = 15_000;
@@ -46,43 +45,43 @@ pub(crate) fn spawn(context: &mut Context, client: ConnId, mut order: Box<SpawnR
         Ok(name) => order.set_name(name),
     }
     release_name(context.state, &order);
-    let comeback = RespawnRecord::new(&order);
-    open_spawn(context, Some(client), order, comeback);
+    open_spawn(context, Some(client), Arc::from(order), RespawnRecord::default());
 }
 
-/// The next life of a member that failed, or whose plan is approved.
-pub(crate) fn respawn(context: &mut Context, mut comeback: RespawnRecord) {
-    comeback.respawns += 1;
-    open_spawn(context, None, comeback.request.clone(), comeback);
+/// Starts the next spawn of a member that failed, whose plan is approved, or that is resumed.
+pub(crate) fn respawn(context: &mut Context, pending: PendingRespawn) {
+    let mut respawn = pending.respawn;
+    respawn.respawns += 1;
+    open_spawn(context, None, pending.request, respawn);
 }
 
 fn open_spawn(
     context: &mut Context,
     client: Option<ConnId>,
-    order: Box<SpawnRequest>,
-    comeback: RespawnRecord,
+    request: Arc<SpawnRequest>,
+    respawn: RespawnRecord,
 ) {
-    let id = SpawnId::generate();
-    if let Some(team) = context.state.teams.get_mut(&order.team) {
-        team.past_members.retain(|past| past.name != order.name);
+    if let Some(team) = context.state.teams.get_mut(&request.team) {
+        team.past_members.retain(|past| past.name != request.name);
     }
-    let agent = new_agent(context.state, id.clone(), client, order, comeback, context.now);
-    let log = context.state.settings.output_log(&agent.record.team, &agent.record.name);
-    context.effects.push(match agent.record.backend {
+    let agent = new_agent(context, client, request, respawn);
+    let id = agent.record.spawn_id.clone();
+    let log = context.state.settings.output_log(&agent.record.request.team, &agent.record.request.name);
+    context.effects.push(match agent.record.request.backend {
         Backend::InProcess => {
             Effect::StartShim { spawn: id.clone(), argv: headless_shim_argv(context.state, &id, &log), log }
         }
         backend => Effect::Pane(PaneJob::OpenPane(Box::new(PaneSpec {
             spawn: id.clone(),
-            team: agent.record.team.clone(),
+            team: agent.record.request.team.clone(),
             neighbors: if backend == Backend::Tmux {
-                pane_neighbors(context.state, &agent.record.team)
+                pane_neighbors(context.state, &agent.record.request.team)
             } else {
                 Vec::new()
             },
             argv: shim_argv(context.state, &id),
             label: label(&agent),
-            layout: team_layout(context.state, &agent.record.team),
+            layout: team_layout(context.state, &agent.record.request.team),
             output_logger: output_logger_argv(context.state, &log),
             log,
         }))),
@@ -124,72 +123,41 @@ fn no_tmux_error(name: &AgentName) -> ErrorReport {
 }
 
 fn new_agent(
-    state: &State,
-    spawn: SpawnId,
+    context: &Context,
     client: Option<ConnId>,
-    order: Box<SpawnRequest>,
-    comeback: RespawnRecord,
-    now: Now,
+    request: Arc<SpawnRequest>,
+    mut respawn: RespawnRecord,
 ) -> Agent {
-    // Its next life begins in the mode of the one before.
-    let mode = comeback.approved_mode.or(comeback.mode).map(|mode| mode.to_string());
-    let (plan_approved, approval_given) =
-        (comeback.is_plan_approved, plan_handover::is_approval_in_args(&comeback));
-    // A life that follows another has its environment.
-    let env = Some(comeback.environment_file.clone()).filter(|env| !env.is_empty());
-    let env = env.unwrap_or_else(|| format!("{}.json", spawn.as_str()));
-    let comeback = Some(RespawnRecord { environment_file: env.clone(), ..comeback });
+    let spawn_id = SpawnId::generate();
+    if respawn.environment_file.is_empty() {
+        respawn.environment_file = format!("{}.json", spawn_id.as_str());
+    }
     let record = AgentRecord {
-        spawn_id: spawn,
-        environment_file: env,
-        team: order.team.clone(),
-        name: order.name.clone(),
+        spawn_id,
         token: new_uuid().simple().to_string(),
         color: None,
-        delivery: order.delivery,
-        dialog_patterns: order.dialog_patterns.clone(),
-        backend: order.backend,
-        has_turns: order.turns.is_some(),
-        respawn: comeback,
-        agent_type: order.agent_type.clone(),
-        model: order.model.clone().unwrap_or_default(),
-        prompt: order.prompt.clone(),
-        is_prompt_in_args: order.prompt_in_args && !order.prompt.is_empty(),
-        is_prompt_acknowledged: false,
+        prompt_delivery: PromptDelivery::new(&request),
+        approval_delivery: plan_handover::approval_delivery(&request, &respawn),
         session: None,
         hook_state: HookState::default(),
-        cwd: order.cwd.clone(),
-        worktree: recorded_worktree(state, &order),
-        plan_mode_required: order.mode.as_deref() == Some("plan"),
-        is_plan_approved: plan_approved,
-        mode,
-        is_approval_in_args: approval_given,
+        worktree: recorded_worktree(context.state, &request),
+        // A respawn begins in the mode of the spawn before.
+        mode: respawn.approved_mode.or(respawn.mode).map(|mode| mode.to_string()),
         no_output_turn: None,
-        turn_modes: turn_modes(&order),
-        spawned_at: now.wall,
+        spawned_at: context.now.wall,
+        lifecycle: Lifecycle::Starting(Starting {
+            process: AgentProcess::default(),
+            reply_to: client,
+            stage: StartStage::Opening { shim_pid: None },
+            deadline: context.now.mono + START_DEADLINE,
+        }),
         tracking_task: None,
         pane: None,
         is_hidden: false,
-        lifecycle: Lifecycle::Starting(Starting {
-            process: AgentProcess::default(),
-            request: order,
-            reply_to: client,
-            stage: StartStage::Opening { shim_pid: None },
-            deadline: now.mono + START_DEADLINE,
-        }),
+        request,
+        respawn,
     };
-    Agent::new(record.into(), now.wall)
-}
-
-/// The permission modes that its turns can be run in.
-fn turn_modes(order: &SpawnRequest) -> Vec<String> {
-    match &order.turns {
-        Some(TurnProgram::PerTurn(agent)) => {
-            agent.mode_args.keys().filter(|mode| !mode.is_empty()).cloned().collect()
-        }
-        Some(TurnProgram::Driven(agent)) => agent.mode_ids.keys().cloned().collect(),
-        _ => Vec::new(),
-    }
+    Agent::new(record.into(), context.now.wall)
 }
 
 fn shim_argv(state: &State, id: &SpawnId) -> Vec<String> {

@@ -10,7 +10,8 @@ use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
 
 pub(crate) fn type_keys(context: &mut Context, client: ConnId, token: Option<&str>, keys: PaneInput) {
-    let typed = context.state.agent_by_token(token).filter(|agent| agent.record.delivery == Delivery::Keys);
+    let typed =
+        context.state.agent_by_token(token).filter(|agent| agent.record.request.delivery == Delivery::Keys);
     let pane =
         typed.and_then(|agent| Some((agent.record.pane.as_ref()?.id()?, agent.record.spawn_id.pane_tag())));
     match pane {

@@ -64,7 +64,7 @@ pub(crate) fn handle_pane_moved(
         Err(fault) => send_reply(context, client, Err(fault)),
         Ok(agent) => {
             agent.record.is_hidden = sight == PaneVisibility::Hidden;
-            let (name, team) = (agent.record.name.clone(), agent.record.team.clone());
+            let (name, team) = (agent.record.request.name.clone(), agent.record.request.team.clone());
             let pane = agent.record.pane.as_ref().map(|pane| pane.id.clone()).unwrap_or_default();
             let reply = VisibilityReply { name, pane, hidden: agent.record.is_hidden };
             context.state.has_roster_changed = true;
@@ -115,7 +115,7 @@ pub(crate) fn handle_panes_visible(context: &mut Context, spawns: &[SpawnId]) {
         let Some(agent) = context.state.agents.get_mut(spawn) else { continue };
         if std::mem::take(&mut agent.record.is_hidden) {
             context.state.has_roster_changed = true;
-            teams.insert(agent.record.team.clone());
+            teams.insert(agent.record.request.team.clone());
         }
     }
     context.effects.extend(teams.iter().map(|team| write_hidden_panes(context.state, team, None)));

@@ -9,14 +9,13 @@ pub(crate) mod usage;
 
 use crate::core::notices::Notice;
 use crate::core::roster::record::{AgentRecord, SharedRecord};
-use crate::core::roster::respawn::PendingRespawn;
-#[cfg(test)]
-use crate::core::roster::respawn::RespawnRecord;
-use protocol::control::{Layout, LeadProcess, PastMember};
+use crate::core::roster::respawn::{PendingRespawn, RespawnRecord};
+use protocol::control::{Layout, LeadProcess, PastMember, SpawnRequest};
 use protocol::name::{AgentName, TeamName};
 use protocol::usage::Usage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use worktree::WorktreeRecord;
 
 /// The version of the roster's form; an older daemon that meets a newer one leaves it alone.
@@ -107,23 +106,35 @@ impl Roster {
     /// The files of all environments that somebody still needs.
     pub(crate) fn environment_files(&self) -> impl Iterator<Item = &str> {
         let resting = self.pending_respawns.iter().map(|resting| resting.respawn.environment_file.as_str());
-        self.records.iter().map(|record| record.environment_file.as_str()).chain(resting)
+        self.records.iter().map(|record| record.respawn.environment_file.as_str()).chain(resting)
     }
 
-    /// Gives the orders of further lives their environments back, as `read` finds them.
+    /// Gives the requests of members that can be respawned their environments back. `read` returns the environment in
+    /// the file of that name.
     pub(crate) fn load_environments(&mut self, read: impl Fn(&str) -> BTreeMap<String, String>) {
-        let living = self.records.iter_mut().filter_map(|record| record.respawn.as_mut());
-        let comebacks = living.chain(self.pending_respawns.iter_mut().map(|resting| &mut resting.respawn));
-        for comeback in comebacks.filter(|comeback| comeback.request.env.is_empty()) {
-            comeback.request.env = read(&comeback.environment_file);
+        for record in self.records.iter_mut().filter(|record| record.can_respawn()) {
+            let record: &mut AgentRecord = record;
+            load_environment(&mut record.request, &record.respawn, &read);
         }
+        for pending in &mut self.pending_respawns {
+            load_environment(&mut pending.request, &pending.respawn, &read);
+        }
+    }
+}
+
+fn load_environment(
+    request: &mut Arc<SpawnRequest>,
+    respawn: &RespawnRecord,
+    read: impl Fn(&str) -> BTreeMap<String, String>,
+) {
+    if request.env.is_empty() {
+        Arc::make_mut(request).env = read(&respawn.environment_file);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::control::SpawnRequest;
 
     #[test]
     fn an_environment_is_not_in_the_roster_and_comes_back_from_its_file() {
@@ -132,15 +143,19 @@ mod tests {
             "prompt": "", "feed": "pull"
         }))
         .unwrap();
-        let comeback = RespawnRecord { environment_file: "7.json".to_owned(), ..RespawnRecord::new(&order) };
-        let resting =
-            vec![PendingRespawn { respawn: comeback, respawn_at: 0, deadline: 0, is_suspended: false }];
+        let resting = vec![PendingRespawn {
+            request: Arc::new(order),
+            respawn: RespawnRecord { environment_file: "7.json".to_owned(), ..RespawnRecord::default() },
+            respawn_at: 0,
+            deadline: 0,
+            is_suspended: false,
+        }];
         let text = serde_json::to_string(&Roster { pending_respawns: resting, ..Roster::default() }).unwrap();
         assert!(!text.contains("secret"), "{text}");
         let mut roster: Roster = serde_json::from_str(&text).unwrap();
         assert_eq!(roster.environment_files().collect::<Vec<_>>(), ["7.json"]);
         roster.load_environments(|file| [("FILE".to_owned(), file.to_owned())].into());
-        assert_eq!(roster.pending_respawns[0].respawn.request.env["FILE"], "7.json");
+        assert_eq!(roster.pending_respawns[0].request.env["FILE"], "7.json");
     }
 
     #[test]
@@ -165,7 +180,8 @@ mod tests {
             let path = entry.unwrap().path();
             let roster: Roster = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
             assert!(roster.version <= ROSTER_VERSION, "{}", path.display());
-            let mut names: Vec<String> = roster.records.iter().map(|agent| agent.name.to_string()).collect();
+            let mut names: Vec<String> =
+                roster.records.iter().map(|record| record.request.name.to_string()).collect();
             names.sort();
             assert_eq!(names, ["ann", "bob"], "{}", path.display());
             assert_eq!(roster.past_members.values().flatten().count(), 1);

@@ -1,34 +1,19 @@
 //! What of an agent survives a daemon's crash: which life, whose, in which pane, what was heard of it.
 
 use crate::core::id::SpawnId;
-use crate::core::lifecycle::Lifecycle;
+use crate::core::lifecycle::{Lifecycle, OnExit};
 use crate::core::roster::respawn::RespawnRecord;
 use protocol::color::Color;
-use protocol::control::{Backend, Process};
-use protocol::delivery::Delivery;
+use protocol::control::{Backend, Process, SpawnRequest};
 use protocol::id::TaskId;
-use protocol::name::{AgentName, TeamName};
+use protocol::turn_program::TurnProgram;
 use protocol::usage::Usage;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 use std::ops::{Deref, DerefMut};
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tmux::{PaneId, WindowId};
 use worktree::WorktreeRecord;
-
-/// It is not the first life under this order.
-pub(crate) fn is_respawn(record: &AgentRecord) -> bool {
-    record.respawn.as_ref().is_some_and(|comeback| comeback.respawns > 0)
-}
-
-/// Its pane, or the word for having none.
-pub(crate) fn pane_id_or_in_process(record: &AgentRecord) -> String {
-    match (record.backend, &record.pane) {
-        (Backend::InProcess, _) => "in-process".to_owned(),
-        (_, pane) => pane.as_ref().map(|pane| pane.id.clone()).unwrap_or_default(),
-    }
-}
 
 /// A pane of ours; its epoch says on which server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,47 +40,26 @@ impl AgentPane {
 #[derive(Clone)]
 pub(crate) struct AgentRecord {
     pub(crate) spawn_id: SpawnId,
-    pub(crate) team: TeamName,
-    pub(crate) name: AgentName,
+    /// What the member is, and how its program is started. Shared, because it is large and never changes.
+    pub(crate) request: Arc<SpawnRequest>,
+    /// What the earlier spawns of the member have come to, for the next one.
+    pub(crate) respawn: RespawnRecord,
     /// Proves that a caller is this agent.
     pub(crate) token: String,
     /// From registration on.
     pub(crate) color: Option<Color>,
-    pub(crate) delivery: Delivery,
-    /// What its screen shows while it waits at a dialog.
-    pub(crate) dialog_patterns: Vec<String>,
-    pub(crate) backend: Backend,
-    /// Its join runs its turns, and so knows of them.
-    pub(crate) has_turns: bool,
-    /// What it takes to start it again after a failure; none: it is not started again.
-    pub(crate) respawn: Option<RespawnRecord>,
-    pub(crate) agent_type: Option<String>,
-    pub(crate) model: String,
-    pub(crate) prompt: String,
-    /// Its program got the prompt on its command line.
-    pub(crate) is_prompt_in_args: bool,
-    /// A hook of it knows that.
-    pub(crate) is_prompt_acknowledged: bool,
+    pub(crate) prompt_delivery: PromptDelivery,
+    pub(crate) approval_delivery: ApprovalDelivery,
     /// Its program's session, where a hook told it.
     pub(crate) session: Option<String>,
     /// What else its hooks told.
     pub(crate) hook_state: HookState,
-    pub(crate) cwd: PathBuf,
     /// The worktree that it was started in.
     pub(crate) worktree: Option<WorktreeRecord>,
-    /// The file of its environment, below `env` of the state directory; empty in a roster of before.
-    pub(crate) environment_file: String,
-    pub(crate) plan_mode_required: bool,
-    /// A plan of this life was approved: it has left plan mode.
-    pub(crate) is_plan_approved: bool,
     /// The permission mode that config.json had last, for when that is lost; as its writer spelled it.
     pub(crate) mode: Option<String>,
-    /// Its program got that approval on its command line, and no hook of it knows that yet.
-    pub(crate) is_approval_in_args: bool,
     /// The turn, by its begin, that was told to be stuck.
     pub(crate) no_output_turn: Option<u64>,
-    /// The permission modes that its turns can be run in.
-    pub(crate) turn_modes: Vec<String>,
     pub(crate) spawned_at: u64,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) tracking_task: Option<TaskId>,
@@ -105,10 +69,93 @@ pub(crate) struct AgentRecord {
 }
 
 impl AgentRecord {
-    /// What it has used up, in its lives before as well.
-    pub(crate) fn usage(&self) -> Usage {
-        self.respawn.as_ref().map(|comeback| comeback.usage.usage).unwrap_or_default()
+    #[cfg(test)]
+    pub(crate) fn request_mut(&mut self) -> &mut SpawnRequest {
+        Arc::make_mut(&mut self.request)
     }
+
+    /// Whether the member was spawned before, and can be respawned.
+    pub(crate) fn is_respawn(&self) -> bool {
+        self.respawn.respawns > 0 && self.can_respawn()
+    }
+
+    /// Whether another spawn of the member may follow this one.
+    pub(crate) fn can_respawn(&self) -> bool {
+        self.lifecycle.process().on_exit != OnExit::Deregister
+    }
+
+    /// The id of the pane, `in-process` for a member without a pane, and an empty text while there is none.
+    pub(crate) fn pane_id_or_in_process(&self) -> String {
+        match (self.request.backend, &self.pane) {
+            (Backend::InProcess, _) => "in-process".to_owned(),
+            (_, pane) => pane.as_ref().map(|pane| pane.id.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// Whether the shim runs the turns of the agent, and so reports them.
+    pub(crate) fn has_turns(&self) -> bool {
+        self.request.turns.is_some()
+    }
+
+    /// The model, empty for the program's own choice.
+    pub(crate) fn model(&self) -> String {
+        self.request.model.clone().unwrap_or_default()
+    }
+
+    /// Whether the member must have a plan approved before it works.
+    pub(crate) fn requires_plan(&self) -> bool {
+        self.request.mode.as_deref() == Some("plan")
+    }
+
+    /// Whether the member plans, and its plan is not approved.
+    pub(crate) fn awaits_plan_approval(&self) -> bool {
+        self.requires_plan() && !self.respawn.is_plan_approved
+    }
+
+    /// The permission modes in which turns of the agent can run.
+    pub(crate) fn turn_modes(&self) -> Vec<String> {
+        match &self.request.turns {
+            Some(TurnProgram::PerTurn(program)) => {
+                program.mode_args.keys().filter(|mode| !mode.is_empty()).cloned().collect()
+            }
+            Some(TurnProgram::Driven(program)) => program.mode_ids.keys().cloned().collect(),
+            Some(TurnProgram::Worker(_)) | None => Vec::new(),
+        }
+    }
+
+    /// The usage of all spawns of the member.
+    pub(crate) fn usage(&self) -> Usage {
+        self.respawn.usage.usage
+    }
+}
+
+/// How the first prompt reaches the agent's program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PromptDelivery {
+    /// As the first message in the inbox, or there is no prompt.
+    Message,
+    /// In the arguments of the program. Its hooks don't know yet, and must mark the message read.
+    InArguments,
+    /// In the arguments, and a hook has marked the message read.
+    Acknowledged,
+}
+
+impl PromptDelivery {
+    pub(crate) fn new(request: &SpawnRequest) -> PromptDelivery {
+        match request.prompt_in_args && !request.prompt.is_empty() {
+            true => PromptDelivery::InArguments,
+            false => PromptDelivery::Message,
+        }
+    }
+}
+
+/// How the approval of a plan reaches a program that is respawned for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ApprovalDelivery {
+    /// As a message, or no plan was approved.
+    Message,
+    /// In the arguments of the program, and no hook has marked the message read.
+    InArguments,
 }
 
 /// A record that whatever is on its way to the disk shares with the state: who changes one that is shared changes a copy,
@@ -189,8 +236,8 @@ impl std::fmt::Debug for AgentRecord {
         write!(
             f,
             "{}@{} {} {:?} {:?}",
-            self.name,
-            self.team,
+            self.request.name,
+            self.request.team,
             self.spawn_id.as_str(),
             self.pane,
             self.lifecycle.exit()

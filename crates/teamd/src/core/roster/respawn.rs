@@ -1,103 +1,69 @@
-//! What it takes to start a member again: after a failure, after its plan, or on another day.
+//! The record from which a member is spawned again: after a failure, for an approved plan, or when it is resumed.
 
 use crate::core::roster::usage::UsageTotals;
-use protocol::control::PlanStage;
-use protocol::control::{LaunchArgv, SpawnRequest};
+use protocol::control::{LaunchArgv, PlanStage, SpawnRequest};
 use protocol::permission_mode::PermissionMode;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
-/// A member's order, and what its lives have come to.
-#[derive(Clone, Serialize, Deserialize)]
+/// What the spawns of a member have come to. The next spawn starts from it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct RespawnRecord {
-    /// On disk without its environment, which may hold secrets: that lies in the file `env`.
-    #[serde(serialize_with = "without_environment")]
-    #[serde(rename = "order")]
-    pub(crate) request: Box<SpawnRequest>,
-    /// The file of its environment, below `env` of the state directory.
+    /// The file of the member's environment, below `env` of the state directory. Empty until the first spawn, and in
+    /// the roster of an early release.
     #[serde(default)]
     #[serde(rename = "env")]
     pub(crate) environment_file: String,
-    /// When its lives failed, ms since the epoch; those that count, the latest last.
+    /// When spawns failed, in milliseconds since the epoch, the latest last. Only failures that still count.
     #[serde(rename = "failures")]
     pub(crate) failed_at: Vec<u64>,
-    /// How often it was started again.
+    /// How often the member was respawned.
     #[serde(rename = "restarts")]
     pub(crate) respawns: u32,
-    /// The session that its program had, for a next life to go on with.
+    /// The session of the member's program, for the next spawn to resume.
     pub(crate) session: Option<String>,
-    /// What it has used up in all its lives, as far as its program tells.
+    /// The usage of all spawns, as far as the program reports it.
     #[serde(default)]
     #[serde(rename = "tally")]
     pub(crate) usage: UsageTotals,
-    /// The mode that it was in; none: the one of its order.
+    /// The permission mode of the last turn. `None`: the mode of the request.
     #[serde(default)]
     pub(crate) mode: Option<PermissionMode>,
-    /// How far it was with its plan, while that was not approved.
+    /// The stage of the member's plan. `None` once it is approved, and for a member that does not plan.
     #[serde(default)]
     pub(crate) plan: Option<PlanStage>,
-    /// A plan of its was approved.
+    /// A plan of the member was approved.
     #[serde(default)]
     #[serde(rename = "plan_approved")]
     pub(crate) is_plan_approved: bool,
-    /// The mode of that approval, where its lives have to begin in it.
+    /// The mode of that approval, if the program can change its mode only at its start.
     #[serde(default)]
     #[serde(rename = "approved")]
     pub(crate) approved_mode: Option<PermissionMode>,
 }
 
 impl RespawnRecord {
-    /// Of a member that lives for the first time.
-    pub(crate) fn new(order: &SpawnRequest) -> RespawnRecord {
-        let order = Box::new(order.clone());
-        let (mode, plan, plan_approved) = (None, None, false);
-        RespawnRecord {
-            request: order,
-            environment_file: String::new(),
-            failed_at: Vec::new(),
-            respawns: 0,
-            session: None,
-            usage: UsageTotals::default(),
-            mode,
-            plan,
-            is_plan_approved: plan_approved,
-            approved_mode: None,
-        }
-    }
-
-    /// What the lives after the approval of its plan are started with.
-    pub(crate) fn approved_launch(&self) -> Option<&LaunchArgv> {
-        self.request.approved.get(self.approved_mode?.as_str())
+    /// The command line of a spawn after the approval of a plan. `None` if the request has none for that mode.
+    pub(crate) fn approved_launch<'r>(&self, request: &'r SpawnRequest) -> Option<&'r LaunchArgv> {
+        request.approved.get(self.approved_mode?.as_str())
     }
 }
 
-fn without_environment<S: serde::Serializer>(order: &SpawnRequest, serializer: S) -> Result<S::Ok, S::Error> {
-    without_env(order).serialize(serializer)
-}
-
-fn without_env(order: &SpawnRequest) -> SpawnRequest {
-    SpawnRequest { env: BTreeMap::new(), ..order.clone() }
-}
-
-/// A member between a life and the next.
-#[derive(Clone, Serialize, Deserialize)]
+/// A member between two spawns.
+#[derive(Clone)]
 pub(crate) struct PendingRespawn {
-    #[serde(rename = "comeback")]
+    pub(crate) request: Arc<SpawnRequest>,
     pub(crate) respawn: RespawnRecord,
-    /// When the next one begins: ms since the epoch, for people, and on the daemon's own clock.
-    #[serde(rename = "at")]
+    /// When the next spawn starts, in milliseconds since the epoch, for people.
     pub(crate) respawn_at: u64,
-    #[serde(skip)]
-    #[serde(rename = "due")]
+    /// The same in milliseconds on the monotonic clock.
     pub(crate) deadline: u64,
-    /// Until somebody brings it back.
-    #[serde(default)]
-    #[serde(rename = "put_away")]
+    /// The member waits for a client to resume it.
     pub(crate) is_suspended: bool,
 }
 
 impl std::fmt::Debug for PendingRespawn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?} at {}", self.respawn.request, self.respawn_at)
+        write!(f, "{:?} at {}", self.request, self.respawn_at)
     }
 }

@@ -1,4 +1,4 @@
-//! The form of an agent's record in roster.json. Clients read some of its keys, see `protocol::roster_file`.
+//! The form of the records of agents and of members between two spawns in roster.json. Clients read some of its keys, see `protocol::roster_file`.
 
 use crate::core::exit_record::ExitRecord;
 use crate::core::id::SpawnId;
@@ -6,15 +6,19 @@ use crate::core::lifecycle::{
     AgentProcess, Exited, Handover, Lifecycle, OnExit, PendingShutdown, ShutdownApproval, ShutdownRequests,
     StopCause, StopStage, Stopping, WithoutApproval,
 };
-use crate::core::roster::record::{AgentPane, AgentRecord, HookState};
-use crate::core::roster::respawn::RespawnRecord;
+use crate::core::roster::record::{AgentPane, AgentRecord, ApprovalDelivery, HookState, PromptDelivery};
+use crate::core::roster::respawn::{PendingRespawn, RespawnRecord};
 use protocol::color::Color;
-use protocol::control::{Backend, ExitReport, Process};
+use protocol::control::{Backend, ExitReport, Process, RestartPolicy, SpawnRequest};
 use protocol::delivery::Delivery;
 use protocol::id::{RequestId, TaskId};
 use protocol::name::{AgentName, TeamName};
+use protocol::permission_mode::PermissionMode;
+use protocol::turn_program::{TurnProgram, Worker};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use worktree::WorktreeRecord;
 
 impl Serialize for AgentRecord {
@@ -49,7 +53,7 @@ struct SavedRecord {
     has_turns: bool,
     #[serde(default)]
     #[serde(rename = "comeback")]
-    respawn: Option<RespawnRecord>,
+    respawn: Option<SavedRespawn>,
     agent_type: Option<String>,
     model: String,
     prompt: String,
@@ -122,40 +126,41 @@ struct SavedRecord {
 impl From<&AgentRecord> for SavedRecord {
     fn from(record: &AgentRecord) -> SavedRecord {
         let process = record.lifecycle.process();
+        let request = &record.request;
         SavedRecord {
             spawn_id: record.spawn_id.clone(),
-            team: record.team.clone(),
-            name: record.name.clone(),
+            team: request.team.clone(),
+            name: request.name.clone(),
             token: record.token.clone(),
             color: record.color,
-            delivery: record.delivery,
-            dialog_patterns: record.dialog_patterns.clone(),
-            backend: record.backend,
-            has_turns: record.has_turns,
-            respawn: record.respawn.clone(),
-            agent_type: record.agent_type.clone(),
-            model: record.model.clone(),
-            prompt: record.prompt.clone(),
-            is_prompt_in_args: record.is_prompt_in_args,
-            is_prompt_acknowledged: record.is_prompt_acknowledged,
+            delivery: request.delivery,
+            dialog_patterns: request.dialog_patterns.clone(),
+            backend: request.backend,
+            has_turns: record.has_turns(),
+            respawn: record.can_respawn().then(|| SavedRespawn::new(request, &record.respawn)),
+            agent_type: request.agent_type.clone(),
+            model: record.model(),
+            prompt: request.prompt.clone(),
+            is_prompt_in_args: record.prompt_delivery != PromptDelivery::Message,
+            is_prompt_acknowledged: record.prompt_delivery == PromptDelivery::Acknowledged,
             session: record.session.clone(),
             hook_state: record.hook_state.clone(),
-            cwd: record.cwd.clone(),
+            cwd: request.cwd.clone(),
             worktree: record.worktree.clone(),
-            environment_file: record.environment_file.clone(),
-            plan_mode_required: record.plan_mode_required,
-            is_plan_approved: record.is_plan_approved,
+            environment_file: record.respawn.environment_file.clone(),
+            plan_mode_required: record.requires_plan(),
+            is_plan_approved: record.respawn.is_plan_approved,
             mode: record.mode.clone(),
-            is_approval_in_args: record.is_approval_in_args,
+            has_handover: process.handover.is_some(),
+            is_suspended_on_exit: process.on_exit == OnExit::Suspend,
+            is_forced: is_forced(&record.lifecycle),
+            is_approval_in_args: record.approval_delivery == ApprovalDelivery::InArguments,
             no_output_turn: record.no_output_turn,
-            turn_modes: record.turn_modes.clone(),
+            turn_modes: record.turn_modes(),
             spawned_at: record.spawned_at,
             tracking_task: record.tracking_task,
             pane: record.pane.clone(),
             is_hidden: record.is_hidden,
-            has_handover: process.handover.is_some(),
-            is_suspended_on_exit: process.on_exit == OnExit::Suspend,
-            is_forced: is_forced(&record.lifecycle),
             shim: process.shim,
             agent_pid: process.agent_pid,
             shutdown_requests: record.lifecycle.shutdown_ids().to_vec(),
@@ -174,35 +179,28 @@ fn is_forced(lifecycle: &Lifecycle) -> bool {
 }
 
 impl From<SavedRecord> for AgentRecord {
-    fn from(saved: SavedRecord) -> AgentRecord {
-        let lifecycle = saved.lifecycle();
+    fn from(mut saved: SavedRecord) -> AgentRecord {
+        let (lifecycle, prompt_delivery) = (saved.lifecycle(), saved.prompt_delivery());
+        let (request, respawn) = match saved.respawn.take() {
+            Some(respawn) => (respawn.request, respawn.record),
+            None => (saved.request(), saved.final_respawn_record()),
+        };
         AgentRecord {
             spawn_id: saved.spawn_id,
-            team: saved.team,
-            name: saved.name,
+            request: Arc::new(request),
+            respawn,
             token: saved.token,
             color: saved.color,
-            delivery: saved.delivery,
-            dialog_patterns: saved.dialog_patterns,
-            backend: saved.backend,
-            has_turns: saved.has_turns,
-            respawn: saved.respawn,
-            agent_type: saved.agent_type,
-            model: saved.model,
-            prompt: saved.prompt,
-            is_prompt_in_args: saved.is_prompt_in_args,
-            is_prompt_acknowledged: saved.is_prompt_acknowledged,
+            prompt_delivery,
+            approval_delivery: match saved.is_approval_in_args {
+                true => ApprovalDelivery::InArguments,
+                false => ApprovalDelivery::Message,
+            },
             session: saved.session,
             hook_state: saved.hook_state,
-            cwd: saved.cwd,
             worktree: saved.worktree,
-            environment_file: saved.environment_file,
-            plan_mode_required: saved.plan_mode_required,
-            is_plan_approved: saved.is_plan_approved,
             mode: saved.mode,
-            is_approval_in_args: saved.is_approval_in_args,
             no_output_turn: saved.no_output_turn,
-            turn_modes: saved.turn_modes,
             spawned_at: saved.spawned_at,
             lifecycle,
             tracking_task: saved.tracking_task,
@@ -220,7 +218,11 @@ impl SavedRecord {
             conn: None,
             agent_pid: self.agent_pid,
             exit_report: self.exit_report.clone(),
-            on_exit: if self.is_suspended_on_exit { OnExit::Suspend } else { OnExit::ApplyRestartPolicy },
+            on_exit: match (&self.respawn, self.is_suspended_on_exit) {
+                (None, _) => OnExit::Deregister,
+                (Some(_), true) => OnExit::Suspend,
+                (Some(_), false) => OnExit::ApplyRestartPolicy,
+            },
             handover: self.has_handover.then_some(Handover { deadline: 0 }),
         };
         let approval =
@@ -248,5 +250,99 @@ impl SavedRecord {
         };
         let pending = PendingShutdown { reason: None, deadline: 0, resend_at: 0, without_approval };
         (!self.shutdown_requests.is_empty()).then_some(StopStage::Requested(pending))
+    }
+    fn prompt_delivery(&self) -> PromptDelivery {
+        match (self.is_prompt_in_args, self.is_prompt_acknowledged) {
+            (false, _) => PromptDelivery::Message,
+            (true, false) => PromptDelivery::InArguments,
+            (true, true) => PromptDelivery::Acknowledged,
+        }
+    }
+
+    /// What is known of the request of a member that is not respawned. It can't be spawned from that.
+    fn request(&self) -> SpawnRequest {
+        SpawnRequest {
+            team: self.team.clone(),
+            name: self.name.clone(),
+            unique: false,
+            stand_in: None,
+            argv: Vec::new(),
+            has_deferred_variables: false,
+            resume_argv: None,
+            approved: BTreeMap::new(),
+            prompt_in_args: self.is_prompt_in_args,
+            cwd: self.cwd.clone(),
+            env: BTreeMap::new(),
+            prompt: self.prompt.clone(),
+            agent_type: self.agent_type.clone(),
+            model: Some(self.model.clone()).filter(|model| !model.is_empty()),
+            mode: self.plan_mode_required.then(|| PermissionMode::Plan.to_string()),
+            delivery: self.delivery,
+            dialog_patterns: self.dialog_patterns.clone(),
+            turns: self.has_turns.then(|| TurnProgram::Worker(Worker::default())),
+            backend: self.backend,
+            restart: RestartPolicy::Never,
+            worktree: self.worktree.as_ref().map(|worktree| worktree.path.clone()),
+        }
+    }
+
+    fn final_respawn_record(&self) -> RespawnRecord {
+        RespawnRecord {
+            environment_file: self.environment_file.clone(),
+            is_plan_approved: self.is_plan_approved,
+            ..RespawnRecord::default()
+        }
+    }
+}
+
+/// The key `comeback`: a spawn request without its environment, which may hold secrets, and the respawn record.
+#[derive(Serialize, Deserialize)]
+struct SavedRespawn {
+    #[serde(rename = "order")]
+    request: SpawnRequest,
+    #[serde(flatten)]
+    record: RespawnRecord,
+}
+
+impl SavedRespawn {
+    fn new(request: &SpawnRequest, record: &RespawnRecord) -> SavedRespawn {
+        let request = SpawnRequest { env: BTreeMap::new(), ..request.clone() };
+        SavedRespawn { request, record: record.clone() }
+    }
+}
+
+/// A [`PendingRespawn`] with the keys of roster.json.
+#[derive(Serialize, Deserialize)]
+struct SavedPendingRespawn {
+    #[serde(rename = "comeback")]
+    respawn: SavedRespawn,
+    #[serde(rename = "at")]
+    respawn_at: u64,
+    #[serde(default)]
+    #[serde(rename = "put_away")]
+    is_suspended: bool,
+}
+
+impl Serialize for PendingRespawn {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let saved = SavedPendingRespawn {
+            respawn: SavedRespawn::new(&self.request, &self.respawn),
+            respawn_at: self.respawn_at,
+            is_suspended: self.is_suspended,
+        };
+        saved.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for PendingRespawn {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<PendingRespawn, D::Error> {
+        let saved = SavedPendingRespawn::deserialize(deserializer)?;
+        Ok(PendingRespawn {
+            request: Arc::new(saved.respawn.request),
+            respawn: saved.respawn.record,
+            respawn_at: saved.respawn_at,
+            deadline: 0,
+            is_suspended: saved.is_suspended,
+        })
     }
 }

@@ -175,7 +175,7 @@ impl State {
     /// After a crash: whether each agent was idle, as config.json had it.
     pub(crate) fn restore_activity(&mut self, is_active: impl Fn(&TeamName, &AgentName) -> Option<bool>) {
         for agent in self.agents.values_mut() {
-            if is_active(&agent.record.team, &agent.record.name) == Some(false) {
+            if is_active(&agent.record.request.team, &agent.record.request.name) == Some(false) {
                 agent.activity = Activity::Idle;
             }
         }
@@ -198,13 +198,15 @@ impl State {
 
     /// The living member of that name, whatever its case.
     pub(crate) fn member(&self, team: &TeamName, name: &AgentName) -> Option<&Agent> {
-        self.agents.values().find(|agent| agent.record.team == *team && agent.record.name == *name)
+        self.agents
+            .values()
+            .find(|agent| agent.record.request.team == *team && agent.record.request.name == *name)
     }
 
     /// The members of a team, in the order in which they joined.
     pub(crate) fn members(&self, team: &TeamName) -> Vec<&Agent> {
         let mut members: Vec<&Agent> =
-            self.agents.values().filter(|agent| agent.record.team == *team).collect();
+            self.agents.values().filter(|agent| agent.record.request.team == *team).collect();
         members.sort_by_key(|agent| agent.record.spawned_at);
         members
     }
@@ -288,11 +290,14 @@ impl State {
 
 /// A further life that the roster does not know yet: after a crash of ours it is begun once more.
 fn unsaved_respawn(agent: &Agent) -> Option<PendingRespawn> {
-    let comeback = agent.record.respawn.as_ref().filter(|_| agent.record.lifecycle.is_opening())?;
-    let restarts = comeback.respawns.checked_sub(1)?;
-    let comeback = RespawnRecord { respawns: restarts, ..comeback.clone() };
+    let record = &agent.record;
+    if !record.lifecycle.is_opening() || !record.can_respawn() {
+        return None;
+    }
+    let respawns = record.respawn.respawns.checked_sub(1)?;
     Some(PendingRespawn {
-        respawn: comeback,
+        request: record.request.clone(),
+        respawn: RespawnRecord { respawns, ..record.respawn.clone() },
         respawn_at: agent.record.spawned_at,
         deadline: 0,
         is_suspended: false,

@@ -22,9 +22,13 @@ pub(crate) fn dialog_panes(state: &State) -> Vec<DialogPane> {
 
 fn dialog_pane(agent: &Agent) -> Option<DialogPane> {
     let record = &agent.record;
-    let known = !record.dialog_patterns.is_empty() && !agent.record.lifecycle.is_exited();
+    let known = !record.request.dialog_patterns.is_empty() && !agent.record.lifecycle.is_exited();
     let pane = record.pane.as_ref().filter(|_| known)?.id()?;
-    Some(DialogPane { spawn: record.spawn_id.clone(), pane, patterns: record.dialog_patterns.clone() })
+    Some(DialogPane {
+        spawn: record.spawn_id.clone(),
+        pane,
+        patterns: record.request.dialog_patterns.clone(),
+    })
 }
 
 /// What is told of its dialog: by its own hook, or by its screen.

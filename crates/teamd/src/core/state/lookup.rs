@@ -40,7 +40,7 @@ pub(crate) fn find_member<'a>(
         .ok_or_else(|| {
             let members = state.members(team);
             let message = format!("cannot find {bare} in {team}: no such living member");
-            let near = did_you_mean(bare, members.iter().map(|a| a.record.name.as_str()));
+            let near = did_you_mean(bare, members.iter().map(|a| a.record.request.name.as_str()));
             let all = || format!("those there are: teamctl status -t {team}");
             ErrorReport::new(ErrorKind::NotFound, message).with_help(near.unwrap_or_else(all))
         })
@@ -48,7 +48,7 @@ pub(crate) fn find_member<'a>(
 
 /// Whose panes share a window with a new one.
 pub(crate) fn pane_neighbors(state: &State, team: &TeamName) -> Vec<tmux::PaneTag> {
-    let sharing = |agent: &&Agent| agent.record.backend == Backend::Tmux;
+    let sharing = |agent: &&Agent| agent.record.request.backend == Backend::Tmux;
     state.members(team).into_iter().filter(sharing).map(|agent| agent.record.spawn_id.pane_tag()).collect()
 }
 

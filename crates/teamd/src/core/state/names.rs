@@ -14,12 +14,12 @@ pub(crate) fn is_between_spawns(state: &State, team: &TeamName, name: &str) -> b
 
 /// The names of those that are.
 pub(crate) fn names_between_spawns(state: &State, team: &TeamName) -> Vec<String> {
-    let hers = state.pending_respawns.iter().filter(|resting| resting.respawn.request.team == *team);
-    hers.map(|resting| resting.respawn.request.name.to_string()).collect()
+    let hers = state.pending_respawns.iter().filter(|resting| resting.request.team == *team);
+    hers.map(|resting| resting.request.name.to_string()).collect()
 }
 
 pub(crate) fn is_of_member(resting: &PendingRespawn, team: &TeamName, name: &str) -> bool {
-    let order = &resting.respawn.request;
+    let order = &resting.request;
     order.team == *team && order.name.as_str().eq_ignore_ascii_case(strip_team(name, team))
 }
 

@@ -90,7 +90,7 @@ fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
         return;
     }
     let mut offered: Vec<TaskId> = Vec::new();
-    for agent in context.state.agents.values_mut().filter(|agent| agent.record.team == *team) {
+    for agent in context.state.agents.values_mut().filter(|agent| agent.record.request.team == *team) {
         agent.offered_task = agent.offered_task.filter(|id| board.is_startable(*id));
         offered.extend(agent.offered_task);
     }
@@ -105,7 +105,9 @@ fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
     if board.startable().next().is_some() {
         // Agents with hooks are offered tasks above, as agents with turns.
         let own_turns = |agent: &&&Agent| {
-            !agent.record.has_turns && !agent.record.delivery.has_hooks() && agent.activity == Activity::Idle
+            !agent.record.has_turns()
+                && !agent.record.request.delivery.has_hooks()
+                && agent.activity == Activity::Idle
         };
         let members = context.state.members(team);
         let pulling = members.iter().filter(own_turns);
@@ -115,13 +117,13 @@ fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
 
 fn find_idle_taker(state: &State, team: &TeamName, task: &Task) -> Option<SpawnId> {
     let free = |agent: &&Agent| {
-        (agent.record.has_turns || agent.long_poll.waiting.is_some())
-            // Only its owner may take an owned task, even if the owner has another offer.
+        (agent.record.has_turns() || agent.long_poll.waiting.is_some())
+            // Nobody else may take what is its own, whatever it was offered besides.
             && (agent.offered_task.is_none() || task.owner.is_some())
             && agent.activity == Activity::Idle
             && agent.record.lifecycle.is_running()
     };
-    let may = |agent: &&Agent| task.owner.as_ref().is_none_or(|owner| *owner == agent.record.name);
+    let may = |agent: &&Agent| task.owner.as_ref().is_none_or(|owner| *owner == agent.record.request.name);
     state.members(team).into_iter().filter(free).find(may).map(|agent| agent.record.spawn_id.clone())
 }
 
@@ -204,8 +206,8 @@ fn log_if_abandoned(
 /// The names of all members, also of those that will be respawned or are suspended. The lead always
 /// counts as a member, because it may be a person.
 fn current_members(state: &State, team: &TeamName) -> Vec<AgentName> {
-    let members = state.members(team).into_iter().map(|agent| agent.record.name.clone());
-    let resting = state.pending_respawns.iter().map(|resting| &resting.respawn.request);
+    let members = state.members(team).into_iter().map(|agent| agent.record.request.name.clone());
+    let resting = state.pending_respawns.iter().map(|resting| &resting.request);
     let resting = resting.filter(|order| order.team == *team).map(|order| order.name.clone());
     members.chain(resting).chain([AgentName::lead()]).collect()
 }
@@ -219,8 +221,8 @@ fn update_task_labels(context: &mut Context, team: &TeamName, board: &TaskBoard)
     for task in board.in_progress().filter(|task| task.failure().is_none()) {
         task.owner.as_ref().map(|owner| working.entry(owner).or_insert(&task.subject));
     }
-    for agent in context.state.agents.values_mut().filter(|agent| agent.record.team == *team) {
-        let task = working.get(&agent.record.name).copied();
+    for agent in context.state.agents.values_mut().filter(|agent| agent.record.request.team == *team) {
+        let task = working.get(&agent.record.request.name).copied();
         if agent.task_subject.as_deref() != task {
             agent.task_subject = task.map(str::to_owned);
             context.effects.extend(update_label(agent));

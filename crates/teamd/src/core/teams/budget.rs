@@ -25,14 +25,13 @@ pub(crate) fn count_begun_turns(context: &mut Context) {
 /// A program tells what it has used up so far, in this life of its agent or in the session that it names.
 pub(crate) fn add_usage(context: &mut Context, id: &SpawnId, report: UsageReport) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
-    let Some(comeback) = &mut agent.record.respawn else { return };
     let session = report.session_id.or_else(|| Some(id.as_str().to_owned()));
-    let new = comeback.usage.add_report(UsageReport { session_id: session, ..report });
+    let new = agent.record.respawn.usage.add_report(UsageReport { session_id: session, ..report });
     if new.is_zero() {
         return;
     }
     context.state.has_roster_changed = true;
-    let team = agent.record.team.clone();
+    let team = agent.record.request.team.clone();
     if let Some(known) = context.state.teams.get_mut(&team) {
         known.usage.usage = known.usage.usage.saturating_add(new);
         check(context, &team);

@@ -42,7 +42,7 @@ pub(crate) fn delete(context: &mut Context, client: ConnId, order: DeleteTeamReq
 
 /// Those that live or will live again.
 fn remaining_members(state: &State, team: &TeamName) -> Vec<String> {
-    let members = state.members(team).into_iter().map(|agent| agent.record.name.to_string());
+    let members = state.members(team).into_iter().map(|agent| agent.record.request.name.to_string());
     members.chain(names_between_spawns(state, team)).collect()
 }
 

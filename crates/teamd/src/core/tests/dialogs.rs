@@ -11,7 +11,8 @@ use protocol::control::MemberFlag;
 fn start_working_member(state: &mut State, name: &str, conn: u64, dialog: &str) -> SpawnId {
     let spawn = start_member(state, name, conn);
     let dialogs = Some(dialog.to_owned()).filter(|dialog| !dialog.is_empty());
-    state.agents.get_mut(&spawn).unwrap().record.dialog_patterns = dialogs.into_iter().collect();
+    state.agents.get_mut(&spawn).unwrap().record.request_mut().dialog_patterns =
+        dialogs.into_iter().collect();
     spawn
 }
 

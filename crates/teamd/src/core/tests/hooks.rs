@@ -5,6 +5,7 @@ use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::jobs::files::{FileJob, FileResult};
 use crate::core::lifecycle::Lifecycle;
+use crate::core::roster::record::PromptDelivery;
 use protocol::control::{
     HookEvent, HookReply, HookReport, HookSource, LeadProcess, LongPollEnd, LongPollRequest, MemberFlag,
     Process, SetLeadRequest,
@@ -15,7 +16,7 @@ use protocol::delivery::DeliveryPoint;
 pub(crate) fn send_hook(state: &mut State, name: &str, conn: u64) -> (SpawnId, String) {
     let spawn = start_member(state, name, conn);
     let record = &mut state.agents.get_mut(&spawn).unwrap().record;
-    record.delivery = Delivery::Hook;
+    record.request_mut().delivery = Delivery::Hook;
     (spawn, record.token.clone())
 }
 
@@ -122,7 +123,8 @@ fn whose_mail_is_typed_has_no_hook_that_could_be_told_of() {
     assert!(status_of(&mut state).evidence.contains("no hook of it has said anything"));
     is_waiting(&mut state, 71, &token);
     assert!(status_of(&mut state).evidence.ends_with("; its hook waits for mail"));
-    let fed_by = |state: &mut State, feed| state.agents.get_mut(&ann).unwrap().record.delivery = feed;
+    let fed_by =
+        |state: &mut State, feed| state.agents.get_mut(&ann).unwrap().record.request_mut().delivery = feed;
     fed_by(&mut state, Delivery::Keys);
     assert!(status_of(&mut state).evidence.ends_with("; what types its mail into its pane waits for some"));
     // Its typist is another that is heard; here the same.
@@ -232,7 +234,7 @@ fn an_agent_that_is_fed_in_another_way_is_not_touched() {
 fn a_prompt_on_the_command_line_is_told_until_a_hook_has_marked_it() {
     let mut state = new_state();
     let (spawn, token) = send_hook(&mut state, "ann", 50);
-    state.agents.get_mut(&spawn).unwrap().record.is_prompt_in_args = true;
+    state.agents.get_mut(&spawn).unwrap().record.prompt_delivery = PromptDelivery::InArguments;
     assert_eq!(
         send_hook_event(&mut state, &token, HookEvent::SessionStarted).prompt_in_args.as_deref(),
         Some("hello")
@@ -302,7 +304,7 @@ fn a_program_that_the_agents_own_runs_is_neither_fed_nor_believed() {
 fn one_that_is_typed_to_is_heard_by_its_typist_alone() {
     let mut state = new_state();
     let (spawn, token) = send_hook(&mut state, "ann", 50);
-    state.agents.get_mut(&spawn).unwrap().record.delivery = Delivery::Keys;
+    state.agents.get_mut(&spawn).unwrap().record.request_mut().delivery = Delivery::Keys;
     let typist = |said| HookReport { source: HookSource::Typist, ..hook_report_in(None, said) };
     send_call_as(&mut state, 70, &token, Request::ReportHook(typist(HookEvent::TurnEnded)));
     start_long_poll(&mut state, 60, &token);

@@ -12,10 +12,11 @@ use protocol::event::EventKind;
 use protocol::member_request::MemberRequestKind;
 use protocol::payload::Payload;
 use protocol::permission_mode::PermissionMode;
+use protocol::turn_program::{DrivenProgram, TurnProgram};
 
 fn start_native_member(state: &mut State) -> SpawnId {
     let ann = start_member(state, "ann", 50);
-    state.agents.get_mut(&ann).unwrap().record.delivery = Delivery::Native;
+    state.agents.get_mut(&ann).unwrap().record.request_mut().delivery = Delivery::Native;
     ann
 }
 
@@ -76,7 +77,7 @@ fn what_somebody_took_out_of_an_inbox_comes_back_to_those_that_are_fed_or_may_be
         (Delivery::Turn, RestoreRule::OwnDelivery),
         (Delivery::Keys, RestoreRule::OwnDelivery),
     ] {
-        state.agents.get_mut(&ann).unwrap().record.delivery = feed;
+        state.agents.get_mut(&ann).unwrap().record.request_mut().delivery = feed;
         assert_eq!(guard(&mut state, "ann"), Some(expected), "{feed:?}");
     }
     assert_eq!(guard(&mut state, "team-lead"), Some(RestoreRule::ForeignProgram));
@@ -247,14 +248,20 @@ fn a_word_that_is_as_it_was_does_not_take_back_what_the_lead_was_told() {
     assert_eq!(state.agents[&ann].activity, Activity::Active);
 }
 
+fn program_with_mode(mode: &str) -> TurnProgram {
+    let mode_ids = [(mode.to_owned(), mode.to_owned())].into();
+    TurnProgram::Driven(DrivenProgram { mode_ids, ..DrivenProgram::default() })
+}
+
 #[test]
 fn who_only_reads_is_set_to_no_mode_that_writes() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 50);
     let record = &mut state.agents.get_mut(&ann).unwrap().record;
-    (record.agent_type, record.turn_modes) = (Some("Explore".to_owned()), vec!["plan".to_owned()]);
+    record.request_mut().agent_type = Some("Explore".to_owned());
+    record.request_mut().turns = Some(program_with_mode("plan"));
     let mut set = |feed, mode| {
-        state.agents.get_mut(&ann).unwrap().record.delivery = feed;
+        state.agents.get_mut(&ann).unwrap().record.request_mut().delivery = feed;
         let order = SetModeRequest { team: survey_team(), name: "ann".to_owned(), mode };
         let effects = send_call(&mut state, 9, Request::SetMode(order));
         match reply(&effects, 9) {
@@ -275,7 +282,8 @@ fn a_session_is_set_to_no_mode_that_it_has_not() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 50);
     let record = &mut state.agents.get_mut(&ann).unwrap().record;
-    (record.delivery, record.turn_modes) = (Delivery::Acp, vec!["acceptEdits".to_owned()]);
+    record.request_mut().delivery = Delivery::Acp;
+    record.request_mut().turns = Some(program_with_mode("acceptEdits"));
     let mut set = |mode| {
         let order = SetModeRequest { team: survey_team(), name: "ann".to_owned(), mode };
         match reply(&send_call(&mut state, 9, Request::SetMode(order)), 9) {
@@ -291,7 +299,7 @@ fn a_session_is_set_to_no_mode_that_it_has_not() {
 fn who_plans_and_has_handed_in_nothing_is_said_to_need_a_turn() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 50);
-    state.agents.get_mut(&ann).unwrap().record.plan_mode_required = true;
+    state.agents.get_mut(&ann).unwrap().record.request_mut().mode = Some("plan".to_owned());
     let mut hint = |asks: &[MemberRequestKind]| {
         state.agents.get_mut(&ann).unwrap().open_requests = asks.iter().copied().collect();
         let order =

@@ -253,7 +253,7 @@ fn whoever_takes_teamd_down_leaves_nothing_to_be_told() {
 fn a_dialog_is_told_by_one_daemon_and_is_there_for_the_next() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 50);
-    state.agents.get_mut(&ann).unwrap().record.delivery = Delivery::Hook;
+    state.agents.get_mut(&ann).unwrap().record.request_mut().delivery = Delivery::Hook;
     let token = state.agents[&ann].record.token.clone();
     let says = |state: &mut State, said: HookEvent| {
         let request = Request::ReportHook(hooks::hook_report_in(Some("s-1"), said));

@@ -106,11 +106,11 @@ fn its_life_ends_once_its_hook_has_written_and_the_next_begins_in_that_mode() {
     assert_eq!(argv, ["edit", "s-1"]);
     let record = &state.agents[&again].record;
     assert!(
-        record.is_plan_approved
+        record.respawn.is_plan_approved
             && record.lifecycle.process().handover.is_none()
             && record.mode.as_deref() == Some("acceptEdits")
     );
-    assert!(record.respawn.as_ref().unwrap().failed_at.is_empty());
+    assert!(record.respawn.failed_at.is_empty());
     // A failure is none that anybody asked to follow.
     report_exit(&mut state, &again, 60, ExitReport::Exit(1));
     assert!(state.pending_respawns.is_empty());
@@ -183,7 +183,7 @@ fn a_hook_that_never_waits_is_waited_for_with_a_deadline_and_another_feed_for_a_
             is_terminated(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(until))),
             "{feed:?}"
         );
-        let comeback = state.agents.values().next().unwrap().record.respawn.clone().unwrap();
+        let comeback = state.agents.values().next().unwrap().record.respawn.clone();
         assert_eq!(comeback.approved_mode.unwrap().as_str(), "default", "the program has no other");
     }
 }

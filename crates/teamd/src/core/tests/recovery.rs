@@ -378,7 +378,7 @@ fn an_offer_to_one_who_does_something_else_goes_on() {
     );
     let offered = woken_spawns(&look(&mut state, vec![new_task(1, "pending", "")]));
     assert_eq!(offered.len(), 1);
-    let conn = if state.agents[&offered[0]].record.name.as_str() == "ann" { 50 } else { 51 };
+    let conn = if state.agents[&offered[0]].record.request.name.as_str() == "ann" { 50 } else { 51 };
     // A message was there too, and comes first.
     let mut now = turn_state(Activity::Active, 2);
     now.summary = "message from team-lead".into();

@@ -124,7 +124,8 @@ fn a_rest_ends_with_the_name_by_kill_and_with_the_team() {
 fn who_could_not_be_brought_back_rests_on() {
     let mut state = restart_daemon(&suspended_state());
     send_call(&mut state, 9, Request::ResumeMembers(ResumeMembersRequest { team: Some(survey_team()) }));
-    let ann = state.members(&survey_team()).into_iter().find(|agent| agent.record.name.as_str() == "ann");
+    let ann =
+        state.members(&survey_team()).into_iter().find(|agent| agent.record.request.name.as_str() == "ann");
     let life = ann.unwrap().record.spawn_id.clone();
     let refused = Err(ErrorReport::new(ErrorKind::MissingPath, "cannot open a pane"));
     handle_event(
@@ -201,7 +202,7 @@ fn a_kill_is_for_good_whatever_was_asked_before() {
 fn it_comes_back_with_its_environment_to_the_daemon_that_put_it_to_rest() {
     let (mut state, ann) = suspending_state();
     report_exit(&mut state, &ann, 50, ExitReport::Exit(0));
-    assert_eq!(state.pending_respawns[0].respawn.request.env["KEY"], "x");
+    assert_eq!(state.pending_respawns[0].request.env["KEY"], "x");
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub(crate) fn started_spawn_id(effects: &[Effect]) -> SpawnId {
 
 pub(crate) fn start(state: &mut State, spawn: &SpawnId, conn: u64) -> SpawnId {
     let pid = u32::try_from(conn).unwrap();
-    match state.agents[spawn].record.backend {
+    match state.agents[spawn].record.request.backend {
         Backend::InProcess => {
             handle_event(state, CoreEvent::ShimStarted { spawn: spawn.clone(), result: Ok(pid) }, NOW);
         }

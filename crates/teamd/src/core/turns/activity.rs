@@ -31,16 +31,11 @@ pub(crate) fn resume_turn(context: &mut Context, id: &SpawnId, turn: Option<Turn
 pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option<TurnStatus>) {
     let (Some(agent), Some(turn)) = (context.state.agents.get_mut(id), turn) else { return };
     let was_offered = agent.offered_task.take().is_some();
-    if let Some(comeback) = &mut agent.record.respawn
-        && comeback.session != turn.session_id
-    {
-        comeback.session.clone_from(&turn.session_id);
-        context.state.has_roster_changed = true;
-    }
-    if let Some(comeback) = &mut agent.record.respawn
-        && (comeback.mode, &comeback.plan) != (turn.mode, &turn.plan_stage)
-    {
-        (comeback.mode, comeback.plan) = (turn.mode, turn.plan_stage.clone());
+    let known = &agent.record.respawn;
+    if (&known.session, known.mode, &known.plan) != (&turn.session_id, turn.mode, &turn.plan_stage) {
+        let known = &mut agent.record.respawn;
+        known.session.clone_from(&turn.session_id);
+        (known.mode, known.plan) = (turn.mode, turn.plan_stage.clone());
         context.state.has_roster_changed = true;
     }
     let used = turn.usage.clone();
@@ -51,7 +46,7 @@ pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option
     match turn.activity {
         // A turn that directly follows another one is logged, too.
         Activity::Active if number != Some(turn.turn_number) => {
-            context.begun_turns.push(agent.record.team.clone());
+            context.begun_turns.push(agent.record.request.team.clone());
             context
                 .effects
                 .push(Effect::log_member(&agent.record, EventKind::MemberActive { summary: turn.summary }));
@@ -63,7 +58,7 @@ pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option
         }
         _ => {}
     }
-    let (team, idle) = (agent.record.team.clone(), turn.activity == Activity::Idle);
+    let (team, idle) = (agent.record.request.team.clone(), turn.activity == Activity::Idle);
     set_activity(agent, turn.activity, context.now, &mut context.effects);
     // A following turn has a new start time. After a daemon's start the turn began earlier.
     agent.activity_since = turn.since;
@@ -86,13 +81,14 @@ pub(crate) fn report_own_activity(
     activity: Activity,
 ) {
     let mine = |agent: &&mut Agent| token == Some(agent.record.token.as_str());
-    if let Some(agent) = context.state.agents.values_mut().find(mine).filter(|agent| !agent.record.has_turns)
+    if let Some(agent) =
+        context.state.agents.values_mut().find(mine).filter(|agent| !agent.record.has_turns())
     {
         agent.has_reported_activity = true;
         if agent.activity != activity {
             context.effects.push(Effect::log_member(&agent.record, activity_event(activity)));
             if activity == Activity::Active {
-                context.begun_turns.push(agent.record.team.clone());
+                context.begun_turns.push(agent.record.request.team.clone());
             }
         }
         set_activity(agent, activity, context.now, &mut context.effects);
@@ -111,11 +107,11 @@ pub(crate) fn config_activity_changes(
 ) -> Vec<(AgentName, Activity)> {
     let said: HashMap<&AgentName, bool> = active.iter().map(|(name, active)| (name, *active)).collect();
     let lives = |agent: &&mut Agent| agent.record.lifecycle.has_agent();
-    let members = state.agents.values_mut().filter(|agent| agent.record.team == *team).filter(lives);
+    let members = state.agents.values_mut().filter(|agent| agent.record.request.team == *team).filter(lives);
     let new = members.filter_map(|agent| {
-        let activity = if *said.get(&agent.record.name)? { Activity::Active } else { Activity::Idle };
+        let activity = if *said.get(&agent.record.request.name)? { Activity::Active } else { Activity::Idle };
         let is_new = agent.config_activity.replace(activity) != Some(activity);
-        is_new.then(|| (agent.record.name.clone(), activity))
+        is_new.then(|| (agent.record.request.name.clone(), activity))
     });
     new.collect()
 }
@@ -127,9 +123,9 @@ pub(crate) fn apply_config_activity(
     name: &AgentName,
     activity: Activity,
 ) {
-    let hers = |agent: &&mut Agent| agent.record.team == *team && agent.record.name == *name;
+    let hers = |agent: &&mut Agent| agent.record.request.team == *team && agent.record.request.name == *name;
     let Some(agent) = context.state.agents.values_mut().find(hers) else { return };
-    if agent.record.delivery != Delivery::Native || !agent.record.lifecycle.has_agent() {
+    if agent.record.request.delivery != Delivery::Native || !agent.record.lifecycle.has_agent() {
         return;
     }
     agent.has_reported_activity = true;
@@ -137,7 +133,7 @@ pub(crate) fn apply_config_activity(
         context.state.has_roster_changed |= record_session(&mut agent.record, activity);
         context.effects.push(Effect::log_member(&agent.record, activity_event(activity)));
         if activity == Activity::Active {
-            context.begun_turns.push(agent.record.team.clone());
+            context.begun_turns.push(agent.record.request.team.clone());
         }
         set_activity(agent, activity, context.now, &mut context.effects);
     }
@@ -146,13 +142,12 @@ pub(crate) fn apply_config_activity(
 /// Records the session of a native member after its first turn. The session id is the spawn id.
 /// Returns whether the record has changed.
 fn record_session(record: &mut AgentRecord, activity: Activity) -> bool {
-    let had_turn = activity == Activity::Active || !record.prompt.is_empty();
-    let life = record.spawn_id.as_str().to_owned();
-    let Some(comeback) = record.respawn.as_mut().filter(|c| had_turn && c.session.is_none()) else {
-        return false;
-    };
-    comeback.session = Some(life);
-    true
+    let had_turn = activity == Activity::Active || !record.request.prompt.is_empty();
+    let is_new = had_turn && record.respawn.session.is_none();
+    if is_new {
+        record.respawn.session = Some(record.spawn_id.as_str().to_owned());
+    }
+    is_new
 }
 
 fn activity_event(activity: Activity) -> EventKind {
@@ -171,12 +166,12 @@ fn set_activity(agent: &mut Agent, activity: Activity, now: Now, effects: &mut E
     agent.activity = activity;
     agent.activity_since = now.wall;
     effects.extend(update_label(agent));
-    if agent.record.delivery == Delivery::Native {
+    if agent.record.request.delivery == Delivery::Native {
         return;
     }
     effects.push(Effect::File(FileJob::WriteActivity {
-        team: agent.record.team.clone(),
-        name: agent.record.name.clone(),
+        team: agent.record.request.team.clone(),
+        name: agent.record.request.name.clone(),
         is_active: activity == Activity::Active,
     }));
 }

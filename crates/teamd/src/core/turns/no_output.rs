@@ -22,7 +22,9 @@ pub(crate) fn check_turns_without_output(context: &mut Context) {
         can_lack_output(agent) && elapsed_ms(agent.activity_since.max(awake), context.now) >= patience
     };
     let quiet = context.state.agents.values().filter(is_long);
-    let log = |agent: &Agent| context.state.settings.output_log(&agent.record.team, &agent.record.name);
+    let log = |agent: &Agent| {
+        context.state.settings.output_log(&agent.record.request.team, &agent.record.request.name)
+    };
     let logs: Vec<_> = quiet.map(|agent| (agent.record.spawn_id.clone(), log(agent))).collect();
     if !logs.is_empty() {
         context.effects.push(Effect::File(FileJob::ReadOutputTimes { logs }));
@@ -49,7 +51,12 @@ pub(crate) fn handle_output_times(context: &mut Context, written: Vec<(SpawnId, 
                 EventKind::MemberNoOutput { no_output_ms: quiet_ms },
             ));
             let (record, pane) = (&agent.record, agent.record.pane.as_ref().and_then(AgentPane::id));
-            context.state.notices.add(&record.team, &record.name, pane, NoticeKind::NoOutput(quiet_ms));
+            context.state.notices.add(
+                &record.request.team,
+                &record.request.name,
+                pane,
+                NoticeKind::NoOutput(quiet_ms),
+            );
         }
     }
 }

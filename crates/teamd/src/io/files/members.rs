@@ -4,7 +4,7 @@
 use crate::core::exit_record::ReportTo;
 use crate::core::id::SpawnId;
 use crate::core::jobs::files::{FileResult, ModeRoute, ShutdownAnswer};
-use crate::core::roster::record::{AgentRecord, SharedRecord, pane_id_or_in_process};
+use crate::core::roster::record::{AgentRecord, SharedRecord};
 use crate::io::files::thread::FilesThread;
 use crate::io::{orphans, worktrees};
 use protocol::color::Color;
@@ -57,10 +57,12 @@ impl FilesThread {
             return Err(error);
         }
         worktrees::check_ownership(record)?;
-        let team = self.open_team(&record.team)?;
+        let team = self.open_team(&record.request.team)?;
         let config = team.as_repairer().cached_config()?;
-        if config.member(&record.name).is_some() {
-            return Err(ErrorReport::from(Error::AlreadyExists { what: format!("member {}", record.name) }));
+        if config.member(&record.request.name).is_some() {
+            return Err(ErrorReport::from(Error::AlreadyExists {
+                what: format!("member {}", record.request.name),
+            }));
         }
         let inbox = team.inbox(&record.name);
         if *is_respawn {
@@ -149,7 +151,7 @@ impl FilesThread {
         if record.lifecycle.exit().is_some() {
             self.check_saved()?;
         }
-        self.remember_deregistered(&record.team, &record.name, record.spawned_at);
+        self.remember_deregistered(&record.request.team, &record.request.name, record.spawned_at);
         Ok(())
     }
 
@@ -179,7 +181,7 @@ impl FilesThread {
         if ids.is_empty() {
             return Ok(false);
         }
-        match self.read_shutdown_answers(&record.team, ids) {
+        match self.read_shutdown_answers(&record.request.team, ids) {
             Err(Error::NoSuchTeam { .. }) => Ok(false),
             answers => answers.map(|all| all.iter().any(is_approval)),
         }
@@ -245,21 +247,21 @@ pub(super) fn to_config_member(record: &AgentRecord, activity: Activity) -> Memb
         prompt: record.prompt.clone(),
         // The core chooses a color before it registers a member.
         color: record.color.unwrap_or_else(|| Color::for_joined_count(0)),
-        plan_mode_required: record.plan_mode_required,
+        plan_mode_required: record.requires_plan(),
         joined_at: record.spawned_at,
-        tmux_pane_id: pane_id_or_in_process(record),
-        cwd: record.cwd.to_string_lossy().into_owned(),
-        backend_type: record.backend.backend_type().to_owned(),
+        tmux_pane_id: record.pane_id_or_in_process(),
+        cwd: record.request.cwd.to_string_lossy().into_owned(),
+        backend_type: record.request.backend.backend_type().to_owned(),
         worktree_path: record.worktree.as_ref().map(|tree| tree.path.to_string_lossy().into_owned()),
     };
     let is_active = Some(activity == Activity::Active);
-    Member { is_active, mode: record.mode.clone(), ..Member::teammate(&record.team, entry) }
+    Member { is_active, mode: record.mode.clone(), ..Member::teammate(&record.request.team, entry) }
 }
 
 /// Whether config.json has this spawn of the member. A later spawn of the same name does not count.
 pub(super) fn is_registered(team: &Team, record: &AgentRecord) -> Result<bool, Error> {
     let config = team.as_repairer().cached_config()?;
-    Ok(config.member(&record.name).is_some_and(|member| member.joined_at == record.spawned_at))
+    Ok(config.member(&record.request.name).is_some_and(|member| member.joined_at == record.spawned_at))
 }
 
 /// Completes the tracking task of a member.
@@ -332,7 +334,7 @@ fn list_unfinished_tasks(tasks: &[Arc<Task>], record: &AgentRecord) -> String {
         task.status == TaskStatus::InProgress
             && !task.is_internal()
             && task.failure().is_none()
-            && task.owner.as_ref() == Some(&record.name)
+            && task.owner.as_ref() == Some(&record.request.name)
     };
     let left: Vec<String> =
         tasks.iter().filter(is_unfinished).map(|task| format!("{} ({})", task.id, task.subject)).collect();

@@ -75,6 +75,12 @@ fn new_record(name: &str, spawned_at: u64) -> AgentRecord {
     serde_json::from_value(record).unwrap()
 }
 
+fn record_with_environment(name: &str, born: u64, file: &str) -> AgentRecord {
+    let mut record = new_record(name, born);
+    record.respawn.environment_file = file.to_owned();
+    record
+}
+
 fn exited(exit: ExitRecord) -> Lifecycle {
     Lifecycle::Exited(Exited::new(AgentProcess::default(), ShutdownRequests::default(), Some(exit)))
 }

@@ -112,7 +112,7 @@ fn exits_are_reported_and_shutdowns_requested_only_after_the_roster_is_saved() {
     };
     let request_shutdown = |files: &mut FilesThread| {
         let request = RequestId::parse("shutdown-1@ann").unwrap();
-        let (spawn, name, team) = (ann.spawn_id.clone(), ann.name.clone(), tests::survey_team());
+        let (spawn, name, team) = (ann.spawn_id.clone(), ann.request.name.clone(), tests::survey_team());
         match files.run_job(FileJob::SendShutdownRequest {
             spawn,
             team,

@@ -50,7 +50,7 @@ fn a_member_whose_environment_could_not_be_saved_is_not_registered() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     let team = created_team(&mut files);
-    let ann = AgentRecord { environment_file: "7.json".to_owned(), ..new_record("ann", 7) };
+    let ann = record_with_environment("ann", 7, "7.json");
     let registered = |files: &mut FilesThread| {
         let env = [("PATH".to_owned(), "/bin".to_owned())].into();
         assert!(files.run_job(FileJob::SaveEnvironment { file: "7.json".to_owned(), env }).is_none());

@@ -22,7 +22,7 @@ fn results_of(files: &mut FilesThread, jobs: Vec<FileJob>) -> Vec<FileResult> {
 }
 
 fn registration_job(name: &str, born: u64) -> FileJob {
-    let record = AgentRecord { environment_file: format!("{name}.json"), ..new_record(name, born) };
+    let record = record_with_environment(name, born, &format!("{name}.json"));
     FileJob::RegisterMember {
         spawn: record.spawn_id.clone(),
         record: record.into(),
@@ -121,7 +121,7 @@ fn consecutive_registrations_form_a_batch_and_independent_jobs_run_first() {
     );
     let mut other = registration_job("bob", 7);
     if let FileJob::RegisterMember { record, .. } = &mut other {
-        record.team = TeamName::parse("other").unwrap();
+        record.request_mut().team = TeamName::parse("other").unwrap();
     }
     assert_eq!(counts(vec![registration_job("ann", 7), other]), (1, 0, 1), "one team");
 }
