@@ -52,8 +52,8 @@ pub(crate) fn apply_messages(
         approved
             .into_iter()
             .for_each(|(at, mode)| record_plan_approval(context.state, (team, owner), at, mode, context.now));
-        let given: Vec<(RequestId, bool)> = mail.new.iter().filter_map(parse_lead_answer).collect();
-        given.iter().for_each(|(id, approved)| close_by_lead(context, team, owner, id, *approved));
+        let answers: Vec<(RequestId, GivenAnswer)> = mail.new.iter().filter_map(parse_lead_answer).collect();
+        answers.into_iter().for_each(|(id, given)| close_by_lead(context, team, (owner.clone(), id), given));
     }
 }
 
@@ -88,8 +88,9 @@ fn record_plan_approval(
     state.has_roster_changed = true;
 }
 
-fn parse_lead_answer(letter: &MessageHeader) -> Option<(RequestId, bool)> {
-    letter.answered_request().filter(|_| letter.from.is_lead())
+fn parse_lead_answer(message: &MessageHeader) -> Option<(RequestId, GivenAnswer)> {
+    let (id, is_approved) = message.answered_request().filter(|_| message.from.is_lead())?;
+    Some((id, GivenAnswer { by: AnsweredBy::Lead, is_approved }))
 }
 
 /// All requests of a team, as they stand now.
@@ -308,11 +309,10 @@ pub(crate) fn handle_answer_written(
 }
 
 /// A person or the lead has answered.
-fn close_by_lead(context: &mut Context, team: &TeamName, owner: &AgentName, id: &RequestId, approved: bool) {
-    let key = (owner.clone(), id.clone());
+fn close_by_lead(context: &mut Context, team: &TeamName, key: (AgentName, RequestId), given: GivenAnswer) {
     let waits = context.state.team_mut(team).and_then(|known| known.open_requests.get(&key));
     if waits.is_some_and(|pending| matches!(pending.stage, RequestStage::Waiting { .. })) {
-        close_request(context, team, &key, GivenAnswer { by: AnsweredBy::Lead, is_approved: approved });
+        close_request(context, team, &key, given);
         update_open_requests(context, team);
     }
 }

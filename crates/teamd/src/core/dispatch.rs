@@ -108,8 +108,8 @@ fn dispatch(context: &mut Context, event: CoreEvent) {
         CoreEvent::ShimReported { conn, report: said } => shims::handle_shim_report(context, conn, said),
         CoreEvent::ConnectionClosed { conn } => handle_connection_closed(context, conn),
         CoreEvent::ProcessDied { spawn } => exit::handle_process_died(context, &spawn),
-        CoreEvent::InboxChanged { team, inbox, is_owner_woken: rung } => {
-            messages::handle_inbox_changed(context, &team, &inbox, rung);
+        CoreEvent::InboxChanged { team, inbox, owner_wake } => {
+            messages::handle_inbox_changed(context, &team, &inbox, owner_wake);
         }
         CoreEvent::TaskChanged { team, task } => task_list::handle_task_changed(context, &team, task),
         CoreEvent::ConfigChanged { team } => schedule_config_scan(context, &team),
@@ -117,7 +117,7 @@ fn dispatch(context: &mut Context, event: CoreEvent) {
         CoreEvent::ProbeSeen => rescan::handle_probe_seen(context.state, context.now),
         CoreEvent::BarrierReached { mark } => next_task::handle_barrier_reached(context, mark),
         CoreEvent::BarrierFailed => next_task::answer_all_unknown(context),
-        CoreEvent::WatchesAdded { is_probe: probe } => rescan::handle_watches_added(context, probe),
+        CoreEvent::WatchesAdded(purpose) => rescan::handle_watches_added(context, purpose),
         CoreEvent::WatchFailed => rescan::handle_watch_failed(context),
         CoreEvent::RootReopened(opened) => rescan::handle_root_reopened(context, opened),
         CoreEvent::WatcherOverflow => rescan::handle_overflow(context),
@@ -146,8 +146,8 @@ fn handle_file_result(context: &mut Context, done: FileResult) {
         FileResult::ShutdownRequestSent { spawn, result } => {
             shutdown::handle_request_sent(context, &spawn, result);
         }
-        FileResult::MemberDeregistered { spawn, is_approved: approved, error: left } => {
-            cleanup::handle_member_deregistered(context, &spawn, approved, left);
+        FileResult::MemberDeregistered { spawn, approval, error } => {
+            cleanup::handle_member_deregistered(context, &spawn, approval, error);
         }
         FileResult::ExitReportRead { spawn, ended } => exit::handle_exit_report_read(context, &spawn, ended),
         FileResult::TasksScanned { team, members, result, asks } => {
@@ -273,8 +273,8 @@ pub(crate) fn handle_worktree_result(context: &mut Context, done: WorktreeResult
             Ok(making) => record_proposal(context, making),
             Err(fault) => fail_creation(context, client, &team, &name, fault),
         },
-        WorktreeResult::Filled { making, result, is_present: is_there } => {
-            finish_creation(context, &making, result, is_there);
+        WorktreeResult::Filled { making, result, path } => {
+            finish_creation(context, &making, result, path);
         }
         WorktreeResult::UnsavedChecked { client, order, result: Ok(()) } => {
             delete::kill_members(context, client, order);

@@ -3,6 +3,7 @@
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::FileJob;
 use crate::core::jobs::panes::PaneJob;
+use crate::core::jobs::watcher::WatchPurpose;
 use crate::core::jobs::worktrees::WorktreeJob;
 use crate::core::roster::record::AgentRecord;
 use protocol::control::{Process, Response, ToShim};
@@ -77,7 +78,7 @@ pub(crate) enum Effect {
     /// The team is gone.
     UnwatchTeam { team: TeamName },
     /// Say so once all is watched that was to be until now.
-    ConfirmWatches { is_probe: bool },
+    ConfirmWatches(WatchPurpose),
     /// Put a mark behind what has been written, for the watcher to tell of.
     CreateBarrier { mark: u64 },
     /// For the files thread.
@@ -111,7 +112,7 @@ impl Effect {
             Effect::WatchRoot
             | Effect::WatchTeam { .. }
             | Effect::UnwatchTeam { .. }
-            | Effect::ConfirmWatches { .. } => "act.watch-team",
+            | Effect::ConfirmWatches(_) => "act.watch-team",
             Effect::CreateBarrier { .. } => "act.mark",
             Effect::File(_) => "act.file",
             Effect::Pane(_) => "act.pane",

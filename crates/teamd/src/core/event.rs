@@ -1,8 +1,10 @@
 //! What wakes the loop, and nothing else does: one closed enum, one line per arm in `crate::step`.
 
+use crate::core::effect::Wake;
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::FileResult;
 use crate::core::jobs::panes::PaneResult;
+use crate::core::jobs::watcher::WatchPurpose;
 use crate::core::jobs::worktrees::WorktreeResult;
 use protocol::control::{Call, FromShim, Process, ShimHello};
 use protocol::error::ErrorReport;
@@ -26,8 +28,8 @@ pub(crate) enum CoreEvent {
     ConnectionClosed { conn: ConnId },
     /// The pidfd of a join says that it is dead: the proof.
     ProcessDied { spawn: SpawnId },
-    /// Somebody wrote this inbox; the name is that of the file. `rung`: its owner was woken by whoever saw that.
-    InboxChanged { team: TeamName, inbox: String, is_owner_woken: bool },
+    /// Somebody wrote this inbox. `inbox` is the name of the file, `owner_wake` whether the watcher has woken its owner.
+    InboxChanged { team: TeamName, inbox: String, owner_wake: Wake },
     /// Somebody wrote a task.
     TaskChanged { team: TeamName, task: TaskId },
     /// Somebody wrote the team's config.json, maybe we.
@@ -40,8 +42,8 @@ pub(crate) enum CoreEvent {
     BarrierReached { mark: u64 },
     /// No mark can be made.
     BarrierFailed,
-    /// All is watched that was to be: now it can be looked at. `probe`: and seen whether events arrive.
-    WatchesAdded { is_probe: bool },
+    /// All requested watches are in place.
+    WatchesAdded(WatchPurpose),
     /// A directory can't be watched: no more watches are to be had, say.
     WatchFailed,
     /// The root's directories were removed or moved: it was opened anew, or can't be.

@@ -52,10 +52,9 @@ fn not_connected_error(MemberAddress { team, name }: &MemberAddress) -> ErrorRep
 }
 
 /// The turn has ended, or there was none.
-pub(crate) fn handle_interrupted(context: &mut Context, id: &SpawnId, turn: bool) {
+pub(crate) fn handle_interrupted(context: &mut Context, id: &SpawnId, reply: &InterruptReply) {
     let Some(agent) = context.state.agents.get(id) else { return };
-    let reply = InterruptReply { name: agent.record.request.name.clone(), was_in_turn: turn };
-    if turn {
+    if reply.was_in_turn {
         context.effects.push(Effect::log_member(&agent.record, EventKind::MemberInterrupted));
     }
     for client in take_interrupt_waiters(context.state, id) {

@@ -18,13 +18,13 @@ use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
 
 /// A storm of changes becomes one look, and one more after it.
-pub(crate) fn handle_inbox_changed(context: &mut Context, team: &TeamName, inbox: &str, rung: bool) {
+pub(crate) fn handle_inbox_changed(context: &mut Context, team: &TeamName, inbox: &str, wake: Wake) {
     if AgentName::new_unchecked(inbox).is_lead() {
         read_shutdown_answers(context, team);
         lead_session::wake_lead(context, team);
     }
     if let Some(agent) = context.state.member(team, &AgentName::new_unchecked(inbox)) {
-        context.effects.wake_agent(&agent.record.spawn_id, if rung { Wake::Done } else { Wake::Needed });
+        context.effects.wake_agent(&agent.record.spawn_id, wake);
     }
     schedule_inbox_scan(context, team, inbox);
 }
@@ -78,7 +78,7 @@ pub(crate) fn handle_inbox_scanned(
     }
     if again {
         // Its owner was woken for each change.
-        handle_inbox_changed(context, team, inbox, true);
+        handle_inbox_changed(context, team, inbox, Wake::Done);
     } else if more {
         schedule_inbox_scan(context, team, inbox);
     }

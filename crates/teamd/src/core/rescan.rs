@@ -4,6 +4,7 @@ use crate::core::clock::Now;
 use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::jobs::files::FileJob;
+use crate::core::jobs::watcher::WatchPurpose;
 use crate::core::members::cleanup;
 use crate::core::panes::visibility;
 use crate::core::scans::{
@@ -98,10 +99,11 @@ pub(crate) fn rescan_all(context: &mut Context) {
     context.state.last_rescan = Some(context.now.mono);
     context.state.rescan_at = context.now.mono + WATCH_CONFIRM_TIMEOUT;
     // What can't be watched is told before the probe can be.
-    let probe =
+    let needs_probe =
         context.state.watcher_state != WatcherState::Active && context.now.mono >= context.state.probe_at;
-    match request_watches(context, probe) {
-        true if probe => {
+    let purpose = if needs_probe { WatchPurpose::Probe } else { WatchPurpose::Scan };
+    match request_watches(context, purpose) {
+        true if needs_probe => {
             (context.state.watcher_state, context.state.probe_at) =
                 (WatcherState::Unproven, context.now.mono + PROBE_INTERVAL);
         }
@@ -128,8 +130,10 @@ fn scan_files(context: &mut Context) {
 }
 
 /// Nothing is missed from now on.
-pub(crate) fn handle_watches_added(context: &mut Context, probe: bool) {
-    context.effects.extend(probe.then_some(Effect::File(FileJob::ProbeWatcher)));
+pub(crate) fn handle_watches_added(context: &mut Context, purpose: WatchPurpose) {
+    if purpose == WatchPurpose::Probe {
+        context.effects.push(Effect::File(FileJob::ProbeWatcher));
+    }
     scan_files(context);
     postpone_rescan(context.state, context.now);
     if std::mem::take(&mut context.state.watch_setup) == ScanState::RunningRescanNeeded {
@@ -161,6 +165,6 @@ pub(crate) fn handle_session_teams(context: &mut Context, there: &[TeamName]) {
     }
     if is_new {
         // Mail that came before its directory was watched.
-        request_watches(context, false);
+        request_watches(context, WatchPurpose::Scan);
     }
 }

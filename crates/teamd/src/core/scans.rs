@@ -4,6 +4,7 @@ use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::id::ConnId;
 use crate::core::jobs::files::{FileJob, RegisteredMember, RosterMembers};
+use crate::core::jobs::watcher::WatchPurpose;
 use crate::core::roster::record::AgentPane;
 use crate::core::state::daemon::State;
 use protocol::control::VisibilityReply;
@@ -92,14 +93,14 @@ fn scan_config(context: &mut Context, team: &TeamName) {
 
 /// All is watched before anybody looks what is there, so that nothing is missed in between. One at a time: in a storm of
 /// changes the watcher is long in saying so. True where it is asked now.
-pub(crate) fn request_watches(context: &mut Context, probe: bool) -> bool {
+pub(crate) fn request_watches(context: &mut Context, purpose: WatchPurpose) -> bool {
     let due = context.state.watch_setup.try_start();
     if due {
         // A directory that was made anew needs a new watch; for the others it changes nothing.
         let teams =
             context.state.team_names().into_iter().chain(std::mem::take(&mut context.state.new_directories));
         context.effects.extend(teams.map(|team| Effect::WatchTeam { team }));
-        context.effects.push(Effect::ConfirmWatches { is_probe: probe });
+        context.effects.push(Effect::ConfirmWatches(purpose));
     }
     due
 }
@@ -107,7 +108,7 @@ pub(crate) fn request_watches(context: &mut Context, probe: bool) -> bool {
 /// A directory of a session, which is there before its config, by which it is known.
 pub(crate) fn watch_session_team(context: &mut Context, team: TeamName) {
     context.state.new_directories.insert(team);
-    request_watches(context, false);
+    request_watches(context, WatchPurpose::Scan);
 }
 
 /// The tasks once more, whatever has changed. A storm of changes becomes one look, and one more after it.

@@ -8,7 +8,7 @@ use crate::core::jobs::files::FileJob;
 use crate::core::lifecycle::{Lifecycle, Stopping};
 use crate::core::members::{cleanup, exit, registration, restart_policy, termination};
 use crate::core::turns::activity;
-use protocol::control::{FromShim, Process, ShimHello, ToShim};
+use protocol::control::{FromShim, InterruptReply, Process, ShimHello, ToShim};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::EventKind;
 
@@ -96,7 +96,10 @@ pub(crate) fn handle_shim_report(context: &mut Context, conn: ConnId, said: From
             registration::fail_start(context, &id, fault);
         }
         FromShim::TurnStatus(turn) => activity::apply_turn_state(context, &id, Some(turn)),
-        FromShim::Interrupted { was_in_turn: turn } => interrupts::handle_interrupted(context, &id, turn),
+        FromShim::Interrupted { was_in_turn } => {
+            let reply = InterruptReply { name: agent.record.request.name.clone(), was_in_turn };
+            interrupts::handle_interrupted(context, &id, &reply);
+        }
         FromShim::Exited(how) => {
             context.effects.push(Effect::File(FileJob::AcknowledgeExit { conn }));
             exit::handle_exit_report(context, &id, how);

@@ -26,7 +26,7 @@ use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
 use crate::core::jobs::files::{FileJob, FileResult, Registration};
 use crate::core::jobs::panes::{OpenedPane, PaneJob, PaneResult};
-use crate::core::lifecycle::Lifecycle;
+use crate::core::lifecycle::{Lifecycle, ShutdownApproval};
 use crate::core::roster::Roster;
 use crate::core::state::daemon::State;
 use crate::core::state::event_log_cursor::EventLogCursor;
@@ -164,8 +164,14 @@ fn start_member(state: &mut State, name: &str, conn: u64) -> SpawnId {
     spawn
 }
 
-fn delete_request(force: bool) -> Request {
-    Request::DeleteTeam(DeleteTeamRequest { team: survey_team(), force, discard_worktrees: vec![] })
+fn delete_request() -> Request {
+    let discard_worktrees = Vec::new();
+    Request::DeleteTeam(DeleteTeamRequest { team: survey_team(), force: false, discard_worktrees })
+}
+
+fn forced_delete_request() -> Request {
+    let discard_worktrees = Vec::new();
+    Request::DeleteTeam(DeleteTeamRequest { team: survey_team(), force: true, discard_worktrees })
 }
 
 fn reply(effects: &[Effect], to: u64) -> Option<&Response> {
@@ -191,14 +197,10 @@ fn error_kind(effects: &[Effect], to: u64) -> Option<ErrorKind> {
 
 fn member_deregistered(
     spawn: &SpawnId,
-    approved: bool,
+    approval: ShutdownApproval,
     left: Option<protocol::error::ErrorReport>,
 ) -> CoreEvent {
-    CoreEvent::FileJobDone(FileResult::MemberDeregistered {
-        spawn: spawn.clone(),
-        is_approved: approved,
-        error: left,
-    })
+    CoreEvent::FileJobDone(FileResult::MemberDeregistered { spawn: spawn.clone(), approval, error: left })
 }
 
 fn pane_closed(spawn: &SpawnId) -> CoreEvent {

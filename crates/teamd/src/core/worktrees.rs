@@ -7,12 +7,12 @@ use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::ConnId;
 use crate::core::jobs::files::FileJob;
-use crate::core::jobs::worktrees::{WorktreeCreation, WorktreeJob};
+use crate::core::jobs::worktrees::{WorktreeCreation, WorktreeJob, WorktreePath};
 use crate::core::lifecycle::NameWaiter;
 use crate::core::roster::MemberWorktree;
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::{going_down_error, no_such_team_error};
-use crate::core::state::names::{choose_free_name, exiting_holder};
+use crate::core::state::names::{NameChoice, choose_free_name, exiting_holder};
 use crate::core::state::team::NameReservation;
 use crate::core::state::worktree_holds::{check_not_deleting, expire_holds};
 use protocol::control::{Reply, WorktreeReply, WorktreeRequest};
@@ -26,7 +26,8 @@ const RESERVATION_TIMEOUT: u64 = 30_000;
 
 pub(crate) fn create_worktree(context: &mut Context, client: ConnId, order: WorktreeRequest) {
     expire_holds(context.state, &order.team, context.now);
-    if let Some(gone) = exiting_holder(context.state, &order.team, &order.name, order.unique) {
+    let choice = name_choice(&order);
+    if let Some(gone) = exiting_holder(context.state, &order.team, &order.name, choice) {
         return gone.name_waiters.push((client, NameWaiter::Worktree(order)));
     }
     let name = match check_request(context.state, &order) {
@@ -62,7 +63,11 @@ fn check_request(state: &State, order: &WorktreeRequest) -> Result<AgentName, Er
     // Who asks again may have been killed with the worktree in hand. Where it was another, the first to spawn has the name.
     let is_made = matches!(team.reserved_names.get(&order.name), Some(NameReservation::ReservedUntil(_)))
         && !order.unique;
-    choose_free_name(state, &order.team, &order.name, order.unique, is_made.then_some(&order.name))
+    choose_free_name(state, &order.team, &order.name, name_choice(order), is_made.then_some(&order.name))
+}
+
+fn name_choice(request: &WorktreeRequest) -> NameChoice {
+    if request.unique { NameChoice::Numbered } else { NameChoice::Exact }
 }
 
 /// Written down before git does anything.
@@ -96,10 +101,10 @@ pub(crate) fn finish_creation(
     context: &mut Context,
     making: &WorktreeCreation,
     result: Result<PathBuf, ErrorReport>,
-    is_there: bool,
+    path: WorktreePath,
 ) {
     let tree = &making.proposal.record;
-    if !is_there {
+    if path == WorktreePath::Missing {
         forget_worktrees(context.state, &making.team, std::slice::from_ref(&tree.path));
     }
     let cwd = match result {

@@ -40,9 +40,7 @@ impl DaemonTerminal {
     /// `text` must have no control characters.
     pub(crate) fn show_notice(&self, text: &str) {
         if std::io::stdout().is_terminal() {
-            let inside_tmux = std::env::var_os("TMUX").is_some_and(|tmux| !tmux.is_empty());
-            let terminal = std::env::var("TERM").unwrap_or_default();
-            self.0.try_send(notice_escape_sequence(text, inside_tmux, &terminal)).ok();
+            self.0.try_send(notice_escape_sequence(text, TerminalKind::from_env())).ok();
         }
     }
 }
@@ -61,14 +59,14 @@ fn notice_escape_sequence(text: &str, inside_tmux: bool, terminal: &str) -> Stri
 
 #[cfg(test)]
 mod tests {
-    use super::notice_escape_sequence;
+    use super::{TerminalKind, notice_escape_sequence};
 
     #[test]
     fn a_notice_is_a_bell_and_the_terminals_own_escape_sequence() {
         assert_eq!(notice_escape_sequence("x", false, "xterm-256color"), "\u{7}\u{1b}]9;x\u{7}");
         assert_eq!(notice_escape_sequence("x", false, "rxvt-unicode"), "\u{7}\u{1b}]777;notify;teamd;x\u{7}");
         assert_eq!(
-            notice_escape_sequence("x", true, "tmux-256color"),
+            notice_escape_sequence("x", TerminalKind::Tmux),
             "\u{7}\u{1b}Ptmux;\u{1b}\u{1b}]9;x\u{7}\u{1b}\\"
         );
     }

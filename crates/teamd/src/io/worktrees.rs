@@ -5,7 +5,7 @@
 //! worktrees that the roster on disk records.
 
 use crate::core::event::CoreEvent;
-use crate::core::jobs::worktrees::{WorktreeCreation, WorktreeJob, WorktreeResult};
+use crate::core::jobs::worktrees::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
 use crate::core::roster::MemberWorktree;
 use crate::core::roster::record::AgentRecord;
 use crate::io::process_watcher;

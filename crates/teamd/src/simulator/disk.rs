@@ -6,12 +6,13 @@ use crate::core::jobs::files::{
     ConfigSnapshot, FileJob, FileResult, ModeRoute, RegisteredMember, Registration, RosterMembers,
     ShutdownAnswer,
 };
+use crate::core::lifecycle::ShutdownApproval;
 use crate::core::roster::Roster;
 use crate::core::roster::record::AgentRecord;
 use crate::simulator::scan_memory::{ScanMemory, TeamFile, WatcherEvent};
 use crate::simulator::team_files::{RequestState, SimulatedMember, SimulatedTeamFiles};
 use crate::simulator::worktrees::Worktrees;
-use protocol::control::{Activity, CreateTeamReply, CreateTeamRequest, ExitReport};
+use protocol::control::{Activity, CreateTeamReply, CreateTeamRequest, DeleteTeamRequest, ExitReport};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::{RequestId, TaskId};
 use protocol::member_request::Answer;
@@ -121,7 +122,7 @@ impl SimulatedDisk {
             job => {
                 let anew = match &job {
                     FileJob::CreateTeam { create: CreateTeamRequest { team, .. }, .. }
-                    | FileJob::DeleteTeam { team, .. } => Some(team.clone()),
+                    | FileJob::DeleteTeam { order: DeleteTeamRequest { team, .. }, .. } => Some(team.clone()),
                     _ => None,
                 };
                 results.extend(self.run_plain_job(job).map(CoreEvent::FileJobDone));
@@ -144,9 +145,9 @@ impl SimulatedDisk {
                 let result = self.create(&create.team, &create.policy);
                 FileResult::TeamCreated { client, policy: create.policy, result }
             }
-            FileJob::RegisterMember { spawn, record, is_respawn: again, at } => {
-                let result = self.register(&record, again, at);
-                FileResult::MemberRegistered { spawn, result }
+            FileJob::RegisterMember { record, at } => {
+                let result = self.register(&record, at);
+                FileResult::MemberRegistered { spawn: record.spawn_id.clone(), result }
             }
             FileJob::SendShutdownRequest { spawn, team, name, request, unless_unread, .. } => {
                 let result = self
@@ -208,7 +209,7 @@ impl SimulatedDisk {
             FileJob::CheckDeletable { client, order } => {
                 FileResult::DeletableChecked { client, order, result: self.check_writable() }
             }
-            FileJob::DeleteTeam { client, team, force: _, swept } => {
+            FileJob::DeleteTeam { client, order: DeleteTeamRequest { team, .. }, swept } => {
                 let result = self.check_writable();
                 if result.is_ok() {
                     self.teams.remove(&team);
@@ -263,7 +264,7 @@ impl SimulatedDisk {
         })
     }
 
-    fn register(&mut self, record: &AgentRecord, again: bool, at: u64) -> Result<Registration, ErrorReport> {
+    fn register(&mut self, record: &AgentRecord, at: u64) -> Result<Registration, ErrorReport> {
         let unkept = self.failed_environment.as_ref() == Some(&record.respawn.environment_file);
         let writable =
             if self.is_roster_unsaved || unkept { Err(disk_full_error()) } else { self.check_writable() };
@@ -280,7 +281,7 @@ impl SimulatedDisk {
                 format!("cannot spawn {}: it is on the team", record.request.name),
             ));
         }
-        if !again {
+        if !record.is_respawn() {
             team.inboxes.remove(&record.request.name);
             if !record.request.prompt.is_empty() {
                 team.add_message(&record.request.name, &AgentName::lead(), None, at);
@@ -401,23 +402,22 @@ impl SimulatedDisk {
         if self.is_full || self.is_roster_unsaved {
             return FileResult::MemberDeregistered {
                 spawn,
-                is_approved: false,
+                approval: ShutdownApproval::NotGiven,
                 error: Some(disk_full_error()),
             };
         }
-        let mut approved = false;
+        let mut approval = ShutdownApproval::NotGiven;
         if let Some(team) = self.teams.get_mut(&record.request.team) {
             team.members.retain(|_, member| member.spawn_id != spawn);
-            approved = record
-                .lifecycle
-                .shutdown_ids()
-                .iter()
-                .any(|id| matches!(team.shutdown_answers.get(id), Some((_, None))));
+            let is_approval = |id: &RequestId| matches!(team.shutdown_answers.get(id), Some((_, None)));
+            if record.lifecycle.shutdown_ids().iter().any(is_approval) {
+                approval = ShutdownApproval::Given;
+            }
             team.shutdown_requests.remove(&record.request.name);
             self.record_change(&record.request.team, TeamFile::Config);
         }
         self.exit_reports.remove(&spawn);
-        FileResult::MemberDeregistered { spawn, is_approved: approved, error: None }
+        FileResult::MemberDeregistered { spawn, approval, error: None }
     }
 
     /// Restores members that a foreign program removed from config.json. Returns its content.

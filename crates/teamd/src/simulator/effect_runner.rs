@@ -83,8 +83,8 @@ impl Simulation {
             Effect::ShowNotice { .. } => {}
             Effect::WatchRoot => self.send_to_watcher(WatchCommand::WatchRoot),
             Effect::WatchTeam { team } => self.send_to_watcher(WatchCommand::WatchTeam(team)),
-            Effect::ConfirmWatches { is_probe: probe } => {
-                self.send_to_watcher(WatchCommand::ConfirmWatches { is_probe: probe });
+            Effect::ConfirmWatches(purpose) => {
+                self.send_to_watcher(WatchCommand::ConfirmWatches(purpose));
             }
             Effect::UnwatchTeam { team } => self.send_to_watcher(WatchCommand::UnwatchTeam(team)),
             Effect::Log(event) if self.disk.log.is_some() => {

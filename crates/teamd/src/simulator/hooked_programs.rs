@@ -256,7 +256,12 @@ impl Simulation {
         );
         match response {
             Response::Done(reply) => match &**reply {
-                Reply::ReportHook(reply) => self.handle_hook_reply(pid, reply, waits),
+                Reply::ReportHook(reply) => {
+                    self.mark_hook_messages(pid, reply, if waits { &reply.delivered_ids } else { &[] });
+                    if waits {
+                        self.end_hook_turn(pid, reply);
+                    }
+                }
                 Reply::LongPoll(LongPollEnd::WorkMayWait) if waits => {
                     self.set_activity(pid, ProgramState::Scanning);
                 }
@@ -268,10 +273,10 @@ impl Simulation {
         }
     }
 
-    fn handle_hook_reply(&mut self, pid: u32, reply: &HookReply, turn_ended: bool) {
+    /// Marks the messages that the program has got: those of its arguments, and those of the turn that ended.
+    fn mark_hook_messages(&mut self, pid: u32, reply: &HookReply, delivered: &[u64]) {
         let Some(program) = self.programs.get(&pid) else { return };
         let (team, name, took) = (program.team.clone(), program.name.clone(), program.is_turn_from_hook);
-        let who = program.identity.clone();
         let files = self.disk.teams.get_mut(&team).filter(|_| !self.disk.is_full);
         if let Some(files) = files {
             if reply.prompt_in_args.is_some() || reply.approval_in_args {
@@ -280,17 +285,19 @@ impl Simulation {
                 files.mark_taken(&name, &had);
                 files.mark_read(&name, &had);
             }
-            if took && turn_ended {
-                files.mark_read(&name, &reply.delivered_ids);
+            if took && !delivered.is_empty() {
+                files.mark_read(&name, delivered);
             }
             self.disk.record_change(&team, TeamFile::Inbox(name));
         }
         if reply.prompt_in_args.is_some() || reply.approval_in_args {
             self.send_hook_event(pid, HookEvent::PromptRead);
         }
-        if !turn_ended {
-            return;
-        }
+    }
+
+    fn end_hook_turn(&mut self, pid: u32, reply: &HookReply) {
+        let Some(program) = self.programs.get(&pid) else { return };
+        let (took, who) = (program.is_turn_from_hook, program.identity.clone());
         if let Some(who) = who.filter(|_| reply.delivers_by_hook && reply.is_first_report) {
             if let Some(task) = reply.task.filter(|_| took && who.first_argument != "plan") {
                 self.finish_task(&who, task, IdleReason::Available);

@@ -1,5 +1,6 @@
 //! What the files thread remembers between scans, and the events of the file watcher.
 
+use crate::core::effect::Wake;
 use crate::core::event::CoreEvent;
 use crate::core::jobs::files::{InboxScanResult, MessageHeader, TaskSelection};
 use crate::simulator::disk::SimulatedDisk;
@@ -134,7 +135,7 @@ fn change_event((team, part): &(TeamName, TeamFile)) -> CoreEvent {
     match part {
         TeamFile::Config => CoreEvent::ConfigChanged { team },
         TeamFile::Inbox(name) => {
-            CoreEvent::InboxChanged { team, inbox: name.to_string(), is_owner_woken: false }
+            CoreEvent::InboxChanged { team, inbox: name.to_string(), owner_wake: Wake::Needed }
         }
         TeamFile::Task(task) => CoreEvent::TaskChanged { team, task: *task },
     }

@@ -124,7 +124,7 @@ impl SimulatedShim {
             ShimStage::Waiting if mono >= self.started_at + START_TIMEOUT => true,
             ShimStage::Running { .. } if self.must_scan() => true,
             ShimStage::Waiting | ShimStage::Running { .. } => {
-                daemon && self.conn.is_none() && !self.is_disowned
+                daemon.is_some() && self.conn.is_none() && !self.is_disowned
             }
             ShimStage::Reporting(_) => self.conn.is_none(),
         }

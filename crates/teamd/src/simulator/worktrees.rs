@@ -2,7 +2,7 @@
 //! daemon is killed.
 
 use crate::core::event::CoreEvent;
-use crate::core::jobs::worktrees::{WorktreeCreation, WorktreeJob, WorktreeResult};
+use crate::core::jobs::worktrees::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
 use crate::core::roster::MemberWorktree;
 use crate::simulator::disk::SimulatedDisk;
 use crate::simulator::simulation::Simulation;
@@ -10,7 +10,7 @@ use protocol::control::{DeleteTeamRequest, RemovedWorktrees, TrashedWorktree};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use worktree::{WorktreeOptions, WorktreeProposal, WorktreeRecord};
 
 /// The directory of a worktree.
@@ -152,8 +152,11 @@ impl SimulatedDisk {
                 if fails && !making.proposal.exists && rng.bool() {
                     self.worktrees.present.remove(&making.proposal.record.path);
                 }
-                let is_there = self.worktrees.present.contains_key(&making.proposal.record.path);
-                WorktreeResult::Filled { making, result, is_present: is_there }
+                let path = match self.worktrees.present.contains_key(&making.proposal.record.path) {
+                    true => WorktreePath::Present,
+                    false => WorktreePath::Missing,
+                };
+                WorktreeResult::Filled { making, result, path }
             }
             WorktreeJob::CheckUnsaved { client, order, worktrees: grounds, .. } => {
                 let result = if self.worktrees.has_unsaved(&order, &grounds) {

@@ -2,6 +2,7 @@
 
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::worktrees::WorktreeCreation;
+use crate::core::lifecycle::ShutdownApproval;
 use crate::core::roster::Roster;
 use crate::core::roster::record::{AgentRecord, SharedRecord};
 use protocol::control::{
@@ -32,11 +33,10 @@ pub(crate) enum FileJob {
     CreateTeam { client: ConnId, create: CreateTeamRequest, created_at: u64 },
     /// Write the environment of an agent, for respawns and for the next daemon.
     SaveEnvironment { file: String, env: BTreeMap<String, String> },
-    /// Register a member: its config entry, prompt message and tracking task. A respawn keeps the
-    /// messages and the prompt of the earlier spawn.
-    RegisterMember { spawn: SpawnId, record: SharedRecord, is_respawn: bool, at: u64 },
-    /// Send a shutdown request, unless one of the requests `unless_unread` is still unread. If the
-    /// request is one of them, it is not sent if the inbox has it already.
+    /// A new member: entry, first message, tracking task. `again`: the name's mail and prompt are from a life
+    /// before this one, and stay.
+    RegisterMember { record: SharedRecord, at: u64 },
+    /// A shutdown request, unless one of those before is still unread; where it is one of them itself, unless it is there.
     SendShutdownRequest {
         spawn: SpawnId,
         team: TeamName,
@@ -99,8 +99,8 @@ pub(crate) enum FileJob {
     ConfirmWorktreeRecorded { making: Box<WorktreeCreation> },
     /// Check whether a team's files can be deleted, before its worktrees are removed.
     CheckDeletable { client: ConnId, order: DeleteTeamRequest },
-    /// Delete a team's files. Its worktrees have been removed.
-    DeleteTeam { client: ConnId, team: TeamName, force: bool, swept: RemovedWorktrees },
+    /// The team's files; its worktrees are gone already.
+    DeleteTeam { client: ConnId, order: DeleteTeamRequest, swept: RemovedWorktrees },
 }
 
 /// The result of a registration.
@@ -212,11 +212,10 @@ pub(crate) enum FileResult {
         team: TeamName,
         answers: Result<Vec<ShutdownAnswer>, ErrorReport>,
     },
-    /// `is_approved`: the member approved its shutdown before it exited. `error`: the
-    /// deregistration is not complete.
+    /// `approval`: whether the agent had approved its shutdown. `error`: what could not be cleaned up.
     MemberDeregistered {
         spawn: SpawnId,
-        is_approved: bool,
+        approval: ShutdownApproval,
         error: Option<ErrorReport>,
     },
     ExitReportRead {

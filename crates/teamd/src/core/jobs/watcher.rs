@@ -11,9 +11,15 @@ pub(crate) enum WatchCommand {
     UnwatchTeam(TeamName),
     /// Create the barrier with this number.
     CreateBarrier(u64),
-    /// Send `CoreEvent::WatchesAdded` when all earlier commands are done. `is_probe` is returned
-    /// with the event.
-    ConfirmWatches {
-        is_probe: bool,
-    },
+    /// Say `Event::Watched` behind all that was asked before.
+    ConfirmWatches(WatchPurpose),
+}
+
+/// What follows once the watches are in place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WatchPurpose {
+    /// The files are scanned.
+    Scan,
+    /// The same, and a probe file shows whether the watcher delivers events.
+    Probe,
 }

@@ -45,7 +45,14 @@ pub(crate) enum WorktreeJob {
     RemoveAll { client: ConnId, order: DeleteTeamRequest, grounds: Vec<MemberWorktree>, trash: PathBuf },
 }
 
-/// The result of a [`WorktreeJob`].
+/// Whether the path of a worktree exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WorktreePath {
+    Present,
+    Missing,
+}
+
+/// What became of it.
 #[derive(Debug)]
 pub(crate) enum WorktreeResult {
     Proposed {
@@ -54,10 +61,10 @@ pub(crate) enum WorktreeResult {
         name: AgentName,
         result: Result<Box<WorktreeCreation>, ErrorReport>,
     },
-    /// The working directory in the worktree. `is_present` says whether anything exists at its
-    /// path, also after an error.
-    Filled { making: Box<WorktreeCreation>, result: Result<PathBuf, ErrorReport>, is_present: bool },
-    /// An error names the worktrees with unsaved work. Members may still run and change them.
+    /// The working directory in the worktree. `path`: whether something is at the path of the worktree, even after an
+    /// error.
+    Filled { making: Box<WorktreeCreation>, result: Result<PathBuf, ErrorReport>, path: WorktreePath },
+    /// Why not, as far as can be seen while members live.
     UnsavedChecked { client: ConnId, order: DeleteTeamRequest, result: Result<(), ErrorReport> },
     /// `swept` has the result for each worktree, also if the job failed.
     RemovedAll {

@@ -6,7 +6,7 @@ use crate::core::exit_record::{ExitOutcome, ExitRecord};
 use crate::core::id::SpawnId;
 use crate::core::jobs::files::FileJob;
 use crate::core::jobs::panes::PaneJob;
-use crate::core::lifecycle::{Cleanup, Exited, Lifecycle};
+use crate::core::lifecycle::{Cleanup, Exited, Lifecycle, ShutdownApproval};
 use crate::core::long_poll::release_long_poll;
 use crate::core::members::restart_policy;
 use crate::core::roster::record::AgentPane;
@@ -51,7 +51,7 @@ pub(crate) fn handle_pane_closed(context: &mut Context, id: &SpawnId, left: Opti
 pub(crate) fn handle_member_deregistered(
     context: &mut Context,
     id: &SpawnId,
-    approved: bool,
+    approval: ShutdownApproval,
     left: Option<ErrorReport>,
 ) {
     let Some(team) = context.state.agents.get(id).map(|agent| agent.record.request.team.clone()) else {
@@ -61,11 +61,11 @@ pub(crate) fn handle_member_deregistered(
     let why = left.map(|fault| format!("not taken off the team yet: {}", fault.message));
     finish_cleanup_step(context, id, why, |gone| {
         gone.file_cleanup = order;
-        if approved {
+        if approval == ShutdownApproval::Given {
             gone.description = "approved".to_owned();
         }
     });
-    if approved {
+    if approval == ShutdownApproval::Given {
         correct_past_outcome(context.state, id);
     }
     finish_cleanup(context, id);

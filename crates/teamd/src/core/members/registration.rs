@@ -149,13 +149,7 @@ fn register_member(context: &mut Context, spawn: &SpawnId) {
     let (file, env) = (record.respawn.environment_file.clone(), record.request.env.clone());
     context.effects.push(Effect::File(FileJob::SaveEnvironment { file, env }));
     let record = agent.record.clone();
-    let again = record.is_respawn();
-    context.effects.push(Effect::File(FileJob::RegisterMember {
-        spawn: spawn.clone(),
-        record,
-        is_respawn: again,
-        at: context.now.wall,
-    }));
+    context.effects.push(Effect::File(FileJob::RegisterMember { record, at: context.now.wall }));
 }
 
 /// The files know it: the green light.

@@ -14,7 +14,7 @@ use crate::core::state::agent::Agent;
 use crate::core::state::budget::exhausted_error;
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::{going_down_error, no_such_team_error, pane_neighbors, team_layout};
-use crate::core::state::names::{choose_free_name, exiting_holder};
+use crate::core::state::names::{NameChoice, choose_free_name, exiting_holder};
 use crate::core::state::worktree_holds::{check_worktree, expire_holds, recorded_worktree, release_name};
 use protocol::control::Backend;
 use protocol::control::SpawnRequest;
@@ -33,7 +33,8 @@ pub(crate) const SESSION_START_DEADLINE: u64 = 45_000;
 
 pub(crate) fn spawn(context: &mut Context, client: ConnId, mut order: Box<SpawnRequest>) {
     expire_holds(context.state, &order.team, context.now);
-    if let Some(gone) = exiting_holder(context.state, &order.team, &order.name, order.unique) {
+    let choice = name_choice(&order);
+    if let Some(gone) = exiting_holder(context.state, &order.team, &order.name, choice) {
         return gone.name_waiters.push((client, NameWaiter::Spawn(order)));
     }
     match check_request(context.state, &order) {
@@ -112,7 +113,11 @@ fn check_request(state: &State, order: &SpawnRequest) -> Result<AgentName, Error
     check_worktree(state, order)?;
     // The name that a worktree holds is free for whoever comes with it.
     let held = order.worktree.as_ref().map(|_| &order.name);
-    choose_free_name(state, &order.team, &order.name, order.unique, held)
+    choose_free_name(state, &order.team, &order.name, name_choice(order), held)
+}
+
+fn name_choice(request: &SpawnRequest) -> NameChoice {
+    if request.unique { NameChoice::Numbered } else { NameChoice::Exact }
 }
 
 /// Nothing falls back by itself: who wants an agent without a pane says so.

@@ -7,6 +7,15 @@ use crate::core::state::worktree_holds::is_name_held;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName, strip_team};
 
+/// Which names a caller accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NameChoice {
+    /// The wanted name alone.
+    Exact,
+    /// The wanted name with the first free number, if it is taken.
+    Numbered,
+}
+
 /// Whether a member of that name is between two lives.
 pub(crate) fn is_between_spawns(state: &State, team: &TeamName, name: &str) -> bool {
     state.pending_respawns.iter().any(|resting| is_of_member(resting, team, name))
@@ -28,10 +37,10 @@ pub(crate) fn exiting_holder<'s>(
     state: &'s mut State,
     team: &TeamName,
     name: &AgentName,
-    unique: bool,
+    choice: NameChoice,
 ) -> Option<&'s mut Exited> {
-    // Whose next life waits for its name keeps that.
-    let wanted = !unique && !is_between_spawns(state, team, name.as_str());
+    // A member that waits for its respawn keeps its name.
+    let wanted = choice == NameChoice::Exact && !is_between_spawns(state, team, name.as_str());
     let holder = state.member(team, name).filter(|_| wanted)?;
     let holder = (!holder.record.lifecycle.has_failed_cleanup()).then(|| holder.record.spawn_id.clone())?;
     match &mut state.agents.get_mut(&holder)?.record.lifecycle {
@@ -45,7 +54,7 @@ pub(crate) fn choose_free_name(
     state: &State,
     team: &TeamName,
     wanted: &AgentName,
-    unique: bool,
+    choice: NameChoice,
     held: Option<&AgentName>,
 ) -> Result<AgentName, ErrorReport> {
     if wanted.is_reserved() {
@@ -56,7 +65,8 @@ pub(crate) fn choose_free_name(
     let holds = |name: &AgentName| Some(name) != held && is_name_held(state, team, name);
     let free = |name: &AgentName| state.member(team, name).is_none() && !holds(name);
     // Whoever wants just this name takes it from a member that is to be started again.
-    if free(wanted) && !(unique && is_between_spawns(state, team, wanted.as_str())) {
+    let may_differ = choice == NameChoice::Numbered;
+    if free(wanted) && !(may_differ && is_between_spawns(state, team, wanted.as_str())) {
         return Ok(wanted.clone());
     }
     let taken = || {
@@ -65,13 +75,13 @@ pub(crate) fn choose_free_name(
             true => format!(
                 "it has ended, and is not off the team yet: try again, or see: teamctl events -t {team}"
             ),
-            false if unique => "take a shorter name: behind this one no number fits".to_owned(),
+            false if may_differ => "take a shorter name: behind this one no number fits".to_owned(),
             false => "take another name, or let --unique choose one".to_owned(),
         };
         let message = format!("cannot spawn {wanted}: {team} has a member of that name");
         ErrorReport::new(ErrorKind::AlreadyExists, message).with_help(hint)
     };
-    if !unique {
+    if !may_differ {
         return Err(taken());
     }
     (2..1000)

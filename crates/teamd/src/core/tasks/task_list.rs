@@ -58,7 +58,9 @@ pub(crate) fn handle_tasks_scanned(
             let was_done =
                 context.state.team_mut(team).is_some_and(|known| are_all_completed(&known.logged_tasks));
             log_changes(context, team, members, (&board, changed));
-            notify_if_all_done(context.state, team, was_done);
+            if !was_done {
+                notify_if_all_done(context.state, team);
+            }
             update_task_labels(context, team, &board);
             context
                 .state
@@ -169,10 +171,9 @@ fn log_changes(
     }
 }
 
-/// Notifies once that all tasks are completed, until there is an open task again. A notification by
-/// an earlier daemon counts.
-fn notify_if_all_done(state: &mut State, team: &TeamName, was_done: bool) {
-    let Some(known) = state.teams.get(team).filter(|_| !was_done) else { return };
+/// Adds a notice if all tasks are completed. The caller calls it only if some were not before the last scan.
+fn notify_if_all_done(state: &mut State, team: &TeamName) {
+    let Some(known) = state.teams.get(team) else { return };
     if are_all_completed(&known.logged_tasks) {
         state.notices.add_all_tasks_done(team, known.logged_tasks.len());
     }

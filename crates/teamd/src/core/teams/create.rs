@@ -4,6 +4,7 @@ use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::FileJob;
+use crate::core::jobs::watcher::WatchPurpose;
 use crate::core::members::{restart_policy, termination};
 use crate::core::roster::TeamUsage;
 use crate::core::scans::request_watches;
@@ -49,7 +50,7 @@ pub(crate) fn handle_team_created(
         context.state.teams.insert(reply.team_name.clone(), team);
         budget::check(context, &reply.team_name);
         context.state.has_roster_changed = true;
-        request_watches(context, false);
+        request_watches(context, WatchPurpose::Scan);
         context.effects.push(Effect::log_team(&reply.team_name, EventKind::TeamCreated));
     }
     send_reply(context, client, result.map(Reply::CreateTeam));

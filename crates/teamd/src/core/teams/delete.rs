@@ -64,8 +64,7 @@ pub(crate) fn delete_files(
     swept: RemovedWorktrees,
     effects: &mut Effects,
 ) {
-    let DeleteTeamRequest { team, force, .. } = order;
-    effects.push(Effect::File(FileJob::DeleteTeam { client, team, force, swept }));
+    effects.push(Effect::File(FileJob::DeleteTeam { client, order, swept }));
 }
 
 /// The team is no more, or goes on.

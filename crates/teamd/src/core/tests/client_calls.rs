@@ -45,7 +45,7 @@ fn a_teammates_token_opens_little_and_a_dead_ones_nothing() {
     };
     assert_eq!(with(&token, Request::Status), None);
     assert_eq!(with(&token, Request::ReportActivity(Activity::Idle)), None);
-    for request in [spawn_request("bob"), Request::StopDaemon, delete_request(true)] {
+    for request in [spawn_request("bob"), Request::StopDaemon, forced_delete_request()] {
         assert_eq!(with(&token, request), Some(ErrorKind::NotPermitted));
     }
     assert_eq!(with("other", Request::Status), Some(ErrorKind::NotPermitted));

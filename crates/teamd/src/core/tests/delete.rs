@@ -44,11 +44,11 @@ fn team_deleted(client: u64, result: Result<(), ErrorReport>) -> CoreEvent {
 fn nobody_comes_from_the_accepted_delete_to_its_end() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 1);
-    assert_eq!(error_kind(&send_call(&mut state, 2, delete_request(false)), 2), Some(ErrorKind::Refused));
+    assert_eq!(error_kind(&send_call(&mut state, 2, delete_request()), 2), Some(ErrorKind::Refused));
     opened_spawn_id(&send_call(&mut state, 3, spawn_request("eve")));
-    assert!(!sends_end(&send_call(&mut state, 2, delete_request(true))), "first it is looked");
+    assert!(!sends_end(&send_call(&mut state, 2, forced_delete_request())), "first it is looked");
     let refused = |state: &mut State| {
-        [spawn_request("bob"), waiting_call("bob"), delete_request(true)]
+        [spawn_request("bob"), waiting_call("bob"), forced_delete_request()]
             .map(|request| error_kind(&send_call(state, 4, request), 4))
             == [Some(ErrorKind::Refused); 3]
     };
@@ -57,7 +57,7 @@ fn nobody_comes_from_the_accepted_delete_to_its_end() {
     assert!(refused(&mut state), "while its members are ended");
     handle_event(&mut state, exit_reported(1, ExitReport::Signal(9)), NOW);
     handle_event(&mut state, pane_closed(&ann), NOW);
-    let effects = handle_event(&mut state, member_deregistered(&ann, false, None), NOW);
+    let effects = handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, None), NOW);
     assert!(has_file_job(&effects, |job| matches!(job, FileJob::DeleteTeam { .. })), "{effects:?}");
     assert!(refused(&mut state), "while its files are removed");
     let effects = handle_event(&mut state, team_deleted(2, Err(ErrorReport::new(ErrorKind::Io, "no"))), NOW);
@@ -74,7 +74,7 @@ fn nobody_comes_from_the_accepted_delete_to_its_end() {
 fn nobody_is_ended_for_a_delete_that_its_files_refuse() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 1);
-    send_call(&mut state, 2, delete_request(true));
+    send_call(&mut state, 2, forced_delete_request());
     let effects = handle_event(
         &mut state,
         deletable_checked(2, Err(ErrorReport::new(ErrorKind::Refused, "notes.txt"))),
@@ -89,7 +89,7 @@ fn nobody_is_ended_for_a_delete_that_its_files_refuse() {
 fn a_refused_delete_keeps_nobody_out() {
     let mut state = new_state();
     start_member(&mut state, "ann", 1);
-    send_call(&mut state, 2, delete_request(false));
+    send_call(&mut state, 2, delete_request());
     opened_spawn_id(&send_call(&mut state, 3, spawn_request("bob")));
 }
 
@@ -104,7 +104,7 @@ fn going_down_ends_agents_without_a_team_too() {
     );
     handle_event(&mut state, exit_reported(1, ExitReport::Exit(0)), NOW);
     handle_event(&mut state, pane_closed(&ann), NOW);
-    let effects = handle_event(&mut state, member_deregistered(&ann, false, None), NOW);
+    let effects = handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, None), NOW);
     assert!(reply_value(&effects, 2).is_none(), "not before the roster has it");
     let effects = with_replies(&mut state, effects);
     assert!(

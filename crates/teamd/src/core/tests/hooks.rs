@@ -1,7 +1,7 @@
 //! Agents with hooks, and sessions that lead.
 
 use super::*;
-use crate::core::effect::Effect;
+use crate::core::effect::{Effect, Wake};
 use crate::core::event::CoreEvent;
 use crate::core::jobs::files::{FileJob, FileResult};
 use crate::core::lifecycle::Lifecycle;
@@ -64,7 +64,7 @@ fn long_poll_end(effects: &[Effect], client: u64) -> Option<LongPollEnd> {
 fn message_arrives(state: &mut State, inbox: &str) -> Vec<Effect> {
     handle_event(
         state,
-        CoreEvent::InboxChanged { team: survey_team(), inbox: inbox.to_owned(), is_owner_woken: true },
+        CoreEvent::InboxChanged { team: survey_team(), inbox: inbox.to_owned(), owner_wake: Wake::Done },
         NOW,
     )
 }
@@ -89,7 +89,7 @@ fn what_comes_of_an_earlier_life_is_nobodys_word() {
     let (old, token) = send_hook(&mut state, "ann", 50);
     is_waiting(&mut state, 60, &token);
     handle_event(&mut state, exit_reported(50, ExitReport::Exit(0)), NOW);
-    handle_event(&mut state, member_deregistered(&old, false, None), NOW);
+    handle_event(&mut state, member_deregistered(&old, ShutdownApproval::NotGiven, None), NOW);
     handle_event(&mut state, pane_closed(&old), NOW);
     let (new, its) = send_hook(&mut state, "ann", 51);
     is_waiting(&mut state, 61, &its);

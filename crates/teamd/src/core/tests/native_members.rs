@@ -1,7 +1,7 @@
 //! Members whose client keeps its own entry in config.json.
 
 use super::*;
-use crate::core::effect::Effect;
+use crate::core::effect::{Effect, Wake};
 use crate::core::event::CoreEvent;
 use crate::core::jobs::files::{
     ConfigSnapshot, FileJob, FileResult, InboxScanResult, MessageHeader, RestoreRule,
@@ -20,9 +20,9 @@ fn start_native_member(state: &mut State) -> SpawnId {
     ann
 }
 
-fn config_activity(state: &mut State, active: bool) -> Vec<Effect> {
+fn config_activity(state: &mut State, activity: Activity) -> Vec<Effect> {
     let seen = ConfigSnapshot {
-        activities: vec![(AgentName::new_unchecked("ann"), active)],
+        activities: vec![(AgentName::new_unchecked("ann"), activity == Activity::Active)],
         ..ConfigSnapshot::default()
     };
     handle_event(
@@ -40,10 +40,10 @@ fn writes_activity(effects: &[Effect]) -> bool {
 fn what_a_client_wrote_is_believed_and_not_written_over() {
     let mut state = new_state();
     let ann = start_native_member(&mut state);
-    let effects = config_activity(&mut state, false);
+    let effects = config_activity(&mut state, Activity::Idle);
     assert_eq!(state.agents[&ann].activity, Activity::Idle);
     assert!(!writes_activity(&effects), "{effects:?}");
-    let effects = config_activity(&mut state, true);
+    let effects = config_activity(&mut state, Activity::Active);
     assert_eq!(state.agents[&ann].activity, Activity::Active);
     assert!(!writes_activity(&effects), "{effects:?}");
 }
@@ -61,7 +61,7 @@ fn what_somebody_took_out_of_an_inbox_comes_back_to_those_that_are_fed_or_may_be
         handle_event(state, CoreEvent::FileJobDone(seen), NOW);
         let effects = handle_event(
             state,
-            CoreEvent::InboxChanged { team: survey_team(), inbox: inbox.into(), is_owner_woken: false },
+            CoreEvent::InboxChanged { team: survey_team(), inbox: inbox.into(), owner_wake: Wake::Needed },
             NOW,
         );
         effects.into_iter().find_map(|effect| match effect {
@@ -121,7 +121,7 @@ fn the_mode_that_config_has_is_remembered_and_not_forgotten_with_it() {
         NOW,
     );
     assert!(matches!(effects.first(), Some(Effect::File(FileJob::SaveRoster(_)))), "{effects:?}");
-    config_activity(&mut state, true);
+    config_activity(&mut state, Activity::Active);
     assert_eq!(state.agents[&ann].record.mode.as_deref(), Some("acceptEdits"));
 }
 
@@ -129,7 +129,7 @@ fn the_mode_that_config_has_is_remembered_and_not_forgotten_with_it() {
 fn of_the_others_config_is_our_own_word_and_tells_nothing() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 50);
-    config_activity(&mut state, false);
+    config_activity(&mut state, Activity::Idle);
     assert_eq!(state.agents[&ann].activity, Activity::Active);
 }
 
@@ -156,7 +156,7 @@ fn a_config_that_was_mended_is_told_and_who_could_not_be_taken_off_is_tried_agai
     let ann = start_member(&mut state, "ann", 50);
     handle_event(&mut state, exit_reported(50, ExitReport::Exit(0)), NOW);
     let fault = protocol::error::ErrorReport::new(ErrorKind::InvalidData, "it is empty");
-    handle_event(&mut state, member_deregistered(&ann, false, Some(fault)), NOW);
+    handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, Some(fault)), NOW);
     let seen = ConfigSnapshot { repaired: Some("it was empty".into()), ..ConfigSnapshot::default() };
     let effects = handle_event(
         &mut state,
@@ -209,11 +209,11 @@ fn its_arguments_name_colour_and_sessions_and_a_next_life_goes_on_with_the_conve
     let effects = process_dies(&mut state, &first, 50);
     let (second, argv) = start_turn(&mut state, &effects, 51);
     assert_eq!(argv[3..], ["open", second.as_str()]);
-    config_activity(&mut state, false);
+    config_activity(&mut state, Activity::Idle);
     let effects = process_dies(&mut state, &second, 51);
     let (third, argv) = start_turn(&mut state, &effects, 52);
     assert_eq!(argv[3..], ["resume", second.as_str()]);
-    config_activity(&mut state, true);
+    config_activity(&mut state, Activity::Active);
     let effects = process_dies(&mut state, &third, 52);
     let (_, argv) = start_turn(&mut state, &effects, 53);
     assert_eq!(argv[3..], ["resume", second.as_str()], "the same conversation");
@@ -222,7 +222,7 @@ fn its_arguments_name_colour_and_sessions_and_a_next_life_goes_on_with_the_conve
 /// Its process is killed, and its next life begins.
 fn process_dies(state: &mut State, spawn: &SpawnId, conn: u64) -> Vec<Effect> {
     handle_event(state, exit_reported(conn, ExitReport::Signal(9)), NOW);
-    handle_event(state, member_deregistered(spawn, false, None), NOW);
+    handle_event(state, member_deregistered(spawn, ShutdownApproval::NotGiven, None), NOW);
     handle_event(state, pane_closed(spawn), NOW);
     state.rescan_at = 600_000;
     handle_event(state, CoreEvent::DeadlineReached, now_at(100_000))
@@ -232,10 +232,10 @@ fn process_dies(state: &mut State, spawn: &SpawnId, conn: u64) -> Vec<Effect> {
 fn a_word_that_is_as_it_was_does_not_take_back_what_the_lead_was_told() {
     let mut state = new_state();
     let ann = start_native_member(&mut state);
-    config_activity(&mut state, true);
+    config_activity(&mut state, Activity::Active);
     idle_notification(&mut state);
     assert_eq!(state.agents[&ann].activity, Activity::Idle);
-    config_activity(&mut state, true);
+    config_activity(&mut state, Activity::Active);
     assert_eq!(state.agents[&ann].activity, Activity::Idle, "its client's write was lost");
     let (active, mended) = (vec![(AgentName::new_unchecked("ann"), false)], Some("it was empty".into()));
     let seen = ConfigSnapshot { activities: active, repaired: mended, ..ConfigSnapshot::default() };
@@ -244,7 +244,7 @@ fn a_word_that_is_as_it_was_does_not_take_back_what_the_lead_was_told() {
         CoreEvent::FileJobDone(FileResult::ConfigChecked { team: survey_team(), snapshot: seen }),
         NOW,
     );
-    config_activity(&mut state, true);
+    config_activity(&mut state, Activity::Active);
     assert_eq!(state.agents[&ann].activity, Activity::Active);
 }
 

@@ -318,7 +318,7 @@ fn delete_while_a_member_rests() {
     );
     report_exit(&mut state, &ann, 50, ExitReport::Exit(1));
     finish_cleanup(&mut state, &ann);
-    let effects = send_call(&mut state, 9, delete_request(false));
+    let effects = send_call(&mut state, 9, delete_request());
     assert_eq!(error_kind(&effects, 9), Some(ErrorKind::Refused), "{effects:?}");
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::jobs::files::{FileJob, FileResult};
+use crate::core::jobs::watcher::WatchPurpose;
 use protocol::error::{ErrorKind, ErrorReport};
 
 #[test]
@@ -58,13 +59,11 @@ fn why_tasks_can_not_be_looked_at_is_told_once_until_they_can() {
 fn watches_confirmed(state: &mut State, event: CoreEvent, now: Now) -> Vec<Effect> {
     let mut effects = handle_event(state, event, now);
     let asked = effects.iter().find_map(|effect| match effect {
-        Effect::ConfirmWatches { is_probe: probe } => Some(*probe),
+        Effect::ConfirmWatches(purpose) => Some(*purpose),
         _ => None,
     });
     effects.extend(
-        asked
-            .into_iter()
-            .flat_map(|probe| handle_event(state, CoreEvent::WatchesAdded { is_probe: probe }, now)),
+        asked.into_iter().flat_map(|purpose| handle_event(state, CoreEvent::WatchesAdded(purpose), now)),
     );
     effects
 }
@@ -112,9 +111,9 @@ fn directories_are_watched_before_anybody_looks_what_is_in_them() {
     let effects = handle_event(&mut state, CoreEvent::WatcherOverflow, now_at(0));
     let place = |is_it: fn(&Effect) -> bool| effects.iter().position(is_it).unwrap();
     let armed = place(|effect| matches!(effect, Effect::WatchTeam { .. }));
-    assert!(armed < place(|effect| matches!(effect, Effect::ConfirmWatches { is_probe: true })));
+    assert!(armed < place(|effect| matches!(effect, Effect::ConfirmWatches(WatchPurpose::Probe))));
     assert!(!is_look(&effects));
-    assert!(is_look(&handle_event(&mut state, CoreEvent::WatchesAdded { is_probe: true }, now_at(1))));
+    assert!(is_look(&handle_event(&mut state, CoreEvent::WatchesAdded(WatchPurpose::Probe), now_at(1))));
 }
 
 #[test]
@@ -127,8 +126,8 @@ fn where_the_watcher_is_long_in_coming_all_is_looked_at_without_it_and_once_more
     };
     assert_eq!(looks(&mut state, CoreEvent::WatcherOverflow, 0), (1, false));
     assert_eq!(looks(&mut state, CoreEvent::WatcherOverflow, 100), (0, true), "asked once until it answers");
-    assert_eq!(looks(&mut state, CoreEvent::WatchesAdded { is_probe: false }, 200), (1, true));
-    assert_eq!(looks(&mut state, CoreEvent::WatchesAdded { is_probe: false }, 300), (0, true));
+    assert_eq!(looks(&mut state, CoreEvent::WatchesAdded(WatchPurpose::Scan), 200), (1, true));
+    assert_eq!(looks(&mut state, CoreEvent::WatchesAdded(WatchPurpose::Scan), 300), (0, true));
     assert_eq!(looks(&mut state, CoreEvent::WatcherOverflow, 400), (1, false));
 }
 
@@ -158,7 +157,7 @@ fn directories_of_sessions_that_come_while_the_watcher_is_asked_are_watched_the_
         );
     }
     assert_eq!(
-        watched(watches_confirmed(&mut state, CoreEvent::WatchesAdded { is_probe: false }, now_at(2))),
+        watched(watches_confirmed(&mut state, CoreEvent::WatchesAdded(WatchPurpose::Scan), now_at(2))),
         ["session-2"]
     );
 }

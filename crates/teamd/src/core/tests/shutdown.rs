@@ -20,13 +20,18 @@ fn sends_end(effects: &[Effect]) -> bool {
     effects.iter().any(|effect| matches!(effect, Effect::SendToShim { message: ToShim::End { .. }, .. }))
 }
 
-fn shutdown_request(force: bool) -> Request {
+fn forced_shutdown_request() -> Request {
+    let Request::Shutdown(request) = shutdown_request() else { unreachable!() };
+    Request::Shutdown(ShutdownMembersRequest { force: true, ..request })
+}
+
+fn shutdown_request() -> Request {
     let targets = MemberSelection { team: survey_team(), names: Vec::new() };
     Request::Shutdown(ShutdownMembersRequest {
         targets,
         reason: None,
         grace_ms: 30_000,
-        force,
+        force: false,
         no_wait: false,
     })
 }
@@ -62,7 +67,7 @@ fn replied_exits(effects: &[Effect], to: u64) -> Vec<(String, bool)> {
 fn only_the_agent_that_was_asked_can_answer() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 50);
-    let request = requested_terms(&send_call(&mut state, 9, shutdown_request(false)));
+    let request = requested_terms(&send_call(&mut state, 9, shutdown_request()));
     let stranger = RequestId::parse("shutdown-1@ann").unwrap();
     for (request, from) in [(&request, "bob"), (&stranger, "ann")] {
         handle_event(&mut state, shutdown_answers(request, from, None), NOW);
@@ -87,7 +92,7 @@ fn an_approved_end_is_nobodys_news_and_any_other_is_the_leads() {
     for (approve, told) in [(true, ReportTo::Nobody), (false, ReportTo::Lead)] {
         let mut state = new_state();
         let ann = start_member(&mut state, "ann", 50);
-        let request = requested_terms(&send_call(&mut state, 9, shutdown_request(false)));
+        let request = requested_terms(&send_call(&mut state, 9, shutdown_request()));
         if approve {
             handle_event(&mut state, shutdown_answers(&request, "ann", None), NOW);
         }
@@ -95,7 +100,7 @@ fn an_approved_end_is_nobodys_news_and_any_other_is_the_leads() {
         assert_eq!(state.agents[&ann].record.lifecycle.exit().unwrap().report_to, told);
         assert!(has_file_job(&effects, |job| matches!(job, FileJob::DeregisterMember { .. })));
         assert!(reply(&effects, 9).is_none(), "not before pane and files are in order");
-        handle_event(&mut state, member_deregistered(&ann, false, None), NOW);
+        handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, None), NOW);
         let effects = handle_event(&mut state, pane_closed(&ann), NOW);
         let effects = with_replies(&mut state, effects);
         assert!(reply(&effects, 9).is_some());
@@ -131,7 +136,11 @@ fn silence_ends_in_a_question_asked_again_and_then_in_what_was_said() {
     for force in [false, true] {
         let mut state = new_state();
         let ann = start_member(&mut state, "ann", 50);
-        let first = requested_terms(&send_call(&mut state, 9, shutdown_request(force)));
+        let first = requested_terms(&send_call(
+            &mut state,
+            9,
+            if force { forced_shutdown_request() } else { shutdown_request() },
+        ));
         let second = requested_terms(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(12_000)));
         assert_ne!(first, second, "a fresh id");
         let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(40_000));
@@ -145,9 +154,9 @@ fn silence_ends_in_a_question_asked_again_and_then_in_what_was_said() {
 fn a_team_with_members_is_not_deleted() {
     let mut state = new_state();
     start_member(&mut state, "ann", 50);
-    let effects = send_call(&mut state, 9, delete_request(false));
+    let effects = send_call(&mut state, 9, delete_request());
     assert_eq!(error_kind(&effects, 9), Some(ErrorKind::Refused));
-    let effects = send_call(&mut state, 9, delete_request(true));
+    let effects = send_call(&mut state, 9, forced_delete_request());
     assert!(!has_file_job(&effects, |job| matches!(job, FileJob::DeleteTeam { .. })), "first they end");
 }
 
@@ -155,7 +164,7 @@ fn a_team_with_members_is_not_deleted() {
 fn one_that_is_still_starting_is_shut_down_at_once() {
     let mut state = new_state();
     send_call(&mut state, 1, spawn_request("ann"));
-    let effects = send_call(&mut state, 9, shutdown_request(false));
+    let effects = send_call(&mut state, 9, shutdown_request());
     let effects = with_replies(&mut state, effects);
     assert_eq!(replied_exits(&effects, 9), [("stopped while it started".to_owned(), true)]);
     assert_eq!(error_kind(&effects, 1), Some(ErrorKind::Refused));
@@ -165,7 +174,7 @@ fn one_that_is_still_starting_is_shut_down_at_once() {
 fn a_second_request_brings_force_and_the_shorter_patience() {
     let mut state = new_state();
     start_member(&mut state, "ann", 50);
-    send_call(&mut state, 8, shutdown_request(false));
+    send_call(&mut state, 8, shutdown_request());
     send_call(&mut state, 9, Request::StopDaemon);
     let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(12_000));
     assert!(sends_end(&effects), "{effects:?}");
@@ -184,7 +193,7 @@ fn while_the_daemon_goes_down_a_no_is_not_taken() {
 fn a_patience_without_end_is_no_overflow() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 50);
-    let Request::Shutdown(mut order) = shutdown_request(false) else { panic!() };
+    let Request::Shutdown(mut order) = shutdown_request() else { panic!() };
     order.grace_ms = u64::MAX;
     send_call(&mut state, 9, Request::Shutdown(order));
     handle_event(&mut state, CoreEvent::DeadlineReached, now_at(1_000_000_000));
@@ -195,7 +204,7 @@ fn a_patience_without_end_is_no_overflow() {
 fn who_does_not_wait_is_answered_when_the_request_is_on_its_way() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 50);
-    let Request::Shutdown(mut order) = shutdown_request(false) else { panic!() };
+    let Request::Shutdown(mut order) = shutdown_request() else { panic!() };
     order.no_wait = true;
     let effects = send_call(&mut state, 9, Request::Shutdown(order));
     let request = requested_terms(&effects);
@@ -214,10 +223,10 @@ fn who_does_not_wait_is_answered_when_the_request_is_on_its_way() {
 fn a_yes_that_was_read_only_after_the_end_still_counts() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 50);
-    send_call(&mut state, 9, shutdown_request(false));
+    send_call(&mut state, 9, shutdown_request());
     handle_event(&mut state, exit_reported(50, ExitReport::Exit(0)), NOW);
     handle_event(&mut state, pane_closed(&ann), NOW);
-    let effects = handle_event(&mut state, member_deregistered(&ann, true, None), NOW);
+    let effects = handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::Given, None), NOW);
     let effects = with_replies(&mut state, effects);
     assert_eq!(replied_exits(&effects, 9), [("approved".to_owned(), true)]);
 }
@@ -235,7 +244,8 @@ fn a_name_that_is_just_being_taken_off_the_team_is_waited_for() {
             let effects = send_call(&mut state, client, spawn_request("ann"));
             assert!(reply(&effects, client).is_none() && !opens_pane(&effects), "{effects:?}");
         }
-        let effects = handle_event(&mut state, member_deregistered(&ann, false, left), NOW);
+        let effects =
+            handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, left), NOW);
         let refused = (0..wants)
             .filter(|client| error_kind(&effects, *client) == Some(ErrorKind::AlreadyExists))
             .count();
@@ -259,7 +269,8 @@ fn what_could_not_be_filed_is_tried_again_and_the_name_stays_taken() {
     handle_event(&mut state, exit_reported(50, ExitReport::Signal(15)), NOW);
     handle_event(&mut state, pane_closed(&ann), NOW);
     let fault = ErrorReport::new(ErrorKind::InvalidData, "cannot parse config.json");
-    let effects = handle_event(&mut state, member_deregistered(&ann, false, Some(fault)), NOW);
+    let effects =
+        handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, Some(fault)), NOW);
     let effects = with_replies(&mut state, effects);
     assert_eq!(replied_exits(&effects, 9), [("killed (signal 15)".to_owned(), true)]);
     let again =
@@ -268,12 +279,12 @@ fn what_could_not_be_filed_is_tried_again_and_the_name_stays_taken() {
     assert!(again(&effects));
     let fault = ErrorReport::new(ErrorKind::Io, "no space left");
     handle_event(&mut state, CoreEvent::FileJobDone(FileResult::RosterNotSaved(fault.clone())), NOW);
-    handle_event(&mut state, member_deregistered(&ann, false, Some(fault)), NOW);
+    handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, Some(fault)), NOW);
     // Whoever wants its name need not wait for the next look at everything; the roster is tried again first.
     let effects = send_call(&mut state, 10, spawn_request("ann"));
     assert_eq!((error_kind(&effects, 10), again(&effects)), (Some(ErrorKind::AlreadyExists), true));
     assert!(matches!(effects[0], Effect::File(FileJob::SaveRoster(_))), "{effects:?}");
-    handle_event(&mut state, member_deregistered(&ann, false, None), NOW);
+    handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, None), NOW);
     assert!(state.agents.is_empty());
 }
 
@@ -281,7 +292,7 @@ fn what_could_not_be_filed_is_tried_again_and_the_name_stays_taken() {
 fn a_shutdown_that_was_under_way_goes_on_after_a_crash() {
     let mut before = new_state();
     let ann = start_member(&mut before, "ann", 50);
-    let request = requested_terms(&send_call(&mut before, 9, shutdown_request(false)));
+    let request = requested_terms(&send_call(&mut before, 9, shutdown_request()));
     let mut state = State::new(before.settings.clone(), before.to_roster(), EventLogCursor::default());
     recovery::recover(&mut state, NOW);
     handle_event(&mut state, shim_connected(&ann, 51, 50, Some(99)), NOW);
@@ -295,7 +306,7 @@ fn a_shutdown_that_was_under_way_goes_on_after_a_crash() {
 fn who_was_to_be_asked_when_teamd_died_is_asked_at_once() {
     let mut before = new_state();
     start_member(&mut before, "ann", 50);
-    let request = requested_terms(&send_call(&mut before, 9, shutdown_request(false)));
+    let request = requested_terms(&send_call(&mut before, 9, shutdown_request()));
     let mut state = State::new(before.settings.clone(), before.to_roster(), EventLogCursor::default());
     let effects = recovery::recover(&mut state, NOW);
     let asks = |effect: &Effect| match effect {

@@ -48,8 +48,8 @@ fn the_green_light_comes_after_the_files_and_the_answer_after_the_start() {
 fn registering_spawns(effects: &[Effect]) -> Vec<SpawnId> {
     let mut all = Vec::new();
     for effect in effects {
-        if let Effect::File(FileJob::RegisterMember { spawn, .. }) = effect {
-            all.push(spawn.clone());
+        if let Effect::File(FileJob::RegisterMember { record, .. }) = effect {
+            all.push(record.spawn_id.clone());
         }
     }
     all

@@ -344,7 +344,7 @@ fn an_agent_without_a_pane_is_launched_and_registered_alike() {
         &mut state,
         CoreEvent::FileJobDone(FileResult::MemberDeregistered {
             spawn: bob.clone(),
-            is_approved: false,
+            approval: ShutdownApproval::NotGiven,
             error: None,
         }),
         NOW,
@@ -378,7 +378,11 @@ pub(crate) fn report_exit(state: &mut State, spawn: &SpawnId, conn: u64, how: Ex
 /// Files and pane are put in order.
 pub(crate) fn finish_cleanup(state: &mut State, spawn: &SpawnId) -> Vec<Effect> {
     handle_event(state, pane_closed(spawn), NOW);
-    let farewelled = FileResult::MemberDeregistered { spawn: spawn.clone(), is_approved: false, error: None };
+    let farewelled = FileResult::MemberDeregistered {
+        spawn: spawn.clone(),
+        approval: ShutdownApproval::NotGiven,
+        error: None,
+    };
     let effects = handle_event(state, CoreEvent::FileJobDone(farewelled), NOW);
     assert!(!state.agents.contains_key(spawn));
     effects

@@ -4,7 +4,7 @@ use super::*;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::jobs::files::{FileJob, FileResult};
-use crate::core::jobs::worktrees::{WorktreeCreation, WorktreeJob, WorktreeResult};
+use crate::core::jobs::worktrees::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
 use crate::core::lifecycle::Lifecycle;
 use crate::core::roster::MemberWorktree;
 use crate::core::state::daemon::State;
@@ -63,7 +63,10 @@ fn worktree_proposed(state: &mut State) -> Vec<Effect> {
 
 fn worktree_filled(state: &mut State) -> Vec<Effect> {
     let result = Ok("/repo.worktrees/survey-ann/sub".into());
-    handle_result(state, WorktreeResult::Filled { making: worktree_creation(1), result, is_present: true })
+    handle_result(
+        state,
+        WorktreeResult::Filled { making: worktree_creation(1), result, path: WorktreePath::Present },
+    )
 }
 
 fn spawn_request_in(path: &str, cwd: &str) -> Request {
@@ -87,7 +90,7 @@ fn it_is_on_the_disk_before_git_fills_it_and_its_name_is_held() {
     for request in [worktree_request("ann"), spawn_request("ann")] {
         assert_eq!(error_kind(&send_call(&mut state, 2, request), 2), Some(ErrorKind::AlreadyExists));
     }
-    let delete = delete_request(true);
+    let delete = forced_delete_request();
     assert_eq!(error_kind(&send_call(&mut state, 2, delete), 2), Some(ErrorKind::Refused));
     let effects = worktree_proposed(&mut state);
     let [Effect::File(FileJob::SaveRoster(roster)), Effect::File(FileJob::ConfirmWorktreeRecorded { .. })] =
@@ -155,7 +158,7 @@ fn the_name_of_one_that_is_just_being_taken_off_the_team_is_waited_for() {
     handle_event(&mut state, exit_reported(50, ExitReport::Exit(0)), NOW);
     handle_event(&mut state, pane_closed(&ann), NOW);
     assert!(send_call(&mut state, 9, worktree_request("ann")).is_empty());
-    let effects = handle_event(&mut state, member_deregistered(&ann, false, None), NOW);
+    let effects = handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, None), NOW);
     let plans = |effect: &Effect| matches!(effect, Effect::Worktree(WorktreeJob::Propose { client: 9, .. }));
     assert!(effects.iter().any(plans), "{effects:?}");
 }
@@ -186,16 +189,12 @@ fn what_was_not_written_down_is_not_filled_and_what_was_taken_back_is_forgotten(
     let effects = handle_event(&mut state, CoreEvent::FileJobDone(recorded), NOW);
     assert_eq!(error_kind(&effects, 1), Some(ErrorKind::Io));
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Worktree(_))));
-    for is_there in [true, false] {
+    for path in [WorktreePath::Present, WorktreePath::Missing] {
         handle_result(
             &mut state,
-            WorktreeResult::Filled {
-                making: worktree_creation(1),
-                result: Err(fault()),
-                is_present: is_there,
-            },
+            WorktreeResult::Filled { making: worktree_creation(1), result: Err(fault()), path },
         );
-        assert_eq!(saved_worktrees(&state).len(), usize::from(is_there));
+        assert_eq!(saved_worktrees(&state).len(), usize::from(path == WorktreePath::Present));
     }
 }
 
@@ -255,7 +254,7 @@ fn nobody_is_ended_for_a_delete_that_a_worktree_refuses_and_what_comes_later_is_
     let order = || DeleteTeamRequest { team: survey_team(), force: true, discard_worktrees: vec![] };
     let lives = |state: &State| matches!(state.agents[&bob].record.lifecycle, Lifecycle::Running(_));
     let look = |state: &mut State| {
-        send_call(state, 3, delete_request(true));
+        send_call(state, 3, forced_delete_request());
         let may = FileResult::DeletableChecked { client: 3, order: order(), result: Ok(()) };
         let effects = handle_event(state, CoreEvent::FileJobDone(may), NOW);
         let is_look = |effect: &Effect| matches!(effect, Effect::Worktree(WorktreeJob::CheckUnsaved { shim_pids: joins, .. }) if *joins == [5].into());

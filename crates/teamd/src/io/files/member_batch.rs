@@ -4,6 +4,7 @@
 //! has its own result, as if it had run alone.
 
 use crate::core::jobs::files::{FileJob, FileResult, Registration};
+use crate::core::lifecycle::ShutdownApproval;
 use crate::core::roster::record::{AgentRecord, SharedRecord};
 use crate::io::files::members::{
     PendingRegistration, PreparedRegistration, complete_tracking_task, is_registered, notify_lead,
@@ -13,6 +14,12 @@ use protocol::error::ErrorReport;
 use protocol::name::AgentName;
 use protocol::team_config::Member;
 use store::{Error, Team};
+
+/// A member that is taken off its team.
+struct Deregistration<'a> {
+    record: &'a AgentRecord,
+    notifies_lead: bool,
+}
 
 impl FilesThread {
     /// Runs the jobs that `collect_batch` has collected. A job of another kind runs alone.
@@ -134,8 +141,8 @@ fn remove_members(team: &Team, members: &[(&AgentRecord, bool)]) -> Vec<Result<(
     let mut notified = run_together_or_each(&to_report, |records| notify_lead(team, records)).into_iter();
     let completed: Vec<Result<bool, Error>> = members
         .iter()
-        .map(|(record, _)| match is_registered(team, record)? {
-            true => complete_tracking_task(team, record).map(|()| true),
+        .map(|one| match is_registered(team, one.record)? {
+            true => complete_tracking_task(team, one.record).map(|()| true),
             false => Ok(false),
         })
         .collect();

@@ -4,6 +4,7 @@
 use crate::core::exit_record::ReportTo;
 use crate::core::id::SpawnId;
 use crate::core::jobs::files::{FileResult, ModeRoute, ShutdownAnswer};
+use crate::core::lifecycle::ShutdownApproval;
 use crate::core::roster::record::{AgentRecord, SharedRecord};
 use crate::io::files::thread::FilesThread;
 use crate::io::{orphans, worktrees};
@@ -25,9 +26,7 @@ use store::{Error, Inbox, Team};
 
 /// A member to register, from [`FileJob::RegisterMember`](crate::core::jobs::files::FileJob).
 pub(crate) struct PendingRegistration {
-    pub(super) spawn: SpawnId,
     pub(super) record: SharedRecord,
-    pub(super) is_respawn: bool,
     pub(super) at: u64,
 }
 
@@ -175,11 +174,11 @@ impl FilesThread {
         let is_approval =
             |answer: &ShutdownAnswer| answer.rejection_reason.is_none() && answer.from == record.name;
         if record.lifecycle.has_approved_shutdown() {
-            return Ok(true);
+            return Ok(ShutdownApproval::Given);
         }
         let ids = record.lifecycle.shutdown_ids();
         if ids.is_empty() {
-            return Ok(false);
+            return Ok(ShutdownApproval::NotGiven);
         }
         match self.read_shutdown_answers(&record.request.team, ids) {
             Err(Error::NoSuchTeam { .. }) => Ok(false),

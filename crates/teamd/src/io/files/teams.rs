@@ -3,7 +3,7 @@
 use crate::core::state::lookup::has_members_error;
 use crate::io::files::config_scan::backup_file;
 use crate::io::files::thread::FilesThread;
-use protocol::control::{CreateTeamReply, CreateTeamRequest};
+use protocol::control::{CreateTeamReply, CreateTeamRequest, DeleteTeamRequest};
 use protocol::error::ErrorReport;
 use protocol::id::AgentId;
 use protocol::name::{AgentName, TeamName};
@@ -79,7 +79,7 @@ impl FilesThread {
         let members = config.iter().flat_map(|config| &config.members);
         let others: Vec<String> = members.filter(|m| !m.name.is_lead()).map(|m| m.name.to_string()).collect();
         if !others.is_empty() {
-            return Err(has_members_error(name, &others));
+            return Err(has_members_error(&order.team, &others));
         }
         Ok(team)
     }

@@ -98,8 +98,8 @@ fn roster_members(names: &[(&str, Activity)]) -> RosterMembers {
 }
 
 fn register(files: &mut FilesThread, record: AgentRecord) {
-    let (spawn, at) = (record.spawn_id.clone(), record.spawned_at);
-    match files.run_job(FileJob::RegisterMember { spawn, record: record.into(), is_respawn: false, at }) {
+    let at = record.spawned_at;
+    match files.run_job(FileJob::RegisterMember { record: record.into(), at }) {
         Some(FileResult::MemberRegistered { result, .. }) => drop(result.unwrap()),
         other => panic!("{other:?}"),
     }

@@ -4,6 +4,7 @@
 //! It is the only thread of the daemon that changes files under the root. A job has all data that
 //! it needs, and its result returns as an event.
 
+use crate::core::effect::Wake;
 use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
 use crate::core::jobs::files::{
@@ -265,11 +266,12 @@ impl FilesThread {
                 FileResult::WorktreeRecorded { making, result: self.check_saved() }
             }
             FileJob::CheckDeletable { client, order } => {
-                let result = self.check_deletable(&order.team, order.force);
+                let result = self.check_deletable(&order);
                 return Some(FileResult::DeletableChecked { client, order, result });
             }
-            FileJob::DeleteTeam { client, team, force, swept } => {
-                FileResult::TeamDeleted { client, result: self.delete(&team, force), team, worktrees: swept }
+            FileJob::DeleteTeam { client, order, swept } => {
+                let result = self.delete(&order);
+                FileResult::TeamDeleted { client, result, team: order.team, worktrees: swept }
             }
         };
         Some(done)
@@ -361,7 +363,7 @@ impl FilesThread {
             for file in inboxes {
                 let inbox = file.trim_end_matches(".json").to_owned();
                 self.events
-                    .send(CoreEvent::InboxChanged { team: name.clone(), inbox, is_owner_woken: false })
+                    .send(CoreEvent::InboxChanged { team: name.clone(), inbox, owner_wake: Wake::Needed })
                     .ok();
             }
         }

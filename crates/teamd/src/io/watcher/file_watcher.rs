@@ -5,6 +5,7 @@
 //! changed file but not the change: one change may cause several events, and several changes one
 //! event. If the kernel's queue overflows, the core rescans all files.
 
+use crate::core::effect::Wake;
 use crate::core::event::CoreEvent;
 use crate::io::wake_sockets::WakeSockets;
 use crate::io::watcher::barrier::Barriers;
@@ -40,7 +41,11 @@ pub(crate) fn event_for(root: &Path, path: &Path) -> Option<CoreEvent> {
         }
         ["teams", team, "inboxes", file] if !file.starts_with('.') => {
             let inbox = file.strip_suffix(".json")?.to_owned();
-            Some(CoreEvent::InboxChanged { team: TeamName::parse(team).ok()?, inbox, is_owner_woken: false })
+            Some(CoreEvent::InboxChanged {
+                team: TeamName::parse(team).ok()?,
+                inbox,
+                owner_wake: Wake::Needed,
+            })
         }
         ["tasks", team, file] => {
             let task = TaskId::parse(file.strip_suffix(".json")?).ok()?;

@@ -54,8 +54,7 @@ fn a_member_whose_environment_could_not_be_saved_is_not_registered() {
     let registered = |files: &mut FilesThread| {
         let env = [("PATH".to_owned(), "/bin".to_owned())].into();
         assert!(files.run_job(FileJob::SaveEnvironment { file: "7.json".to_owned(), env }).is_none());
-        let (spawn, record) = (ann.spawn_id.clone(), ann.clone().into());
-        match files.run_job(FileJob::RegisterMember { spawn, record, is_respawn: false, at: 7 }) {
+        match files.run_job(FileJob::RegisterMember { record: ann.clone().into(), at: 7 }) {
             Some(FileResult::MemberRegistered { result, .. }) => result.is_ok(),
             _ => panic!("no result"),
         }

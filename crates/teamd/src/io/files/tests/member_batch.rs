@@ -23,12 +23,7 @@ fn results_of(files: &mut FilesThread, jobs: Vec<FileJob>) -> Vec<FileResult> {
 
 fn registration_job(name: &str, born: u64) -> FileJob {
     let record = record_with_environment(name, born, &format!("{name}.json"));
-    FileJob::RegisterMember {
-        spawn: record.spawn_id.clone(),
-        record: record.into(),
-        is_respawn: false,
-        at: born,
-    }
+    FileJob::RegisterMember { record: record.into(), at: born }
 }
 
 fn deregistration_job(name: &str, born: u64) -> FileJob {
