@@ -8,6 +8,7 @@ use crate::core::members::{permission_mode, respawn, shutdown, spawn};
 use crate::core::panes::{dialog_check, typing, visibility};
 use crate::core::state::daemon::{DaemonShutdown, State};
 use crate::core::state::dialogs::DialogCheck;
+use crate::core::state::retry_cache::CallStart;
 use crate::core::tasks::next_task;
 use crate::core::teams::{create, delete, policy};
 use crate::core::turns::activity;
@@ -19,17 +20,15 @@ pub(crate) fn handle_call(context: &mut Context, client: ConnId, call: Call) {
     if let Err(fault) = check_version(&call).and_then(|()| check_permission(context.state, &call)) {
         return context.effects.push(error_reply(client, fault));
     }
-    if let Some(once) = &call.idempotency_key {
-        if let Some((_, response)) = context.state.remembered_replies.iter().find(|(token, _)| token == once)
-        {
-            return context.effects.push(Effect::Reply { client, response: response.clone() });
-        }
-        if context.state.running_calls.values().any(|token| token == once) {
-            return context.state.repeated_calls.push((client, once.clone()));
-        }
-        context.state.running_calls.insert(client, once.clone());
+    let start = match &call.idempotency_key {
+        Some(key) => context.state.retry_cache.begin(client, key),
+        None => CallStart::New,
+    };
+    match start {
+        CallStart::New => dispatch_call(context, client, call),
+        CallStart::Replay(response) => context.effects.push(Effect::Reply { client, response }),
+        CallStart::Wait => {}
     }
-    dispatch_call(context, client, call);
 }
 
 /// What could not even be read.

@@ -26,7 +26,7 @@ pub(crate) struct Context<'a> {
 #[derive(Debug)]
 pub(crate) enum FollowUp {
     /// A client waited for a name that is free now, or that stays taken: its call is handled again.
-    RetryForName { client: ConnId, waiter: NameWaiter },
+    RetryForName(NameWaiter),
     /// The members of a team that is being deleted have exited.
     DeleteTeam { client: ConnId, order: DeleteTeamRequest },
 }
@@ -49,15 +49,8 @@ pub(crate) fn send_reply(context: &mut Context, client: ConnId, result: Result<R
         Ok(reply) => Response::Done(Box::new(reply)),
         Err(fault) => Response::Failed(fault),
     };
-    if let Some(once) = context.state.running_calls.remove(&client) {
-        let (same, other) = std::mem::take(&mut context.state.repeated_calls)
-            .into_iter()
-            .partition(|(_, token)| *token == once);
-        context.state.repeated_calls = other;
-        for (also, _) in same {
-            context.effects.push(Effect::Reply { client: also, response: response.clone() });
-        }
-        context.state.remember_reply(once, response.clone());
+    for repeated in context.state.retry_cache.finish(client, &response) {
+        context.effects.push(Effect::Reply { client: repeated, response: response.clone() });
     }
     context.effects.push(Effect::Reply { client, response });
 }

@@ -14,7 +14,7 @@ use protocol::error::{ErrorKind, ErrorReport};
 
 /// When the loop must wake at the latest, on the clock that never jumps.
 pub(crate) fn next_deadline(state: &State) -> u64 {
-    let resting = state.pending_respawns.iter().map(|resting| resting.deadline);
+    let resting = state.pending_respawns.iter().filter_map(|resting| resting.start.deadline());
     state
         .agents
         .values()

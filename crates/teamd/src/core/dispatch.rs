@@ -11,7 +11,7 @@ use crate::core::id::ConnId;
 use crate::core::jobs::files::{FileJob, FileResult};
 use crate::core::jobs::panes::{PaneJob, PaneResult};
 use crate::core::jobs::worktrees::WorktreeResult;
-use crate::core::lifecycle::NameWaiter;
+use crate::core::lifecycle::{NameCall, NameWaiter};
 use crate::core::members::{cleanup, exit, permission_mode, registration, shutdown, spawn};
 use crate::core::notices::NoticeText;
 use crate::core::panes::{dialog_check, typing, visibility};
@@ -65,12 +65,10 @@ fn observe_sleep(context: &mut Context) {
 fn run_follow_ups(context: &mut Context) {
     while let Some(follow_up) = context.follow_ups.pop_front() {
         match follow_up {
-            FollowUp::RetryForName { client, waiter: NameWaiter::Spawn(request) } => {
-                spawn::spawn(context, client, request);
-            }
-            FollowUp::RetryForName { client, waiter: NameWaiter::Worktree(request) } => {
-                worktrees::create_worktree(context, client, request);
-            }
+            FollowUp::RetryForName(NameWaiter { client, call }) => match call {
+                NameCall::Spawn(request) => spawn::spawn(context, client, request),
+                NameCall::Worktree(request) => worktrees::create_worktree(context, client, request),
+            },
             FollowUp::DeleteTeam { client, order } => delete::remove_worktrees(context, client, order),
         }
     }

@@ -151,7 +151,7 @@ fn clear_dialog(agent: &mut Agent) -> bool {
 fn build_reply(agent: &Agent) -> HookReply {
     let task = agent.turn.as_ref().and_then(TurnStatus::task);
     // What a life that is to end could still be handed is for the next.
-    let fed = !plan_handover::is_handover_pending(agent);
+    let fed = !plan_handover::is_handover_pending(&agent.record.lifecycle);
     let approved = agent.record.approval_delivery == ApprovalDelivery::InArguments;
     let given = unread_prompt(&agent.record);
     let handed = agent.record.hook_state.delivered_ids.clone();
@@ -210,7 +210,7 @@ fn wait_for_agent(context: &mut Context, id: &SpawnId, client: ConnId) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     agent.has_reported_activity = true;
     context.state.has_roster_changed |= clear_dialog(agent);
-    if plan_handover::is_handover_pending(agent) {
+    if plan_handover::is_handover_pending(&agent.record.lifecycle) {
         plan_handover::end_handover_grace(agent);
         return context.effects.push(release_reply(client, LongPollEnd::AgentExited));
     }

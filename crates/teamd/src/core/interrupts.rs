@@ -5,6 +5,7 @@ use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::{find_member, no_such_team_error};
+use crate::core::state::waiters::InterruptWaiter;
 use protocol::control::{InterruptReply, MemberAddress, Reply, ToShim};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::EventKind;
@@ -23,8 +24,8 @@ pub(crate) fn interrupt(context: &mut Context, client: ConnId, who: &MemberAddre
     });
     match reached {
         Err(fault) => send_reply(context, client, Err(fault)),
-        Ok((id, conn)) => {
-            context.state.interrupt_waiters.push((id, client));
+        Ok((spawn, conn)) => {
+            context.state.interrupt_waiters.push(InterruptWaiter { client, spawn });
             context.effects.push(Effect::SendToShim { conn, message: ToShim::Interrupt });
         }
     }
@@ -73,7 +74,7 @@ pub(crate) fn fail_interrupt_waiters(context: &mut Context, id: &SpawnId) {
 
 fn take_interrupt_waiters(state: &mut State, id: &SpawnId) -> Vec<ConnId> {
     let all = std::mem::take(&mut state.interrupt_waiters);
-    let (of, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|(spawn, _)| spawn == id);
+    let (waiting, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|waiter| waiter.spawn == *id);
     state.interrupt_waiters = others;
-    of.into_iter().map(|(_, client)| client).collect()
+    waiting.into_iter().map(|waiter| waiter.client).collect()
 }

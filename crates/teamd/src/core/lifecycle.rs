@@ -323,7 +323,7 @@ pub(crate) struct Exited {
     pub(crate) pane_cleanup: Cleanup,
     pub(crate) file_cleanup: Cleanup,
     /// The clients that want the name next. Each is answered once the name is free, or stays taken.
-    pub(crate) name_waiters: Vec<(ConnId, NameWaiter)>,
+    pub(crate) name_waiters: Vec<NameWaiter>,
 }
 
 impl Exited {
@@ -342,9 +342,16 @@ impl Exited {
     }
 }
 
-/// A call that waits for a name.
+/// A client whose call waits for a name.
 #[derive(Debug, Clone)]
-pub(crate) enum NameWaiter {
+pub(crate) struct NameWaiter {
+    pub(crate) client: ConnId,
+    pub(crate) call: NameCall,
+}
+
+/// A call that needs a name.
+#[derive(Debug, Clone)]
+pub(crate) enum NameCall {
     Spawn(Box<SpawnRequest>),
     Worktree(WorktreeRequest),
 }

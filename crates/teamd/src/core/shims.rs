@@ -76,7 +76,7 @@ fn adopt_agent(context: &mut Context, id: &SpawnId, agent: Option<u32>, conn: Co
         }
         None => {
             context.effects.push(Effect::SendToShim { conn, message: ToShim::Refused });
-            restart_policy::retry_interrupted_start(context.state, id, context.now);
+            restart_policy::retry_interrupted_start(context, id);
             cleanup::start_cleanup(context, id, None);
         }
     }
@@ -122,5 +122,5 @@ pub(crate) fn handle_shim_disconnected(context: &mut Context, conn: ConnId) {
         let id = agent.record.spawn_id.clone();
         interrupts::fail_interrupt_waiters(context, &id);
     }
-    context.state.interrupt_waiters.retain(|(_, client)| *client != conn);
+    context.state.interrupt_waiters.retain(|waiter| waiter.client != conn);
 }

@@ -8,7 +8,7 @@ use crate::core::effect::Effect;
 use crate::core::id::ConnId;
 use crate::core::jobs::files::FileJob;
 use crate::core::jobs::worktrees::{WorktreeCreation, WorktreeJob, WorktreePath};
-use crate::core::lifecycle::NameWaiter;
+use crate::core::lifecycle::{NameCall, NameWaiter};
 use crate::core::roster::MemberWorktree;
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::{going_down_error, no_such_team_error};
@@ -28,7 +28,7 @@ pub(crate) fn create_worktree(context: &mut Context, client: ConnId, order: Work
     expire_holds(context.state, &order.team, context.now);
     let choice = name_choice(&order);
     if let Some(gone) = exiting_holder(context.state, &order.team, &order.name, choice) {
-        return gone.name_waiters.push((client, NameWaiter::Worktree(order)));
+        return gone.name_waiters.push(NameWaiter { client, call: NameCall::Worktree(order) });
     }
     let name = match check_request(context.state, &order) {
         Ok(name) => name,

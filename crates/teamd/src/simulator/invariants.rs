@@ -84,7 +84,7 @@ impl Simulation {
         self.check_nothing_waits();
         self.check_hidden_panes();
         assert!(daemon.state.exit_waiters.is_empty() && daemon.state.interrupt_waiters.is_empty());
-        assert!(daemon.state.running_calls.is_empty() && daemon.state.repeated_calls.is_empty());
+        assert!(daemon.state.retry_cache.is_idle());
     }
 
     /// Checks that the usage that agents reported is counted exactly once.

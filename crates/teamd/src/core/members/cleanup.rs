@@ -88,9 +88,7 @@ fn finish_cleanup_step(
         let heirs = std::mem::take(&mut gone.name_waiters);
         context.effects.push(Effect::log_member(&agent.record, EventKind::Error { message: why }));
         report_to_waiters(context.state, id, &how, WaitOutcome::Gone);
-        context
-            .follow_ups
-            .extend(heirs.into_iter().map(|(client, waiter)| FollowUp::RetryForName { client, waiter }));
+        context.follow_ups.extend(heirs.into_iter().map(FollowUp::RetryForName));
         reply_to_finished_waiters(context);
     }
 }
@@ -149,9 +147,7 @@ fn finish_cleanup(context: &mut Context, id: &SpawnId) {
         schedule_task_scan(context, &team);
     }
     context.effects.push(Effect::CloseHandles { spawn: id.clone() });
-    context
-        .follow_ups
-        .extend(heirs.into_iter().map(|(client, waiter)| FollowUp::RetryForName { client, waiter }));
+    context.follow_ups.extend(heirs.into_iter().map(FollowUp::RetryForName));
     reply_to_finished_waiters(context);
 }
 

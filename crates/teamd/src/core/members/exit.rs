@@ -17,8 +17,9 @@ use crate::core::notices::NoticeKind;
 use crate::core::roster::UNKNOWN_START;
 use crate::core::roster::record::AgentRecord;
 use crate::core::state::agent::Agent;
+use crate::core::state::daemon::DaemonShutdown;
 use crate::core::{interrupts, lead_session};
-use protocol::control::{ExitReport, PastMember};
+use protocol::control::{ExitReport, SpawnRequest};
 use protocol::event::EventKind;
 
 /// join's report. A hang-up can mean two things: tmux is asked which.
@@ -83,81 +84,127 @@ pub(crate) fn handle_exit_report_read(context: &mut Context, id: &SpawnId, words
     handle_exit_report(context, id, how);
 }
 
-/// The agent is gone, and we know how.
-pub(crate) fn record_exit(context: &mut Context, id: &SpawnId, how: ExitReport) {
+/// Records the exit of an agent: logs it, decides what follows, and starts the cleanup.
+pub(crate) fn record_exit(context: &mut Context, id: &SpawnId, report: ExitReport) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
-    if how == ExitReport::TmuxServerGone {
-        // There is nothing left to close, and its id means another pane on the next server.
+    if report == ExitReport::TmuxServerGone {
+        // No pane is left to close, and the next server can use its id for another pane.
         agent.record.pane = None;
     }
-    if agent.record.lifecycle.is_starting() {
-        // Between the green light and its first word: whoever asked for it waits.
-        return registration::fail_start(context, id, registration::shim_exited_error());
-    }
-    let goes_on =
-        !context.state.daemon_shutdown.is_in_progress() && plan_handover::is_handover_pending(agent);
-    let (said, outcome, told) = match &agent.record.lifecycle {
+    match &agent.record.lifecycle {
         Lifecycle::Exited(_) => return,
-        _ if goes_on => (PLAN_APPROVED.to_owned(), ExitOutcome::Completed, ReportTo::Nobody),
-        Lifecycle::Stopping(Stopping {
-            stage: StopStage::Approved { .. } | StopStage::Terminating { cause: StopCause::Approved, .. },
-            ..
-        }) => ("approved".to_owned(), ExitOutcome::Completed, ReportTo::Nobody),
-        Lifecycle::Stopping(Stopping {
-            process,
-            stage: StopStage::Terminating { cause: StopCause::Forced, .. },
-            ..
-        }) => {
-            let never_seen = process.agent_pid.is_none();
-            let said = if never_seen { STOPPED_WHILE_STARTING.to_owned() } else { format!("killed ({how})") };
-            (said, ExitOutcome::Killed, ReportTo::Lead)
+        // The shim was told to start the agent and has not reported. The caller waits for the start.
+        Lifecycle::Starting(_) => {
+            return registration::fail_start(context, id, registration::shim_exited_error());
         }
-        _ => (how.to_string(), classify_exit(&how), ReportTo::Lead),
-    };
-    let (record, running) = (agent.record.clone(), agent.record.lifecycle.is_running());
-    let process = record.lifecycle.process();
+        Lifecycle::Running(_) | Lifecycle::Stopping(_) => {}
+    }
+    let record = agent.record.clone();
+    let cause = ExitCause::new(&record, &report, context.state.daemon_shutdown);
+    let summary = ExitSummary::new(&record.lifecycle, cause, &report);
     context.effects.push(Effect::log_member(
         &record,
-        EventKind::MemberExited { outcome: outcome.as_str().to_owned(), description: said.clone() },
+        EventKind::MemberExited {
+            outcome: summary.outcome.as_str().to_owned(),
+            description: summary.description.clone(),
+        },
     ));
-    let failed = running && is_failure(&how) && has_run(&record, &how);
-    let next = match (goes_on, failed) {
-        _ if process.on_exit == OnExit::Suspend => restart_policy::suspend(context, &record),
-        (true, _) => plan_handover::respawn_for_plan(context, &record),
-        (false, true) => match restart_policy::respawn_after_failure(context, &record) {
-            // What was brought back, and had not begun, is not lost with teamd.
-            NextSpawn::NoRespawn if how == ExitReport::Rebooted || process.agent_pid.is_none() => {
-                restart_policy::suspend(context, &record)
+    let next = start_next_spawn(context, &record, cause, &report);
+    let SpawnRequest { team, name, .. } = &*record.request;
+    let notice = exit_notice(&report, &next).filter(|_| record.lifecycle.is_running());
+    notice.into_iter().for_each(|notice| context.state.notices.add(team, name, None, notice));
+    let exit = ExitRecord {
+        description: summary.description,
+        outcome: summary.outcome,
+        next_step: next.describe_for_lead(team),
+        ended_at: context.now.wall,
+        report_to: summary.report_to,
+    };
+    context.state.add_past_member(team, next.past_member(&record, &exit));
+    interrupts::fail_interrupt_waiters(context, id);
+    start_cleanup(context, id, Some(exit));
+}
+
+/// What the exit of an agent means for its next spawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ExitCause {
+    /// Its plan is approved, and it is respawned in the mode of the approval.
+    Handover,
+    /// It failed while it was to run.
+    Failure,
+    /// Its tmux server ended while it was to run.
+    TmuxGone,
+    /// It was to end, or ended without an error.
+    Other,
+}
+
+impl ExitCause {
+    fn new(record: &AgentRecord, report: &ExitReport, shutdown: DaemonShutdown) -> ExitCause {
+        let is_running = record.lifecycle.is_running();
+        if !shutdown.is_in_progress() && plan_handover::is_handover_pending(&record.lifecycle) {
+            ExitCause::Handover
+        } else if is_running && is_failure(report) && has_run(record, report) {
+            ExitCause::Failure
+        } else if is_running && *report == ExitReport::TmuxServerGone {
+            ExitCause::TmuxGone
+        } else {
+            ExitCause::Other
+        }
+    }
+}
+
+/// What is said of an exit, and to whom.
+struct ExitSummary {
+    description: String,
+    outcome: ExitOutcome,
+    report_to: ReportTo,
+}
+
+impl ExitSummary {
+    fn new(lifecycle: &Lifecycle, cause: ExitCause, report: &ExitReport) -> ExitSummary {
+        let (description, outcome, report_to) = match (cause, lifecycle) {
+            (ExitCause::Handover, _) => (PLAN_APPROVED.to_owned(), ExitOutcome::Completed, ReportTo::Nobody),
+            (_, Lifecycle::Stopping(Stopping { process, stage, .. })) => match stage {
+                StopStage::Approved { .. } | StopStage::Terminating { cause: StopCause::Approved, .. } => {
+                    ("approved".to_owned(), ExitOutcome::Completed, ReportTo::Nobody)
+                }
+                StopStage::Terminating { cause: StopCause::Forced, .. } if process.agent_pid.is_none() => {
+                    (STOPPED_WHILE_STARTING.to_owned(), ExitOutcome::Killed, ReportTo::Lead)
+                }
+                StopStage::Terminating { cause: StopCause::Forced, .. } => {
+                    (format!("killed ({report})"), ExitOutcome::Killed, ReportTo::Lead)
+                }
+                StopStage::Requested(_) | StopStage::Terminating { cause: StopCause::Handover, .. } => {
+                    (report.to_string(), classify_exit(report), ReportTo::Lead)
+                }
+            },
+            _ => (report.to_string(), classify_exit(report), ReportTo::Lead),
+        };
+        ExitSummary { description, outcome, report_to }
+    }
+}
+
+/// Schedules the next spawn of the member, or suspends it, if one of the two follows the exit.
+fn start_next_spawn(
+    context: &mut Context,
+    record: &AgentRecord,
+    cause: ExitCause,
+    report: &ExitReport,
+) -> NextSpawn {
+    let process = record.lifecycle.process();
+    match cause {
+        _ if process.on_exit == OnExit::Suspend => restart_policy::suspend(context, record),
+        ExitCause::Handover => plan_handover::respawn_for_plan(context, record),
+        ExitCause::Failure => match restart_policy::respawn_after_failure(context, record) {
+            // A resumed member that had not started stays suspended if teamd was lost with the machine.
+            NextSpawn::NoRespawn if *report == ExitReport::Rebooted || process.agent_pid.is_none() => {
+                restart_policy::suspend(context, record)
             }
             next => next,
         },
-        (false, false) if running && how == ExitReport::TmuxServerGone => {
-            restart_policy::suspend(context, &record)
-        }
-        (false, false) => NextSpawn::NoRespawn,
-    };
-    if let (true, Some(news)) = (running, exit_notice(&how, &next)) {
-        context.state.notices.add(&record.request.team, &record.request.name, None, news);
+        ExitCause::TmuxGone => restart_policy::suspend(context, record),
+        ExitCause::Other => NextSpawn::NoRespawn,
     }
-    let past = PastMember {
-        name: record.request.name.clone(),
-        outcome: outcome.as_str().to_owned(),
-        description: said.clone(),
-        ended_at: context.now.wall,
-        respawns_at: next.respawns_at(context.now),
-        is_suspended: next == NextSpawn::Suspended,
-        usage: record.usage(),
-    };
-    context.state.add_past_member(&record.request.team, past);
-    let exit = ExitRecord {
-        description: said,
-        outcome,
-        next_step: next.describe_for_lead(&record.request.team),
-        ended_at: context.now.wall,
-        report_to: told,
-    };
-    interrupts::fail_interrupt_waiters(context, id);
-    start_cleanup(context, id, Some(exit));
 }
 
 fn classify_exit(how: &ExitReport) -> ExitOutcome {

@@ -10,10 +10,10 @@ use crate::core::effect::Effect;
 use crate::core::id::SpawnId;
 use crate::core::lifecycle::{Handover, Lifecycle, ShutdownRequests, StopCause, StopStage, Stopping};
 use crate::core::long_poll::release_long_poll;
-use crate::core::members::restart_policy::{NextSpawn, WHEN_NAME_FREE};
+use crate::core::members::restart_policy::NextSpawn;
 use crate::core::members::termination::{send_terminate, termination};
 use crate::core::roster::record::{AgentRecord, ApprovalDelivery};
-use crate::core::roster::respawn::{PendingRespawn, RespawnRecord};
+use crate::core::roster::respawn::{PendingRespawn, RespawnRecord, RespawnStart};
 use crate::core::state::agent::Agent;
 use protocol::control::{LongPollEnd, SpawnRequest};
 use protocol::delivery::Delivery;
@@ -70,8 +70,8 @@ pub(crate) fn start_handover(context: &mut Context, id: &SpawnId) {
 
 /// Whether another life follows the one that ends, however it does. Whoever was asked to end in between, or was killed,
 /// stays gone.
-pub(crate) fn is_handover_pending(agent: &Agent) -> bool {
-    match &agent.record.lifecycle {
+pub(crate) fn is_handover_pending(lifecycle: &Lifecycle) -> bool {
+    match lifecycle {
         Lifecycle::Running(process)
         | Lifecycle::Stopping(Stopping {
             process,
@@ -96,8 +96,7 @@ pub(crate) fn respawn_for_plan(context: &mut Context, record: &AgentRecord) -> N
         request: record.request.clone(),
         respawn: record.respawn.clone(),
         respawn_at: context.now.wall,
-        deadline: WHEN_NAME_FREE,
-        is_suspended: false,
+        start: RespawnStart::WhenNameFree,
     });
     context.state.has_roster_changed = true;
     next

@@ -18,8 +18,9 @@ use crate::core::roster::record::{AgentPane, AgentRecord, SharedRecord};
 use crate::core::scans::{schedule_config_scan, schedule_request_scan, schedule_task_scan};
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::no_such_team_error;
+use crate::core::state::waiters::QueuedRegistration;
 use protocol::control::PlanStage;
-use protocol::control::{PastMember, Reply, SpawnReply, StartAgent, ToShim, TurnSetup};
+use protocol::control::{Reply, SpawnReply, StartAgent, ToShim, TurnSetup};
 use protocol::deferred_variables;
 use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -105,7 +106,10 @@ pub(crate) fn queue_registration(context: &mut Context, spawn: &SpawnId) {
                 .with_help("try again; what else there was: teamctl events --since 1m");
         return fail_start(context, spawn, fault);
     }
-    context.state.registration_queue.push((context.now.mono, spawn.clone()));
+    context
+        .state
+        .registration_queue
+        .push(QueuedRegistration { spawn: spawn.clone(), since: context.now.mono });
 }
 
 /// Puts those on their teams who can be, those of a team in one change of the file that holds them: once nobody waits for a pane
@@ -118,15 +122,15 @@ pub(crate) fn register_batch(context: &mut Context) {
         return;
     }
     let mut all = std::mem::take(&mut context.state.registration_queue);
-    all.sort_by_cached_key(|(_, spawn)| {
-        context.state.agents.get(spawn).map(|agent| agent.record.request.team.clone())
+    all.sort_by_cached_key(|queued| {
+        context.state.agents.get(&queued.spawn).map(|agent| agent.record.request.team.clone())
     });
-    all.iter().for_each(|(_, spawn)| register_member(context, spawn));
+    all.iter().for_each(|queued| register_member(context, &queued.spawn));
 }
 
 /// When the first of those who wait for others has done so long enough.
 pub(crate) fn batch_deadline(state: &State) -> Option<u64> {
-    state.registration_queue.first().map(|(since, _)| since + BATCH_DELAY)
+    state.registration_queue.first().map(|queued| queued.since + BATCH_DELAY)
 }
 
 fn register_member(context: &mut Context, spawn: &SpawnId) {
@@ -389,27 +393,19 @@ fn fail_respawn(context: &mut Context, record: &SharedRecord, fault: &ErrorRepor
         NextSpawn::NoRespawn if record.can_respawn() => restart_policy::suspend(context, record),
         next => next,
     };
-    let past = PastMember {
-        name: record.request.name.clone(),
-        outcome: ExitOutcome::Failed.as_str().to_owned(),
+    let exit = ExitRecord {
         description: fault.message.clone(),
+        outcome: ExitOutcome::Failed,
+        next_step: next.describe_for_lead(&record.request.team),
         ended_at: context.now.wall,
-        respawns_at: next.respawns_at(context.now),
-        is_suspended: next == NextSpawn::Suspended,
-        usage: record.usage(),
+        report_to: ReportTo::Lead,
     };
-    context.state.add_past_member(&record.request.team, past);
+    context.state.add_past_member(&record.request.team, next.past_member(record, &exit));
     schedule_task_scan(context, &record.request.team);
     // One that rests with its team was asked to.
     let is_suspending = record.lifecycle.process().on_exit == OnExit::Suspend;
     let notice =
         next.notice().filter(|_| !is_suspending && !context.state.daemon_shutdown.is_in_progress())?;
     context.state.notices.add(&record.request.team, &record.request.name, None, notice);
-    Some(ExitRecord {
-        description: fault.message.clone(),
-        outcome: ExitOutcome::Failed,
-        next_step: next.describe_for_lead(&record.request.team),
-        ended_at: context.now.wall,
-        report_to: ReportTo::Lead,
-    })
+    Some(exit)
 }

@@ -4,7 +4,7 @@ use crate::core::context::{Context, send_reply};
 use crate::core::id::ConnId;
 use crate::core::members::restart_policy::{NAME_BUSY_RETRY, suspend_pending, update_past_member};
 use crate::core::members::spawn;
-use crate::core::roster::respawn::PendingRespawn;
+use crate::core::roster::respawn::{PendingRespawn, RespawnStart};
 use crate::core::state::budget::{exhausted_error, is_exhausted};
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::{going_down_error, no_such_team_error};
@@ -32,9 +32,9 @@ pub(crate) fn resume_members(context: &mut Context, client: ConnId, order: &Resu
         |team: &TeamName| order.team.as_ref().is_none_or(|wanted| wanted == team) && !spent.contains(team);
     let mut members: BTreeMap<TeamName, Vec<AgentName>> = BTreeMap::new();
     for resting in
-        context.state.pending_respawns.iter_mut().filter(|r| r.is_suspended && meant(&r.request.team))
+        context.state.pending_respawns.iter_mut().filter(|r| r.is_suspended() && meant(&r.request.team))
     {
-        (resting.is_suspended, resting.deadline) = (false, context.now.mono);
+        resting.start = RespawnStart::At(context.now.mono);
         let SpawnRequest { team, name, .. } = &*resting.request;
         members.entry(team.clone()).or_default().push(name.clone());
     }
@@ -49,7 +49,7 @@ pub(crate) fn resume_members(context: &mut Context, client: ConnId, order: &Resu
 pub(crate) fn start_due_respawns(context: &mut Context) {
     let (due, rest) = std::mem::take(&mut context.state.pending_respawns)
         .into_iter()
-        .partition(|r: &PendingRespawn| r.deadline <= context.now.mono);
+        .partition(|r: &PendingRespawn| r.start.deadline().is_some_and(|at| at <= context.now.mono));
     context.state.pending_respawns = rest;
     for mut resting in due {
         let order = &resting.request;
@@ -60,7 +60,7 @@ pub(crate) fn start_due_respawns(context: &mut Context) {
             // Somebody else has the name by now.
             Some(false) => {}
             Some(true) => {
-                resting.deadline = context.now.mono + NAME_BUSY_RETRY;
+                resting.start = RespawnStart::At(context.now.mono + NAME_BUSY_RETRY);
                 context.state.pending_respawns.push(resting);
                 continue;
             }

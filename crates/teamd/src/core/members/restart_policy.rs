@@ -7,11 +7,11 @@
 use crate::core::clock::Now;
 use crate::core::context::Context;
 use crate::core::effect::Effect;
-use crate::core::exit_record::ExitOutcome;
+use crate::core::exit_record::{ExitOutcome, ExitRecord, ReportTo};
 use crate::core::id::SpawnId;
 use crate::core::notices::NoticeKind;
 use crate::core::roster::record::AgentRecord;
-use crate::core::roster::respawn::{PendingRespawn, RespawnRecord};
+use crate::core::roster::respawn::{PendingRespawn, RespawnRecord, RespawnStart};
 use crate::core::scans::schedule_task_scan;
 use crate::core::state::daemon::{DaemonShutdown, State};
 use crate::core::state::names::is_of_member;
@@ -26,10 +26,6 @@ const INITIAL_BACKOFF: u64 = 500;
 const FAILURE_WINDOW: u64 = 600_000;
 /// So many that count are too many.
 const MAX_FAILURES: usize = 5;
-/// As soon as its name is.
-pub(crate) const WHEN_NAME_FREE: u64 = u64::MAX;
-/// When somebody brings it back.
-const WHEN_RESUMED: u64 = u64::MAX - 1;
 /// How it was with one that had no life to be ended.
 const BETWEEN_SPAWNS: &str = "it was between two lives";
 /// Where its name is still being put in order, ms.
@@ -62,11 +58,19 @@ impl NextSpawn {
         }
     }
 
-    /// When, ms since the epoch; none: never.
-    pub(crate) fn respawns_at(&self, now: Now) -> Option<u64> {
-        match self {
-            NextSpawn::Respawn { after, .. } => Some(now.wall + after),
-            _ => None,
+    /// The entry of the member in `status` until it is spawned again. The next spawn is counted from the exit.
+    pub(crate) fn past_member(&self, record: &AgentRecord, exit: &ExitRecord) -> PastMember {
+        PastMember {
+            name: record.request.name.clone(),
+            outcome: exit.outcome.as_str().to_owned(),
+            description: exit.description.clone(),
+            ended_at: exit.ended_at,
+            respawns_at: match self {
+                NextSpawn::Respawn { after, .. } => Some(exit.ended_at + after),
+                NextSpawn::NoRespawn | NextSpawn::GivenUp(_) | NextSpawn::Suspended => None,
+            },
+            is_suspended: *self == NextSpawn::Suspended,
+            usage: record.usage(),
         }
     }
 
@@ -107,8 +111,7 @@ pub(crate) fn respawn_after_failure(context: &mut Context, record: &AgentRecord)
             request: record.request.clone(),
             respawn: comeback,
             respawn_at: context.now.wall + after,
-            deadline: context.now.mono + after,
-            is_suspended: false,
+            start: RespawnStart::At(context.now.mono + after),
         });
         context.state.has_roster_changed = true;
     }
@@ -124,8 +127,7 @@ pub(crate) fn suspend(context: &mut Context, record: &AgentRecord) -> NextSpawn 
         request: record.request.clone(),
         respawn: RespawnRecord { failed_at: Vec::new(), ..record.respawn.clone() },
         respawn_at: context.now.wall,
-        deadline: WHEN_RESUMED,
-        is_suspended: true,
+        start: RespawnStart::WhenResumed,
     });
     context.state.has_roster_changed = true;
     context.effects.extend(NextSpawn::Suspended.event_kind().map(|what| Effect::log_member(record, what)));
@@ -135,7 +137,7 @@ pub(crate) fn suspend(context: &mut Context, record: &AgentRecord) -> NextSpawn 
 /// The daemon goes down: those between two lives rest from now on with all others, or are not started again. Who rests
 /// already goes on resting. Gives those that were between two.
 pub(crate) fn stop_respawns(context: &mut Context) -> Vec<AgentExit> {
-    let between = context.state.pending_respawns.iter().filter(|resting| !resting.is_suspended);
+    let between = context.state.pending_respawns.iter().filter(|resting| !resting.is_suspended());
     let between: Vec<_> = between.map(|resting| &resting.request).collect();
     let between: Vec<_> = between.iter().map(|order| (order.team.clone(), order.name.clone())).collect();
     if context.state.daemon_shutdown == DaemonShutdown::Suspend {
@@ -143,7 +145,7 @@ pub(crate) fn stop_respawns(context: &mut Context) -> Vec<AgentExit> {
             .state
             .pending_respawns
             .iter_mut()
-            .filter(|resting| !resting.is_suspended)
+            .filter(|resting| !resting.is_suspended())
             .for_each(suspend_pending);
         for past in context.state.teams.values_mut().flat_map(|team| &mut team.past_members) {
             past.is_suspended |= past.respawns_at.take().is_some();
@@ -170,15 +172,15 @@ pub(crate) fn update_past_member(
 }
 
 pub(crate) fn suspend_pending(resting: &mut PendingRespawn) {
-    (resting.is_suspended, resting.deadline) = (true, WHEN_RESUMED);
+    resting.start = RespawnStart::WhenResumed;
     resting.respawn.failed_at.clear();
 }
 
 /// What was put to rest by the daemon before stays so; the pauses of others are over or nearly so, and nobody counts them
 /// exactly.
 pub(crate) fn restore_deadlines(state: &mut State, now: Now) {
-    for resting in &mut state.pending_respawns {
-        resting.deadline = if resting.is_suspended { WHEN_RESUMED } else { now.mono };
+    for pending in state.pending_respawns.iter_mut().filter(|pending| !pending.is_suspended()) {
+        pending.start = RespawnStart::At(now.mono);
     }
 }
 
@@ -190,45 +192,38 @@ fn next_attempt(comeback: &RespawnRecord) -> NextSpawn {
     NextSpawn::Respawn { attempt: comeback.respawns + 1, after: INITIAL_BACKOFF << (failures - 1) }
 }
 
-/// A further life that was cut short by a crash of ours, before its agent ran: it is no failure.
-pub(crate) fn retry_interrupted_start(state: &mut State, id: &SpawnId, now: Now) {
-    let Some(record) = state.agents.get(id).map(|agent| agent.record.clone()) else { return };
-    if !record.can_respawn() {
+/// Schedules the respawn of a member whose last respawn the end of the daemon cut short. It does not count as a failure.
+pub(crate) fn retry_interrupted_start(context: &mut Context, id: &SpawnId) {
+    let Some(record) = context.state.agents.get(id).map(|agent| agent.record.clone()) else { return };
+    if !record.is_respawn() {
         return;
     }
-    if let Some(restarts) = record.respawn.respawns.checked_sub(1) {
-        // Until it begins nobody is to take it for gone.
-        let how = "its start was cut short with teamd".to_owned();
-        let (state_word, at) = (ExitOutcome::Failed.as_str().to_owned(), now.wall);
-        let name = record.request.name.clone();
-        let used = record.usage();
-        let past = PastMember {
-            name,
-            outcome: state_word,
-            description: how,
-            ended_at: at,
-            respawns_at: Some(at),
-            is_suspended: false,
-            usage: used,
-        };
-        state.add_past_member(&record.request.team, past);
-        state.pending_respawns.push(PendingRespawn {
-            request: record.request.clone(),
-            respawn: RespawnRecord { respawns: restarts, ..record.respawn.clone() },
-            respawn_at: now.wall,
-            deadline: now.mono,
-            is_suspended: false,
-        });
-        state.has_roster_changed = true;
-    }
+    // Until the respawn starts, `status` must not show the member as gone for good.
+    let exit = ExitRecord {
+        description: "its start was cut short with teamd".to_owned(),
+        outcome: ExitOutcome::Failed,
+        next_step: None,
+        ended_at: context.now.wall,
+        report_to: ReportTo::Nobody,
+    };
+    let respawns = record.respawn.respawns - 1;
+    let next = NextSpawn::Respawn { attempt: respawns + 1, after: 0 };
+    context.state.add_past_member(&record.request.team, next.past_member(&record, &exit));
+    context.state.pending_respawns.push(PendingRespawn {
+        request: record.request.clone(),
+        respawn: RespawnRecord { respawns, ..record.respawn.clone() },
+        respawn_at: context.now.wall,
+        start: RespawnStart::At(context.now.mono),
+    });
+    context.state.has_roster_changed = true;
 }
 
 /// A name is free: a life that waited for that alone begins.
 pub(crate) fn name_freed(state: &mut State, team: &TeamName, name: &AgentName) {
     let waits = |resting: &&mut PendingRespawn| {
-        resting.deadline == WHEN_NAME_FREE && is_of_member(resting, team, name.as_str())
+        resting.start == RespawnStart::WhenNameFree && is_of_member(resting, team, name.as_str())
     };
-    state.pending_respawns.iter_mut().filter(waits).for_each(|resting| resting.deadline = 0);
+    state.pending_respawns.iter_mut().filter(waits).for_each(|resting| resting.start = RespawnStart::At(0));
 }
 
 /// These are not started again; no names: the whole team. Gives those that would have been.

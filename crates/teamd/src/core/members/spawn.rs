@@ -6,7 +6,7 @@ use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId, new_uuid};
 use crate::core::jobs::panes::{PaneJob, PaneSpec};
 use crate::core::labels::label;
-use crate::core::lifecycle::{AgentProcess, Lifecycle, NameWaiter, StartStage, Starting};
+use crate::core::lifecycle::{AgentProcess, Lifecycle, NameCall, NameWaiter, StartStage, Starting};
 use crate::core::members::{cleanup, plan_handover};
 use crate::core::roster::record::{AgentRecord, HookState, PromptDelivery};
 use crate::core::roster::respawn::{PendingRespawn, RespawnRecord};
@@ -35,7 +35,7 @@ pub(crate) fn spawn(context: &mut Context, client: ConnId, mut order: Box<SpawnR
     expire_holds(context.state, &order.team, context.now);
     let choice = name_choice(&order);
     if let Some(gone) = exiting_holder(context.state, &order.team, &order.name, choice) {
-        return gone.name_waiters.push((client, NameWaiter::Spawn(order)));
+        return gone.name_waiters.push(NameWaiter { client, call: NameCall::Spawn(order) });
     }
     match check_request(context.state, &order) {
         Err(fault) => {

@@ -135,6 +135,7 @@ fn load_environment(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::roster::respawn::RespawnStart;
 
     #[test]
     fn an_environment_is_not_in_the_roster_and_comes_back_from_its_file() {
@@ -147,8 +148,7 @@ mod tests {
             request: Arc::new(order),
             respawn: RespawnRecord { environment_file: "7.json".to_owned(), ..RespawnRecord::default() },
             respawn_at: 0,
-            deadline: 0,
-            is_suspended: false,
+            start: RespawnStart::At(0),
         }];
         let text = serde_json::to_string(&Roster { pending_respawns: resting, ..Roster::default() }).unwrap();
         assert!(!text.contains("secret"), "{text}");

@@ -54,12 +54,36 @@ impl RespawnRecord {
 pub(crate) struct PendingRespawn {
     pub(crate) request: Arc<SpawnRequest>,
     pub(crate) respawn: RespawnRecord,
-    /// When the next spawn starts, in milliseconds since the epoch, for people.
+    /// When the next spawn starts, or when the member was suspended, in milliseconds since the epoch. For people.
     pub(crate) respawn_at: u64,
-    /// The same in milliseconds on the monotonic clock.
-    pub(crate) deadline: u64,
-    /// The member waits for a client to resume it.
-    pub(crate) is_suspended: bool,
+    pub(crate) start: RespawnStart,
+}
+
+impl PendingRespawn {
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.start == RespawnStart::WhenResumed
+    }
+}
+
+/// What the next spawn of a member waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RespawnStart {
+    /// A time, in milliseconds on the monotonic clock.
+    At(u64),
+    /// The end of the cleanup after the last spawn.
+    WhenNameFree,
+    /// A client that resumes the member.
+    WhenResumed,
+}
+
+impl RespawnStart {
+    /// The time of the start, in milliseconds on the monotonic clock. `None` if it waits for something else.
+    pub(crate) fn deadline(self) -> Option<u64> {
+        match self {
+            RespawnStart::At(deadline) => Some(deadline),
+            RespawnStart::WhenNameFree | RespawnStart::WhenResumed => None,
+        }
+    }
 }
 
 impl std::fmt::Debug for PendingRespawn {

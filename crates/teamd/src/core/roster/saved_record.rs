@@ -7,7 +7,7 @@ use crate::core::lifecycle::{
     StopCause, StopStage, Stopping, WithoutApproval,
 };
 use crate::core::roster::record::{AgentPane, AgentRecord, ApprovalDelivery, HookState, PromptDelivery};
-use crate::core::roster::respawn::{PendingRespawn, RespawnRecord};
+use crate::core::roster::respawn::{PendingRespawn, RespawnRecord, RespawnStart};
 use protocol::color::Color;
 use protocol::control::{Backend, ExitReport, Process, RestartPolicy, SpawnRequest};
 use protocol::delivery::Delivery;
@@ -328,7 +328,7 @@ impl Serialize for PendingRespawn {
         let saved = SavedPendingRespawn {
             respawn: SavedRespawn::new(&self.request, &self.respawn),
             respawn_at: self.respawn_at,
-            is_suspended: self.is_suspended,
+            is_suspended: self.is_suspended(),
         };
         saved.serialize(serializer)
     }
@@ -341,8 +341,7 @@ impl<'de> Deserialize<'de> for PendingRespawn {
             request: Arc::new(saved.respawn.request),
             respawn: saved.respawn.record,
             respawn_at: saved.respawn_at,
-            deadline: 0,
-            is_suspended: saved.is_suspended,
+            start: if saved.is_suspended { RespawnStart::WhenResumed } else { RespawnStart::At(0) },
         })
     }
 }

@@ -5,22 +5,23 @@
 
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::notices::{Notice, NoticeQueue};
-use crate::core::roster::respawn::{PendingRespawn, RespawnRecord};
+use crate::core::roster::respawn::{PendingRespawn, RespawnRecord, RespawnStart};
 use crate::core::roster::{ROSTER_VERSION, Roster};
 use crate::core::state::agent::{Agent, LeadSession};
 use crate::core::state::event_log_cursor::EventLogCursor;
 use crate::core::state::next_task_queue::NextTaskQueue;
+use crate::core::state::retry_cache::RetryCache;
 use crate::core::state::settings::{DaemonSettings, WatcherState};
 use crate::core::state::sleep_clock::SleepClock;
 use crate::core::state::team::{ScanState, TeamState};
-use crate::core::state::waiters::{ExitWaiter, ScreenWaiters};
+use crate::core::state::waiters::{ExitWaiter, InterruptWaiter, QueuedRegistration, ScreenWaiters};
 use protocol::color::Color;
-use protocol::control::{Activity, Layout, PastMember, Response};
+use protocol::control::{Activity, Layout, PastMember};
 use protocol::error::ErrorReport;
 use protocol::id::UniqueMillis;
 use protocol::name::{AgentName, TeamName};
 use protocol::policy::Policy;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything the loop owns.
 #[derive(Debug)]
@@ -37,9 +38,9 @@ pub(crate) struct State {
     pub(crate) exit_waiters: Vec<ExitWaiter>,
     pub(crate) screen_waiters: ScreenWaiters,
     /// Clients that wait for the end of an agent's turn.
-    pub(crate) interrupt_waiters: Vec<(SpawnId, ConnId)>,
-    /// Agents that can be put on their teams, and since when, ms on `crate::event::Now::mono`; the oldest first.
-    pub(crate) registration_queue: Vec<(u64, SpawnId)>,
+    pub(crate) interrupt_waiters: Vec<InterruptWaiter>,
+    /// Spawns that can be registered, the oldest first.
+    pub(crate) registration_queue: Vec<QueuedRegistration>,
     /// Members that are to be started again.
     pub(crate) pending_respawns: Vec<PendingRespawn>,
     /// What people are to be told.
@@ -48,12 +49,8 @@ pub(crate) struct State {
     pub(crate) sleep_clock: SleepClock,
     /// The sessions that lead teams.
     pub(crate) lead_sessions: BTreeMap<TeamName, LeadSession>,
-    /// Answers by the caller's own token, newest last, so that a retry does not act twice.
-    pub(crate) remembered_replies: VecDeque<(String, Response)>,
-    /// The tokens of calls that are under way.
-    pub(crate) running_calls: BTreeMap<ConnId, String>,
-    /// Clients that asked again what is under way already.
-    pub(crate) repeated_calls: Vec<(ConnId, String)>,
+    /// Calls with an idempotency key, and their replies.
+    pub(crate) retry_cache: RetryCache,
     pub(crate) request_ids: UniqueMillis,
     pub(crate) watcher_state: WatcherState,
     /// Who asks which task is next.
@@ -94,9 +91,6 @@ impl DaemonShutdown {
         self != DaemonShutdown::NotRequested
     }
 }
-
-/// How many answers are kept for retries.
-const MAX_REMEMBERED_REPLIES: usize = 256;
 
 /// How many members whose life has ended a team shows.
 const MAX_PAST_MEMBERS: usize = 32;
@@ -152,9 +146,7 @@ impl State {
                 .into_iter()
                 .map(|lead| (lead.team.clone(), LeadSession::new(lead)))
                 .collect(),
-            remembered_replies: VecDeque::new(),
-            running_calls: BTreeMap::new(),
-            repeated_calls: Vec::new(),
+            retry_cache: RetryCache::default(),
             request_ids: UniqueMillis::default(),
             watcher_state: WatcherState::Unproven,
             next_task_queue: NextTaskQueue::default(),
@@ -229,14 +221,6 @@ impl State {
         Some(Color::for_joined_count(team.joined_count - 1))
     }
 
-    /// Remembers an answer for a caller that asks again.
-    pub(crate) fn remember_reply(&mut self, once: String, response: Response) {
-        if self.remembered_replies.len() == MAX_REMEMBERED_REPLIES {
-            self.remembered_replies.pop_front();
-        }
-        self.remembered_replies.push_back((once, response));
-    }
-
     /// For `status`; of one name the latest life alone.
     pub(crate) fn add_past_member(&mut self, team: &TeamName, past: PastMember) {
         let Some(team) = self.teams.get_mut(team) else { return };
@@ -299,7 +283,6 @@ fn unsaved_respawn(agent: &Agent) -> Option<PendingRespawn> {
         request: record.request.clone(),
         respawn: RespawnRecord { respawns, ..record.respawn.clone() },
         respawn_at: agent.record.spawned_at,
-        deadline: 0,
-        is_suspended: false,
+        start: RespawnStart::At(0),
     })
 }

@@ -8,6 +8,7 @@ pub(crate) mod event_log_cursor;
 pub(crate) mod lookup;
 pub(crate) mod names;
 pub(crate) mod next_task_queue;
+pub(crate) mod retry_cache;
 pub(crate) mod settings;
 pub(crate) mod sleep_clock;
 pub(crate) mod task_board;

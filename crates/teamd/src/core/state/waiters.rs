@@ -52,3 +52,18 @@ pub(crate) struct ScreenWaiter {
     /// Then it is answered without, on `crate::event::Now::mono`.
     pub(crate) deadline: u64,
 }
+
+/// A client that waits for the end of an agent's turn.
+#[derive(Debug)]
+pub(crate) struct InterruptWaiter {
+    pub(crate) client: ConnId,
+    pub(crate) spawn: SpawnId,
+}
+
+/// A spawn that can be registered, and waits for others of its batch.
+#[derive(Debug)]
+pub(crate) struct QueuedRegistration {
+    pub(crate) spawn: SpawnId,
+    /// In milliseconds on the monotonic clock.
+    pub(crate) since: u64,
+}

@@ -73,7 +73,7 @@ fn with_its_last_turn_its_members_are_asked_to_end_once_and_rest() {
     );
     report_exit(&mut state, &ann, 50, ExitReport::Exit(0));
     finish_cleanup(&mut state, &ann);
-    assert!(state.pending_respawns[0].is_suspended, "ann is to be had back");
+    assert!(state.pending_respawns[0].is_suspended(), "ann is to be had back");
     let back = Request::ResumeMembers(ResumeMembersRequest { team: Some(survey_team()) });
     assert_eq!(error_kind(&send_call(&mut state, 9, back.clone()), 9), Some(ErrorKind::Refused));
     policy_saved(&mut state, Policy { max_turns: Some(100), ..Policy::default() });
@@ -170,7 +170,7 @@ fn between_two_lives_one_rests_with_the_others() {
         !effects.iter().any(|effect| matches!(effect, Effect::Pane(PaneJob::OpenPane { .. }))),
         "{effects:?}"
     );
-    assert!(state.pending_respawns[0].is_suspended);
+    assert!(state.pending_respawns[0].is_suspended());
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn nobody_says_no_to_the_end_of_a_budget() {
     // More that comes too late lets it rest all the same.
     policy_saved(&mut state, Policy::default());
     report_exit(&mut state, &ann, 50, ExitReport::Signal(15));
-    assert!(state.pending_respawns[0].is_suspended);
+    assert!(state.pending_respawns[0].is_suspended());
 }
 
 fn usage_report(tokens: u64) -> Usage {

@@ -133,7 +133,7 @@ fn who_could_not_be_brought_back_rests_on() {
         CoreEvent::PaneJobDone(PaneResult::PaneOpened { spawn: life, result: refused }),
         NOW,
     );
-    assert_eq!(state.pending_respawns.iter().filter(|resting| resting.is_suspended).count(), 1);
+    assert_eq!(state.pending_respawns.iter().filter(|resting| resting.is_suspended()).count(), 1);
     assert!(past_members(&state).iter().any(|(_, rests, _)| *rests), "{:?}", past_members(&state));
 }
 
@@ -183,7 +183,7 @@ fn who_was_asked_to_rest_does_whoever_hears_of_its_end() {
     let mut state = restart_daemon(&before);
     handle_event(&mut state, shim_connected(&ann, 3, 50, Some(50)), NOW);
     report_exit(&mut state, &ann, 3, ExitReport::Exit(0));
-    assert!(state.pending_respawns[0].is_suspended, "it was lost with the daemon that asked");
+    assert!(state.pending_respawns[0].is_suspended(), "it was lost with the daemon that asked");
 }
 
 #[test]

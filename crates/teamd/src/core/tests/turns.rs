@@ -264,7 +264,7 @@ fn whoever_was_asked_or_ended_by_itself_stays_gone() {
         let ann = start_member_with(&mut state, order(), 50);
         report_exit(&mut state, &ann, 50, how.clone());
         // Nothing brings it back by itself.
-        let rests = state.pending_respawns.iter().all(|resting| resting.is_suspended);
+        let rests = state.pending_respawns.iter().all(|resting| resting.is_suspended());
         assert_eq!(
             (state.pending_respawns.len(), rests),
             (usize::from(how == ExitReport::TmuxServerGone), true)
