@@ -190,12 +190,7 @@ fn track_request(context: &mut Context, team: &TeamName, request: OpenRequest) {
     }
     let news = known.logged_requests.opened.insert(key.1.clone());
     if news {
-        let (request, kind, about) = (key.1.to_string(), request.request.kind(), request.request.summary());
-        context.effects.push(Effect::Log(Event::for_member(
-            team,
-            &key.0,
-            EventKind::RequestOpened { request_id: request, kind, summary: about },
-        )));
+        context.effects.push(request_opened_effect(team, &request));
     }
     let decision = known.policy.decide(&request.request, &cwd.unwrap_or_else(|| request.cwd.clone()));
     let waited = if news { 0 } else { context.now.wall.saturating_sub(request.asked_at) };
@@ -203,29 +198,32 @@ fn track_request(context: &mut Context, team: &TeamName, request: OpenRequest) {
         request.request.kind() == MemberRequestKind::Plan && known.unanswered_planners.contains(&key.0);
     let until = answer_deadline(&known.policy, waited, context.now).filter(|_| !waits);
     if waits && news && known.policy.timeout_decision().is_some() {
-        context.effects.push(Effect::Log(Event::for_member(
-            team,
-            &key.0,
-            EventKind::Error { message: unanswered_plans_message(&key.0) },
-        )));
+        let error = EventKind::Error { message: unanswered_plans_message(&key.0) };
+        context.effects.push(Effect::Log(Event::for_member(team, &key.0, error)));
     }
     let mut pending = TrackedRequest { request: Box::new(request), stage: RequestStage::Waiting { until } };
     match decision {
-        PolicyDecision::Ask(_) if news => {
-            let pane = context.state.member(team, &key.0).and_then(|agent| agent.record.pane.as_ref()?.id());
-            context.state.notices.add(
-                team,
-                &key.0,
-                pane,
-                NoticeKind::RequestWaiting(pending.request.request.kind()),
-            );
-        }
+        PolicyDecision::Ask(_) if news => add_request_notice(context.state, team, &pending.request),
         PolicyDecision::Ask(_) => {}
         decided => write_policy_answer(team, &mut pending, decided, context.now, &mut context.effects),
     }
     if let Some(known) = context.state.team_mut(team) {
         known.open_requests.insert(key, pending);
     }
+}
+
+fn request_opened_effect(team: &TeamName, request: &OpenRequest) -> Effect {
+    let opened = EventKind::RequestOpened {
+        request_id: request.request.id().to_string(),
+        kind: request.request.kind(),
+        summary: request.request.summary(),
+    };
+    Effect::Log(Event::for_member(team, &request.from, opened))
+}
+
+fn add_request_notice(state: &mut State, team: &TeamName, request: &OpenRequest) {
+    let pane = state.member(team, &request.from).and_then(|agent| agent.record.pane.as_ref()?.id());
+    state.notices.add(team, &request.from, pane, NoticeKind::RequestWaiting(request.request.kind()));
 }
 
 /// It would plan for ever, and nobody look at it.

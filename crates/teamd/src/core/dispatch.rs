@@ -3,7 +3,9 @@
 //! A plain function of (state, event, now); it reads no clock and does no I/O, so that a simulator can run
 //! it without a machine. Every arm is one line; the files are named after what happens.
 
+use crate::core::approvals::handle_requests_scanned;
 use crate::core::clock::Now;
+use crate::core::config_scan::handle_config_checked;
 use crate::core::context::{Context, FollowUp, send_reply};
 use crate::core::effect::{Effect, Effects};
 use crate::core::event::CoreEvent;
@@ -12,21 +14,27 @@ use crate::core::jobs::files::{FileJob, FileResult};
 use crate::core::jobs::panes::{PaneJob, PaneResult};
 use crate::core::jobs::worktrees::WorktreeResult;
 use crate::core::lifecycle::{NameCall, NameWaiter};
-use crate::core::members::{cleanup, exit, permission_mode, registration, shutdown, spawn};
+use crate::core::members::cleanup::handle_member_deregistered;
+use crate::core::members::permission_mode::handle_mode_set;
+use crate::core::members::registration::handle_member_registered;
+use crate::core::members::shutdown::{handle_request_sent, handle_shutdown_answers};
+use crate::core::members::{cleanup, exit, registration, spawn};
 use crate::core::notices::NoticeText;
+use crate::core::panes::visibility::handle_hidden_panes_written;
 use crate::core::panes::{dialog_check, typing, visibility};
 use crate::core::scans::{schedule_config_scan, watch_session_team};
+use crate::core::shims::acknowledge_exit;
 use crate::core::state::daemon::State;
 use crate::core::tasks::{next_task, task_list};
 use crate::core::teams::delete::handle_worktrees_removed;
 use crate::core::teams::{budget, create, delete, policy};
 use crate::core::turns::no_output;
+use crate::core::worktrees::handle_worktree_recorded;
 use crate::core::worktrees::{fail_creation, finish_creation, record_proposal};
 use crate::core::{
-    approvals, client_calls, config_scan, deadlines, hooks, long_poll, messages, rescan, shims, status,
-    worktrees,
+    approvals, client_calls, deadlines, hooks, long_poll, messages, rescan, shims, status, worktrees,
 };
-use protocol::control::RemovedWorktrees;
+use protocol::control::{RemovedWorktrees, Reply};
 use protocol::error::ErrorReport;
 use protocol::event::{EventKind, REQUESTED_STOP_REASON};
 
@@ -138,63 +146,52 @@ fn handle_file_result(context: &mut Context, done: FileResult) {
         FileResult::TeamCreated { client, policy, result } => {
             create::handle_team_created(context, client, policy, result);
         }
-        FileResult::MemberRegistered { spawn, result } => {
-            registration::handle_member_registered(context, &spawn, result);
-        }
-        FileResult::ShutdownRequestSent { spawn, result } => {
-            shutdown::handle_request_sent(context, &spawn, result);
-        }
+        FileResult::MemberRegistered { spawn, result } => handle_member_registered(context, &spawn, result),
+        FileResult::ShutdownRequestSent { spawn, result } => handle_request_sent(context, &spawn, result),
         FileResult::MemberDeregistered { spawn, approval, error } => {
-            cleanup::handle_member_deregistered(context, &spawn, approval, error);
+            handle_member_deregistered(context, &spawn, approval, error);
         }
         FileResult::ExitReportRead { spawn, ended } => exit::handle_exit_report_read(context, &spawn, ended),
         FileResult::TasksScanned { team, members, result, asks } => {
             task_list::handle_tasks_scanned(context, &team, &members, result, asks);
         }
         FileResult::OutputTimes { written } => no_output::handle_output_times(context, written),
-        FileResult::ReplyReady { client, reply } => {
-            send_reply(context, client, Ok(*reply));
-            stop_after_reply(context, client);
-        }
-        FileResult::RosterNotSaved(fault) => handle_roster_not_saved(context, fault),
+        FileResult::ReplyReady { client, reply } => reply_and_stop(context, client, *reply),
+        FileResult::RosterNotSaved(error) => handle_roster_not_saved(context, error),
         FileResult::InboxScanned { team, inbox, result } => {
             messages::handle_inbox_scanned(context, &team, &inbox, result);
         }
-        FileResult::RequestsScanned { team, result } => {
-            approvals::handle_requests_scanned(context, &team, result);
-        }
+        FileResult::RequestsScanned { team, result } => handle_requests_scanned(context, &team, result),
         FileResult::AnswerWritten { team, from, request, result } => {
             approvals::handle_answer_written(context, &team, &from, &request, result);
         }
-        FileResult::ModeSet { client, change: who, result } => {
-            permission_mode::handle_mode_set(context, client, who, result);
-        }
+        FileResult::ModeSet { client, change, result } => handle_mode_set(context, client, change, result),
         FileResult::PolicySaved { client, order, result } => {
             policy::handle_policy_saved(context, client, order, result);
         }
-        FileResult::ShutdownAnswers { team, answers } => {
-            shutdown::handle_shutdown_answers(context, &team, answers);
-        }
-        FileResult::ConfigChecked { team, snapshot: seen } => {
-            config_scan::handle_config_checked(context, &team, seen);
-        }
+        FileResult::ShutdownAnswers { team, answers } => handle_shutdown_answers(context, &team, answers),
+        FileResult::ConfigChecked { team, snapshot } => handle_config_checked(context, &team, snapshot),
         FileResult::ExitAcknowledged { conn, result } => {
-            shims::acknowledge_exit(conn, &result, &mut context.effects);
+            acknowledge_exit(conn, &result, &mut context.effects)
         }
-        FileResult::WorktreeRecorded { making, result } => {
-            worktrees::handle_worktree_recorded(context, making, result);
-        }
+        FileResult::WorktreeRecorded { making, result } => handle_worktree_recorded(context, making, result),
         FileResult::DeletableChecked { client, order, result } => {
             delete::handle_deletion_checked(context, client, order, result);
         }
-        FileResult::TeamDeleted { client, team, result, worktrees: swept } => {
-            delete::handle_team_deleted(context, client, &team, result, swept);
+        FileResult::TeamDeleted { client, team, result, worktrees } => {
+            delete::handle_team_deleted(context, client, &team, result, worktrees);
         }
-        FileResult::SessionTeamsListed { teams: there } => rescan::handle_session_teams(context, &there),
+        FileResult::SessionTeamsListed { teams } => rescan::handle_session_teams(context, &teams),
         FileResult::HiddenPanesWritten { client, reply, result } => {
-            visibility::handle_hidden_panes_written(context, client, reply, result);
+            handle_hidden_panes_written(context, client, reply, result);
         }
     }
+}
+
+/// Sends a reply that waited for the roster. The reply to the client that stops the daemon ends it.
+fn reply_and_stop(context: &mut Context, client: ConnId, reply: Reply) {
+    send_reply(context, client, Ok(reply));
+    stop_after_reply(context, client);
 }
 
 fn handle_pane_result(context: &mut Context, done: PaneResult) {

@@ -20,7 +20,8 @@ use crate::core::state::daemon::State;
 use crate::core::teams::budget;
 use crate::core::turns::activity;
 use protocol::control::{
-    Activity, HookEvent, HookReply, HookReport, HookSource, LongPollEnd, LongPollRequest, Reply, TurnStatus,
+    Activity, HookEvent, HookReply, HookReport, HookSource, LongPollEnd, LongPollRequest, Reply,
+    SpawnRequest, TurnStatus,
 };
 use protocol::error::ErrorReport;
 use protocol::event::EventKind;
@@ -59,7 +60,7 @@ fn handle_agent_hook(
     match agent_hook_session(&agent.record, &hooked) {
         HookSession::OtherProgram => return Ok(ignored_reply(agent.activity_since)),
         HookSession::NewSession(session) => {
-            // Whenever its next life begins, it goes on with that.
+            // The next spawn resumes this session, whenever it starts.
             agent.record.respawn.session = Some(session.clone());
             agent.record.session = Some(session);
             agent.record.hook_state.ancestors = hooked.ancestors;
@@ -68,24 +69,35 @@ fn handle_agent_hook(
         HookSession::SameSession => {}
     }
     agent.has_reported_activity = true;
-    let used = hooked.usage;
     let mut reply = build_reply(agent);
-    let was_idle = agent.activity == Activity::Idle;
-    match hooked.event {
-        // A person at its prompt has the word; nothing of ours runs yet.
+    apply_hook_event(context, &id, hooked.event, hooked.source, &mut reply);
+    hooked.usage.into_iter().for_each(|report| budget::add_usage(context, &id, report));
+    Ok(reply)
+}
+
+fn apply_hook_event(
+    context: &mut Context,
+    id: &SpawnId,
+    event: HookEvent,
+    source: HookSource,
+    reply: &mut HookReply,
+) {
+    let Some(agent) = context.state.agents.get_mut(id) else { return };
+    match event {
+        // The program waits at its own prompt, and has got nothing from the daemon.
         HookEvent::SessionStarted
             if agent.turn.is_none() && agent.record.prompt_delivery == PromptDelivery::Message =>
         {
             let turn = next_turn_state(agent, Activity::Idle, String::new(), context.now);
-            activity::apply_turn_state(context, &id, Some(turn));
+            activity::apply_turn_state(context, id, Some(turn));
         }
         HookEvent::SessionStarted | HookEvent::SessionEnded => {}
-        HookEvent::TurnStarted { summary: about, delivered_ids: handed } => {
-            if !handed.is_empty() {
-                agent.record.hook_state.delivered_ids = handed;
+        HookEvent::TurnStarted { summary, delivered_ids } => {
+            if !delivered_ids.is_empty() {
+                agent.record.hook_state.delivered_ids = delivered_ids;
                 context.state.has_roster_changed = true;
             }
-            start_turn(context, &id, about);
+            start_turn(context, id, summary);
         }
         HookEvent::PromptRead => {
             if agent.record.prompt_delivery == PromptDelivery::InArguments {
@@ -95,36 +107,32 @@ fn handle_agent_hook(
             context.state.has_roster_changed = true;
         }
         HookEvent::TurnEnded => {
-            // A hook with nothing to mark writes nothing then; whoever does parks when it has.
-            let writes = hooked.source == HookSource::Typist || !reply.delivered_ids.is_empty();
+            // A hook that has no messages to mark read writes nothing more. Any other starts a long poll after it has.
+            let writes = source == HookSource::Typist || !reply.delivered_ids.is_empty();
             if !reply.delivers_by_hook && !writes {
                 plan_handover::end_handover_grace(agent);
             }
             context.state.has_roster_changed |= clear_dialog(agent);
             agent.long_poll.has_pending_check = false;
-            reply.is_first_report =
-                !std::mem::replace(&mut agent.long_poll.has_reported_turn_end, true) && !was_idle;
+            let was_reported = std::mem::replace(&mut agent.long_poll.has_reported_turn_end, true);
+            reply.is_first_report = !was_reported && agent.activity != Activity::Idle;
         }
-        HookEvent::DialogShown { text } => {
-            if agent.record.hook_state.dialog.as_ref() != Some(&text) {
-                context.effects.push(Effect::log_member(
-                    &agent.record,
-                    EventKind::MemberAtDialog { text: text.clone() },
-                ));
-                let (record, pane) = (&agent.record, agent.record.pane.as_ref().and_then(AgentPane::id));
-                context.state.notices.add(
-                    &record.request.team,
-                    &record.request.name,
-                    pane,
-                    NoticeKind::AtDialog,
-                );
-                agent.record.hook_state.dialog = Some(text);
-                context.state.has_roster_changed = true;
-            }
-        }
+        HookEvent::DialogShown { text } => report_dialog(context, id, text),
     }
-    used.into_iter().for_each(|report| budget::add_usage(context, &id, report));
-    Ok(reply)
+}
+
+/// Records the dialog at which a program waits, and reports it once.
+fn report_dialog(context: &mut Context, id: &SpawnId, text: String) {
+    let Some(agent) = context.state.agents.get_mut(id) else { return };
+    if agent.record.hook_state.dialog.as_ref() == Some(&text) {
+        return;
+    }
+    context.effects.push(Effect::log_member(&agent.record, EventKind::MemberAtDialog { text: text.clone() }));
+    let pane = agent.record.pane.as_ref().and_then(AgentPane::id);
+    let SpawnRequest { team, name, .. } = &*agent.record.request;
+    context.state.notices.add(team, name, pane, NoticeKind::AtDialog);
+    agent.record.hook_state.dialog = Some(text);
+    context.state.has_roster_changed = true;
 }
 
 /// A turn; whoever waited for mail waits no longer. One that is told twice, by the hook that handed something over

@@ -5,7 +5,7 @@ use crate::core::effect::{Effect, Effects, Wake};
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::interrupts;
 use crate::core::jobs::files::FileJob;
-use crate::core::lifecycle::{Lifecycle, Stopping};
+use crate::core::lifecycle::Lifecycle;
 use crate::core::members::{cleanup, exit, registration, restart_policy, termination};
 use crate::core::turns::activity;
 use protocol::control::{FromShim, InterruptReply, Process, ShimHello, ToShim};
@@ -30,34 +30,30 @@ pub(crate) fn handle_shim_connected(
     agent.record.lifecycle.process_mut().shim = Some(process);
     let (team, name) = (agent.record.request.team.clone(), agent.record.request.name.clone());
     context.effects.push(Effect::SuperviseShim { conn, spawn: id.clone(), team, name, process });
-    match &mut agent.record.lifecycle {
-        Lifecycle::Starting(starting) => {
-            starting.process.conn = Some(conn);
-            match hello.agent_pid {
-                // Its word that the agent runs was lost with an earlier connection.
-                Some(pid) => registration::handle_agent_started(context, &id, pid),
-                None => registration::queue_registration(context, &id),
-            }
-        }
-        Lifecycle::Running(process) => {
-            process.conn = Some(conn);
-            // A daemon that was killed may not have heard of its start.
-            context.state.has_roster_changed |=
-                hello.agent_pid.is_some() && process.agent_pid != hello.agent_pid;
-            process.agent_pid = hello.agent_pid.or(process.agent_pid);
-            let agent = process.agent_pid;
-            adopt_agent(context, &id, agent, conn);
+    let is_exited = agent.record.lifecycle.is_exited();
+    if !is_exited {
+        agent.record.lifecycle.process_mut().conn = Some(conn);
+    }
+    match &agent.record.lifecycle {
+        Lifecycle::Starting(_) => match hello.agent_pid {
+            // The report of the start was lost with an earlier connection.
+            Some(pid) => registration::handle_agent_started(context, &id, pid),
+            None => registration::queue_registration(context, &id),
+        },
+        Lifecycle::Running(_) => {
+            record_agent_pid(context, &id, hello.agent_pid);
+            adopt_agent(context, &id, conn);
             activity::resume_turn(context, &id, hello.turn_status.clone());
         }
-        Lifecycle::Stopping(Stopping { process, .. }) => {
-            process.conn = Some(conn);
+        Lifecycle::Stopping(_) => {
+            let process = agent.record.lifecycle.process_mut();
             process.agent_pid = hello.agent_pid.or(process.agent_pid);
             context.effects.push(Effect::SendToShim { conn, message: ToShim::Adopted });
             context.effects.wake_agent(&id, Wake::Needed);
             activity::resume_turn(context, &id, hello.turn_status.clone());
             termination::send_terminate(context, &id);
         }
-        // It waits for a green light that it does not get any more.
+        // The shim waits to be told to start its agent, which the daemon has given up.
         Lifecycle::Exited(_) if hello.agent_pid.is_none() => {
             context.effects.push(Effect::SendToShim { conn, message: ToShim::Refused });
         }
@@ -65,10 +61,19 @@ pub(crate) fn handle_shim_connected(
     }
 }
 
+/// Records the process of an agent. An earlier daemon may have been killed before it heard of the start.
+fn record_agent_pid(context: &mut Context, id: &SpawnId, pid: Option<u32>) {
+    let (Some(agent), Some(pid)) = (context.state.agents.get_mut(id), pid) else { return };
+    if agent.record.lifecycle.process().agent_pid != Some(pid) {
+        agent.record.lifecycle.process_mut().agent_pid = Some(pid);
+        context.state.has_roster_changed = true;
+    }
+}
+
 /// After a crash of ours. A join without an agent never got its green light: its caller is gone too.
-fn adopt_agent(context: &mut Context, id: &SpawnId, agent: Option<u32>, conn: ConnId) {
+fn adopt_agent(context: &mut Context, id: &SpawnId, conn: ConnId) {
     let Some(known) = context.state.agents.get(id) else { return };
-    match agent {
+    match known.record.lifecycle.process().agent_pid {
         Some(pid) => {
             context.effects.push(Effect::SendToShim { conn, message: ToShim::Adopted });
             context.effects.push(Effect::log_member(&known.record, EventKind::MemberAdopted { pid }));

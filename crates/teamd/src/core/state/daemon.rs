@@ -96,43 +96,20 @@ impl DaemonShutdown {
 const MAX_PAST_MEMBERS: usize = 32;
 
 impl State {
-    pub(crate) fn new(setting: DaemonSettings, roster: Roster, mut tale: EventLogCursor) -> State {
-        let agents = roster.records.into_iter().map(|record| {
+    pub(crate) fn new(settings: DaemonSettings, mut roster: Roster, mut cursor: EventLogCursor) -> State {
+        let agents = std::mem::take(&mut roster.records).into_iter().map(|record| {
             let since = record.spawned_at;
             (record.spawn_id.clone(), Agent::new(record, since))
         });
-        let (mut past, mut grounds, mut layouts) = (roster.past_members, roster.worktrees, roster.layouts);
-        let mut spent = roster.usage;
-        let teams = roster.joined_counts.into_iter().map(|(name, joined)| {
-            let told = tale.tasks.remove(&name).unwrap_or_default();
-            let past = past.remove(&name).unwrap_or_default();
-            let told_asked = tale.requests.remove(&name).unwrap_or_default();
-            let grounds = grounds.remove(&name).unwrap_or_default();
-            let layout = layouts.remove(&name).unwrap_or_default();
-            let spent = spent.remove(&name).unwrap_or_default();
-            (
-                name,
-                TeamState {
-                    joined_count: joined,
-                    logged_tasks: told,
-                    past_members: past,
-                    logged_requests: told_asked,
-                    worktrees: grounds,
-                    layout,
-                    usage: spent,
-                    ..TeamState::default()
-                },
-            )
-        });
-        let teams: BTreeMap<TeamName, TeamState> = teams.collect();
-        let is_there = |notice: &Notice| notice.team.is_claude_session() || teams.contains_key(&notice.team);
-        let notices = NoticeQueue::from_saved(roster.pending_notices.into_iter().filter(is_there));
+        let teams = restore_teams(&mut roster, &mut cursor);
+        let is_known = |notice: &Notice| notice.team.is_claude_session() || teams.contains_key(&notice.team);
+        let notices = NoticeQueue::from_saved(roster.pending_notices.into_iter().filter(is_known));
         State {
-            settings: setting,
+            settings,
             boot_id: roster.boot_id,
             teams,
             session_teams: BTreeMap::new(),
-            previous_cursor: tale,
+            previous_cursor: cursor,
             agents: agents.collect(),
             exit_waiters: Vec::new(),
             screen_waiters: ScreenWaiters::default(),
@@ -270,6 +247,25 @@ impl State {
             pending_notices: self.notices.pending(),
         }
     }
+}
+
+/// The teams of the roster, each with what the event log has of it.
+fn restore_teams(roster: &mut Roster, cursor: &mut EventLogCursor) -> BTreeMap<TeamName, TeamState> {
+    let joined_counts = std::mem::take(&mut roster.joined_counts);
+    let teams = joined_counts.into_iter().map(|(name, joined_count)| {
+        let team = TeamState {
+            joined_count,
+            logged_tasks: cursor.tasks.remove(&name).unwrap_or_default(),
+            past_members: roster.past_members.remove(&name).unwrap_or_default(),
+            logged_requests: cursor.requests.remove(&name).unwrap_or_default(),
+            worktrees: roster.worktrees.remove(&name).unwrap_or_default(),
+            layout: roster.layouts.remove(&name).unwrap_or_default(),
+            usage: roster.usage.remove(&name).unwrap_or_default(),
+            ..TeamState::default()
+        };
+        (name, team)
+    });
+    teams.collect()
 }
 
 /// A further life that the roster does not know yet: after a crash of ours it is begun once more.

@@ -8,7 +8,7 @@ use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::FileJob;
 use crate::core::labels::update_label;
 use crate::core::members::permission_mode;
-use crate::core::roster::record::AgentRecord;
+use crate::core::roster::record::{AgentRecord, SharedRecord};
 use crate::core::scans::schedule_task_scan;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
@@ -31,13 +31,7 @@ pub(crate) fn resume_turn(context: &mut Context, id: &SpawnId, turn: Option<Turn
 pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option<TurnStatus>) {
     let (Some(agent), Some(turn)) = (context.state.agents.get_mut(id), turn) else { return };
     let was_offered = agent.offered_task.take().is_some();
-    let known = &agent.record.respawn;
-    if (&known.session, known.mode, &known.plan) != (&turn.session_id, turn.mode, &turn.plan_stage) {
-        let known = &mut agent.record.respawn;
-        known.session.clone_from(&turn.session_id);
-        (known.mode, known.plan) = (turn.mode, turn.plan_stage.clone());
-        context.state.has_roster_changed = true;
-    }
+    context.state.has_roster_changed |= record_turn(&mut agent.record, &turn);
     let used = turn.usage.clone();
     let before = agent.turn.replace(turn.clone());
     context.state.has_roster_changed |=
@@ -70,10 +64,21 @@ pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option
     used.into_iter().for_each(|report| budget::add_usage(context, id, report));
 }
 
-/// Handles the activity that an agent reports itself. The agent is identified by its token.
-///
-/// Reports of agents with turns are ignored. Their shim reports each turn, and would not correct a
-/// report of a process within a turn.
+/// Records what the next spawn of the member needs of a turn. Returns whether that has changed.
+fn record_turn(record: &mut SharedRecord, turn: &TurnStatus) -> bool {
+    let known = &record.respawn;
+    // A record that does not change is not copied.
+    if (&known.session, known.mode, &known.plan) == (&turn.session_id, turn.mode, &turn.plan_stage) {
+        return false;
+    }
+    let known = &mut record.respawn;
+    known.session.clone_from(&turn.session_id);
+    (known.mode, known.plan) = (turn.mode, turn.plan_stage.clone());
+    true
+}
+
+/// The agent itself says so, known by its token. Of turns that its join runs that alone tells: nobody would take back
+/// what a process of one has said.
 pub(crate) fn report_own_activity(
     context: &mut Context,
     client: ConnId,
