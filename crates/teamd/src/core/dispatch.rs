@@ -152,8 +152,8 @@ fn handle_file_result(context: &mut Context, done: FileResult) {
             handle_member_deregistered(context, &spawn, approval, error);
         }
         FileResult::ExitReportRead { spawn, ended } => exit::handle_exit_report_read(context, &spawn, ended),
-        FileResult::TasksScanned { team, members, result, asks } => {
-            task_list::handle_tasks_scanned(context, &team, &members, result, asks);
+        FileResult::TasksScanned { team, members, result, queries } => {
+            task_list::handle_tasks_scanned(context, &team, &members, result, queries);
         }
         FileResult::OutputTimes { written } => no_output::handle_output_times(context, written),
         FileResult::ReplyReady { client, reply } => reply_and_stop(context, client, *reply),

@@ -100,10 +100,7 @@ fn apply_hook_event(
             start_turn(context, id, summary);
         }
         HookEvent::PromptRead => {
-            if agent.record.prompt_delivery == PromptDelivery::InArguments {
-                agent.record.prompt_delivery = PromptDelivery::Acknowledged;
-            }
-            agent.record.approval_delivery = ApprovalDelivery::Message;
+            acknowledge_prompt(&mut agent.record);
             context.state.has_roster_changed = true;
         }
         HookEvent::TurnEnded => {
@@ -119,6 +116,14 @@ fn apply_hook_event(
         }
         HookEvent::DialogShown { text } => report_dialog(context, id, text),
     }
+}
+
+/// Records that the hooks have marked the messages read that the program got in its arguments.
+fn acknowledge_prompt(record: &mut AgentRecord) {
+    if record.prompt_delivery == PromptDelivery::InArguments {
+        record.prompt_delivery = PromptDelivery::Acknowledged;
+    }
+    record.approval_delivery = ApprovalDelivery::Message;
 }
 
 /// Records the dialog at which a program waits, and reports it once.

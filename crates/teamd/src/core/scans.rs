@@ -116,11 +116,11 @@ pub(crate) fn schedule_task_scan(context: &mut Context, team: &TeamName) {
     let Some(known) = context.state.team_mut(team) else { return };
     if known.task_scan.try_start() {
         let which = known.unscanned_tasks.take_all();
-        let asks = std::mem::take(&mut known.next_task_queries);
+        let queries = std::mem::take(&mut known.next_task_queries);
         context.effects.push(Effect::File(FileJob::ScanTasks {
             team: team.clone(),
             selection: which,
-            queries: asks,
+            queries,
         }));
     }
 }

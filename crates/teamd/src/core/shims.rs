@@ -46,8 +46,7 @@ pub(crate) fn handle_shim_connected(
             activity::resume_turn(context, &id, hello.turn_status.clone());
         }
         Lifecycle::Stopping(_) => {
-            let process = agent.record.lifecycle.process_mut();
-            process.agent_pid = hello.agent_pid.or(process.agent_pid);
+            record_agent_pid(context, &id, hello.agent_pid);
             context.effects.push(Effect::SendToShim { conn, message: ToShim::Adopted });
             context.effects.wake_agent(&id, Wake::Needed);
             activity::resume_turn(context, &id, hello.turn_status.clone());

@@ -3,8 +3,8 @@
 use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
 use crate::core::jobs::files::{
-    ConfigSnapshot, FileJob, FileResult, ModeRoute, RegisteredMember, Registration, RosterMembers,
-    ShutdownAnswer,
+    ConfigSnapshot, FileJob, FileResult, ModeChange, ModeRoute, RegisteredMember, Registration,
+    RosterMembers, ShutdownAnswer,
 };
 use crate::core::lifecycle::ShutdownApproval;
 use crate::core::roster::Roster;
@@ -18,7 +18,6 @@ use protocol::id::{RequestId, TaskId};
 use protocol::member_request::Answer;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::{ModeSetRequest, Payload};
-use protocol::permission_mode::PermissionMode;
 use protocol::policy::{AnsweredBy, Policy};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use store::OpenRequest;
@@ -109,7 +108,7 @@ impl SimulatedDisk {
                     team,
                     members,
                     result,
-                    asks,
+                    queries,
                 }));
             }
             FileJob::ScanInbox { team, inbox, .. } => {
@@ -172,9 +171,9 @@ impl SimulatedDisk {
                 let (from, id) = (request.from.clone(), request.request.id().clone());
                 FileResult::AnswerWritten { team, from, request: id, result }
             }
-            FileJob::ApplyModeChange { client, team, name, mode, route: telling, at } => {
-                let result = self.set_mode(&team, &name, mode, telling, at);
-                FileResult::ModeSet { client, change: (team, name, mode), result }
+            FileJob::ApplyModeChange { client, change, route, at } => {
+                let result = self.set_mode(&change, route, at);
+                FileResult::ModeSet { client, change, result }
             }
             FileJob::SavePolicy { client, order } => {
                 let writable = self.check_writable();
@@ -324,15 +323,13 @@ impl SimulatedDisk {
 
     fn set_mode(
         &mut self,
-        team: &TeamName,
-        name: &AgentName,
-        mode: PermissionMode,
-        telling: ModeRoute,
+        ModeChange { team, name, mode }: &ModeChange,
+        route: ModeRoute,
         at: u64,
     ) -> Result<(), ErrorReport> {
         self.check_writable()?;
         self.team(team)?;
-        if telling == ModeRoute::ByMessage {
+        if route == ModeRoute::ByMessage {
             let request = ModeSetRequest { mode: mode.to_string(), from: AgentName::lead().to_string() };
             self.send(team, name, &AgentName::lead(), Some(Payload::ModeSetRequest(request)), at);
         }

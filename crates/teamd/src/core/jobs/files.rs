@@ -53,25 +53,17 @@ pub(crate) enum FileJob {
     DeregisterMember { record: SharedRecord },
     /// Read the exit report of a dead shim. If there is none, kill the agent's orphans.
     ReadExitReport { spawn: SpawnId, token: String },
-    /// Scan the selected tasks of a team. `queries` are answered from the result.
-    ScanTasks { team: TeamName, selection: TaskSelection, queries: Vec<(ConnId, NextTaskRequest)> },
-    /// Scan an inbox for new messages, and restore messages that another program removed. `inbox`
-    /// is the file name without `.json`.
+    /// The team's tasks, with a look at these. Then clients are told which of them is next.
+    ScanTasks { team: TeamName, selection: TaskSelection, queries: Vec<NextTaskQuery> },
+    /// What is new in an inbox, by the name of its file; and what somebody else took out of it is put back.
     ScanInbox { team: TeamName, inbox: String, restore_rule: RestoreRule },
     /// Scan the requests of all members of a team.
     ScanRequests { team: TeamName },
     /// Write the policy's answer to a request.
     WriteAnswer { team: TeamName, request: Box<OpenRequest>, answer: Answer, by: AnsweredBy, at: u64 },
-    /// Change the permission mode of a member or the lead, by a message or in config.json.
-    ApplyModeChange {
-        client: ConnId,
-        team: TeamName,
-        name: AgentName,
-        mode: PermissionMode,
-        route: ModeRoute,
-        at: u64,
-    },
-    /// Write the policy of an existing team.
+    /// The permission mode of a member or the lead, told or written.
+    ApplyModeChange { client: ConnId, change: ModeChange, route: ModeRoute, at: u64 },
+    /// The policy of a team that is there.
     SavePolicy { client: ConnId, order: SetPolicyRequest },
     /// Write the permission mode of a member to config.json.
     WriteMode { team: TeamName, name: AgentName, mode: PermissionMode },
@@ -227,7 +219,7 @@ pub(crate) enum FileResult {
         team: TeamName,
         members: Vec<AgentName>,
         result: Result<Arc<Vec<Arc<Task>>>, ErrorReport>,
-        asks: Vec<(ConnId, NextTaskRequest)>,
+        queries: Vec<NextTaskQuery>,
     },
     InboxScanned {
         team: TeamName,
@@ -240,7 +232,7 @@ pub(crate) enum FileResult {
     },
     ModeSet {
         client: ConnId,
-        change: (TeamName, AgentName, PermissionMode),
+        change: ModeChange,
         result: Result<(), ErrorReport>,
     },
     PolicySaved {
@@ -322,7 +314,22 @@ pub(crate) struct ShutdownAnswer {
     pub(crate) rejection_reason: Option<String>,
 }
 
-/// How a member learns of a new permission mode.
+/// The new permission mode of a member or lead.
+#[derive(Debug, Clone)]
+pub(crate) struct ModeChange {
+    pub(crate) team: TeamName,
+    pub(crate) name: AgentName,
+    pub(crate) mode: PermissionMode,
+}
+
+/// A client that asks for its next task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NextTaskQuery {
+    pub(crate) client: ConnId,
+    pub(crate) request: NextTaskRequest,
+}
+
+/// How a change of mode reaches whoever it is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ModeRoute {
     /// The mode is written to config.json, and no message is sent.

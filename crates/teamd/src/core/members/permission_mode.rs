@@ -4,7 +4,7 @@
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::{Effect, Effects};
 use crate::core::id::ConnId;
-use crate::core::jobs::files::{FileJob, ModeRoute};
+use crate::core::jobs::files::{FileJob, ModeChange, ModeRoute};
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::{find_member, no_such_team_error};
@@ -25,14 +25,13 @@ pub(crate) fn set_permission_mode(context: &mut Context, client: ConnId, order: 
     match told {
         Err(fault) => send_reply(context, client, Err(fault)),
         Ok((name, telling)) => {
-            let (team, mode) = (order.team, order.mode);
+            let change = ModeChange { team: order.team, name, mode: order.mode };
+            let at = context.now.wall;
             context.effects.push(Effect::File(FileJob::ApplyModeChange {
                 client,
-                team,
-                name,
-                mode,
+                change,
                 route: telling,
-                at: context.now.wall,
+                at,
             }));
         }
     }
@@ -114,7 +113,7 @@ fn fixed_mode_error(SpawnRequest { team, name, delivery, .. }: &SpawnRequest) ->
 pub(crate) fn handle_mode_set(
     context: &mut Context,
     client: ConnId,
-    (team, name, mode): (TeamName, AgentName, PermissionMode),
+    ModeChange { team, name, mode }: ModeChange,
     result: Result<(), ErrorReport>,
 ) {
     if result.is_ok() && name.is_lead() {

@@ -101,6 +101,8 @@ impl State {
             let since = record.spawned_at;
             (record.spawn_id.clone(), Agent::new(record, since))
         });
+        let leads = std::mem::take(&mut roster.lead_sessions).into_iter();
+        let lead_sessions = leads.map(|lead| (lead.team.clone(), LeadSession::new(lead)));
         let teams = restore_teams(&mut roster, &mut cursor);
         let is_known = |notice: &Notice| notice.team.is_claude_session() || teams.contains_key(&notice.team);
         let notices = NoticeQueue::from_saved(roster.pending_notices.into_iter().filter(is_known));
@@ -118,11 +120,7 @@ impl State {
             pending_respawns: roster.pending_respawns,
             notices,
             sleep_clock: SleepClock::default(),
-            lead_sessions: roster
-                .lead_sessions
-                .into_iter()
-                .map(|lead| (lead.team.clone(), LeadSession::new(lead)))
-                .collect(),
+            lead_sessions: lead_sessions.collect(),
             retry_cache: RetryCache::default(),
             request_ids: UniqueMillis::default(),
             watcher_state: WatcherState::Unproven,

@@ -1,11 +1,10 @@
 //! One team: what its files said as last, what is being looked at, and what its members ask.
 
-use crate::core::id::ConnId;
-use crate::core::jobs::files::TaskSelection;
+use crate::core::jobs::files::{NextTaskQuery, TaskSelection};
 use crate::core::roster::{MemberWorktree, TeamUsage};
 use crate::core::state::event_log_cursor::{LoggedRequests, LoggedTask};
 use crate::core::state::task_board::TaskBoard;
-use protocol::control::{Layout, NextTaskRequest, PastMember};
+use protocol::control::{Layout, PastMember};
 use protocol::id::{RequestId, TaskId};
 use protocol::name::AgentName;
 use protocol::policy::{AnsweredBy, Policy};
@@ -26,7 +25,7 @@ pub(crate) struct TeamState {
     /// The same for its config.
     pub(crate) config_scan: ScanState,
     /// Who is told after the next look which of them comes next.
-    pub(crate) next_task_queries: Vec<(ConnId, NextTaskRequest)>,
+    pub(crate) next_task_queries: Vec<NextTaskQuery>,
     /// The tasks as the last look found them.
     pub(crate) task_board: TaskBoard,
     /// Why the last look could not be had, as that was told.

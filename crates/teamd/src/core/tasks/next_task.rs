@@ -7,35 +7,39 @@
 
 use crate::core::context::{Context, send_reply};
 use crate::core::id::ConnId;
+use crate::core::jobs::files::NextTaskQuery;
 use crate::core::scans::schedule_task_scan;
 use crate::core::state::daemon::State;
+use crate::core::state::next_task_queue::QueuedQuery;
 use crate::core::state::settings::WatcherState;
 use crate::core::state::task_board::TaskBoard;
 use protocol::control::{NextTaskHint, NextTaskRequest, Reply};
 use protocol::name::TeamName;
 
-pub(crate) fn query_next_task(context: &mut Context, client: ConnId, asked: NextTaskRequest) {
-    if context.state.watcher_state != WatcherState::Active || context.state.team_mut(&asked.team).is_none() {
+pub(crate) fn query_next_task(context: &mut Context, client: ConnId, request: NextTaskRequest) {
+    if context.state.watcher_state != WatcherState::Active || context.state.team_mut(&request.team).is_none()
+    {
         return reply_next_task(context, client, NextTaskHint::Unknown);
     }
-    let mark = context.state.next_task_queue.created + 1;
-    context.state.next_task_queue.waiting.push((client, asked, mark));
+    let query = NextTaskQuery { client, request };
+    let barrier = context.state.next_task_queue.created + 1;
+    context.state.next_task_queue.waiting.push(QueuedQuery { query, barrier });
     context.state.next_task_queue.create_barrier(&mut context.effects);
 }
 
 /// Answers the queries before a barrier. If the task list has unscanned changes, the reply waits
 /// for a task scan.
 pub(crate) fn handle_barrier_reached(context: &mut Context, mark: u64) {
-    for (client, asked) in context.state.next_task_queue.take_ready(mark) {
-        let team = asked.team.clone();
+    for query in context.state.next_task_queue.take_ready(mark) {
+        let team = query.request.team.clone();
         match context.state.team_mut(&team) {
-            None => reply_next_task(context, client, NextTaskHint::Unknown),
+            None => reply_next_task(context, query.client, NextTaskHint::Unknown),
             Some(known) if known.is_task_scan_current() => {
-                let next = known.task_board.next(&asked);
-                reply_next_task(context, client, next);
+                let next = known.task_board.next(&query.request);
+                reply_next_task(context, query.client, next);
             }
             Some(known) => {
-                known.next_task_queries.push((client, asked));
+                known.next_task_queries.push(query);
                 schedule_task_scan(context, &team);
             }
         }
@@ -43,20 +47,16 @@ pub(crate) fn handle_barrier_reached(context: &mut Context, mark: u64) {
     context.state.next_task_queue.create_barrier(&mut context.effects);
 }
 
-/// Answers the queries that waited for a task scan.
-pub(crate) fn answer_from_board(
-    context: &mut Context,
-    board: &TaskBoard,
-    asks: Vec<(ConnId, NextTaskRequest)>,
-) {
-    for (client, asked) in asks {
-        reply_next_task(context, client, board.next(&asked));
+/// After the look for which they have waited.
+pub(crate) fn answer_from_board(context: &mut Context, board: &TaskBoard, queries: Vec<NextTaskQuery>) {
+    for query in queries {
+        reply_next_task(context, query.client, board.next(&query.request));
     }
 }
 
-/// Answers queries with `Unknown`, for example after a failed task scan.
-pub(crate) fn answer_unknown(context: &mut Context, asks: Vec<(ConnId, NextTaskRequest)>) {
-    asks.into_iter().for_each(|(client, _)| reply_next_task(context, client, NextTaskHint::Unknown));
+/// The look came to nothing.
+pub(crate) fn answer_unknown(context: &mut Context, queries: Vec<NextTaskQuery>) {
+    queries.into_iter().for_each(|query| reply_next_task(context, query.client, NextTaskHint::Unknown));
 }
 
 /// Answers all queries of a removed team with `Unknown`.
@@ -68,8 +68,8 @@ pub(crate) fn drop_team_queries(context: &mut Context, team: &TeamName) {
 /// Answers all queries with `Unknown`, because the watcher has failed or has lost events.
 pub(crate) fn answer_all_unknown(context: &mut Context) {
     context.state.next_task_queue.reached = context.state.next_task_queue.created;
-    for (client, ..) in std::mem::take(&mut context.state.next_task_queue.waiting) {
-        reply_next_task(context, client, NextTaskHint::Unknown);
+    for queued in std::mem::take(&mut context.state.next_task_queue.waiting) {
+        reply_next_task(context, queued.query.client, NextTaskHint::Unknown);
     }
 }
 
@@ -79,5 +79,5 @@ fn reply_next_task(context: &mut Context, client: ConnId, next: NextTaskHint) {
 
 /// Drops the queries of a client that has closed its connection.
 pub(crate) fn drop_query(state: &mut State, client: ConnId) {
-    state.next_task_queue.waiting.retain(|(waiting, ..)| *waiting != client);
+    state.next_task_queue.waiting.retain(|queued| queued.query.client != client);
 }

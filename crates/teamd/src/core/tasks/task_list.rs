@@ -3,8 +3,8 @@
 
 use crate::core::context::Context;
 use crate::core::effect::{Effect, Effects, Wake};
-use crate::core::id::{ConnId, SpawnId};
-use crate::core::jobs::files::TaskSelection;
+use crate::core::id::SpawnId;
+use crate::core::jobs::files::{NextTaskQuery, TaskSelection};
 use crate::core::labels::update_label;
 use crate::core::scans::schedule_task_scan;
 use crate::core::state::agent::Agent;
@@ -13,7 +13,7 @@ use crate::core::state::event_log_cursor::{LoggedTask, LoggedTaskState, new_even
 use crate::core::state::task_board::TaskBoard;
 use crate::core::state::team::ScanState;
 use crate::core::tasks::next_task;
-use protocol::control::{Activity, NextTaskRequest};
+use protocol::control::Activity;
 use protocol::error::ErrorReport;
 use protocol::event::EventKind;
 use protocol::id::TaskId;
@@ -36,45 +36,53 @@ pub(crate) fn handle_tasks_scanned(
     team: &TeamName,
     members: &[AgentName],
     result: Result<Arc<Vec<Arc<Task>>>, ErrorReport>,
-    asks: Vec<(ConnId, NextTaskRequest)>,
+    queries: Vec<NextTaskQuery>,
 ) {
-    let Some(known) = context.state.team_mut(team) else { return next_task::answer_unknown(context, asks) };
+    let Some(known) = context.state.team_mut(team) else {
+        return next_task::answer_unknown(context, queries);
+    };
     let again = std::mem::take(&mut known.task_scan) == ScanState::RunningRescanNeeded;
     match result {
         Err(fault) => {
             known.unscanned_tasks = TaskSelection::All;
-            next_task::answer_unknown(context, asks);
+            next_task::answer_unknown(context, queries);
             log_scan_error(context, team, fault.message);
         }
-        Ok(tasks) => {
-            known.task_scan_error = None;
-            let mut board = std::mem::take(&mut known.task_board);
-            let changed = board.update(&tasks);
-            // Without this reference the files thread can change its list without a copy.
-            drop(tasks);
-            // Agents that can continue come before events and labels for people.
-            next_task::answer_from_board(context, &board, asks);
-            wake_for_tasks(context, team, &board);
-            let was_done =
-                context.state.team_mut(team).is_some_and(|known| are_all_completed(&known.logged_tasks));
-            log_changes(context, team, members, (&board, changed));
-            if !was_done {
-                notify_if_all_done(context.state, team);
-            }
-            update_task_labels(context, team, &board);
-            context
-                .state
-                .team_mut(team)
-                .into_iter()
-                .for_each(|known| known.task_board = std::mem::take(&mut board));
-        }
+        Ok(tasks) => apply_tasks(context, team, members, tasks, queries),
     }
     if again {
         schedule_task_scan(context, team);
     }
 }
 
-/// Logs the error of a task scan, unless the last scan had the same error. Each rescan tries again.
+fn apply_tasks(
+    context: &mut Context,
+    team: &TeamName,
+    members: &[AgentName],
+    tasks: Arc<Vec<Arc<Task>>>,
+    queries: Vec<NextTaskQuery>,
+) {
+    let Some(known) = context.state.team_mut(team) else { return };
+    known.task_scan_error = None;
+    let was_done = are_all_completed(&known.logged_tasks);
+    let mut board = std::mem::take(&mut known.task_board);
+    let changed = board.update(&tasks);
+    // The files thread can change the list in place once no one else holds it.
+    drop(tasks);
+    // Members that can go on are answered before the log is written.
+    next_task::answer_from_board(context, &board, queries);
+    wake_for_tasks(context, team, &board);
+    log_changes(context, team, members, &board, changed);
+    if !was_done {
+        notify_if_all_done(context.state, team);
+    }
+    update_task_labels(context, team, &board);
+    if let Some(known) = context.state.team_mut(team) {
+        known.task_board = board;
+    }
+}
+
+/// Once: the next rescan looks again, all night long.
 fn log_scan_error(context: &mut Context, team: &TeamName, why: String) {
     let Some(known) = context.state.team_mut(team) else { return };
     if known.task_scan_error.as_ref() != Some(&why) {
@@ -134,7 +142,8 @@ fn log_changes(
     context: &mut Context,
     team: &TeamName,
     members: &[AgentName],
-    (board, changed): (&TaskBoard, Vec<TaskId>),
+    board: &TaskBoard,
+    changed: Vec<TaskId>,
 ) {
     let living: Vec<AgentName> =
         members.iter().cloned().chain(current_members(context.state, team)).collect();

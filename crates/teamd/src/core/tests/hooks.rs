@@ -422,7 +422,7 @@ fn a_task_wakes_the_one_whose_hook_waits() {
         team: survey_team(),
         members: Vec::new(),
         result: Ok(vec![task.into()].into()),
-        asks: Vec::new(),
+        queries: Vec::new(),
     });
     let effects = handle_event(&mut state, seen, NOW);
     assert_eq!(long_poll_end(&effects, 60), Some(LongPollEnd::WorkMayWait));

@@ -3,7 +3,7 @@
 use super::*;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
-use crate::core::jobs::files::{FileJob, FileResult, TaskSelection};
+use crate::core::jobs::files::{FileJob, FileResult, NextTaskQuery, TaskSelection};
 use crate::core::state::settings::WatcherState;
 use crate::core::tests::turns::{logged_event_kinds, new_task, shared_tasks};
 use protocol::control::{NextTaskHint, NextTaskRequest};
@@ -34,7 +34,7 @@ fn task_changed(state: &mut State, task: u32) -> Vec<Effect> {
 }
 
 /// What a look has found, that was asked for with these.
-fn tasks_scanned(state: &mut State, tasks: Vec<Task>, asks: Vec<(u64, NextTaskRequest)>) -> Vec<Effect> {
+fn tasks_scanned(state: &mut State, tasks: Vec<Task>, asks: Vec<NextTaskQuery>) -> Vec<Effect> {
     let result = Ok(shared_tasks(tasks));
     handle_event(
         state,
@@ -42,7 +42,7 @@ fn tasks_scanned(state: &mut State, tasks: Vec<Task>, asks: Vec<(u64, NextTaskRe
             team: survey_team(),
             members: Vec::new(),
             result,
-            asks,
+            queries: asks,
         }),
         NOW,
     )
@@ -57,7 +57,7 @@ fn barriers(effects: &[Effect]) -> Vec<u64> {
 }
 
 /// At which tasks there is to be a look, and who asks for that.
-fn has_task_scan(effects: &[Effect]) -> Vec<(TaskSelection, Vec<(u64, NextTaskRequest)>)> {
+fn has_task_scan(effects: &[Effect]) -> Vec<(TaskSelection, Vec<NextTaskQuery>)> {
     let look = |effect: &Effect| match effect {
         Effect::File(FileJob::ScanTasks { selection: which, queries: asks, .. }) => {
             Some((which.clone(), asks.clone()))
@@ -194,7 +194,7 @@ fn after_a_look_that_failed_nothing_is_known() {
     let (_, asks) =
         has_task_scan(&handle_event(&mut state, CoreEvent::BarrierReached { mark: 1 }, NOW)).remove(0);
     let result = Err(ErrorReport::new(ErrorKind::Io, "cannot list tasks"));
-    let failed = FileResult::TasksScanned { team: survey_team(), members: Vec::new(), result, asks };
+    let failed = FileResult::TasksScanned { team: survey_team(), members: Vec::new(), result, queries: asks };
     assert_eq!(
         next_task_reply(&handle_event(&mut state, CoreEvent::FileJobDone(failed), NOW), 7),
         Some(NextTaskHint::Unknown)

@@ -127,8 +127,12 @@ fn a_cancelled_rest_is_no_return() {
     report_exit(&mut state, &ann, 50, ExitReport::Exit(1));
     finish_cleanup(&mut state, &ann);
     let hers = shared_tasks(vec![new_task(1, "in_progress", r#","owner":"ann""#)]);
-    let looked =
-        FileResult::TasksScanned { team: survey_team(), members: vec![], result: Ok(hers), asks: Vec::new() };
+    let looked = FileResult::TasksScanned {
+        team: survey_team(),
+        members: vec![],
+        result: Ok(hers),
+        queries: Vec::new(),
+    };
     handle_event(&mut state, CoreEvent::FileJobDone(looked), NOW);
     let effects = send_call(
         &mut state,
@@ -210,7 +214,7 @@ fn an_untaken_offer_is_looked_at_again_at_the_rescan() {
         team: survey_team(),
         members: vec![],
         result: Ok(shared_tasks(vec![new_task(1, "pending", "")])),
-        asks: Vec::new(),
+        queries: Vec::new(),
     });
     handle_event(&mut state, looked, NOW);
     assert_eq!(state.teams[&survey_team()].task_scan, ScanState::Idle);
@@ -235,7 +239,7 @@ fn a_failed_look_is_repeated_at_the_rescan() {
             team: survey_team(),
             members: vec![],
             result: Err(fault),
-            asks: Vec::new(),
+            queries: Vec::new(),
         }),
         NOW,
     );
@@ -269,7 +273,7 @@ fn a_foreign_owner_is_not_gone() {
     let members = vec![AgentName::new_unchecked("claude-mate")];
     let tasks = shared_tasks(vec![new_task(1, "in_progress", r#","owner":"claude-mate""#)]);
     let looked =
-        FileResult::TasksScanned { team: survey_team(), members, result: Ok(tasks), asks: Vec::new() };
+        FileResult::TasksScanned { team: survey_team(), members, result: Ok(tasks), queries: Vec::new() };
     let effects = handle_event(&mut state, CoreEvent::FileJobDone(looked), NOW);
     assert!(
         !logged_event_kinds(&effects).contains(&"task_left".to_owned()),
@@ -363,7 +367,7 @@ fn an_offer_to_one_who_does_something_else_goes_on() {
             team: survey_team(),
             members: vec![],
             result: Ok(shared_tasks(tasks)),
-            asks: Vec::new(),
+            queries: Vec::new(),
         });
         handle_event(state, looked, NOW)
     };

@@ -28,7 +28,7 @@ fn a_storm_of_task_changes_is_two_looks() {
             team: survey_team(),
             members: Vec::new(),
             result: Ok(Default::default()),
-            asks: Vec::new(),
+            queries: Vec::new(),
         })
     };
     assert!(has_file_job(&handle_event(&mut state, seen(), NOW), |job| matches!(
@@ -46,8 +46,12 @@ fn why_tasks_can_not_be_looked_at_is_told_once_until_they_can() {
     let mut state = new_state();
     let mut told = |result: Result<(), &str>| {
         let result = result.map(|()| Default::default()).map_err(|why| ErrorReport::new(ErrorKind::Io, why));
-        let seen =
-            FileResult::TasksScanned { team: survey_team(), members: Vec::new(), result, asks: Vec::new() };
+        let seen = FileResult::TasksScanned {
+            team: survey_team(),
+            members: Vec::new(),
+            result,
+            queries: Vec::new(),
+        };
         let effects = handle_event(&mut state, CoreEvent::FileJobDone(seen), NOW);
         effects.iter().any(|effect| format!("{effect:?}").contains("Error { message"))
     };

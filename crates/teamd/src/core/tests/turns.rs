@@ -114,7 +114,7 @@ pub(crate) fn scan_tasks(state: &mut State, tasks: Vec<Task>) -> Vec<Effect> {
             team: survey_team(),
             members: vec![],
             result: Ok(shared_tasks(tasks)),
-            asks: Vec::new(),
+            queries: Vec::new(),
         }),
         NOW,
     )
@@ -313,7 +313,7 @@ fn what_a_dead_owner_left_is_told_once() {
         team: survey_team(),
         members: vec![],
         result: Ok(shared_tasks(hers())),
-        asks: Vec::new(),
+        queries: Vec::new(),
     });
     assert_eq!(logged_event_kinds(&handle_event(&mut state, looked, NOW)), ["task_left"]);
     assert_eq!(logged_event_kinds(&scan_tasks(&mut state, hers())), [""; 0]);

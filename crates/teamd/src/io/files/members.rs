@@ -3,7 +3,7 @@
 
 use crate::core::exit_record::ReportTo;
 use crate::core::id::SpawnId;
-use crate::core::jobs::files::{FileResult, ModeRoute, ShutdownAnswer};
+use crate::core::jobs::files::{FileResult, ModeChange, ModeRoute, ShutdownAnswer};
 use crate::core::lifecycle::ShutdownApproval;
 use crate::core::roster::record::{AgentRecord, SharedRecord};
 use crate::io::files::thread::FilesThread;
@@ -16,7 +16,6 @@ use protocol::id::RequestId;
 use protocol::message::{InboxEntry, Message};
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::{ModeSetRequest, Payload, ShutdownRequest, TeammateTerminated};
-use protocol::permission_mode::PermissionMode;
 use protocol::task::{Task, TaskStatus};
 use protocol::team_config::{Member, TeammateEntry};
 use protocol::timestamp::iso8601;
