@@ -104,18 +104,22 @@ fn apply_hook_event(
             context.state.has_roster_changed = true;
         }
         HookEvent::TurnEnded => {
-            // A hook that has no messages to mark read writes nothing more. Any other starts a long poll after it has.
-            let writes = source == HookSource::Typist || !reply.delivered_ids.is_empty();
-            if !reply.delivers_by_hook && !writes {
-                plan_handover::end_handover_grace(agent);
-            }
             context.state.has_roster_changed |= clear_dialog(agent);
-            agent.long_poll.has_pending_check = false;
-            let was_reported = std::mem::replace(&mut agent.long_poll.has_reported_turn_end, true);
-            reply.is_first_report = !was_reported && agent.activity != Activity::Idle;
+            end_turn(agent, source, reply);
         }
         HookEvent::DialogShown { text } => report_dialog(context, id, text),
     }
+}
+
+fn end_turn(agent: &mut Agent, source: HookSource, reply: &mut HookReply) {
+    // A hook that has no messages to mark read writes nothing more. Any other starts a long poll after it has.
+    let writes = source == HookSource::Typist || !reply.delivered_ids.is_empty();
+    if !reply.delivers_by_hook && !writes {
+        plan_handover::end_handover_grace(agent);
+    }
+    agent.long_poll.has_pending_check = false;
+    let was_reported = std::mem::replace(&mut agent.long_poll.has_reported_turn_end, true);
+    reply.is_first_report = !was_reported && agent.activity != Activity::Idle;
 }
 
 /// Records that the hooks have marked the messages read that the program got in its arguments.

@@ -30,27 +30,32 @@ pub(crate) fn handle_shim_connected(
     agent.record.lifecycle.process_mut().shim = Some(process);
     let (team, name) = (agent.record.request.team.clone(), agent.record.request.name.clone());
     context.effects.push(Effect::SuperviseShim { conn, spawn: id.clone(), team, name, process });
-    let is_exited = agent.record.lifecycle.is_exited();
-    if !is_exited {
+    if !agent.record.lifecycle.is_exited() {
         agent.record.lifecycle.process_mut().conn = Some(conn);
     }
+    continue_spawn(context, conn, &id, hello);
+}
+
+/// Continues a spawn whose shim is connected again, or for the first time.
+fn continue_spawn(context: &mut Context, conn: ConnId, id: &SpawnId, hello: &ShimHello) {
+    let Some(agent) = context.state.agents.get(id) else { return };
     match &agent.record.lifecycle {
         Lifecycle::Starting(_) => match hello.agent_pid {
             // The report of the start was lost with an earlier connection.
-            Some(pid) => registration::handle_agent_started(context, &id, pid),
-            None => registration::queue_registration(context, &id),
+            Some(pid) => registration::handle_agent_started(context, id, pid),
+            None => registration::queue_registration(context, id),
         },
         Lifecycle::Running(_) => {
-            record_agent_pid(context, &id, hello.agent_pid);
-            adopt_agent(context, &id, conn);
-            activity::resume_turn(context, &id, hello.turn_status.clone());
+            record_agent_pid(context, id, hello.agent_pid);
+            adopt_agent(context, id, conn);
+            activity::resume_turn(context, id, hello.turn_status.clone());
         }
         Lifecycle::Stopping(_) => {
-            record_agent_pid(context, &id, hello.agent_pid);
+            record_agent_pid(context, id, hello.agent_pid);
             context.effects.push(Effect::SendToShim { conn, message: ToShim::Adopted });
-            context.effects.wake_agent(&id, Wake::Needed);
-            activity::resume_turn(context, &id, hello.turn_status.clone());
-            termination::send_terminate(context, &id);
+            context.effects.wake_agent(id, Wake::Needed);
+            activity::resume_turn(context, id, hello.turn_status.clone());
+            termination::send_terminate(context, id);
         }
         // The shim waits to be told to start its agent, which the daemon has given up.
         Lifecycle::Exited(_) if hello.agent_pid.is_none() => {

@@ -97,10 +97,7 @@ const MAX_PAST_MEMBERS: usize = 32;
 
 impl State {
     pub(crate) fn new(settings: DaemonSettings, mut roster: Roster, mut cursor: EventLogCursor) -> State {
-        let agents = std::mem::take(&mut roster.records).into_iter().map(|record| {
-            let since = record.spawned_at;
-            (record.spawn_id.clone(), Agent::new(record, since))
-        });
+        let agents = restore_agents(&mut roster);
         let leads = std::mem::take(&mut roster.lead_sessions).into_iter();
         let lead_sessions = leads.map(|lead| (lead.team.clone(), LeadSession::new(lead)));
         let teams = restore_teams(&mut roster, &mut cursor);
@@ -112,7 +109,7 @@ impl State {
             teams,
             session_teams: BTreeMap::new(),
             previous_cursor: cursor,
-            agents: agents.collect(),
+            agents,
             exit_waiters: Vec::new(),
             screen_waiters: ScreenWaiters::default(),
             interrupt_waiters: Vec::new(),
@@ -245,6 +242,15 @@ impl State {
             pending_notices: self.notices.pending(),
         }
     }
+}
+
+fn restore_agents(roster: &mut Roster) -> BTreeMap<SpawnId, Agent> {
+    let records = std::mem::take(&mut roster.records).into_iter();
+    let agents = records.map(|record| {
+        let since = record.spawned_at;
+        (record.spawn_id.clone(), Agent::new(record, since))
+    });
+    agents.collect()
 }
 
 /// The teams of the roster, each with what the event log has of it.

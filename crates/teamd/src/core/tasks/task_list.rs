@@ -170,6 +170,11 @@ fn log_changes(
         log_if_abandoned(team, task, &mut now, &living, &mut context.effects);
         known.logged_tasks.insert(task.id, now);
     }
+    log_deleted_tasks(context, team, board);
+}
+
+fn log_deleted_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
+    let Some(known) = context.state.team_mut(team) else { return };
     if known.logged_tasks.len() > board.visible_count() {
         let there: BTreeSet<TaskId> = board.ids().collect();
         let gone = known.logged_tasks.keys().filter(|id| !there.contains(*id));
