@@ -1,8 +1,9 @@
-//! What members ask: the team's policy answers, or somebody is told that one waits.
+//! Requests of members for plans and permissions. The policy of the team answers them, or a notice
+//! asks a person to.
 //!
-//! Which requests are open the files say, by one look at all of them (`store::requests`), so after a crash nothing is
-//! asked or answered twice. A look follows whatever may have changed that; between two looks the state remembers what
-//! was decided.
+//! A scan of the files finds the open requests (`store::requests`), so no request is reported or
+//! answered twice after a crash. Each event that may open or close a request causes a scan. The
+//! state keeps the decisions between two scans.
 
 use crate::core::clock::Now;
 use crate::core::context::Context;
@@ -27,7 +28,8 @@ use protocol::timestamp::parse_iso8601;
 use std::collections::{BTreeMap, BTreeSet};
 use store::OpenRequest;
 
-/// What a look into an inbox found may open a request or close one.
+/// Schedules a request scan if messages may open or close a request. Applies approvals and answers
+/// of the lead.
 pub(crate) fn apply_messages(
     context: &mut Context,
     team: &TeamName,
@@ -41,7 +43,7 @@ pub(crate) fn apply_messages(
         && (owner.is_lead() && mail.unread.is_some()
             || letters().any(|letter| letter.answered_request().is_some()));
     if mail.has_more {
-        // A look is at all of it: one, after the last part.
+        // A request scan reads the whole inbox, so one scan follows the last part.
         known.is_request_scan_needed |= opens || closes;
     } else if opens || closes || known.is_request_scan_needed {
         schedule_request_scan(context, team);
@@ -57,7 +59,8 @@ pub(crate) fn apply_messages(
     }
 }
 
-/// When a plan was approved, ms since the epoch, and the mode to carry it out in.
+/// The time of a plan approval, in milliseconds since the epoch, and the mode for the work. `None`
+/// for any other message.
 fn parse_plan_approval(letter: &MessageHeader) -> Option<(u64, PermissionMode)> {
     match &letter.payload {
         Some(Payload::PlanApprovalResponse(answer)) if answer.approved => {
@@ -69,7 +72,7 @@ fn parse_plan_approval(letter: &MessageHeader) -> Option<(u64, PermissionMode)> 
     }
 }
 
-/// A plan of this life was approved: from now on its mode may be set.
+/// Records the approval of a plan, if it came after the start of this spawn.
 fn record_plan_approval(
     state: &mut State,
     (team, owner): (&TeamName, &AgentName),
@@ -93,7 +96,7 @@ fn parse_lead_answer(message: &MessageHeader) -> Option<(RequestId, GivenAnswer)
     Some((id, GivenAnswer { by: AnsweredBy::Lead, is_approved }))
 }
 
-/// All requests of a team, as they stand now.
+/// Applies the result of a request scan.
 pub(crate) fn handle_requests_scanned(
     context: &mut Context,
     team: &TeamName,
@@ -131,12 +134,12 @@ pub(crate) fn handle_requests_scanned(
     }
 }
 
-/// One that has its answer, by whomever: told, unless it was.
+/// Closes an answered request, unless that is logged already.
 fn close_answered(context: &mut Context, team: &TeamName, answered: &store::AnsweredRequest) {
     let Some(known) = context.state.team_mut(team) else { return };
     let key = (answered.member.clone(), answered.request_id.clone());
     let given = match known.open_requests.get(&key).map(|pending| pending.stage) {
-        // The word of whoever writes it comes.
+        // The files thread is writing this answer, and its result follows.
         Some(RequestStage::Answering(_)) => return,
         Some(RequestStage::Waiting { .. } | RequestStage::WriteFailed) => true,
         None => {
@@ -153,10 +156,10 @@ fn close_answered(context: &mut Context, team: &TeamName, answered: &store::Answ
     }
 }
 
-/// One that waits for no answer any more: told, unless it was.
+/// Closes a withdrawn request, unless that is logged already.
 fn close_withdrawn(context: &mut Context, team: &TeamName, key: &(AgentName, RequestId)) {
     let Some(known) = context.state.team_mut(team) else { return };
-    // What is being answered is refused to whoever writes that, and looked at again.
+    // The files thread refuses to answer a withdrawn request, and a scan follows.
     let answering = known
         .open_requests
         .get(key)
@@ -177,7 +180,7 @@ fn request_key(request: &OpenRequest) -> (AgentName, RequestId) {
     (request.from.clone(), request.request.id().clone())
 }
 
-/// One that is open: it is decided unless it was.
+/// Tracks an open request and applies the policy to it, unless that is done already.
 fn track_request(context: &mut Context, team: &TeamName, request: OpenRequest) {
     let cwd = context
         .state
@@ -226,14 +229,15 @@ fn add_request_notice(state: &mut State, team: &TeamName, request: &OpenRequest)
     state.notices.add(team, &request.from, pane, NoticeKind::RequestWaiting(request.request.kind()));
 }
 
-/// It would plan for ever, and nobody look at it.
+/// The error for a member whose last two plans were rejected by timeout. Without a person the
+/// member would replan forever.
 fn unanswered_plans_message(name: &AgentName) -> String {
     format!(
         "nobody has answered the last two plans of {name} in time: this one waits for a person, however long"
     )
 }
 
-/// What waits for somebody, under another policy than before.
+/// Applies a new policy to the requests without an answer.
 pub(crate) fn reapply_policy(context: &mut Context, team: &TeamName) {
     let Some(known) = context.state.teams.get_mut(team) else { return };
     let waits = |pending: &TrackedRequest| matches!(pending.stage, RequestStage::Waiting { .. });
@@ -244,13 +248,13 @@ pub(crate) fn reapply_policy(context: &mut Context, team: &TeamName) {
     update_open_requests(context, team);
 }
 
-/// When the policy answers what nobody has answered; none: never.
+/// When the policy answers an open request, in milliseconds on the monotonic clock. `None`: never.
 fn answer_deadline(policy: &Policy, waited: u64, now: Now) -> Option<u64> {
     policy.timeout_decision()?;
     Some(now.mono.saturating_add(policy.answer_timeout_ms?.saturating_sub(waited)))
 }
 
-/// Has the policy's answer written.
+/// Lets the files thread write the answer of the policy.
 fn write_policy_answer(
     team: &TeamName,
     pending: &mut TrackedRequest,
@@ -275,7 +279,7 @@ fn write_policy_answer(
     }));
 }
 
-/// The policy's answer stands in the member's inbox, or could not be put there.
+/// Handles the result of writing the policy's answer.
 pub(crate) fn handle_answer_written(
     context: &mut Context,
     team: &TeamName,
@@ -289,7 +293,8 @@ pub(crate) fn handle_answer_written(
     let RequestStage::Answering(given) = pending.stage else { return };
     match result {
         Ok(()) => close_request(context, team, &key, given),
-        // Somebody was faster, or it was taken back: the answer's own letter, or the next look, closes it.
+        // Another answer came first, or the request was withdrawn. A message or the next scan
+        // closes the request.
         Err(fault) if matches!(fault.kind, ErrorKind::AlreadyExists | ErrorKind::NotFound) => {
             pending.stage = RequestStage::Waiting { until: None };
             schedule_request_scan(context, team);
@@ -306,7 +311,7 @@ pub(crate) fn handle_answer_written(
     update_open_requests(context, team);
 }
 
-/// A person or the lead has answered.
+/// Closes a request that the lead or a person has answered.
 fn close_by_lead(context: &mut Context, team: &TeamName, key: (AgentName, RequestId), given: GivenAnswer) {
     let waits = context.state.team_mut(team).and_then(|known| known.open_requests.get(&key));
     if waits.is_some_and(|pending| matches!(pending.stage, RequestStage::Waiting { .. })) {
@@ -328,13 +333,13 @@ fn close_request(context: &mut Context, team: &TeamName, key: &(AgentName, Reque
     context.effects.push(Effect::Log(Event::for_member(team, &key.0, what)));
 }
 
-/// When the first of them has waited long enough.
+/// The deadline of the first open request or notice, in milliseconds on the monotonic clock.
 pub(crate) fn next_answer_deadline(state: &State) -> Option<u64> {
     let pending = state.teams.values().flat_map(|known| known.open_requests.values());
     pending.filter_map(TrackedRequest::deadline).chain(state.notices.next_due()).min()
 }
 
-/// Those that have.
+/// Lets the policy answer the requests whose deadline has passed.
 pub(crate) fn answer_overdue_requests(context: &mut Context) {
     for (team, known) in &mut context.state.teams {
         let Some(decision) = known.policy.timeout_decision() else { continue };
@@ -348,7 +353,7 @@ pub(crate) fn answer_overdue_requests(context: &mut Context) {
     }
 }
 
-/// What waits for somebody stands at its member, and on the border of its pane.
+/// Updates the open requests of each agent and the labels of their panes.
 fn update_open_requests(context: &mut Context, team: &TeamName) {
     let Some(known) = context.state.teams.get(team) else { return };
     let asks = |agent: &Agent| {

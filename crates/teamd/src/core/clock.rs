@@ -1,10 +1,11 @@
 //! The time of an event.
 
-/// The time, as the step function is told it.
+/// The time of an event, on two clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Now {
-    /// Milliseconds on a clock that never jumps, and stands still while the machine sleeps: for deadlines.
+    /// Milliseconds on the monotonic clock, which stands still while the machine sleeps. Used for
+    /// deadlines.
     pub(crate) mono: u64,
-    /// Milliseconds since the epoch: for what is written.
+    /// Milliseconds since the epoch. Used for what is saved and shown.
     pub(crate) wall: u64,
 }

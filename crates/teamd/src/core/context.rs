@@ -1,4 +1,5 @@
-//! What the handling of one event has at hand: the state, the time, and the effects so far. Replies to clients.
+//! The context of one event: the state, the time and the effects so far. Also sends replies to
+//! clients.
 
 use crate::core::clock::Now;
 use crate::core::effect::{Effect, Effects};
@@ -10,24 +11,24 @@ use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 use std::collections::VecDeque;
 
-/// What the handling of one event has at hand. Only `handle_event` and `recover` make one.
+/// The context of one event. Only `handle_event` and `recover` create one.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) state: &'a mut State,
     pub(crate) now: Now,
     pub(crate) effects: Effects,
-    /// The teams in which a turn has begun, once for each turn.
+    /// The teams in which a turn has started, once for each turn.
     pub(crate) begun_turns: Vec<TeamName>,
-    /// What follows once the event is handled, in this order.
+    /// What is done after the event, in this order.
     pub(crate) follow_ups: VecDeque<FollowUp>,
 }
 
-/// Something that lower modules start in higher ones, once the event is handled.
+/// A task for a higher module, done after the event. A lower module can't call it.
 #[derive(Debug)]
 pub(crate) enum FollowUp {
-    /// A client waited for a name that is free now, or that stays taken: its call is handled again.
+    /// Handles a call again that waited for a name. The name is free, or stays taken.
     RetryForName(NameWaiter),
-    /// The members of a team that is being deleted have exited.
+    /// Continues a deletion, because all members of the team have exited.
     DeleteTeam { client: ConnId, order: DeleteTeamRequest },
 }
 
@@ -43,7 +44,7 @@ impl Context<'_> {
     }
 }
 
-/// Answers a client, and whoever asked the same again meanwhile.
+/// Replies to a client, and to the clients that have repeated its call.
 pub(crate) fn send_reply(context: &mut Context, client: ConnId, result: Result<Reply, ErrorReport>) {
     let response = match result {
         Ok(reply) => Response::Done(Box::new(reply)),

@@ -1,4 +1,4 @@
-//! Deadlines: the nearest one wakes the loop, and every one that has passed has its consequence here.
+//! Deadlines: the nearest one, and what follows the ones that have passed.
 
 use crate::core::clock::Now;
 use crate::core::context::Context;
@@ -12,7 +12,7 @@ use crate::core::teams::budget;
 use crate::core::{approvals, rescan};
 use protocol::error::{ErrorKind, ErrorReport};
 
-/// When the loop must wake at the latest, on the clock that never jumps.
+/// When the event loop must wake at the latest, in milliseconds on the monotonic clock.
 pub(crate) fn next_deadline(state: &State) -> u64 {
     let resting = state.pending_respawns.iter().filter_map(|resting| resting.start.deadline());
     state

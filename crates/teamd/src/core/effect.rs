@@ -1,4 +1,4 @@
-//! What the step function wants done. It does nothing itself; `crate::act` carries these out in order.
+//! Effects: what the core wants done. `crate::io::effect_runner` runs them in order.
 
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::files::FileJob;
@@ -11,8 +11,8 @@ use protocol::event::{Event, EventKind};
 use protocol::name::{AgentName, TeamName};
 use std::path::PathBuf;
 
-/// The effects of one event, in the order in which they are run. It is a type of its own, so that it can be borrowed beside
-/// an agent of the state.
+/// The effects of one event, in the order in which they run. A type of its own can be borrowed
+/// beside an agent of the state.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     list: Vec<Effect>,
@@ -50,55 +50,55 @@ impl Effects {
     }
 }
 
-/// One thing to do outside.
+/// One action outside the core.
 #[derive(Debug)]
 pub(crate) enum Effect {
-    /// Answer a client, and close.
+    /// Reply to a client and close its connection.
     Reply { client: ConnId, response: Response },
-    /// Tell a join.
+    /// Send a message to a shim.
     SendToShim { conn: ConnId, message: ToShim },
-    /// Hang up on somebody who has no business here.
+    /// Close a connection that the daemon does not want.
     CloseConnection { conn: ConnId },
-    /// The wake line that came over this connection is this agent's from now on; watch its join's life.
+    /// Watch the shim of an agent, and use the wake socket that came over its connection.
     SuperviseShim { conn: ConnId, spawn: SpawnId, team: TeamName, name: AgentName, process: Process },
-    /// Watch the life of a join that we know from the roster alone.
+    /// Watch a shim that is known only from the roster.
     WatchProcess { spawn: SpawnId, process: Process },
-    /// Try again to watch the joins that could not be watched.
+    /// Retry the process watches that have failed.
     RetryProcessWatches,
-    /// Wake an agent: one byte into its wake socket, unless the watcher has written it already.
+    /// Wake an agent by one byte on its wake socket, unless the watcher has done so.
     WakeAgent { spawn: SpawnId, wake: Wake },
-    /// End a join that does not listen.
+    /// Kill a shim.
     KillShim { spawn: SpawnId },
-    /// Drop the agent's descriptors.
+    /// Close the file descriptors of an agent.
     CloseHandles { spawn: SpawnId },
-    /// Watch the root anew, and no team yet.
+    /// Watch a root that was opened again. Its teams follow one by one.
     WatchRoot,
-    /// Watch the team's directories, or leave them.
+    /// Watch the directories of a team.
     WatchTeam { team: TeamName },
-    /// The team is gone.
+    /// Remove the watches of a deleted team.
     UnwatchTeam { team: TeamName },
-    /// Say so once all is watched that was to be until now.
+    /// Report once all watches that were requested before are in place.
     ConfirmWatches(WatchPurpose),
-    /// Put a mark behind what has been written, for the watcher to tell of.
+    /// Create a barrier file. The watcher reports it after all earlier changes.
     CreateBarrier { mark: u64 },
-    /// For the files thread.
+    /// A job for the files thread.
     File(FileJob),
-    /// For the panes thread.
+    /// A job for the panes thread.
     Pane(PaneJob),
-    /// Something to do with git, on a thread of its own.
+    /// A git job, on a thread of its own.
     Worktree(WorktreeJob),
-    /// A process without a pane, with join in it.
+    /// Start a shim without a pane.
     StartShim { spawn: SpawnId, argv: Vec<String>, log: PathBuf },
-    /// Told to people who are elsewhere: rung, and `argv` has their own command tell it.
+    /// Show a notice in the daemon's terminal, and run the user's notify command `argv`.
     ShowNotice { text: String, argv: Vec<String> },
-    /// For the event log and the daemon's own pane; the time is filled in when it is written.
+    /// Write an event to the event log and the daemon's terminal. The effect runner sets its time.
     Log(Event),
-    /// End the loop.
+    /// End the event loop.
     Exit,
 }
 
 impl Effect {
-    /// The crash point ahead of it.
+    /// The failpoint before the effect.
     pub(crate) fn failpoint(&self) -> &'static str {
         match self {
             Effect::Reply { .. } => "act.reply",
@@ -124,23 +124,23 @@ impl Effect {
         }
     }
 
-    /// An event of the daemon's own.
+    /// Logs an event of the daemon.
     pub(crate) fn log_daemon(what: EventKind) -> Effect {
         Effect::Log(Event::for_daemon(what))
     }
 
-    /// An event of a team.
+    /// Logs an event of a team.
     pub(crate) fn log_team(team: &TeamName, what: EventKind) -> Effect {
         Effect::Log(Event::for_team(team, what))
     }
 
-    /// An event of a member.
+    /// Logs an event of a member.
     pub(crate) fn log_member(record: &AgentRecord, what: EventKind) -> Effect {
         Effect::Log(Event::for_member(&record.request.team, &record.request.name, what))
     }
 }
 
-/// Whether the wake socket of an agent is still to be written to.
+/// Whether the wake socket of an agent must be written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wake {
     Needed,

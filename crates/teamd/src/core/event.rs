@@ -1,4 +1,4 @@
-//! What wakes the loop, and nothing else does: one closed enum, one line per arm in `crate::step`.
+//! Core events: everything to which the daemon reacts. `crate::core::dispatch` handles them.
 
 use crate::core::effect::Wake;
 use crate::core::id::{ConnId, SpawnId};
@@ -11,50 +11,51 @@ use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use protocol::name::TeamName;
 
-/// Everything that can happen to the daemon.
+/// An input of the core.
 #[derive(Debug)]
 pub(crate) enum CoreEvent {
-    /// A client asked.
+    /// A client sent a call.
     ClientCall { client: ConnId, call: Box<Call> },
-    /// A client asked something that is no request of ours.
+    /// A client sent a call that can't be parsed.
     InvalidCall { client: ConnId, version: Option<u32>, error: String },
-    /// A process without a pane was started for an agent, or could not be.
+    /// A shim without a pane was started, or could not be.
     ShimStarted { spawn: SpawnId, result: Result<u32, ErrorReport> },
-    /// A pane's first process said who it is; `process` is the kernel's word.
+    /// A shim has connected. `peer` is its process as the kernel reports it.
     ShimConnected { conn: ConnId, hello: ShimHello, peer: Process },
-    /// It reported.
+    /// A shim has sent a report.
     ShimReported { conn: ConnId, report: FromShim },
-    /// A connection closed: of a join a hint, of a client the end of its interest.
+    /// A connection of a shim or client was closed. A shim may reconnect.
     ConnectionClosed { conn: ConnId },
-    /// The pidfd of a join says that it is dead: the proof.
+    /// The pidfd of a shim shows that the shim is dead.
     ProcessDied { spawn: SpawnId },
-    /// Somebody wrote this inbox. `inbox` is the name of the file, `owner_wake` whether the watcher has woken its owner.
+    /// An inbox file was written. `inbox` is its name, `owner_wake` whether the watcher has woken
+    /// its owner.
     InboxChanged { team: TeamName, inbox: String, owner_wake: Wake },
-    /// Somebody wrote a task.
+    /// A task file was written.
     TaskChanged { team: TeamName, task: TaskId },
-    /// Somebody wrote the team's config.json, maybe we.
+    /// The config.json of a team was written, perhaps by the daemon.
     ConfigChanged { team: TeamName },
-    /// A team of one of Claude Code's sessions came, went, or got a directory.
+    /// A session team was created or deleted, or got a new directory.
     SessionTeamChanged { team: TeamName },
-    /// Our own probe was told: events arrive on this file system.
+    /// The watcher has reported the probe file, so file events arrive.
     ProbeSeen,
-    /// The watcher has told of all that was written before this mark.
+    /// The watcher has reported all changes before this barrier.
     BarrierReached { mark: u64 },
-    /// No mark can be made.
+    /// No barrier file can be created.
     BarrierFailed,
     /// All requested watches are in place.
     WatchesAdded(WatchPurpose),
-    /// A directory can't be watched: no more watches are to be had, say.
+    /// A directory can't be watched, for example because the limit of watches is reached.
     WatchFailed,
-    /// The root's directories were removed or moved: it was opened anew, or can't be.
+    /// The root was moved or removed, and was opened again or could not be.
     RootReopened(Result<(), ErrorReport>),
-    /// The watcher lost events: look everywhere.
+    /// The watcher has lost events.
     WatcherOverflow,
     /// The files thread finished a job.
     FileJobDone(FileResult),
     /// The panes thread finished a job.
     PaneJobDone(PaneResult),
-    /// A thread has finished with a worktree.
+    /// A git job has finished.
     WorktreeJobDone(WorktreeResult),
     /// The nearest deadline passed.
     DeadlineReached,

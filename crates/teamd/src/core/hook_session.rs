@@ -1,5 +1,6 @@
-//! Whose hook it is. A user's hooks run in every session of a program, also in one that an agent runs in a shell of its
-//! own and that has inherited its environment or its terminal: that one's turns, session and mail are not the agent's.
+//! Whether a hook report belongs to the agent's own program. A user's hooks run in every session of
+//! a program, also in one that an agent starts in a shell and that inherits the agent's
+//! environment. The turns, session and messages of such a program are not the agent's.
 
 use crate::core::roster::record::{AgentRecord, HookState};
 use crate::core::state::agent::LeadSession;
@@ -7,18 +8,18 @@ use protocol::control::{HookEvent, HookReply, HookReport, HookSource, Process};
 use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
 
-/// What a word is to the agent or lead whose place it came from.
+/// How a hook report relates to the agent or lead in whose environment the hook ran.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum HookSession {
-    /// Its program's.
+    /// A report of its program, in the known session.
     SameSession,
-    /// Its program's, in a session that was not heard before.
+    /// A report of its program, in a new session.
     NewSession(String),
-    /// Another's.
+    /// A report of another program.
     OtherProgram,
 }
 
-/// A word for an agent of ours: its program is below its join for as long as it lives.
+/// The session of a hook report that has an agent's token. The agent's program runs below its shim.
 pub(crate) fn agent_hook_session(record: &AgentRecord, hooked: &HookReport) -> HookSession {
     match (record.request.delivery, hooked.source) {
         (Delivery::Keys, HookSource::Typist) => return HookSession::SameSession,
@@ -29,13 +30,14 @@ pub(crate) fn agent_hook_session(record: &AgentRecord, hooked: &HookReport) -> H
         |pid: Option<u32>| pid.is_some_and(|pid| hooked.ancestors.iter().any(|above| above.pid == pid));
     let process = record.lifecycle.process();
     if holds(process.shim.map(|shim| shim.pid)) && process.agent_pid.is_some() && !holds(process.agent_pid) {
-        // One that has outlived the shell that it was started by.
+        // The reporting program has outlived the shell that started it, and now runs below the shim
+        // itself.
         return HookSession::OtherProgram;
     }
     identify_session(&record.hook_state, record.session.as_deref(), hooked)
 }
 
-/// A word for a session that leads.
+/// The session of a hook report for a lead.
 pub(crate) fn lead_hook_session(leading: &LeadSession, hooked: &HookReport) -> HookSession {
     match hooked.source {
         HookSource::Program => {
@@ -51,26 +53,27 @@ fn identify_session(heard: &HookState, session: Option<&str>, hooked: &HookRepor
         Some(theirs) if session == Some(theirs) => HookSession::SameSession,
         _ if !is_first && is_nested(&hooked.ancestors, &heard.ancestors) => HookSession::OtherProgram,
         None => HookSession::SameSession,
-        // A program goes over to another session at its beginning, or with its person's next words.
+        // A program changes its session at its start, or with the next input of its user.
         Some(theirs)
             if is_first
                 || matches!(hooked.event, HookEvent::SessionStarted | HookEvent::TurnStarted { .. }) =>
         {
             HookSession::NewSession(theirs.clone())
         }
-        // A part of it that works beside its person's session.
+        // A subagent that works beside its user's session.
         Some(_) => HookSession::OtherProgram,
     }
 }
 
-/// Whether these are above a hook of a program that the one heard runs. Between a program and its hook is a shell at
-/// most, so one in the place of another that is gone shares with it what is below both, and no more.
+/// Whether a hook with the ancestors `above` belongs to a program that the known program runs.
+/// `heard` are the ancestors of the known program's first hook. At most one shell stands between a
+/// program and its hook, so a program that replaces another shares only the ancestors below both.
 fn is_nested(above: &[Process], heard: &[Process]) -> bool {
     let same = above.iter().rev().zip(heard.iter().rev()).take_while(|(one, other)| one == other).count();
     above.len() > heard.len() && heard.len() - same <= 1
 }
 
-/// What a hook is told that is none of the program's.
+/// The reply to a hook of another program.
 pub(crate) fn ignored_reply(since: u64) -> HookReply {
     let handed = Vec::new();
     HookReply {
@@ -99,7 +102,7 @@ mod tests {
         pids.iter().map(|pid| Process { pid: *pid, start_time: u64::from(*pid) }).collect()
     }
 
-    /// A session `old`, whose program 20 in the shell 10 ran its first hook by the shell 21.
+    /// A session `old` with program 20 in shell 10, whose first hook ran in shell 21.
     fn session_after(session: &str, pids: &[u32], said: HookEvent) -> HookSession {
         let heard =
             HookState { ancestors: ancestors(&[21, 20, 10]), delivered_ids: Vec::new(), dialog: None };

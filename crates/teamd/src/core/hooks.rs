@@ -1,7 +1,8 @@
-//! Agents whose programs have hooks: what these tell, and the one that waits here for mail.
+//! Hooks of agents' programs: their reports, and their long polls for messages.
 //!
-//! A hook looks into the files, and parks where it finds nothing. Between the two something may come: so whatever
-//! wakes an agent while no hook of it is parked is remembered, and the next one that parks is sent to look once more.
+//! A hook reads the files itself and starts a long poll if it finds nothing. A message can arrive
+//! between the two. So each wake of an agent without a long poll is remembered, and its next long
+//! poll returns at once.
 
 use crate::core::clock::Now;
 use crate::core::context::{Context, send_reply};
@@ -27,7 +28,7 @@ use protocol::error::ErrorReport;
 use protocol::event::EventKind;
 use protocol::payload::IdleReason;
 
-/// A program's hook tells what happened.
+/// Handles the report of a hook, of an agent or of a lead session.
 pub(crate) fn handle_hook_report(
     context: &mut Context,
     client: ConnId,
@@ -39,7 +40,7 @@ pub(crate) fn handle_hook_report(
         None => handle_agent_hook(context, token, hooked),
     };
     match result {
-        // What the next daemon is to know of it, it does by then.
+        // The reply waits for the roster, so that the next daemon knows what the hook reported.
         Ok(reply) if context.state.has_roster_changed => {
             context.effects.push(Effect::File(FileJob::ReplyWhenSaved {
                 client,
@@ -144,8 +145,8 @@ fn report_dialog(context: &mut Context, id: &SpawnId, text: String) {
     context.state.has_roster_changed = true;
 }
 
-/// A turn; whoever waited for mail waits no longer. One that is told twice, by the hook that handed something over
-/// and by the program, is one.
+/// Records the start of a turn and ends the long poll of the program. The hook that delivered
+/// messages and the program can both report the same turn, which counts once.
 fn start_turn(context: &mut Context, id: &SpawnId, about: String) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     context.state.has_roster_changed |= clear_dialog(agent);
@@ -159,15 +160,16 @@ fn start_turn(context: &mut Context, id: &SpawnId, about: String) {
     }
 }
 
-/// Whether it had waited at one.
+/// Clears the dialog of an agent. Returns whether there was one.
 fn clear_dialog(agent: &mut Agent) -> bool {
-    // Who changes a record copies what is on its way to the disk.
+    // A change copies a record that is on its way to the disk, so an unchanged record is not
+    // touched.
     agent.record.hook_state.dialog.is_some() && agent.record.hook_state.dialog.take().is_some()
 }
 
 fn build_reply(agent: &Agent) -> HookReply {
     let task = agent.turn.as_ref().and_then(TurnStatus::task);
-    // What a life that is to end could still be handed is for the next.
+    // Messages that arrive before a handover are for the next spawn.
     let fed = !plan_handover::is_handover_pending(&agent.record.lifecycle);
     let approved = agent.record.approval_delivery == ApprovalDelivery::InArguments;
     let given = unread_prompt(&agent.record);
@@ -183,7 +185,7 @@ fn build_reply(agent: &Agent) -> HookReply {
     }
 }
 
-/// The prompt that went with the program's arguments: told to the hooks of its life until one has marked it.
+/// The prompt in the arguments of the program, until a hook has marked its message read.
 fn unread_prompt(record: &AgentRecord) -> Option<String> {
     (record.prompt_delivery == PromptDelivery::InArguments).then(|| record.request.prompt.clone())
 }
@@ -201,13 +203,13 @@ fn next_turn_state(agent: &Agent, activity: Activity, about: String, now: Now) -
         session_id: agent.record.session.clone(),
         usage: None,
         shutdown_requested: false,
-        // Its program keeps these itself.
+        // The program itself keeps mode and plan.
         mode: agent.turn.as_ref().and_then(|turn| turn.mode),
         plan_stage: agent.turn.as_ref().and_then(|turn| turn.plan_stage.clone()),
     }
 }
 
-/// A hook found nothing, and waits.
+/// Starts the long poll of a hook that found no messages.
 pub(crate) fn start_long_poll(
     context: &mut Context,
     client: ConnId,
@@ -233,18 +235,19 @@ fn wait_for_agent(context: &mut Context, id: &SpawnId, client: ConnId) {
     }
     let waits = hold_long_poll(&mut agent.long_poll, client, &mut context.effects);
     let team = agent.record.request.team.clone();
-    // Also of one that is to look first: its program may have given up on it, and nobody else would say so.
+    // A long poll is the only sign of an idle program. It counts even if the hook must check the
+    // files first.
     if agent.activity == Activity::Active || agent.turn.is_none() {
         agent.long_poll.has_reported_turn_end = true;
         let turn = next_turn_state(agent, Activity::Idle, String::new(), context.now);
         activity::apply_turn_state(context, id, Some(turn));
     } else if waits && agent.offered_task.is_none() {
-        // A task may have come while it looked.
+        // A task may have been added while the hook read the files.
         schedule_task_scan(context, &team);
     }
 }
 
-/// A hook is gone: killed, or it has given up waiting.
+/// Ends the long poll of a hook that was killed or gave up.
 pub(crate) fn drop_long_poll(state: &mut State, conn: ConnId) {
     let agents = state.agents.values_mut().map(|agent| &mut agent.long_poll);
     for hooks in agents.chain(state.lead_sessions.values_mut().map(|lead| &mut lead.long_poll)) {
@@ -252,7 +255,7 @@ pub(crate) fn drop_long_poll(state: &mut State, conn: ConnId) {
     }
 }
 
-/// The agent of that token, while it lives.
+/// The agent that the token identifies. An error after its exit.
 fn agent_of_token(state: &State, token: Option<&str>) -> Result<SpawnId, ErrorReport> {
     state.agent_by_token(token).map(|agent| agent.record.spawn_id.clone()).ok_or_else(unknown_caller_error)
 }

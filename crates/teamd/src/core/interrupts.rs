@@ -10,7 +10,7 @@ use protocol::control::{InterruptReply, MemberAddress, Reply, ToShim};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::EventKind;
 
-/// `interrupt`: answered after the turn has ended.
+/// Interrupts the turn of an agent. The reply comes once the turn has ended.
 pub(crate) fn interrupt(context: &mut Context, client: ConnId, who: &MemberAddress) {
     let found = match context.state.teams.contains_key(&who.team) {
         true => find_member(context.state, &who.team, &who.name),
@@ -52,7 +52,7 @@ fn not_connected_error(MemberAddress { team, name }: &MemberAddress) -> ErrorRep
     .with_help(format!("see: teamctl why {name} -t {team}; then try again"))
 }
 
-/// The turn has ended, or there was none.
+/// Replies to the clients that wait for the end of the turn.
 pub(crate) fn handle_interrupted(context: &mut Context, id: &SpawnId, reply: &InterruptReply) {
     let Some(agent) = context.state.agents.get(id) else { return };
     if reply.was_in_turn {
@@ -63,7 +63,7 @@ pub(crate) fn handle_interrupted(context: &mut Context, id: &SpawnId, reply: &In
     }
 }
 
-/// Nobody is left who could tell of the turn's end.
+/// Fails the interrupts of an agent whose shim is no longer connected.
 pub(crate) fn fail_interrupt_waiters(context: &mut Context, id: &SpawnId) {
     let Some(record) = context.state.agents.get(id).map(|agent| &agent.record) else { return };
     let who = MemberAddress { team: record.request.team.clone(), name: record.request.name.to_string() };

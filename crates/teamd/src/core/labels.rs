@@ -8,7 +8,7 @@ use crate::core::state::agent::Agent;
 use protocol::control::Activity;
 use tmux::BorderLabel;
 
-/// What the pane's border says.
+/// The label of the agent's pane.
 pub(crate) fn label(agent: &Agent) -> BorderLabel {
     let state = match (&agent.record.lifecycle, agent.activity) {
         (Lifecycle::Running(_), _) if !agent.open_requests.is_empty() => "asks",
@@ -24,12 +24,12 @@ pub(crate) fn label(agent: &Agent) -> BorderLabel {
     }
 }
 
-/// Its colour's name, once it has one.
+/// The name of the agent's color. Empty until the registration.
 pub(crate) fn color_name(record: &AgentRecord) -> String {
     record.color.map(|color| color.to_string()).unwrap_or_default()
 }
 
-/// The border shows what is so now.
+/// The effect that updates the label of the pane. `None` without a pane.
 pub(crate) fn update_label(agent: &Agent) -> Option<Effect> {
     let pane = agent.record.pane.as_ref()?.id()?;
     Some(Effect::Pane(PaneJob::SetLabel {

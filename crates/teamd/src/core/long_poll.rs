@@ -6,7 +6,8 @@ use crate::core::id::ConnId;
 use crate::core::state::agent::LongPollState;
 use protocol::control::{LongPollEnd, Reply, Response};
 
-/// Takes the place of the hook that waited; false where it is to look first.
+/// Holds the long poll of a hook in place of the last one. Returns false if the hook was told to
+/// check the files first.
 pub(crate) fn hold_long_poll(hooks: &mut LongPollState, client: ConnId, effects: &mut Effects) -> bool {
     release_long_poll(hooks, LongPollEnd::Superseded, effects);
     if std::mem::take(&mut hooks.has_pending_check) {
@@ -17,7 +18,7 @@ pub(crate) fn hold_long_poll(hooks: &mut LongPollState, client: ConnId, effects:
     true
 }
 
-/// Whoever waits is told why it waits no longer.
+/// Ends the long poll, if there is one.
 pub(crate) fn release_long_poll(hooks: &mut LongPollState, why: LongPollEnd, effects: &mut Effects) {
     effects.extend(hooks.waiting.take().map(|client| release_reply(client, why)));
 }
@@ -26,7 +27,7 @@ pub(crate) fn release_reply(client: ConnId, why: LongPollEnd) -> Effect {
     Effect::Reply { client, response: Response::Done(Box::new(Reply::LongPoll(why))) }
 }
 
-/// There is something to look at: for the hook that waits, or for the next one.
+/// Ends the long poll because of new work. Without a long poll the next one ends at once.
 pub(crate) fn wake_long_poll(hooks: &mut LongPollState, effects: &mut Effects) {
     match hooks.waiting {
         Some(_) => release_long_poll(hooks, LongPollEnd::WorkMayWait, effects),

@@ -1,5 +1,6 @@
-//! After a start: every agent of the roster is adopted as soon as its join reconnects. What ended meanwhile
-//! is told by the pidfd; what was half put in order is put in order again.
+//! Recovery: what the daemon does first after its start. Every agent of the roster is adopted once
+//! its shim reconnects. Exits that happened meanwhile are found by the pidfds, and unfinished
+//! cleanups start again.
 
 use crate::core::clock::Now;
 use crate::core::context::Context;
@@ -15,7 +16,7 @@ use crate::core::state::daemon::State;
 use crate::core::teams::budget;
 use protocol::name::TeamName;
 
-/// The effects of a start with this roster.
+/// Recovers from the roster. Returns the effects of the start.
 pub(crate) fn recover(state: &mut State, now: Now) -> Vec<Effect> {
     let mut context = Context::new(state, now);
     recover_all(&mut context);
@@ -37,10 +38,10 @@ fn recover_all(context: &mut Context) {
     for id in &ids {
         recover_agent(context, id);
     }
-    // One that is missing sends no event.
+    // A missing config.json causes no file event.
     teams.iter().for_each(|team| schedule_config_scan(context, team));
     context.effects.extend(context.state.lead_sessions.values().map(LeadSession::watch_effect));
-    // A daemon that was killed may have known a session, and not written it.
+    // The last daemon may have died before it wrote a session that it knew.
     let sessions = context
         .state
         .lead_sessions
@@ -52,12 +53,13 @@ fn recover_all(context: &mut Context) {
     };
     context.effects.extend(sessions.map(written).map(Effect::File));
     rescan::rescan_all(context);
-    // With what was taken in or let go; and nobody is asked to end before it has the question.
+    // The roster goes first: it has the teams that were added or removed, and every shutdown
+    // request.
     context.state.has_roster_changed = false;
     context.effects.insert_first(Effect::File(FileJob::SaveRoster(context.state.to_roster())));
 }
 
-/// Of a team that an earlier release, or another program, has made the time begins now.
+/// Starts the time limit of a team that was created by another program or an early release.
 fn set_missing_start_time(state: &mut State, team: &TeamName, now: Now) {
     let known = state.teams.get_mut(team).filter(|known| known.usage.started_at == 0);
     known.into_iter().for_each(|known| known.usage.started_at = now.wall);

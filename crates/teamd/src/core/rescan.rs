@@ -1,4 +1,5 @@
-//! Something changed in the config or was missed: whoever may be concerned looks. Events are hints.
+//! Rescans: reading files without an event, at intervals and after events were lost. File events
+//! are hints, and a rescan finds what they miss.
 
 use crate::core::clock::Now;
 use crate::core::context::Context;
@@ -20,14 +21,16 @@ use protocol::error::ErrorReport;
 use protocol::event::EventKind;
 use protocol::name::TeamName;
 
-/// Where no events arrive they may one day: so often it is tried, ms.
+/// How often the daemon tests whether file events arrive, in milliseconds.
 const PROBE_INTERVAL: u64 = 30_000;
-/// So long the watcher may be in saying that it watches, until all is looked at without it, ms.
+/// How long the watcher may take to confirm its watches before the files are scanned without them,
+/// in milliseconds.
 const WATCH_CONFIRM_TIMEOUT: u64 = 2_000;
-/// Between two looks at everything, ms: whoever makes directories in a loop would have one for each.
+/// The shortest time between two rescans, in milliseconds. Directories that are created in a loop
+/// would cause one rescan each.
 const MIN_RESCAN_INTERVAL: u64 = 100;
 
-/// Events arrive here, so the rescan need not be quick.
+/// Records that file events arrive, so rescans can be rare.
 pub(crate) fn handle_probe_seen(state: &mut State, now: Now) {
     if state.watcher_state != WatcherState::Failed {
         state.watcher_state = WatcherState::Active;
@@ -35,7 +38,7 @@ pub(crate) fn handle_probe_seen(state: &mut State, now: Now) {
     }
 }
 
-/// The next look is the regular one, unless one is due soon.
+/// Postpones the next rescan to the regular interval.
 fn postpone_rescan(state: &mut State, now: Now) {
     let soon = state.last_rescan.map_or(0, |last| last + MIN_RESCAN_INTERVAL);
     if state.rescan_at > soon {
@@ -43,7 +46,8 @@ fn postpone_rescan(state: &mut State, now: Now) {
     }
 }
 
-/// Events of some directory do not arrive: until all can be watched again, files are looked at.
+/// Handles a directory that can't be watched. Rescans replace its events until all directories can
+/// be watched.
 pub(crate) fn handle_watch_failed(context: &mut Context) {
     next_task::answer_all_unknown(context);
     context.state.watcher_state = WatcherState::Failed;
@@ -51,8 +55,8 @@ pub(crate) fn handle_watch_failed(context: &mut Context) {
         context.state.rescan_at.min(context.now.mono + context.state.watcher_state.rescan_interval_ms());
 }
 
-/// What was watched is not what is there now. Where that can't be had, or is another daemon's, the agents go on, and
-/// this daemon ends.
+/// Handles the result of opening the root again after it was moved or removed. After an error the
+/// agents run on, and this daemon ends.
 pub(crate) fn handle_root_reopened(context: &mut Context, opened: Result<(), ErrorReport>) {
     let shown = context.state.settings.root.display().to_string();
     match opened {
@@ -75,13 +79,13 @@ pub(crate) fn handle_root_reopened(context: &mut Context, opened: Result<(), Err
     }
 }
 
-/// Something happened that no event tells of.
+/// Handles lost file events.
 pub(crate) fn handle_overflow(context: &mut Context) {
     next_task::answer_all_unknown(context);
     rescan_soon(context);
 }
 
-/// A look at everything, now, or soon after the last one.
+/// Rescans now, or as soon as the shortest interval is over.
 fn rescan_soon(context: &mut Context) {
     match context
         .state
@@ -94,11 +98,11 @@ fn rescan_soon(context: &mut Context) {
     }
 }
 
-/// The named rescan.
+/// Rescans all files and retries what has failed.
 pub(crate) fn rescan_all(context: &mut Context) {
     context.state.last_rescan = Some(context.now.mono);
     context.state.rescan_at = context.now.mono + WATCH_CONFIRM_TIMEOUT;
-    // What can't be watched is told before the probe can be.
+    // The watcher reports a failed watch before the probe can succeed.
     let needs_probe =
         context.state.watcher_state != WatcherState::Active && context.now.mono >= context.state.probe_at;
     let purpose = if needs_probe { WatchPurpose::Probe } else { WatchPurpose::Scan };
@@ -108,7 +112,7 @@ pub(crate) fn rescan_all(context: &mut Context) {
                 (WatcherState::Unproven, context.now.mono + PROBE_INTERVAL);
         }
         true => {}
-        // Nobody has said so since the last look: what is there is looked at meanwhile.
+        // The watcher has not confirmed the last request, so the files are scanned meanwhile.
         false => scan_files(context),
     }
     context.effects.push(Effect::RetryProcessWatches);
@@ -118,18 +122,19 @@ pub(crate) fn rescan_all(context: &mut Context) {
     no_output::check_turns_without_output(context);
     budget::check_time_limits(context);
     schedule_all_request_scans(context);
-    // Whoever was woken and did not move: the next look offers to others.
+    // A woken agent that did not react loses its offered task, and the next scan offers the task to
+    // others.
     context.state.agents.values_mut().for_each(|agent| agent.offered_task = None);
     context.state.team_names().iter().for_each(|team| schedule_task_scan(context, team));
 }
 
-/// At what is there now.
+/// Schedules a scan of all files.
 fn scan_files(context: &mut Context) {
     context.effects.push(Effect::File(FileJob::RescanFiles { teams: context.state.team_names() }));
     context.effects.push(Effect::File(FileJob::ListSessionTeams));
 }
 
-/// Nothing is missed from now on.
+/// Scans the files once all watches are in place.
 pub(crate) fn handle_watches_added(context: &mut Context, purpose: WatchPurpose) {
     if purpose == WatchPurpose::Probe {
         context.effects.push(Effect::File(FileJob::ProbeWatcher));
@@ -141,7 +146,7 @@ pub(crate) fn handle_watches_added(context: &mut Context, purpose: WatchPurpose)
     }
 }
 
-/// The teams of Claude Code's sessions that are there now.
+/// Updates the session teams. `there` are the ones that exist now.
 pub(crate) fn handle_session_teams(context: &mut Context, there: &[TeamName]) {
     let gone: Vec<TeamName> =
         context.state.session_teams.keys().filter(|team| !there.contains(team)).cloned().collect();
@@ -164,7 +169,7 @@ pub(crate) fn handle_session_teams(context: &mut Context, there: &[TeamName]) {
         }
     }
     if is_new {
-        // Mail that came before its directory was watched.
+        // Messages may have come before the directory was watched.
         request_watches(context, WatchPurpose::Scan);
     }
 }

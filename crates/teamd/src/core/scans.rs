@@ -10,7 +10,7 @@ use crate::core::state::daemon::State;
 use protocol::control::VisibilityReply;
 use protocol::name::TeamName;
 
-/// A storm of changes becomes one look, and one more after it.
+/// Schedules a scan of the team's requests. Many changes during a scan cause one more scan.
 pub(crate) fn schedule_request_scan(context: &mut Context, team: &TeamName) {
     let Some(known) = context.state.team_mut(team) else { return };
     if known.request_scan.try_start() {
@@ -18,7 +18,7 @@ pub(crate) fn schedule_request_scan(context: &mut Context, team: &TeamName) {
     }
 }
 
-/// Where somebody waits for an answer.
+/// Schedules a request scan if the team has open requests.
 pub(crate) fn schedule_request_scan_if_open(context: &mut Context, team: &TeamName) {
     if context
         .state
@@ -29,12 +29,13 @@ pub(crate) fn schedule_request_scan_if_open(context: &mut Context, team: &TeamNa
     }
 }
 
-/// At the rescan: what could not be read or written is tried again.
+/// Schedules request scans at a rescan, to repeat failed reads and writes.
 pub(crate) fn schedule_all_request_scans(context: &mut Context) {
     context.state.team_names().iter().for_each(|team| schedule_request_scan_if_open(context, team));
 }
 
-/// config.json gets the panes of this team that are hidden now.
+/// The effect that writes the team's hidden panes to config.json. The client in `tell` gets the
+/// reply after that.
 pub(crate) fn write_hidden_panes(
     state: &State,
     team: &TeamName,
@@ -47,12 +48,13 @@ pub(crate) fn write_hidden_panes(
     })
 }
 
-/// At a rescan: a daemon may have been killed between tmux and the file, or the disk was full.
+/// The effects that write the hidden panes of all teams. The last write may have failed, or a
+/// daemon may have died before it.
 pub(crate) fn write_all_hidden_panes(state: &State) -> Vec<Effect> {
     state.teams.keys().map(|team| write_hidden_panes(state, team, None)).collect()
 }
 
-/// A foreign writer may have dropped it.
+/// The effect that restores the hidden panes in config.json. `None` without hidden panes.
 pub(crate) fn restore_hidden_panes(state: &State, team: &TeamName) -> Option<Effect> {
     (!list_hidden(state, team).is_empty()).then(|| write_hidden_panes(state, team, None))
 }
@@ -63,9 +65,9 @@ fn list_hidden(state: &State, team: &TeamName) -> Vec<String> {
     hidden.filter_map(|agent| agent.record.pane.as_ref()).map(|pane: &AgentPane| pane.id.clone()).collect()
 }
 
-/// A foreign writer may have dropped a living member, or left the file damaged: that is put back, and so is
-/// which panes are hidden. Or it said there what it does.
-/// A storm of changes becomes one look, and one more after it: each takes as long as the team has members.
+/// Schedules a scan of config.json. The scan restores registered members and hidden panes that
+/// another program dropped, repairs a damaged file, and reads members' activity. Many changes
+/// during a scan cause one more scan.
 pub(crate) fn schedule_config_scan(context: &mut Context, team: &TeamName) {
     if team.is_claude_session() {
         if !context.state.session_teams.contains_key(team) {
@@ -91,12 +93,13 @@ fn scan_config(context: &mut Context, team: &TeamName) {
     context.effects.extend(restore_hidden_panes(context.state, team));
 }
 
-/// All is watched before anybody looks what is there, so that nothing is missed in between. One at a time: in a storm of
-/// changes the watcher is long in saying so. True where it is asked now.
+/// Requests watches of all teams. The files are scanned only after that, so that no change is
+/// missed. Only one request runs at a time. Returns whether the request starts now.
 pub(crate) fn request_watches(context: &mut Context, purpose: WatchPurpose) -> bool {
     let due = context.state.watch_setup.try_start();
     if due {
-        // A directory that was made anew needs a new watch; for the others it changes nothing.
+        // A directory that was created again needs a new watch. For the others a repeated request
+        // changes nothing.
         let teams =
             context.state.team_names().into_iter().chain(std::mem::take(&mut context.state.new_directories));
         context.effects.extend(teams.map(|team| Effect::WatchTeam { team }));
@@ -105,13 +108,14 @@ pub(crate) fn request_watches(context: &mut Context, purpose: WatchPurpose) -> b
     due
 }
 
-/// A directory of a session, which is there before its config, by which it is known.
+/// Watches the directory of a session team. The directory exists before the config.json that
+/// identifies it.
 pub(crate) fn watch_session_team(context: &mut Context, team: TeamName) {
     context.state.new_directories.insert(team);
     request_watches(context, WatchPurpose::Scan);
 }
 
-/// The tasks once more, whatever has changed. A storm of changes becomes one look, and one more after it.
+/// Schedules a scan of the team's tasks. Many changes during a scan cause one more scan.
 pub(crate) fn schedule_task_scan(context: &mut Context, team: &TeamName) {
     let Some(known) = context.state.team_mut(team) else { return };
     if known.task_scan.try_start() {

@@ -1,4 +1,4 @@
-//! The first processes of the panes: they say hello, report, and hang up.
+//! Shims: they connect, report, and disconnect.
 
 use crate::core::context::Context;
 use crate::core::effect::{Effect, Effects, Wake};
@@ -12,7 +12,7 @@ use protocol::control::{FromShim, InterruptReply, Process, ShimHello, ToShim};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::EventKind;
 
-/// `process` is what the kernel says of the peer.
+/// Handles the first message of a shim. `process` is the peer as the kernel reports it.
 pub(crate) fn handle_shim_connected(
     context: &mut Context,
     conn: ConnId,
@@ -74,7 +74,8 @@ fn record_agent_pid(context: &mut Context, id: &SpawnId, pid: Option<u32>) {
     }
 }
 
-/// After a crash of ours. A join without an agent never got its green light: its caller is gone too.
+/// Adopts an agent of an earlier daemon. A shim without an agent was never told to start one, and
+/// its caller is gone too, so the spawn is given up.
 fn adopt_agent(context: &mut Context, id: &SpawnId, conn: ConnId) {
     let Some(known) = context.state.agents.get(id) else { return };
     match known.record.lifecycle.process().agent_pid {
@@ -93,7 +94,7 @@ fn adopt_agent(context: &mut Context, id: &SpawnId, conn: ConnId) {
 
 pub(crate) fn handle_shim_report(context: &mut Context, conn: ConnId, said: FromShim) {
     let Some(agent) = context.state.agent_by_conn(conn) else {
-        // Whoever ends after it was given up may go, and need not leave word.
+        // The spawn was given up, so the shim need not leave an exit report.
         return context.effects.push(Effect::SendToShim { conn, message: ToShim::ExitRecorded });
     };
     let id = agent.record.spawn_id.clone();
@@ -116,7 +117,8 @@ pub(crate) fn handle_shim_report(context: &mut Context, conn: ConnId, said: From
     }
 }
 
-/// Its report is in the roster, or could not be written there: then it leaves the word that it has left in writing.
+/// Tells the shim that its exit report is saved. After an error the connection is closed, so that
+/// the shim leaves its report in a file.
 pub(crate) fn acknowledge_exit(conn: ConnId, saved: &Result<(), ErrorReport>, effects: &mut Effects) {
     effects.push(match saved {
         Ok(()) => Effect::SendToShim { conn, message: ToShim::ExitRecorded },
@@ -124,7 +126,7 @@ pub(crate) fn acknowledge_exit(conn: ConnId, saved: &Result<(), ErrorReport>, ef
     });
 }
 
-/// Only a hint: join may reconnect. Its pidfd tells its death.
+/// Handles the end of a connection. The shim may reconnect; its pidfd reports its death.
 pub(crate) fn handle_shim_disconnected(context: &mut Context, conn: ConnId) {
     if let Some(agent) = context.state.agent_by_conn(conn) {
         agent.record.lifecycle.process_mut().conn = None;

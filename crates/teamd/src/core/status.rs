@@ -1,4 +1,4 @@
-//! What the daemon tells without changing anything, and what agents tell about themselves.
+//! Replies that change nothing: status, pane locations and screen contents.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
@@ -78,7 +78,8 @@ fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
     }
 }
 
-/// What the feed promises, as long as its hooks keep it: while it is idle one of them must wait.
+/// When messages reach the agent. A delivery by hooks reaches an idle agent only while a hook
+/// waits.
 fn delivery_point(agent: &Agent) -> DeliveryPoint {
     let feed = agent.record.request.delivery;
     let reached = match agent.activity {
@@ -88,7 +89,7 @@ fn delivery_point(agent: &Agent) -> DeliveryPoint {
     if feed.has_hooks() && !reached { DeliveryPoint::OnPull } else { feed.delivery_point() }
 }
 
-/// The word of the protocol; those for ends are told of members that are gone.
+/// The state of a current member, as clients spell it.
 fn protocol_state(agent: &Agent) -> &'static str {
     if agent.record.lifecycle.is_starting() { "pending" } else { "running" }
 }
@@ -104,7 +105,7 @@ fn flags(agent: &Agent, dialogs: &DialogCheck) -> Vec<MemberFlag> {
     asks.chain((asked || waits).then_some(MemberFlag::ShutdownRequested)).chain(dialog).collect()
 }
 
-/// What we know its activity from.
+/// The evidence for the agent's activity, as a sentence.
 fn activity_evidence(agent: &Agent) -> String {
     match (&agent.turn, agent.record.lifecycle.as_str()) {
         (_, "unknown") => "its first process is not connected; this is what was known before".to_owned(),
@@ -126,7 +127,7 @@ fn activity_evidence(agent: &Agent) -> String {
     }
 }
 
-/// Who would hear of mail.
+/// How a message would reach the agent, as a sentence.
 fn hook_evidence(agent: &Agent) -> &'static str {
     let typed = agent.record.request.delivery == Delivery::Keys;
     match (agent.activity, agent.long_poll.waiting, typed) {

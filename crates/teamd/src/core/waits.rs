@@ -1,4 +1,4 @@
-//! Clients that wait for the exits of members: what they are told, and when.
+//! Clients that wait for the exits of members, and their replies.
 
 use crate::core::context::{Context, FollowUp};
 use crate::core::effect::Effect;
@@ -10,16 +10,16 @@ use crate::core::state::names::is_of_member;
 use crate::core::state::waiters::AfterExits;
 use protocol::control::{AgentExit, ExitsReply, Reply};
 
-/// What became of an agent that somebody waits for.
+/// What became of an agent for which a client waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitOutcome {
-    /// It ended.
+    /// The agent has exited.
     Gone,
-    /// It lives on.
+    /// The agent runs on.
     StillRunning,
 }
 
-/// Tells every wait what became of this agent.
+/// Records for each waiting client what became of an agent.
 pub(crate) fn report_to_waiters(state: &mut State, id: &SpawnId, how: &str, left: WaitOutcome) {
     let Some(agent) = state.agents.get(id) else { return };
     let request_id = agent.record.lifecycle.shutdown_ids().first().map(ToString::to_string);
@@ -40,7 +40,7 @@ pub(crate) fn report_to_waiters(state: &mut State, id: &SpawnId, how: &str, left
     }
 }
 
-/// Answers the waits that have nothing left to wait for.
+/// Replies to the clients that have no agent left to wait for.
 pub(crate) fn reply_to_finished_waiters(context: &mut Context) {
     let (done, pending) =
         std::mem::take(&mut context.state.exit_waiters).into_iter().partition(|w| w.pending.is_empty());
@@ -60,7 +60,7 @@ pub(crate) fn reply_to_finished_waiters(context: &mut Context) {
     }
 }
 
-/// To those who wait for a daemon's end: whom the next one can bring back.
+/// Marks the suspended members in the reply to the client that stops the daemon.
 pub(crate) fn mark_suspended(state: &State, ended: &mut [AgentExit]) {
     for agent in ended {
         let Some(team) = &agent.team else { continue };
@@ -71,7 +71,8 @@ pub(crate) fn mark_suspended(state: &State, ended: &mut [AgentExit]) {
     }
 }
 
-/// The end of a wait for ends, once the roster on the disk has them: that one without a process ended is nowhere else.
+/// The reply to a client that waits for exits. It is sent once the roster has the exits, because an
+/// exit without a process is recorded only there.
 pub(crate) fn reply_exits(client: ConnId, ended: Vec<AgentExit>) -> Effect {
     Effect::File(FileJob::ReplyWhenSaved {
         client,

@@ -1,7 +1,7 @@
-//! A worktree, from the request to the reply, and a team's worktrees at its end.
+//! Creates worktrees for members.
 //!
-//! First it is decided, then the roster is on the disk, only then git fills it; the name is held until its agent is
-//! started. Killed anywhere on the way, the next daemon knows what is there.
+//! The roster names a worktree before git creates it, and the member's name is reserved until the
+//! spawn. So the next daemon knows all worktrees after a crash at any point.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
@@ -21,7 +21,7 @@ use protocol::name::{AgentName, TeamName};
 use std::path::PathBuf;
 use worktree::{GitEnvironment, WorktreeOptions};
 
-/// So long a worktree waits for its agent, ms.
+/// How long a worktree reserves the name of its member, in milliseconds.
 const RESERVATION_TIMEOUT: u64 = 30_000;
 
 pub(crate) fn create_worktree(context: &mut Context, client: ConnId, order: WorktreeRequest) {
@@ -53,14 +53,15 @@ pub(crate) fn create_worktree(context: &mut Context, client: ConnId, order: Work
     }));
 }
 
-/// The name that it is for.
+/// Checks the request. Returns the name of the member.
 fn check_request(state: &State, order: &WorktreeRequest) -> Result<AgentName, ErrorReport> {
     if state.daemon_shutdown.is_in_progress() {
         return Err(going_down_error("make a worktree", "teamctl up"));
     }
     let team = state.teams.get(&order.team).ok_or_else(|| no_such_team_error(state, &order.team))?;
     check_not_deleting(&order.team, team)?;
-    // Who asks again may have been killed with the worktree in hand. Where it was another, the first to spawn has the name.
+    // A client that repeats its request may have been killed before it got the reply. If two
+    // clients ask, the first spawn gets the name.
     let is_made = matches!(team.reserved_names.get(&order.name), Some(NameReservation::ReservedUntil(_)))
         && !order.unique;
     choose_free_name(state, &order.team, &order.name, name_choice(order), is_made.then_some(&order.name))
@@ -70,7 +71,7 @@ fn name_choice(request: &WorktreeRequest) -> NameChoice {
     if request.unique { NameChoice::Numbered } else { NameChoice::Exact }
 }
 
-/// Written down before git does anything.
+/// Adds the worktree to the roster, before git creates it.
 pub(crate) fn record_proposal(context: &mut Context, making: Box<WorktreeCreation>) {
     let Some(team) = context.state.teams.get_mut(&making.team) else {
         let fault = no_such_team_error(context.state, &making.team);
@@ -84,7 +85,7 @@ pub(crate) fn record_proposal(context: &mut Context, making: Box<WorktreeCreatio
     context.effects.push(Effect::File(FileJob::ConfirmWorktreeRecorded { making }));
 }
 
-/// The roster on disk names it, or could not be written.
+/// Lets git fill the worktree once the saved roster names it.
 pub(crate) fn handle_worktree_recorded(
     context: &mut Context,
     making: Box<WorktreeCreation>,
@@ -96,7 +97,8 @@ pub(crate) fn handle_worktree_recorded(
     }
 }
 
-/// What could not be filled, and was taken back, is no worktree. Where something is left it stays ours to see to.
+/// Replies to the client. A worktree that could not be created, and of which nothing is left, is
+/// forgotten. Any other stays in the roster.
 pub(crate) fn finish_creation(
     context: &mut Context,
     making: &WorktreeCreation,

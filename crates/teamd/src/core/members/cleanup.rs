@@ -1,4 +1,5 @@
-//! The cleanup after an exit: the pane is closed and the member deregistered; then its name is free.
+//! The cleanup after an exit: closes the pane and deregisters the member. The name is free after
+//! that.
 
 use crate::core::context::{Context, FollowUp};
 use crate::core::effect::Effect;
@@ -18,8 +19,7 @@ use protocol::error::ErrorReport;
 use protocol::event::EventKind;
 use tmux::{PaneId, WindowId};
 
-/// Closes the pane of an agent that does not run and deregisters the member. `exit` is `None` for an agent that never
-/// ran.
+/// Starts the cleanup of an agent that does not run. `exit` is `None` for an agent that never ran.
 pub(crate) fn start_cleanup(context: &mut Context, id: &SpawnId, exit: Option<ExitRecord>) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     let pane = agent.record.pane.as_ref().and_then(AgentPane::pane_and_window);
@@ -39,7 +39,7 @@ pub(crate) fn start_cleanup(context: &mut Context, id: &SpawnId, exit: Option<Ex
     }
 }
 
-/// tmux has closed the pane, or says that it is not ours, or nothing.
+/// Handles the result of closing a pane. `left` is the error if the pane may still be there.
 pub(crate) fn handle_pane_closed(context: &mut Context, id: &SpawnId, left: Option<ErrorReport>) {
     let order = if left.is_some() { Cleanup::Failed } else { Cleanup::Done };
     let why = left.map(|fault| format!("its pane is not closed yet: {}", fault.message));
@@ -47,7 +47,8 @@ pub(crate) fn handle_pane_closed(context: &mut Context, id: &SpawnId, left: Opti
     finish_cleanup(context, id);
 }
 
-/// The files no longer hold it, or could not be changed.
+/// Handles the result of deregistering a member. `left` is the error if a file could not be
+/// changed.
 pub(crate) fn handle_member_deregistered(
     context: &mut Context,
     id: &SpawnId,
@@ -69,11 +70,12 @@ pub(crate) fn handle_member_deregistered(
         correct_past_outcome(context.state, id);
     }
     finish_cleanup(context, id);
-    // What it asked nobody has to answer any more.
+    // The member's open requests need no answer any more.
     schedule_request_scan_if_open(context, &team);
 }
 
-/// Where something is left over, its waits end all the same, and its name stays taken.
+/// Applies the result of one part of the cleanup. After an error the clients that wait for the exit
+/// get their reply, and the name stays taken.
 fn finish_cleanup_step(
     context: &mut Context,
     id: &SpawnId,
@@ -93,7 +95,8 @@ fn finish_cleanup_step(
     }
 }
 
-/// Its yes was read only after its end was seen.
+/// Corrects the outcome of an exit. The agent had approved its shutdown, and the approval was read
+/// after the exit.
 fn correct_past_outcome(state: &mut State, id: &SpawnId) {
     let Some(record) = state.agents.get(id).map(|agent| agent.record.clone()) else { return };
     let Some(team) = state.teams.get_mut(&record.request.team) else { return };
@@ -103,7 +106,8 @@ fn correct_past_outcome(state: &mut State, id: &SpawnId) {
     }
 }
 
-/// What could not be put in order is tried again, the roster first: nobody hears of an end that it does not have.
+/// Retries failed cleanups. The roster is saved first, so that no exit is reported that the roster
+/// lacks.
 pub(crate) fn retry_failed_cleanups(context: &mut Context) {
     context.state.has_roster_changed |= std::mem::take(&mut context.state.has_roster_save_failed);
     for (id, agent) in &mut context.state.agents {
@@ -127,7 +131,7 @@ pub(crate) fn retry_failed_cleanups(context: &mut Context) {
     }
 }
 
-/// The last step, once pane and files are in order: the name is free again.
+/// Removes the agent once both parts of its cleanup are done. Its name is free then.
 fn finish_cleanup(context: &mut Context, id: &SpawnId) {
     let lifecycle = context.state.agents.get_mut(id).map(|agent| &mut agent.record.lifecycle);
     let Some(Lifecycle::Exited(exited)) = lifecycle else { return };
@@ -142,7 +146,8 @@ fn finish_cleanup(context: &mut Context, id: &SpawnId) {
     });
     let team = record.map(|record| record.request.team.clone());
     context.state.has_roster_changed = true;
-    // What it left in progress is told now, and what it was offered goes to another.
+    // The scan logs the tasks that the member left in progress, and offers the others to idle
+    // members.
     if let Some(team) = team {
         schedule_task_scan(context, &team);
     }

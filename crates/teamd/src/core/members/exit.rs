@@ -1,5 +1,5 @@
-//! How an agent ends: by itself, ended by us, its pane closed, tmux gone, its join killed. Told apart by
-//! proof, told to the lead once, and put in order: pane closed and verified, member removed, task completed.
+//! Exits of agents: finds out how an agent ended, reports the exit to the lead once, and decides
+//! what follows.
 
 use crate::core::context::Context;
 use crate::core::effect::Effect;
@@ -22,7 +22,8 @@ use crate::core::{interrupts, lead_session};
 use protocol::control::{ExitReport, SpawnRequest};
 use protocol::event::EventKind;
 
-/// join's report. A hang-up can mean two things: tmux is asked which.
+/// Handles the exit report of a shim. If the terminal went away, tmux is asked whether the pane was
+/// closed or the server ended.
 pub(crate) fn handle_exit_report(context: &mut Context, id: &SpawnId, how: ExitReport) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     agent.record.lifecycle.process_mut().exit_report = Some(how.clone());
@@ -37,7 +38,7 @@ pub(crate) fn handle_exit_report(context: &mut Context, id: &SpawnId, how: ExitR
     }
 }
 
-/// What tmux said about a pane whose terminal went away.
+/// Records the exit of an agent whose terminal went away, as tmux explains it.
 pub(crate) fn handle_pane_inspected(context: &mut Context, id: &SpawnId, seen: PanePresence) {
     let how = match seen {
         PanePresence::Absent => ExitReport::PaneClosed,
@@ -47,7 +48,8 @@ pub(crate) fn handle_pane_inspected(context: &mut Context, id: &SpawnId, seen: P
     record_exit(context, id, how);
 }
 
-/// join is dead. If it left no word in the state directory, somebody killed it: its orphans are swept.
+/// Handles the death of a shim. The files thread reads its exit report. Without a report the shim
+/// was killed, and the files thread kills the processes that it left.
 pub(crate) fn handle_process_died(context: &mut Context, id: &SpawnId) {
     let Some(agent) = context.state.agents.get(id) else {
         lead_session::handle_lead_died(context, id);
@@ -55,11 +57,11 @@ pub(crate) fn handle_process_died(context: &mut Context, id: &SpawnId) {
     };
     match &agent.record.lifecycle {
         Lifecycle::Exited(_) => {}
-        // Its report came first, and is being looked into.
+        // tmux is being asked about the exit report, which came before the death.
         Lifecycle::Running(process) | Lifecycle::Stopping(Stopping { process, .. })
             if process.exit_report.is_some() => {}
         Lifecycle::Starting(_) => {
-            // Between its agent's start and our hearing of it, it may have left something.
+            // The agent may have started without the daemon's knowledge, and left processes.
             let token = agent.record.token.clone();
             context.effects.push(Effect::File(FileJob::ReadExitReport { spawn: id.clone(), token }));
             registration::fail_start(context, id, registration::shim_exited_error());
@@ -71,9 +73,10 @@ pub(crate) fn handle_process_died(context: &mut Context, id: &SpawnId) {
     }
 }
 
-/// What a dead join left in writing; without that it was killed.
+/// Handles the exit report that a dead shim left in its file. `None`: the shim was killed.
 pub(crate) fn handle_exit_report_read(context: &mut Context, id: &SpawnId, words: Option<ExitReport>) {
-    // A machine that goes down ends all of them first, and each join leaves word of that.
+    // Before a reboot the system ends all agents, and each shim reports that. The reboot is the
+    // actual cause.
     let is_of_before = |agent: &Agent| {
         agent.record.lifecycle.process().shim.is_some_and(|shim| shim.start_time == UNKNOWN_START)
     };
@@ -215,7 +218,8 @@ fn classify_exit(how: &ExitReport) -> ExitOutcome {
     }
 }
 
-/// What of the end of one that nobody has asked to end needs a person. Its pane was closed by one.
+/// The notice for an exit that no one asked for. `None` if a person needs no notice, for example
+/// after closing the pane.
 fn exit_notice(how: &ExitReport, next: &NextSpawn) -> Option<NoticeKind> {
     match (how, next) {
         (ExitReport::TerminalGone, NextSpawn::NoRespawn) => Some(NoticeKind::Exited),
@@ -227,8 +231,8 @@ fn exit_notice(how: &ExitReport, next: &NextSpawn) -> Option<NoticeKind> {
     }
 }
 
-/// What a next life may mend. A pane that a person closed is meant so; where tmux itself is gone all rest, and nothing
-/// comes back by itself.
+/// Whether a respawn may help. A pane is closed on purpose, and after the end of the tmux server
+/// every member is suspended.
 fn is_failure(how: &ExitReport) -> bool {
     match how {
         ExitReport::Exit(code) => *code != 0,
@@ -240,9 +244,9 @@ fn is_failure(how: &ExitReport) -> bool {
     }
 }
 
-/// Whether there was a life to be followed by another. A start that came to nothing, or that nobody saw through, may
-/// stand in the roster of a daemon that was killed; whoever asked for it was not told that it runs. Only a join whose
-/// agent has ended leaves a word.
+/// Whether the agent has run, so that a respawn may follow. The roster of a killed daemon can
+/// contain a start that failed; its caller never got a success. Only a shim whose agent has ended
+/// leaves an exit report.
 fn has_run(record: &AgentRecord, how: &ExitReport) -> bool {
     let unseen = matches!(how, ExitReport::ShimKilled | ExitReport::Rebooted);
     record.lifecycle.process().agent_pid.is_some() || !unseen || record.is_respawn()

@@ -1,5 +1,5 @@
-//! `mode`: the permission mode of the lead, or of a member while it runs. The lead's is a word in config.json; a member
-//! is told by a message, and how soon it follows depends on how it is run.
+//! Permission modes of leads and members. The mode of a lead is a value in config.json. A member
+//! gets a message and follows at a time that depends on its delivery.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::{Effect, Effects};
@@ -37,7 +37,7 @@ pub(crate) fn set_permission_mode(context: &mut Context, client: ConnId, order: 
     }
 }
 
-/// Who it is, as the team spells it, and how it hears of it.
+/// The name as the team spells it, and how the change reaches the member.
 fn resolve_target(state: &State, order: &SetModeRequest) -> Result<(AgentName, ModeRoute), ErrorReport> {
     let named = AgentName::new_unchecked(strip_team(&order.name, &order.team));
     if named.is_lead() {
@@ -88,7 +88,7 @@ fn check_allowed(agent: &Agent, mode: PermissionMode) -> Result<(), ErrorReport>
     Ok(())
 }
 
-/// What is to be done first: answer its plan, or have it make one.
+/// The help for a member that plans: answer its plan, or let it start a turn.
 fn plan_mode_help(agent: &Agent) -> String {
     let SpawnRequest { name, team, .. } = &*agent.record.request;
     if agent.open_requests.contains(&MemberRequestKind::Plan) {
@@ -98,7 +98,7 @@ fn plan_mode_help(agent: &Agent) -> String {
     format!("it hands in its plan at the end of its next turn; have it begin one: {send}")
 }
 
-/// A mode that is not kept is worse than none.
+/// The error for a program that takes its mode only at its start.
 fn fixed_mode_error(SpawnRequest { team, name, delivery, .. }: &SpawnRequest) -> ErrorReport {
     let message = format!(
         "cannot set the mode of {name}: its program runs for its whole life (feed {}), and takes a mode at its start alone",
@@ -109,7 +109,7 @@ fn fixed_mode_error(SpawnRequest { team, name, delivery, .. }: &SpawnRequest) ->
     ))
 }
 
-/// It stands in the files.
+/// Replies once the change is in the files.
 pub(crate) fn handle_mode_set(
     context: &mut Context,
     client: ConnId,
@@ -122,7 +122,7 @@ pub(crate) fn handle_mode_set(
     send_reply(context, client, result.map(|()| Reply::SetMode(SetModeReply { name, mode })));
 }
 
-/// So config.json has them: kept for when that is lost.
+/// Records the modes in config.json, to restore them if another program drops them.
 pub(crate) fn store_config_modes(state: &mut State, team: &TeamName, modes: &[(AgentName, String)]) {
     let modes: HashMap<&AgentName, &String> = modes.iter().map(|(name, mode)| (name, mode)).collect();
     for agent in state.agents.values_mut().filter(|agent| agent.record.request.team == *team) {
@@ -134,8 +134,8 @@ pub(crate) fn store_config_modes(state: &mut State, team: &TeamName, modes: &[(A
     }
 }
 
-/// A join tells in which mode its agent goes on: roster and config.json follow, and a next life begins there. Whether it
-/// is another.
+/// Applies the mode that a shim reports to the roster and config.json. Returns whether the mode has
+/// changed.
 pub(crate) fn apply_turn_mode(
     agent: &mut Agent,
     before: Option<&TurnStatus>,

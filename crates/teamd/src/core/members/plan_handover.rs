@@ -1,8 +1,8 @@
-//! Plan mode of a program that takes its mode at its start alone: once its plan is approved its life is ended with grace,
-//! and the next begins in the mode of the approval, with its session where it has one.
+//! Plan mode of programs that take their mode only at their start. Once the plan is approved, the
+//! agent is terminated and respawned in the mode of the approval, with its session if it has one.
 //!
-//! The approval is in the roster before anything is done about it. So whatever dies on the way, the agent is found
-//! either in its old life, which is ended then, or between the two, or in the new one.
+//! The roster has the approval before anything is done about it. After a crash at any point the
+//! next daemon finds the old spawn, a pending respawn or the new spawn, and continues.
 
 use crate::core::clock::Now;
 use crate::core::context::Context;
@@ -20,16 +20,18 @@ use protocol::delivery::Delivery;
 use protocol::event::EventKind;
 use protocol::permission_mode::PermissionMode;
 
-/// How such a life has ended.
+/// The description of an exit that makes room for the respawn in another mode.
 pub(crate) const PLAN_APPROVED: &str = "its plan is approved";
 
-/// How long a program with hooks, or whatever stands for those, may take to write down what became of its turn, ms: ended
-/// in the middle of that it would leave a lock.
+/// How long a program with hooks may take to write the result of its turn, in milliseconds. A
+/// program that is terminated while it writes leaves a lock.
 const HOOK_WRITE_GRACE: u64 = 10_000;
-/// The same of an agent that handed in its plan itself.
+/// How long a program without hooks runs on after the approval, in milliseconds. Such a program
+/// submits its plan itself.
 const SUBMIT_GRACE: u64 = 500;
 
-/// Its plan is; what follows is done by the deadline. Nothing follows where whoever runs its turns changes the mode.
+/// Records the approval of a plan and schedules the handover. Does nothing for a program whose mode
+/// can change while it runs.
 pub(crate) fn schedule_handover(agent: &mut Agent, mode: PermissionMode, now: Now) {
     let record = &agent.record;
     let launches = &record.request.approved;
@@ -41,13 +43,14 @@ pub(crate) fn schedule_handover(agent: &mut Agent, mode: PermissionMode, now: No
     }
 }
 
-/// When its life is to end, if it is: at once where nothing of its is written any more.
+/// When a pending handover starts, in milliseconds on the monotonic clock. 0 while a hook of the
+/// program waits, because the program writes nothing then.
 pub(crate) fn handover_deadline(agent: &Agent) -> Option<u64> {
     let handover = agent.record.lifecycle.process().handover?;
     Some(if agent.long_poll.waiting.is_some() { 0 } else { handover.deadline })
 }
 
-/// Lets a pending handover begin at once: the program has written what became of its turn.
+/// Lets a pending handover start at once, because the program has written the result of its turn.
 pub(crate) fn end_handover_grace(agent: &mut Agent) {
     // A record that does not change is not copied.
     if agent.record.lifecycle.process().handover.is_some() {
@@ -55,7 +58,7 @@ pub(crate) fn end_handover_grace(agent: &mut Agent) {
     }
 }
 
-/// Ends the life in which it planned.
+/// Terminates the agent that has planned.
 pub(crate) fn start_handover(context: &mut Context, id: &SpawnId) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     let Lifecycle::Running(process) = &mut agent.record.lifecycle else { return };
@@ -68,8 +71,8 @@ pub(crate) fn start_handover(context: &mut Context, id: &SpawnId) {
     send_terminate(context, id);
 }
 
-/// Whether another life follows the one that ends, however it does. Whoever was asked to end in between, or was killed,
-/// stays gone.
+/// Whether a respawn in another mode follows the exit. A shutdown or kill in between cancels the
+/// respawn.
 pub(crate) fn is_handover_pending(lifecycle: &Lifecycle) -> bool {
     match lifecycle {
         Lifecycle::Running(process)
@@ -82,7 +85,8 @@ pub(crate) fn is_handover_pending(lifecycle: &Lifecycle) -> bool {
     }
 }
 
-/// That life: it begins as soon as the name is free, and is no failure.
+/// Schedules the respawn in the approved mode for the moment the name is free. The exit does not
+/// count as a failure.
 pub(crate) fn respawn_for_plan(context: &mut Context, record: &AgentRecord) -> NextSpawn {
     if !record.can_respawn() {
         return NextSpawn::NoRespawn;
@@ -102,7 +106,8 @@ pub(crate) fn respawn_for_plan(context: &mut Context, record: &AgentRecord) -> N
     next
 }
 
-/// Whether the approval stands in the arguments of the life that begins: else it comes as the message that it is.
+/// How the approval reaches the new spawn: in the arguments of a resumed session, else as a
+/// message.
 pub(crate) fn approval_delivery(request: &SpawnRequest, respawn: &RespawnRecord) -> ApprovalDelivery {
     let has_resume_argv = respawn.approved_launch(request).is_some_and(|launch| launch.resume_argv.is_some());
     if respawn.session.is_some() && has_resume_argv && request.delivery == Delivery::Hook {

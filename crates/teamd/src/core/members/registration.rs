@@ -1,5 +1,5 @@
-//! A start, from the first process to the running agent. The files are written, only then join gets the green
-//! light: killed anywhere on the way, no agent has run that is not registered.
+//! Starts of agents, from the open pane to the running agent. The shim may start its agent only
+//! after the member is registered, so an agent never runs unregistered.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
@@ -29,11 +29,11 @@ use protocol::id::AgentId;
 use protocol::permission_mode::PermissionMode;
 use protocol::turn_program::TurnProgram;
 
-/// How long whoever could be put on the team waits for those whose panes are being opened, ms: about a dozen of them. The config
-/// is one file that grows with the team, and a start at which tmux is slow is not to wait for the next.
+/// How long a spawn that can be registered waits for others of its team, in milliseconds. About a
+/// dozen panes open in that time. One write of config.json then registers them all.
 const BATCH_DELAY: u64 = 50;
 
-/// The pane is there, and marked as ours.
+/// Handles the result of opening a pane.
 pub(crate) fn handle_pane_opened(
     context: &mut Context,
     spawn: &SpawnId,
@@ -55,10 +55,10 @@ pub(crate) fn handle_pane_opened(
             match &mut agent.record.lifecycle {
                 Lifecycle::Starting(starting) => {
                     set_shim_pid(starting, opened.pid);
-                    // Of many that were asked for at once the last has waited for tmux as long as all the others took.
+                    // The last of many spawns has waited for tmux as long as all others took.
                     starting.deadline = context.now.mono + START_DEADLINE;
                 }
-                // It was given up meanwhile, and its lead is being told.
+                // The start has failed meanwhile, and its cleanup is under way.
                 Lifecycle::Exited(gone) => {
                     gone.pane_cleanup = Cleanup::Pending;
                     return context.effects.push(close_pane(spawn, (opened.pane, Some(opened.window))));
@@ -70,7 +70,7 @@ pub(crate) fn handle_pane_opened(
     }
 }
 
-/// A process without a pane was started, or could not be.
+/// Handles the result of starting a shim without a pane.
 pub(crate) fn handle_shim_started(context: &mut Context, spawn: &SpawnId, result: Result<u32, ErrorReport>) {
     let Some(agent) = context.state.agents.get_mut(spawn) else { return };
     match result {
@@ -91,7 +91,8 @@ fn set_shim_pid(starting: &mut Starting, pid: u32) {
     }
 }
 
-/// Once both the first process and its word are there: it is to be put on its team. Called after either came.
+/// Queues the registration of a spawn once its shim has connected and the process of the shim is
+/// known.
 pub(crate) fn queue_registration(context: &mut Context, spawn: &SpawnId) {
     let Some(agent) = context.state.agents.get(spawn) else { return };
     let Lifecycle::Starting(Starting { stage: StartStage::Opening { shim_pid }, process, .. }) =
@@ -112,8 +113,8 @@ pub(crate) fn queue_registration(context: &mut Context, spawn: &SpawnId) {
         .push(QueuedRegistration { spawn: spawn.clone(), since: context.now.mono });
 }
 
-/// Puts those on their teams who can be, those of a team in one change of the file that holds them: once nobody waits for a pane
-/// any more, or the first of them has waited for the others long enough.
+/// Registers the queued spawns, those of one team together. It waits until no pane is being opened,
+/// or the first spawn has waited long enough.
 pub(crate) fn register_batch(context: &mut Context) {
     let Some(due) = batch_deadline(context.state) else { return };
     if context.now.mono < due
@@ -128,13 +129,13 @@ pub(crate) fn register_batch(context: &mut Context) {
     all.iter().for_each(|queued| register_member(context, &queued.spawn));
 }
 
-/// When the first of those who wait for others has done so long enough.
+/// When the next batch must be registered, in milliseconds on the monotonic clock.
 pub(crate) fn batch_deadline(state: &State) -> Option<u64> {
     state.registration_queue.first().map(|queued| queued.since + BATCH_DELAY)
 }
 
 fn register_member(context: &mut Context, spawn: &SpawnId) {
-    // It was given up meanwhile.
+    // The start may have failed meanwhile.
     let Some(agent) = context.state.agents.get(spawn).filter(|agent| agent.record.lifecycle.is_opening())
     else {
         return;
@@ -156,7 +157,7 @@ fn register_member(context: &mut Context, spawn: &SpawnId) {
     context.effects.push(Effect::File(FileJob::RegisterMember { record, at: context.now.wall }));
 }
 
-/// The files know it: the green light.
+/// Handles the result of a registration: tells the shim to start the agent.
 pub(crate) fn handle_member_registered(
     context: &mut Context,
     spawn: &SpawnId,
@@ -177,8 +178,8 @@ pub(crate) fn handle_member_registered(
                 context.now.mono + if opens { SESSION_START_DEADLINE } else { START_DEADLINE };
             record.tracking_task = Some(enrolled.tracking_task);
             context.effects.push(Effect::SendToShim { conn, message: ToShim::StartAgent(Box::new(go)) });
-            // What it asked in its last moment was nobody's as long as it was off the team; nor was what another life of
-            // its name did, which is dated after its birth where the clock was set back.
+            // Requests in the inbox may be older than the registration: from the spawn before, or
+            // from another spawn of that name if the clock was set back.
             let has_asked = agent.record.is_respawn() || context.state.latest_wall_ms > context.now.wall;
             let back = has_asked.then(|| agent.record.request.team.clone());
             back.iter().for_each(|team| schedule_request_scan(context, team));
@@ -265,7 +266,7 @@ fn initial_plan_stage(record: &AgentRecord) -> Option<PlanStage> {
     plan.or_else(|| record.awaits_plan_approval().then_some(PlanStage::Planning))
 }
 
-/// What types for it, where nothing better feeds it.
+/// The command that types messages into the pane, for delivery `keys`. Empty for other deliveries.
 fn typist_argv(state: &State, record: &AgentRecord) -> Vec<String> {
     if record.request.delivery == Delivery::Keys {
         vec![state.settings.teamctl_path(), "keys".to_owned()]
@@ -274,7 +275,7 @@ fn typist_argv(state: &State, record: &AgentRecord) -> Vec<String> {
     }
 }
 
-/// What an agent finds in its environment about itself.
+/// The environment variables that tell an agent about itself.
 fn agent_variables(state: &State, record: &AgentRecord) -> Vec<(String, String)> {
     let pairs = [
         ("TEAMD_ROOT", state.settings.root.to_string_lossy().into_owned()),
@@ -287,8 +288,8 @@ fn agent_variables(state: &State, record: &AgentRecord) -> Vec<(String, String)>
     pairs.map(|(key, value)| (key.to_owned(), value)).into()
 }
 
-/// The agent runs: the caller may know once the roster has that, without which nobody would miss it after a crash of
-/// the machine.
+/// Handles the report that the agent runs. The caller gets its reply once the roster has the
+/// process, so that the next daemon knows the agent.
 pub(crate) fn handle_agent_started(context: &mut Context, spawn: &SpawnId, pid: u32) {
     let Some(agent) = context.state.agents.get_mut(spawn) else { return };
     let Lifecycle::Starting(starting) = &mut agent.record.lifecycle else { return };
@@ -330,14 +331,14 @@ fn spawn_reply(record: &AgentRecord, pid: u32) -> SpawnReply {
     }
 }
 
-/// The fault for a join that ended before its agent ran.
+/// The error for a shim that ended before its agent ran.
 pub(crate) fn shim_exited_error() -> ErrorReport {
     ErrorReport::new(ErrorKind::Io, "cannot spawn: the new pane ended before the agent ran")
         .with_help("is the window large enough, and can tmux start programs? see: teamctl doctor")
 }
 
-/// The start is not to go on. Where its join has the green light the agent may run already, and nobody has heard of it
-/// yet: then it is ended as every agent is, and whoever waits for its end waits.
+/// Stops a start. After the message to start, the agent may run already: then it is terminated as
+/// every agent is.
 pub(crate) fn abort_start(context: &mut Context, spawn: &SpawnId, fault: ErrorReport) {
     let Some(agent) = context.state.agents.get_mut(spawn) else { return };
     let Lifecycle::Starting(starting) = &mut agent.record.lifecycle else { return };
@@ -356,7 +357,7 @@ pub(crate) fn abort_start(context: &mut Context, spawn: &SpawnId, fault: ErrorRe
     }
 }
 
-/// A start that came to nothing: the caller is told, and everything that stands is taken back.
+/// Fails a start: replies to the caller and cleans up.
 pub(crate) fn fail_start(context: &mut Context, spawn: &SpawnId, fault: ErrorReport) {
     let Some(agent) = context.state.agents.get_mut(spawn) else { return };
     let Lifecycle::Starting(starting) = &mut agent.record.lifecycle else { return };
@@ -369,7 +370,7 @@ pub(crate) fn fail_start(context: &mut Context, spawn: &SpawnId, fault: ErrorRep
         EventKind::MemberSpawnFailed { reason: fault.message.clone() },
     ));
     let record = agent.record.clone();
-    // Nobody waits for a life that follows another: this is one more failure of it.
+    // No client waits for a respawn. Its failure counts for the restart policy.
     let is_failed_respawn = client.is_none() && record.is_respawn();
     let exit = if is_failed_respawn { fail_respawn(context, &record, &fault) } else { None };
     if matches!(stage, StartStage::Opening { .. }) && exit.is_none() {
@@ -389,7 +390,7 @@ pub(crate) fn fail_start(context: &mut Context, spawn: &SpawnId, fault: ErrorRep
 /// respawn; `None` if there is nothing to report.
 fn fail_respawn(context: &mut Context, record: &SharedRecord, fault: &ErrorReport) -> Option<ExitRecord> {
     let next = match restart_policy::respawn_after_failure(context, record) {
-        // Whatever kept it from starting, it can be brought back once more.
+        // The cause may go away, and a client can resume the member then.
         NextSpawn::NoRespawn if record.can_respawn() => restart_policy::suspend(context, record),
         next => next,
     };
@@ -402,7 +403,7 @@ fn fail_respawn(context: &mut Context, record: &SharedRecord, fault: &ErrorRepor
     };
     context.state.add_past_member(&record.request.team, next.past_member(record, &exit));
     schedule_task_scan(context, &record.request.team);
-    // One that rests with its team was asked to.
+    // A member that is suspended with its team needs no notice.
     let is_suspending = record.lifecycle.process().on_exit == OnExit::Suspend;
     let notice =
         next.notice().filter(|_| !is_suspending && !context.state.daemon_shutdown.is_in_progress())?;

@@ -13,7 +13,8 @@ use protocol::control::{Reply, ResumeMembersReply, ResumeMembersRequest, SpawnRe
 use protocol::name::{AgentName, TeamName};
 use std::collections::BTreeMap;
 
-/// `up --resume`: who rests begins its next life. Answered at once; each start is told as those after a failure are.
+/// Resumes suspended members. The reply comes at once. Each start is logged as a respawn after a
+/// failure is.
 pub(crate) fn resume_members(context: &mut Context, client: ConnId, order: &ResumeMembersRequest) {
     if let Some(team) = order.team.as_ref().filter(|team| !context.state.teams.contains_key(team)) {
         let fault = no_such_team_error(context.state, team);
@@ -45,7 +46,7 @@ pub(crate) fn resume_members(context: &mut Context, client: ConnId, order: &Resu
     start_due_respawns(context);
 }
 
-/// Those whose pause is over.
+/// Starts the pending respawns whose time has come.
 pub(crate) fn start_due_respawns(context: &mut Context) {
     let (due, rest) = std::mem::take(&mut context.state.pending_respawns)
         .into_iter()
@@ -54,10 +55,10 @@ pub(crate) fn start_due_respawns(context: &mut Context) {
     for mut resting in due {
         let order = &resting.request;
         let holder = context.state.member(&order.team, &order.name);
-        // One that goes, or that has not come yet: whoever it is, the name may be free soon.
+        // The name may be free soon if its holder exits or is still starting.
         let passing = holder.map(|agent| !agent.record.lifecycle.has_agent());
         match passing.or_else(|| is_deletion_undecided(context.state, &order.team)) {
-            // Somebody else has the name by now.
+            // Another member has taken the name.
             Some(false) => {}
             Some(true) => {
                 resting.start = RespawnStart::At(context.now.mono + NAME_BUSY_RETRY);
@@ -76,7 +77,7 @@ pub(crate) fn start_due_respawns(context: &mut Context) {
     }
 }
 
-/// Of a team whose delete may yet be refused.
+/// `Some(true)` if the team is checked for a deletion, which may be refused.
 fn is_deletion_undecided(state: &State, team: &TeamName) -> Option<bool> {
     let looking = state.teams.get(team).is_some_and(|team| team.deletion == Some(Deletion::Checking));
     looking.then_some(true)

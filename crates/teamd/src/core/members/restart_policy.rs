@@ -1,8 +1,9 @@
-//! `--restart on-failure`: a member that failed is started again under its name, after a pause that doubles,
-//! and not more often than five times in ten minutes. Whoever was asked to end, or ended by force, stays gone.
+//! The restart policy: whether a member is respawned after a failure, and when. The backoff doubles
+//! with each failure, and five failures in ten minutes are the limit. A member that was asked to
+//! end, or killed, is not respawned.
 //!
-//! `down --keep` and a machine that was started again put members to rest: they keep their names' tasks, worktrees and
-//! environments, and `up --resume` begins their next life.
+//! Suspended members are pending respawns as well. They keep their tasks, worktrees and
+//! environments until `teamctl up --resume` respawns them.
 
 use crate::core::clock::Now;
 use crate::core::context::Context;
@@ -20,33 +21,33 @@ use protocol::control::{AgentExit, PastMember};
 use protocol::event::{Event, EventKind};
 use protocol::name::{AgentName, TeamName};
 
-/// The first pause, ms; doubled with each failure that still counts.
+/// The first backoff, in milliseconds. It doubles with each failure that still counts.
 const INITIAL_BACKOFF: u64 = 500;
-/// A failure counts for this long, ms.
+/// How long a failure counts, in milliseconds.
 const FAILURE_WINDOW: u64 = 600_000;
-/// So many that count are too many.
+/// How many failures may count before the member is given up.
 const MAX_FAILURES: usize = 5;
-/// How it was with one that had no life to be ended.
+/// The description of a shutdown that found the member without an agent.
 const BETWEEN_SPAWNS: &str = "it was between two lives";
-/// Where its name is still being put in order, ms.
+/// When a respawn is tried again whose name is not free yet, in milliseconds.
 pub(crate) const NAME_BUSY_RETRY: u64 = 1_000;
 
-/// What follows a failure.
+/// What follows the exit of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NextSpawn {
-    /// Nobody asked for more.
+    /// The restart policy asks for nothing.
     NoRespawn,
     Respawn {
         attempt: u32,
         after: u64,
     },
     GivenUp(String),
-    /// Until it is brought back.
+    /// The member waits for a client to resume it.
     Suspended,
 }
 
 impl NextSpawn {
-    /// For the lead.
+    /// The sentence that tells the lead what follows. `None` if nothing does.
     pub(crate) fn describe_for_lead(&self, team: &TeamName) -> Option<String> {
         match self {
             NextSpawn::NoRespawn => None,
@@ -74,7 +75,7 @@ impl NextSpawn {
         }
     }
 
-    /// What of it people are to know who were told that it comes back.
+    /// The notice if a respawn failed to start. `None` if another follows.
     pub(crate) fn notice(&self) -> Option<NoticeKind> {
         match self {
             NextSpawn::NoRespawn | NextSpawn::GivenUp(_) => Some(NoticeKind::Exited),
@@ -95,7 +96,7 @@ impl NextSpawn {
     }
 }
 
-/// A life has failed: is there to be another?
+/// Schedules a respawn after a failure, if the restart policy allows another.
 pub(crate) fn respawn_after_failure(context: &mut Context, record: &AgentRecord) -> NextSpawn {
     let is_wanted = record.can_respawn() && record.request.restart == RestartPolicy::OnFailure;
     if !is_wanted || context.state.daemon_shutdown.is_in_progress() {
@@ -118,7 +119,7 @@ pub(crate) fn respawn_after_failure(context: &mut Context, record: &AgentRecord)
     next
 }
 
-/// It begins its next life when it is brought back, with a clean slate.
+/// Suspends the member, and forgets its failures. `NoRespawn` if the member can't be respawned.
 pub(crate) fn suspend(context: &mut Context, record: &AgentRecord) -> NextSpawn {
     if !record.can_respawn() {
         return NextSpawn::NoRespawn;
@@ -134,8 +135,8 @@ pub(crate) fn suspend(context: &mut Context, record: &AgentRecord) -> NextSpawn 
     NextSpawn::Suspended
 }
 
-/// The daemon goes down: those between two lives rest from now on with all others, or are not started again. Who rests
-/// already goes on resting. Gives those that were between two.
+/// Cancels or suspends the pending respawns, because the daemon shuts down. Members that are
+/// suspended already stay so. Returns an entry for each of the others.
 pub(crate) fn stop_respawns(context: &mut Context) -> Vec<AgentExit> {
     let between = context.state.pending_respawns.iter().filter(|resting| !resting.is_suspended());
     let between: Vec<_> = between.map(|resting| &resting.request).collect();
@@ -158,7 +159,7 @@ pub(crate) fn stop_respawns(context: &mut Context) -> Vec<AgentExit> {
         .collect()
 }
 
-/// What `status` says of its next life: when it begins; none: it rests.
+/// Sets when the member is respawned, for `status`. `None`: the member is suspended.
 pub(crate) fn update_past_member(
     state: &mut State,
     team: &TeamName,
@@ -176,8 +177,8 @@ pub(crate) fn suspend_pending(resting: &mut PendingRespawn) {
     resting.respawn.failed_at.clear();
 }
 
-/// What was put to rest by the daemon before stays so; the pauses of others are over or nearly so, and nobody counts them
-/// exactly.
+/// Sets the deadlines of the pending respawns after a restart of the daemon. Their backoff is about
+/// over, so they start at once.
 pub(crate) fn restore_deadlines(state: &mut State, now: Now) {
     for pending in state.pending_respawns.iter_mut().filter(|pending| !pending.is_suspended()) {
         pending.start = RespawnStart::At(now.mono);
@@ -218,7 +219,7 @@ pub(crate) fn retry_interrupted_start(context: &mut Context, id: &SpawnId) {
     context.state.has_roster_changed = true;
 }
 
-/// A name is free: a life that waited for that alone begins.
+/// Lets the respawns start that waited for this name.
 pub(crate) fn name_freed(state: &mut State, team: &TeamName, name: &AgentName) {
     let waits = |resting: &&mut PendingRespawn| {
         resting.start == RespawnStart::WhenNameFree && is_of_member(resting, team, name.as_str())
@@ -226,7 +227,7 @@ pub(crate) fn name_freed(state: &mut State, team: &TeamName, name: &AgentName) {
     state.pending_respawns.iter_mut().filter(waits).for_each(|resting| resting.start = RespawnStart::At(0));
 }
 
-/// These are not started again; no names: the whole team. Gives those that would have been.
+/// Cancels the pending respawns of these members. No names: of the whole team. Returns the members.
 pub(crate) fn cancel_respawns(context: &mut Context, team: &TeamName, names: &[String]) -> Vec<AgentName> {
     let meant = |resting: &PendingRespawn| {
         resting.request.team == *team
@@ -251,13 +252,13 @@ pub(crate) fn cancel_respawns(context: &mut Context, team: &TeamName, names: &[S
         )));
     }
     if !cancelled.is_empty() {
-        // What they left in progress is nobody's now.
+        // Their tasks in progress have no owner now.
         schedule_task_scan(context, team);
     }
     cancelled
 }
 
-/// The same, for whoever waits for their ends.
+/// Cancels pending respawns. Returns an entry of the shutdown reply for each.
 pub(crate) fn cancel_and_report(context: &mut Context, team: &TeamName, names: &[String]) -> Vec<AgentExit> {
     let how = format!("{BETWEEN_SPAWNS}, and is not started again");
     cancel_respawns(context, team, names).into_iter().map(|name| ended_entry(team, name, &how)).collect()

@@ -1,7 +1,8 @@
-//! `shutdown`, `kill` and `down`: asked, then answered or not, then ended where that is due.
+//! Shutdown requests, kills, and the shutdown of the daemon. An agent is asked, may answer, and is
+//! terminated if that is due.
 //!
-//! A request whose answer stays out is asked again under a fresh id, because old clients lose some; an
-//! answer counts only from the agent that was asked, and only for the life it was asked in.
+//! An unanswered request is sent again under a fresh id, because old clients lose some. An answer
+//! counts only from the agent that was asked, and only for the spawn in which it was asked.
 
 use crate::core::clock::Now;
 use crate::core::context::{Context, send_reply};
@@ -30,16 +31,17 @@ use protocol::id::RequestId;
 use protocol::name::TeamName;
 use std::collections::BTreeSet;
 
-/// An unanswered request is asked again after this, ms.
+/// When an unanswered request is sent again, in milliseconds.
 const RESEND_INTERVAL: u64 = 10_000;
-/// Between an approval and TERM, ms: time to end by itself.
+/// How long an agent that approved may take to end by itself, in milliseconds.
 const APPROVED_GRACE: u64 = 5_000;
-/// The grace of a shutdown that was under way when its daemon died, ms.
+/// How long an agent may take to answer after a restart of the daemon, in milliseconds.
 const RESUMED_GRACE: u64 = 30_000;
-/// The grace that `down` gives, ms.
+/// How long an agent may take to answer when the daemon shuts down, in milliseconds.
 const DOWN_GRACE: u64 = 10_000;
 
-/// The grace of members whose team has nothing left to use up, ms: a turn may come to its end.
+/// How long an agent may take to answer when its budget is exhausted, in milliseconds. A turn may
+/// end in that time.
 const BUDGET_GRACE: u64 = 60_000;
 
 /// The content of a shutdown request, and what follows without an approval.
@@ -97,7 +99,7 @@ pub(crate) fn kill(context: &mut Context, client: ConnId, order: &MemberSelectio
     }
 }
 
-/// Ends these without asking, then goes on.
+/// Kills the agents for which the client waits.
 pub(crate) fn kill_and_wait(context: &mut Context, waiting: ExitWaiter) {
     let ids = waiting.pending.clone();
     context.state.exit_waiters.push(waiting);
@@ -108,7 +110,7 @@ pub(crate) fn kill_and_wait(context: &mut Context, waiting: ExitWaiter) {
     reply_to_finished_waiters(context);
 }
 
-/// One that is still starting has nobody to be asked: it does not start.
+/// Stops the start of an agent that is not known to run. Such an agent can't answer a request.
 fn abort_if_starting(context: &mut Context, id: &SpawnId) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     let Lifecycle::Starting(starting) = &agent.record.lifecycle else { return };
@@ -126,12 +128,12 @@ fn abort_if_starting(context: &mut Context, id: &SpawnId) {
     abort_start(context, id, fault);
 }
 
-/// Everybody is asked, those that do not answer are ended, and then the daemon ends.
+/// Shuts down all agents, terminates those that do not approve, and then ends the daemon.
 pub(crate) fn shut_down_daemon(context: &mut Context, client: ConnId, closing: DaemonShutdown) {
     context.state.daemon_shutdown = closing;
     let between = restart_policy::stop_respawns(context);
     context.state.has_roster_changed = true;
-    // All that there are, whatever became of their teams.
+    // Agents of deleted teams are among them.
     let living = context.state.agents.values().filter(|agent| !agent.record.lifecycle.has_failed_cleanup());
     let all: BTreeSet<SpawnId> = living.map(|agent| agent.record.spawn_id.clone()).collect();
     if closing == DaemonShutdown::Suspend {
@@ -141,7 +143,7 @@ pub(crate) fn shut_down_daemon(context: &mut Context, client: ConnId, closing: D
     request_and_wait(context, ExitWaiter::new(client, &all, between, AfterExits::StopDaemon), &question);
 }
 
-/// All of a team, for nobody who waits.
+/// Requests the shutdown of all members of a team. No client waits for it.
 pub(crate) fn request_team_shutdown(context: &mut Context, team: &TeamName, why: &str) {
     let question = ShutdownTerms::forced(why, BUDGET_GRACE);
     let all = living_ids(context.state, team);
@@ -151,7 +153,8 @@ pub(crate) fn request_team_shutdown(context: &mut Context, team: &TeamName, why:
     }
 }
 
-/// But for one whose spawn somebody waits for: that fails. Who ends already does so as it was told to.
+/// Marks the agents to be suspended when they exit. A start for which a client waits fails instead,
+/// and an agent that is about to end keeps its own end.
 fn suspend_on_exit(state: &mut State, ids: &BTreeSet<SpawnId>) {
     for id in ids {
         let Some(agent) = state.agents.get_mut(id) else { continue };
@@ -171,7 +174,7 @@ fn suspend_on_exit(state: &mut State, ids: &BTreeSet<SpawnId>) {
     state.has_roster_changed = true;
 }
 
-/// These end for good, whatever they were asked to end for before.
+/// Undoes `suspend_on_exit`: the agents end for good.
 fn cancel_suspend(state: &mut State, ids: &BTreeSet<SpawnId>) {
     for id in ids {
         let agent = state.agents.get_mut(id).filter(|agent| is_suspending(agent));
@@ -182,7 +185,8 @@ fn cancel_suspend(state: &mut State, ids: &BTreeSet<SpawnId>) {
     }
 }
 
-/// Asks, for a caller that does not wait; what it says is how it is now.
+/// Requests a shutdown for a client that does not wait. Returns the entry of the reply, `None` for
+/// an unknown agent.
 fn request_without_wait(context: &mut Context, id: &SpawnId, question: &ShutdownTerms) -> Option<AgentExit> {
     let record = &context.state.agents.get(id)?.record;
     let (name, team) = (record.request.name.clone(), Some(record.request.team.clone()));
@@ -201,7 +205,8 @@ fn request_without_wait(context: &mut Context, id: &SpawnId, question: &Shutdown
     })
 }
 
-/// The wait stands before the first is asked: one that has not started yet ends at once.
+/// Requests shutdowns for a client that waits. The client is registered first, because an agent
+/// that has not started yet ends at once.
 fn request_and_wait(context: &mut Context, waiting: ExitWaiter, question: &ShutdownTerms) {
     let ids = waiting.pending.clone();
     context.state.exit_waiters.push(waiting);
@@ -211,7 +216,7 @@ fn request_and_wait(context: &mut Context, waiting: ExitWaiter, question: &Shutd
     reply_to_finished_waiters(context);
 }
 
-/// Whom a request means; no names means all.
+/// The agents of these members. No names: of the whole team.
 fn resolve_targets(state: &State, targets: &MemberSelection) -> Result<BTreeSet<SpawnId>, ErrorReport> {
     if !state.teams.contains_key(&targets.team) {
         return Err(no_such_team_error(state, &targets.team));
@@ -227,8 +232,8 @@ fn resolve_targets(state: &State, targets: &MemberSelection) -> Result<BTreeSet<
         .collect()
 }
 
-/// Puts the request into the inbox. Whoever has been asked already is not asked once more, but the shorter
-/// patience counts, and force.
+/// Requests the shutdown of an agent. An agent that was asked already is not asked again, but the
+/// earlier deadline and the stricter terms count.
 fn request_shutdown(context: &mut Context, id: &SpawnId, question: &ShutdownTerms) {
     let until = context.now.mono.saturating_add(question.grace_ms);
     let Some(agent) = context.state.agents.get_mut(id) else { return };
@@ -276,7 +281,8 @@ fn tighten_stop(stopping: &mut Stopping, terms: &ShutdownTerms, until: u64, now:
     }
 }
 
-/// Writes the request under a fresh id, unless the one before still lies there unread.
+/// Sends the shutdown request under a fresh id. The files thread skips it if an earlier one is
+/// still unread.
 pub(crate) fn resend_request(context: &mut Context, id: &SpawnId) {
     let ms = context.state.request_ids.next(context.now.wall);
     let Some(agent) = context.state.agents.get_mut(id) else { return };
@@ -317,7 +323,7 @@ fn shutdown_request_effect(
     })
 }
 
-/// The request stands in the inbox, or could not be put there.
+/// Wakes the agent once the request is in its inbox.
 pub(crate) fn handle_request_sent(context: &mut Context, id: &SpawnId, result: Result<(), ErrorReport>) {
     match result {
         Ok(()) => context.effects.wake_agent(id, Wake::Needed),
@@ -329,7 +335,7 @@ pub(crate) fn handle_request_sent(context: &mut Context, id: &SpawnId, result: R
     }
 }
 
-/// The lead's inbox holds answers.
+/// Handles the answers to shutdown requests in the lead's inbox.
 pub(crate) fn handle_shutdown_answers(
     context: &mut Context,
     team: &TeamName,
@@ -356,7 +362,7 @@ fn apply_answer(context: &mut Context, team: &TeamName, answer: ShutdownAnswer) 
     };
     match answer.rejection_reason {
         None => mark_approved(context.state, &id, context.now),
-        // Without a daemon nobody would look after it.
+        // The agent can't refuse while the daemon shuts down or the member is being suspended.
         Some(_)
             if context.state.daemon_shutdown.is_in_progress()
                 || context.state.agents.get(&id).is_some_and(is_suspending) =>

@@ -1,5 +1,5 @@
-//! `spawn`: who may have which name, and where. The pane (or a process without one) opens with join waiting in it;
-//! what follows stands in `super::queue_registration`.
+//! Spawns: checks the request, chooses the name, and opens the pane or starts the process in which
+//! the shim waits. `registration` continues from there.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
@@ -25,10 +25,11 @@ use protocol::name::AgentName;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// From the request to its pane, from there to the green light, and from there to the running agent, ms each.
+/// The deadline of each part of a start, in milliseconds: opening the pane, connecting, and
+/// starting the agent.
 pub(crate) const START_DEADLINE: u64 = 15_000;
-/// From the green light to the running agent where that has to open a session before, ms: longer than its driver
-/// waits for that itself.
+/// The deadline for an agent that opens a session at its start, in milliseconds. Its driver gives
+/// up sooner.
 pub(crate) const SESSION_START_DEADLINE: u64 = 45_000;
 
 pub(crate) fn spawn(context: &mut Context, client: ConnId, mut order: Box<SpawnRequest>) {
@@ -39,7 +40,7 @@ pub(crate) fn spawn(context: &mut Context, client: ConnId, mut order: Box<SpawnR
     }
     match check_request(context.state, &order) {
         Err(fault) => {
-            // The name of one that could not be taken off yet is wanted: that may work by now.
+            // The wanted name may be held by a failed cleanup, which may succeed now.
             cleanup::retry_failed_cleanups(context);
             return send_reply(context, client, Err(fault));
         }
@@ -90,7 +91,7 @@ fn open_spawn(
     context.state.agents.insert(id, agent);
 }
 
-/// The name it gets, or why it gets none.
+/// Checks the request. Returns the name of the member.
 fn check_request(state: &State, order: &SpawnRequest) -> Result<AgentName, ErrorReport> {
     if state.daemon_shutdown.is_in_progress() {
         return Err(going_down_error("spawn", "teamctl up"));
@@ -111,7 +112,7 @@ fn check_request(state: &State, order: &SpawnRequest) -> Result<AgentName, Error
             .with_help("leave --backend out, or name another --agent"));
     }
     check_worktree(state, order)?;
-    // The name that a worktree holds is free for whoever comes with it.
+    // A name that is reserved for a worktree is free for the spawn in that worktree.
     let held = order.worktree.as_ref().map(|_| &order.name);
     choose_free_name(state, &order.team, &order.name, name_choice(order), held)
 }
@@ -120,7 +121,7 @@ fn name_choice(request: &SpawnRequest) -> NameChoice {
     if request.unique { NameChoice::Numbered } else { NameChoice::Exact }
 }
 
-/// Nothing falls back by itself: who wants an agent without a pane says so.
+/// The error without tmux. A member runs without a pane only if the caller asks for that.
 fn no_tmux_error(name: &AgentName) -> ErrorReport {
     let message = format!("cannot spawn {name} in a pane: teamd found no tmux when it started");
     ErrorReport::new(ErrorKind::MissingPath, message)
@@ -182,7 +183,7 @@ fn headless_shim_argv(state: &State, id: &SpawnId, log: &Path) -> Vec<String> {
     words
 }
 
-/// What a pane's output is piped into.
+/// The command into which tmux pipes the output of a pane.
 fn output_logger_argv(state: &State, log: &Path) -> Vec<PathBuf> {
     vec![state.settings.shim_program.clone(), shim_command::LOG.into(), log.to_owned()]
 }

@@ -7,10 +7,10 @@ use crate::core::id::SpawnId;
 use crate::core::lifecycle::{Lifecycle, StopCause, StopStage, Stopping};
 use protocol::control::ToShim;
 
-/// join's own end comes at the latest this long after KILL, ms.
+/// How long a shim may take to end after KILL, in milliseconds.
 pub(crate) const KILL_GRACE: u64 = 3_000;
 
-/// How one has ended that nobody has seen run.
+/// The description of the exit of an agent that was stopped before it was known to run.
 pub(crate) const STOPPED_WHILE_STARTING: &str = "stopped while it started";
 
 /// Ends a running agent by force: TERM, then KILL.
@@ -43,7 +43,8 @@ pub(crate) fn termination(cause: StopCause, now: Now) -> StopStage {
     StopStage::Terminating { cause, deadline: now.mono + TERM_GRACE + KILL_GRACE }
 }
 
-/// Lets an agent that approved, and did not end, feel TERM and KILL; it still counts as approved.
+/// Terminates an agent that approved its shutdown and did not end by itself. Its exit still counts
+/// as approved.
 pub(crate) fn terminate_approved(context: &mut Context, id: &SpawnId) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     let Lifecycle::Stopping(stopping) = &mut agent.record.lifecycle else { return };
@@ -51,7 +52,8 @@ pub(crate) fn terminate_approved(context: &mut Context, id: &SpawnId) {
     send_terminate(context, id);
 }
 
-/// Tells join to end its agent, where there is a join to tell; it is told again when it reconnects.
+/// Tells the shim to terminate its agent, if the shim is connected. A shim that reconnects is told
+/// again.
 pub(crate) fn send_terminate(context: &mut Context, id: &SpawnId) {
     let Some(agent) = context.state.agents.get(id) else { return };
     if let Lifecycle::Stopping(Stopping { process, stage: StopStage::Terminating { .. }, .. }) =
@@ -62,12 +64,12 @@ pub(crate) fn send_terminate(context: &mut Context, id: &SpawnId) {
     }
 }
 
-/// An agent that does not even end by KILL, or whose join does not listen.
+/// Kills the shim of an agent that KILL did not end, or whose shim does not react.
 pub(crate) fn kill_shim(context: &mut Context, id: &SpawnId) {
     if context.state.agents.contains_key(id) {
         context.effects.push(Effect::KillShim { spawn: id.clone() });
     }
 }
 
-/// Between TERM and KILL where an agent is ended by force, ms.
+/// How long an agent may take to end after TERM, in milliseconds. KILL follows.
 pub(crate) const TERM_GRACE: u64 = 2_000;

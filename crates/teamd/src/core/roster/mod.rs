@@ -1,6 +1,5 @@
-//! The roster: the truth about our panes, on disk, outside the root.
-//!
-//! What must outlive a crash of the daemon stands here and nothing else. config.json is its public face.
+//! The roster: what the daemon saves of agents, teams and pending respawns. It lies in the state
+//! directory. config.json has only what other programs read.
 
 pub(crate) mod record;
 pub(crate) mod respawn;
@@ -18,25 +17,25 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use worktree::WorktreeRecord;
 
-/// The version of the roster's form; an older daemon that meets a newer one leaves it alone.
+/// The version of the file format. A daemon refuses a newer one.
 pub(crate) const ROSTER_VERSION: u32 = 1;
 
-/// The truth about our panes, on disk.
+/// The content of roster.json.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Roster {
     pub(crate) version: u32,
-    /// The start of the machine that its processes are of: see `crate::life::boot_id`.
+    /// The boot in which the processes ran, as `boot_id` of `io::process_watcher` returns it.
     #[serde(default)]
     #[serde(rename = "boot")]
     pub(crate) boot_id: Option<String>,
     #[serde(rename = "teams")]
     pub(crate) joined_counts: BTreeMap<TeamName, u64>,
-    /// Of their windows, where it is not the usual one.
+    /// Layouts of the teams' windows, without the default one.
     #[serde(default)]
     pub(crate) layouts: BTreeMap<TeamName, Layout>,
     #[serde(rename = "agents")]
     pub(crate) records: Vec<SharedRecord>,
-    /// Members whose life has ended, until their name is taken again.
+    /// Members whose last spawn has ended, until their name is taken again.
     #[serde(default)]
     #[serde(rename = "past")]
     pub(crate) past_members: BTreeMap<TeamName, Vec<PastMember>>,
@@ -46,19 +45,20 @@ pub(crate) struct Roster {
     #[serde(default)]
     #[serde(rename = "leads")]
     pub(crate) lead_sessions: Vec<LeadProcess>,
-    /// Made for members of these teams, and to be removed with the team at the earliest.
+    /// Worktrees that were created for members. None is removed before its team.
     #[serde(default)]
     pub(crate) worktrees: BTreeMap<TeamName, Vec<MemberWorktree>>,
     #[serde(default)]
     #[serde(rename = "spent")]
     pub(crate) usage: BTreeMap<TeamName, TeamUsage>,
-    /// What people are to be told, and were not yet.
+    /// Notices that were not shown yet.
     #[serde(default)]
     #[serde(rename = "untold")]
     pub(crate) pending_notices: Vec<Notice>,
 }
 
-/// A worktree, and whose it is. Here before git makes anything: what is not here is nobody's to remove.
+/// A worktree of a member. The roster names it before git creates it. A worktree that the roster
+/// lacks is never removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MemberWorktree {
     pub(crate) member: AgentName,
@@ -66,28 +66,28 @@ pub(crate) struct MemberWorktree {
     pub(crate) record: WorktreeRecord,
 }
 
-/// What a team has used up, and why nobody is started for it any more.
+/// The usage of a team, and why no member is spawned once its budget is exhausted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TeamUsage {
-    /// Turns of its members.
+    /// How many turns the members have started.
     pub(crate) turns: u64,
-    /// What those have used up, as far as their programs tell.
+    /// The usage of those turns, as far as programs report it.
     #[serde(default)]
     #[serde(rename = "used")]
     pub(crate) usage: Usage,
-    /// When its time began, ms since the epoch.
+    /// When the time limit of the team began, in milliseconds since the epoch.
     #[serde(rename = "since")]
     pub(crate) started_at: u64,
     #[serde(rename = "why")]
     pub(crate) exhausted_reason: Option<String>,
 }
 
-/// No process has this start: of one of before the machine was started again.
+/// Start time that no process has. It replaces the start times of an earlier boot.
 pub(crate) const UNKNOWN_START: u64 = u64::MAX;
 
 impl Roster {
-    /// After another start of the machine than this one, a process that has the number and the start time of one of
-    /// ours, which counts from there, is none of ours. Where the kernel does not say which this is, it is the one before.
+    /// Marks all processes as dead after a reboot. Start times count from the boot, so another
+    /// process can have the same number and start time. An unknown boot counts as the same one.
     pub(crate) fn invalidate_after_reboot(&mut self, boot: Option<String>) {
         let Some(boot) = boot else { return };
         if self.boot_id.as_ref().is_some_and(|before| *before != boot) {
@@ -103,7 +103,7 @@ impl Roster {
         self.boot_id = Some(boot);
     }
 
-    /// The files of all environments that somebody still needs.
+    /// The environment files that an agent or a pending respawn needs.
     pub(crate) fn environment_files(&self) -> impl Iterator<Item = &str> {
         let resting = self.pending_respawns.iter().map(|resting| resting.respawn.environment_file.as_str());
         self.records.iter().map(|record| record.respawn.environment_file.as_str()).chain(resting)

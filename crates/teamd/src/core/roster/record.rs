@@ -1,4 +1,4 @@
-//! What of an agent survives a daemon's crash: which life, whose, in which pane, what was heard of it.
+//! The record of an agent: what the next daemon needs to know of it.
 
 use crate::core::id::SpawnId;
 use crate::core::lifecycle::{Lifecycle, OnExit};
@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 use tmux::{PaneId, WindowId};
 use worktree::WorktreeRecord;
 
-/// A pane of ours; its epoch says on which server.
+/// The pane of an agent. `server_epoch` identifies its tmux server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AgentPane {
     #[serde(rename = "pane")]
@@ -30,41 +30,43 @@ impl AgentPane {
         self.id.parse().ok()
     }
 
-    /// With the window that it was made in.
+    /// The pane with the window in which it was opened. `None` if the id can't be parsed.
     pub(crate) fn pane_and_window(&self) -> Option<(PaneId, Option<WindowId>)> {
         Some((self.id()?, self.window.parse().ok()))
     }
 }
 
-/// What of an agent survives a daemon's crash.
+/// An agent as the roster saves it.
 #[derive(Clone)]
 pub(crate) struct AgentRecord {
     pub(crate) spawn_id: SpawnId,
     /// What the member is, and how its program is started. Shared, because it is large and never changes.
     pub(crate) request: Arc<SpawnRequest>,
-    /// What the earlier spawns of the member have come to, for the next one.
+    /// What the spawns of the member have come to, for the next one.
     pub(crate) respawn: RespawnRecord,
-    /// Proves that a caller is this agent.
+    /// Secret that identifies the agent's calls.
     pub(crate) token: String,
-    /// From registration on.
+    /// `None` until the registration.
     pub(crate) color: Option<Color>,
     pub(crate) prompt_delivery: PromptDelivery,
     pub(crate) approval_delivery: ApprovalDelivery,
-    /// Its program's session, where a hook told it.
+    /// The session of the agent's program, if a hook has reported it.
     pub(crate) session: Option<String>,
-    /// What else its hooks told.
+    /// What else the hooks of the program have reported.
     pub(crate) hook_state: HookState,
-    /// The worktree that it was started in.
+    /// The worktree in which the agent was started.
     pub(crate) worktree: Option<WorktreeRecord>,
-    /// The permission mode that config.json had last, for when that is lost; as its writer spelled it.
+    /// The permission mode in config.json, as its writer spelled it. It is restored from here if it
+    /// is lost.
     pub(crate) mode: Option<String>,
-    /// The turn, by its begin, that was told to be stuck.
+    /// Start of the turn that was last reported for lack of output, in milliseconds since the
+    /// epoch.
     pub(crate) no_output_turn: Option<u64>,
     pub(crate) spawned_at: u64,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) tracking_task: Option<TaskId>,
     pub(crate) pane: Option<AgentPane>,
-    /// Its pane is out of sight.
+    /// The pane is hidden.
     pub(crate) is_hidden: bool,
 }
 
@@ -158,14 +160,15 @@ pub(crate) enum ApprovalDelivery {
     InArguments,
 }
 
-/// A record that whatever is on its way to the disk shares with the state: who changes one that is shared changes a copy,
-/// so a roster of many, of which one has changed, costs one.
+/// A record that the state shares with jobs of the files thread. A change copies the record if it
+/// is shared, so saving a roster copies only records that changed.
 #[derive(Clone)]
 pub(crate) struct SharedRecord(Arc<SerializedRecord>);
 
 struct SerializedRecord {
     record: AgentRecord,
-    /// How it is written; none before that was asked for, or since it changed.
+    /// The record as JSON. Empty until the record is saved for the first time, and after each
+    /// change.
     json: OnceLock<Box<RawValue>>,
 }
 
@@ -216,21 +219,22 @@ impl std::fmt::Debug for SharedRecord {
     }
 }
 
-/// What the hooks of a program told that is needed later, at its next turn's end say.
+/// What the hooks of a program have reported, as far as later hook events need it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct HookState {
-    /// The processes above the first hook of its session, the nearest first; none yet in this life.
+    /// The ancestors of the first hook of the session, the nearest first. Empty until a hook
+    /// reports in this spawn.
     #[serde(rename = "above")]
     pub(crate) ancestors: Vec<Process>,
-    /// What was handed over last, by the digests of its messages.
+    /// The ids of the messages that were delivered last.
     #[serde(rename = "handed")]
     pub(crate) delivered_ids: Vec<u64>,
-    /// The dialog that the program waits at.
+    /// The dialog at which the program waits.
     #[serde(default)]
     pub(crate) dialog: Option<String>,
 }
 
-/// Without the token, which opens doors, and the prompt, which is nobody's business: this goes into the log.
+/// The token and the prompt are left out, because this text goes into the log.
 impl std::fmt::Debug for AgentRecord {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(

@@ -3,22 +3,23 @@
 use protocol::usage::{Usage, UsageReport};
 use serde::{Deserialize, Serialize};
 
-/// As many sessions of a member are told apart; a person goes from one to the other and back.
+/// How many sessions of a member are told apart. A person may switch between sessions.
 const MAX_SESSIONS: usize = 8;
 
-/// What a member has used up, and up to where its program's reports are in that.
+/// The usage of a member, and the latest report of each session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct UsageTotals {
     #[serde(rename = "used")]
     pub(crate) usage: Usage,
-    /// The most that each of the last sessions, or lives, has told, the latest last.
+    /// The largest report of each session, or of each spawn without one, the latest last.
     #[serde(rename = "told")]
     last_reports: Vec<UsageReport>,
 }
 
 impl UsageTotals {
-    /// Takes in what is new in the report, and gives that: programs tell the same again, and so do joins that come back.
+    /// Adds a report. Returns what is new in it. Programs repeat their reports, and so do shims
+    /// that reconnect.
     pub(crate) fn add_report(&mut self, report: UsageReport) -> Usage {
         let known = self.last_reports.iter().position(|told| told.session_id == report.session_id);
         let before = known.map(|at| self.last_reports.remove(at).usage).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! One supervised agent, and a session that leads a team.
+//! The state of a supervised agent, and of a session that leads a team.
 
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::roster::record::{HookState, SharedRecord};
@@ -12,21 +12,22 @@ use std::collections::BTreeSet;
 pub(crate) struct Agent {
     pub(crate) record: SharedRecord,
     pub(crate) activity: Activity,
-    /// Since when the activity is what it is, ms since the epoch.
+    /// When the activity changed last, in milliseconds since the epoch.
     pub(crate) activity_since: u64,
-    /// The subject of the task it has in progress.
+    /// The subject of the task that the agent has in progress.
     pub(crate) task_subject: Option<String>,
-    /// What its join says of its turns, where join runs them.
+    /// The turn that the shim reported last. `None` for an agent whose turns the shim does not run,
+    /// until a hook reports one.
     pub(crate) turn: Option<TurnStatus>,
-    /// It said itself whether it is in a turn.
+    /// The agent itself has reported whether it is in a turn.
     pub(crate) has_reported_activity: bool,
-    /// What its client wrote of its activity when config.json was looked at last.
+    /// The activity in config.json at the last scan.
     pub(crate) config_activity: Option<Activity>,
-    /// It was woken for this task, and has not moved since.
+    /// The task for which the agent was woken, until the agent reports something.
     pub(crate) offered_task: Option<TaskId>,
-    /// What it asks and somebody has to answer.
+    /// The kinds of its open requests.
     pub(crate) open_requests: BTreeSet<MemberRequestKind>,
-    /// What the hooks of its program have told.
+    /// The long poll of the program's hooks.
     pub(crate) long_poll: LongPollState,
 }
 
@@ -47,14 +48,15 @@ impl Agent {
     }
 }
 
-/// Hooks of one program.
+/// The long poll of the hooks of one program.
 #[derive(Debug)]
 pub(crate) struct LongPollState {
-    /// The connection of the one that waits for mail.
+    /// The connection of the hook that waits for messages.
     pub(crate) waiting: Option<ConnId>,
-    /// Something may have come while none was parked: the next one is to look. So it is too while nobody knows.
+    /// Work may have come while no hook waited, so the next hook must check. True until the first
+    /// check.
     pub(crate) has_pending_check: bool,
-    /// The end of the turn has been told.
+    /// The end of the turn was reported.
     pub(crate) has_reported_turn_end: bool,
 }
 
@@ -68,12 +70,12 @@ impl Default for LongPollState {
 #[derive(Debug)]
 pub(crate) struct LeadSession {
     pub(crate) lead: LeadProcess,
-    /// What its process is watched by.
+    /// The id by which its process is watched.
     pub(crate) watch_id: SpawnId,
-    /// When its turn began, ms since the epoch.
+    /// When its turn started, in milliseconds since the epoch.
     pub(crate) turn_since: u64,
     pub(crate) long_poll: LongPollState,
-    /// What its hooks told. After a daemon's end the next that speaks is heard.
+    /// What its hooks have reported. Empty after a restart of the daemon.
     pub(crate) hook_state: HookState,
 }
 
