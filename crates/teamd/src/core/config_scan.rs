@@ -10,7 +10,8 @@ use crate::core::turns::activity;
 use protocol::event::EventKind;
 use protocol::name::TeamName;
 
-/// What config.json says; whoever could not be taken off while it was damaged is taken off now.
+/// Handles the content of config.json. Members that could not be deregistered from a damaged file
+/// are deregistered now.
 pub(crate) fn handle_config_checked(context: &mut Context, team: &TeamName, seen: ConfigSnapshot) {
     let again = context
         .state
@@ -23,7 +24,7 @@ pub(crate) fn handle_config_checked(context: &mut Context, team: &TeamName, seen
         }
     }
     if seen.has_restored_members || seen.repaired.is_some() {
-        // What a member had asked was nobody's question while it was not there.
+        // Requests of a member that was missing in the file were ignored until now.
         schedule_request_scan(context, team);
     }
     permission_mode::store_config_modes(context.state, team, &seen.modes);

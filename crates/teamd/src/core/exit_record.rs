@@ -1,16 +1,16 @@
-//! The end of a life, as it is told.
+//! Records of exits, as the roster saves them and the lead gets them.
 
 use serde::{Deserialize, Serialize};
 
-/// What other programs on these files call the end of a life.
+/// The outcome of an exit, in the words of other programs on the same files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ExitOutcome {
-    /// By itself, or with its own yes.
+    /// The agent ended by itself, or approved its shutdown.
     Completed,
     #[default]
     Failed,
-    /// By force, or its pane was closed.
+    /// The agent was killed, or its pane was closed.
     Killed,
 }
 
@@ -24,14 +24,14 @@ impl ExitOutcome {
     }
 }
 
-/// How and when an agent ended, and whether its lead is to hear of it.
+/// How and when an agent ended, and who is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ExitRecord {
     #[serde(rename = "how")]
     pub(crate) description: String,
     #[serde(default)]
     pub(crate) outcome: ExitOutcome,
-    /// What follows, for people: that it is started again, or why not.
+    /// What follows, as a sentence for people. `None` if nothing does.
     #[serde(default)]
     #[serde(rename = "then")]
     pub(crate) next_step: Option<String>,
@@ -41,11 +41,11 @@ pub(crate) struct ExitRecord {
     pub(crate) report_to: ReportTo,
 }
 
-/// Who learns of an end.
+/// Who is notified of an exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ReportTo {
-    /// It approved its shutdown: the lead has its word already.
+    /// No one: the lead has the agent's own approval.
     Nobody,
-    /// A crash, a kill, a closed pane.
+    /// The lead, of a crash, a kill or a closed pane.
     Lead,
 }

@@ -42,17 +42,18 @@ fn mix_bits(number: u64) -> u64 {
     number ^ (number >> 31)
 }
 
-/// The id of one life of an agent: on join's command line, in the pane's option `@teamd`, in the roster.
+/// The id of one spawn of a member. It stands on the shim's command line, in the pane's option
+/// `@teamd` and in the roster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct SpawnId(String);
 
 impl SpawnId {
-    /// A new one, never used before.
+    /// A new id.
     pub(crate) fn generate() -> SpawnId {
         SpawnId(new_uuid().to_string())
     }
 
-    /// As somebody said it; whether we know it is seen in the roster.
+    /// The id that a peer claims. The roster decides whether it is known.
     pub(crate) fn from_peer(text: &str) -> SpawnId {
         SpawnId(text.to_owned())
     }
@@ -61,7 +62,7 @@ impl SpawnId {
         &self.0
     }
 
-    /// The value of the pane option that marks the pane as this agent's.
+    /// The value of the pane option that marks the agent's pane.
     pub(crate) fn pane_tag(&self) -> PaneTag {
         self.0.parse().expect("a uuid is made of hex digits and dashes")
     }

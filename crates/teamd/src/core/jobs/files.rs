@@ -25,18 +25,19 @@ use store::{OpenRequest, RequestScanResult};
 /// A job of the files thread.
 #[derive(Debug)]
 pub(crate) enum FileJob {
-    /// Write the roster.
+    /// Save the roster.
     SaveRoster(Roster),
     /// Append a line to the event log.
     AppendEvent(String),
-    /// Create a team.
+    /// Create the files of a team.
     CreateTeam { client: ConnId, create: CreateTeamRequest, created_at: u64 },
-    /// Write the environment of an agent, for respawns and for the next daemon.
+    /// Save the environment of an agent, for its respawn and for clients.
     SaveEnvironment { file: String, env: BTreeMap<String, String> },
-    /// A new member: entry, first message, tracking task. `again`: the name's mail and prompt are from a life
-    /// before this one, and stay.
+    /// Register a member: add its entry to config.json, store its first message, and create its
+    /// tracking task. A respawn keeps the messages of the spawn before.
     RegisterMember { record: SharedRecord, at: u64 },
-    /// A shutdown request, unless one of those before is still unread; where it is one of them itself, unless it is there.
+    /// Send a shutdown request, unless an earlier one is still unread. A request whose id is among
+    /// the earlier ones is sent only if the inbox lacks it.
     SendShutdownRequest {
         spawn: SpawnId,
         team: TeamName,
@@ -46,117 +47,118 @@ pub(crate) enum FileJob {
         unless_unread: Vec<RequestId>,
         at: u64,
     },
-    /// Read the answers to these shutdown requests in the lead's inbox.
+    /// Find the answers to these shutdown requests in the lead's inbox.
     ReadShutdownAnswers { team: TeamName, requests: Vec<RequestId> },
-    /// Deregister an exited member: notify its lead if necessary, remove its config entry, complete
-    /// its tracking task.
+    /// Deregister a member: notify the lead if the exit says so, remove the entry, and complete the
+    /// tracking task.
     DeregisterMember { record: SharedRecord },
-    /// Read the exit report of a dead shim. If there is none, kill the agent's orphans.
+    /// Read the exit report of a dead shim.
     ReadExitReport { spawn: SpawnId, token: String },
-    /// The team's tasks, with a look at these. Then clients are told which of them is next.
+    /// Scan the selected tasks of a team. The queries are answered from the result.
     ScanTasks { team: TeamName, selection: TaskSelection, queries: Vec<NextTaskQuery> },
-    /// What is new in an inbox, by the name of its file; and what somebody else took out of it is put back.
+    /// Scan an inbox file for new messages, and restore messages that another program removed.
     ScanInbox { team: TeamName, inbox: String, restore_rule: RestoreRule },
-    /// Scan the requests of all members of a team.
+    /// Scan all requests of a team.
     ScanRequests { team: TeamName },
     /// Write the policy's answer to a request.
     WriteAnswer { team: TeamName, request: Box<OpenRequest>, answer: Answer, by: AnsweredBy, at: u64 },
-    /// The permission mode of a member or the lead, told or written.
+    /// Apply a new permission mode of a member or lead.
     ApplyModeChange { client: ConnId, change: ModeChange, route: ModeRoute, at: u64 },
-    /// The policy of a team that is there.
+    /// Save the policy of a team, if the team exists.
     SavePolicy { client: ConnId, order: SetPolicyRequest },
     /// Write the permission mode of a member to config.json.
     WriteMode { team: TeamName, name: AgentName, mode: PermissionMode },
     /// Write `isActive` of a member to config.json.
     WriteActivity { team: TeamName, name: AgentName, is_active: bool },
-    /// Repair config.json, and read the activities and modes that other programs wrote there.
+    /// Scan config.json: repair it, restore registered members, and read members' activity.
     CheckConfig { team: TeamName, members: RosterMembers },
-    /// Write the hidden panes to config.json, then send the reply.
+    /// Write the hidden panes of a team to config.json. The client in `reply_to` gets its reply
+    /// after that.
     WriteHiddenPanes { team: TeamName, panes: Vec<String>, reply_to: Option<(ConnId, VisibilityReply)> },
-    /// List the teams of Claude Code sessions.
+    /// List the session teams.
     ListSessionTeams,
-    /// Send a reply when all earlier jobs are done.
+    /// Reply to a client once all earlier jobs are done.
     ReplyWhenSaved { client: ConnId, reply: Box<Reply> },
-    /// Write `leadSessionId` of a team.
+    /// Write `leadSessionId` of a team to config.json.
     WriteLeadSession { team: TeamName, session: String },
-    /// Read when these logs were last written.
+    /// Read when these output logs grew last.
     ReadOutputTimes { logs: Vec<(SpawnId, PathBuf)> },
-    /// Create and remove a file, to find out whether the watcher reports changes.
+    /// Create and remove a probe file for the watcher.
     ProbeWatcher,
-    /// Find changes without the watcher, for file systems without events and after lost events.
+    /// Find all changes since the last rescan, for file systems and times without events.
     RescanFiles { teams: Vec<TeamName> },
-    /// Check that the last roster was written, so that the shim may remove its exit report.
+    /// Check that the roster is saved, so that the shim may discard its exit report.
     AcknowledgeExit { conn: ConnId },
-    /// Check that the last roster was written, so that git may fill the worktree.
+    /// Check that the roster is saved, so that git may fill the worktree that it names.
     ConfirmWorktreeRecorded { making: Box<WorktreeCreation> },
-    /// Check whether a team's files can be deleted, before its worktrees are removed.
+    /// Check whether the files of a team can be deleted, before its worktrees are removed.
     CheckDeletable { client: ConnId, order: DeleteTeamRequest },
-    /// The team's files; its worktrees are gone already.
+    /// Delete the files of a team whose worktrees are removed.
     DeleteTeam { client: ConnId, order: DeleteTeamRequest, swept: RemovedWorktrees },
 }
 
 /// The result of a registration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Registration {
-    /// The member's tracking task.
+    /// The tracking task of the member.
     pub(crate) tracking_task: TaskId,
-    /// The session id of the team's lead in config.json.
+    /// The id of the lead's session in config.json.
     pub(crate) lead_session: String,
 }
 
-/// The members of a team in the roster.
+/// The members of a team that the roster has.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct RosterMembers {
-    /// The members that config.json must have.
+    /// Members that config.json must list.
     pub(crate) registered: Vec<RegisteredMember>,
-    /// The names of all members, also of those that are being registered or deregistered.
+    /// All members, including those that are not registered yet or exit.
     pub(crate) all_names: Vec<AgentName>,
 }
 
-/// A registered member of the roster.
+/// A member that config.json must list.
 #[derive(Debug, Clone)]
 pub(crate) struct RegisteredMember {
     pub(crate) record: SharedRecord,
     pub(crate) activity: Activity,
 }
 
-/// Whether journaled messages that are missing in an inbox are restored.
+/// Whether lost messages are restored to an inbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RestoreRule {
-    /// The owner of the inbox removes messages that it has read, or is not a member of the roster.
+    /// The owner removes messages that it has read, or is not supervised.
     Never,
-    /// No program reads the inbox now.
+    /// No agent reads the inbox now.
     NotNow,
-    /// Only teamd's own delivery reads the inbox.
+    /// The owner gets messages only through the daemon's own delivery.
     OwnDelivery,
-    /// The owner's program reads the inbox itself.
+    /// The owner reads the inbox itself, with `teamctl` or its own code.
     ForeignProgram,
 }
 
-/// The content of config.json that the core needs.
+/// The content of config.json, as far as the core needs it.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct ConfigSnapshot {
-    /// `isActive` of each member that has it.
+    /// `isActive` of each member that has the key.
     pub(crate) activities: Vec<(AgentName, bool)>,
-    /// `mode` of each member that has it.
+    /// `mode` of each member that has the key.
     pub(crate) modes: Vec<(AgentName, String)>,
-    /// The reason of a repair, for people. `None` if the config was valid.
+    /// Why config.json had to be repaired, as a sentence. `None` if it was intact.
     pub(crate) repaired: Option<String>,
-    /// The config lacked registered members, which were added again.
+    /// The file lacked registered members, which are restored.
     pub(crate) has_restored_members: bool,
 }
 
-/// Which task files may have changed.
+/// The tasks that may have changed.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) enum TaskSelection {
-    /// Any task may have changed, for example before the first scan.
+    /// All tasks: before the first scan, or after lost events.
     #[default]
     All,
     Only(BTreeSet<TaskId>),
 }
 
 impl TaskSelection {
-    /// Takes the selection for a scan and leaves an empty one.
+    /// Takes the whole selection for a scan, and leaves an empty one.
     pub(crate) fn take_all(&mut self) -> TaskSelection {
         std::mem::replace(self, TaskSelection::Only(BTreeSet::new()))
     }
@@ -172,15 +174,14 @@ impl TaskSelection {
     }
 }
 
-/// The result of a [`FileJob`].
+/// The result of a job of the files thread.
 #[derive(Debug)]
 pub(crate) enum FileResult {
-    /// When each log was last written, in milliseconds since the epoch. 0 if the log does not
-    /// exist.
+    /// When each log grew last, in milliseconds since the epoch. 0 for a missing log.
     OutputTimes {
         written: Vec<(SpawnId, u64)>,
     },
-    /// The result of `FileJob::ReplyWhenSaved`: the reply can be sent.
+    /// The reply of `ReplyWhenSaved`.
     ReplyReady {
         client: ConnId,
         reply: Box<Reply>,
@@ -214,7 +215,7 @@ pub(crate) enum FileResult {
         spawn: SpawnId,
         ended: Option<ExitReport>,
     },
-    /// `members` has the names of all members in config.json. Empty if no task is in progress.
+    /// `members` are all members in config.json. They are read only if a task is in progress.
     TasksScanned {
         team: TeamName,
         members: Vec<AgentName>,
@@ -261,7 +262,7 @@ pub(crate) enum FileResult {
     SessionTeamsListed {
         teams: Vec<TeamName>,
     },
-    /// The hidden panes were written to config.json.
+    /// The hidden panes are in config.json.
     HiddenPanesWritten {
         client: ConnId,
         reply: VisibilityReply,
@@ -280,19 +281,19 @@ pub(crate) enum FileResult {
     },
 }
 
-/// The result of one inbox scan.
+/// The result of an inbox scan.
 #[derive(Debug, Default)]
 pub(crate) struct InboxScanResult {
-    /// Messages that the event log does not have yet.
+    /// Messages that the event log lacks.
     pub(crate) new: Vec<MessageHeader>,
-    /// Messages that the event log has: logged by an earlier daemon, or any message of a rewritten
-    /// inbox.
+    /// Messages that the event log has: at the first scan of a daemon, and after the file was
+    /// rewritten.
     pub(crate) known: Vec<MessageHeader>,
-    /// Number of unread messages. `None` if no message was read since the last scan.
+    /// How many messages are unread. `None` if none was read since the last scan.
     pub(crate) unread: Option<usize>,
-    /// Messages that another program removed and that were restored.
+    /// Messages that another program removed, and that are restored.
     pub(crate) restored: Vec<MessageHeader>,
-    /// The scan read only a chunk of the inbox; another scan must follow.
+    /// The scan covers a part of the inbox, and another must follow.
     pub(crate) has_more: bool,
 }
 
@@ -310,7 +311,7 @@ pub(crate) struct MessageHeader {
 pub(crate) struct ShutdownAnswer {
     pub(crate) request: RequestId,
     pub(crate) from: AgentName,
-    /// The reason of a rejection. `None` if the agent approved.
+    /// The reason of a rejection. `None` for an approval.
     pub(crate) rejection_reason: Option<String>,
 }
 
@@ -329,20 +330,18 @@ pub(crate) struct NextTaskQuery {
     pub(crate) request: NextTaskRequest,
 }
 
-/// How a change of mode reaches whoever it is about.
+/// How a new permission mode reaches the member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ModeRoute {
-    /// The mode is written to config.json, and no message is sent.
+    /// Through config.json alone.
     InConfig,
-    /// A message is sent. When the member's mode has changed, a native member's program writes the
-    /// mode to config.json; for other members the shim reports the mode.
+    /// By a message. config.json follows when the member does: a native program writes it, and a
+    /// shim reports the mode to the daemon.
     ByMessage,
 }
 
-/// Collects the jobs that run in one batch: `first` and the jobs after it that belong to the batch.
-///
-/// `next_if` takes the next job of the queue if its argument accepts the job. Independent jobs
-/// between the others are passed to `aside` at once, so they run before the batch.
+/// Collects the jobs that are run together with `first`. `next_if` takes the next queued job if its
+/// argument accepts it. Independent jobs between them go to `aside` and run first.
 pub(crate) fn collect_batch(
     first: FileJob,
     mut next_if: impl FnMut(&dyn Fn(&FileJob) -> bool) -> Option<FileJob>,
@@ -369,7 +368,7 @@ fn belongs_to_batch(all: &[FileJob], job: &FileJob) -> bool {
     is_independent(job) || same_kind && member_of(job).is_some_and(is_like)
 }
 
-/// The member that a job registers or deregisters.
+/// The member that the job registers or deregisters.
 fn member_of(job: &FileJob) -> Option<&AgentRecord> {
     match job {
         FileJob::RegisterMember { record, .. } | FileJob::DeregisterMember { record } => Some(record),
@@ -377,8 +376,7 @@ fn member_of(job: &FileJob) -> Option<&AgentRecord> {
     }
 }
 
-/// Whether a job writes only the daemon's own files. Such a job may run before earlier jobs, as the
-/// module `io::files::queue` explains.
+/// Whether the job changes only the daemon's own files, and may overtake other jobs.
 pub(crate) fn is_independent(job: &FileJob) -> bool {
     matches!(
         job,

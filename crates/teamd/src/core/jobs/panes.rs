@@ -9,20 +9,21 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tmux::{BorderLabel, PaneId, PaneTag, ServerEpoch, WindowId};
 
-/// A job in tmux.
+/// A job of the panes thread.
 #[derive(Debug)]
 pub(crate) enum PaneJob {
-    /// Open a pane for a new agent.
+    /// Open a pane for an agent.
     OpenPane(Box<PaneSpec>),
-    /// Set the text of the pane's border.
+    /// Set the label on the border of a pane.
     SetLabel { pane: PaneId, owner: PaneTag, label: BorderLabel },
-    /// Check whether the pane still exists.
+    /// Find out whether a pane still exists.
     InspectPane { spawn: SpawnId, pane: AgentPane },
-    /// Close the pane if it still has the tag `owner`. `window` is its last known window.
+    /// Close a pane if it still has the agent's tag. `window` is where the pane was opened.
     ClosePane { spawn: SpawnId, pane: PaneId, owner: PaneTag, window: Option<WindowId> },
-    /// Show a message to all attached clients.
+    /// Show a text to the attached tmux clients.
     NotifyAttached { text: String, panes: Vec<PaneId> },
-    /// Hide a pane, or show it in a window with panes of `neighbors` or in its own window.
+    /// Hide or show a pane. A shown pane joins a window of `neighbors`, or gets a window of its
+    /// own.
     MovePane {
         client: ConnId,
         spawn: SpawnId,
@@ -33,22 +34,20 @@ pub(crate) enum PaneJob {
         neighbors: Vec<PaneTag>,
         layout: Layout,
     },
-    /// Check whether these panes are still hidden.
+    /// Find hidden panes that a person has moved back.
     CheckHiddenPanes { panes: Vec<(SpawnId, PaneId, PaneTag)> },
-    /// Lay out the windows that have panes with these tags.
+    /// Apply a layout to the windows that hold panes of these owners.
     ApplyLayout { client: ConnId, team: TeamName, owners: Vec<PaneTag>, layout: Layout },
-    /// Capture the pane's screen with its cursor, or type into the pane.
+    /// Type keys into a pane.
     TypeKeys { client: ConnId, pane: PaneId, owner: PaneTag, keys: PaneInput },
-    /// Capture the pane's screen.
+    /// Capture the content of a pane.
     CapturePane { client: ConnId, pane: PaneId, owner: PaneTag, lines: Option<u32> },
-    /// Check which of these panes show a dialog.
+    /// Find the panes that show a dialog.
     FindDialogs { panes: Vec<DialogPane> },
 }
 
-/// A pane to open, in which a shim starts and waits.
-///
-/// The pane is created in a window with a pane of `neighbors`, or in a new window. Its output goes
-/// to the standard input of the command `output_logger`, which writes it to `log`.
+/// A pane to open, in which a shim runs. It joins a window of one of `neighbors`, or gets a new
+/// window. Its output is piped into `output_logger`, which writes `log`.
 #[derive(Debug)]
 pub(crate) struct PaneSpec {
     pub(crate) spawn: SpawnId,
@@ -61,7 +60,7 @@ pub(crate) struct PaneSpec {
     pub(crate) log: PathBuf,
 }
 
-/// A pane to check for dialogs. `patterns` are the dialog patterns of its program.
+/// A pane whose program has known dialogs.
 #[derive(Debug)]
 pub(crate) struct DialogPane {
     pub(crate) spawn: SpawnId,
@@ -69,7 +68,7 @@ pub(crate) struct DialogPane {
     pub(crate) patterns: Vec<String>,
 }
 
-/// The result of a [`PaneJob`].
+/// The result of a job of the panes thread.
 #[derive(Debug)]
 pub(crate) enum PaneResult {
     PaneOpened {
@@ -80,7 +79,7 @@ pub(crate) enum PaneResult {
         spawn: SpawnId,
         seen: PanePresence,
     },
-    /// `error` says why the pane may still exist.
+    /// `error`: why the pane may still exist.
     PaneClosed {
         spawn: SpawnId,
         error: Option<ErrorReport>,
@@ -91,16 +90,16 @@ pub(crate) enum PaneResult {
         sight: PaneVisibility,
         result: Result<(), ErrorReport>,
     },
-    /// The message was shown. `unseen` has the text if no attached client shows the panes that the
-    /// message is about.
+    /// The attached clients have the text. `unseen` is the text if no client shows the panes that
+    /// it is about.
     AttachedNotified {
         unseen: Option<String>,
     },
-    /// The hidden panes that a user has shown in tmux.
+    /// Hidden panes that a person has moved back.
     PanesVisible {
         spawns: Vec<SpawnId>,
     },
-    /// The result is the number of windows with the new layout.
+    /// `result` is the number of windows with the layout.
     LayoutApplied {
         client: ConnId,
         team: TeamName,
@@ -115,30 +114,30 @@ pub(crate) enum PaneResult {
         client: ConnId,
         result: Result<CapturePaneReply, ErrorReport>,
     },
-    /// Whether each pane shows a dialog. Panes that could not be captured are left out.
+    /// Whether each pane shows a dialog. Panes that could not be captured are missing.
     DialogsFound {
         open: BTreeMap<SpawnId, bool>,
     },
 }
 
-/// Whether a pane exists. A failed query is `Unknown`, never `Absent`.
+/// Whether a pane exists, as tmux reports it. A failed query never counts as absence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PanePresence {
     Present,
     Absent,
-    /// The tmux server has exited: another server answers, or none.
+    /// Another tmux server answers, or none.
     ServerGone,
     Unknown,
 }
 
-/// Whether a pane is visible or hidden.
+/// Whether a pane is in a window of its team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PaneVisibility {
     Hidden,
     Shown,
 }
 
-/// A pane that the panes thread has opened.
+/// A pane that was opened.
 #[derive(Debug)]
 pub(crate) struct OpenedPane {
     pub(crate) pane: PaneId,

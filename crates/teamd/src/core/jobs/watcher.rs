@@ -1,17 +1,17 @@
-//! The commands of the event loop for the watcher thread.
+//! The commands for the file watcher.
 
 use protocol::name::TeamName;
 
-/// A command for the watcher thread. Commands run in order.
+/// A command for the file watcher. Commands run in order.
 #[derive(Debug, Clone)]
 pub(crate) enum WatchCommand {
-    /// Start a new watcher, which watches the root and no team yet.
+    /// Watch a root that was opened again. Its teams follow one by one.
     WatchRoot,
     WatchTeam(TeamName),
     UnwatchTeam(TeamName),
-    /// Create the barrier with this number.
+    /// Create a barrier file. Its event follows all earlier changes.
     CreateBarrier(u64),
-    /// Say `Event::Watched` behind all that was asked before.
+    /// Send `CoreEvent::WatchesAdded` once all earlier commands are done.
     ConfirmWatches(WatchPurpose),
 }
 
@@ -20,6 +20,6 @@ pub(crate) enum WatchCommand {
 pub(crate) enum WatchPurpose {
     /// The files are scanned.
     Scan,
-    /// The same, and a probe file shows whether the watcher delivers events.
+    /// The files are scanned, and a probe file shows whether the watcher delivers events.
     Probe,
 }

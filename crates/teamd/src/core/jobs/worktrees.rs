@@ -22,7 +22,7 @@ pub(crate) struct WorktreeCreation {
 /// A git job.
 #[derive(Debug)]
 pub(crate) enum WorktreeJob {
-    /// Choose the branch and path of a worktree, and create its empty directory.
+    /// Choose path and branch of a worktree, and create its empty directory.
     Propose {
         client: ConnId,
         team: TeamName,
@@ -30,18 +30,18 @@ pub(crate) enum WorktreeJob {
         wanted: WorktreeOptions,
         surroundings: GitEnvironment,
     },
-    /// Let git fill the directory. The roster on disk must name the worktree.
+    /// Let git fill a worktree. The saved roster names it.
     Fill(Box<WorktreeCreation>),
-    /// Check for unsaved work that would prevent the deletion of a team. Processes below
-    /// `shim_pids` do not count. Nothing is changed.
+    /// Check whether unsaved work would prevent the removal, once the processes below these shims
+    /// have ended. Nothing is changed.
     CheckUnsaved {
         client: ConnId,
         order: DeleteTeamRequest,
         worktrees: Vec<MemberWorktree>,
         shim_pids: BTreeSet<u32>,
     },
-    /// Remove all worktrees of a team, or none. Worktrees with unsaved work are saved below
-    /// `trash`, and removed only if the request discards them.
+    /// Remove all worktrees of a team, or none. Unsaved work is discarded only if the request names
+    /// the worktree, and is saved below `trash`.
     RemoveAll { client: ConnId, order: DeleteTeamRequest, grounds: Vec<MemberWorktree>, trash: PathBuf },
 }
 
@@ -52,7 +52,7 @@ pub(crate) enum WorktreePath {
     Missing,
 }
 
-/// What became of it.
+/// The result of a git job.
 #[derive(Debug)]
 pub(crate) enum WorktreeResult {
     Proposed {
@@ -64,9 +64,9 @@ pub(crate) enum WorktreeResult {
     /// The working directory in the worktree. `path`: whether something is at the path of the worktree, even after an
     /// error.
     Filled { making: Box<WorktreeCreation>, result: Result<PathBuf, ErrorReport>, path: WorktreePath },
-    /// Why not, as far as can be seen while members live.
+    /// An error for worktrees that can't be removed, as far as is known while members run.
     UnsavedChecked { client: ConnId, order: DeleteTeamRequest, result: Result<(), ErrorReport> },
-    /// `swept` has the result for each worktree, also if the job failed.
+    /// What became of each worktree, even after an error.
     RemovedAll {
         client: ConnId,
         order: DeleteTeamRequest,

@@ -12,7 +12,7 @@ pub(crate) fn is_exhausted(state: &State, team: &TeamName) -> bool {
     state.teams.get(team).is_some_and(|known| known.usage.exhausted_reason.is_some())
 }
 
-/// Why nobody can be started for it.
+/// The error for a spawn in a team whose budget is exhausted.
 pub(crate) fn exhausted_error(state: &State, team: &TeamName) -> Option<ErrorReport> {
     let why = state.teams.get(team)?.usage.exhausted_reason.as_ref()?;
     let message = format!("cannot start anybody for {team}: {why}");
@@ -22,7 +22,7 @@ pub(crate) fn exhausted_error(state: &State, team: &TeamName) -> Option<ErrorRep
     )
 }
 
-/// For `status`; nothing of a team without limits of which nobody tells what it uses up.
+/// The budget for `status`. `None` for a team without limits and without reported usage.
 pub(crate) fn budget_status(known: &TeamState) -> Option<BudgetStatus> {
     let (policy, spent) = (&known.policy, &known.usage);
     let limits = [policy.max_turns, policy.max_time_ms, policy.max_tokens, policy.max_microdollars];
@@ -54,7 +54,7 @@ pub(crate) fn exhausted_reason(known: &TeamState, left_ms: Option<u64>) -> Optio
     over.or_else(|| (left_ms == Some(0)).then(|| "its time is used up".to_owned()))
 }
 
-/// Of its time; none where that has no limit.
+/// How much of the team's time is left, in milliseconds. `None` without a time limit.
 pub(crate) fn remaining_ms(known: &TeamState, now: Now) -> Option<u64> {
     Some(known.policy.max_time_ms?.saturating_sub(now.wall.saturating_sub(known.usage.started_at)))
 }

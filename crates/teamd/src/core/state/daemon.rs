@@ -1,7 +1,7 @@
-//! What the daemon knows: its teams and the roster of their agents, each with the phase of its life.
+//! The state of the daemon: settings, teams, agents and waiting clients.
 //!
-//! Owned by the loop alone. What must outlive a crash is the [`Roster`]; everything else is learned again
-//! from tmux, from the joins that reconnect, and from the files.
+//! Only the event loop has access. The [`Roster`] holds what the next daemon needs. The rest is
+//! learned again from tmux, from shims that reconnect, and from the files.
 
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::notices::{Notice, NoticeQueue};
@@ -23,16 +23,16 @@ use protocol::name::{AgentName, TeamName};
 use protocol::policy::Policy;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Everything the loop owns.
+/// The state that the event loop owns.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) settings: DaemonSettings,
-    /// As in the roster.
+    /// The present boot of the machine, as in the roster.
     pub(crate) boot_id: Option<String>,
     pub(crate) teams: BTreeMap<TeamName, TeamState>,
-    /// Those of Claude Code's own sessions: watched, told of, and left alone.
+    /// Teams of Claude Code's own sessions. The daemon watches and logs them, and changes nothing.
     pub(crate) session_teams: BTreeMap<TeamName, TeamState>,
-    /// What an earlier daemon told of sessions that have not been seen yet.
+    /// What the event log has of session teams that were not found yet.
     pub(crate) previous_cursor: EventLogCursor,
     pub(crate) agents: BTreeMap<SpawnId, Agent>,
     pub(crate) exit_waiters: Vec<ExitWaiter>,
@@ -41,48 +41,49 @@ pub(crate) struct State {
     pub(crate) interrupt_waiters: Vec<InterruptWaiter>,
     /// Spawns that can be registered, the oldest first.
     pub(crate) registration_queue: Vec<QueuedRegistration>,
-    /// Members that are to be started again.
+    /// Members that are to be respawned or resumed.
     pub(crate) pending_respawns: Vec<PendingRespawn>,
-    /// What people are to be told.
+    /// Notices for people.
     pub(crate) notices: NoticeQueue,
-    /// Since when anybody could do anything.
+    /// When the machine woke last.
     pub(crate) sleep_clock: SleepClock,
-    /// The sessions that lead teams.
+    /// Lead sessions, by team.
     pub(crate) lead_sessions: BTreeMap<TeamName, LeadSession>,
     /// Calls with an idempotency key, and their replies.
     pub(crate) retry_cache: RetryCache,
     pub(crate) request_ids: UniqueMillis,
     pub(crate) watcher_state: WatcherState,
-    /// Who asks which task is next.
+    /// Clients that ask for their next task.
     pub(crate) next_task_queue: NextTaskQueue,
-    /// The watcher was asked to watch all that is to be looked at, and has not said that it does / is to be asked again.
+    /// Whether a request for watches is under way, and whether another must follow.
     pub(crate) watch_setup: ScanState,
-    /// What it is to be asked to watch besides, the next time: nobody knows yet whether there is a team in it.
+    /// New directories for the next request for watches. They may turn out to be session teams.
     pub(crate) new_directories: BTreeSet<TeamName>,
     pub(crate) rescan_at: u64,
-    /// When the watcher is asked again whether it tells.
+    /// When the next probe is due, in milliseconds on the monotonic clock.
     pub(crate) probe_at: u64,
-    /// When everything was looked at last, ms.
+    /// When the last rescan was, in milliseconds on the monotonic clock.
     pub(crate) last_rescan: Option<u64>,
     pub(crate) daemon_shutdown: DaemonShutdown,
-    /// Who waits for the daemon's end, the last of them: with the answer it ends.
+    /// The last client that waits for the end of the daemon. The reply to it ends the daemon.
     pub(crate) final_reply_to: Option<ConnId>,
-    /// The roster on disk is older than this one.
+    /// The roster must be saved after this event.
     pub(crate) has_roster_changed: bool,
-    /// The latest time that was seen, ms since the epoch: ahead of the clock where that was set back.
+    /// The latest wall-clock time of any event, in milliseconds since the epoch. It is ahead of a
+    /// clock that was set back.
     pub(crate) latest_wall_ms: u64,
-    /// It could not be written: again at the next rescan.
+    /// The last save of the roster has failed. The next rescan retries it.
     pub(crate) has_roster_save_failed: bool,
-    /// Why nobody can be served at this root any more.
+    /// Why this daemon can't serve the root any more.
     pub(crate) root_error: Option<ErrorReport>,
 }
 
-/// Whether the daemon is going down: then there are no new agents.
+/// Whether the daemon shuts down. No agent is spawned then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DaemonShutdown {
     NotRequested,
     Terminate,
-    /// And its agents are put to rest.
+    /// The daemon shuts down, and its agents are suspended.
     Suspend,
 }
 
@@ -92,7 +93,7 @@ impl DaemonShutdown {
     }
 }
 
-/// How many members whose life has ended a team shows.
+/// How many past members of a team are kept.
 const MAX_PAST_MEMBERS: usize = 32;
 
 impl State {
@@ -136,7 +137,7 @@ impl State {
         }
     }
 
-    /// After a crash: whether each agent was idle, as config.json had it.
+    /// Restores whether each agent was idle, as config.json has it.
     pub(crate) fn restore_activity(&mut self, is_active: impl Fn(&TeamName, &AgentName) -> Option<bool>) {
         for agent in self.agents.values_mut() {
             if is_active(&agent.record.request.team, &agent.record.request.name) == Some(false) {
@@ -145,22 +146,22 @@ impl State {
         }
     }
 
-    /// After a start: what each team's policy was.
+    /// Loads the policies of all teams.
     pub(crate) fn load_policies(&mut self, policy: impl Fn(&TeamName) -> Policy) {
         self.teams.iter_mut().for_each(|(team, known)| known.policy = policy(team));
     }
 
-    /// A team whose files are watched, ours or not.
+    /// A supervised team or a session team.
     pub(crate) fn team_mut(&mut self, team: &TeamName) -> Option<&mut TeamState> {
         if team.is_claude_session() { self.session_teams.get_mut(team) } else { self.teams.get_mut(team) }
     }
 
-    /// Their names, ours first.
+    /// The names of all teams, the supervised ones first.
     pub(crate) fn team_names(&self) -> Vec<TeamName> {
         self.teams.keys().chain(self.session_teams.keys()).cloned().collect()
     }
 
-    /// The living member of that name, whatever its case.
+    /// The member of that name, in any case of letters, until its cleanup is done.
     pub(crate) fn member(&self, team: &TeamName, name: &AgentName) -> Option<&Agent> {
         self.agents
             .values()
@@ -175,29 +176,29 @@ impl State {
         members
     }
 
-    /// The living agent that a caller speaks for.
+    /// The agent that a call's token identifies. `None` after its exit.
     pub(crate) fn agent_by_token(&self, token: Option<&str>) -> Option<&Agent> {
         let mut living = self.agents.values().filter(|agent| !agent.record.lifecycle.is_exited());
         living.find(|agent| token == Some(agent.record.token.as_str()))
     }
 
-    /// The agent whose join talks over this connection.
+    /// The agent whose shim uses this connection.
     pub(crate) fn agent_by_conn(&mut self, conn: ConnId) -> Option<&mut Agent> {
         self.agents.values_mut().find(|agent| agent.record.lifecycle.conn() == Some(conn))
     }
 
-    /// The colour of the next teammate; none where the team has been deleted meanwhile.
+    /// The color of the next member. `None` if the team was deleted meanwhile.
     pub(crate) fn next_color(&mut self, team: &TeamName) -> Option<Color> {
         let team = self.teams.get_mut(team)?;
         team.joined_count += 1;
         Some(Color::for_joined_count(team.joined_count - 1))
     }
 
-    /// For `status`; of one name the latest life alone.
+    /// Adds a past member for `status`, in place of the one of the same name.
     pub(crate) fn add_past_member(&mut self, team: &TeamName, past: PastMember) {
         let Some(team) = self.teams.get_mut(team) else { return };
         team.past_members.retain(|other| other.name != past.name);
-        // Who comes back is not forgotten, however many they are.
+        // Members that are to be respawned are kept, however many there are.
         let gone = team.past_members.iter().filter(|past| !past.has_respawn()).count();
         if let Some(oldest) =
             team.past_members.iter().position(|past| !past.has_respawn()).filter(|_| gone >= MAX_PAST_MEMBERS)
@@ -272,7 +273,8 @@ fn restore_teams(roster: &mut Roster, cursor: &mut EventLogCursor) -> BTreeMap<T
     teams.collect()
 }
 
-/// A further life that the roster does not know yet: after a crash of ours it is begun once more.
+/// The pending respawn that stands for a respawn in its opening stage. A daemon that recovers from
+/// this roster starts it again.
 fn unsaved_respawn(agent: &Agent) -> Option<PendingRespawn> {
     let record = &agent.record;
     if !record.lifecycle.is_opening() || !record.can_respawn() {

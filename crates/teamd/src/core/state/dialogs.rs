@@ -7,15 +7,15 @@ use crate::core::state::daemon::State;
 use protocol::control::MemberFlag;
 use std::collections::BTreeMap;
 
-/// What was seen of the dialogs of those that have any.
+/// The result of looking for dialogs on screens.
 pub(crate) enum DialogCheck {
-    /// Nobody has asked.
+    /// The screens were not captured.
     NotChecked,
-    /// Whether each shows one; who is not here could not be looked at.
+    /// Whether each agent's pane shows a dialog. Panes that could not be captured are missing.
     Found(BTreeMap<SpawnId, bool>),
 }
 
-/// The panes to look at; one that is hidden too.
+/// The panes to capture, including hidden ones.
 pub(crate) fn dialog_panes(state: &State) -> Vec<DialogPane> {
     state.agents.values().filter_map(dialog_pane).collect()
 }
@@ -31,7 +31,7 @@ fn dialog_pane(agent: &Agent) -> Option<DialogPane> {
     })
 }
 
-/// What is told of its dialog: by its own hook, or by its screen.
+/// The status flag for a dialog, which a hook reported or the screen shows.
 pub(crate) fn dialog_flag(agent: &Agent, dialogs: &DialogCheck) -> Option<MemberFlag> {
     if agent.record.hook_state.dialog.is_some() {
         return Some(MemberFlag::AtDialog);

@@ -1,7 +1,8 @@
-//! What the event log has told of tasks and inboxes: the state from which the next look tells what changed.
+//! What the event log has of tasks, messages and requests. A scan compares the files with it to
+//! find what must be logged.
 //!
-//! After a start it is read from the log itself, so that what happened while no daemon looked is told too, and
-//! nothing twice.
+//! After a start the daemon reads the log itself, so that changes without a daemon are logged, and
+//! nothing is logged twice.
 
 use protocol::event::{Event, EventKind};
 use protocol::id::{RequestId, TaskId};
@@ -10,7 +11,7 @@ use protocol::task::{Task, TaskStatus};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// How far a task has come.
+/// The state of a task in the event log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoggedTaskState {
     Pending,
@@ -19,39 +20,39 @@ pub(crate) enum LoggedTaskState {
     Completed,
 }
 
-/// A task as it was last told.
+/// A task as the event log has it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LoggedTask {
     pub(crate) state: LoggedTaskState,
     pub(crate) subject: String,
     pub(crate) owner: Option<AgentName>,
-    /// That its owner is gone was told.
+    /// The task is logged as abandoned.
     pub(crate) is_abandoned: bool,
-    /// The whole of it; none where it is known from the log alone.
+    /// The task at the last scan. `None` if it is known from the log alone.
     task: Option<Arc<Task>>,
 }
 
-/// All that the log told.
+/// The content of the event log, as far as scans need it.
 #[derive(Debug, Default)]
 pub(crate) struct EventLogCursor {
     pub(crate) tasks: BTreeMap<TeamName, BTreeMap<TaskId, LoggedTask>>,
-    /// How many entries of each inbox were told.
+    /// How many messages of each inbox are logged.
     pub(crate) inboxes: BTreeMap<(TeamName, AgentName), usize>,
-    /// The requests of members that were told.
+    /// The logged requests of each team.
     pub(crate) requests: BTreeMap<TeamName, LoggedRequests>,
 }
 
-/// What of members' requests was told.
+/// The logged requests of one team.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LoggedRequests {
-    /// That they were asked.
+    /// Requests that are logged as opened.
     pub(crate) opened: BTreeSet<RequestId>,
-    /// That they have their answer, or wait for none.
+    /// Requests that are logged as answered or withdrawn.
     pub(crate) closed: BTreeSet<RequestId>,
 }
 
 impl LoggedRequests {
-    /// Forgets those that are told to their end and that no file names any more: nobody will tell of them again.
+    /// Forgets closed requests that no file names any more, because no event can follow for them.
     pub(crate) fn forget_closed(&mut self, named: &BTreeSet<RequestId>) {
         let closed = &self.closed;
         self.opened.retain(|request| named.contains(request) || !closed.contains(request));
@@ -60,7 +61,7 @@ impl LoggedRequests {
 }
 
 impl EventLogCursor {
-    /// Takes the lines of the log, oldest first; one that can't be read is left out.
+    /// Reads the lines of the log, the oldest first. Invalid lines are skipped.
     pub(crate) fn from_lines<'l>(lines: impl Iterator<Item = &'l [u8]>) -> EventLogCursor {
         let mut tale = EventLogCursor::default();
         lines.filter_map(|line| serde_json::from_slice(line).ok()).for_each(|event| tale.apply(event));
@@ -123,7 +124,7 @@ fn apply_task_event(tasks: &mut BTreeMap<TaskId, LoggedTask>, what: EventKind) {
     }
 }
 
-/// What a task came to since it was told, in the order in which it must have happened.
+/// The events of a task since it was logged, in the order in which they must have happened.
 pub(crate) fn new_events(told: Option<&LoggedTask>, task: &Arc<Task>) -> Vec<EventKind> {
     let (id, subject, owner) = (task.id, task.subject.clone(), task.owner.clone());
     let now = LoggedTask::from_task(task);
@@ -137,7 +138,7 @@ pub(crate) fn new_events(told: Option<&LoggedTask>, task: &Arc<Task>) -> Vec<Eve
             LoggedTaskState::Pending
         }
     };
-    // A turn that began and ended between two looks.
+    // The task was started and completed between two scans.
     if before == LoggedTaskState::Pending
         && owner.is_some()
         && matches!(now.state, LoggedTaskState::Failed | LoggedTaskState::Completed)
@@ -145,7 +146,7 @@ pub(crate) fn new_events(told: Option<&LoggedTask>, task: &Arc<Task>) -> Vec<Eve
         what.push(started());
     }
     match now.state {
-        // What can't be read, or a status from tomorrow, is no news.
+        // An unreadable task or an unknown status causes no event.
         _ if told.is_some() && matches!(task.status, TaskStatus::Other(_)) => {}
         stage if stage == before => {
             if told.is_some_and(|told| told.differs_from(&now)) {
@@ -164,7 +165,7 @@ pub(crate) fn new_events(told: Option<&LoggedTask>, task: &Arc<Task>) -> Vec<Eve
 }
 
 impl LoggedTask {
-    /// As it is told after a look.
+    /// A task as a scan found it.
     pub(crate) fn from_task(task: &Arc<Task>) -> LoggedTask {
         let stage = match task.status {
             TaskStatus::Completed => LoggedTaskState::Completed,
@@ -181,7 +182,7 @@ impl LoggedTask {
         }
     }
 
-    /// It was told as it is: nothing of it has been read anew.
+    /// Whether the task was not read again since it was logged.
     pub(crate) fn is_same_read(&self, task: &Arc<Task>) -> bool {
         self.task.as_ref().is_some_and(|told| Arc::ptr_eq(told, task))
     }

@@ -1,4 +1,4 @@
-//! Lookups in the state by the names that a caller gives, and the errors where there is no such thing.
+//! Lookups by the names that a caller gives, and their errors.
 
 use crate::core::id::SpawnId;
 use crate::core::roster::record::AgentPane;
@@ -11,7 +11,7 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName, strip_team};
 use std::collections::BTreeSet;
 
-/// Refuses what a daemon that ends does not begin; `then` is what to type once it has ended.
+/// The error for a call while the daemon shuts down. `then` is the command for afterwards.
 pub(crate) fn going_down_error(what: &str, then: &str) -> ErrorReport {
     let message = format!("cannot {what}: teamd is going down");
     ErrorReport::new(ErrorKind::Refused, message).with_help(format!("once it has ended: {then}"))
@@ -26,7 +26,7 @@ pub(crate) fn living_ids(state: &State, team: &TeamName) -> BTreeSet<SpawnId> {
         .collect()
 }
 
-/// The living member that a caller named.
+/// The member of that name. An error if there is none, or if its cleanup has failed.
 pub(crate) fn find_member<'a>(
     state: &'a State,
     team: &TeamName,
@@ -46,18 +46,18 @@ pub(crate) fn find_member<'a>(
         })
 }
 
-/// Whose panes share a window with a new one.
+/// The tags of the panes beside which a new pane is opened.
 pub(crate) fn pane_neighbors(state: &State, team: &TeamName) -> Vec<tmux::PaneTag> {
     let sharing = |agent: &&Agent| agent.record.request.backend == Backend::Tmux;
     state.members(team).into_iter().filter(sharing).map(|agent| agent.record.spawn_id.pane_tag()).collect()
 }
 
-/// The layout of its windows.
+/// The layout of the team's windows.
 pub(crate) fn team_layout(state: &State, team: &TeamName) -> Layout {
     state.teams.get(team).map(|team| team.layout).unwrap_or_default()
 }
 
-/// For every request that names a team.
+/// The error for an unknown team, or a team of another program.
 pub(crate) fn no_such_team_error(state: &State, team: &TeamName) -> ErrorReport {
     if team.is_claude_session() {
         let message = format!("cannot do that in {team}: it belongs to a session of Claude Code");
@@ -69,7 +69,7 @@ pub(crate) fn no_such_team_error(state: &State, team: &TeamName) -> ErrorReport 
         .with_help(near.unwrap_or_else(|| format!("make it with: teamctl create {team}")))
 }
 
-/// `what` completes "cannot …".
+/// The pane of a member, and its tag. `what` completes the error "cannot …".
 pub(crate) fn pane_and_tag(
     state: &State,
     team: &TeamName,
@@ -94,7 +94,7 @@ pub(crate) fn tmux_gone_error() -> ErrorReport {
         .with_help("see: teamctl doctor")
 }
 
-/// Where a team's files are refused while members live.
+/// The error for deleting a team that has members.
 pub(crate) fn has_members_error(team: &TeamName, names: &[String]) -> ErrorReport {
     let message = format!("Cannot cleanup team with {} active member(s): {}", names.len(), names.join(", "));
     ErrorReport::new(ErrorKind::Refused, message)

@@ -1,4 +1,4 @@
-//! All that the event loop owns, and the lookups in it.
+//! The state of the daemon, and lookups in it.
 
 pub(crate) mod agent;
 pub(crate) mod budget;

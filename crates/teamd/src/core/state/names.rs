@@ -16,12 +16,12 @@ pub(crate) enum NameChoice {
     Numbered,
 }
 
-/// Whether a member of that name is between two lives.
+/// Whether a respawn of a member of that name is pending.
 pub(crate) fn is_between_spawns(state: &State, team: &TeamName, name: &str) -> bool {
     state.pending_respawns.iter().any(|resting| is_of_member(resting, team, name))
 }
 
-/// The names of those that are.
+/// The members of the team whose respawn is pending.
 pub(crate) fn names_between_spawns(state: &State, team: &TeamName) -> Vec<String> {
     let hers = state.pending_respawns.iter().filter(|resting| resting.request.team == *team);
     hers.map(|resting| resting.request.name.to_string()).collect()
@@ -32,7 +32,8 @@ pub(crate) fn is_of_member(resting: &PendingRespawn, team: &TeamName, name: &str
     order.team == *team && order.name.as_str().eq_ignore_ascii_case(strip_team(name, team))
 }
 
-/// Who had just this name, and is being taken off the team: its files may say so already.
+/// The spawn that holds the name and has exited. `None` if the call accepts another name, or if the
+/// cleanup has failed.
 pub(crate) fn exiting_holder<'s>(
     state: &'s mut State,
     team: &TeamName,
@@ -49,7 +50,8 @@ pub(crate) fn exiting_holder<'s>(
     }
 }
 
-/// That name, or the next one that is free where any will do. `held` is one that nobody else may have.
+/// The wanted name, or the first free number of it if the caller accepts that. `held` is reserved
+/// for this caller.
 pub(crate) fn choose_free_name(
     state: &State,
     team: &TeamName,
@@ -64,7 +66,7 @@ pub(crate) fn choose_free_name(
     }
     let holds = |name: &AgentName| Some(name) != held && is_name_held(state, team, name);
     let free = |name: &AgentName| state.member(team, name).is_none() && !holds(name);
-    // Whoever wants just this name takes it from a member that is to be started again.
+    // A caller that wants exactly this name takes it from a member with a pending respawn.
     let may_differ = choice == NameChoice::Numbered;
     if free(wanted) && !(may_differ && is_between_spawns(state, team, wanted.as_str())) {
         return Ok(wanted.clone());

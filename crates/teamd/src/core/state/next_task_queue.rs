@@ -3,14 +3,14 @@
 use crate::core::effect::{Effect, Effects};
 use crate::core::jobs::files::NextTaskQuery;
 
-/// What is asked, and how far the watcher is.
+/// The queries, and how far the watcher is.
 #[derive(Debug, Default)]
 pub(crate) struct NextTaskQueue {
-    /// Who asks, and behind which mark the answer lies.
+    /// The queries that wait for a barrier.
     pub(crate) waiting: Vec<QueuedQuery>,
-    /// The last mark that was made.
+    /// The last barrier that was created.
     pub(crate) created: u64,
-    /// The last one that was told of, or that nobody will tell of any more.
+    /// The last barrier that was reached, or will never be.
     pub(crate) reached: u64,
 }
 
@@ -22,7 +22,8 @@ pub(crate) struct QueuedQuery {
 }
 
 impl NextTaskQueue {
-    /// One at a time: who asks meanwhile shares the next.
+    /// Creates a barrier if a query waits and none is on its way. Queries that come meanwhile share
+    /// the next one.
     pub(crate) fn create_barrier(&mut self, effects: &mut Effects) {
         if self.created == self.reached && !self.waiting.is_empty() {
             self.created += 1;
@@ -30,9 +31,9 @@ impl NextTaskQueue {
         }
     }
 
-    /// Whose answer lies behind no later mark.
+    /// Takes the queries whose barrier is reached.
     pub(crate) fn take_ready(&mut self, told: u64) -> Vec<NextTaskQuery> {
-        // One that nobody has made is another daemon's.
+        // A higher number is a barrier of another daemon.
         self.reached = self.reached.max(told.min(self.created));
         let all = std::mem::take(&mut self.waiting);
         let (ready, waiting) = all.into_iter().partition(|queued: &QueuedQuery| queued.barrier <= told);

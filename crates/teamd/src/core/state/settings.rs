@@ -1,27 +1,28 @@
-//! Where the daemon lives, and how it hears of files.
+//! Paths and settings of the daemon, and the state of its file watcher.
 
 use protocol::name::{AgentName, TeamName};
 use std::path::PathBuf;
 
-/// What does not change while the daemon runs.
+/// Settings that stay the same while the daemon runs.
 #[derive(Debug, Clone)]
 pub(crate) struct DaemonSettings {
     pub(crate) root: PathBuf,
     pub(crate) socket: PathBuf,
     pub(crate) tmux_socket: Option<PathBuf>,
-    /// The program that is the first process of every pane.
+    /// The program `teamd-shim`.
     pub(crate) shim_program: PathBuf,
-    /// The command line of the same installation.
+    /// The program `teamctl` of the same installation.
     pub(crate) teamctl_program: PathBuf,
-    /// Everything of ours that outlives the daemon.
+    /// The state directory.
     pub(crate) state_dir: PathBuf,
     pub(crate) pid: u32,
-    /// A turn that writes nothing for so long is told, ms; none: never.
+    /// How long a turn may lack output before it is reported, in milliseconds. `None`: never
+    /// reported.
     pub(crate) no_output_after_ms: Option<u64>,
 }
 
 impl DaemonSettings {
-    /// That of a daemon without a machine.
+    /// Settings for tests.
     #[cfg(test)]
     pub(crate) fn for_tests() -> DaemonSettings {
         DaemonSettings {
@@ -36,30 +37,30 @@ impl DaemonSettings {
         }
     }
 
-    /// [`DaemonSettings::teamctl_program`] as a word of a command line.
+    /// The path of `teamctl` as an argument.
     pub(crate) fn teamctl_path(&self) -> String {
         self.teamctl_program.to_string_lossy().into_owned()
     }
 
-    /// Where an agent's output goes.
+    /// The log of an agent's output.
     pub(crate) fn output_log(&self, team: &TeamName, name: &AgentName) -> PathBuf {
         self.state_dir.join("logs").join("agents").join(team.as_str()).join(format!("{name}.log"))
     }
 }
 
-/// How changes of files come to us.
+/// Whether the watcher delivers file events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WatcherState {
-    /// Nobody has told of our probe: by looking, until somebody does.
+    /// The probe file was not reported. Rescans replace events until it is.
     Unproven,
-    /// Something can't be watched: by looking, and a probe that is told says nothing. The next look tries again.
+    /// A directory can't be watched. Rescans replace events, and the next one retries the watches.
     Failed,
-    /// By events; a look now and then is the net behind them.
+    /// Events arrive. Rare rescans find what they miss.
     Active,
 }
 
 impl WatcherState {
-    /// Between two looks at all files, ms.
+    /// The time between two rescans, in milliseconds.
     pub(crate) fn rescan_interval_ms(self) -> u64 {
         match self {
             WatcherState::Unproven | WatcherState::Failed => 2_000,
@@ -67,7 +68,7 @@ impl WatcherState {
         }
     }
 
-    /// For `status`.
+    /// The word in `status`.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             WatcherState::Unproven | WatcherState::Failed => "rescan",

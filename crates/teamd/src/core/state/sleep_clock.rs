@@ -1,11 +1,12 @@
-//! Since when the machine is awake: the clock that stands still while it sleeps, beside the one on the wall.
+//! When the machine woke last, found by comparing the monotonic clock, which stands still during
+//! sleep, with the wall clock.
 
 use crate::core::clock::Now;
 
-/// A clock that is set right by as little, ms, tells of no sleep.
+/// Smaller differences of the clocks count as an adjustment, in milliseconds.
 const MAX_CLOCK_ADJUSTMENT: u64 = 1_000;
 
-/// What the times of all events tell.
+/// The clocks at the last event, and the last wake-up.
 #[derive(Debug, Default)]
 pub(crate) struct SleepClock {
     latest: Option<Now>,
@@ -13,8 +14,8 @@ pub(crate) struct SleepClock {
 }
 
 impl SleepClock {
-    /// An event's time. Where more has passed on the wall than on our own clock the machine has slept, or its clock was
-    /// set: of neither anybody did anything meanwhile.
+    /// Observes the time of an event. If the wall clock has advanced more than the monotonic clock,
+    /// the machine has slept or its clock was set.
     pub(crate) fn observe(&mut self, now: Now) {
         let has_slept = |before: Now| {
             let passed = now.mono.saturating_sub(before.mono);
@@ -24,7 +25,8 @@ impl SleepClock {
         self.since = if slept { now.wall } else { self.since.min(now.wall) };
     }
 
-    /// Ms since the epoch; 0: it has not slept since this daemon began.
+    /// When the machine woke, in milliseconds since the epoch. 0: no sleep since the start of the
+    /// daemon.
     pub(crate) fn awake_since(&self) -> u64 {
         self.since
     }

@@ -1,5 +1,5 @@
-//! The tasks of a team as the last look found them, and what follows from them: which can be started, and which somebody
-//! is at. Brought up to date by what has changed since the look before, which of a long list is next to nothing.
+//! The tasks of a team at the last scan, with those that can start and those in progress. An update
+//! handles only the tasks that have changed.
 
 use protocol::control::{NextTaskHint, NextTaskRequest};
 use protocol::id::TaskId;
@@ -10,27 +10,28 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// See the head of this file.
+/// The tasks of one team.
 #[derive(Debug, Default)]
 pub(crate) struct TaskBoard {
-    /// By number.
+    /// Sorted by number.
     tasks: Vec<Arc<Task>>,
-    /// What waits for each, whether that is there or not.
+    /// The tasks that each task blocks, even if it does not exist.
     dependents: BTreeMap<TaskId, BTreeSet<TaskId>>,
-    /// With their owners.
+    /// The tasks that can start, with their owners.
     startable: BTreeMap<TaskId, Option<AgentName>>,
     in_progress: BTreeSet<TaskId>,
     visible_count: usize,
 }
 
-/// A task at the look before, and now.
+/// A task at the scan before, and at this one.
 struct TaskChange {
     before: Option<Arc<Task>>,
     now: Option<Arc<Task>>,
 }
 
 impl TaskBoard {
-    /// What a look has found, by number; gives those that are not as they were, or gone, in this order.
+    /// Takes over the result of a scan, sorted by number. Returns the changed and the removed
+    /// tasks, in this order.
     pub(crate) fn update(&mut self, found: &[Arc<Task>]) -> Vec<TaskId> {
         let changes = diff(&self.tasks, found);
         self.replace_changed(&changes, found);
@@ -46,7 +47,7 @@ impl TaskBoard {
         self.tasks.binary_search_by_key(&id, |task| task.id).ok().map(|at| &self.tasks[at])
     }
 
-    /// How many there are without those that track agents.
+    /// How many tasks there are, without tracking tasks.
     pub(crate) fn visible_count(&self) -> usize {
         self.visible_count
     }
@@ -59,17 +60,18 @@ impl TaskBoard {
         self.startable.contains_key(&id)
     }
 
-    /// Those whose owner, or anybody, may begin.
+    /// The tasks that can start, for their owner or any member.
     pub(crate) fn startable(&self) -> impl Iterator<Item = &Task> {
         self.startable.keys().filter_map(|id| Some(&**self.task(*id)?))
     }
 
-    /// Those that are in progress, failed ones too, without those that track agents.
+    /// The tasks in progress, including failed ones, without tracking tasks.
     pub(crate) fn in_progress(&self) -> impl Iterator<Item = &Task> {
         self.in_progress.iter().filter_map(|id| Some(&**self.task(*id)?))
     }
 
-    /// What a claim would give by it: `protocol::task::left`, then `protocol::task::next`.
+    /// The task that a claim would choose: a task of the member in progress, else the next free
+    /// one.
     pub(crate) fn next(&self, asked: &NextTaskRequest) -> NextTaskHint {
         let back = asked.include_in_progress.then(|| self.resumable(&asked.owner)).flatten();
         let of = |owner: Option<&AgentName>| {
@@ -86,7 +88,7 @@ impl TaskBoard {
             .map(|task| task.id)
     }
 
-    /// Where none came or went each takes its place, and the others are left alone.
+    /// Replaces the changed tasks in place, if no task was added or removed.
     fn replace_changed(&mut self, changes: &[TaskChange], found: &[Arc<Task>]) {
         if changes.iter().any(|change| change.before.is_none() || change.now.is_none()) {
             self.tasks = found.to_vec();
@@ -141,7 +143,7 @@ impl TaskChange {
     }
 }
 
-/// What was not read anew is the very same.
+/// Compares two scans. A task that was not read again is the same allocation.
 fn diff(before: &[Arc<Task>], now: &[Arc<Task>]) -> Vec<TaskChange> {
     let (mut changes, mut old, mut new) = (Vec::new(), before.iter().peekable(), now.iter().peekable());
     loop {
@@ -197,7 +199,7 @@ mod tests {
             }
             let found: Vec<Arc<Task>> = all.values().cloned().collect();
             let changed = board.update(&found);
-            // One that came and went between two looks has not changed.
+            // A task that was added and removed between two scans has not changed.
             assert!(changed.iter().all(|id| expected.contains(&id.number())), "{changed:?} of {expected:?}");
             let now =
                 |is: &dyn Fn(&&Arc<Task>) -> bool| found.iter().filter(is).map(|task| task.id).collect();

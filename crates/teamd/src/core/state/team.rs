@@ -1,4 +1,4 @@
-//! One team: what its files said as last, what is being looked at, and what its members ask.
+//! The state of one team: its files at the last scan, running scans, and open requests.
 
 use crate::core::jobs::files::{NextTaskQuery, TaskSelection};
 use crate::core::roster::{MemberWorktree, TeamUsage};
@@ -11,74 +11,76 @@ use protocol::policy::{AnsweredBy, Policy};
 use std::collections::{BTreeMap, BTreeSet};
 use store::OpenRequest;
 
-/// One team of ours.
+/// A team that the daemon watches.
 #[derive(Debug, Default)]
 pub(crate) struct TeamState {
-    /// How many teammates ever joined: decides the next colour.
+    /// How many members have ever joined. Decides the color of the next one.
     pub(crate) joined_count: u64,
-    /// A look at the tasks is under way / another is wanted after it.
+    /// The state of the task scan.
     pub(crate) task_scan: ScanState,
-    /// What the next look is to take in.
+    /// The tasks that the next scan must read.
     pub(crate) unscanned_tasks: TaskSelection,
-    /// The same for inboxes, by the name of the file.
+    /// The states of inbox scans, by the name of the file.
     pub(crate) inbox_scans: BTreeMap<String, ScanState>,
-    /// The same for its config.
+    /// The state of the config scan.
     pub(crate) config_scan: ScanState,
-    /// Who is told after the next look which of them comes next.
+    /// Queries that the next task scan answers.
     pub(crate) next_task_queries: Vec<NextTaskQuery>,
-    /// The tasks as the last look found them.
+    /// The tasks at the last scan.
     pub(crate) task_board: TaskBoard,
-    /// Why the last look could not be had, as that was told.
+    /// The error of the last task scan, as it was logged.
     pub(crate) task_scan_error: Option<String>,
-    /// The tasks as the event log has told them.
+    /// The tasks as the event log has them.
     pub(crate) logged_tasks: BTreeMap<TaskId, LoggedTask>,
-    /// Members whose life has ended, the latest last.
+    /// Members whose last spawn has ended, the latest last.
     pub(crate) past_members: Vec<PastMember>,
-    /// The worktrees of its members, of those that have ended too.
+    /// The worktrees of current and past members.
     pub(crate) worktrees: Vec<MemberWorktree>,
-    /// Names that are taken by a worktree that is made, or was made just now.
+    /// Names that are reserved for a worktree without an agent yet.
     pub(crate) reserved_names: BTreeMap<AgentName, NameReservation>,
-    /// It is being deleted, from the accepted request to its end or failure: nobody is started meanwhile.
+    /// The stage of a deletion. No member is spawned during one.
     pub(crate) deletion: Option<Deletion>,
-    /// Of its windows.
+    /// The layout of the team's windows.
     pub(crate) layout: Layout,
-    /// Who answers what its members ask.
+    /// The policy for requests and budget.
     pub(crate) policy: Policy,
-    /// A look at what they ask is under way / another is wanted after it.
+    /// The state of the request scan.
     pub(crate) request_scan: ScanState,
-    /// What they ask and nobody has answered, by who and under which id.
+    /// The open requests, by member and id.
     pub(crate) open_requests: BTreeMap<(AgentName, RequestId), TrackedRequest>,
-    /// The last look at it came to nothing: the next rescan looks again, whatever is known.
+    /// The last request scan has failed, and the next rescan must repeat it.
     pub(crate) is_request_scan_needed: bool,
-    /// Whose next plan waits for a person, whatever the policy's time-out: nobody has answered the last two.
+    /// Members whose last two plans were rejected by timeout. Their next plan waits for a person.
     pub(crate) unanswered_planners: BTreeSet<AgentName>,
-    /// What the event log has told of it.
+    /// The requests as the event log has them.
     pub(crate) logged_requests: LoggedRequests,
-    /// What it has used up.
+    /// The usage of the team.
     pub(crate) usage: TeamUsage,
-    /// When its time is over, on `crate::event::Now::mono`.
+    /// When the time limit of the team is reached, in milliseconds on the monotonic clock.
     pub(crate) time_limit_at: Option<u64>,
 }
 
-/// How far a delete is.
+/// The stage of a deletion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Deletion {
-    /// Its members live: it is seen whether anything would refuse it.
+    /// Members run, and the files and worktrees are checked for anything that prevents the
+    /// deletion.
     Checking,
-    /// These lived, and are ended for it.
+    /// These members are being killed for the deletion.
     EndingMembers(Vec<String>),
 }
 
-/// How far the way from a worktree to its agent is.
+/// Why a name is reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameReservation {
-    /// Git is at work.
+    /// Git creates the worktree.
     Creating,
-    /// It is there, and its agent is to be started until then, on `crate::event::Now::mono`.
+    /// The worktree exists. Its agent must be spawned until this time, in milliseconds on the
+    /// monotonic clock.
     ReservedUntil(u64),
 }
 
-/// A request without an answer.
+/// An open request, and what is done about it.
 #[derive(Debug)]
 pub(crate) struct TrackedRequest {
     pub(crate) request: Box<OpenRequest>,
@@ -86,7 +88,7 @@ pub(crate) struct TrackedRequest {
 }
 
 impl TeamState {
-    /// Its board is as the files are, as far as anybody was told.
+    /// Whether the task board has all changes that were reported.
     pub(crate) fn is_task_scan_current(&self) -> bool {
         self.task_scan == ScanState::Idle && self.unscanned_tasks.is_empty()
     }
@@ -101,38 +103,39 @@ impl TrackedRequest {
     }
 }
 
-/// What is done about it.
+/// What is done about an open request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestStage {
-    /// Somebody is to answer; at `until`, on the daemon's own clock, the policy does.
+    /// The lead or a person must answer. At `until`, in milliseconds on the monotonic clock, the
+    /// policy does.
     Waiting { until: Option<u64> },
-    /// The policy's answer is being written.
+    /// The files thread writes the policy's answer.
     Answering(GivenAnswer),
-    /// It could not be: again at the next look.
+    /// The answer could not be written. The next scan retries it.
     WriteFailed,
 }
 
-/// An answer, and whose it is.
+/// An answer, and who gave it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GivenAnswer {
     pub(crate) by: AnsweredBy,
     pub(crate) is_approved: bool,
 }
 
-/// Collapses a storm of changes into at most two looks.
+/// The state of one kind of scan. Any number of changes during a scan cause one more.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ScanState {
-    /// Nothing under way.
+    /// No scan runs.
     #[default]
     Idle,
-    /// A look is under way.
+    /// A scan runs.
     Running,
-    /// Something changed since it began.
+    /// A scan runs, and another must follow.
     RunningRescanNeeded,
 }
 
 impl ScanState {
-    /// Whether one is to begin now; else the one under way is followed by another.
+    /// Starts a scan, or marks that another must follow. Returns whether the caller must start it.
     pub(crate) fn try_start(&mut self) -> bool {
         let due = *self == ScanState::Idle;
         *self = if due { ScanState::Running } else { ScanState::RunningRescanNeeded };

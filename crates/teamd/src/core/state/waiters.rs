@@ -1,10 +1,10 @@
-//! Clients whose answer comes later: when agents have ended, or when their screens were looked at.
+//! Clients whose reply comes later: after exits, after a turn, or after screens were captured.
 
 use crate::core::id::{ConnId, SpawnId};
 use protocol::control::{AgentExit, DeleteTeamRequest};
 use std::collections::BTreeSet;
 
-/// A client that waits for several ends.
+/// A client that waits for the exits of agents.
 #[derive(Debug)]
 pub(crate) struct ExitWaiter {
     pub(crate) client: ConnId,
@@ -14,7 +14,7 @@ pub(crate) struct ExitWaiter {
 }
 
 impl ExitWaiter {
-    /// A wait for these; `ended` are those that need none.
+    /// A client that waits for `ids`. `ended` are reply entries that need no wait.
     pub(crate) fn new(
         client: ConnId,
         ids: &BTreeSet<SpawnId>,
@@ -25,31 +25,32 @@ impl ExitWaiter {
     }
 }
 
-/// What follows when all that was waited for has ended.
+/// What follows once all agents have exited.
 #[derive(Debug, Clone)]
 pub(crate) enum AfterExits {
-    /// The answer.
+    /// The client gets its reply.
     Reply,
-    /// The team's worktrees and files go.
+    /// The worktrees and files of the team are deleted.
     Delete(DeleteTeamRequest),
-    /// The daemon goes.
+    /// The daemon ends.
     StopDaemon,
 }
 
-/// Clients that wait for a look at the screens. One is under way at a time, however slow tmux is.
+/// Clients that wait for the status with dialogs. Screens are captured for one batch of clients at
+/// a time.
 #[derive(Debug, Default)]
 pub(crate) struct ScreenWaiters {
-    /// Who waits for the look that is under way.
+    /// The clients for which screens are being captured.
     pub(crate) current: Option<Vec<ScreenWaiter>>,
-    /// Who came since it began, and waits for the next.
+    /// The clients of the next batch.
     pub(crate) queued: Vec<ScreenWaiter>,
 }
 
-/// One of them.
+/// A client that waits for the status with dialogs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ScreenWaiter {
     pub(crate) client: ConnId,
-    /// Then it is answered without, on `crate::event::Now::mono`.
+    /// When the client gets its reply without dialogs, in milliseconds on the monotonic clock.
     pub(crate) deadline: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Names that are held while a worktree is created, and the worktrees that the roster names.
+//! Names that are reserved for a worktree, and the worktrees that the roster names.
 
 use crate::core::clock::Now;
 use crate::core::roster::MemberWorktree;
@@ -10,19 +10,19 @@ use protocol::error::{BEING_DELETED_SUFFIX, ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
 use worktree::WorktreeRecord;
 
-/// Names whose agent never came are free again.
+/// Frees the names whose agent was not spawned in time.
 pub(crate) fn expire_holds(state: &mut State, team: &TeamName, now: Now) {
     let Some(team) = state.teams.get_mut(team) else { return };
     team.reserved_names
         .retain(|_, held| !matches!(held, NameReservation::ReservedUntil(until) if *until <= now.mono));
 }
 
-/// Whether a worktree has taken that name.
+/// Whether the name is reserved for a worktree.
 pub(crate) fn is_name_held(state: &State, team: &TeamName, name: &AgentName) -> bool {
     state.teams.get(team).is_some_and(|team| team.reserved_names.contains_key(name))
 }
 
-/// Whether a spawn comes with a worktree that was made for it, or with none.
+/// Checks the worktree of a spawn request, if it has one.
 pub(crate) fn check_worktree(state: &State, order: &SpawnRequest) -> Result<(), ErrorReport> {
     let team = state.teams.get(&order.team).ok_or_else(|| no_such_team_error(state, &order.team))?;
     check_not_deleting(&order.team, team)?;
@@ -37,7 +37,7 @@ pub(crate) fn check_worktree(state: &State, order: &SpawnRequest) -> Result<(), 
     }
 }
 
-/// The worktree that was made for it, as it was recorded.
+/// The recorded worktree of a spawn request. `None` if it names none.
 pub(crate) fn recorded_worktree(state: &State, order: &SpawnRequest) -> Option<WorktreeRecord> {
     let path = order.worktree.as_ref()?;
     let grounds = &state.teams.get(&order.team)?.worktrees;
@@ -45,14 +45,14 @@ pub(crate) fn recorded_worktree(state: &State, order: &SpawnRequest) -> Option<W
     its.map(|ground| ground.record.clone())
 }
 
-/// Its agent is here: the name is held by that.
+/// Frees a reserved name, because its member is spawned now.
 pub(crate) fn release_name(state: &mut State, order: &SpawnRequest) {
     if let (Some(team), Some(_)) = (state.teams.get_mut(&order.team), &order.worktree) {
         team.reserved_names.remove(&order.name);
     }
 }
 
-/// For `status`.
+/// The entry of a worktree in `status`.
 pub(crate) fn worktree_reply(ground: &MemberWorktree) -> WorktreeStatus {
     WorktreeStatus {
         member: ground.member.clone(),
