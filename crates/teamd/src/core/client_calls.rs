@@ -1,4 +1,5 @@
-//! A client asked: who is it, may it, has it asked before; then on to the request's own file.
+//! Calls of clients: checks version and permission, recognizes repeated calls, and calls the
+//! handler of the request.
 
 use crate::core::context::{Context, error_reply, send_reply};
 use crate::core::effect::{Effect, Effects};
@@ -31,7 +32,7 @@ pub(crate) fn handle_call(context: &mut Context, client: ConnId, call: Call) {
     }
 }
 
-/// What could not even be read.
+/// Replies to a call that can't be parsed.
 pub(crate) fn handle_invalid_call(client: ConnId, version: Option<u32>, why: &str, effects: &mut Effects) {
     let fault = match version {
         Some(other) if other != PROTOCOL_VERSION => version_error(other),
@@ -95,7 +96,8 @@ fn version_error(other: u32) -> ErrorReport {
 const VERSION_MISMATCH_HELP: &str =
     "install teamd and teamctl of the same release, and start teamd again: teamctl doctor tells";
 
-/// A guard rail between agents of one user, not a wall: a teammate is known by the token in its environment.
+/// Checks whether an agent may send the call. The token in its environment identifies it. This
+/// protects agents of one user from mistakes, not from attacks.
 fn check_permission(state: &State, call: &Call) -> Result<(), ErrorReport> {
     let Some(token) = &call.token else { return Ok(()) };
     let Some(agent) = state.agents.values().find(|agent| agent.record.token == *token) else {

@@ -1,7 +1,7 @@
-//! The step: what an event does to the state, and what is to be done about it outside.
+//! The dispatch of events: changes the state and returns the effects.
 //!
-//! A plain function of (state, event, now); it reads no clock and does no I/O, so that a simulator can run
-//! it without a machine. Every arm is one line; the files are named after what happens.
+//! `handle_event` is a pure function of state, event and time. It does no I/O and reads no clock,
+//! so the simulator can run it without a machine.
 
 use crate::core::approvals::handle_requests_scanned;
 use crate::core::clock::Now;
@@ -98,7 +98,7 @@ fn save_roster_if_changed(context: &mut Context) {
     }
 }
 
-/// One line for each event.
+/// Calls the handler of an event.
 fn dispatch(context: &mut Context, event: CoreEvent) {
     match event {
         CoreEvent::ClientCall { client, call } => client_calls::handle_call(context, client, *call),
@@ -172,7 +172,7 @@ fn handle_file_result(context: &mut Context, done: FileResult) {
         FileResult::ShutdownAnswers { team, answers } => handle_shutdown_answers(context, &team, answers),
         FileResult::ConfigChecked { team, snapshot } => handle_config_checked(context, &team, snapshot),
         FileResult::ExitAcknowledged { conn, result } => {
-            acknowledge_exit(conn, &result, &mut context.effects)
+            acknowledge_exit(conn, &result, &mut context.effects);
         }
         FileResult::WorktreeRecorded { making, result } => handle_worktree_recorded(context, making, result),
         FileResult::DeletableChecked { client, order, result } => {
@@ -213,7 +213,7 @@ fn handle_pane_result(context: &mut Context, done: PaneResult) {
     }
 }
 
-/// First to those who are attached, who may be looking at what it is about.
+/// The effect that shows a notice to attached tmux clients, or outside tmux if there is none.
 fn show_notice(state: &mut State, NoticeText { text, panes }: NoticeText) -> Effect {
     if state.settings.tmux_socket.is_some() {
         return Effect::Pane(PaneJob::NotifyAttached { text, panes });
@@ -222,25 +222,26 @@ fn show_notice(state: &mut State, NoticeText { text, panes }: NoticeText) -> Eff
     show_notice_outside_tmux(state, text)
 }
 
-/// Those who are attached have seen it, or nobody is.
+/// Handles a notice that attached clients were shown. `unseen` is the text if no client shows its
+/// panes.
 fn handle_notice_shown(context: &mut Context, unseen: Option<String>) {
     context.state.notices.confirm_shown();
     context.effects.extend(unseen.map(|text| show_notice_outside_tmux(context.state, text)));
 }
 
-/// Then to whoever is elsewhere.
+/// The effect that shows a notice in the daemon's terminal and by the user's notify command.
 pub(crate) fn show_notice_outside_tmux(state: &State, text: String) -> Effect {
     let words = ["notify", "--", &text].map(str::to_owned);
     Effect::ShowNotice { argv: [state.settings.teamctl_path()].into_iter().chain(words).collect(), text }
 }
 
-/// The agents go on; a daemon that was killed now would not know all of them.
+/// Records a failed save of the roster. The agents run on, and the next rescan retries it.
 fn handle_roster_not_saved(context: &mut Context, fault: ErrorReport) {
     context.state.has_roster_save_failed = true;
     context.effects.push(Effect::log_daemon(EventKind::Error { message: fault.message }));
 }
 
-/// Ends the daemon and nothing else: the agents go on, and the next daemon adopts them.
+/// Ends the daemon alone. The agents run on, and the next daemon adopts them.
 fn handle_signal(name: &'static str, effects: &mut Effects) {
     effects.push(Effect::log_daemon(EventKind::DaemonStopped {
         reason: format!("on {name}; the agents go on"),
@@ -248,10 +249,10 @@ fn handle_signal(name: &'static str, effects: &mut Effects) {
     effects.push(Effect::Exit);
 }
 
-/// It has gone down, and this is who was told so last.
+/// Ends the daemon after the reply to the last client that waits for that.
 pub(crate) fn stop_after_reply(context: &mut Context, client: ConnId) {
     if context.state.final_reply_to == Some(client) {
-        // The next daemon may be another day's.
+        // The next daemon may start much later, so all notices are shown now.
         context.effects.extend(
             context.state.notices.take_all().map(|word| show_notice_outside_tmux(context.state, word.text)),
         );

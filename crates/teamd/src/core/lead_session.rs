@@ -1,6 +1,6 @@
-//! Sessions that lead a team: a person's, or another program's, in a terminal that is not ours. They are known by the
-//! first process of that terminal, and lead until they say otherwise or that process ends. Nothing of theirs is ever
-//! closed, ended or typed into.
+//! Lead sessions: sessions of a person or program in a terminal that the daemon does not own. The
+//! first process of the terminal identifies one. It leads until it releases the team or that
+//! process ends. The daemon never closes, ends or types into such a terminal.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
@@ -24,7 +24,7 @@ pub(crate) fn handle_lead_order(context: &mut Context, client: ConnId, order: Se
     };
     match done {
         Err(fault) => send_reply(context, client, Err(fault)),
-        // The roster goes ahead of it: whoever has the answer finds the file.
+        // The reply waits for the roster, from which the leads file is written.
         Ok(()) => context
             .effects
             .push(Effect::File(FileJob::ReplyWhenSaved { client, reply: Box::new(Reply::Ack) })),
@@ -49,7 +49,7 @@ fn take_lead(context: &mut Context, lead: LeadProcess) -> Result<(), ErrorReport
             .with_help(format!("there: teamctl lead --release -t {}", lead.team)));
     }
     if let Some(leading) = context.state.lead_sessions.get_mut(&lead.team) {
-        // Whichever program of it speaks next is the one.
+        // The next program in the session that reports becomes the lead.
         leading.hook_state = HookState::default();
     } else {
         context.state.has_roster_changed = true;
@@ -60,7 +60,7 @@ fn take_lead(context: &mut Context, lead: LeadProcess) -> Result<(), ErrorReport
     Ok(())
 }
 
-/// Nobody leads it from a session any more.
+/// Ends the lead session of a team. An error if there is none.
 pub(crate) fn release_lead(context: &mut Context, team: &TeamName) -> Result<(), ErrorReport> {
     let missing = || {
         ErrorReport::new(ErrorKind::NotFound, format!("cannot leave {team}: no session leads it"))
@@ -73,7 +73,7 @@ pub(crate) fn release_lead(context: &mut Context, team: &TeamName) -> Result<(),
     Ok(())
 }
 
-/// The first process of its terminal has ended; false where it is no lead's.
+/// Ends the lead session whose process has died. Returns whether the id was one of a lead session.
 pub(crate) fn handle_lead_died(context: &mut Context, life: &SpawnId) -> bool {
     let team = context
         .state
@@ -127,7 +127,7 @@ pub(crate) fn hold_lead_poll(
     Ok(())
 }
 
-/// Something is in the lead's inbox.
+/// Wakes the lead session, because its inbox has changed.
 pub(crate) fn wake_lead(context: &mut Context, team: &TeamName) {
     if let Some(leading) = context.state.lead_sessions.get_mut(team) {
         wake_long_poll(&mut leading.long_poll, &mut context.effects);
@@ -135,7 +135,7 @@ pub(crate) fn wake_lead(context: &mut Context, team: &TeamName) {
 }
 
 impl LeadSession {
-    /// Its end is told by its pidfd.
+    /// The effect that watches the process of the session.
     pub(crate) fn watch_effect(&self) -> Effect {
         let process = Process { pid: self.lead.pid, start_time: self.lead.start_time };
         Effect::WatchProcess { spawn: self.watch_id.clone(), process }

@@ -1,5 +1,5 @@
-//! Mail: its owner is woken at once; then the inbox is read, for the event log and for what of it concerns us:
-//! answers to shutdown requests, and what members ask.
+//! Changes of inboxes: wakes the owner, and scans the inbox for the event log, shutdown answers and
+//! requests.
 
 use crate::core::context::Context;
 use crate::core::effect::{Effect, Wake};
@@ -17,7 +17,7 @@ use protocol::id::RequestId;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
 
-/// A storm of changes becomes one look, and one more after it.
+/// Handles a changed inbox. Many changes during a scan cause one more scan.
 pub(crate) fn handle_inbox_changed(context: &mut Context, team: &TeamName, inbox: &str, wake: Wake) {
     if AgentName::new_unchecked(inbox).is_lead() {
         read_shutdown_answers(context, team);
@@ -41,8 +41,8 @@ fn schedule_inbox_scan(context: &mut Context, team: &TeamName, inbox: &str) {
     }
 }
 
-/// A program that speaks the files' protocol itself takes out what it has had. A member that is between two lives, or
-/// has none, has nothing put back: it would be nobody's.
+/// Whether lost messages of an inbox are restored. A native program removes messages that it has
+/// read. Without an agent nothing is restored, because nothing would read it.
 fn restore_rule(state: &State, team: &TeamName, owner: &AgentName) -> RestoreRule {
     if team.is_claude_session() {
         return RestoreRule::Never;
@@ -77,7 +77,7 @@ pub(crate) fn handle_inbox_scanned(
         Ok(mail) => apply_scan(context, team, &AgentName::new_unchecked(inbox), mail),
     }
     if again {
-        // Its owner was woken for each change.
+        // The owner was woken for each change already.
         handle_inbox_changed(context, team, inbox, Wake::Done);
     } else if more {
         schedule_inbox_scan(context, team, inbox);
@@ -112,7 +112,7 @@ fn apply_scan(context: &mut Context, team: &TeamName, owner: &AgentName, mail: I
     }
 }
 
-/// In the lead's inbox there may be an answer to a shutdown request.
+/// Looks for answers to shutdown requests in the lead's inbox.
 fn read_shutdown_answers(context: &mut Context, team: &TeamName) {
     let asked = |agent: &&Agent| {
         agent.record.request.team == *team && agent.record.lifecycle.awaits_shutdown_answer()

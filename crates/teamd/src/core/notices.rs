@@ -1,7 +1,8 @@
-//! Telling people what they have to know: that somebody waits for them, has died or is stuck, or that all is done. Once
-//! for each, and what comes within a second of the last word in one word after it. What was not told yet is in the
-//! roster, for the next daemon to tell; so is for a moment what is being told, and may be told twice where the daemon is killed
-//! in that.
+//! Notices: tell people that a member waits for them, has exited or lacks output, or that all tasks
+//! are completed. Each is shown once, and those within a second form one text.
+//!
+//! The roster has the notices that were not shown, for the next daemon. It keeps a notice while it
+//! is being shown, so a crash at that moment can show it twice.
 
 use protocol::member_request::MemberRequestKind;
 use protocol::name::{AgentName, TeamName};
@@ -9,86 +10,87 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use tmux::PaneId;
 
-/// Between two words, ms.
+/// The shortest time between two texts, in milliseconds.
 const MIN_INTERVAL: u64 = 1_000;
-/// The longest name that is told whole.
+/// The longest name that is shown in full, in characters.
 const MAX_NAME: usize = 28;
-/// So many teams are told by name: with theirs, the word is one that tmux shows.
+/// How many teams are named. The text then fits a tmux status line.
 const MAX_TEAMS: usize = 2;
 
-/// What is to be told, and when.
+/// The notices that were not shown, and when the next text may be.
 #[derive(Debug, Default)]
 pub(crate) struct NoticeQueue {
     waiting: Vec<Notice>,
-    /// On their way to those who are attached, word by word.
+    /// Notices that are being shown, one list for each text.
     being_shown: VecDeque<Vec<Notice>>,
-    /// What was not told is another than before.
+    /// The notices that the roster must have are others than before.
     has_changed: bool,
-    /// Not before, on the daemon's own clock, ms.
+    /// When the next text may be shown, in milliseconds on the monotonic clock.
     quiet_until: u64,
 }
 
-/// What happened that needs a person.
+/// The reason of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum NoticeKind {
-    /// A member waits for an answer.
+    /// A member waits for an answer to its request.
     #[serde(rename = "asks")]
     RequestWaiting(MemberRequestKind),
-    /// Its program waits at a dialog of its own.
+    /// The program of a member waits at a dialog.
     AtDialog,
-    /// It died, and nothing follows.
+    /// A member has exited, and is neither respawned nor suspended.
     #[serde(rename = "died")]
     Exited,
-    /// It rests, and was not asked to.
+    /// A member was suspended without a request.
     #[serde(rename = "rests")]
     Suspended,
-    /// It is in a turn, and has written nothing for so long, ms.
+    /// The turn of a member has had no output for this long, in milliseconds.
     #[serde(rename = "stuck")]
     NoOutput(u64),
-    /// All tasks of the team are completed, so many.
+    /// All tasks of the team are completed. The number of tasks.
     #[serde(rename = "done")]
     AllTasksDone(usize),
-    /// The team has used up what it may.
+    /// The budget of the team is exhausted.
     #[serde(rename = "spent")]
     BudgetExhausted,
 }
 
-/// Something that is to be told.
+/// A notice for people.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Notice {
     pub(crate) team: TeamName,
-    /// None: the whole team.
+    /// `None`: the notice is about the whole team.
     #[serde(rename = "who")]
     member: Option<AgentName>,
     #[serde(rename = "news")]
     kind: NoticeKind,
-    /// Where it is to be seen: whoever looks there needs not be told. The next daemon may find another pane of that number.
+    /// The pane in which the cause can be seen. Clients that show it need no text. It is not saved,
+    /// because a later pane may have the same number.
     #[serde(skip)]
     pane: Option<PaneId>,
 }
 
-/// A word to people.
+/// The text of one or more notices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NoticeText {
-    /// Letters that steer neither terminal nor tmux.
+    /// Text without control characters.
     pub(crate) text: String,
-    /// The panes that all of it is about; none where some of it is about no pane.
+    /// The panes in which all causes can be seen. Empty if one cause has no pane.
     pub(crate) panes: Vec<PaneId>,
 }
 
 impl NoticeQueue {
-    /// Those that the daemon before did not come to tell.
+    /// The notices that the last daemon did not show.
     pub(crate) fn from_saved(untold: impl Iterator<Item = Notice>) -> NoticeQueue {
         NoticeQueue { waiting: untold.collect(), ..NoticeQueue::default() }
     }
 
-    /// Something is to be told of a member; `pane` is where it is to be seen.
+    /// Adds a notice about a member. `pane` is where the cause can be seen.
     pub(crate) fn add(&mut self, team: &TeamName, who: &AgentName, pane: Option<PaneId>, news: NoticeKind) {
         self.push(Notice { team: team.clone(), member: Some(who.clone()), kind: news, pane });
     }
 
-    /// All of a team is done.
+    /// Adds a notice that all tasks of a team are completed.
     pub(crate) fn add_all_tasks_done(&mut self, team: &TeamName, tasks: usize) {
         self.push(Notice {
             team: team.clone(),
@@ -98,7 +100,7 @@ impl NoticeQueue {
         });
     }
 
-    /// A team has nothing left to use up.
+    /// Adds a notice that a budget is exhausted.
     pub(crate) fn add_budget_exhausted(&mut self, team: &TeamName) {
         self.push(Notice { team: team.clone(), member: None, kind: NoticeKind::BudgetExhausted, pane: None });
     }
@@ -108,12 +110,12 @@ impl NoticeQueue {
         self.has_changed = true;
     }
 
-    /// When something is to be told; none: nothing is.
+    /// When the next text is due, in milliseconds on the monotonic clock. `None` without notices.
     pub(crate) fn next_due(&self) -> Option<u64> {
         (!self.waiting.is_empty()).then_some(self.quiet_until)
     }
 
-    /// The words, where their time has come.
+    /// Takes the next text, if it is due.
     pub(crate) fn take_due(&mut self, now: u64) -> Option<NoticeText> {
         if self.waiting.is_empty() || now < self.quiet_until {
             return None;
@@ -125,24 +127,24 @@ impl NoticeQueue {
         Some(word)
     }
 
-    /// All that was not told, whatever the time: there is no later.
+    /// Takes all notices as one text, whether due or not, because the daemon ends.
     pub(crate) fn take_all(&mut self) -> Option<NoticeText> {
         let untold = self.pending();
         *self = NoticeQueue { has_changed: !untold.is_empty(), ..NoticeQueue::default() };
         (!untold.is_empty()).then(|| NoticeText::from_notices(&untold))
     }
 
-    /// The first word that is under way was shown to those who are attached, or is rung.
+    /// Confirms that the oldest text was shown.
     pub(crate) fn confirm_shown(&mut self) {
         self.has_changed |= self.being_shown.pop_front().is_some();
     }
 
-    /// What the next daemon would have to tell.
+    /// The notices for the roster.
     pub(crate) fn pending(&self) -> Vec<Notice> {
         self.being_shown.iter().flatten().chain(&self.waiting).cloned().collect()
     }
 
-    /// Whether that is another since it was asked last.
+    /// Whether the notices for the roster have changed since the last call.
     pub(crate) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.has_changed)
     }
@@ -155,7 +157,7 @@ impl NoticeText {
     }
 }
 
-/// What several are told as: one of them, many of them, and which these are.
+/// How several notices are summarized: singular, plural, and which notices count.
 type SummaryRule = (&'static str, &'static str, fn(&NoticeKind) -> bool);
 
 const SUMMARY_RULES: [SummaryRule; 6] = [
@@ -169,7 +171,8 @@ const SUMMARY_RULES: [SummaryRule; 6] = [
     ("team is done", "teams are done", |n| matches!(n, NoticeKind::AllTasksDone(_))),
 ];
 
-/// Letters that mean nothing to a terminal, to tmux or to a shell alone: the names of others may hold any.
+/// Composes the text of notices. Characters with a meaning for terminals, tmux or shells are
+/// replaced, because names may contain them.
 fn compose_text(waiting: &[Notice]) -> String {
     match waiting {
         [one] => describe(one),
@@ -204,7 +207,7 @@ fn list_teams(waiting: &[Notice]) -> String {
 fn describe(one: &Notice) -> String {
     let team = &one.team;
     let name = one.member.as_ref().map(|who| sanitize_name(who.as_str())).unwrap_or_default();
-    // A name that had to be changed is nobody's.
+    // A changed name could be mistaken for that of another member.
     let known = one.member.as_ref().is_some_and(|who| who.as_str() == name);
     let next = |verb: &str| match known {
         true => format!("teamctl {verb} {name} -t {team}"),
@@ -233,7 +236,7 @@ fn describe(one: &Notice) -> String {
 
 fn sanitize_name(name: &str) -> String {
     let letter = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' };
-    // tmux would take what begins with a dash for an option.
+    // tmux would take a text that begins with a dash for an option.
     let plain: String =
         name.chars().map(letter).skip_while(|c| !c.is_ascii_alphanumeric()).take(MAX_NAME).collect();
     if plain.is_empty() { "somebody".to_owned() } else { plain }

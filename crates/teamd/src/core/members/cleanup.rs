@@ -142,7 +142,7 @@ fn finish_cleanup(context: &mut Context, id: &SpawnId) {
     report_to_waiters(context.state, id, &how, WaitOutcome::Gone);
     let record = context.state.agents.remove(id).map(|agent| agent.record);
     record.iter().for_each(|record| {
-        restart_policy::name_freed(context.state, &record.request.team, &record.request.name)
+        restart_policy::name_freed(context.state, &record.request.team, &record.request.name);
     });
     let team = record.map(|record| record.request.team.clone());
     context.state.has_roster_changed = true;

@@ -1,7 +1,5 @@
-//! Status requests that include dialogs: which agents' programs wait at a dialog on their screen.
-//!
-//! The panes thread checks all panes at once when a client requests a status. A reply waits at most
-//! [`SCREEN_TIMEOUT`]; later results are reported as unknown.
+//! The status with dialogs on screens. All panes are captured at once when a client asks. The reply
+//! waits `SCREEN_TIMEOUT` at most, and panes that were not captured until then are unknown.
 
 use crate::core::context::Context;
 use crate::core::effect::Effect;
@@ -13,7 +11,7 @@ use crate::core::state::waiters::ScreenWaiter;
 use crate::core::status;
 use std::collections::BTreeMap;
 
-/// How long a status reply waits for tmux, in milliseconds.
+/// How long a reply waits for tmux, in milliseconds.
 const SCREEN_TIMEOUT: u64 = 2_000;
 
 pub(crate) fn query_status_with_screens(context: &mut Context, client: ConnId) {
@@ -22,7 +20,7 @@ pub(crate) fn query_status_with_screens(context: &mut Context, client: ConnId) {
     }
     let onlooker = ScreenWaiter { client, deadline: context.now.mono + SCREEN_TIMEOUT };
     match context.state.screen_waiters.current {
-        // The running check may have captured a screen before this request.
+        // The captures under way may be older than this call.
         Some(_) => context.state.screen_waiters.queued.push(onlooker),
         None => check_dialogs(context, vec![onlooker]),
     }
@@ -48,8 +46,8 @@ pub(crate) fn next_reply_deadline(state: &State) -> impl Iterator<Item = u64> {
     now.chain(&state.screen_waiters.queued).map(|onlooker| onlooker.deadline)
 }
 
-/// Replies to clients that have waited for [`SCREEN_TIMEOUT`]. The running check continues, and new
-/// clients wait for the next one, so that at most one check runs.
+/// Replies to the clients whose time is over. The captures go on, and later clients wait for the
+/// next ones, so that tmux is asked once at a time.
 pub(crate) fn reply_to_overdue_clients(context: &mut Context) {
     let is_due = |onlooker: &mut ScreenWaiter| onlooker.deadline <= context.now.mono;
     let mut due: Vec<ScreenWaiter> = context.state.screen_waiters.queued.extract_if(.., is_due).collect();

@@ -1,5 +1,5 @@
-//! Types into an agent's pane, for the agent's own helper process with `keys` delivery. Other
-//! agents and other kinds of delivery are rejected.
+//! Types into the pane of an agent, for the companion process of delivery `keys`. Other agents and
+//! other deliveries are refused.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;

@@ -1,7 +1,5 @@
-//! Hides and shows panes, and sets the layout of a team's windows.
-//!
-//! First tmux moves the pane, then the roster and config.json record it, then the client gets its
-//! reply. The agent of a hidden pane keeps running.
+//! Hides and shows panes, and lays out the windows of a team. The reply waits until tmux, the
+//! roster and config.json agree. The agent in a hidden pane runs on.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
@@ -18,7 +16,7 @@ use protocol::name::TeamName;
 use std::collections::BTreeSet;
 use tmux::{PaneId, PaneTag};
 
-/// Handles the calls `hide` and `show`.
+/// Hides or shows the pane of a member.
 pub(crate) fn set_visibility(
     context: &mut Context,
     client: ConnId,
@@ -51,7 +49,7 @@ fn find_pane(
     Ok((spawn, pane.id().ok_or_else(|| no_pane_error(&who.team, &who.name, what))?, owner))
 }
 
-/// Handles the result of a moved pane: records its visibility.
+/// Handles the result of moving a pane.
 pub(crate) fn handle_pane_moved(
     context: &mut Context,
     client: ConnId,
@@ -78,7 +76,7 @@ fn member_ended_error() -> ErrorReport {
         .with_help("see how: teamctl status")
 }
 
-/// Replies when config.json was written, or could not be written.
+/// Replies once config.json has the hidden panes.
 pub(crate) fn handle_hidden_panes_written(
     context: &mut Context,
     client: ConnId,
@@ -93,8 +91,8 @@ pub(crate) fn handle_hidden_panes_written(
     send_reply(context, client, result.map(|()| Reply::Visibility(reply)));
 }
 
-/// The effect that checks at a rescan whether hidden panes are still hidden. A user may have shown
-/// one in tmux.
+/// The job that checks at a rescan whether a person has moved hidden panes back. `None` without
+/// hidden panes.
 pub(crate) fn check_hidden_panes(state: &State) -> Option<Effect> {
     let living = state
         .agents
@@ -108,7 +106,7 @@ pub(crate) fn check_hidden_panes(state: &State) -> Option<Effect> {
     (!panes.is_empty()).then_some(Effect::Pane(PaneJob::CheckHiddenPanes { panes }))
 }
 
-/// Records panes that a user has shown in tmux.
+/// Records panes that a person has moved back.
 pub(crate) fn handle_panes_visible(context: &mut Context, spawns: &[SpawnId]) {
     let mut teams = BTreeSet::new();
     for spawn in spawns {
@@ -121,7 +119,7 @@ pub(crate) fn handle_panes_visible(context: &mut Context, spawns: &[SpawnId]) {
     context.effects.extend(teams.iter().map(|team| write_hidden_panes(context.state, team, None)));
 }
 
-/// Handles the call `layout`: applies the layout to the team's windows.
+/// Sets the layout of a team. It is kept for later windows once tmux has applied it.
 pub(crate) fn set_layout(context: &mut Context, client: ConnId, order: &SetLayoutRequest) {
     if !context.state.teams.contains_key(&order.team) {
         let fault = no_such_team_error(context.state, &order.team);
@@ -137,7 +135,7 @@ pub(crate) fn set_layout(context: &mut Context, client: ConnId, order: &SetLayou
     context.effects.push(Effect::Pane(PaneJob::ApplyLayout { client, team, owners, layout }));
 }
 
-/// Handles the result of a layout. A layout that tmux accepted is kept for later windows.
+/// Handles the result of applying a layout.
 pub(crate) fn handle_layout_applied(
     context: &mut Context,
     client: ConnId,

@@ -1,9 +1,9 @@
-//! Answers queries for the next task of a member. The client claims the task without reading all
-//! task files.
+//! Answers which task a member should claim next. Without an answer a claim must read all task
+//! files.
 //!
-//! The hint takes into account all changes that were made before the query. The daemon creates a
-//! barrier after the query. When the watcher has reported the barrier, all earlier changes are
-//! known, and the changed tasks are scanned before the reply.
+//! An answer includes all changes before the query. The daemon creates a barrier file after a
+//! query. Once the watcher reports the barrier, all earlier changes are known, and changed tasks
+//! are scanned.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::id::ConnId;
@@ -27,8 +27,8 @@ pub(crate) fn query_next_task(context: &mut Context, client: ConnId, request: Ne
     context.state.next_task_queue.create_barrier(&mut context.effects);
 }
 
-/// Answers the queries before a barrier. If the task list has unscanned changes, the reply waits
-/// for a task scan.
+/// Answers the queries whose barrier is reached. If tasks have changed since the last scan, the
+/// answer waits for another scan.
 pub(crate) fn handle_barrier_reached(context: &mut Context, mark: u64) {
     for query in context.state.next_task_queue.take_ready(mark) {
         let team = query.request.team.clone();
@@ -47,25 +47,25 @@ pub(crate) fn handle_barrier_reached(context: &mut Context, mark: u64) {
     context.state.next_task_queue.create_barrier(&mut context.effects);
 }
 
-/// After the look for which they have waited.
+/// Answers queries after a scan.
 pub(crate) fn answer_from_board(context: &mut Context, board: &TaskBoard, queries: Vec<NextTaskQuery>) {
     for query in queries {
         reply_next_task(context, query.client, board.next(&query.request));
     }
 }
 
-/// The look came to nothing.
+/// Answers queries after a failed scan.
 pub(crate) fn answer_unknown(context: &mut Context, queries: Vec<NextTaskQuery>) {
     queries.into_iter().for_each(|query| reply_next_task(context, query.client, NextTaskHint::Unknown));
 }
 
-/// Answers all queries of a removed team with `Unknown`.
+/// Answers the queries of a deleted team.
 pub(crate) fn drop_team_queries(context: &mut Context, team: &TeamName) {
     let asks = context.state.team_mut(team).map(|known| std::mem::take(&mut known.next_task_queries));
     answer_unknown(context, asks.unwrap_or_default());
 }
 
-/// Answers all queries with `Unknown`, because the watcher has failed or has lost events.
+/// Answers all queries, because the watcher has failed or lost events.
 pub(crate) fn answer_all_unknown(context: &mut Context) {
     context.state.next_task_queue.reached = context.state.next_task_queue.created;
     for queued in std::mem::take(&mut context.state.next_task_queue.waiting) {
@@ -77,7 +77,7 @@ fn reply_next_task(context: &mut Context, client: ConnId, next: NextTaskHint) {
     send_reply(context, client, Ok(Reply::NextTask(next)));
 }
 
-/// Drops the queries of a client that has closed its connection.
+/// Drops the query of a client that disconnected.
 pub(crate) fn drop_query(state: &mut State, client: ConnId) {
     state.next_task_queue.waiting.retain(|queued| queued.query.client != client);
 }

@@ -1,5 +1,5 @@
-//! Handles task scans: logs changed tasks, wakes agents that can take a task, and updates the task
-//! subjects on pane borders.
+//! Handles scans of task lists: logs changes, wakes agents for tasks that can start, and updates
+//! labels.
 
 use crate::core::context::Context;
 use crate::core::effect::{Effect, Effects, Wake};
@@ -22,7 +22,7 @@ use protocol::task::{Task, TaskStatus};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Handles the change of a task file.
+/// Schedules a scan of a changed task.
 pub(crate) fn handle_task_changed(context: &mut Context, team: &TeamName, task: TaskId) {
     if let Some(known) = context.state.team_mut(team) {
         known.unscanned_tasks.add(task);
@@ -30,7 +30,7 @@ pub(crate) fn handle_task_changed(context: &mut Context, team: &TeamName, task: 
     schedule_task_scan(context, team);
 }
 
-/// Handles the result of a task scan. `members` has the names of all members in config.json.
+/// Handles the result of a task scan. `members` are all members in config.json.
 pub(crate) fn handle_tasks_scanned(
     context: &mut Context,
     team: &TeamName,
@@ -82,7 +82,7 @@ fn apply_tasks(
     }
 }
 
-/// Once: the next rescan looks again, all night long.
+/// Logs the error of a scan once. Rescans repeat the scan, and may repeat the error.
 fn log_scan_error(context: &mut Context, team: &TeamName, why: String) {
     let Some(known) = context.state.team_mut(team) else { return };
     if known.task_scan_error.as_ref() != Some(&why) {
@@ -91,10 +91,8 @@ fn log_scan_error(context: &mut Context, team: &TeamName, why: String) {
     }
 }
 
-/// Wakes one idle agent for each available task.
-///
-/// Agents without turns or hooks take tasks at a time that the daemon does not know. All idle ones
-/// are woken, which does no harm.
+/// Wakes one idle agent for each task that can start. Agents without known turns are all woken,
+/// which does no harm.
 fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
     if context.state.members(team).iter().all(|agent| agent.activity == Activity::Active) {
         return;
@@ -113,7 +111,7 @@ fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
         }
     }
     if board.startable().next().is_some() {
-        // Agents with hooks are offered tasks above, as agents with turns.
+        // An agent with hooks is offered a task, as an agent with turns is.
         let own_turns = |agent: &&&Agent| {
             !agent.record.has_turns()
                 && !agent.record.request.delivery.has_hooks()
@@ -128,7 +126,7 @@ fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
 fn find_idle_taker(state: &State, team: &TeamName, task: &Task) -> Option<SpawnId> {
     let free = |agent: &&Agent| {
         (agent.record.has_turns() || agent.long_poll.waiting.is_some())
-            // Nobody else may take what is its own, whatever it was offered besides.
+            // An owned task is offered to its owner, even if another task was offered before.
             && (agent.offered_task.is_none() || task.owner.is_some())
             && agent.activity == Activity::Idle
             && agent.record.lifecycle.is_running()
@@ -137,7 +135,7 @@ fn find_idle_taker(state: &State, team: &TeamName, task: &Task) -> Option<SpawnI
     state.members(team).into_iter().filter(free).find(may).map(|agent| agent.record.spawn_id.clone())
 }
 
-/// Logs the changed tasks, the deleted ones, and tasks in progress whose owner has left the team.
+/// Logs the changes of tasks, and started tasks whose owner is no longer a member.
 fn log_changes(
     context: &mut Context,
     team: &TeamName,
@@ -152,7 +150,7 @@ fn log_changes(
     let looked = looked.into_iter().filter_map(|id| board.task(id));
     for task in looked.filter(|task| !task.is_internal()) {
         let told = known.logged_tasks.get_mut(&task.id);
-        // A task with an unknown status keeps its logged state.
+        // A task that can't be read now counts as unchanged.
         if told.is_some() && matches!(task.status, TaskStatus::Other(_)) {
             continue;
         }
@@ -194,11 +192,11 @@ fn notify_if_all_done(state: &mut State, team: &TeamName) {
 }
 
 fn are_all_completed(told: &BTreeMap<TaskId, LoggedTask>) -> bool {
-    // The newest tasks come first, because they are the most likely to be open.
+    // Open tasks are mostly among the newest, so the search starts there.
     !told.is_empty() && told.values().rev().all(|tale| tale.state == LoggedTaskState::Completed)
 }
 
-/// Logs once that the owner of a task in progress has left the team.
+/// Logs an abandoned task once, until it changes.
 fn log_if_abandoned(
     team: &TeamName,
     task: &Task,
@@ -206,7 +204,7 @@ fn log_if_abandoned(
     living: &[AgentName],
     effects: &mut Effects,
 ) {
-    // The daemon does not know the members of a Claude Code session's team.
+    // The members of session teams are unknown to the daemon.
     let left = !team.is_claude_session() && is_abandoned(tale, living);
     if left
         && !tale.is_abandoned
@@ -218,8 +216,7 @@ fn log_if_abandoned(
     tale.is_abandoned = left;
 }
 
-/// The names of all members, also of those that will be respawned or are suspended. The lead always
-/// counts as a member, because it may be a person.
+/// The names of all members, including those with a pending respawn, and the lead.
 fn current_members(state: &State, team: &TeamName) -> Vec<AgentName> {
     let members = state.members(team).into_iter().map(|agent| agent.record.request.name.clone());
     let resting = state.pending_respawns.iter().map(|resting| &resting.request);

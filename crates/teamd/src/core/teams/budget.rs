@@ -1,5 +1,6 @@
-//! What a team may use up: turns, time since it was made, and what its members' programs tell of, tokens and money. Once
-//! any of it is spent its members are asked to end, and rest; nobody is started for it until its policy gives it more.
+//! Budgets of teams: turns, time since the creation, and the tokens and money that programs report.
+//! When a budget is exhausted, the members are suspended, and no member is spawned until the policy
+//! allows more.
 
 use crate::core::context::Context;
 use crate::core::effect::Effect;
@@ -12,7 +13,8 @@ use protocol::event::EventKind;
 use protocol::name::TeamName;
 use protocol::usage::UsageReport;
 
-/// Counts the turns that have just begun. One that a daemon finds under way at its start it counts once more.
+/// Counts the turns that this event has started. A turn that runs when the daemon starts counts
+/// once more.
 pub(crate) fn count_begun_turns(context: &mut Context) {
     for team in std::mem::take(&mut context.begun_turns) {
         let Some(known) = context.state.teams.get_mut(&team) else { continue };
@@ -22,7 +24,7 @@ pub(crate) fn count_begun_turns(context: &mut Context) {
     }
 }
 
-/// A program tells what it has used up so far, in this life of its agent or in the session that it names.
+/// Adds the usage that a program reports for a session, or for this spawn.
 pub(crate) fn add_usage(context: &mut Context, id: &SpawnId, report: UsageReport) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     let session = report.session_id.or_else(|| Some(id.as_str().to_owned()));
@@ -38,7 +40,8 @@ pub(crate) fn add_usage(context: &mut Context, id: &SpawnId, report: UsageReport
     }
 }
 
-/// Whether it is spent, under the policy as it is now; and when its time will be.
+/// Checks the budget under the present policy, and sets the time limit. An exhausted budget shuts
+/// the members down.
 pub(crate) fn check(context: &mut Context, team: &TeamName) {
     let Some(known) = context.state.teams.get_mut(team) else { return };
     let left = remaining_ms(known, context.now);
@@ -54,15 +57,15 @@ pub(crate) fn check(context: &mut Context, team: &TeamName) {
     }
 }
 
-/// Of all whose time has a limit, at each rescan: that is of the wall clock, and where the machine sleeps, or somebody sets
-/// it, the clock of the deadlines does not go along.
+/// Checks all time limits at a rescan. Time limits follow the wall clock, which may advance without
+/// the monotonic clock.
 pub(crate) fn check_time_limits(context: &mut Context) {
     let timed = context.state.teams.iter().filter(|(_, known)| known.policy.max_time_ms.is_some());
     let timed: Vec<TeamName> = timed.map(|(team, _)| team.clone()).collect();
     timed.iter().for_each(|team| check(context, team));
 }
 
-/// Those whose time is over by now.
+/// Checks the teams whose time limit is reached.
 pub(crate) fn check_due(context: &mut Context) {
     let over = |known: &TeamState| known.time_limit_at.is_some_and(|at| at <= context.now.mono);
     let teams = context.state.teams.iter().filter(|(_, known)| over(known)).map(|(team, _)| team.clone());

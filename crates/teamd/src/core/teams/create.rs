@@ -1,4 +1,4 @@
-//! `create`: the files decide whether the name is free.
+//! Creates teams. The files decide whether the name is free.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
@@ -32,7 +32,8 @@ pub(crate) fn handle_team_created(
     result: Result<CreateTeamReply, ErrorReport>,
 ) {
     if let Ok(reply) = &result {
-        // Of a team of that name whose files somebody has removed: nobody could reach them any more.
+        // Agents of an earlier team of that name, whose files another program removed. Nothing
+        // could reach these agents.
         let strays: Vec<SpawnId> = context
             .state
             .members(&reply.team_name)
@@ -41,7 +42,7 @@ pub(crate) fn handle_team_created(
             .collect();
         strays.iter().for_each(|id| termination::terminate(context, id));
         restart_policy::cancel_respawns(context, &reply.team_name, &[]);
-        // Worktrees that were made for an earlier team of that name are still ours to see to.
+        // Worktrees of an earlier team of that name stay in the roster.
         next_task::drop_team_queries(context, &reply.team_name);
         let before = context.state.teams.remove(&reply.team_name).map(|team| team.worktrees);
         let spent = TeamUsage { started_at: context.now.wall, ..TeamUsage::default() };

@@ -1,4 +1,5 @@
-//! `delete`: refused while members live; forced, it ends them first, but nobody for a delete that would be refused.
+//! Deletes teams. A team with members is deleted only by force, which kills them. No member is
+//! killed for a deletion that would fail.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::{Effect, Effects};
@@ -33,20 +34,21 @@ pub(crate) fn delete(context: &mut Context, client: ConnId, order: DeleteTeamReq
     if !order.force {
         return send_reply(context, client, Err(has_members_error(&order.team, &names)));
     }
-    // From now on nobody comes: whoever did would outlive the team.
+    // No member is spawned from now on, because it would outlive the team.
     if let Some(team) = context.state.teams.get_mut(&order.team) {
         team.deletion = Some(Deletion::Checking);
     }
     context.effects.push(Effect::File(FileJob::CheckDeletable { client, order }));
 }
 
-/// Those that live or will live again.
+/// The names of all members, including those with a pending respawn.
 fn remaining_members(state: &State, team: &TeamName) -> Vec<String> {
     let members = state.members(team).into_iter().map(|agent| agent.record.request.name.to_string());
     members.chain(names_between_spawns(state, team)).collect()
 }
 
-/// Nothing that was looked at refuses it. All is looked at once more when they have ended.
+/// Kills the members, once nothing prevents the deletion. Everything is checked again after their
+/// exits.
 pub(crate) fn kill_members(context: &mut Context, client: ConnId, order: DeleteTeamRequest) {
     let names = remaining_members(context.state, &order.team);
     if let Some(team) = context.state.teams.get_mut(&order.team) {
@@ -57,7 +59,7 @@ pub(crate) fn kill_members(context: &mut Context, client: ConnId, order: DeleteT
     kill_and_wait(context, ExitWaiter::new(client, &ids, Vec::new(), AfterExits::Delete(order)));
 }
 
-/// Its worktrees are gone, or have never been.
+/// Deletes the files of a team without worktrees.
 pub(crate) fn delete_files(
     client: ConnId,
     order: DeleteTeamRequest,
@@ -67,7 +69,7 @@ pub(crate) fn delete_files(
     effects.push(Effect::File(FileJob::DeleteTeam { client, order, swept }));
 }
 
-/// The team is no more, or goes on.
+/// Handles the end of a deletion, or its failure.
 pub(crate) fn handle_team_deleted(
     context: &mut Context,
     client: ConnId,
@@ -80,7 +82,7 @@ pub(crate) fn handle_team_deleted(
         restart_policy::cancel_respawns(context, team, &[]);
         next_task::drop_team_queries(context, team);
         context.state.teams.remove(team);
-        // It may be nobody's session.
+        // A team without a lead session causes an error here, which does not matter.
         lead_session::release_lead(context, team).ok();
         context.state.has_roster_changed = true;
         context.effects.push(Effect::UnwatchTeam { team: team.clone() });
@@ -95,7 +97,7 @@ pub(crate) fn handle_team_deleted(
     send_reply(context, client, reply);
 }
 
-/// Members have ended, or some of its worktrees went, before it failed: nobody else would tell.
+/// Adds to an error what was done before it: exits of members and removed worktrees.
 fn add_partial_effects(fault: ErrorReport, swept: &RemovedWorktrees, was: Option<Deletion>) -> ErrorReport {
     let ended = match was {
         Some(Deletion::EndingMembers(names)) if !names.is_empty() => {
@@ -113,7 +115,7 @@ fn add_partial_effects(fault: ErrorReport, swept: &RemovedWorktrees, was: Option
     ErrorReport { message, ..fault }
 }
 
-/// Whether a team can be deleted as asked: before anybody is ended for it.
+/// Checks whether a team can be deleted, before any member is killed.
 pub(crate) fn check_deletable(state: &State, order: &DeleteTeamRequest) -> Result<(), ErrorReport> {
     let team = state.teams.get(&order.team).ok_or_else(|| no_such_team_error(state, &order.team))?;
     check_not_deleting(&order.team, team)?;
@@ -134,7 +136,8 @@ pub(crate) fn check_deletable(state: &State, order: &DeleteTeamRequest) -> Resul
     }
 }
 
-/// Nobody lives: its worktrees go, then its files. But first it is seen whether the files may go at all.
+/// Removes the worktrees of a team without members, and then its files. First the files thread
+/// checks whether the files can be deleted.
 pub(crate) fn remove_worktrees(context: &mut Context, client: ConnId, order: DeleteTeamRequest) {
     match context.state.teams.get(&order.team) {
         Some(team) if !team.worktrees.is_empty() => {
@@ -144,7 +147,7 @@ pub(crate) fn remove_worktrees(context: &mut Context, client: ConnId, order: Del
     }
 }
 
-/// What the files say to that.
+/// Handles the result of checking the files.
 pub(crate) fn handle_deletion_checked(
     context: &mut Context,
     client: ConnId,
@@ -178,8 +181,8 @@ pub(crate) fn handle_deletion_checked(
     }
 }
 
-/// What is removed is forgotten, whatever became of the others; the files go only where all went. What was left alone
-/// stays on record as long as the team.
+/// Forgets the removed worktrees, and deletes the files if all were removed. Worktrees that were
+/// kept stay in the roster until the team is deleted.
 pub(crate) fn handle_worktrees_removed(
     context: &mut Context,
     client: ConnId,

@@ -1,4 +1,4 @@
-//! A policy that takes the place of another while its team is there, and decides from then on what waits, too.
+//! Replaces the policy of a team. The new policy decides open requests, too.
 
 use crate::core::approvals;
 use crate::core::context::{Context, send_reply};
@@ -21,7 +21,7 @@ pub(crate) fn set_policy(context: &mut Context, client: ConnId, order: SetPolicy
     }
 }
 
-/// It stands in its file, or could not be put there: then the one before holds on.
+/// Applies a new policy once it is saved. After an error the old one stays.
 pub(crate) fn handle_policy_saved(
     context: &mut Context,
     client: ConnId,

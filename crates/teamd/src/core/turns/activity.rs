@@ -1,5 +1,4 @@
-//! Tracks the activity of agents: the turns that shims report, the activities that agents report
-//! themselves, and `isActive` in config.json.
+//! Turns and activity of agents, as shims, hooks, agents and config.json report them.
 
 use crate::core::clock::Now;
 use crate::core::context::{Context, send_reply};
@@ -19,7 +18,7 @@ use protocol::event::EventKind;
 use protocol::name::{AgentName, TeamName};
 use std::collections::HashMap;
 
-/// Applies the turn status of a shim that reconnects. A running turn is not logged as a new one.
+/// Restores the turn that a reconnecting shim reports. It is not logged again.
 pub(crate) fn resume_turn(context: &mut Context, id: &SpawnId, turn: Option<TurnStatus>) {
     if let Some(agent) = context.state.agents.get_mut(id) {
         agent.turn.clone_from(&turn);
@@ -27,7 +26,7 @@ pub(crate) fn resume_turn(context: &mut Context, id: &SpawnId, turn: Option<Turn
     apply_turn_state(context, id, turn);
 }
 
-/// Applies the turn status that a shim reports. `None` if the agent has no turns.
+/// Applies the turn that a shim reports. `None` for an agent whose turns the shim does not run.
 pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option<TurnStatus>) {
     let (Some(agent), Some(turn)) = (context.state.agents.get_mut(id), turn) else { return };
     let was_offered = agent.offered_task.take().is_some();
@@ -38,7 +37,7 @@ pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option
         permission_mode::apply_turn_mode(agent, before.as_ref(), &turn, &mut context.effects);
     let number = before.as_ref().map(|before| before.turn_number);
     match turn.activity {
-        // A turn that directly follows another one is logged, too.
+        // A turn is logged even if it follows another at once.
         Activity::Active if number != Some(turn.turn_number) => {
             context.begun_turns.push(agent.record.request.team.clone());
             context
@@ -54,10 +53,10 @@ pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option
     }
     let (team, idle) = (agent.record.request.team.clone(), turn.activity == Activity::Idle);
     set_activity(agent, turn.activity, context.now, &mut context.effects);
-    // A following turn has a new start time. After a daemon's start the turn began earlier.
+    // The turn itself knows its start, which may be before the start of the daemon.
     agent.activity_since = turn.since;
-    // A task may have been created after the agent's last scan and before this report. Or the agent
-    // does something else than the task that it was offered.
+    // A task may have come after the agent read the list and before the daemon knew it as idle. Or
+    // the agent does something else than its offered task.
     if idle || was_offered {
         schedule_task_scan(context, &team);
     }
@@ -77,8 +76,8 @@ fn record_turn(record: &mut SharedRecord, turn: &TurnStatus) -> bool {
     true
 }
 
-/// The agent itself says so, known by its token. Of turns that its join runs that alone tells: nobody would take back
-/// what a process of one has said.
+/// Applies the activity that an agent reports itself. A shim that runs turns reports them alone,
+/// because nothing would undo a report of the agent.
 pub(crate) fn report_own_activity(
     context: &mut Context,
     client: ConnId,
@@ -101,10 +100,8 @@ pub(crate) fn report_own_activity(
     send_reply(context, client, Ok(Reply::Ack));
 }
 
-/// The members whose `isActive` in config.json has changed since the last scan.
-///
-/// An unchanged entry is not applied: the program's write may have been lost, while its message to
-/// the lead has the newer activity.
+/// The members whose activity in config.json has changed since the last scan. An unchanged entry is
+/// ignored, because the lead may know better by a message.
 pub(crate) fn config_activity_changes(
     state: &mut State,
     team: &TeamName,
@@ -121,7 +118,7 @@ pub(crate) fn config_activity_changes(
     new.collect()
 }
 
-/// Applies the activity that a native member's program wrote to config.json or sent to its lead.
+/// Applies the activity that a native program has written to config.json or reported to its lead.
 pub(crate) fn apply_config_activity(
     context: &mut Context,
     team: &TeamName,
@@ -144,8 +141,8 @@ pub(crate) fn apply_config_activity(
     }
 }
 
-/// Records the session of a native member after its first turn. The session id is the spawn id.
-/// Returns whether the record has changed.
+/// Records that the program has a session named after this spawn, once it has had a turn. Returns
+/// whether that is new.
 fn record_session(record: &mut AgentRecord, activity: Activity) -> bool {
     let had_turn = activity == Activity::Active || !record.request.prompt.is_empty();
     let is_new = had_turn && record.respawn.session.is_none();
@@ -162,8 +159,7 @@ fn activity_event(activity: Activity) -> EventKind {
     }
 }
 
-/// Sets the activity of an agent, and writes it to config.json. For a native member only its own
-/// program writes `isActive`.
+/// Sets the activity and updates config.json. The file of a native program is left to that program.
 fn set_activity(agent: &mut Agent, activity: Activity, now: Now, effects: &mut Effects) {
     if agent.activity == activity {
         return;

@@ -1,7 +1,5 @@
-//! Reports turns without output: an agent is in a turn and has written nothing for a long time.
-//!
-//! Each turn is reported once, also across a restart of the daemon. The check runs with each
-//! rescan. Time during which the machine sleeps does not count.
+//! Reports turns without output, once for each turn. They are searched at rescans, because missing
+//! output causes no event. The time in which the machine slept does not count.
 
 use crate::core::clock::Now;
 use crate::core::context::Context;
@@ -14,7 +12,7 @@ use crate::core::state::agent::Agent;
 use protocol::control::Activity;
 use protocol::event::EventKind;
 
-/// Requests the time of the last output of all agents with a long turn.
+/// Asks when the logs of long turns grew last.
 pub(crate) fn check_turns_without_output(context: &mut Context) {
     let Some(patience) = context.state.settings.no_output_after_ms else { return };
     let awake = context.state.sleep_clock.awake_since();
@@ -31,8 +29,8 @@ pub(crate) fn check_turns_without_output(context: &mut Context) {
     }
 }
 
-/// Reports turns without output. `written` is the time of each agent's last output, in milliseconds
-/// since the epoch.
+/// Reports turns without output. `written` has when each log grew last, in milliseconds since the
+/// epoch.
 pub(crate) fn handle_output_times(context: &mut Context, written: Vec<(SpawnId, u64)>) {
     let Some(patience) = context.state.settings.no_output_after_ms else { return };
     for (id, at) in written {
@@ -61,8 +59,8 @@ pub(crate) fn handle_output_times(context: &mut Context, written: Vec<(SpawnId, 
     }
 }
 
-/// Whether an agent can be reported: it runs a reported turn, waits for no answer, and was not
-/// reported for this turn. A shim that has not reconnected yet reports its turn later.
+/// Whether missing output of the agent is a problem: it is in a known turn and waits for no answer.
+/// The turn of a shim that has not reconnected is unknown.
 fn can_lack_output(agent: &Agent) -> bool {
     let told_of = agent.turn.is_some() || agent.has_reported_activity;
     let waits = !agent.open_requests.is_empty() || agent.record.hook_state.dialog.is_some();
