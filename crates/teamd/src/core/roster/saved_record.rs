@@ -345,3 +345,60 @@ impl<'de> Deserialize<'de> for PendingRespawn {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn fixture_agents() -> Vec<Value> {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/roster-0.1.0.json");
+        let roster: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        roster["agents"].as_array().unwrap().clone()
+    }
+
+    /// Asserts that `after` has each key of `before` with the same value.
+    fn assert_keeps(before: &Value, after: &Value) {
+        match before {
+            Value::Object(keys) => keys.iter().for_each(|(key, value)| assert_keeps(value, &after[key])),
+            _ => assert_eq!(before, after),
+        }
+    }
+
+    #[test]
+    fn a_saved_record_keeps_every_key() {
+        for agent in fixture_agents() {
+            let record: AgentRecord = serde_json::from_value(agent.clone()).unwrap();
+            assert_keeps(&agent, &serde_json::to_value(&record).unwrap());
+        }
+    }
+
+    #[test]
+    fn the_lifecycle_is_read_from_its_keys_and_written_to_them() {
+        let exit = json!({"how": "exit 1", "outcome": "failed", "then": null, "at": 7, "told": "Lead"});
+        let cases = [
+            (json!({}), "unknown"),
+            (json!({"goes_on": true, "to_rest": true}), "unknown"),
+            (json!({"reported": "hangup"}), "unknown"),
+            (json!({"asked": ["shutdown-1@bob"]}), "stopping"),
+            (json!({"asked": ["shutdown-1@bob"], "approved": true}), "stopping"),
+            (json!({"killed": true}), "stopping"),
+            (json!({"ended": exit}), "gone"),
+        ];
+        let bob = fixture_agents().pop().unwrap();
+        for (keys, state) in cases {
+            let mut saved = bob.clone();
+            saved.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+            let record: AgentRecord = serde_json::from_value(saved.clone()).unwrap();
+            assert_eq!(record.lifecycle.as_str(), state, "{keys}");
+            assert_keeps(&saved, &serde_json::to_value(&record).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_member_without_a_respawn_record_is_never_respawned() {
+        let record: AgentRecord = serde_json::from_value(fixture_agents().remove(0)).unwrap();
+        assert!(!record.can_respawn() && !record.is_respawn());
+        assert_eq!(serde_json::to_value(&record).unwrap()["comeback"], Value::Null);
+    }
+}
