@@ -37,11 +37,11 @@ pub(crate) fn apply_messages(
     mail: &InboxScanResult,
 ) {
     let Some(known) = context.state.team_mut(team) else { return };
-    let letters = || mail.known.iter().chain(&mail.new);
-    let opens = owner.is_lead() && letters().any(|letter| letter.is_request());
+    let messages = || mail.known.iter().chain(&mail.new);
+    let opens = owner.is_lead() && messages().any(|message| message.is_request());
     let closes = !known.open_requests.is_empty()
         && (owner.is_lead() && mail.unread.is_some()
-            || letters().any(|letter| letter.answered_request().is_some()));
+            || messages().any(|message| message.answered_request().is_some()));
     if mail.has_more {
         // A request scan reads the whole inbox, so one scan follows the last part.
         known.is_request_scan_needed |= opens || closes;
@@ -49,7 +49,7 @@ pub(crate) fn apply_messages(
         schedule_request_scan(context, team);
     }
     if !owner.is_lead() {
-        let from_lead = letters().filter(|letter| letter.from.is_lead());
+        let from_lead = messages().filter(|message| message.from.is_lead());
         let approved: Vec<(u64, PermissionMode)> = from_lead.filter_map(parse_plan_approval).collect();
         approved
             .into_iter()
@@ -61,8 +61,8 @@ pub(crate) fn apply_messages(
 
 /// The time of a plan approval, in milliseconds since the epoch, and the mode for the work. `None`
 /// for any other message.
-fn parse_plan_approval(letter: &MessageHeader) -> Option<(u64, PermissionMode)> {
-    match &letter.payload {
+fn parse_plan_approval(message: &MessageHeader) -> Option<(u64, PermissionMode)> {
+    match &message.payload {
         Some(Payload::PlanApprovalResponse(answer)) if answer.approved => {
             let mode = answer.permission_mode.as_deref().and_then(|mode| mode.parse().ok());
             let at = parse_iso8601(&answer.timestamp).unwrap_or(u64::MAX);
@@ -106,8 +106,8 @@ pub(crate) fn handle_requests_scanned(
     let again = std::mem::take(&mut known.request_scan) == ScanState::RunningRescanNeeded;
     known.is_request_scan_needed = result.is_err();
     match result {
-        Err(fault) => {
-            context.effects.push(Effect::log_team(team, EventKind::Error { message: fault.message }));
+        Err(error) => {
+            context.effects.push(Effect::log_team(team, EventKind::Error { message: error.message }));
         }
         Ok(store::RequestScanResult { open, answered, withdrawn, plans_timed_out_twice: overlooked }) => {
             known.unanswered_planners = overlooked;
@@ -295,16 +295,16 @@ pub(crate) fn handle_answer_written(
         Ok(()) => close_request(context, team, &key, given),
         // Another answer came first, or the request was withdrawn. A message or the next scan
         // closes the request.
-        Err(fault) if matches!(fault.kind, ErrorKind::AlreadyExists | ErrorKind::NotFound) => {
+        Err(error) if matches!(error.kind, ErrorKind::AlreadyExists | ErrorKind::NotFound) => {
             pending.stage = RequestStage::Waiting { until: None };
             schedule_request_scan(context, team);
         }
-        Err(fault) => {
+        Err(error) => {
             pending.stage = RequestStage::WriteFailed;
             context.effects.push(Effect::Log(Event::for_member(
                 team,
                 from,
-                EventKind::Error { message: fault.message },
+                EventKind::Error { message: error.message },
             )));
         }
     }

@@ -18,8 +18,8 @@ use protocol::control::{Call, HookReport, LongPollRequest, PROTOCOL_VERSION, Req
 use protocol::error::{ErrorKind, ErrorReport};
 
 pub(crate) fn handle_call(context: &mut Context, client: ConnId, call: Call) {
-    if let Err(fault) = check_version(&call).and_then(|()| check_permission(context.state, &call)) {
-        return context.effects.push(error_reply(client, fault));
+    if let Err(error) = check_version(&call).and_then(|()| check_permission(context.state, &call)) {
+        return context.effects.push(error_reply(client, error));
     }
     let start = match &call.idempotency_key {
         Some(key) => context.state.retry_cache.begin(client, key),
@@ -34,12 +34,12 @@ pub(crate) fn handle_call(context: &mut Context, client: ConnId, call: Call) {
 
 /// Replies to a call that can't be parsed.
 pub(crate) fn handle_invalid_call(client: ConnId, version: Option<u32>, why: &str, effects: &mut Effects) {
-    let fault = match version {
+    let error = match version {
         Some(other) if other != PROTOCOL_VERSION => version_error(other),
         _ => ErrorReport::new(ErrorKind::Usage, format!("cannot understand the request: {why}"))
             .with_help(VERSION_MISMATCH_HELP),
     };
-    effects.push(error_reply(client, fault));
+    effects.push(error_reply(client, error));
 }
 
 fn dispatch_call(context: &mut Context, client: ConnId, call: Call) {
@@ -64,8 +64,8 @@ fn dispatch_call(context: &mut Context, client: ConnId, call: Call) {
         Request::ReportActivity(activity) => {
             activity::report_own_activity(context, client, call.token.as_deref(), activity);
         }
-        Request::ReportHook(hooked) => {
-            hooks::handle_hook_report(context, client, call.token.as_deref(), hooked);
+        Request::ReportHook(report) => {
+            hooks::handle_hook_report(context, client, call.token.as_deref(), report);
         }
         Request::LongPoll(park) => hooks::start_long_poll(context, client, call.token.as_deref(), &park),
         Request::TypeInPane(order) => typing::type_keys(context, client, call.token.as_deref(), order),

@@ -48,7 +48,7 @@ impl Context<'_> {
 pub(crate) fn send_reply(context: &mut Context, client: ConnId, result: Result<Reply, ErrorReport>) {
     let response = match result {
         Ok(reply) => Response::Done(Box::new(reply)),
-        Err(fault) => Response::Failed(fault),
+        Err(error) => Response::Failed(error),
     };
     for repeated in context.state.retry_cache.finish(client, &response) {
         context.effects.push(Effect::Reply { client: repeated, response: response.clone() });
@@ -56,6 +56,6 @@ pub(crate) fn send_reply(context: &mut Context, client: ConnId, result: Result<R
     context.effects.push(Effect::Reply { client, response });
 }
 
-pub(crate) fn error_reply(client: ConnId, fault: ErrorReport) -> Effect {
-    Effect::Reply { client, response: Response::Failed(fault) }
+pub(crate) fn error_reply(client: ConnId, error: ErrorReport) -> Effect {
+    Effect::Reply { client, response: Response::Failed(error) }
 }

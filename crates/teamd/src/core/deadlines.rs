@@ -14,12 +14,12 @@ use protocol::error::{ErrorKind, ErrorReport};
 
 /// When the event loop must wake at the latest, in milliseconds on the monotonic clock.
 pub(crate) fn next_deadline(state: &State) -> u64 {
-    let resting = state.pending_respawns.iter().filter_map(|resting| resting.start.deadline());
+    let pending = state.pending_respawns.iter().filter_map(|pending| pending.start.deadline());
     state
         .agents
         .values()
         .filter_map(agent_deadline)
-        .chain(resting)
+        .chain(pending)
         .chain(approvals::next_answer_deadline(state))
         .chain(dialog_check::next_reply_deadline(state))
         .chain(budget::next_time_limit(state))

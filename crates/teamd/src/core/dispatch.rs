@@ -236,9 +236,9 @@ pub(crate) fn show_notice_outside_tmux(state: &State, text: String) -> Effect {
 }
 
 /// Records a failed save of the roster. The agents run on, and the next rescan retries it.
-fn handle_roster_not_saved(context: &mut Context, fault: ErrorReport) {
+fn handle_roster_not_saved(context: &mut Context, error: ErrorReport) {
     context.state.has_roster_save_failed = true;
-    context.effects.push(Effect::log_daemon(EventKind::Error { message: fault.message }));
+    context.effects.push(Effect::log_daemon(EventKind::Error { message: error.message }));
 }
 
 /// Ends the daemon alone. The agents run on, and the next daemon adopts them.
@@ -267,7 +267,7 @@ pub(crate) fn handle_worktree_result(context: &mut Context, done: WorktreeResult
     match done {
         WorktreeResult::Proposed { client, team, name, result } => match result {
             Ok(making) => record_proposal(context, making),
-            Err(fault) => fail_creation(context, client, &team, &name, fault),
+            Err(error) => fail_creation(context, client, &team, &name, error),
         },
         WorktreeResult::Filled { making, result, path } => {
             finish_creation(context, &making, result, path);
@@ -275,12 +275,12 @@ pub(crate) fn handle_worktree_result(context: &mut Context, done: WorktreeResult
         WorktreeResult::UnsavedChecked { client, order, result: Ok(()) } => {
             delete::kill_members(context, client, order);
         }
-        WorktreeResult::UnsavedChecked { client, order, result: Err(fault) } => {
+        WorktreeResult::UnsavedChecked { client, order, result: Err(error) } => {
             delete::handle_team_deleted(
                 context,
                 client,
                 &order.team,
-                Err(fault),
+                Err(error),
                 RemovedWorktrees::default(),
             );
         }

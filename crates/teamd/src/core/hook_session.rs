@@ -20,43 +20,43 @@ pub(crate) enum HookSession {
 }
 
 /// The session of a hook report that has an agent's token. The agent's program runs below its shim.
-pub(crate) fn agent_hook_session(record: &AgentRecord, hooked: &HookReport) -> HookSession {
-    match (record.request.delivery, hooked.source) {
+pub(crate) fn agent_hook_session(record: &AgentRecord, report: &HookReport) -> HookSession {
+    match (record.request.delivery, report.source) {
         (Delivery::Keys, HookSource::Typist) => return HookSession::SameSession,
         (Delivery::Hook, HookSource::Program) => {}
         _ => return HookSession::OtherProgram,
     }
     let holds =
-        |pid: Option<u32>| pid.is_some_and(|pid| hooked.ancestors.iter().any(|above| above.pid == pid));
+        |pid: Option<u32>| pid.is_some_and(|pid| report.ancestors.iter().any(|above| above.pid == pid));
     let process = record.lifecycle.process();
     if holds(process.shim.map(|shim| shim.pid)) && process.agent_pid.is_some() && !holds(process.agent_pid) {
         // The reporting program has outlived the shell that started it, and now runs below the shim
         // itself.
         return HookSession::OtherProgram;
     }
-    identify_session(&record.hook_state, record.session.as_deref(), hooked)
+    identify_session(&record.hook_state, record.session.as_deref(), report)
 }
 
 /// The session of a hook report for a lead.
-pub(crate) fn lead_hook_session(leading: &LeadSession, hooked: &HookReport) -> HookSession {
-    match hooked.source {
+pub(crate) fn lead_hook_session(leading: &LeadSession, report: &HookReport) -> HookSession {
+    match report.source {
         HookSource::Program => {
-            identify_session(&leading.hook_state, leading.lead.session_id.as_deref(), hooked)
+            identify_session(&leading.hook_state, leading.lead.session_id.as_deref(), report)
         }
         HookSource::Typist => HookSession::OtherProgram,
     }
 }
 
-fn identify_session(heard: &HookState, session: Option<&str>, hooked: &HookReport) -> HookSession {
+fn identify_session(heard: &HookState, session: Option<&str>, report: &HookReport) -> HookSession {
     let is_first = heard.ancestors.is_empty();
-    match &hooked.session_id {
+    match &report.session_id {
         Some(theirs) if session == Some(theirs) => HookSession::SameSession,
-        _ if !is_first && is_nested(&hooked.ancestors, &heard.ancestors) => HookSession::OtherProgram,
+        _ if !is_first && is_nested(&report.ancestors, &heard.ancestors) => HookSession::OtherProgram,
         None => HookSession::SameSession,
         // A program changes its session at its start, or with the next input of its user.
         Some(theirs)
             if is_first
-                || matches!(hooked.event, HookEvent::SessionStarted | HookEvent::TurnStarted { .. }) =>
+                || matches!(report.event, HookEvent::SessionStarted | HookEvent::TurnStarted { .. }) =>
         {
             HookSession::NewSession(theirs.clone())
         }
@@ -107,7 +107,7 @@ mod tests {
         let heard =
             HookState { ancestors: ancestors(&[21, 20, 10]), delivered_ids: Vec::new(), dialog: None };
         let session = Some(session.to_owned()).filter(|session| !session.is_empty());
-        let hooked = HookReport {
+        let report = HookReport {
             leads_team: None,
             session_id: session,
             ancestors: ancestors(pids),
@@ -115,7 +115,7 @@ mod tests {
             usage: None,
             event: said,
         };
-        identify_session(&heard, Some("old"), &hooked)
+        identify_session(&heard, Some("old"), &report)
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn who_was_never_heard_is_heard() {
-        let hooked = HookReport {
+        let report = HookReport {
             leads_team: None,
             session_id: Some("new".into()),
             ancestors: ancestors(&[21, 20]),
@@ -173,7 +173,7 @@ mod tests {
             event: HookEvent::TurnEnded,
         };
         assert_eq!(
-            identify_session(&HookState::default(), Some("of the life before"), &hooked),
+            identify_session(&HookState::default(), Some("of the life before"), &report),
             HookSession::NewSession("new".into())
         );
     }

@@ -33,11 +33,11 @@ pub(crate) fn handle_hook_report(
     context: &mut Context,
     client: ConnId,
     token: Option<&str>,
-    hooked: HookReport,
+    report: HookReport,
 ) {
-    let result = match &hooked.leads_team {
-        Some(team) => lead_session::handle_lead_hook(context, team, &hooked),
-        None => handle_agent_hook(context, token, hooked),
+    let result = match &report.leads_team {
+        Some(team) => lead_session::handle_lead_hook(context, team, &report),
+        None => handle_agent_hook(context, token, report),
     };
     match result {
         // The reply waits for the roster, so that the next daemon knows what the hook reported.
@@ -54,25 +54,25 @@ pub(crate) fn handle_hook_report(
 fn handle_agent_hook(
     context: &mut Context,
     token: Option<&str>,
-    hooked: HookReport,
+    report: HookReport,
 ) -> Result<HookReply, ErrorReport> {
     let id = agent_of_token(context.state, token)?;
     let agent = context.state.agents.get_mut(&id).ok_or_else(unknown_caller_error)?;
-    match agent_hook_session(&agent.record, &hooked) {
+    match agent_hook_session(&agent.record, &report) {
         HookSession::OtherProgram => return Ok(ignored_reply(agent.activity_since)),
         HookSession::NewSession(session) => {
             // The next spawn resumes this session, whenever it starts.
             agent.record.respawn.session = Some(session.clone());
             agent.record.session = Some(session);
-            agent.record.hook_state.ancestors = hooked.ancestors;
+            agent.record.hook_state.ancestors = report.ancestors;
             context.state.has_roster_changed = true;
         }
         HookSession::SameSession => {}
     }
     agent.has_reported_activity = true;
     let mut reply = build_reply(agent);
-    apply_hook_event(context, &id, hooked.event, hooked.source, &mut reply);
-    hooked.usage.into_iter().for_each(|report| budget::add_usage(context, &id, report));
+    apply_hook_event(context, &id, report.event, report.source, &mut reply);
+    report.usage.into_iter().for_each(|report| budget::add_usage(context, &id, report));
     Ok(reply)
 }
 
@@ -220,8 +220,8 @@ pub(crate) fn start_long_poll(
         Some(team) => lead_session::hold_lead_poll(context, team, client),
         None => agent_of_token(context.state, token).map(|id| wait_for_agent(context, &id, client)),
     };
-    if let Err(fault) = parked {
-        send_reply(context, client, Err(fault));
+    if let Err(error) = parked {
+        send_reply(context, client, Err(error));
     }
 }
 

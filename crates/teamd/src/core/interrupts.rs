@@ -23,7 +23,7 @@ pub(crate) fn interrupt(context: &mut Context, client: ConnId, who: &MemberAddre
         (false, _) => Err(no_turns_error(who)),
     });
     match reached {
-        Err(fault) => send_reply(context, client, Err(fault)),
+        Err(error) => send_reply(context, client, Err(error)),
         Ok((spawn, conn)) => {
             context.state.interrupt_waiters.push(InterruptWaiter { client, spawn });
             context.effects.push(Effect::SendToShim { conn, message: ToShim::Interrupt });

@@ -23,7 +23,7 @@ pub(crate) fn handle_lead_order(context: &mut Context, client: ConnId, order: Se
         SetLeadRequest::Release(team) => release_lead(context, &team),
     };
     match done {
-        Err(fault) => send_reply(context, client, Err(fault)),
+        Err(error) => send_reply(context, client, Err(error)),
         // The reply waits for the roster, from which the leads file is written.
         Ok(()) => context
             .effects
@@ -87,23 +87,23 @@ pub(crate) fn handle_lead_died(context: &mut Context, life: &SpawnId) -> bool {
 pub(crate) fn handle_lead_hook(
     context: &mut Context,
     team: &TeamName,
-    hooked: &HookReport,
+    report: &HookReport,
 ) -> Result<HookReply, ErrorReport> {
     let leading = context.state.lead_sessions.get_mut(team).ok_or_else(unknown_caller_error)?;
     let handed = leading.hook_state.delivered_ids.clone();
     let reply =
         HookReply { delivers_by_hook: true, delivered_ids: handed, ..ignored_reply(leading.turn_since) };
-    match lead_hook_session(leading, hooked) {
+    match lead_hook_session(leading, report) {
         HookSession::OtherProgram => return Ok(ignored_reply(leading.turn_since)),
         HookSession::NewSession(session) => {
-            leading.hook_state.ancestors.clone_from(&hooked.ancestors);
+            leading.hook_state.ancestors.clone_from(&report.ancestors);
             leading.lead.session_id = Some(session.clone());
             context.state.has_roster_changed = true;
             context.effects.push(Effect::File(FileJob::WriteLeadSession { team: team.clone(), session }));
         }
         HookSession::SameSession => {}
     }
-    match &hooked.event {
+    match &report.event {
         HookEvent::TurnStarted { delivered_ids: handed, .. } => {
             if !handed.is_empty() {
                 leading.hook_state.delivered_ids.clone_from(handed);

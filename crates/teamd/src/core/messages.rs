@@ -71,8 +71,8 @@ pub(crate) fn handle_inbox_scanned(
     let again = known.inbox_scans.remove(inbox) == Some(ScanState::RunningRescanNeeded);
     let more = result.as_ref().is_ok_and(|mail| mail.has_more);
     match result {
-        Err(fault) => {
-            context.effects.push(Effect::log_team(team, EventKind::Error { message: fault.message }));
+        Err(error) => {
+            context.effects.push(Effect::log_team(team, EventKind::Error { message: error.message }));
         }
         Ok(mail) => apply_scan(context, team, &AgentName::new_unchecked(inbox), mail),
     }
@@ -86,24 +86,24 @@ pub(crate) fn handle_inbox_scanned(
 
 fn apply_scan(context: &mut Context, team: &TeamName, owner: &AgentName, mail: InboxScanResult) {
     approvals::apply_messages(context, team, owner, &mail);
-    for letter in mail.new {
-        if owner.is_lead() && matches!(letter.payload, Some(Payload::IdleNotification(_))) {
-            activity::apply_config_activity(context, team, &letter.from, Activity::Idle);
+    for message in mail.new {
+        if owner.is_lead() && matches!(message.payload, Some(Payload::IdleNotification(_))) {
+            activity::apply_config_activity(context, team, &message.from, Activity::Idle);
         }
         let what = EventKind::MessageStored {
-            index: letter.index,
-            from: letter.from.to_string(),
-            kind: letter.payload.as_ref().map_or("text", Payload::type_name).to_owned(),
-            summary: letter.summary,
+            index: message.index,
+            from: message.from.to_string(),
+            kind: message.payload.as_ref().map_or("text", Payload::type_name).to_owned(),
+            summary: message.summary,
         };
         context.effects.push(Effect::Log(Event::for_member(team, owner, what)));
     }
-    for letter in mail.restored {
-        let kind = letter.payload.as_ref().map_or("text", Payload::type_name).to_owned();
+    for message in mail.restored {
+        let kind = message.payload.as_ref().map_or("text", Payload::type_name).to_owned();
         let what = EventKind::MessageRestored {
-            from: letter.from.to_string(),
+            from: message.from.to_string(),
             kind,
-            summary: letter.summary.clone(),
+            summary: message.summary.clone(),
         };
         context.effects.push(Effect::Log(Event::for_member(team, owner, what)));
     }

@@ -69,12 +69,12 @@ pub(crate) fn handle_root_reopened(context: &mut Context, opened: Result<(), Err
                 (WatcherState::Unproven, context.now.mono);
             handle_overflow(context);
         }
-        Err(fault) => {
-            let why = format!("{shown} was removed or moved away; the agents go on; {}", fault.message);
+        Err(error) => {
+            let why = format!("{shown} was removed or moved away; the agents go on; {}", error.message);
             context
                 .effects
                 .extend([Effect::log_daemon(EventKind::DaemonStopped { reason: why }), Effect::Exit]);
-            context.state.root_error = Some(fault);
+            context.state.root_error = Some(error);
         }
     }
 }

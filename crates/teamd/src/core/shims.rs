@@ -101,9 +101,9 @@ pub(crate) fn handle_shim_report(context: &mut Context, conn: ConnId, said: From
     match said {
         FromShim::Started { pid } => registration::handle_agent_started(context, &id, pid),
         FromShim::Failed { message } => {
-            let fault = ErrorReport::new(ErrorKind::MissingPath, message)
+            let error = ErrorReport::new(ErrorKind::MissingPath, message)
                 .with_help("is it installed, and in the PATH of the caller?");
-            registration::fail_start(context, &id, fault);
+            registration::fail_start(context, &id, error);
         }
         FromShim::TurnStatus(turn) => activity::apply_turn_state(context, &id, Some(turn)),
         FromShim::Interrupted { was_in_turn } => {

@@ -178,7 +178,7 @@ fn find_location(state: &State, agent: &Agent) -> Result<LocatePaneReply, ErrorR
 
 pub(crate) fn capture(context: &mut Context, client: ConnId, capture: &CapturePaneRequest) {
     match pane_and_tag(context.state, &capture.team, &capture.name, "capture") {
-        Err(fault) => send_reply(context, client, Err(fault)),
+        Err(error) => send_reply(context, client, Err(error)),
         Ok((pane, owner)) => match pane.id() {
             Some(pane) => {
                 context.effects.push(Effect::Pane(PaneJob::CapturePane {

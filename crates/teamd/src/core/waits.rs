@@ -64,8 +64,8 @@ pub(crate) fn reply_to_finished_waiters(context: &mut Context) {
 pub(crate) fn mark_suspended(state: &State, ended: &mut [AgentExit]) {
     for agent in ended {
         let Some(team) = &agent.team else { continue };
-        let is_it = |resting: &PendingRespawn| {
-            resting.is_suspended() && is_of_member(resting, team, agent.name.as_str())
+        let is_it = |pending: &PendingRespawn| {
+            pending.is_suspended() && is_of_member(pending, team, agent.name.as_str())
         };
         agent.is_suspended = state.pending_respawns.iter().any(is_it);
     }

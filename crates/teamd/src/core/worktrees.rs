@@ -32,7 +32,7 @@ pub(crate) fn create_worktree(context: &mut Context, client: ConnId, order: Work
     }
     let name = match check_request(context.state, &order) {
         Ok(name) => name,
-        Err(fault) => return send_reply(context, client, Err(fault)),
+        Err(error) => return send_reply(context, client, Err(error)),
     };
     let Some(team) = context.state.teams.get_mut(&order.team) else { return };
     team.reserved_names.insert(name.clone(), NameReservation::Creating);
@@ -74,8 +74,8 @@ fn name_choice(request: &WorktreeRequest) -> NameChoice {
 /// Adds the worktree to the roster, before git creates it.
 pub(crate) fn record_proposal(context: &mut Context, making: Box<WorktreeCreation>) {
     let Some(team) = context.state.teams.get_mut(&making.team) else {
-        let fault = no_such_team_error(context.state, &making.team);
-        return send_reply(context, making.client, Err(fault));
+        let error = no_such_team_error(context.state, &making.team);
+        return send_reply(context, making.client, Err(error));
     };
     if !making.proposal.exists {
         team.worktrees
@@ -93,7 +93,7 @@ pub(crate) fn handle_worktree_recorded(
 ) {
     match result {
         Ok(()) => context.effects.push(Effect::Worktree(WorktreeJob::Fill(making))),
-        Err(fault) => fail_creation(context, making.client, &making.team, &making.name, fault),
+        Err(error) => fail_creation(context, making.client, &making.team, &making.name, error),
     }
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn finish_creation(
     }
     let cwd = match result {
         Ok(cwd) => cwd,
-        Err(fault) => return fail_creation(context, making.client, &making.team, &making.name, fault),
+        Err(error) => return fail_creation(context, making.client, &making.team, &making.name, error),
     };
     if let Some(team) = context.state.teams.get_mut(&making.team) {
         team.reserved_names.insert(
@@ -134,12 +134,12 @@ pub(crate) fn fail_creation(
     client: ConnId,
     team: &TeamName,
     name: &AgentName,
-    fault: ErrorReport,
+    error: ErrorReport,
 ) {
     if let Some(team) = context.state.teams.get_mut(team) {
         team.reserved_names.remove(name);
     }
-    send_reply(context, client, Err(fault));
+    send_reply(context, client, Err(error));
 }
 
 pub(crate) fn forget_worktrees(state: &mut State, team: &TeamName, paths: &[PathBuf]) {

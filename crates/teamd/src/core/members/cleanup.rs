@@ -42,7 +42,7 @@ pub(crate) fn start_cleanup(context: &mut Context, id: &SpawnId, exit: Option<Ex
 /// Handles the result of closing a pane. `left` is the error if the pane may still be there.
 pub(crate) fn handle_pane_closed(context: &mut Context, id: &SpawnId, left: Option<ErrorReport>) {
     let order = if left.is_some() { Cleanup::Failed } else { Cleanup::Done };
-    let why = left.map(|fault| format!("its pane is not closed yet: {}", fault.message));
+    let why = left.map(|error| format!("its pane is not closed yet: {}", error.message));
     finish_cleanup_step(context, id, why, |gone| gone.pane_cleanup = order);
     finish_cleanup(context, id);
 }
@@ -59,7 +59,7 @@ pub(crate) fn handle_member_deregistered(
         return;
     };
     let order = if left.is_some() { Cleanup::Failed } else { Cleanup::Done };
-    let why = left.map(|fault| format!("not taken off the team yet: {}", fault.message));
+    let why = left.map(|error| format!("not taken off the team yet: {}", error.message));
     finish_cleanup_step(context, id, why, |gone| {
         gone.file_cleanup = order;
         if approval == ShutdownApproval::Given {
@@ -87,10 +87,10 @@ fn finish_cleanup_step(
     set(gone);
     let how = gone.description.clone();
     if let Some(why) = left {
-        let heirs = std::mem::take(&mut gone.name_waiters);
+        let waiters = std::mem::take(&mut gone.name_waiters);
         context.effects.push(Effect::log_member(&agent.record, EventKind::Error { message: why }));
         report_to_waiters(context.state, id, &how, WaitOutcome::Gone);
-        context.follow_ups.extend(heirs.into_iter().map(FollowUp::RetryForName));
+        context.follow_ups.extend(waiters.into_iter().map(FollowUp::RetryForName));
         reply_to_finished_waiters(context);
     }
 }
@@ -138,7 +138,7 @@ fn finish_cleanup(context: &mut Context, id: &SpawnId) {
     if exited.pane_cleanup != Cleanup::Done || exited.file_cleanup != Cleanup::Done {
         return;
     }
-    let (how, heirs) = (exited.description.clone(), std::mem::take(&mut exited.name_waiters));
+    let (how, waiters) = (exited.description.clone(), std::mem::take(&mut exited.name_waiters));
     report_to_waiters(context.state, id, &how, WaitOutcome::Gone);
     let record = context.state.agents.remove(id).map(|agent| agent.record);
     record.iter().for_each(|record| {
@@ -152,7 +152,7 @@ fn finish_cleanup(context: &mut Context, id: &SpawnId) {
         schedule_task_scan(context, &team);
     }
     context.effects.push(Effect::CloseHandles { spawn: id.clone() });
-    context.follow_ups.extend(heirs.into_iter().map(FollowUp::RetryForName));
+    context.follow_ups.extend(waiters.into_iter().map(FollowUp::RetryForName));
     reply_to_finished_waiters(context);
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn set_permission_mode(context: &mut Context, client: ConnId, order: 
         true => resolve_target(context.state, &order),
     };
     match told {
-        Err(fault) => send_reply(context, client, Err(fault)),
+        Err(error) => send_reply(context, client, Err(error)),
         Ok((name, telling)) => {
             let change = ModeChange { team: order.team, name, mode: order.mode };
             let at = context.now.wall;

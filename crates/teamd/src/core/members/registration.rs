@@ -45,7 +45,7 @@ pub(crate) fn handle_pane_opened(
             .for_each(|opened| context.effects.push(close_pane(spawn, (opened.pane, Some(opened.window)))));
     };
     match result {
-        Err(fault) => fail_start(context, spawn, fault),
+        Err(error) => fail_start(context, spawn, error),
         Ok(opened) => {
             agent.record.pane = Some(AgentPane {
                 id: opened.pane.to_string(),
@@ -74,7 +74,7 @@ pub(crate) fn handle_pane_opened(
 pub(crate) fn handle_shim_started(context: &mut Context, spawn: &SpawnId, result: Result<u32, ErrorReport>) {
     let Some(agent) = context.state.agents.get_mut(spawn) else { return };
     match result {
-        Err(fault) => fail_start(context, spawn, fault),
+        Err(error) => fail_start(context, spawn, error),
         Ok(pid) => {
             if let Lifecycle::Starting(starting) = &mut agent.record.lifecycle {
                 set_shim_pid(starting, pid);
@@ -102,10 +102,10 @@ pub(crate) fn queue_registration(context: &mut Context, spawn: &SpawnId) {
     };
     let (Some(first), Some(join)) = (*shim_pid, process.shim) else { return };
     if first != join.pid {
-        let fault =
+        let error =
             ErrorReport::new(ErrorKind::NotPermitted, "cannot spawn: a stranger spoke up for the new pane")
                 .with_help("try again; what else there was: teamctl events --since 1m");
-        return fail_start(context, spawn, fault);
+        return fail_start(context, spawn, error);
     }
     context
         .state
@@ -142,8 +142,8 @@ fn register_member(context: &mut Context, spawn: &SpawnId) {
     };
     let team = agent.record.request.team.clone();
     let Some(color) = context.state.next_color(&team) else {
-        let fault = no_such_team_error(context.state, &team);
-        return fail_start(context, spawn, fault);
+        let error = no_such_team_error(context.state, &team);
+        return fail_start(context, spawn, error);
     };
     context.state.has_roster_changed = true;
     let Some(agent) = context.state.agents.get_mut(spawn) else { return };
@@ -169,7 +169,7 @@ pub(crate) fn handle_member_registered(
     let record: &mut AgentRecord = &mut agent.record;
     let Lifecycle::Starting(starting) = &mut record.lifecycle else { return };
     match (result, starting.process.conn) {
-        (Err(fault), _) => fail_start(context, spawn, fault),
+        (Err(error), _) => fail_start(context, spawn, error),
         (Ok(_), None) => fail_start(context, spawn, shim_exited_error()),
         (Ok(enrolled), Some(conn)) => {
             starting.stage = StartStage::Launching;
@@ -339,26 +339,26 @@ pub(crate) fn shim_exited_error() -> ErrorReport {
 
 /// Stops a start. After the message to start, the agent may run already: then it is terminated as
 /// every agent is.
-pub(crate) fn abort_start(context: &mut Context, spawn: &SpawnId, fault: ErrorReport) {
+pub(crate) fn abort_start(context: &mut Context, spawn: &SpawnId, error: ErrorReport) {
     let Some(agent) = context.state.agents.get_mut(spawn) else { return };
     let Lifecycle::Starting(starting) = &mut agent.record.lifecycle else { return };
     if starting.stage != StartStage::Launching {
-        return fail_start(context, spawn, fault);
+        return fail_start(context, spawn, error);
     }
     let client = starting.reply_to.take();
     agent.record.lifecycle = Lifecycle::Running(std::mem::take(&mut starting.process));
     context.effects.push(Effect::log_member(
         &agent.record,
-        EventKind::MemberSpawnFailed { reason: fault.message.clone() },
+        EventKind::MemberSpawnFailed { reason: error.message.clone() },
     ));
     terminate(context, spawn);
     if let Some(client) = client {
-        send_reply(context, client, Err(fault));
+        send_reply(context, client, Err(error));
     }
 }
 
 /// Fails a start: replies to the caller and cleans up.
-pub(crate) fn fail_start(context: &mut Context, spawn: &SpawnId, fault: ErrorReport) {
+pub(crate) fn fail_start(context: &mut Context, spawn: &SpawnId, error: ErrorReport) {
     let Some(agent) = context.state.agents.get_mut(spawn) else { return };
     let Lifecycle::Starting(starting) = &mut agent.record.lifecycle else { return };
     let (client, conn, stage) = (starting.reply_to.take(), starting.process.conn, starting.stage);
@@ -367,12 +367,12 @@ pub(crate) fn fail_start(context: &mut Context, spawn: &SpawnId, fault: ErrorRep
     }
     context.effects.push(Effect::log_member(
         &agent.record,
-        EventKind::MemberSpawnFailed { reason: fault.message.clone() },
+        EventKind::MemberSpawnFailed { reason: error.message.clone() },
     ));
     let record = agent.record.clone();
     // No client waits for a respawn. Its failure counts for the restart policy.
     let is_failed_respawn = client.is_none() && record.is_respawn();
-    let exit = if is_failed_respawn { fail_respawn(context, &record, &fault) } else { None };
+    let exit = if is_failed_respawn { fail_respawn(context, &record, &error) } else { None };
     if matches!(stage, StartStage::Opening { .. }) && exit.is_none() {
         let pane = record.pane.as_ref().and_then(AgentPane::pane_and_window);
         context.effects.extend(pane.map(|pane| close_pane(spawn, pane)));
@@ -382,20 +382,20 @@ pub(crate) fn fail_start(context: &mut Context, spawn: &SpawnId, fault: ErrorRep
         start_cleanup(context, spawn, exit);
     }
     if let Some(client) = client {
-        send_reply(context, client, Err(fault));
+        send_reply(context, client, Err(error));
     }
 }
 
 /// Decides what follows a respawn that did not start. Returns the exit to report to the lead, who was told of the
 /// respawn; `None` if there is nothing to report.
-fn fail_respawn(context: &mut Context, record: &SharedRecord, fault: &ErrorReport) -> Option<ExitRecord> {
+fn fail_respawn(context: &mut Context, record: &SharedRecord, error: &ErrorReport) -> Option<ExitRecord> {
     let next = match restart_policy::respawn_after_failure(context, record) {
         // The cause may go away, and a client can resume the member then.
         NextSpawn::NoRespawn if record.can_respawn() => restart_policy::suspend(context, record),
         next => next,
     };
     let exit = ExitRecord {
-        description: fault.message.clone(),
+        description: error.message.clone(),
         outcome: ExitOutcome::Failed,
         next_step: next.describe_for_lead(&record.request.team),
         ended_at: context.now.wall,

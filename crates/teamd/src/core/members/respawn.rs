@@ -17,26 +17,26 @@ use std::collections::BTreeMap;
 /// failure is.
 pub(crate) fn resume_members(context: &mut Context, client: ConnId, order: &ResumeMembersRequest) {
     if let Some(team) = order.team.as_ref().filter(|team| !context.state.teams.contains_key(team)) {
-        let fault = no_such_team_error(context.state, team);
-        return send_reply(context, client, Err(fault));
+        let error = no_such_team_error(context.state, team);
+        return send_reply(context, client, Err(error));
     }
     if context.state.daemon_shutdown.is_in_progress() {
-        let fault = going_down_error("bring anybody back", "teamctl up --resume");
-        return send_reply(context, client, Err(fault));
+        let error = going_down_error("bring anybody back", "teamctl up --resume");
+        return send_reply(context, client, Err(error));
     }
-    if let Some(fault) = order.team.as_ref().and_then(|team| exhausted_error(context.state, team)) {
-        return send_reply(context, client, Err(fault));
+    if let Some(error) = order.team.as_ref().and_then(|team| exhausted_error(context.state, team)) {
+        return send_reply(context, client, Err(error));
     }
     let spent: Vec<TeamName> =
         context.state.teams.keys().filter(|team| is_exhausted(context.state, team)).cloned().collect();
     let meant =
         |team: &TeamName| order.team.as_ref().is_none_or(|wanted| wanted == team) && !spent.contains(team);
     let mut members: BTreeMap<TeamName, Vec<AgentName>> = BTreeMap::new();
-    for resting in
+    for pending in
         context.state.pending_respawns.iter_mut().filter(|r| r.is_suspended() && meant(&r.request.team))
     {
-        resting.start = RespawnStart::At(context.now.mono);
-        let SpawnRequest { team, name, .. } = &*resting.request;
+        pending.start = RespawnStart::At(context.now.mono);
+        let SpawnRequest { team, name, .. } = &*pending.request;
         members.entry(team.clone()).or_default().push(name.clone());
     }
     for (team, names) in &members {
@@ -52,8 +52,8 @@ pub(crate) fn start_due_respawns(context: &mut Context) {
         .into_iter()
         .partition(|r: &PendingRespawn| r.start.deadline().is_some_and(|at| at <= context.now.mono));
     context.state.pending_respawns = rest;
-    for mut resting in due {
-        let order = &resting.request;
+    for mut pending in due {
+        let order = &pending.request;
         let holder = context.state.member(&order.team, &order.name);
         // The name may be free soon if its holder exits or is still starting.
         let passing = holder.map(|agent| !agent.record.lifecycle.has_agent());
@@ -61,17 +61,17 @@ pub(crate) fn start_due_respawns(context: &mut Context) {
             // Another member has taken the name.
             Some(false) => {}
             Some(true) => {
-                resting.start = RespawnStart::At(context.now.mono + NAME_BUSY_RETRY);
-                context.state.pending_respawns.push(resting);
+                pending.start = RespawnStart::At(context.now.mono + NAME_BUSY_RETRY);
+                context.state.pending_respawns.push(pending);
                 continue;
             }
             None if is_exhausted(context.state, &order.team) => {
-                suspend_pending(&mut resting);
-                update_past_member(context.state, &resting.request.team, &resting.request.name, None);
-                context.state.pending_respawns.push(resting);
+                suspend_pending(&mut pending);
+                update_past_member(context.state, &pending.request.team, &pending.request.name, None);
+                context.state.pending_respawns.push(pending);
             }
             None if context.state.teams.get(&order.team).is_none_or(|team| team.deletion.is_some()) => {}
-            None => spawn::respawn(context, resting),
+            None => spawn::respawn(context, pending),
         }
         context.state.has_roster_changed = true;
     }

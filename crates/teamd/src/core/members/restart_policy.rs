@@ -102,15 +102,15 @@ pub(crate) fn respawn_after_failure(context: &mut Context, record: &AgentRecord)
     if !is_wanted || context.state.daemon_shutdown.is_in_progress() {
         return NextSpawn::NoRespawn;
     }
-    let mut comeback = record.respawn.clone();
-    comeback.failed_at.retain(|at| context.now.wall.saturating_sub(*at) < FAILURE_WINDOW);
-    comeback.failed_at.push(context.now.wall);
-    let next = next_attempt(&comeback);
+    let mut respawn = record.respawn.clone();
+    respawn.failed_at.retain(|at| context.now.wall.saturating_sub(*at) < FAILURE_WINDOW);
+    respawn.failed_at.push(context.now.wall);
+    let next = next_attempt(&respawn);
     context.effects.extend(next.event_kind().map(|what| Effect::log_member(record, what)));
     if let NextSpawn::Respawn { after, .. } = next {
         context.state.pending_respawns.push(PendingRespawn {
             request: record.request.clone(),
-            respawn: comeback,
+            respawn,
             respawn_at: context.now.wall + after,
             start: RespawnStart::At(context.now.mono + after),
         });
@@ -138,15 +138,15 @@ pub(crate) fn suspend(context: &mut Context, record: &AgentRecord) -> NextSpawn 
 /// Cancels or suspends the pending respawns, because the daemon shuts down. Members that are
 /// suspended already stay so. Returns an entry for each of the others.
 pub(crate) fn stop_respawns(context: &mut Context) -> Vec<AgentExit> {
-    let between = context.state.pending_respawns.iter().filter(|resting| !resting.is_suspended());
-    let between: Vec<_> = between.map(|resting| &resting.request).collect();
+    let between = context.state.pending_respawns.iter().filter(|pending| !pending.is_suspended());
+    let between: Vec<_> = between.map(|pending| &pending.request).collect();
     let between: Vec<_> = between.iter().map(|order| (order.team.clone(), order.name.clone())).collect();
     if context.state.daemon_shutdown == DaemonShutdown::Suspend {
         context
             .state
             .pending_respawns
             .iter_mut()
-            .filter(|resting| !resting.is_suspended())
+            .filter(|pending| !pending.is_suspended())
             .for_each(suspend_pending);
         for past in context.state.teams.values_mut().flat_map(|team| &mut team.past_members) {
             past.is_suspended |= past.respawns_at.take().is_some();
@@ -172,9 +172,9 @@ pub(crate) fn update_past_member(
     }
 }
 
-pub(crate) fn suspend_pending(resting: &mut PendingRespawn) {
-    resting.start = RespawnStart::WhenResumed;
-    resting.respawn.failed_at.clear();
+pub(crate) fn suspend_pending(pending: &mut PendingRespawn) {
+    pending.start = RespawnStart::WhenResumed;
+    pending.respawn.failed_at.clear();
 }
 
 /// Sets the deadlines of the pending respawns after a restart of the daemon. Their backoff is about
@@ -185,12 +185,12 @@ pub(crate) fn restore_deadlines(state: &mut State, now: Now) {
     }
 }
 
-fn next_attempt(comeback: &RespawnRecord) -> NextSpawn {
-    let failures = comeback.failed_at.len();
+fn next_attempt(respawn: &RespawnRecord) -> NextSpawn {
+    let failures = respawn.failed_at.len();
     if failures > MAX_FAILURES {
         return NextSpawn::GivenUp(format!("it failed {failures} times in ten minutes"));
     }
-    NextSpawn::Respawn { attempt: comeback.respawns + 1, after: INITIAL_BACKOFF << (failures - 1) }
+    NextSpawn::Respawn { attempt: respawn.respawns + 1, after: INITIAL_BACKOFF << (failures - 1) }
 }
 
 /// Schedules the respawn of a member whose last respawn the end of the daemon cut short. It does not count as a failure.
@@ -221,24 +221,24 @@ pub(crate) fn retry_interrupted_start(context: &mut Context, id: &SpawnId) {
 
 /// Lets the respawns start that waited for this name.
 pub(crate) fn name_freed(state: &mut State, team: &TeamName, name: &AgentName) {
-    let waits = |resting: &&mut PendingRespawn| {
-        resting.start == RespawnStart::WhenNameFree && is_of_member(resting, team, name.as_str())
+    let waits = |pending: &&mut PendingRespawn| {
+        pending.start == RespawnStart::WhenNameFree && is_of_member(pending, team, name.as_str())
     };
-    state.pending_respawns.iter_mut().filter(waits).for_each(|resting| resting.start = RespawnStart::At(0));
+    state.pending_respawns.iter_mut().filter(waits).for_each(|pending| pending.start = RespawnStart::At(0));
 }
 
 /// Cancels the pending respawns of these members. No names: of the whole team. Returns the members.
 pub(crate) fn cancel_respawns(context: &mut Context, team: &TeamName, names: &[String]) -> Vec<AgentName> {
-    let meant = |resting: &PendingRespawn| {
-        resting.request.team == *team
-            && (names.is_empty() || names.iter().any(|name| is_of_member(resting, team, name)))
+    let meant = |pending: &PendingRespawn| {
+        pending.request.team == *team
+            && (names.is_empty() || names.iter().any(|name| is_of_member(pending, team, name)))
     };
     let (cancelled, rest): (Vec<_>, Vec<_>) =
         std::mem::take(&mut context.state.pending_respawns).into_iter().partition(meant);
     context.state.pending_respawns = rest;
     context.state.has_roster_changed |= !cancelled.is_empty();
     let cancelled: Vec<AgentName> =
-        cancelled.into_iter().map(|resting| resting.request.name.clone()).collect();
+        cancelled.into_iter().map(|pending| pending.request.name.clone()).collect();
     if let Some(team) = context.state.teams.get_mut(team) {
         let ended = team.past_members.iter_mut().filter(|past| cancelled.contains(&past.name));
         ended.for_each(|past| (past.respawns_at, past.is_suspended) = (None, false));

@@ -64,7 +64,7 @@ impl ShutdownTerms {
 
 pub(crate) fn request_member_shutdown(context: &mut Context, client: ConnId, order: &ShutdownMembersRequest) {
     match resolve_targets(context.state, &order.targets) {
-        Err(fault) => send_reply(context, client, Err(fault)),
+        Err(error) => send_reply(context, client, Err(error)),
         Ok(ids) => {
             cancel_suspend(context.state, &ids);
             let rested =
@@ -90,7 +90,7 @@ pub(crate) fn request_member_shutdown(context: &mut Context, client: ConnId, ord
 
 pub(crate) fn kill(context: &mut Context, client: ConnId, order: &MemberSelection) {
     match resolve_targets(context.state, order) {
-        Err(fault) => send_reply(context, client, Err(fault)),
+        Err(error) => send_reply(context, client, Err(error)),
         Ok(ids) => {
             cancel_suspend(context.state, &ids);
             let rested = restart_policy::cancel_and_report(context, &order.team, &order.names);
@@ -123,9 +123,9 @@ fn abort_if_starting(context: &mut Context, id: &SpawnId) {
     if stage != StartStage::Launching {
         report_to_waiters(context.state, id, STOPPED_WHILE_STARTING, WaitOutcome::Gone);
     }
-    let fault = ErrorReport::new(ErrorKind::Refused, "cannot spawn: it was stopped while it started")
+    let error = ErrorReport::new(ErrorKind::Refused, "cannot spawn: it was stopped while it started")
         .with_help("somebody has ended it, or teamd; start it again with: teamctl spawn NAME");
-    abort_start(context, id, fault);
+    abort_start(context, id, error);
 }
 
 /// Shuts down all agents, terminates those that do not approve, and then ends the daemon.
@@ -327,9 +327,9 @@ fn shutdown_request_effect(
 pub(crate) fn handle_request_sent(context: &mut Context, id: &SpawnId, result: Result<(), ErrorReport>) {
     match result {
         Ok(()) => context.effects.wake_agent(id, Wake::Needed),
-        Err(fault) => {
+        Err(error) => {
             let Some(agent) = context.state.agents.get(id) else { return };
-            let why = format!("cannot ask for a shutdown: {}", fault.message);
+            let why = format!("cannot ask for a shutdown: {}", error.message);
             context.effects.push(Effect::log_member(&agent.record, EventKind::Error { message: why }));
         }
     }
@@ -343,8 +343,8 @@ pub(crate) fn handle_shutdown_answers(
 ) {
     match answers {
         Ok(answers) => answers.into_iter().for_each(|answer| apply_answer(context, team, answer)),
-        Err(fault) => {
-            context.effects.push(Effect::log_team(team, EventKind::Error { message: fault.message }));
+        Err(error) => {
+            context.effects.push(Effect::log_team(team, EventKind::Error { message: error.message }));
         }
     }
 }

@@ -39,10 +39,10 @@ pub(crate) fn spawn(context: &mut Context, client: ConnId, mut order: Box<SpawnR
         return gone.name_waiters.push(NameWaiter { client, call: NameCall::Spawn(order) });
     }
     match check_request(context.state, &order) {
-        Err(fault) => {
+        Err(error) => {
             // The wanted name may be held by a failed cleanup, which may succeed now.
             cleanup::retry_failed_cleanups(context);
-            return send_reply(context, client, Err(fault));
+            return send_reply(context, client, Err(error));
         }
         Ok(name) => order.set_name(name),
     }
@@ -99,8 +99,8 @@ fn check_request(state: &State, order: &SpawnRequest) -> Result<AgentName, Error
     if !state.teams.contains_key(&order.team) {
         return Err(no_such_team_error(state, &order.team));
     }
-    if let Some(fault) = exhausted_error(state, &order.team) {
-        return Err(fault);
+    if let Some(error) = exhausted_error(state, &order.team) {
+        return Err(error);
     }
     if order.backend != Backend::InProcess && state.settings.tmux_socket.is_none() {
         return Err(no_tmux_error(&order.name));

@@ -24,7 +24,7 @@ pub(crate) fn set_visibility(
     sight: PaneVisibility,
 ) {
     match find_pane(context.state, who, sight) {
-        Err(fault) => send_reply(context, client, Err(fault)),
+        Err(error) => send_reply(context, client, Err(error)),
         Ok((spawn, pane, owner)) => context.effects.push(Effect::Pane(PaneJob::MovePane {
             client,
             spawn,
@@ -59,7 +59,7 @@ pub(crate) fn handle_pane_moved(
 ) {
     let moved = result.and_then(|()| context.state.agents.get_mut(spawn).ok_or_else(member_ended_error));
     match moved {
-        Err(fault) => send_reply(context, client, Err(fault)),
+        Err(error) => send_reply(context, client, Err(error)),
         Ok(agent) => {
             agent.record.is_hidden = sight == PaneVisibility::Hidden;
             let (name, team) = (agent.record.request.name.clone(), agent.record.request.team.clone());
@@ -84,9 +84,9 @@ pub(crate) fn handle_hidden_panes_written(
     result: Result<(), ErrorReport>,
 ) {
     let done = if reply.hidden { "hidden" } else { "shown" };
-    let result = result.map_err(|fault| {
-        let message = format!("{}'s pane is {done}, but config.json lacks it: {}", reply.name, fault.message);
-        ErrorReport { message, ..fault }
+    let result = result.map_err(|error| {
+        let message = format!("{}'s pane is {done}, but config.json lacks it: {}", reply.name, error.message);
+        ErrorReport { message, ..error }
     });
     send_reply(context, client, result.map(|()| Reply::Visibility(reply)));
 }
@@ -122,8 +122,8 @@ pub(crate) fn handle_panes_visible(context: &mut Context, spawns: &[SpawnId]) {
 /// Sets the layout of a team. It is kept for later windows once tmux has applied it.
 pub(crate) fn set_layout(context: &mut Context, client: ConnId, order: &SetLayoutRequest) {
     if !context.state.teams.contains_key(&order.team) {
-        let fault = no_such_team_error(context.state, &order.team);
-        return send_reply(context, client, Err(fault));
+        let error = no_such_team_error(context.state, &order.team);
+        return send_reply(context, client, Err(error));
     }
     let owners = context
         .state

@@ -105,8 +105,8 @@ impl Roster {
 
     /// The environment files that an agent or a pending respawn needs.
     pub(crate) fn environment_files(&self) -> impl Iterator<Item = &str> {
-        let resting = self.pending_respawns.iter().map(|resting| resting.respawn.environment_file.as_str());
-        self.records.iter().map(|record| record.respawn.environment_file.as_str()).chain(resting)
+        let pending = self.pending_respawns.iter().map(|pending| pending.respawn.environment_file.as_str());
+        self.records.iter().map(|record| record.respawn.environment_file.as_str()).chain(pending)
     }
 
     /// Gives the requests of members that can be respawned their environments back. `read` returns the environment in
@@ -144,13 +144,13 @@ mod tests {
             "prompt": "", "feed": "pull"
         }))
         .unwrap();
-        let resting = vec![PendingRespawn {
+        let pending = vec![PendingRespawn {
             request: Arc::new(order),
             respawn: RespawnRecord { environment_file: "7.json".to_owned(), ..RespawnRecord::default() },
             respawn_at: 0,
             start: RespawnStart::At(0),
         }];
-        let text = serde_json::to_string(&Roster { pending_respawns: resting, ..Roster::default() }).unwrap();
+        let text = serde_json::to_string(&Roster { pending_respawns: pending, ..Roster::default() }).unwrap();
         assert!(!text.contains("secret"), "{text}");
         let mut roster: Roster = serde_json::from_str(&text).unwrap();
         assert_eq!(roster.environment_files().collect::<Vec<_>>(), ["7.json"]);

@@ -18,17 +18,17 @@ pub(crate) enum NameChoice {
 
 /// Whether a respawn of a member of that name is pending.
 pub(crate) fn is_between_spawns(state: &State, team: &TeamName, name: &str) -> bool {
-    state.pending_respawns.iter().any(|resting| is_of_member(resting, team, name))
+    state.pending_respawns.iter().any(|pending| is_of_member(pending, team, name))
 }
 
 /// The members of the team whose respawn is pending.
 pub(crate) fn names_between_spawns(state: &State, team: &TeamName) -> Vec<String> {
-    let hers = state.pending_respawns.iter().filter(|resting| resting.request.team == *team);
-    hers.map(|resting| resting.request.name.to_string()).collect()
+    let hers = state.pending_respawns.iter().filter(|pending| pending.request.team == *team);
+    hers.map(|pending| pending.request.name.to_string()).collect()
 }
 
-pub(crate) fn is_of_member(resting: &PendingRespawn, team: &TeamName, name: &str) -> bool {
-    let order = &resting.request;
+pub(crate) fn is_of_member(pending: &PendingRespawn, team: &TeamName, name: &str) -> bool {
+    let order = &pending.request;
     order.team == *team && order.name.as_str().eq_ignore_ascii_case(strip_team(name, team))
 }
 

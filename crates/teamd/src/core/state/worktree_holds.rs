@@ -66,7 +66,7 @@ pub(crate) fn check_not_deleting(name: &TeamName, team: &TeamState) -> Result<()
     if team.deletion.is_none() {
         return Ok(());
     }
-    let fault =
+    let error =
         ErrorReport::new(ErrorKind::Refused, format!("cannot do that: {name} {BEING_DELETED_SUFFIX}"));
-    Err(fault.with_help("it is over in a moment; what is left then: teamctl status"))
+    Err(error.with_help("it is over in a moment; what is left then: teamctl status"))
 }

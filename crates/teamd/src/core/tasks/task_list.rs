@@ -43,10 +43,10 @@ pub(crate) fn handle_tasks_scanned(
     };
     let again = std::mem::take(&mut known.task_scan) == ScanState::RunningRescanNeeded;
     match result {
-        Err(fault) => {
+        Err(error) => {
             known.unscanned_tasks = TaskSelection::All;
             next_task::answer_unknown(context, queries);
-            log_scan_error(context, team, fault.message);
+            log_scan_error(context, team, error.message);
         }
         Ok(tasks) => apply_tasks(context, team, members, tasks, queries),
     }
@@ -219,9 +219,9 @@ fn log_if_abandoned(
 /// The names of all members, including those with a pending respawn, and the lead.
 fn current_members(state: &State, team: &TeamName) -> Vec<AgentName> {
     let members = state.members(team).into_iter().map(|agent| agent.record.request.name.clone());
-    let resting = state.pending_respawns.iter().map(|resting| &resting.request);
-    let resting = resting.filter(|order| order.team == *team).map(|order| order.name.clone());
-    members.chain(resting).chain([AgentName::lead()]).collect()
+    let pending = state.pending_respawns.iter().map(|pending| &pending.request);
+    let pending = pending.filter(|order| order.team == *team).map(|order| order.name.clone());
+    members.chain(pending).chain([AgentName::lead()]).collect()
 }
 
 fn is_abandoned(tale: &LoggedTask, living: &[AgentName]) -> bool {

@@ -19,8 +19,8 @@ use protocol::policy::Policy;
 pub(crate) fn create(context: &mut Context, client: ConnId, create: CreateTeamRequest) {
     if create.team.is_claude_session() {
         let message = format!("cannot create {}: names in session-* belong to Claude Code", create.team);
-        let fault = ErrorReport::new(ErrorKind::NotPermitted, message).with_help("take another name");
-        return send_reply(context, client, Err(fault));
+        let error = ErrorReport::new(ErrorKind::NotPermitted, message).with_help("take another name");
+        return send_reply(context, client, Err(error));
     }
     context.effects.push(Effect::File(FileJob::CreateTeam { client, create, created_at: context.now.wall }));
 }

@@ -24,8 +24,8 @@ use protocol::name::TeamName;
 use std::path::PathBuf;
 
 pub(crate) fn delete(context: &mut Context, client: ConnId, order: DeleteTeamRequest) {
-    if let Err(fault) = check_deletable(context.state, &order) {
-        return send_reply(context, client, Err(fault));
+    if let Err(error) = check_deletable(context.state, &order) {
+        return send_reply(context, client, Err(error));
     }
     let names = remaining_members(context.state, &order.team);
     if names.is_empty() {
@@ -88,7 +88,7 @@ pub(crate) fn handle_team_deleted(
         context.effects.push(Effect::UnwatchTeam { team: team.clone() });
         context.effects.push(Effect::log_team(team, EventKind::TeamDeleted));
     }
-    let result = result.map_err(|fault| add_partial_effects(fault, &swept, was));
+    let result = result.map_err(|error| add_partial_effects(error, &swept, was));
     let message = format!("Cleaned up directories and worktrees for team \"{team}\"");
     let reply = result.map(|()| {
         let team_name = team.clone();
@@ -98,7 +98,7 @@ pub(crate) fn handle_team_deleted(
 }
 
 /// Adds to an error what was done before it: exits of members and removed worktrees.
-fn add_partial_effects(fault: ErrorReport, swept: &RemovedWorktrees, was: Option<Deletion>) -> ErrorReport {
+fn add_partial_effects(error: ErrorReport, swept: &RemovedWorktrees, was: Option<Deletion>) -> ErrorReport {
     let ended = match was {
         Some(Deletion::EndingMembers(names)) if !names.is_empty() => {
             Some(format!("{} ended", names.join(", ")))
@@ -109,10 +109,10 @@ fn add_partial_effects(fault: ErrorReport, swept: &RemovedWorktrees, was: Option
     let trashed = swept.trashed.iter().map(ToString::to_string);
     let news: Vec<String> = ended.into_iter().chain(trashed).chain(removed).collect();
     if news.is_empty() {
-        return fault;
+        return error;
     }
-    let message = format!("{}\nBefore that: {}", fault.message, news.join("\n"));
-    ErrorReport { message, ..fault }
+    let message = format!("{}\nBefore that: {}", error.message, news.join("\n"));
+    ErrorReport { message, ..error }
 }
 
 /// Checks whether a team can be deleted, before any member is killed.
@@ -154,8 +154,8 @@ pub(crate) fn handle_deletion_checked(
     order: DeleteTeamRequest,
     result: Result<(), ErrorReport>,
 ) {
-    if let Err(fault) = result {
-        return handle_team_deleted(context, client, &order.team, Err(fault), RemovedWorktrees::default());
+    if let Err(error) = result {
+        return handle_team_deleted(context, client, &order.team, Err(error), RemovedWorktrees::default());
     }
     let Some(team) = context.state.teams.get(&order.team) else { return };
     let grounds = team.worktrees.clone();
@@ -195,6 +195,6 @@ pub(crate) fn handle_worktrees_removed(
     forget_worktrees(context.state, &order.team, &done_with);
     match result {
         Ok(()) => delete_files(client, order, swept, &mut context.effects),
-        Err(fault) => handle_team_deleted(context, client, &order.team, Err(fault), swept),
+        Err(error) => handle_team_deleted(context, client, &order.team, Err(error), swept),
     }
 }

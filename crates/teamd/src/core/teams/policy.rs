@@ -13,8 +13,8 @@ use protocol::error::ErrorReport;
 pub(crate) fn set_policy(context: &mut Context, client: ConnId, order: SetPolicyRequest) {
     match context.state.teams.get(&order.team).map(|known| known.policy == order.policy) {
         None => {
-            let fault = no_such_team_error(context.state, &order.team);
-            send_reply(context, client, Err(fault));
+            let error = no_such_team_error(context.state, &order.team);
+            send_reply(context, client, Err(error));
         }
         Some(true) => send_reply(context, client, Ok(Reply::Ack)),
         Some(false) => context.effects.push(Effect::File(FileJob::SavePolicy { client, order })),
