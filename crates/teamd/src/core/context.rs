@@ -18,7 +18,7 @@ pub(crate) struct Context<'a> {
     pub(crate) now: Now,
     pub(crate) effects: Effects,
     /// The teams in which a turn has started, once for each turn.
-    pub(crate) begun_turns: Vec<TeamName>,
+    pub(crate) started_turns: Vec<TeamName>,
     /// What is done after the event, in this order.
     pub(crate) follow_ups: VecDeque<FollowUp>,
 }
@@ -38,7 +38,7 @@ impl Context<'_> {
             state,
             now,
             effects: Effects::default(),
-            begun_turns: Vec::new(),
+            started_turns: Vec::new(),
             follow_ups: VecDeque::new(),
         }
     }

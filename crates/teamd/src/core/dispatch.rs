@@ -53,7 +53,7 @@ const BEFORE: [fn(&mut Context); 2] = [remember_latest_time, observe_sleep];
 /// What is done after every event, in this order.
 const AFTER: [fn(&mut Context); 6] = [
     run_follow_ups,
-    budget::count_begun_turns,
+    budget::count_started_turns,
     registration::register_batch,
     show_next_notice,
     long_poll::wake_waiting_hooks,

@@ -59,7 +59,7 @@ fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
         activity: agent.activity,
         activity_since: agent.activity_since,
         task: agent.task_subject.clone(),
-        mode: record.mode.clone(),
+        mode: record.config_mode.clone(),
         delivery: record.request.delivery,
         delivery_point: Some(delivery_point(agent)),
         pane: record.pane.as_ref().map(|pane| pane.id.clone()),

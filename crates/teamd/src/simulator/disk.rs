@@ -286,7 +286,7 @@ impl SimulatedDisk {
                 team.add_message(&record.request.name, &AgentName::lead(), None, at);
             }
         }
-        let (life, mode) = (record.spawn_id.clone(), record.mode.clone());
+        let (life, mode) = (record.spawn_id.clone(), record.config_mode.clone());
         team.members.insert(
             record.request.name.clone(),
             SimulatedMember { spawn_id: life, spawned_at: record.spawned_at, is_active: true, mode },
@@ -424,7 +424,7 @@ impl SimulatedDisk {
         let missing: Vec<_> =
             missing.filter(|member| !team.members.contains_key(&member.record.name)).collect();
         for RegisteredMember { record, activity } in &missing {
-            let (life, mode) = (record.spawn_id.clone(), record.mode.clone());
+            let (life, mode) = (record.spawn_id.clone(), record.config_mode.clone());
             let member = SimulatedMember {
                 spawn_id: life,
                 spawned_at: record.spawned_at,

@@ -127,8 +127,8 @@ pub(crate) fn store_config_modes(state: &mut State, team: &TeamName, modes: &[(A
     let modes: HashMap<&AgentName, &String> = modes.iter().map(|(name, mode)| (name, mode)).collect();
     for agent in state.agents.values_mut().filter(|agent| agent.record.request.team == *team) {
         let Some(mode) = modes.get(&agent.record.request.name).copied() else { continue };
-        if agent.record.mode.as_ref() != Some(mode) {
-            agent.record.mode = Some(mode.clone());
+        if agent.record.config_mode.as_ref() != Some(mode) {
+            agent.record.config_mode = Some(mode.clone());
             state.has_roster_changed = true;
         }
     }
@@ -144,7 +144,7 @@ pub(crate) fn apply_turn_mode(
 ) -> bool {
     let changed = before.is_some_and(|before| before.mode != turn.mode);
     let Some(mode) = turn.mode.filter(|_| changed) else { return false };
-    agent.record.mode = Some(mode.to_string());
+    agent.record.config_mode = Some(mode.to_string());
     let (team, name) = (agent.record.request.team.clone(), agent.record.request.name.clone());
     effects.push(Effect::log_member(&agent.record, EventKind::ModeSet { mode }));
     effects.push(Effect::File(FileJob::WriteMode { team, name, mode }));

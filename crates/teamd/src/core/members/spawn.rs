@@ -148,7 +148,7 @@ fn new_agent(
         hook_state: HookState::default(),
         worktree: recorded_worktree(context.state, &request),
         // A respawn begins in the mode of the spawn before.
-        mode: respawn.approved_mode.or(respawn.mode).map(|mode| mode.to_string()),
+        config_mode: respawn.approved_mode.or(respawn.mode).map(|mode| mode.to_string()),
         no_output_turn: None,
         spawned_at: context.now.wall,
         lifecycle: Lifecycle::Starting(Starting {

@@ -58,7 +58,7 @@ pub(crate) struct AgentRecord {
     pub(crate) worktree: Option<WorktreeRecord>,
     /// The permission mode in config.json, as its writer spelled it. It is restored from here if it
     /// is lost.
-    pub(crate) mode: Option<String>,
+    pub(crate) config_mode: Option<String>,
     /// Start of the turn that was last reported for lack of output, in milliseconds since the
     /// epoch.
     pub(crate) no_output_turn: Option<u64>,

@@ -15,8 +15,8 @@ use protocol::usage::UsageReport;
 
 /// Counts the turns that this event has started. A turn that runs when the daemon starts counts
 /// once more.
-pub(crate) fn count_begun_turns(context: &mut Context) {
-    for team in std::mem::take(&mut context.begun_turns) {
+pub(crate) fn count_started_turns(context: &mut Context) {
+    for team in std::mem::take(&mut context.started_turns) {
         let Some(known) = context.state.teams.get_mut(&team) else { continue };
         known.usage.turns += 1;
         context.state.has_roster_changed |= known.policy.max_turns.is_some();

@@ -122,7 +122,7 @@ fn the_mode_that_config_has_is_remembered_and_not_forgotten_with_it() {
     );
     assert!(matches!(effects.first(), Some(Effect::File(FileJob::SaveRoster(_)))), "{effects:?}");
     config_activity(&mut state, Activity::Active);
-    assert_eq!(state.agents[&ann].record.mode.as_deref(), Some("acceptEdits"));
+    assert_eq!(state.agents[&ann].record.config_mode.as_deref(), Some("acceptEdits"));
 }
 
 #[test]

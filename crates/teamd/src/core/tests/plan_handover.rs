@@ -108,7 +108,7 @@ fn its_life_ends_once_its_hook_has_written_and_the_next_begins_in_that_mode() {
     assert!(
         record.respawn.is_plan_approved
             && record.lifecycle.process().handover.is_none()
-            && record.mode.as_deref() == Some("acceptEdits")
+            && record.config_mode.as_deref() == Some("acceptEdits")
     );
     assert!(record.respawn.failed_at.is_empty());
     // A failure is none that anybody asked to follow.

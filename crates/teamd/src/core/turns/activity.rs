@@ -39,7 +39,7 @@ pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option
     match turn.activity {
         // A turn is logged even if it follows another at once.
         Activity::Active if number != Some(turn.turn_number) => {
-            context.begun_turns.push(agent.record.request.team.clone());
+            context.started_turns.push(agent.record.request.team.clone());
             context
                 .effects
                 .push(Effect::log_member(&agent.record, EventKind::MemberActive { summary: turn.summary }));
@@ -92,7 +92,7 @@ pub(crate) fn report_own_activity(
         if agent.activity != activity {
             context.effects.push(Effect::log_member(&agent.record, activity_event(activity)));
             if activity == Activity::Active {
-                context.begun_turns.push(agent.record.request.team.clone());
+                context.started_turns.push(agent.record.request.team.clone());
             }
         }
         set_activity(agent, activity, context.now, &mut context.effects);
@@ -135,7 +135,7 @@ pub(crate) fn apply_config_activity(
         context.state.has_roster_changed |= record_session(&mut agent.record, activity);
         context.effects.push(Effect::log_member(&agent.record, activity_event(activity)));
         if activity == Activity::Active {
-            context.begun_turns.push(agent.record.request.team.clone());
+            context.started_turns.push(agent.record.request.team.clone());
         }
         set_activity(agent, activity, context.now, &mut context.effects);
     }

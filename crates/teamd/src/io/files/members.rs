@@ -253,7 +253,7 @@ pub(super) fn to_config_member(record: &AgentRecord, activity: Activity) -> Memb
         worktree_path: record.worktree.as_ref().map(|tree| tree.path.to_string_lossy().into_owned()),
     };
     let is_active = Some(activity == Activity::Active);
-    Member { is_active, mode: record.mode.clone(), ..Member::teammate(&record.request.team, entry) }
+    Member { is_active, mode: record.config_mode.clone(), ..Member::teammate(&record.request.team, entry) }
 }
 
 /// Whether config.json has this spawn of the member. A later spawn of the same name does not count.

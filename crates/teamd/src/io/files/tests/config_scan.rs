@@ -18,7 +18,7 @@ fn a_damaged_config_is_rebuilt_with_lead_members_and_foreign_members() {
         let dir = tempfile::tempdir().unwrap();
         let mut files = new_files_thread(dir.path(), BTreeMap::new());
         let (team, mut ann) = team_with_ann(&mut files);
-        ann.registered[0].record.mode = Some("acceptEdits".to_owned());
+        ann.registered[0].record.config_mode = Some("acceptEdits".to_owned());
         let before = team.config().unwrap();
         match damage {
             "removed" => std::fs::remove_file(team.config_path()).unwrap(),
