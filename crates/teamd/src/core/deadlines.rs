@@ -74,8 +74,8 @@ fn handle_agent_deadline(context: &mut Context, id: &SpawnId) {
     }
 }
 
-/// Sets the time of the next kill. The daemon learns from the pidfd that a killed shim is dead, and kills again until
-/// then.
+/// Sets the time of the next kill. The daemon learns from the pidfd that a killed shim is dead, and
+/// kills again until then.
 fn extend_kill_deadline(state: &mut State, id: &SpawnId, now: Now) {
     let lifecycle = state.agents.get_mut(id).map(|agent| &mut agent.record.lifecycle);
     if let Some(Lifecycle::Stopping(Stopping { stage: StopStage::Terminating { deadline, .. }, .. })) =

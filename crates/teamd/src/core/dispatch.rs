@@ -38,7 +38,8 @@ use protocol::control::{RemovedWorktrees, Reply};
 use protocol::error::ErrorReport;
 use protocol::event::{EventKind, REQUESTED_STOP_REASON};
 
-/// Handles one event: changes the state and returns the effects, in the order in which they are run.
+/// Handles one event: changes the state and returns the effects, in the order in which they are
+/// run.
 pub(crate) fn handle_event(state: &mut State, event: CoreEvent, now: Now) -> Vec<Effect> {
     let mut context = Context::new(state, now);
     BEFORE.iter().for_each(|prepare| prepare(&mut context));
@@ -90,7 +91,8 @@ fn show_next_notice(context: &mut Context) {
     }
 }
 
-/// Saves the roster before all other effects, so that none of them concerns an agent that the roster lacks.
+/// Saves the roster before all other effects, so that none of them concerns an agent that the
+/// roster lacks.
 fn save_roster_if_changed(context: &mut Context) {
     context.state.has_roster_changed |= context.state.notices.take_changed();
     if std::mem::take(&mut context.state.has_roster_changed) {

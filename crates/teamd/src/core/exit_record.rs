@@ -24,7 +24,7 @@ impl ExitOutcome {
     }
 }
 
-/// How and when an agent ended, and who is told.
+/// How and when an agent ended, and who is notified.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ExitRecord {
     #[serde(rename = "how")]

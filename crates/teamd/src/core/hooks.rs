@@ -113,7 +113,8 @@ fn apply_hook_event(
 }
 
 fn end_turn(agent: &mut Agent, source: HookSource, reply: &mut HookReply) {
-    // A hook that has no messages to mark read writes nothing more. Any other starts a long poll after it has.
+    // A hook that has no messages to mark read writes nothing more. Any other starts a long poll
+    // after it has.
     let writes = source == HookSource::Typist || !reply.delivered_ids.is_empty();
     if !reply.delivers_by_hook && !writes {
         plan_handover::end_handover_grace(agent);

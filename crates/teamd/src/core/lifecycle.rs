@@ -1,4 +1,5 @@
-//! The lifecycle of one spawn of a member, from the accepted request until the member's name is free again.
+//! The lifecycle of one spawn of a member, from the accepted request until the member's name is
+//! free again.
 
 use crate::core::exit_record::ExitRecord;
 use crate::core::id::ConnId;
@@ -7,13 +8,13 @@ use protocol::id::RequestId;
 
 /// The state of one spawn. Each variant carries the data that exists in that state.
 ///
-/// The roster saves a lifecycle in part: connections, clients and deadlines belong to the running daemon. Recovery
-/// sets the deadlines anew.
+/// The roster saves a lifecycle in part: connections, clients and deadlines belong to the running
+/// daemon. Recovery sets the deadlines anew.
 #[derive(Debug, Clone)]
 pub(crate) enum Lifecycle {
-    /// The spawn was requested, and the daemon has not heard that the agent runs.
+    /// The spawn was requested, and its shim has not reported that the agent runs.
     Starting(Starting),
-    /// The agent runs, or ran when the daemon last heard of it.
+    /// The agent runs, as far as the daemon knows.
     Running(AgentProcess),
     /// The agent is to end.
     Stopping(Stopping),
@@ -95,8 +96,8 @@ impl Lifecycle {
             if exited.pane_cleanup == Cleanup::Failed || exited.file_cleanup == Cleanup::Failed)
     }
 
-    /// Whether the member is not registered yet. The roster leaves such a spawn out, because only the daemon that
-    /// opened it can start its agent.
+    /// Whether the member is not registered yet. The roster leaves such a spawn out, because only
+    /// the daemon that opened it can start its agent.
     pub(crate) fn is_opening(&self) -> bool {
         matches!(self, Lifecycle::Starting(Starting { stage: StartStage::Opening { .. }, .. }))
     }
@@ -137,8 +138,8 @@ impl Lifecycle {
         matches!(self, Lifecycle::Stopping(Stopping { stage: StopStage::Requested(_), .. }))
     }
 
-    /// The deadline of the present stage, in milliseconds on the monotonic clock. `None` for a running agent and
-    /// after the exit.
+    /// The deadline of the present stage, in milliseconds on the monotonic clock. `None` for a
+    /// running agent and after the exit.
     pub(crate) fn stage_deadline(&self) -> Option<u64> {
         match self {
             Lifecycle::Starting(starting) => Some(starting.deadline),
@@ -150,8 +151,8 @@ impl Lifecycle {
         }
     }
 
-    /// What is over at the monotonic time `mono`, if the deadline of the present stage has passed. `None` after the
-    /// exit.
+    /// What is over at the monotonic time `mono`, if the deadline of the present stage has passed.
+    /// `None` after the exit.
     pub(crate) fn expired_stage(&self, mono: u64) -> Option<ExpiredStage> {
         match self {
             Lifecycle::Starting(_) => Some(ExpiredStage::Start),
@@ -195,14 +196,16 @@ pub(crate) enum ExpiredStage {
 pub(crate) struct AgentProcess {
     /// The process of the shim. `None` until it has connected once.
     pub(crate) shim: Option<Process>,
-    /// The connection of the shim. `None` while it is not connected, for example after a restart of the daemon.
+    /// The connection of the shim. `None` while it is not connected, for example after a restart of
+    /// the daemon.
     pub(crate) conn: Option<ConnId>,
     /// `None` until the shim has reported that the agent runs.
     pub(crate) agent_pid: Option<u32>,
     /// What the shim reported of the exit. It stands here while tmux is asked what a hang-up meant.
     pub(crate) exit_report: Option<ExitReport>,
     pub(crate) on_exit: OnExit,
-    /// The agent is to be ended and respawned, because its plan was approved and its program can't change its mode.
+    /// The agent is to be ended and respawned, because its plan was approved and its program can't
+    /// change its mode.
     pub(crate) handover: Option<Handover>,
 }
 
@@ -217,10 +220,12 @@ pub(crate) enum OnExit {
     Deregister,
 }
 
-/// A respawn that the approval of a plan makes necessary. `RespawnRecord::approved_mode` has the new mode.
+/// A respawn that the approval of a plan makes necessary. `RespawnRecord::approved_mode` has the
+/// new mode.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Handover {
-    /// When the agent is ended at the latest, in milliseconds on the monotonic clock; 0 for at once.
+    /// When the agent is ended at the latest, in milliseconds on the monotonic clock; 0 for at
+    /// once.
     pub(crate) deadline: u64,
 }
 
@@ -238,9 +243,11 @@ pub(crate) struct Starting {
 /// How far a start has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartStage {
-    /// tmux opens the pane (or the daemon starts a process), and the shim connects, in either order.
+    /// tmux opens the pane (or the daemon starts a process), and the shim connects, in either
+    /// order.
     Opening {
-        /// The process that was started, which must turn out to be the shim. `None` until it is known.
+        /// The process that was started, which must turn out to be the shim. `None` until it is
+        /// known.
         shim_pid: Option<u32>,
     },
     /// The files thread registers the member.
@@ -280,7 +287,8 @@ pub(crate) enum StopStage {
     Requested(PendingShutdown),
     /// The agent approved, and may end by itself until the deadline.
     Approved { deadline: u64 },
-    /// The shim ends the agent by TERM, then KILL. At the deadline the daemon kills the shim itself.
+    /// The shim ends the agent by TERM, then KILL. At the deadline the daemon kills the shim
+    /// itself.
     Terminating { cause: StopCause, deadline: u64 },
 }
 

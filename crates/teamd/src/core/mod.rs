@@ -1,4 +1,5 @@
-//! The pure core: what an event does to the state, and which effects follow. It does no I/O and reads no clock.
+//! The pure core: what an event does to the state, and which effects follow. It does no I/O and
+//! reads no clock.
 
 pub(crate) mod approvals;
 pub(crate) mod client_calls;

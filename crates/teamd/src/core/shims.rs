@@ -57,7 +57,7 @@ fn continue_spawn(context: &mut Context, conn: ConnId, id: &SpawnId, hello: &Shi
             activity::resume_turn(context, id, hello.turn_status.clone());
             termination::send_terminate(context, id);
         }
-        // The shim waits to be told to start its agent, which the daemon has given up.
+        // The shim waits for the message to start its agent, but the daemon has given up the spawn.
         Lifecycle::Exited(_) if hello.agent_pid.is_none() => {
             context.effects.push(Effect::SendToShim { conn, message: ToShim::Refused });
         }
@@ -65,7 +65,7 @@ fn continue_spawn(context: &mut Context, conn: ConnId, id: &SpawnId, hello: &Shi
     }
 }
 
-/// Records the process of an agent. An earlier daemon may have been killed before it heard of the start.
+/// Records the process of an agent. The last daemon may have ended before the report of the start.
 fn record_agent_pid(context: &mut Context, id: &SpawnId, pid: Option<u32>) {
     let (Some(agent), Some(pid)) = (context.state.agents.get_mut(id), pid) else { return };
     if agent.record.lifecycle.process().agent_pid != Some(pid) {

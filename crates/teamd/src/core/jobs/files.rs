@@ -205,7 +205,8 @@ pub(crate) enum FileResult {
         team: TeamName,
         answers: Result<Vec<ShutdownAnswer>, ErrorReport>,
     },
-    /// `approval`: whether the agent had approved its shutdown. `error`: what could not be cleaned up.
+    /// `approval`: whether the agent had approved its shutdown. `error`: what could not be cleaned
+    /// up.
     MemberDeregistered {
         spawn: SpawnId,
         approval: ShutdownApproval,

@@ -61,8 +61,8 @@ pub(crate) enum WorktreeResult {
         name: AgentName,
         result: Result<Box<WorktreeCreation>, ErrorReport>,
     },
-    /// The working directory in the worktree. `path`: whether something is at the path of the worktree, even after an
-    /// error.
+    /// The working directory in the worktree. `path`: whether something is at the path of the
+    /// worktree, even after an error.
     Filled { making: Box<WorktreeCreation>, result: Result<PathBuf, ErrorReport>, path: WorktreePath },
     /// An error for worktrees that can't be removed, as far as is known while members run.
     UnsavedChecked { client: ConnId, order: DeleteTeamRequest, result: Result<(), ErrorReport> },

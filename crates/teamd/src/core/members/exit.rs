@@ -96,7 +96,8 @@ pub(crate) fn record_exit(context: &mut Context, id: &SpawnId, report: ExitRepor
     }
     match &agent.record.lifecycle {
         Lifecycle::Exited(_) => return,
-        // The shim was told to start the agent and has not reported. The caller waits for the start.
+        // The shim has the message to start the agent and has not reported. The caller waits for
+        // the start.
         Lifecycle::Starting(_) => {
             return registration::fail_start(context, id, registration::shim_exited_error());
         }
@@ -156,7 +157,7 @@ impl ExitCause {
     }
 }
 
-/// What is said of an exit, and to whom.
+/// The description of an exit, and who is notified.
 struct ExitSummary {
     description: String,
     outcome: ExitOutcome,
@@ -199,7 +200,8 @@ fn start_next_spawn(
         _ if process.on_exit == OnExit::Suspend => restart_policy::suspend(context, record),
         ExitCause::Handover => plan_handover::respawn_for_plan(context, record),
         ExitCause::Failure => match restart_policy::respawn_after_failure(context, record) {
-            // A resumed member that had not started stays suspended if teamd was lost with the machine.
+            // A resumed member that had not started stays suspended if teamd was lost with the
+            // machine.
             NextSpawn::NoRespawn if *report == ExitReport::Rebooted || process.agent_pid.is_none() => {
                 restart_policy::suspend(context, record)
             }

@@ -229,8 +229,8 @@ fn turn_program(record: &AgentRecord) -> Option<TurnProgram> {
     Some(program)
 }
 
-/// The command line of the agent, with its deferred variables filled in. A respawn resumes the session of the spawn
-/// before, if there is one.
+/// The command line of the agent, with its deferred variables filled in. A respawn resumes the
+/// session of the spawn before, if there is one.
 fn launch_argv(record: &AgentRecord, lead_session: &str) -> Vec<String> {
     let request = &record.request;
     let session = record.respawn.session.as_deref();
@@ -260,7 +260,8 @@ fn initial_mode(record: &AgentRecord) -> Option<PermissionMode> {
     record.respawn.mode.or_else(requested)
 }
 
-/// The stage of the plan. A member that must plan does so in every spawn until its plan is approved.
+/// The stage of the plan. A member that must plan does so in every spawn until its plan is
+/// approved.
 fn initial_plan_stage(record: &AgentRecord) -> Option<PlanStage> {
     let plan = record.respawn.plan.clone();
     plan.or_else(|| record.awaits_plan_approval().then_some(PlanStage::Planning))
@@ -386,8 +387,8 @@ pub(crate) fn fail_start(context: &mut Context, spawn: &SpawnId, error: ErrorRep
     }
 }
 
-/// Decides what follows a respawn that did not start. Returns the exit to report to the lead, who was told of the
-/// respawn; `None` if there is nothing to report.
+/// Decides what follows a respawn that did not start. Returns the exit for the report to the lead,
+/// who knows of the scheduled respawn. `None` without a report.
 fn fail_respawn(context: &mut Context, record: &SharedRecord, error: &ErrorReport) -> Option<ExitRecord> {
     let next = match restart_policy::respawn_after_failure(context, record) {
         // The cause may go away, and a client can resume the member then.

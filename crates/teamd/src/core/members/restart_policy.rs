@@ -59,7 +59,8 @@ impl NextSpawn {
         }
     }
 
-    /// The entry of the member in `status` until it is spawned again. The next spawn is counted from the exit.
+    /// The entry of the member in `status` until it is spawned again. The next spawn is counted
+    /// from the exit.
     pub(crate) fn past_member(&self, record: &AgentRecord, exit: &ExitRecord) -> PastMember {
         PastMember {
             name: record.request.name.clone(),
@@ -193,7 +194,8 @@ fn next_attempt(respawn: &RespawnRecord) -> NextSpawn {
     NextSpawn::Respawn { attempt: respawn.respawns + 1, after: INITIAL_BACKOFF << (failures - 1) }
 }
 
-/// Schedules the respawn of a member whose last respawn the end of the daemon cut short. It does not count as a failure.
+/// Schedules the respawn of a member whose last respawn the end of the daemon cut short. It does
+/// not count as a failure.
 pub(crate) fn retry_interrupted_start(context: &mut Context, id: &SpawnId) {
     let Some(record) = context.state.agents.get(id).map(|agent| agent.record.clone()) else { return };
     if !record.is_respawn() {

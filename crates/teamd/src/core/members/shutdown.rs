@@ -262,7 +262,8 @@ fn request_shutdown(context: &mut Context, id: &SpawnId, question: &ShutdownTerm
     resend_request(context, id);
 }
 
-/// Applies a further shutdown request to an agent that is to end already. Returns whether the record has changed.
+/// Applies a further shutdown request to an agent that is to end already. Returns whether the
+/// record has changed.
 fn tighten_stop(stopping: &mut Stopping, terms: &ShutdownTerms, until: u64, now: Now) -> bool {
     match &mut stopping.stage {
         StopStage::Requested(pending) => {
@@ -385,8 +386,8 @@ fn mark_approved(state: &mut State, id: &SpawnId, now: Now) {
     state.has_roster_changed = true;
 }
 
-/// Continues a shutdown or a termination that was under way when the last daemon ended. The agent gets the usual
-/// deadlines anew. No client waits for its exit.
+/// Continues a shutdown or a termination that was under way when the last daemon ended. The agent
+/// gets the usual deadlines anew. No client waits for its exit.
 pub(crate) fn recover_shutdown(agent: &mut Agent, now: Now, effects: &mut Effects) {
     if !matches!(agent.record.lifecycle, Lifecycle::Stopping(_)) {
         return;

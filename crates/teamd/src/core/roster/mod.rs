@@ -109,8 +109,8 @@ impl Roster {
         self.records.iter().map(|record| record.respawn.environment_file.as_str()).chain(pending)
     }
 
-    /// Gives the requests of members that can be respawned their environments back. `read` returns the environment in
-    /// the file of that name.
+    /// Gives the requests of members that can be respawned their environments back. `read` returns
+    /// the environment in the file of that name.
     pub(crate) fn load_environments(&mut self, read: impl Fn(&str) -> BTreeMap<String, String>) {
         for record in self.records.iter_mut().filter(|record| record.can_respawn()) {
             let record: &mut AgentRecord = record;

@@ -40,7 +40,8 @@ impl AgentPane {
 #[derive(Clone)]
 pub(crate) struct AgentRecord {
     pub(crate) spawn_id: SpawnId,
-    /// What the member is, and how its program is started. Shared, because it is large and never changes.
+    /// What the member is, and how its program is started. Shared, because it is large and never
+    /// changes.
     pub(crate) request: Arc<SpawnRequest>,
     /// What the spawns of the member have come to, for the next one.
     pub(crate) respawn: RespawnRecord,
@@ -86,7 +87,8 @@ impl AgentRecord {
         self.lifecycle.process().on_exit != OnExit::Deregister
     }
 
-    /// The id of the pane, `in-process` for a member without a pane, and an empty text while there is none.
+    /// The id of the pane, `in-process` for a member without a pane, and an empty text while there
+    /// is none.
     pub(crate) fn pane_id_or_in_process(&self) -> String {
         match (self.request.backend, &self.pane) {
             (Backend::InProcess, _) => "in-process".to_owned(),

@@ -1,4 +1,5 @@
-//! The record from which a member is spawned again: after a failure, for an approved plan, or when it is resumed.
+//! The record from which a member is spawned again: after a failure, for an approved plan, or when
+//! it is resumed.
 
 use crate::core::roster::usage::UsageTotals;
 use protocol::control::{LaunchArgv, PlanStage, SpawnRequest};
@@ -9,12 +10,13 @@ use std::sync::Arc;
 /// What the spawns of a member have come to. The next spawn starts from it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct RespawnRecord {
-    /// The file of the member's environment, below `env` of the state directory. Empty until the first spawn, and in
-    /// the roster of an early release.
+    /// The file of the member's environment, below `env` of the state directory. Empty until the
+    /// first spawn, and in the roster of an early release.
     #[serde(default)]
     #[serde(rename = "env")]
     pub(crate) environment_file: String,
-    /// When spawns failed, in milliseconds since the epoch, the latest last. Only failures that still count.
+    /// When spawns failed, in milliseconds since the epoch, the latest last. Only failures that
+    /// still count.
     #[serde(rename = "failures")]
     pub(crate) failed_at: Vec<u64>,
     /// How often the member was respawned.
@@ -29,7 +31,8 @@ pub(crate) struct RespawnRecord {
     /// The permission mode of the last turn. `None`: the mode of the request.
     #[serde(default)]
     pub(crate) mode: Option<PermissionMode>,
-    /// The stage of the member's plan. `None` once it is approved, and for a member that does not plan.
+    /// The stage of the member's plan. `None` once it is approved, and for a member that does not
+    /// plan.
     #[serde(default)]
     pub(crate) plan: Option<PlanStage>,
     /// A plan of the member was approved.
@@ -43,7 +46,8 @@ pub(crate) struct RespawnRecord {
 }
 
 impl RespawnRecord {
-    /// The command line of a spawn after the approval of a plan. `None` if the request has none for that mode.
+    /// The command line of a spawn after the approval of a plan. `None` if the request has none for
+    /// that mode.
     pub(crate) fn approved_launch<'r>(&self, request: &'r SpawnRequest) -> Option<&'r LaunchArgv> {
         request.approved.get(self.approved_mode?.as_str())
     }
@@ -54,7 +58,8 @@ impl RespawnRecord {
 pub(crate) struct PendingRespawn {
     pub(crate) request: Arc<SpawnRequest>,
     pub(crate) respawn: RespawnRecord,
-    /// When the next spawn starts, or when the member was suspended, in milliseconds since the epoch. For people.
+    /// When the next spawn starts, or when the member was suspended, in milliseconds since the
+    /// epoch. For people.
     pub(crate) respawn_at: u64,
     pub(crate) start: RespawnStart,
 }
@@ -77,7 +82,8 @@ pub(crate) enum RespawnStart {
 }
 
 impl RespawnStart {
-    /// The time of the start, in milliseconds on the monotonic clock. `None` if it waits for something else.
+    /// The time of the start, in milliseconds on the monotonic clock. `None` if it waits for
+    /// something else.
     pub(crate) fn deadline(self) -> Option<u64> {
         match self {
             RespawnStart::At(deadline) => Some(deadline),

@@ -1,4 +1,5 @@
-//! The form of the records of agents and of members between two spawns in roster.json. Clients read some of its keys, see `protocol::roster_file`.
+//! The form of the records of agents and of members between two spawns in roster.json. Clients read
+//! some of its keys, see `protocol::roster_file`.
 
 use crate::core::exit_record::ExitRecord;
 use crate::core::id::SpawnId;
@@ -33,7 +34,8 @@ impl<'de> Deserialize<'de> for AgentRecord {
     }
 }
 
-/// An [`AgentRecord`] with the keys of roster.json, where the lifecycle is spread over several keys.
+/// An [`AgentRecord`] with the keys of roster.json, where the lifecycle is spread over several
+/// keys.
 #[derive(Serialize, Deserialize)]
 struct SavedRecord {
     #[serde(rename = "spawn")]
@@ -259,7 +261,8 @@ impl SavedRecord {
         }
     }
 
-    /// What is known of the request of a member that is not respawned. It can't be spawned from that.
+    /// What is known of the request of a member that is not respawned. It can't be spawned from
+    /// that.
     fn request(&self) -> SpawnRequest {
         SpawnRequest {
             team: self.team.clone(),
@@ -295,7 +298,8 @@ impl SavedRecord {
     }
 }
 
-/// The key `comeback`: a spawn request without its environment, which may hold secrets, and the respawn record.
+/// The key `comeback`: a spawn request without its environment, which may hold secrets, and the
+/// respawn record.
 #[derive(Serialize, Deserialize)]
 struct SavedRespawn {
     #[serde(rename = "order")]

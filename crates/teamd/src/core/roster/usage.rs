@@ -3,7 +3,7 @@
 use protocol::usage::{Usage, UsageReport};
 use serde::{Deserialize, Serialize};
 
-/// How many sessions of a member are told apart. A person may switch between sessions.
+/// How many sessions of a member are counted separately. A person may switch between sessions.
 const MAX_SESSIONS: usize = 8;
 
 /// The usage of a member, and the latest report of each session.

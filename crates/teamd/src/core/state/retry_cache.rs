@@ -1,4 +1,5 @@
-//! Calls with an idempotency key: a client that repeats such a call gets the reply of the first one.
+//! Calls with an idempotency key: a client that repeats such a call gets the reply of the first
+//! one.
 
 use crate::core::id::ConnId;
 use protocol::control::Response;
@@ -54,7 +55,8 @@ impl RetryCache {
         CallStart::New
     }
 
-    /// Keeps the reply to a client's call. Returns the other clients that wait for it. A call without a key is ignored.
+    /// Keeps the reply to a client's call. Returns the other clients that wait for it. A call
+    /// without a key is ignored.
     pub(crate) fn finish(&mut self, client: ConnId, response: &Response) -> Vec<ConnId> {
         let Some(key) = self.running.remove(&client) else { return Vec::new() };
         let (same, other) =

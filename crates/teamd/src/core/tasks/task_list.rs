@@ -183,7 +183,8 @@ fn log_deleted_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) 
     }
 }
 
-/// Adds a notice if all tasks are completed. The caller calls it only if some were not before the last scan.
+/// Adds a notice if all tasks are completed. The caller calls it only if some were not before the
+/// last scan.
 fn notify_if_all_done(state: &mut State, team: &TeamName) {
     let Some(known) = state.teams.get(team) else { return };
     if are_all_completed(&known.logged_tasks) {
