@@ -218,8 +218,8 @@ fn add_unknown_teams(root: &Root, roster: &mut Roster) {
 /// An earlier daemon was killed while it deleted such a team. A deletion removes the worktrees
 /// first, so a team with a recorded worktree is not deleted yet.
 pub(crate) fn remove_deleted_teams(root: &Root, state: &StateDir, roster: &mut Roster) {
-    let running = roster.records.iter().map(|agent| &agent.team);
-    let pending = roster.pending_respawns.iter().map(|pending| &pending.respawn.request.team);
+    let running = roster.records.iter().map(|record| &record.request.team);
+    let pending = roster.pending_respawns.iter().map(|pending| &pending.request.team);
     let with_members: BTreeSet<TeamName> = running.chain(pending).cloned().collect();
     let is_deleted = |name: &TeamName| {
         !with_members.contains(name)

@@ -80,8 +80,8 @@ impl EffectRunner {
             Effect::WatchRoot => drop(self.watcher.send(WatchCommand::WatchRoot)),
             Effect::WatchTeam { team } => drop(self.watcher.send(WatchCommand::WatchTeam(team))),
             Effect::UnwatchTeam { team } => drop(self.watcher.send(WatchCommand::UnwatchTeam(team))),
-            Effect::ConfirmWatches { is_probe } => {
-                drop(self.watcher.send(WatchCommand::ConfirmWatches { is_probe }));
+            Effect::ConfirmWatches(purpose) => {
+                drop(self.watcher.send(WatchCommand::ConfirmWatches(purpose)));
             }
             Effect::CreateBarrier { mark } => drop(self.watcher.send(WatchCommand::CreateBarrier(mark))),
             Effect::File(job) => self.files.push(job),

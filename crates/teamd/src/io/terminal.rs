@@ -45,15 +45,34 @@ impl DaemonTerminal {
     }
 }
 
-/// The bell and the escape sequence of a notification. `terminal` is the value of `$TERM`.
+/// The bell and the escape sequence of a notification.
 ///
 /// tmux passes a sequence to the outer terminal only if it is wrapped in a passthrough sequence and
 /// the option `allow-passthrough` is on.
-fn notice_escape_sequence(text: &str, inside_tmux: bool, terminal: &str) -> String {
-    match inside_tmux {
-        true => format!("\x07\x1bPtmux;\x1b\x1b]9;{text}\x07\x1b\\"),
-        false if terminal.starts_with("rxvt") => format!("\x07\x1b]777;notify;teamd;{text}\x07"),
-        false => format!("\x07\x1b]9;{text}\x07"),
+fn notice_escape_sequence(text: &str, terminal: TerminalKind) -> String {
+    match terminal {
+        TerminalKind::Tmux => format!("\x07\x1bPtmux;\x1b\x1b]9;{text}\x07\x1b\\"),
+        TerminalKind::Rxvt => format!("\x07\x1b]777;notify;teamd;{text}\x07"),
+        TerminalKind::Other => format!("\x07\x1b]9;{text}\x07"),
+    }
+}
+
+/// A terminal, by how it shows notices.
+enum TerminalKind {
+    Tmux,
+    Rxvt,
+    Other,
+}
+
+impl TerminalKind {
+    fn from_env() -> TerminalKind {
+        if std::env::var_os("TMUX").is_some_and(|tmux| !tmux.is_empty()) {
+            TerminalKind::Tmux
+        } else if std::env::var("TERM").is_ok_and(|terminal| terminal.starts_with("rxvt")) {
+            TerminalKind::Rxvt
+        } else {
+            TerminalKind::Other
+        }
     }
 }
 
@@ -63,8 +82,8 @@ mod tests {
 
     #[test]
     fn a_notice_is_a_bell_and_the_terminals_own_escape_sequence() {
-        assert_eq!(notice_escape_sequence("x", false, "xterm-256color"), "\u{7}\u{1b}]9;x\u{7}");
-        assert_eq!(notice_escape_sequence("x", false, "rxvt-unicode"), "\u{7}\u{1b}]777;notify;teamd;x\u{7}");
+        assert_eq!(notice_escape_sequence("x", TerminalKind::Other), "\u{7}\u{1b}]9;x\u{7}");
+        assert_eq!(notice_escape_sequence("x", TerminalKind::Rxvt), "\u{7}\u{1b}]777;notify;teamd;x\u{7}");
         assert_eq!(
             notice_escape_sequence("x", TerminalKind::Tmux),
             "\u{7}\u{1b}Ptmux;\u{1b}\u{1b}]9;x\u{7}\u{1b}\\"

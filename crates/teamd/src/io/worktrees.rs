@@ -49,9 +49,11 @@ impl WorktreeJob {
                 let (team, name) = (team.clone(), name.clone());
                 WorktreeResult::Proposed { client: *client, team, name, result: Err(error) }
             }
-            WorktreeJob::Fill(making) => {
-                WorktreeResult::Filled { making: making.clone(), result: Err(error), is_present: true }
-            }
+            WorktreeJob::Fill(making) => WorktreeResult::Filled {
+                making: making.clone(),
+                result: Err(error),
+                path: WorktreePath::Present,
+            },
             WorktreeJob::CheckUnsaved { client, order, .. } => {
                 WorktreeResult::UnsavedChecked { client: *client, order: order.clone(), result: Err(error) }
             }
@@ -76,8 +78,11 @@ fn run_job(job: &WorktreeJob) -> WorktreeResult {
         }
         WorktreeJob::Fill(making) => {
             let result = making.proposal.add(&making.surroundings).map_err(to_error);
-            let is_present = !matches!(making.proposal.record.state(), Ok(WorktreeState::Missing));
-            WorktreeResult::Filled { making: making.clone(), result, is_present }
+            let path = match making.proposal.record.state() {
+                Ok(WorktreeState::Missing) => WorktreePath::Missing,
+                _ => WorktreePath::Present,
+            };
+            WorktreeResult::Filled { making: making.clone(), result, path }
         }
         WorktreeJob::CheckUnsaved { client, order, worktrees, shim_pids } => WorktreeResult::UnsavedChecked {
             client: *client,

@@ -100,7 +100,7 @@ impl SimulatedDisk {
         match job {
             FileJob::ProbeWatcher if self.is_reporting_changes => results.push_back(CoreEvent::ProbeSeen),
             FileJob::RescanFiles { teams } => results.extend(scans.diff(&teams, &self.versions)),
-            FileJob::ScanTasks { team, selection: which, queries: asks } => {
+            FileJob::ScanTasks { team, selection: which, queries } => {
                 let known = self.teams.get(&team).into_iter();
                 let members = known.flat_map(|team| team.members.keys().cloned()).collect();
                 let result = self.team(&team).map(|files| scans.scan_tasks(&team, which, &files.tasks));
@@ -422,7 +422,7 @@ impl SimulatedDisk {
         let Some(team) = self.teams.get_mut(name) else { return ConfigSnapshot::default() };
         let missing = roster.registered.into_iter().filter(|_| !self.is_full);
         let missing: Vec<_> =
-            missing.filter(|member| !team.members.contains_key(&member.record.name)).collect();
+            missing.filter(|member| !team.members.contains_key(&member.record.request.name)).collect();
         for RegisteredMember { record, activity } in &missing {
             let (life, mode) = (record.spawn_id.clone(), record.config_mode.clone());
             let member = SimulatedMember {

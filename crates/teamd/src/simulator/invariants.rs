@@ -127,7 +127,10 @@ impl Simulation {
         let mut offered = BTreeSet::new();
         for agent in daemon.state.agents.values() {
             let Some(task) = agent.offered_task else { continue };
-            assert!(offered.insert((&agent.record.team, task)), "task {task} is offered to two agents");
+            assert!(
+                offered.insert((&agent.record.request.team, task)),
+                "task {task} is offered to two agents"
+            );
         }
     }
 
@@ -186,7 +189,7 @@ impl Simulation {
         let panes: Vec<_> = self.tmux.panes.values().filter(left).collect();
         assert!(panes.is_empty(), "left behind: {panes:?}");
         assert!(self.disk.roster.records.is_empty());
-        let stays = self.disk.roster.pending_respawns.iter().find(|pending| !pending.is_suspended);
+        let stays = self.disk.roster.pending_respawns.iter().find(|pending| !pending.is_suspended());
         assert!(stays.is_none(), "a respawn is pending for a member that is not suspended: {stays:?}");
         assert!(self.disk.teams.values().all(|team| team.members.is_empty()), "{:?}", self.disk.teams);
         assert!(self.clients.is_empty() || self.programs.values().any(|program| program.identity.is_none()));

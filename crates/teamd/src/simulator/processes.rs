@@ -64,7 +64,7 @@ impl Simulation {
                     return self.exit(pid);
                 }
                 let record = self.disk.roster.records.iter().find(|record| record.spawn_id == shim.spawn);
-                shim.identity = record.map(|record| AgentIdentity::from_launch(&go, record.delivery));
+                shim.identity = record.map(|record| AgentIdentity::from_launch(&go, record.request.delivery));
                 shim.turn_agent =
                     go.setup.as_ref().map(|turns| SimulatedTurnAgent::new(turns, self.now.wall));
                 let agent = if shim.turn_agent.is_some() { pid } else { agent };

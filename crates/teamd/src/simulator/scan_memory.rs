@@ -168,12 +168,12 @@ impl Simulation {
             return;
         }
         let mut event = change_event(&change);
-        if let (CoreEvent::InboxChanged { is_owner_woken, .. }, (team, TeamFile::Inbox(name))) =
+        if let (CoreEvent::InboxChanged { owner_wake, .. }, (team, TeamFile::Inbox(name))) =
             (&mut event, &change)
             && let Some(agent) = daemon.state.member(team, name)
             && daemon.wake_sockets.contains(&agent.record.spawn_id)
         {
-            *is_owner_woken = true;
+            *owner_wake = Wake::Done;
             let is_own = self.shims.values_mut().filter(|shim| shim.spawn == agent.record.spawn_id);
             is_own
                 .filter_map(|shim| shim.turn_agent.as_mut())

@@ -86,7 +86,7 @@ fn due_actions(simulation: &Simulation) -> Vec<fn(&mut Simulation)> {
 }
 
 fn due_shims(simulation: &Simulation) -> impl Iterator<Item = u32> {
-    let (daemon, mono) = (simulation.daemon.is_some(), simulation.now.mono);
+    let (daemon, mono) = (simulation.daemon.as_ref(), simulation.now.mono);
     let due = move |(pid, shim): (&u32, &SimulatedShim)| shim.is_due(daemon, mono).then_some(*pid);
     simulation.shims.iter().filter_map(due)
 }

@@ -115,8 +115,8 @@ impl SimulatedShim {
         })
     }
 
-    /// Whether the shim has something to do at the time `mono`. `daemon`: a daemon runs.
-    pub(super) fn is_due(&self, daemon: bool, mono: u64) -> bool {
+    /// Whether the shim has something to do at the time `mono`. `daemon` is `None` while none runs.
+    pub(super) fn is_due<T>(&self, daemon: Option<&T>, mono: u64) -> bool {
         match &self.stage {
             ShimStage::Dead => false,
             _ if self.is_stopped => false,

@@ -343,8 +343,8 @@ impl Simulation {
             Some(WatchCommand::CreateBarrier(mark)) => {
                 self.disk.pending_events.push_back(WatcherEvent::Barrier(mark));
             }
-            Some(WatchCommand::ConfirmWatches { is_probe }) => {
-                self.send_event(CoreEvent::WatchesAdded { is_probe });
+            Some(WatchCommand::ConfirmWatches(purpose)) => {
+                self.send_event(CoreEvent::WatchesAdded(purpose));
             }
             None => {}
         }

@@ -216,16 +216,13 @@ impl Simulation {
         self.log(|| format!("somebody is at work in {}", path.display()));
         match self.rng.u8(0..8) {
             0 => drop(self.disk.worktrees.present.remove(&path)),
-            1..=4 => self.set_unsaved(&path, true),
-            _ => self.set_unsaved(&path, false),
-        }
-    }
-
-    fn set_unsaved(&mut self, path: &Path, unsaved: bool) {
-        if let Some(worktree) =
-            self.disk.worktrees.present.get_mut(path).filter(|worktree| worktree.is_filled)
-        {
-            worktree.has_unsaved_work = unsaved;
+            chosen => {
+                let worktree = self.disk.worktrees.present.get_mut(&path);
+                worktree
+                    .into_iter()
+                    .filter(|worktree| worktree.is_filled)
+                    .for_each(|worktree| worktree.has_unsaved_work = chosen <= 4);
+            }
         }
     }
 }

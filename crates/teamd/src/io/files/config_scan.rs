@@ -144,7 +144,7 @@ fn restore_members(team: &Team, config: &TeamConfig, registered: &[RegisteredMem
     let present: HashSet<&AgentName> = config.members.iter().map(|member| &member.name).collect();
     let missing: Vec<Member> = registered
         .iter()
-        .filter(|member| !present.contains(&member.record.name))
+        .filter(|member| !present.contains(&member.record.request.name))
         .map(|member| to_config_member(&member.record, member.activity))
         .collect();
     if missing.is_empty() {

@@ -18,6 +18,7 @@ use store::{Error, Team};
 /// A member that is taken off its team.
 struct Deregistration<'a> {
     record: &'a AgentRecord,
+    /// The lead gets a message about the exit.
     notifies_lead: bool,
 }
 
@@ -27,8 +28,8 @@ impl FilesThread {
         let (mut registrations, mut deregistrations) = (Vec::new(), Vec::new());
         for job in batch {
             match job {
-                FileJob::RegisterMember { spawn, record, is_respawn, at } => {
-                    registrations.push(PendingRegistration { spawn, record, is_respawn, at });
+                FileJob::RegisterMember { record, at } => {
+                    registrations.push(PendingRegistration { record, at });
                 }
                 FileJob::DeregisterMember { record } => deregistrations.push(record),
                 other => return self.run_job(other).into_iter().collect(),
@@ -51,14 +52,14 @@ impl FilesThread {
                           prepared: Result<PreparedRegistration, ErrorReport>| {
             let PreparedRegistration { team, lead_session, .. } = prepared?;
             added.next().expect("one result per prepared member").map_err(ErrorReport::from)?;
-            let record = &registration.record;
-            let task = team.tasks().create_internal(&record.name, &record.prompt)?;
+            let request = &registration.record.request;
+            let task = team.tasks().create_internal(&request.name, &request.prompt)?;
             Ok(Registration { tracking_task: task.id, lead_session })
         };
         let results = pending.iter().zip(prepared);
         results
             .map(|(registration, prepared)| FileResult::MemberRegistered {
-                spawn: registration.spawn.clone(),
+                spawn: registration.record.spawn_id.clone(),
                 result: finish(registration, prepared),
             })
             .collect()
@@ -66,33 +67,35 @@ impl FilesThread {
 
     /// Deregisters members of one team.
     fn deregister_all(&mut self, records: &[SharedRecord]) -> Vec<FileResult> {
-        let approved: Vec<Result<bool, Error>> =
-            records.iter().map(|record| self.has_approved(record)).collect();
+        let approvals: Vec<Result<ShutdownApproval, Error>> =
+            records.iter().map(|record| self.read_approval(record)).collect();
         let saved: Vec<Result<(), ErrorReport>> =
             records.iter().map(|record| self.check_exit_saved(record)).collect();
-        let removable = records.iter().zip(&approved).zip(&saved).filter(|(_, saved)| saved.is_ok());
+        let removable = records.iter().zip(&approvals).zip(&saved).filter(|(_, saved)| saved.is_ok());
         // If it is unknown whether the member approved its shutdown, the lead is not notified now.
         // The job fails and is repeated.
-        let removable: Vec<(&AgentRecord, bool)> =
-            removable.map(|((record, approved), _)| (&**record, matches!(approved, Ok(false)))).collect();
+        let removable: Vec<Deregistration> = removable
+            .map(|((record, approval), _)| Deregistration {
+                record,
+                notifies_lead: matches!(approval, Ok(ShutdownApproval::NotGiven)),
+            })
+            .collect();
         let mut removed = self.remove_from_teams(&removable).into_iter();
-        let all = records.iter().zip(approved).zip(saved);
-        all.map(|((record, approved), saved)| {
+        let all = records.iter().zip(approvals).zip(saved);
+        all.map(|((record, approval), saved)| {
             let removed =
                 saved.and_then(|()| to_error(removed.next().expect("one result per removable member")));
-            let approved = to_error(approved);
-            let result = removed.and(approved.clone().map(drop));
-            self.finish_deregistration(record, approved.unwrap_or(false), result.err())
+            let approval = to_error(approval);
+            let result = removed.and(approval.clone().map(drop));
+            self.finish_deregistration(record, approval.unwrap_or_default(), result.err())
         })
         .collect()
     }
 
-    /// Removes members from their team. The `bool` says whether the lead is to be notified.
-    ///
-    /// If the team does not exist, the member counts as removed.
-    fn remove_from_teams(&mut self, members: &[(&AgentRecord, bool)]) -> Vec<Result<(), Error>> {
-        let Some((first, _)) = members.first() else { return Vec::new() };
-        match self.open_team(&first.team) {
+    /// Removes members from their team. If the team does not exist, the member counts as removed.
+    fn remove_from_teams(&mut self, members: &[Deregistration]) -> Vec<Result<(), Error>> {
+        let Some(first) = members.first() else { return Vec::new() };
+        match self.open_team(&first.record.request.team) {
             Ok(team) => remove_members(&team, members).into_iter().map(ignore_missing_team).collect(),
             Err(error) if members.len() == 1 => vec![ignore_missing_team(Err(error))],
             Err(_) => members
@@ -130,28 +133,30 @@ fn add_members(team: &Team, members: &[Member]) -> Vec<Result<(), Error>> {
     }
 }
 
-/// Notifies the lead, completes the tracking tasks and removes the members from config.json. The
-/// `bool` says whether the lead is to be notified of a member's exit.
+/// Notifies the lead, completes the tracking tasks and removes the members from config.json.
 ///
 /// A failed step does not skip the other steps: a damaged inbox must not keep a member on the team.
 /// All steps can be repeated. An entry of another spawn with the same name is not removed.
-fn remove_members(team: &Team, members: &[(&AgentRecord, bool)]) -> Vec<Result<(), Error>> {
+fn remove_members(team: &Team, members: &[Deregistration]) -> Vec<Result<(), Error>> {
     let to_report: Vec<&AgentRecord> =
-        members.iter().filter(|(_, notifies)| *notifies).map(|(record, _)| *record).collect();
+        members.iter().filter(|member| member.notifies_lead).map(|member| member.record).collect();
     let mut notified = run_together_or_each(&to_report, |records| notify_lead(team, records)).into_iter();
     let completed: Vec<Result<bool, Error>> = members
         .iter()
-        .map(|one| match is_registered(team, one.record)? {
-            true => complete_tracking_task(team, one.record).map(|()| true),
+        .map(|member| match is_registered(team, member.record)? {
+            true => complete_tracking_task(team, member.record).map(|()| true),
             false => Ok(false),
         })
         .collect();
     let registered = members.iter().zip(&completed).filter(|(_, completed)| matches!(completed, Ok(true)));
-    let names: Vec<AgentName> = registered.map(|((record, _), _)| record.name.clone()).collect();
+    let names: Vec<AgentName> = registered.map(|(member, _)| member.record.request.name.clone()).collect();
     let mut removed = run_together_or_each(&names, |names| team.remove_members(names)).into_iter();
-    let results = members.iter().zip(completed).map(|((_, notifies), completed)| {
-        let notified =
-            if *notifies { notified.next().expect("one result per reported member") } else { Ok(()) };
+    let results = members.iter().zip(completed).map(|(member, completed)| {
+        let notified = if member.notifies_lead {
+            notified.next().expect("one result per reported member")
+        } else {
+            Ok(())
+        };
         notified.and(completed.and_then(|is_registered| match is_registered {
             true => removed.next().expect("one result per registered member"),
             false => Ok(()),

@@ -48,10 +48,10 @@ impl FilesThread {
     /// runs. `AlreadyExists` if the config has a member of this name, which may be a foreign one.
     pub(super) fn prepare_registration(
         &mut self,
-        PendingRegistration { record, is_respawn, at, .. }: &PendingRegistration,
+        PendingRegistration { record, at }: &PendingRegistration,
     ) -> Result<PreparedRegistration, ErrorReport> {
         self.check_saved()?;
-        if let Some(error) = self.failed_environments.remove(&record.environment_file) {
+        if let Some(error) = self.failed_environments.remove(&record.respawn.environment_file) {
             return Err(error);
         }
         worktrees::check_ownership(record)?;
@@ -62,14 +62,15 @@ impl FilesThread {
                 what: format!("member {}", record.request.name),
             }));
         }
-        let inbox = team.inbox(&record.name);
-        if *is_respawn {
+        let inbox = team.inbox(&record.request.name);
+        let is_respawn = record.is_respawn();
+        if is_respawn {
             discard_shutdown_requests(&inbox)?;
         } else {
             inbox.mark_all_read()?;
         }
-        if (!is_respawn || starts_new_session(record)) && !record.prompt.is_empty() {
-            inbox.append(&Message::new(&AgentName::lead(), record.prompt.clone(), *at))?;
+        if (!is_respawn || starts_new_session(record)) && !record.request.prompt.is_empty() {
+            inbox.append(&Message::new(&AgentName::lead(), record.request.prompt.clone(), *at))?;
         }
         let member = to_config_member(record, initial_activity(record));
         Ok(PreparedRegistration { team, member, lead_session: config.lead_session_id.clone() })
@@ -112,9 +113,7 @@ impl FilesThread {
     /// member.
     pub(super) fn set_mode(
         &mut self,
-        team: &TeamName,
-        name: &AgentName,
-        mode: PermissionMode,
+        ModeChange { team, name, mode }: &ModeChange,
         route: ModeRoute,
         at: u64,
     ) -> Result<(), Error> {
@@ -158,20 +157,20 @@ impl FilesThread {
     pub(super) fn finish_deregistration(
         &self,
         record: &AgentRecord,
-        is_approved: bool,
+        approval: ShutdownApproval,
         error: Option<ErrorReport>,
     ) -> FileResult {
         if error.is_none() {
             self.log_error("remove an exit report", self.state.remove(&exit_report_file(&record.spawn_id)));
         }
-        FileResult::MemberDeregistered { spawn: record.spawn_id.clone(), is_approved, error }
+        FileResult::MemberDeregistered { spawn: record.spawn_id.clone(), approval, error }
     }
 
     /// Whether the member approved its shutdown. Its answer may be in the lead's inbox without a
     /// scan so far.
-    pub(super) fn has_approved(&self, record: &AgentRecord) -> Result<bool, Error> {
+    pub(super) fn read_approval(&self, record: &AgentRecord) -> Result<ShutdownApproval, Error> {
         let is_approval =
-            |answer: &ShutdownAnswer| answer.rejection_reason.is_none() && answer.from == record.name;
+            |answer: &ShutdownAnswer| answer.rejection_reason.is_none() && answer.from == record.request.name;
         if record.lifecycle.has_approved_shutdown() {
             return Ok(ShutdownApproval::Given);
         }
@@ -180,8 +179,9 @@ impl FilesThread {
             return Ok(ShutdownApproval::NotGiven);
         }
         match self.read_shutdown_answers(&record.request.team, ids) {
-            Err(Error::NoSuchTeam { .. }) => Ok(false),
-            answers => answers.map(|all| all.iter().any(is_approval)),
+            Ok(answers) if answers.iter().any(is_approval) => Ok(ShutdownApproval::Given),
+            Ok(_) | Err(Error::NoSuchTeam { .. }) => Ok(ShutdownApproval::NotGiven),
+            Err(error) => Err(error),
         }
     }
 
@@ -224,25 +224,24 @@ fn discard_shutdown_requests(inbox: &Inbox) -> Result<(), Error> {
 /// Whether a program with native delivery starts without a session to resume. It reads its prompt
 /// from the inbox then.
 fn starts_new_session(record: &AgentRecord) -> bool {
-    record.delivery == Delivery::Native
-        && record.respawn.as_ref().is_none_or(|respawn| respawn.session.is_none())
+    record.request.delivery == Delivery::Native && record.respawn.session.is_none()
 }
 
 /// The activity of a member at its registration. A program with native delivery is idle if it has
 /// no prompt to start with. All others begin with a turn.
 fn initial_activity(record: &AgentRecord) -> Activity {
-    let is_idle =
-        record.delivery == Delivery::Native && (record.prompt.is_empty() || !starts_new_session(record));
+    let is_idle = record.request.delivery == Delivery::Native
+        && (record.request.prompt.is_empty() || !starts_new_session(record));
     if is_idle { Activity::Idle } else { Activity::Active }
 }
 
 /// The entry of a member in config.json.
 pub(super) fn to_config_member(record: &AgentRecord, activity: Activity) -> Member {
     let entry = TeammateEntry {
-        name: record.name.clone(),
-        agent_type: record.agent_type.clone(),
-        model: record.model.clone(),
-        prompt: record.prompt.clone(),
+        name: record.request.name.clone(),
+        agent_type: record.request.agent_type.clone(),
+        model: record.model(),
+        prompt: record.request.prompt.clone(),
         // The core chooses a color before it registers a member.
         color: record.color.unwrap_or_else(|| Color::for_joined_count(0)),
         plan_mode_required: record.requires_plan(),
@@ -268,11 +267,11 @@ pub(super) fn is_registered(team: &Team, record: &AgentRecord) -> Result<bool, E
 /// task is found by its subject.
 pub(super) fn complete_tracking_task(team: &Team, record: &AgentRecord) -> Result<(), Error> {
     let tasks = team.tasks();
-    let is_tracking_task = |task: &Task| task.is_internal() && task.subject == record.name.as_str();
+    let is_tracking_task = |task: &Task| task.is_internal() && task.subject == record.request.name.as_str();
     // The id alone is not enough: a task list that was removed by hand begins at 1 again.
     if let Some(id) = &record.tracking_task {
         return match tasks.get(id) {
-            Ok(task) if is_tracking_task(&task) => tasks.complete(id, &record.name).map(drop),
+            Ok(task) if is_tracking_task(&task) => tasks.complete(id, &record.request.name).map(drop),
             Ok(_) | Err(Error::NoSuchTask { .. }) => Ok(()),
             Err(error) => Err(error),
         };
@@ -280,7 +279,7 @@ pub(super) fn complete_tracking_task(team: &Team, record: &AgentRecord) -> Resul
     let all_tasks = tasks.list()?;
     let mut open_tasks =
         all_tasks.iter().filter(|task| is_tracking_task(task) && task.status == TaskStatus::InProgress);
-    open_tasks.try_for_each(|task| tasks.complete(&task.id, &record.name).map(drop))
+    open_tasks.try_for_each(|task| tasks.complete(&task.id, &record.request.name).map(drop))
 }
 
 /// Notifies the lead of the exits of members, each exit once.
@@ -316,12 +315,12 @@ fn exit_message(record: &AgentRecord, tasks: &[Arc<Task>]) -> Option<Message> {
     let next_step = exit.next_step.as_ref().map(|step| format!("; {step}")).unwrap_or_default();
     let message = format!(
         "{} has ended: {}{next_step}{}",
-        record.name,
+        record.request.name,
         exit.description,
         list_unfinished_tasks(tasks, record)
     );
     let payload = Payload::TeammateTerminated(TeammateTerminated { message });
-    let message = Message::new(&record.name, payload.to_text(), exit.ended_at);
+    let message = Message::new(&record.request.name, payload.to_text(), exit.ended_at);
     Some(Message { color: record.color.map(|color| color.to_string()), ..message })
 }
 

@@ -62,8 +62,8 @@ impl FilesThread {
     }
 
     /// Checks whether [`FilesThread::delete`] would refuse. Changes nothing.
-    pub(super) fn check_deletable(&self, name: &TeamName, force: bool) -> Result<(), ErrorReport> {
-        self.open_deletable(name, force)?.check_deletable().map_err(ErrorReport::from)
+    pub(super) fn check_deletable(&self, order: &DeleteTeamRequest) -> Result<(), ErrorReport> {
+        self.open_deletable(order)?.check_deletable().map_err(ErrorReport::from)
     }
 
     /// Opens a team to delete it.
@@ -72,10 +72,12 @@ impl FilesThread {
     ///
     /// Without `force`, if the config has members besides the lead. Another program may have added
     /// them, and they may still run.
-    fn open_deletable(&self, name: &TeamName, force: bool) -> Result<Team, ErrorReport> {
-        let team = self.root.team(name).map_err(ErrorReport::from)?;
-        let config =
-            (!force).then(|| team.as_repairer().cached_config()).transpose().map_err(ErrorReport::from)?;
+    fn open_deletable(&self, order: &DeleteTeamRequest) -> Result<Team, ErrorReport> {
+        let team = self.root.team(&order.team).map_err(ErrorReport::from)?;
+        let config = (!order.force)
+            .then(|| team.as_repairer().cached_config())
+            .transpose()
+            .map_err(ErrorReport::from)?;
         let members = config.iter().flat_map(|config| &config.members);
         let others: Vec<String> = members.filter(|m| !m.name.is_lead()).map(|m| m.name.to_string()).collect();
         if !others.is_empty() {
@@ -85,8 +87,8 @@ impl FilesThread {
     }
 
     /// Deletes the files of a team.
-    pub(super) fn delete(&mut self, name: &TeamName, force: bool) -> Result<(), ErrorReport> {
-        let team = self.open_deletable(name, force)?;
+    pub(super) fn delete(&mut self, order: &DeleteTeamRequest) -> Result<(), ErrorReport> {
+        let (name, team) = (&order.team, self.open_deletable(order)?);
         team.delete().map_err(ErrorReport::from)?;
         self.teams.remove(name);
         self.inboxes.forget_team(name);

@@ -92,7 +92,7 @@ fn roster_members(names: &[(&str, Activity)]) -> RosterMembers {
     };
     let registered: Vec<RegisteredMember> = names.iter().map(to_member).collect();
     RosterMembers {
-        all_names: registered.iter().map(|member| member.record.name.clone()).collect(),
+        all_names: registered.iter().map(|member| member.record.request.name.clone()).collect(),
         registered,
     }
 }

@@ -231,7 +231,7 @@ impl FilesThread {
                 let has_claimed =
                     result.as_ref().is_ok_and(|tasks| tasks.iter().any(|task| is_claimed(task)));
                 let members = if has_claimed { self.member_names(&team) } else { Vec::new() };
-                FileResult::TasksScanned { members, team, result, asks: queries }
+                FileResult::TasksScanned { members, team, result, queries }
             }
             FileJob::ScanInbox { team, inbox, restore_rule } => {
                 let rule = self.restore_rule(&team, &inbox, restore_rule);
@@ -249,9 +249,9 @@ impl FilesThread {
                 let (from, id) = (request.from.clone(), request.request.id().clone());
                 FileResult::AnswerWritten { team, from, request: id, result: to_error(written) }
             }
-            FileJob::ApplyModeChange { client, team, name, mode, route, at } => {
-                let result = to_error(self.set_mode(&team, &name, mode, route, at));
-                FileResult::ModeSet { client, change: (team, name, mode), result }
+            FileJob::ApplyModeChange { client, change, route, at } => {
+                let result = to_error(self.set_mode(&change, route, at));
+                FileResult::ModeSet { client, change, result }
             }
             FileJob::SavePolicy { client, order } => {
                 let result = to_error(self.replace_policy(&order.team, &order.policy));

@@ -215,8 +215,9 @@ pub(super) fn handle_event(
 pub(super) fn wake_owner(event: CoreEvent, wake_sockets: &WakeSockets) -> CoreEvent {
     match event {
         CoreEvent::InboxChanged { team, inbox, .. } => {
-            let is_owner_woken = wake_sockets.wake_inbox_owner(&team, &inbox);
-            CoreEvent::InboxChanged { team, inbox, is_owner_woken }
+            let is_woken = wake_sockets.wake_inbox_owner(&team, &inbox);
+            let owner_wake = if is_woken { Wake::Done } else { Wake::Needed };
+            CoreEvent::InboxChanged { team, inbox, owner_wake }
         }
         event => event,
     }
@@ -260,7 +261,7 @@ mod tests {
             handle_event((root, &Barriers::new(Path::new("/state"))), Ok(event), &sinks);
         }
         let reported: Vec<CoreEvent> = std::iter::from_fn(|| queue.try_recv().ok()).collect();
-        let [CoreEvent::InboxChanged { inbox, is_owner_woken: false, .. }] = reported.as_slice() else {
+        let [CoreEvent::InboxChanged { inbox, owner_wake: Wake::Needed, .. }] = reported.as_slice() else {
             panic!("{reported:?}")
         };
         assert_eq!(inbox, "ann");

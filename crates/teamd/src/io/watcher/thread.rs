@@ -47,9 +47,7 @@ impl WatcherThread {
                     self.watcher.iter_mut().for_each(|watcher| watcher.unwatch_team(&team));
                 }
                 WatchCommand::CreateBarrier(mark) => self.create_barrier(mark),
-                WatchCommand::ConfirmWatches { is_probe } => {
-                    self.send(CoreEvent::WatchesAdded { is_probe });
-                }
+                WatchCommand::ConfirmWatches(purpose) => self.send(CoreEvent::WatchesAdded(purpose)),
             }
         }
     }

@@ -127,11 +127,11 @@ fn exits_are_reported_and_shutdowns_requested_only_after_the_roster_is_saved() {
         }
     };
     let message_count = || team.inbox(&AgentName::lead()).read().unwrap().len();
-    let is_member = || team.config().unwrap().member(&ann.name).is_some();
+    let is_member = || team.config().unwrap().member(&ann.request.name).is_some();
     std::fs::create_dir(dir.path().join("state").join(ROSTER_FILE)).unwrap();
     assert!(matches!(files.run_job(roster()), Some(FileResult::RosterNotSaved(_))));
     assert!(!acknowledge(&mut files) && !request_shutdown(&mut files) && !deregister(&mut files));
-    assert!(team.inbox(&ann.name).read().unwrap().iter().all(|entry| entry.index == 0), "no request");
+    assert!(team.inbox(&ann.request.name).read().unwrap().iter().all(|entry| entry.index == 0), "no request");
     files.check_config(&survey_team(), &RosterMembers::default()).unwrap();
     assert_eq!((message_count(), is_member()), (0, true));
     std::fs::remove_dir(dir.path().join("state").join(ROSTER_FILE)).unwrap();

@@ -18,7 +18,7 @@ fn a_roster_can_drop_one_environment_and_add_another() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     let roster_of = |name: &str| {
-        let record = AgentRecord { environment_file: format!("{name}.json"), ..new_record(name, 7) };
+        let record = record_with_environment(name, 7, &format!("{name}.json"));
         Roster { records: vec![record.into()], ..Roster::default() }
     };
     for name in ["ann", "bob"] {
