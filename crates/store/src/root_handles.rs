@@ -1,5 +1,5 @@
-//! The state that all handles of one root share: open directories, write options, the answer log
-//! and the journal.
+//! The state that all handles of one root share: open directories, durability, the log of answers to
+//! members' requests, and the journal.
 
 use crate::answer_log::AnswerLog;
 use crate::dir_handle::DirHandle;

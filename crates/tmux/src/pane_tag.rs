@@ -37,7 +37,8 @@ impl PaneTag {
         &self.0
     }
 
-    /// Returns a condition that is true for panes with this tag that no user has respawned.
+    /// Returns a tmux format that is true for panes with this tag in which no user has run
+    /// `respawn-pane`.
     pub(crate) fn owned_condition(&self) -> String {
         format!(
             "#{{&&:{},{}}}",
@@ -46,13 +47,13 @@ impl PaneTag {
         )
     }
 
-    /// Returns a condition that is true for panes of releases up to 0.1.0 that no user has
-    /// respawned.
+    /// Returns a tmux format that is true for panes that teamd up to 0.1.0 opened, and in which no
+    /// user has run `respawn-pane`.
     fn same_command_condition(&self) -> String {
         all_of("#{==:#{@teamd_pid},}", &format!("#{{m:*{}*,#{{pane_start_command}}}}", self.0))
     }
 
-    /// Returns a condition that is true for all panes with this tag, also for respawned ones.
+    /// Returns a tmux format that is true for all panes with this tag.
     pub(crate) fn tag_condition(&self) -> String {
         format!("#{{==:#{{{}}},{}}}", PaneTag::TAG_OPTION, self.0)
     }
