@@ -13,7 +13,6 @@ mod control_socket;
 mod create_delete;
 mod daemon_recovery;
 mod damaged_config;
-mod delivery_keys;
 mod dialogs;
 mod docs;
 mod doctor;

@@ -98,17 +98,16 @@ fn acp_respawn_keeps_the_mode() {
 }
 
 /// A team, and a profile `planner` for the scripted program of that name, whose mode is an argument of its start.
-fn env_with_planner(program: &str, more: &str) -> TestEnv {
+fn env_with_planner() -> TestEnv {
     let house = TestEnv::with_team();
-    write_profile(&house, program, &house.scripted_agent_path(), more);
+    write_profile(&house, &house.scripted_agent_path(), "");
     house
 }
 
-fn write_profile(house: &TestEnv, kind: &str, program: &str, more: &str) {
+fn write_profile(house: &TestEnv, program: &str, more: &str) {
     let out = house.path("out/ann").display().to_string();
-    let feed = if kind == "typed" { "feed = \"keys\"\nready = [\">\"]" } else { "feed = \"hook\"" };
     let text = format!(
-        "{feed}\nprogram = \"{program}\"\nargs = [\"{kind}\", \"{out}\", \"{{options}}\", \"{{first_prompt}}\"]\n\
+        "feed = \"hook\"\nprogram = \"{program}\"\nargs = [\"hooked\", \"{out}\", \"{{options}}\", \"{{first_prompt}}\"]\n\
          prompt = [\"{{prompt}}\"]\n{more}\n[modes]\nplan = [\"--mode=read\"]\ndefault = [\"--mode=ask\"]\n\
          acceptEdits = [\"--mode=edit\"]\n"
     );
@@ -163,7 +162,7 @@ fn wait_for_plan_execution(house: &TestEnv, mode: &str) {
 fn hook_program_submits_its_reply_and_respawns_on_approval() {
     for backend in acp::BACKENDS {
         let house = TestEnv::with_team();
-        write_profile(&house, "hooked", &house.scripted_agent_path(), &resume_args(&house));
+        write_profile(&house, &house.scripted_agent_path(), &resume_args(&house));
         spawn(&house, &["--backend", backend, "--prompt", "begin"]);
         let first = wait_for_plan_request(&house, 1);
         assert_eq!(first["planContent"], "turn 1 is done");
@@ -201,7 +200,7 @@ fn immediate_approval_leaves_no_lock() {
     house
         .teamctl(["create", "survey", "--policy", house.path("policy.toml").to_str().unwrap()])
         .expect_success();
-    write_profile(&house, "hooked", &house.scripted_agent_path(), &resume_args(&house));
+    write_profile(&house, &house.scripted_agent_path(), &resume_args(&house));
     spawn(&house, &["--prompt", "begin"]);
     turn_containing(&house, "Your plan is approved.");
     wait_until_idle(&house, "ann");
@@ -218,7 +217,7 @@ fn immediate_approval_leaves_no_lock() {
 
 #[test]
 fn approval_without_session_is_sent_as_a_message() {
-    let house = env_with_planner("hooked", "");
+    let house = env_with_planner();
     spawn(&house, &["--prompt", "begin"]);
     house.teamctl(["approve", request_id(&wait_for_plan_request(&house, 1))]).expect_success();
     assert_eq!(turn_containing(&house, "in an earlier life")["options"], json!(["--mode=ask"]));
@@ -232,7 +231,7 @@ fn approval_without_session_is_sent_as_a_message() {
 
 #[test]
 fn empty_turn_submits_no_plan() {
-    let house = env_with_planner("hooked", "");
+    let house = env_with_planner();
     spawn(&house, &["--prompt", "mute"]);
     let told = acp::turn_notification(&house, 1);
     assert_eq!(told["idleReason"], "failed");
@@ -255,29 +254,6 @@ fn empty_turn_submits_no_plan() {
     house.teamctl(["approve", "plan_approval"]).expect_success();
     wait_for_plan_execution(&house, "default");
     assert_eq!(plan_of("3. more").code, 76, "it plans no more");
-    wait_until_idle(&house, "ann");
-    house.shut_down();
-}
-
-#[test]
-fn keys_program_submits_its_own_plan() {
-    let house = env_with_planner("typed", "");
-    let file = house.write_script("out/plan", "1. read\n2. write\n");
-    spawn(&house, &["--prompt", &format!("hand-in:{}", file.display())]);
-    let first = wait_for_plan_request(&house, 1);
-    assert_eq!(first["planContent"], "1. read\n2. write\n");
-    assert!(turn_containing(&house, "hand-in:")["text"].as_str().unwrap().contains("teamctl plan FILE"));
-    house
-        .teamctl(["deny", request_id(&first), "--reason", &format!("hand-in:{} again", file.display())])
-        .expect_success();
-    house
-        .teamctl(["approve", request_id(&wait_for_plan_request(&house, 2)), "--mode", "acceptEdits"])
-        .expect_success();
-    let turn = turn_containing(&house, "Your plan is approved.");
-    assert_eq!(turn["options"], json!(["--mode=edit"]));
-    assert!(turn["text"].as_str().unwrap().contains("2. write"), "{turn}");
-    wait_for_plan_execution(&house, "acceptEdits");
-    house.wait_until("all is read", || all_messages_read(&house));
     wait_until_idle(&house, "ann");
     house.shut_down();
 }
@@ -312,7 +288,7 @@ fn env_ignoring_term() -> TestEnv {
     let house = TestEnv::with_team();
     let script = format!("#!/bin/sh\ntrap '' TERM\nexec {} \"$@\"\n", house.scripted_agent_path());
     let program = house.write_script("out/stubborn", &script).display().to_string();
-    write_profile(&house, "hooked", &program, &resume_args(&house));
+    write_profile(&house, &program, &resume_args(&house));
     spawn(&house, &["--prompt", "begin"]);
     house
 }
@@ -367,7 +343,7 @@ fn kill_during_respawn_is_final() {
 #[test]
 fn respawn_before_approval_stays_in_plan_mode() {
     let house = TestEnv::with_team();
-    write_profile(&house, "hooked", &house.scripted_agent_path(), &resume_args(&house));
+    write_profile(&house, &house.scripted_agent_path(), &resume_args(&house));
     spawn(&house, &["--restart", "on-failure", "--prompt", "begin"]);
     wait_for_plan_request(&house, 1);
     wait_until_idle(&house, "ann");

@@ -165,7 +165,7 @@ fn next_line(happened: &Receiver<TerminalEvent>) -> String {
 }
 
 /// Every key at once, as an editor of prompts reads them.
-pub(crate) fn set_raw_mode() {
+fn set_raw_mode() {
     let Ok(mut attributes) = tcgetattr(std::io::stdin()) else { return };
     attributes.make_raw();
     tcsetattr(std::io::stdin(), OptionalActions::Now, &attributes).ok();

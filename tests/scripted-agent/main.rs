@@ -4,7 +4,6 @@
 //! standard input.
 
 mod hook_program;
-mod prompt_editor;
 mod wake_probe;
 
 use std::io::{IsTerminal, Read, Write};
@@ -22,7 +21,6 @@ fn main() {
         ["children"] => spawn_surviving_children(),
         ["ask", name, text] => write_to_lead(name, text),
         ["hooked", file, rest @ ..] => hook_program::run(file, rest),
-        ["typed", file, rest @ ..] => prompt_editor::run(file, rest),
         ["dump", file] => dump_process_state(&PathBuf::from(file)),
         ["argv", file, rest @ ..] => dump_args(&PathBuf::from(file), rest),
         ["words", socket, rest @ ..] => send_args(socket, rest),
@@ -33,7 +31,7 @@ fn main() {
         _ => {
             writeln!(
                 std::io::stderr(),
-                "agent: exit N | stay | hooked FILE [--OPTION…] [TEXT] | typed FILE [--OPTION…] [TEXT] | record FILE | children | dump FILE | argv FILE … | \
+                "agent: exit N | stay | hooked FILE [--OPTION…] [TEXT] | record FILE | children | dump FILE | argv FILE … | \
                  words SOCKET … | ear SOCKET [DIRECTORY] | reader SOCKET | relay DIRECTORY | ask NAME TEXT"
             )
             .ok();

@@ -30,7 +30,6 @@ pub fn request_timeout(request: &Request) -> Duration {
         Request::CreateWorktree(_) | Request::DeleteTeam(_) => Duration::from_secs(900),
         Request::CreateTeam(_)
         | Request::CapturePane(_)
-        | Request::TypeInPane(_)
         | Request::HidePane(_)
         | Request::ShowPane(_)
         | Request::SetLayout(_)

@@ -96,7 +96,6 @@ mod tests {
         let waits = |text: &str| parse_profile("x", "x.toml", text).unwrap().needs_typed_prompt();
         assert!(waits("feed = \"hook\"\nprogram = \"p\"\n"));
         assert!(!waits("feed = \"hook\"\nprogram = \"p\"\nprompt = [\"{prompt}\"]\n"));
-        assert!(!waits("feed = \"keys\"\nprogram = \"p\"\nready = [\">\"]\n"));
     }
 
     #[test]

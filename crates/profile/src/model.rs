@@ -122,8 +122,6 @@ pub(crate) enum DeliverySpec {
     },
     /// One process for its whole life, which looks by itself.
     Pull,
-    /// They are typed into its pane, where the line under the cursor looks like one of `ready`.
-    Keys { resume_args: Vec<String>, prompt_lines: Vec<String> },
 }
 
 impl Profile {
@@ -160,15 +158,6 @@ impl Profile {
     }
 }
 
-impl Profile {
-    /// How its screen tells that text may be typed; none for another feed.
-    pub fn prompt_patterns(&self) -> Option<PromptPatterns> {
-        let ProfileKind::Program(program) = &self.runs else { return None };
-        let DeliverySpec::Keys { prompt_lines: ready, .. } = &program.feed else { return None };
-        Some(PromptPatterns { prompt_lines: ready.clone(), dialog: program.dialogs.clone() })
-    }
-}
-
 impl DeliverySpec {
     pub(crate) fn delivery(&self) -> protocol::delivery::Delivery {
         match self {
@@ -177,7 +166,6 @@ impl DeliverySpec {
             DeliverySpec::Acp { .. } => protocol::delivery::Delivery::Acp,
             DeliverySpec::Turn { .. } => protocol::delivery::Delivery::Turn,
             DeliverySpec::Pull => protocol::delivery::Delivery::Pull,
-            DeliverySpec::Keys { .. } => protocol::delivery::Delivery::Keys,
         }
     }
 
@@ -186,18 +174,8 @@ impl DeliverySpec {
         match self {
             DeliverySpec::Native { resume_args: resume }
             | DeliverySpec::Hook { resume_args: resume, .. }
-            | DeliverySpec::Turn { resume_args: resume, .. }
-            | DeliverySpec::Keys { resume_args: resume, .. } => resume,
+            | DeliverySpec::Turn { resume_args: resume, .. } => resume,
             DeliverySpec::Acp { .. } | DeliverySpec::Pull => &[],
         }
     }
-}
-
-/// How a program's screen is read: plain words, no patterns. Frames and spaces around them do not count.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PromptPatterns {
-    /// The line that the cursor stands in, as it is while nothing is written there.
-    pub prompt_lines: Vec<String>,
-    /// What stands somewhere on the screen while a dialog is open, as [`protocol::dialog`] takes it.
-    pub dialog: Vec<String>,
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use toml::Value;
 
 /// The keys of a profile.
-pub(crate) const PROFILE_KEYS: [&str; 33] = [
+pub(crate) const PROFILE_KEYS: [&str; 32] = [
     "about",
     "tried",
     "feed",
@@ -28,7 +28,6 @@ pub(crate) const PROFILE_KEYS: [&str; 33] = [
     "taken",
     "answer",
     "park",
-    "ready",
     "dialog",
     "instructions",
     "mcp",
@@ -108,16 +107,8 @@ fn parse_prompt_args(
     let given = keys.take_templates("prompt", &["prompt"])?;
     let placed = args.iter().chain(feed.resume_args()).any(|text| text == "{first_prompt}");
     match given {
-        Some(_)
-            if !matches!(
-                feed,
-                DeliverySpec::Hook { .. } | DeliverySpec::Pull | DeliverySpec::Keys { .. }
-            ) =>
-        {
-            Err(keys.invalid_key(
-                "prompt",
-                "is for feed \"hook\", \"pull\", \"keys\": elsewhere it comes as a message",
-            ))
+        Some(_) if !matches!(feed, DeliverySpec::Hook { .. } | DeliverySpec::Pull) => {
+            Err(keys.invalid_key("prompt", "is for feed \"hook\", \"pull\": elsewhere it comes as a message"))
         }
         Some(prompt) if !prompt.iter().any(|text| deferred_variables::has_variable(text, "prompt")) => {
             Err(keys.invalid_key("prompt", "must hold {prompt}"))
@@ -162,9 +153,7 @@ fn parse_instructions(
 /// its input.
 fn default_instructions(feed: &DeliverySpec) -> InstructionDelivery {
     match feed {
-        DeliverySpec::Hook { .. } | DeliverySpec::Acp { .. } | DeliverySpec::Keys { .. } => {
-            InstructionDelivery::Prepended
-        }
+        DeliverySpec::Hook { .. } | DeliverySpec::Acp { .. } => InstructionDelivery::Prepended,
         DeliverySpec::Turn { session, .. } if *session != SessionSource::NoSession => {
             InstructionDelivery::Prepended
         }

@@ -19,14 +19,12 @@ pub enum Delivery {
     /// The agent asks for its messages. A byte on its wake socket says that there may be new ones.
     #[default]
     Pull,
-    /// The daemon types messages into the agent's pane.
-    Keys,
 }
 
 impl Delivery {
     /// All kinds of delivery.
-    pub const ALL: [Delivery; 6] =
-        [Delivery::Native, Delivery::Hook, Delivery::Acp, Delivery::Turn, Delivery::Pull, Delivery::Keys];
+    pub const ALL: [Delivery; 5] =
+        [Delivery::Native, Delivery::Hook, Delivery::Acp, Delivery::Turn, Delivery::Pull];
 
     /// The name in profiles and in `teamctl status`.
     pub fn as_str(self) -> &'static str {
@@ -36,21 +34,14 @@ impl Delivery {
             Delivery::Acp => "acp",
             Delivery::Turn => "turn",
             Delivery::Pull => "pull",
-            Delivery::Keys => "keys",
         }
-    }
-
-    /// Whether hooks of the program, or a process that acts for them, report the turns and wait for
-    /// messages.
-    pub fn has_hooks(self) -> bool {
-        matches!(self, Delivery::Hook | Delivery::Keys)
     }
 
     /// At which moment a stored message reaches the agent.
     pub fn delivery_point(self) -> DeliveryPoint {
         match self {
             Delivery::Native => DeliveryPoint::MidTurn,
-            Delivery::Hook | Delivery::Acp | Delivery::Turn | Delivery::Keys => DeliveryPoint::TurnEnd,
+            Delivery::Hook | Delivery::Acp | Delivery::Turn => DeliveryPoint::TurnEnd,
             Delivery::Pull => DeliveryPoint::OnPull,
         }
     }

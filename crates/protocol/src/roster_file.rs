@@ -121,7 +121,7 @@ impl RosterRecord {
         let modes = match self.delivery {
             Delivery::Native => Vec::new(),
             Delivery::Turn | Delivery::Acp => self.turn_modes.clone(),
-            Delivery::Hook | Delivery::Keys | Delivery::Pull => approved_modes().collect(),
+            Delivery::Hook | Delivery::Pull => approved_modes().collect(),
         };
         Capabilities::new(self.delivery, modes)
     }

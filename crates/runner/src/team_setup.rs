@@ -12,6 +12,7 @@ use crate::team_snapshot::{self, TeamSnapshot};
 use client::error::unexpected_reply;
 use profile::worktree_spawn::{rebuild_for_worktree, worktree_request};
 use protocol::control::{self, Reply, Request};
+use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
@@ -109,7 +110,8 @@ fn wait_until_settled(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot,
 /// turns are known, take up what is theirs by themselves: given back as well it would be done twice.
 fn abandoned_tasks(run: &RunContext, tasks: &[Task], lives: &MemberStates) -> Vec<TaskRelease> {
     let comes = |owner: &AgentName| {
-        let takes_up = |member: &control::SpawnRequest| member.turns.is_some() || member.delivery.has_hooks();
+        let takes_up =
+            |member: &control::SpawnRequest| member.turns.is_some() || member.delivery == Delivery::Hook;
         run.file.members.iter().any(|member| member.name == *owner && takes_up(member))
     };
     let is_left = |task: &&Task| {

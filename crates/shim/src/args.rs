@@ -13,8 +13,6 @@ pub(crate) enum ShimCommand {
     Run(ShimArgs),
     /// `log PATH`: write standard input to a log of bounded size. Called by tmux.
     Log(PathBuf),
-    /// `keys`: type an agent's messages into its pane. Called by the shim.
-    Keys,
     /// `hook EVENT [--profile PROFILE]`. Called by the hooks of an agent's program.
     Hook(HookArgs),
 }
@@ -53,7 +51,6 @@ pub(crate) fn parse(words: &[OsString]) -> Option<ShimCommand> {
         (shim_command::LOG, [path]) if !path.as_encoded_bytes().starts_with(b"-") => {
             Some(ShimCommand::Log(path.into()))
         }
-        (shim_command::KEYS, []) => Some(ShimCommand::Keys),
         (shim_command::HOOK, [event, rest @ ..]) => {
             let profile = match rest {
                 [] => None,
@@ -83,7 +80,6 @@ mod tests {
         assert_eq!(parse_words("run x-1 --socket /s"), run(None));
         assert_eq!(parse_words("run x-1 --socket /s --headless /l"), run(Some("/l")));
         assert_eq!(parse_words("log /x/y.log"), Some(ShimCommand::Log("/x/y.log".into())));
-        assert_eq!(parse_words("keys"), Some(ShimCommand::Keys));
         let hook = |profile: Option<&str>| {
             let (event, profile) = ("prompt".to_owned(), profile.map(str::to_owned));
             Some(ShimCommand::Hook(HookArgs { event, profile }))
@@ -101,7 +97,6 @@ mod tests {
             "log",
             "log --help",
             "log /x y",
-            "keys now",
             "hook",
             "hook prompt --agent",
             "send x-1 --socket /s",

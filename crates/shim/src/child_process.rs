@@ -45,16 +45,6 @@ pub(crate) fn start_agent(
     command.spawn().map_err(|error| format!("cannot start {program}: {error}"))
 }
 
-/// A process that runs beside the agent, unseen, with what the agent knows of itself. It is one of its descendants, and
-/// ends with it; without it the agent runs all the same.
-pub(crate) fn start_companion(go: &StartAgent) -> Option<Child> {
-    let (program, arguments) = go.companion.split_first()?;
-    let mut command = base_command(go, program, PaneMode::Headless).ok()?;
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    run_in_new_session(&mut command, None);
-    command.spawn().ok()
-}
-
 /// The process of one turn.
 pub(crate) fn start_turn(
     go: &StartAgent,

@@ -11,7 +11,6 @@ mod descendants;
 mod driven_agent;
 mod driver_stream;
 mod hook;
-mod keys;
 mod output;
 mod output_log;
 mod own_pane;
@@ -37,7 +36,6 @@ pub fn main() -> ExitCode {
     let result = match args::parse(&words) {
         Some(ShimCommand::Run(args)) => supervisor::run(&args),
         Some(ShimCommand::Log(path)) => output_log::run(&path),
-        Some(ShimCommand::Keys) => keys::typist::run(&TeamContext::new(TeamOptions::from_env())),
         Some(ShimCommand::Hook(args)) => hook::run(&TeamContext::new(TeamOptions::from_env()), &args),
         None => Err(usage_error()),
     };

@@ -29,8 +29,6 @@ use std::time::{Duration, Instant};
 const START_TIMEOUT: Duration = Duration::from_secs(15);
 /// Between TERM and KILL for what an agent leaves behind.
 const DESCENDANT_GRACE: Duration = Duration::from_millis(500);
-/// The process beside an agent has begun once it has lived for so long; one that ended by itself before would end again.
-const COMPANION_MIN_LIFETIME: Duration = Duration::from_secs(1);
 /// How long a daemon may take to note a report.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
@@ -150,8 +148,8 @@ fn run_agent(
     link.agent = Some(agent.id());
     link.send(&FromShim::Started { pid: agent.id() });
     failpoint::hit("join.told");
-    let mut family = AgentProcess { agent: agent.id(), status: None, beside: Companion::start(go) };
-    let grace = wait_for_end(link, signals, go, &mut family, terminal);
+    let mut family = AgentProcess { agent: agent.id(), status: None };
+    let grace = wait_for_end(link, signals, &mut family, terminal);
     let copy = &mut || terminal.iter_mut().for_each(OutputPty::copy_available);
     let left = end_all(
         signals,
@@ -170,7 +168,6 @@ fn run_agent(
 fn wait_for_end(
     link: &mut DaemonConnection,
     signals: &ShimSignals,
-    go: &StartAgent,
     family: &mut AgentProcess,
     terminal: &mut Option<OutputPty>,
 ) -> Duration {
@@ -189,9 +186,6 @@ fn wait_for_end(
                 if family.status.is_some() || signals.is_hung_up() || signals.is_terminated() {
                     return DESCENDANT_GRACE;
                 }
-                if let Some(ended) = family.beside.as_ref().and_then(|beside| beside.ended.as_ref()) {
-                    family.beside = Companion::start_again_after(ended, go);
-                }
             }
         }
     }
@@ -201,17 +195,12 @@ fn wait_for_end(
 struct AgentProcess {
     agent: u32,
     status: Option<ExitStatus>,
-    beside: Option<Companion>,
 }
 
 impl AgentProcess {
     fn note_exit(&mut self, pid: u32, status: ExitStatus) {
         if pid == self.agent {
             self.status = Some(status);
-        }
-        if let Some(beside) = self.beside.as_mut().filter(|beside| beside.pid == pid) {
-            let begun = status.signal().is_some() || beside.began.elapsed() >= COMPANION_MIN_LIFETIME;
-            beside.ended = Some(if begun { CompanionExit::AfterStart } else { CompanionExit::AtStart });
         }
     }
 
@@ -228,35 +217,6 @@ impl AgentProcess {
         let status = self.status.unwrap_or_default();
         let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
         ExitCode::from(u8::try_from(code).unwrap_or(1))
-    }
-}
-
-/// The process beside the agent; reaped with all descendants.
-struct Companion {
-    pid: u32,
-    began: Instant,
-    /// It has ended.
-    ended: Option<CompanionExit>,
-}
-
-/// Whether it had begun what it is there for: then another may go on with it.
-enum CompanionExit {
-    AfterStart,
-    AtStart,
-}
-
-impl Companion {
-    fn start(go: &StartAgent) -> Option<Companion> {
-        let pid = child_process::start_companion(go)?.id();
-        Some(Companion { pid, began: Instant::now(), ended: None })
-    }
-
-    /// Another in its place, which feeds the agent: but for one that could not even begin.
-    fn start_again_after(ended: &CompanionExit, go: &StartAgent) -> Option<Companion> {
-        match ended {
-            CompanionExit::AfterStart => Companion::start(go),
-            CompanionExit::AtStart => None,
-        }
     }
 }
 

@@ -126,23 +126,8 @@ impl TmuxCall<'_> {
         tag: &PaneTag,
         commands: &CommandList,
     ) -> Result<String, Error> {
-        self.run_if(pane, &self.tag_condition(tag), commands, OnDisconnect::Retry)
-    }
-
-    /// Runs `commands` if `condition` is true for the pane, and returns what it printed.
-    ///
-    /// # Errors
-    ///
-    /// As [`TmuxCall::run_if_tagged`].
-    pub(crate) fn run_if(
-        &mut self,
-        pane: PaneId,
-        condition: &str,
-        commands: &CommandList,
-        on_disconnect: OnDisconnect,
-    ) -> Result<String, Error> {
-        let guarded = GuardedCommand::new(pane, condition, commands)?;
-        let reply = self.run_one(&guarded.command_list, on_disconnect)?;
+        let guarded = GuardedCommand::new(pane, &self.tag_condition(tag), commands)?;
+        let reply = self.run_one(&guarded.command_list, OnDisconnect::Retry)?;
         guarded.output(reply, self.action())
     }
 }

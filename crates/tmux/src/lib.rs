@@ -1,4 +1,4 @@
-//! Panes of a tmux server: they are created, tagged, read, typed into, hidden and killed here.
+//! Panes of a tmux server: they are created, tagged, read, hidden and killed here.
 //!
 //! Everything goes through [`TmuxServer`]. It sends commands over a control-mode client. If there
 //! is none, it starts one tmux process per command.
@@ -41,7 +41,6 @@ mod list_panes;
 mod nonce;
 mod notice;
 mod pane_tag;
-mod paste;
 mod pipe_pane;
 mod quote;
 mod reply;
@@ -67,7 +66,6 @@ pub use layout::MAIN_PANE_PERCENT;
 pub use list_panes::PaneRow;
 pub use notice::ServerNotice;
 pub use pane_tag::PaneTag;
-pub use paste::ScreenAndCursor;
 pub use server::TmuxServer;
 pub use status_message::MAX_MESSAGE_BYTES;
 pub use tag_pane::{NextPane, TagOutcome};

@@ -150,7 +150,6 @@ fn wrong_types(siege: &mut HostileRun) -> Vec<u8> {
         "layout",
         "hook",
         "park",
-        "keys",
         "lead",
         "join",
         "set_mode",

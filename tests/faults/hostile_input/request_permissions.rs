@@ -17,8 +17,6 @@ enum RequestPermission {
     Anyone,
     /// A member's alone, which is known by its token.
     Member,
-    /// The same, of one that is fed by keys: nobody's here.
-    Typist,
 }
 
 /// In a form that does no harm where it is allowed.
@@ -54,7 +52,6 @@ fn requests() -> Vec<(Value, RequestPermission)> {
         (json!({"activity": "idle"}), RequestPermission::Anyone),
         (json!({"hook": {"said": "ended"}}), RequestPermission::Member),
         (json!({"park": {}}), RequestPermission::Member),
-        (json!({"keys": "look"}), RequestPermission::Typist),
         (json!({"lead": {"release": "nobodys"}}), RequestPermission::Lead),
         (json!({"bring_back": {"team": "nobodys"}}), RequestPermission::Lead),
         // Last, since whoever may would end it; nobody's that is not the first line of a first process.
@@ -86,8 +83,8 @@ fn requests_check_their_caller() {
     for (request, may) in requests() {
         for (token, refused) in [
             (Some("none"), true),
-            (Some(bob.as_str()), matches!(may, RequestPermission::Lead | RequestPermission::Typist)),
-            (None, matches!(may, RequestPermission::Member | RequestPermission::Typist)),
+            (Some(bob.as_str()), may == RequestPermission::Lead),
+            (None, may == RequestPermission::Member),
         ] {
             let is_last = request["down"].is_null() && request.get("down").is_some() && !refused;
             if is_last {

@@ -267,7 +267,6 @@ fn who_could_not_leave_plan_mode_is_not_started_in_it() {
     for (text, missing) in [
         ("feed = \"pull\"\nprogram = \"p\"\nmodes = { plan = [] }".to_owned(), "no default in `modes`"),
         ("feed = \"hook\"\nprogram = \"p\"\nmodes = { default = [] }".to_owned(), "no plan in `modes`"),
-        ("feed = \"keys\"\nready = [\">\"]\nprogram = \"p\"".to_owned(), "no plan in `modes`"),
         (format!("{acp}modes = {{ plan = [] }}"), "no plan in `session_modes`"),
         (format!("{acp}session_modes = {{ plan = \"r\" }}"), "no default in `session_modes`"),
     ] {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use toml::Value;
 
-const DELIVERIES: &str = "native, hook, acp, turn, pull or keys";
+const DELIVERIES: &str = "native, hook, acp, turn or pull";
 const SESSION_FORMAT: &str = "\"none\", \"ours\" or { told = \"KEY\" }";
 const REPLY_FORMAT: &str = "{ told = \"KEY\" }, or with feed hook { file = \"KEY\", told = \"KEY\" }";
 const USAGE_FORMAT: &str = "{ tokens = [\"KEY.KEY\", …], cost = \"KEY\" }, with once = \"KEY\" where each line tells a part, \
@@ -27,7 +27,6 @@ struct DeliveryKeys {
     taken: Option<String>,
     answer: Option<Value>,
     park: Option<String>,
-    ready: Option<Vec<String>>,
     session_modes: Option<BTreeMap<String, String>>,
 }
 
@@ -43,7 +42,6 @@ pub(crate) fn parse_delivery(keys: &mut TomlTable<'_>) -> Result<DeliverySpec, E
         answer: keys.take("answer", RESPONSE_FORMAT)?,
         park: keys.take("park", "a text: a duration such as \"550s\"")?,
         session_modes: keys.take("session_modes", "a table of texts")?,
-        ready: Some(keys.take_strings("ready")?).filter(|ready| !ready.is_empty()),
     };
     reject_foreign_keys(keys, &word, &given)?;
     let resume = given.resume.unwrap_or_default();
@@ -76,12 +74,6 @@ pub(crate) fn parse_delivery(keys: &mut TomlTable<'_>) -> Result<DeliverySpec, E
             }
         }
         "pull" => DeliverySpec::Pull,
-        "keys" => {
-            let ready = given.ready.ok_or_else(|| {
-                keys.invalid_key("ready", "must be there: what the screen shows while it waits for text")
-            })?;
-            DeliverySpec::Keys { resume_args: resume, prompt_lines: ready }
-        }
         other => return Err(keys.invalid_key("feed", &format!("must be {DELIVERIES}, not \"{other}\""))),
     })
 }
@@ -91,7 +83,7 @@ pub(crate) fn variables_in_args(feed: &DeliverySpec) -> &'static [&'static str] 
     match feed {
         DeliverySpec::Turn { .. } => &["prompt", "session", "options"],
         DeliverySpec::Native { .. } => &["color", "lead_session", "session", "options", "first_prompt"],
-        DeliverySpec::Hook { .. } | DeliverySpec::Keys { .. } => &["options", "first_prompt"],
+        DeliverySpec::Hook { .. } => &["options", "first_prompt"],
         DeliverySpec::Pull => &["prompt", "options", "first_prompt"],
         DeliverySpec::Acp { .. } => &["options"],
     }
@@ -108,14 +100,13 @@ fn variables_in_resume(word: &str) -> Vec<&'static str> {
 /// What the feed has no use for is a mistake: it would be believed to work.
 fn reject_foreign_keys(keys: &TomlTable<'_>, word: &str, given: &DeliveryKeys) -> Result<(), ErrorReport> {
     let there = [
-        ("resume", given.resume.is_some(), &["turn", "hook", "native", "keys"][..]),
+        ("resume", given.resume.is_some(), &["turn", "hook", "native"][..]),
         ("session", given.session.is_some(), &["turn"]),
         ("said", given.said.is_some(), &["turn", "hook"]),
         ("used", given.used.is_some(), &["turn", "hook", "acp"]),
         ("taken", given.taken.is_some(), &["hook"]),
         ("answer", given.answer.is_some(), &["hook"]),
         ("park", given.park.is_some(), &["hook"]),
-        ("ready", given.ready.is_some(), &["keys"]),
         ("session_modes", given.session_modes.is_some(), &["acp"]),
     ];
     match there.into_iter().find(|(_, there, feeds)| *there && !feeds.contains(&word)) {

@@ -130,8 +130,8 @@ fn where_what_is_used_up_stands_is_another_thing_for_each_feed() {
 fn program_and_feed_must_be_there() {
     assert!(fault("feed = \"turn\"").contains("`program` must be there"));
     assert!(fault("feed = \"turn\"\nprogram = \"\"").contains("`program` must be there"));
-    assert!(fault("program = \"p\"").contains("`feed` must be there: native, hook, acp, turn, pull or keys"));
-    assert!(fault("feed = \"push\"\nprogram = \"p\"").contains("pull or keys, not \"push\""));
+    assert!(fault("program = \"p\"").contains("`feed` must be there: native, hook, acp, turn or pull"));
+    assert!(fault("feed = \"push\"\nprogram = \"p\"").contains("turn or pull, not \"push\""));
 }
 
 #[test]
@@ -145,14 +145,12 @@ fn every_feed_has_its_own_keys() {
         ("hook", "said = { told = \"\" }", "`said` must be { told"),
         ("turn", "answer = { a = \"{text}\" }", "`answer` is for feed \"hook\""),
         ("turn", "park = \"5s\"", "`park` is for feed \"hook\""),
-        ("hook", "ready = [\"> \"]", "`ready` is for feed \"keys\""),
         ("turn", "prompt = [\"{prompt}\"]", "`prompt` is for feed \"hook\""),
         ("native", "prompt = [\"{prompt}\"]", "`prompt` is for feed \"hook\""),
         ("pull", "instructions = \"ahead\"", "cannot be \"ahead\""),
         ("pull", "args = [\"{session}\"]", "holds {session}"),
         ("acp", "args = [\"{prompt}\"]", "holds {prompt}"),
         ("hook", "args = [\"{color}\"]", "holds {color}"),
-        ("keys", "args = []", "`ready` must be there"),
         ("hook", "resume = [\"-c\"]", "`resume` must hold {session}"),
         ("hook", "prompt = [\"-i\"]", "`prompt` must hold {prompt}"),
         ("hook", "args = [\"{first_prompt}\"]", "there is no `prompt`"),

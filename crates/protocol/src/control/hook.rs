@@ -25,10 +25,6 @@ pub struct HookReport {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "above")]
     pub ancestors: Vec<Process>,
-    /// The sender of the report.
-    #[serde(default)]
-    #[serde(rename = "speaker")]
-    pub source: HookSource,
     /// The usage of the program's session. `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "used")]
@@ -36,18 +32,6 @@ pub struct HookReport {
     /// The event.
     #[serde(rename = "said")]
     pub event: HookEvent,
-}
-
-/// The sender of a hook report.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum HookSource {
-    /// A hook of the program.
-    #[default]
-    Program,
-    /// The process beside the agent that types into the agent's pane.
-    Typist,
 }
 
 /// A process, identified by pid and start time, so that a reused pid is not mistaken for it.

@@ -13,7 +13,6 @@ mod hook;
 mod layout;
 mod lead;
 mod next_task;
-mod pane_input;
 mod reply;
 mod request;
 mod shim;
@@ -22,11 +21,10 @@ mod spawn;
 mod turn_status;
 mod worktree;
 
-pub use hook::{HookEvent, HookReply, HookReport, HookSource, LongPollEnd, LongPollRequest, Process};
+pub use hook::{HookEvent, HookReply, HookReport, LongPollEnd, LongPollRequest, Process};
 pub use layout::{Layout, SetLayoutReply, SetLayoutRequest, VisibilityReply};
 pub use lead::{LeadProcess, LeadsFile, SetLeadRequest};
 pub use next_task::{NextTaskHint, NextTaskRequest};
-pub use pane_input::{PaneInput, ScreenReply};
 pub use reply::{
     AgentExit, BudgetStatus, CapturePaneReply, CreateTeamReply, DaemonStatus, DeleteTeamReply, ExitsReply,
     InterruptReply, LocatePaneReply, MemberFlag, MemberStatus, PastMember, Reply, ResumeMembersReply,

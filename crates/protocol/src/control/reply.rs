@@ -3,7 +3,6 @@
 use super::hook::{HookReply, LongPollEnd};
 use super::layout::{SetLayoutReply, VisibilityReply};
 use super::next_task::NextTaskHint;
-use super::pane_input::ScreenReply;
 use super::turn_status::Activity;
 use super::worktree::{RemovedWorktrees, WorktreeReply, WorktreeStatus};
 use crate::delivery::{Delivery, DeliveryPoint};
@@ -61,8 +60,6 @@ pub enum Reply {
     /// Reply to `hook`.
     #[serde(rename = "hook")]
     ReportHook(HookReply),
-    /// Reply to the step `look` of `keys`.
-    Screen(ScreenReply),
     /// Reply to `park`.
     #[serde(rename = "park")]
     LongPoll(LongPollEnd),

@@ -4,7 +4,6 @@ use super::hook::{HookReport, LongPollRequest};
 use super::layout::SetLayoutRequest;
 use super::lead::SetLeadRequest;
 use super::next_task::NextTaskRequest;
-use super::pane_input::PaneInput;
 use super::shim::ShimHello;
 use super::spawn::SpawnRequest;
 use super::turn_status::Activity;
@@ -100,10 +99,6 @@ pub enum Request {
     /// Waits until there may be work for the agent of the hook.
     #[serde(rename = "park")]
     LongPoll(LongPollRequest),
-    /// Reads or types into the pane of an agent with `keys` delivery. Sent by the process beside
-    /// the agent.
-    #[serde(rename = "keys")]
-    TypeInPane(PaneInput),
     /// Makes a session the lead of a team, or removes the lead session of a team.
     #[serde(rename = "lead")]
     SetLead(SetLeadRequest),
@@ -242,22 +237,18 @@ pub struct CapturePaneRequest {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pane_input::ScreenReply;
     use super::super::reply::CapturePaneReply;
     use super::*;
 
     #[test]
     fn debug_output_omits_tokens_and_screens() {
-        let keys = PaneInput::Type { cursor: (1, 2), text: "a secret".into() };
         let call = Call {
             version: 1,
             token: Some("a secret".into()),
             idempotency_key: None,
-            request: Request::TypeInPane(keys),
+            request: Request::Status,
         };
-        let screen = "a secret".to_owned();
-        let replies = (CapturePaneReply { screen: screen.clone() }, ScreenReply { screen, cursor: (0, 0) });
-        let shown = format!("{call:?} {replies:?}");
-        assert!(!shown.contains("secret") && shown.contains("paste 8 bytes"), "{shown}");
+        let shown = format!("{call:?} {:?}", CapturePaneReply { screen: "a secret".to_owned() });
+        assert!(!shown.contains("secret"), "{shown}");
     }
 }

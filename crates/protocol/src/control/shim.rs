@@ -76,11 +76,6 @@ pub struct StartAgent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "turns")]
     pub setup: Option<Box<TurnSetup>>,
-    /// Program and arguments of the process beside the agent that types into its pane, for `keys`
-    /// delivery. Empty for other kinds of delivery.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[serde(rename = "beside")]
-    pub companion: Vec<String>,
 }
 
 /// What the shim needs to run a teammate turn by turn.

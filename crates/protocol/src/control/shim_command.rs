@@ -4,7 +4,5 @@
 pub const RUN: &str = "run";
 /// Write a pane's output to a log of bounded size.
 pub const LOG: &str = "log";
-/// Type an agent's messages into its pane.
-pub const KEYS: &str = "keys";
 /// Handle an event of an agent program's own hooks.
 pub const HOOK: &str = "hook";

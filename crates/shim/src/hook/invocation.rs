@@ -8,7 +8,7 @@ use crate::turns::team_files::TeamFiles;
 use client::controlling_terminal::ancestor_ids;
 use client::error::unexpected_reply;
 use client::team_context::TeamContext;
-use protocol::control::{HookEvent, HookReply, HookReport, HookSource, Reply, Request};
+use protocol::control::{HookEvent, HookReply, HookReport, Reply, Request};
 use protocol::error::ErrorReport;
 
 /// One hook of one program.
@@ -60,7 +60,6 @@ impl HookInvocation<'_> {
             leads_team: self.caller.led_team(),
             session_id: self.input.session.clone(),
             ancestors: ancestor_ids(),
-            source: HookSource::Program,
             usage: if self.is_reported_by_program(&said) {
                 usage_report(self.manner.usage_file.as_ref(), &self.input)
             } else {

@@ -20,7 +20,7 @@ const DAEMON_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why the wait is over.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum WaitEnd {
+pub(super) enum WaitEnd {
     /// Look: there may be something.
     MessagesMayWait,
     /// There was no daemon for too long.
@@ -32,7 +32,7 @@ pub(crate) enum WaitEnd {
 }
 
 /// One hook's wait.
-pub(crate) struct LongPoll {
+pub(super) struct LongPoll {
     socket: PathBuf,
     call: Call,
     until: Instant,
@@ -67,13 +67,8 @@ impl LongPoll {
         Some(LongPoll { socket, call, until, ancestors: above, typed })
     }
 
-    /// For a process that stands for the hooks of a program, whose own end is its only one.
-    pub(crate) fn new_without_terminal(socket: PathBuf, call: Call, until: Instant) -> LongPoll {
-        LongPoll { socket, call, until, ancestors: Vec::new(), typed: None }
-    }
-
     /// Parks, again if the daemon dies and comes back.
-    pub(crate) fn run(&mut self) -> WaitEnd {
+    pub(super) fn run(&mut self) -> WaitEnd {
         let (mut away_since, mut pause) = (Instant::now(), INITIAL_BACKOFF);
         while away_since.elapsed() < DAEMON_TIMEOUT {
             if let Some(connection) = self.connect() {

@@ -9,7 +9,7 @@ mod event_input;
 mod hook_owner;
 mod hook_protocol;
 mod invocation;
-pub(crate) mod long_poll;
+mod long_poll;
 mod response;
 mod turn_end;
 mod typing_detector;

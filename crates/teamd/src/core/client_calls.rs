@@ -6,7 +6,7 @@ use crate::core::effect::{Effect, Effects};
 use crate::core::id::ConnId;
 use crate::core::jobs::panes::PaneVisibility;
 use crate::core::members::{permission_mode, respawn, shutdown, spawn};
-use crate::core::panes::{dialog_check, typing, visibility};
+use crate::core::panes::{dialog_check, visibility};
 use crate::core::state::daemon::{DaemonShutdown, State};
 use crate::core::state::dialogs::DialogCheck;
 use crate::core::state::retry_cache::CallStart;
@@ -68,7 +68,6 @@ fn dispatch_call(context: &mut Context, client: ConnId, call: Call) {
             hooks::handle_hook_report(context, client, call.token.as_deref(), report);
         }
         Request::LongPoll(park) => hooks::start_long_poll(context, client, call.token.as_deref(), &park),
-        Request::TypeInPane(order) => typing::type_keys(context, client, call.token.as_deref(), order),
         Request::SetLead(order) => lead_session::handle_lead_order(context, client, order),
         Request::StopDaemon => shutdown::shut_down_daemon(context, client, DaemonShutdown::Terminate),
         Request::StopDaemonAndSuspend => shutdown::shut_down_daemon(context, client, DaemonShutdown::Suspend),
@@ -112,8 +111,7 @@ fn check_permission(state: &State, call: &Call) -> Result<(), ErrorReport> {
         | Request::NextTask(_)
         | Request::ReportActivity(_)
         | Request::LocatePane(_)
-        | Request::CapturePane(_)
-        | Request::TypeInPane(_) => Ok(()),
+        | Request::CapturePane(_) => Ok(()),
         Request::ReportHook(HookReport { leads_team: None, .. })
         | Request::LongPoll(LongPollRequest { leads_team: None }) => Ok(()),
         _ => Err(ErrorReport::new(

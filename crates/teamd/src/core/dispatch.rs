@@ -21,7 +21,7 @@ use crate::core::members::shutdown::{handle_request_sent, handle_shutdown_answer
 use crate::core::members::{cleanup, exit, registration, spawn};
 use crate::core::notices::NoticeText;
 use crate::core::panes::visibility::handle_hidden_panes_written;
-use crate::core::panes::{dialog_check, typing, visibility};
+use crate::core::panes::{dialog_check, visibility};
 use crate::core::scans::{schedule_config_scan, watch_session_team};
 use crate::core::shims::acknowledge_exit;
 use crate::core::state::daemon::State;
@@ -208,7 +208,6 @@ fn handle_pane_result(context: &mut Context, done: PaneResult) {
         PaneResult::LayoutApplied { client, team, layout, result } => {
             visibility::handle_layout_applied(context, client, team, layout, result);
         }
-        PaneResult::KeysTyped { client, result } => typing::handle_keys_typed(context, client, result),
         PaneResult::PaneCaptured { client, result } => status::handle_pane_captured(context, client, result),
         PaneResult::DialogsFound { open } => dialog_check::handle_dialogs_found(context, open),
         PaneResult::AttachedNotified { unseen } => handle_notice_shown(context, unseen),

@@ -4,7 +4,7 @@
 
 use crate::core::roster::record::{AgentRecord, HookState};
 use crate::core::state::agent::LeadSession;
-use protocol::control::{HookEvent, HookReply, HookReport, HookSource, Process};
+use protocol::control::{HookEvent, HookReply, HookReport, Process};
 use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
 
@@ -21,10 +21,8 @@ pub(crate) enum HookSession {
 
 /// The session of a hook report that has an agent's token. The agent's program runs below its shim.
 pub(crate) fn agent_hook_session(record: &AgentRecord, report: &HookReport) -> HookSession {
-    match (record.request.delivery, report.source) {
-        (Delivery::Keys, HookSource::Typist) => return HookSession::SameSession,
-        (Delivery::Hook, HookSource::Program) => {}
-        _ => return HookSession::OtherProgram,
+    if record.request.delivery != Delivery::Hook {
+        return HookSession::OtherProgram;
     }
     let holds =
         |pid: Option<u32>| pid.is_some_and(|pid| report.ancestors.iter().any(|above| above.pid == pid));
@@ -39,12 +37,7 @@ pub(crate) fn agent_hook_session(record: &AgentRecord, report: &HookReport) -> H
 
 /// The session of a hook report for a lead.
 pub(crate) fn lead_hook_session(leading: &LeadSession, report: &HookReport) -> HookSession {
-    match report.source {
-        HookSource::Program => {
-            identify_session(&leading.hook_state, leading.lead.session_id.as_deref(), report)
-        }
-        HookSource::Typist => HookSession::OtherProgram,
-    }
+    identify_session(&leading.hook_state, leading.lead.session_id.as_deref(), report)
 }
 
 fn identify_session(heard: &HookState, session: Option<&str>, report: &HookReport) -> HookSession {
@@ -111,7 +104,6 @@ mod tests {
             leads_team: None,
             session_id: session,
             ancestors: ancestors(pids),
-            source: HookSource::Program,
             usage: None,
             event: said,
         };
@@ -168,7 +160,6 @@ mod tests {
             leads_team: None,
             session_id: Some("new".into()),
             ancestors: ancestors(&[21, 20]),
-            source: HookSource::Program,
             usage: None,
             event: HookEvent::TurnEnded,
         };

@@ -21,8 +21,7 @@ use crate::core::state::daemon::State;
 use crate::core::teams::budget;
 use crate::core::turns::activity;
 use protocol::control::{
-    Activity, HookEvent, HookReply, HookReport, HookSource, LongPollEnd, LongPollRequest, Reply,
-    SpawnRequest, TurnStatus,
+    Activity, HookEvent, HookReply, HookReport, LongPollEnd, LongPollRequest, Reply, SpawnRequest, TurnStatus,
 };
 use protocol::error::ErrorReport;
 use protocol::event::EventKind;
@@ -71,18 +70,12 @@ fn handle_agent_hook(
     }
     agent.has_reported_activity = true;
     let mut reply = build_reply(agent);
-    apply_hook_event(context, &id, report.event, report.source, &mut reply);
+    apply_hook_event(context, &id, report.event, &mut reply);
     report.usage.into_iter().for_each(|report| budget::add_usage(context, &id, report));
     Ok(reply)
 }
 
-fn apply_hook_event(
-    context: &mut Context,
-    id: &SpawnId,
-    event: HookEvent,
-    source: HookSource,
-    reply: &mut HookReply,
-) {
+fn apply_hook_event(context: &mut Context, id: &SpawnId, event: HookEvent, reply: &mut HookReply) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     match event {
         // The program waits at its own prompt, and has got nothing from the daemon.
@@ -106,17 +99,16 @@ fn apply_hook_event(
         }
         HookEvent::TurnEnded => {
             context.state.has_roster_changed |= clear_dialog(agent);
-            end_turn(agent, source, reply);
+            end_turn(agent, reply);
         }
         HookEvent::DialogShown { text } => report_dialog(context, id, text),
     }
 }
 
-fn end_turn(agent: &mut Agent, source: HookSource, reply: &mut HookReply) {
+fn end_turn(agent: &mut Agent, reply: &mut HookReply) {
     // A hook that has no messages to mark read writes nothing more. Any other starts a long poll
     // after it has.
-    let writes = source == HookSource::Typist || !reply.delivered_ids.is_empty();
-    if !reply.delivers_by_hook && !writes {
+    if !reply.delivers_by_hook && reply.delivered_ids.is_empty() {
         plan_handover::end_handover_grace(agent);
     }
     agent.long_poll.has_pending_check = false;

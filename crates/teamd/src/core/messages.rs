@@ -56,7 +56,7 @@ fn restore_rule(state: &State, team: &TeamName, owner: &AgentName) -> RestoreRul
         Some(agent) => match agent.record.request.delivery {
             Delivery::Native => RestoreRule::Never,
             Delivery::Pull => RestoreRule::ForeignProgram,
-            Delivery::Hook | Delivery::Acp | Delivery::Turn | Delivery::Keys => RestoreRule::OwnDelivery,
+            Delivery::Hook | Delivery::Acp | Delivery::Turn => RestoreRule::OwnDelivery,
         },
     }
 }

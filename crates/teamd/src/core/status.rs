@@ -86,7 +86,7 @@ fn delivery_point(agent: &Agent) -> DeliveryPoint {
         Activity::Active => agent.has_reported_activity,
         Activity::Idle => agent.long_poll.waiting.is_some(),
     };
-    if feed.has_hooks() && !reached { DeliveryPoint::OnPull } else { feed.delivery_point() }
+    if feed == Delivery::Hook && !reached { DeliveryPoint::OnPull } else { feed.delivery_point() }
 }
 
 /// The state of a current member, as clients spell it.
@@ -109,7 +109,7 @@ fn flags(agent: &Agent, dialogs: &DialogCheck) -> Vec<MemberFlag> {
 fn activity_evidence(agent: &Agent) -> String {
     match (&agent.turn, agent.record.lifecycle.as_str()) {
         (_, "unknown") => "its first process is not connected; this is what was known before".to_owned(),
-        (Some(turn), _) if agent.record.request.delivery.has_hooks() => {
+        (Some(turn), _) if agent.record.request.delivery == Delivery::Hook => {
             format!("{}; {}", turn_evidence(turn), hook_evidence(agent))
         }
         (Some(turn), _) => turn_evidence(turn),
@@ -129,14 +129,10 @@ fn activity_evidence(agent: &Agent) -> String {
 
 /// How a message would reach the agent, as a sentence.
 fn hook_evidence(agent: &Agent) -> &'static str {
-    let typed = agent.record.request.delivery == Delivery::Keys;
-    match (agent.activity, agent.long_poll.waiting, typed) {
-        (Activity::Active, _, false) => "its hook looks for mail at its end",
-        (Activity::Idle, Some(_), false) => "its hook waits for mail",
-        (Activity::Idle, None, false) => "no hook of it waits for mail",
-        (Activity::Active, _, true) => "its mail is typed into its pane at its end",
-        (Activity::Idle, Some(_), true) => "what types its mail into its pane waits for some",
-        (Activity::Idle, None, true) => "nothing waits to type mail into its pane",
+    match (agent.activity, agent.long_poll.waiting) {
+        (Activity::Active, _) => "its hook looks for mail at its end",
+        (Activity::Idle, Some(_)) => "its hook waits for mail",
+        (Activity::Idle, None) => "no hook of it waits for mail",
     }
 }
 

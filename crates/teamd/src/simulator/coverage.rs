@@ -185,7 +185,6 @@ fn pane_job_name(job: &PaneJob) -> &'static str {
         PaneJob::MovePane { .. } => "PaneJob::MovePane",
         PaneJob::CheckHiddenPanes { .. } => "PaneJob::CheckHiddenPanes",
         PaneJob::ApplyLayout { .. } => "PaneJob::ApplyLayout",
-        PaneJob::TypeKeys { .. } => "PaneJob::TypeKeys",
         PaneJob::CapturePane { .. } => "PaneJob::CapturePane",
         PaneJob::FindDialogs { .. } => "PaneJob::FindDialogs",
     }
@@ -200,7 +199,6 @@ fn pane_result_name(done: &PaneResult) -> &'static str {
         PaneResult::PaneMoved { .. } => "PaneResult::PaneMoved",
         PaneResult::PanesVisible { .. } => "PaneResult::PanesVisible",
         PaneResult::LayoutApplied { .. } => "PaneResult::LayoutApplied",
-        PaneResult::KeysTyped { .. } => "PaneResult::KeysTyped",
         PaneResult::PaneCaptured { .. } => "PaneResult::PaneCaptured",
         PaneResult::DialogsFound { .. } => "PaneResult::DialogsFound",
     }
@@ -246,7 +244,6 @@ fn request_name(request: &Request) -> &'static str {
         Request::ReportActivity(_) => "Request::ReportActivity",
         Request::ReportHook(_) => "Request::ReportHook",
         Request::LongPoll(_) => "Request::LongPoll",
-        Request::TypeInPane(_) => "Request::TypeInPane",
         Request::SetLead(_) => "Request::SetLead",
         Request::StopDaemon => "Request::StopDaemon",
         Request::StopDaemonAndSuspend => "Request::StopDaemonAndSuspend",

@@ -8,8 +8,7 @@ use crate::simulator::scan_memory::TeamFile;
 use crate::simulator::shim::AgentIdentity;
 use crate::simulator::simulation::Simulation;
 use protocol::control::{
-    HookEvent, HookReply, HookReport, HookSource, LongPollEnd, LongPollRequest, PaneInput, Process, Reply,
-    Request, Response,
+    HookEvent, HookReply, HookReport, LongPollEnd, LongPollRequest, Process, Reply, Request, Response,
 };
 use protocol::delivery::Delivery;
 use protocol::id::TaskId;
@@ -61,7 +60,7 @@ impl HookedProgram {
 impl Simulation {
     /// Adds the program of a started agent, if it has hooks.
     pub(super) fn start_program(&mut self, pid: u32, who: &AgentIdentity, shim: u32) {
-        if who.delivery.has_hooks() {
+        if who.delivery == Delivery::Hook {
             let (team, name) = (who.team.clone(), who.name.clone());
             let who = Some(who.clone());
             let program = HookedProgram {
@@ -184,12 +183,10 @@ impl Simulation {
     /// Sends a report of a program's hook.
     fn send_hook_event(&mut self, pid: u32, event: HookEvent) -> Option<ConnId> {
         let program = &self.programs[&pid];
-        let typed = program.identity.as_ref().is_some_and(|who| who.delivery == Delivery::Keys);
         let ancestors = [pid, program.shim_pid].map(|pid| Process { pid, start_time: 1 }).to_vec();
-        let source = if typed { HookSource::Typist } else { HookSource::Program };
         let session_id = Some(format!("session {pid}"));
         let report =
-            HookReport { leads_team: self.lead_team(pid), session_id, ancestors, source, usage: None, event };
+            HookReport { leads_team: self.lead_team(pid), session_id, ancestors, usage: None, event };
         self.send_hook_call(pid, Request::ReportHook(report))
     }
 
@@ -201,22 +198,15 @@ impl Simulation {
         let session_id = Some("another".to_owned());
         let event = if self.rng.bool() { HookEvent::SessionStarted } else { HookEvent::TurnEnded };
         let lead = self.lead_team(pid);
-        let report = HookReport {
-            leads_team: lead,
-            session_id,
-            ancestors,
-            source: HookSource::Program,
-            usage: None,
-            event,
-        };
+        let report = HookReport { leads_team: lead, session_id, ancestors, usage: None, event };
         let token = self.programs[&pid].identity.as_ref().map(|who| who.token.clone());
         self.send_call_as(CallOrigin::Person, token, Request::ReportHook(report));
     }
 
     fn start_session(&mut self, pid: u32) {
         self.send_hook_event(pid, HookEvent::SessionStarted);
-        let typed = self.programs[&pid].identity.as_ref().is_none_or(|who| who.delivery == Delivery::Keys);
-        self.set_activity(pid, if typed { ProgramState::Scanning } else { ProgramState::Turn });
+        let is_lead = self.programs[&pid].identity.is_none();
+        self.set_activity(pid, if is_lead { ProgramState::Scanning } else { ProgramState::Turn });
     }
 
     /// A user types a prompt into a program.
@@ -356,10 +346,6 @@ impl Simulation {
         let (team, name, who) = (program.team.clone(), program.name.clone(), program.identity.clone());
         if let Some(who) = &who {
             task.into_iter().for_each(|id| self.claim(who, id));
-            if who.delivery == Delivery::Keys {
-                let text = about.clone();
-                self.send_hook_call(pid, Request::TypeInPane(PaneInput::Type { cursor: (0, 0), text }));
-            }
         }
         if let Some(files) = self.disk.teams.get_mut(&team).filter(|_| takes) {
             files.mark_taken(&name, &messages);

@@ -169,16 +169,12 @@ impl Simulation {
             Delivery::Turn,
             Delivery::Hook,
             Delivery::Hook,
-            Delivery::Keys,
             Delivery::Pull,
             Delivery::Native,
         ];
         order.delivery = deliveries[self.rng.usize(0..deliveries.len())];
         let plans = order.delivery != Delivery::Native && self.rng.u8(..) < 90;
         order.prompt_in_args = order.delivery == Delivery::Hook;
-        if order.delivery == Delivery::Keys {
-            order.backend = Backend::Tmux;
-        }
         if order.delivery == Delivery::Turn {
             let modes = ["plan", "default", "acceptEdits"].map(|mode| (mode.to_owned(), Vec::new()));
             let agent = PerTurnProgram {

@@ -4,7 +4,7 @@
 use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
 use crate::core::jobs::panes::{DialogPane, OpenedPane, PaneJob, PanePresence, PaneResult, PaneVisibility};
-use protocol::control::{CapturePaneReply, Reply};
+use protocol::control::CapturePaneReply;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::{BTreeMap, BTreeSet};
 use tmux::{PaneId, PaneTag};
@@ -126,11 +126,6 @@ impl SimulatedTmux {
             }
             PaneJob::ApplyLayout { client, team, layout, .. } => {
                 PaneResult::LayoutApplied { client, team, layout, result: answer().map(|()| 1) }
-            }
-            PaneJob::TypeKeys { client, pane, owner, .. } => {
-                let is_owned = self.is_owned(pane_number(&pane.to_string()), &owner);
-                let typed = || if is_owned { Ok(Reply::Ack) } else { Err(not_owned_error()) };
-                PaneResult::KeysTyped { client, result: answer().and_then(|()| typed()) }
             }
             PaneJob::CapturePane { client, .. } => PaneResult::PaneCaptured {
                 client,

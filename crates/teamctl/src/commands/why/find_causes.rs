@@ -210,7 +210,7 @@ fn is_planning(e: &Evidence, agent: &MemberStatus) -> bool {
 
 /// A program with hooks, none of which has said anything: mail and tasks wait for that.
 fn has_no_hook_events(agent: &MemberStatus) -> bool {
-    agent.delivery.has_hooks()
+    agent.delivery == Delivery::Hook
         && agent.activity == Activity::Active
         && agent.delivery_point == Some(DeliveryPoint::OnPull)
 }

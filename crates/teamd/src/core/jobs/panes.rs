@@ -2,7 +2,7 @@
 
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::roster::record::AgentPane;
-use protocol::control::{CapturePaneReply, Layout, PaneInput, Reply};
+use protocol::control::{CapturePaneReply, Layout};
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 use std::collections::BTreeMap;
@@ -38,8 +38,6 @@ pub(crate) enum PaneJob {
     CheckHiddenPanes { panes: Vec<(SpawnId, PaneId, PaneTag)> },
     /// Apply a layout to the windows that hold panes of these owners.
     ApplyLayout { client: ConnId, team: TeamName, owners: Vec<PaneTag>, layout: Layout },
-    /// Type keys into a pane.
-    TypeKeys { client: ConnId, pane: PaneId, owner: PaneTag, keys: PaneInput },
     /// Capture the content of a pane.
     CapturePane { client: ConnId, pane: PaneId, owner: PaneTag, lines: Option<u32> },
     /// Find the panes that show a dialog.
@@ -105,10 +103,6 @@ pub(crate) enum PaneResult {
         team: TeamName,
         layout: Layout,
         result: Result<usize, ErrorReport>,
-    },
-    KeysTyped {
-        client: ConnId,
-        result: Result<Reply, ErrorReport>,
     },
     PaneCaptured {
         client: ConnId,

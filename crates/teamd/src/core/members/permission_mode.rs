@@ -48,7 +48,7 @@ fn resolve_target(state: &State, order: &SetModeRequest) -> Result<(AgentName, M
     check_allowed(agent, order.mode)?;
     match agent.record.request.delivery {
         Delivery::Native | Delivery::Turn | Delivery::Acp => Ok((name, ModeRoute::ByMessage)),
-        Delivery::Hook | Delivery::Keys | Delivery::Pull => Err(fixed_mode_error(&agent.record.request)),
+        Delivery::Hook | Delivery::Pull => Err(fixed_mode_error(&agent.record.request)),
     }
 }
 

@@ -38,7 +38,8 @@ pub(crate) fn schedule_handover(agent: &mut Agent, mode: PermissionMode, now: No
     if record.can_respawn() && !launches.is_empty() && record.respawn.approved_mode.is_none() {
         let mode = if launches.contains_key(mode.as_str()) { mode } else { PermissionMode::Default };
         agent.record.respawn.approved_mode = Some(mode);
-        let grace = if agent.record.request.delivery.has_hooks() { HOOK_WRITE_GRACE } else { SUBMIT_GRACE };
+        let grace =
+            if agent.record.request.delivery == Delivery::Hook { HOOK_WRITE_GRACE } else { SUBMIT_GRACE };
         agent.record.lifecycle.process_mut().handover = Some(Handover { deadline: now.mono + grace });
     }
 }

@@ -213,7 +213,6 @@ fn start_agent_message(state: &State, spawn: &SpawnId, lead_session: &str) -> Op
         env,
         state_dir: state.settings.state_dir.clone(),
         setup: setup.map(Box::new),
-        companion: typist_argv(state, record),
     })
 }
 
@@ -265,15 +264,6 @@ fn initial_mode(record: &AgentRecord) -> Option<PermissionMode> {
 fn initial_plan_stage(record: &AgentRecord) -> Option<PlanStage> {
     let plan = record.respawn.plan.clone();
     plan.or_else(|| record.awaits_plan_approval().then_some(PlanStage::Planning))
-}
-
-/// The command that types messages into the pane, for delivery `keys`. Empty for other deliveries.
-fn typist_argv(state: &State, record: &AgentRecord) -> Vec<String> {
-    if record.request.delivery == Delivery::Keys {
-        vec![state.settings.teamctl_path(), "keys".to_owned()]
-    } else {
-        Vec::new()
-    }
 }
 
 /// The environment variables that tell an agent about itself.

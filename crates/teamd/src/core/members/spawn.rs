@@ -19,7 +19,6 @@ use crate::core::state::worktree_holds::{check_worktree, expire_holds, recorded_
 use protocol::control::Backend;
 use protocol::control::SpawnRequest;
 use protocol::control::shim_command;
-use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::AgentName;
 use std::path::{Path, PathBuf};
@@ -104,12 +103,6 @@ fn check_request(state: &State, order: &SpawnRequest) -> Result<AgentName, Error
     }
     if order.backend != Backend::InProcess && state.settings.tmux_socket.is_none() {
         return Err(no_tmux_error(&order.name));
-    }
-    if order.backend == Backend::InProcess && order.delivery == Delivery::Keys {
-        let message =
-            format!("cannot spawn {} without a pane: its profile says that it is typed to", order.name);
-        return Err(ErrorReport::new(ErrorKind::Usage, message)
-            .with_help("leave --backend out, or name another --agent"));
     }
     check_worktree(state, order)?;
     // A name that is reserved for a worktree is free for the spawn in that worktree.

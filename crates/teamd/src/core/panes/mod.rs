@@ -1,5 +1,4 @@
-//! Panes of members: visibility, layout, dialogs, typing.
+//! Panes of members: visibility, layout, dialogs.
 
 pub(crate) mod dialog_check;
-pub(crate) mod typing;
 pub(crate) mod visibility;

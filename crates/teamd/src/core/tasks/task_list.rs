@@ -14,6 +14,7 @@ use crate::core::state::task_board::TaskBoard;
 use crate::core::state::team::ScanState;
 use crate::core::tasks::next_task;
 use protocol::control::Activity;
+use protocol::delivery::Delivery;
 use protocol::error::ErrorReport;
 use protocol::event::EventKind;
 use protocol::id::TaskId;
@@ -114,7 +115,7 @@ fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
         // An agent with hooks is offered a task, as an agent with turns is.
         let own_turns = |agent: &&&Agent| {
             !agent.record.has_turns()
-                && !agent.record.request.delivery.has_hooks()
+                && agent.record.request.delivery != Delivery::Hook
                 && agent.activity == Activity::Idle
         };
         let members = context.state.members(team);

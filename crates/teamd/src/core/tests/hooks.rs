@@ -7,8 +7,8 @@ use crate::core::jobs::files::{FileJob, FileResult};
 use crate::core::lifecycle::Lifecycle;
 use crate::core::roster::record::PromptDelivery;
 use protocol::control::{
-    HookEvent, HookReply, HookReport, HookSource, LeadProcess, LongPollEnd, LongPollRequest, MemberFlag,
-    Process, SetLeadRequest,
+    HookEvent, HookReply, HookReport, LeadProcess, LongPollEnd, LongPollRequest, MemberFlag, Process,
+    SetLeadRequest,
 };
 use protocol::delivery::DeliveryPoint;
 
@@ -36,14 +36,7 @@ fn send_hook_event(state: &mut State, token: &str, said: HookEvent) -> HookReply
 
 pub(crate) fn hook_report_in(session: Option<&str>, said: HookEvent) -> HookReport {
     let (session, above) = (session.map(str::to_owned), vec![Process { pid: 400, start_time: 4 }]);
-    HookReport {
-        leads_team: None,
-        session_id: session,
-        ancestors: above,
-        source: HookSource::Program,
-        usage: None,
-        event: said,
-    }
+    HookReport { leads_team: None, session_id: session, ancestors: above, usage: None, event: said }
 }
 
 fn turn_started(about: String) -> HookEvent {
@@ -117,22 +110,14 @@ fn what_comes_of_an_earlier_life_is_nobodys_word() {
 }
 
 #[test]
-fn whose_mail_is_typed_has_no_hook_that_could_be_told_of() {
+fn status_says_whether_a_hook_waits() {
     let mut state = new_state();
-    let (ann, token) = send_hook(&mut state, "ann", 1);
+    let (_, token) = send_hook(&mut state, "ann", 1);
     assert!(status_of(&mut state).evidence.contains("no hook of it has said anything"));
     is_waiting(&mut state, 71, &token);
     assert!(status_of(&mut state).evidence.ends_with("; its hook waits for mail"));
-    let fed_by =
-        |state: &mut State, feed| state.agents.get_mut(&ann).unwrap().record.request_mut().delivery = feed;
-    fed_by(&mut state, Delivery::Keys);
-    assert!(status_of(&mut state).evidence.ends_with("; what types its mail into its pane waits for some"));
-    // Its typist is another that is heard; here the same.
-    fed_by(&mut state, Delivery::Hook);
     send_hook_event(&mut state, &token, turn_started("x".to_owned()));
     assert!(status_of(&mut state).evidence.ends_with("; its hook looks for mail at its end"));
-    fed_by(&mut state, Delivery::Keys);
-    assert!(status_of(&mut state).evidence.ends_with("; its mail is typed into its pane at its end"));
 }
 
 #[test]
@@ -298,21 +283,6 @@ fn a_program_that_the_agents_own_runs_is_neither_fed_nor_believed() {
     );
     assert!(tell(&mut state, "s-3", &[103, 100, 90], HookEvent::SessionStarted), "/clear");
     assert!(!tell(&mut state, "s-1", &[104, 100, 90], HookEvent::TurnEnded));
-}
-
-#[test]
-fn one_that_is_typed_to_is_heard_by_its_typist_alone() {
-    let mut state = new_state();
-    let (spawn, token) = send_hook(&mut state, "ann", 50);
-    state.agents.get_mut(&spawn).unwrap().record.request_mut().delivery = Delivery::Keys;
-    let typist = |said| HookReport { source: HookSource::Typist, ..hook_report_in(None, said) };
-    send_call_as(&mut state, 70, &token, Request::ReportHook(typist(HookEvent::TurnEnded)));
-    start_long_poll(&mut state, 60, &token);
-    assert_eq!(long_poll_end(&start_long_poll(&mut state, 61, &token), 61), None);
-    assert!(
-        !send_hook_event(&mut state, &token, turn_started("its program's own hook".into())).delivers_by_hook
-    );
-    assert!(state.agents[&spawn].long_poll.waiting.is_some(), "the typist waits on");
 }
 
 #[test]

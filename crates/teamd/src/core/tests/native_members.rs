@@ -75,7 +75,6 @@ fn what_somebody_took_out_of_an_inbox_comes_back_to_those_that_are_fed_or_may_be
         (Delivery::Hook, RestoreRule::OwnDelivery),
         (Delivery::Acp, RestoreRule::OwnDelivery),
         (Delivery::Turn, RestoreRule::OwnDelivery),
-        (Delivery::Keys, RestoreRule::OwnDelivery),
     ] {
         state.agents.get_mut(&ann).unwrap().record.request_mut().delivery = feed;
         assert_eq!(guard(&mut state, "ann"), Some(expected), "{feed:?}");

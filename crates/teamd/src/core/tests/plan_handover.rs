@@ -10,9 +10,7 @@ use crate::core::recovery;
 use crate::core::state::daemon::State;
 use crate::core::state::event_log_cursor::EventLogCursor;
 use crate::core::tests::hooks;
-use protocol::control::{
-    HookEvent, HookReport, HookSource, LaunchArgv, LongPollEnd, LongPollRequest, ResumeArgv,
-};
+use protocol::control::{HookEvent, LaunchArgv, LongPollEnd, LongPollRequest, ResumeArgv};
 use protocol::payload::Payload;
 use protocol::permission_mode::PermissionMode;
 use protocol::roster_file::RosterFile;
@@ -118,60 +116,49 @@ fn its_life_ends_once_its_hook_has_written_and_the_next_begins_in_that_mode() {
 
 #[test]
 fn its_life_does_not_end_at_the_end_of_its_turn_where_something_is_written_about_that() {
-    let told =
-        [(Delivery::Keys, vec![], false), (Delivery::Hook, vec![7], false), (Delivery::Hook, vec![], true)];
-    for (feed, handed, at_once) in told {
+    for (handed, at_once) in [(vec![7], false), (vec![], true)] {
         let mut state = new_state();
-        let ann = start_member_with(&mut state, start_planner(feed), 50);
-        let speaker = if feed == Delivery::Keys { HookSource::Typist } else { HookSource::Program };
+        let ann = start_member_with(&mut state, start_planner(Delivery::Hook), 50);
         let says = |state: &mut State, said| {
-            let hooked = HookReport { source: speaker, ..super::hooks::hook_report_in(None, said) };
+            let hooked = super::hooks::hook_report_in(None, said);
             call_as_ann(state, 70, &ann, Request::ReportHook(hooked))
         };
         says(&mut state, HookEvent::TurnStarted { summary: String::new(), delivered_ids: handed });
         approve_plan(&mut state, "acceptEdits");
         says(&mut state, HookEvent::TurnEnded);
-        assert_eq!(
-            is_terminated(&handle_event(&mut state, CoreEvent::DeadlineReached, NOW)),
-            at_once,
-            "{feed:?}"
-        );
+        assert_eq!(is_terminated(&handle_event(&mut state, CoreEvent::DeadlineReached, NOW)), at_once);
         if !at_once {
             start_long_poll(&mut state, 71, &ann);
-            assert!(is_terminated(&handle_event(&mut state, CoreEvent::DeadlineReached, NOW)), "{feed:?}");
+            assert!(is_terminated(&handle_event(&mut state, CoreEvent::DeadlineReached, NOW)));
         }
     }
 }
 
 #[test]
 fn who_is_asked_to_end_before_its_plan_is_carried_out_is_fed_that() {
-    for feed in [Delivery::Keys, Delivery::Hook] {
-        let mut state = new_state();
-        let ann = start_member_with(&mut state, start_planner(feed), 50);
-        let speaker = if feed == Delivery::Keys { HookSource::Typist } else { HookSource::Program };
-        let hooked =
-            HookReport { source: speaker, ..super::hooks::hook_report_in(None, HookEvent::TurnEnded) };
-        approve_plan(&mut state, "acceptEdits");
-        let targets = MemberSelection { team: survey_team(), names: vec!["ann".into()] };
-        let shutdown =
-            ShutdownMembersRequest { targets, reason: None, grace_ms: 9_000, force: false, no_wait: false };
-        send_call(&mut state, 9, Request::Shutdown(shutdown));
-        let effects = call_as_ann(&mut state, 70, &ann, Request::ReportHook(hooked));
-        assert!(
-            matches!(reply_value(&effects, 70), Some(Reply::ReportHook(reply)) if reply.delivers_by_hook),
-            "{effects:?}"
-        );
-        // It is sent to look, and not away.
-        assert!(!matches!(
-            reply_value(&start_long_poll(&mut state, 71, &ann), 71),
-            Some(Reply::LongPoll(LongPollEnd::AgentExited))
-        ));
-    }
+    let mut state = new_state();
+    let ann = start_member_with(&mut state, start_planner(Delivery::Hook), 50);
+    let hooked = super::hooks::hook_report_in(None, HookEvent::TurnEnded);
+    approve_plan(&mut state, "acceptEdits");
+    let targets = MemberSelection { team: survey_team(), names: vec!["ann".into()] };
+    let shutdown =
+        ShutdownMembersRequest { targets, reason: None, grace_ms: 9_000, force: false, no_wait: false };
+    send_call(&mut state, 9, Request::Shutdown(shutdown));
+    let effects = call_as_ann(&mut state, 70, &ann, Request::ReportHook(hooked));
+    assert!(
+        matches!(reply_value(&effects, 70), Some(Reply::ReportHook(reply)) if reply.delivers_by_hook),
+        "{effects:?}"
+    );
+    // It is sent to look, and not away.
+    assert!(!matches!(
+        reply_value(&start_long_poll(&mut state, 71, &ann), 71),
+        Some(Reply::LongPoll(LongPollEnd::AgentExited))
+    ));
 }
 
 #[test]
 fn a_hook_that_never_waits_is_waited_for_with_a_deadline_and_another_feed_for_a_moment() {
-    for (feed, until) in [(Delivery::Hook, 11_000), (Delivery::Keys, 11_000), (Delivery::Pull, 1_500)] {
+    for (feed, until) in [(Delivery::Hook, 11_000), (Delivery::Pull, 1_500)] {
         let mut state = new_state();
         start_member_with(&mut state, start_planner(feed), 50);
         approve_plan(&mut state, "plan");

@@ -10,7 +10,7 @@ use crate::core::roster::record::AgentPane;
 use crate::io::panes::open_batch::OpenBatch;
 use crate::io::panes::{close_batch, window_space};
 use crate::io::threads::thread_error;
-use protocol::control::{CapturePaneReply, Layout, PaneInput, Reply, ScreenReply};
+use protocol::control::{CapturePaneReply, Layout};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
 use std::collections::{BTreeMap, VecDeque};
@@ -200,10 +200,6 @@ impl PaneManager {
                 let result = self.apply_layout(&owners, layout);
                 Some(PaneResult::LayoutApplied { client, team, layout, result })
             }
-            PaneJob::TypeKeys { client, pane, owner, keys } => {
-                let result = self.type_keys(pane, &owner, keys).map_err(to_error);
-                Some(PaneResult::KeysTyped { client, result })
-            }
             PaneJob::CapturePane { client, pane, owner, lines } => {
                 let result =
                     self.connect().and_then(|server| server.capture(pane, &owner, lines)).map_err(to_error);
@@ -273,23 +269,6 @@ impl PaneManager {
                 tracing::warn!("did not close {pane}: it is not an agent's pane any more");
                 Ok(())
             }
-        }
-    }
-
-    /// Runs one step of typing into a pane: captures the screen, pastes the text, or presses Enter.
-    pub(super) fn type_keys(
-        &mut self,
-        pane: PaneId,
-        owner: &PaneTag,
-        keys: PaneInput,
-    ) -> Result<Reply, Error> {
-        let server = self.connect()?;
-        match keys {
-            PaneInput::Capture => server
-                .capture_with_cursor(pane, owner)
-                .map(|capture| Reply::Screen(ScreenReply { screen: capture.screen, cursor: capture.cursor })),
-            PaneInput::Type { cursor, text } => server.paste(pane, owner, cursor, &text).map(|()| Reply::Ack),
-            PaneInput::Enter { cursor } => server.press_enter(pane, owner, cursor).map(|()| Reply::Ack),
         }
     }
 }
