@@ -6,7 +6,7 @@ use protocol::dialog_match::find_dialog;
 
 /// Screens with a dialog open, as far as they tell it; of claude 2.1.45 and 2.1.330, codex 0.169.0, gemini 0.61.0, qwen
 /// 0.24.4, copilot 1.0.102.
-const OPEN: [(&str, &str); 18] = [
+const OPEN: [(&str, &str); 16] = [
     (
         "claude",
         " Security guide\n ❯ 1. Yes, I trust this folder\n   2. No, exit\n\n Enter to confirm · Esc to cancel",
@@ -60,11 +60,6 @@ const OPEN: [(&str, &str); 18] = [
         "gemini",
         "│ Apply this change?\n│\n│ ● 1. Allow once\n│   2. Allow for this session\n│   3. Modify with external editor",
     ),
-    (
-        "qwen-hook",
-        "   │ Do you trust this folder?\n   │ Trusting a folder allows Qwen Code to execute commands",
-    ),
-    ("qwen-hook", "   Apply this change?\n\n   › 1. Yes, allow once\n     2. Yes, allow always"),
     (
         "copilot",
         "│ Do you trust the files in this folder? │\n│                                        │\n│   1. Yes                               │\n│ ❯ 2. Yes, and remember this folder     │",

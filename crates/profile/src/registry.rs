@@ -14,9 +14,8 @@ const WORKER: &str = "worker";
 const ABOUT_WORKER: &str = "the built-in worker: runs the commands of tasks";
 
 /// Name and text; the worker has no text, since no program is started for it.
-const BUILT_IN: [(&str, &str); 18] = [
+const BUILT_IN: [(&str, &str); 14] = [
     ("aider", include_str!("../profiles/aider.toml")),
-    ("amp", include_str!("../profiles/amp.toml")),
     ("claude", include_str!("../profiles/claude.toml")),
     ("claude-hook", include_str!("../profiles/claude-hook.toml")),
     ("claude-turn", include_str!("../profiles/claude-turn.toml")),
@@ -24,14 +23,11 @@ const BUILT_IN: [(&str, &str); 18] = [
     ("codex-turn", include_str!("../profiles/codex-turn.toml")),
     ("copilot", include_str!("../profiles/copilot.toml")),
     ("copilot-acp", include_str!("../profiles/copilot-acp.toml")),
-    ("cursor-agent", include_str!("../profiles/cursor-agent.toml")),
     ("gemini", include_str!("../profiles/gemini.toml")),
     ("gemini-acp", include_str!("../profiles/gemini-acp.toml")),
     ("gemini-turn", include_str!("../profiles/gemini-turn.toml")),
-    ("goose", include_str!("../profiles/goose.toml")),
     ("opencode", include_str!("../profiles/opencode.toml")),
     ("qwen", include_str!("../profiles/qwen.toml")),
-    ("qwen-hook", include_str!("../profiles/qwen-hook.toml")),
     ("shell", include_str!("../profiles/shell.toml")),
 ];
 
@@ -229,7 +225,7 @@ mod tests {
         for name in ["mina", "../config", "", "/etc/passwd", "no name"] {
             let fault = shelf.profile(name).unwrap_err();
             assert_eq!(fault.kind, ErrorKind::Usage, "{name}");
-            assert!(fault.help.unwrap().contains("opencode, qwen, qwen-hook, shell, worker"), "{name}");
+            assert!(fault.help.unwrap().contains("opencode, qwen, shell, worker"), "{name}");
         }
     }
 
@@ -259,7 +255,7 @@ mod tests {
         assert!(!without.has_default_profile(|_| false));
         let fault = without.default_profile(|_| false).unwrap_err();
         assert_eq!(fault.kind, ErrorKind::Usage);
-        assert!(fault.help.unwrap().contains("there is: aider, amp, claude"));
+        assert!(fault.help.unwrap().contains("there is: aider, claude"));
     }
 
     #[test]

@@ -311,7 +311,7 @@ fn a_type_that_only_reads_is_never_let_write() {
             profile.build_launch(&LaunchFacts { agent_type: Some(of), ..member.facts() }).map(drop)
         });
         match name {
-            "amp" | "goose" | "shell" | "worker" => {
+            "shell" | "worker" => {
                 assert!(
                     reads.iter().all(|read| read.as_ref().is_err_and(|fault| fault.kind == ErrorKind::Usage)),
                     "{name}"
