@@ -141,7 +141,6 @@ fn invalid_profile_starts_nothing() {
         (&["--mode", "acceptEdits", "--", "true"], 64, "--mode"),
         (&["--type", "Explore", "--", "true"], 64, "nothing keeps it from writing"),
         (&["--type", "Plan", "--agent", "worker"], 64, "nothing keeps it from writing"),
-        (&["--backend", "iterm2", "--", "true"], 72, "not on this system"),
         (&["--backend", "screen", "--", "true"], 64, "in-process"),
         (&["--restart", "always", "--", "true"], 64, "on-failure"),
     ] {

@@ -64,7 +64,7 @@ pub struct SpawnOptions {
     pub worktree: Option<Option<String>>,
     /// Where it runs: in a pane of the team's windows (tmux), in a window of its own, or without a pane
     /// (in-process), where its output goes into its log alone [default: tmux]
-    #[cfg_attr(feature = "clap", arg(long, value_parser = ["tmux", "window", "in-process", "iterm2"]))]
+    #[cfg_attr(feature = "clap", arg(long, value_parser = ["tmux", "window", "in-process"]))]
     pub backend: Option<String>,
     /// A tool that it may use without asking; may be repeated
     #[cfg_attr(feature = "clap", arg(long, value_name = "TOOL"))]
@@ -284,11 +284,6 @@ fn backend(word: Option<&str>) -> Result<Backend, ErrorReport> {
         None | Some("tmux") => Ok(Backend::Tmux),
         Some("window") => Ok(Backend::Window),
         Some("in-process") => Ok(Backend::InProcess),
-        Some("iterm2") => Err(ErrorReport::new(
-            ErrorKind::MissingPath,
-            "cannot use the backend iterm2: it is not on this system",
-        )
-        .with_help("there is: tmux, window, in-process")),
         Some(other) => Err(ErrorReport::new(
             ErrorKind::Usage,
             format!("cannot use the backend {other}: there is no such"),
@@ -332,7 +327,6 @@ mod tests {
     fn a_backend_that_can_not_be_had_is_an_error() {
         assert_eq!((backend(None), restart(None)), (Ok(Backend::Tmux), Ok(RestartPolicy::Never)));
         assert_eq!(backend(Some("window")), Ok(Backend::Window));
-        assert_eq!(backend(Some("iterm2")).map_err(|fault| fault.kind), Err(ErrorKind::MissingPath));
         assert_eq!(backend(Some("screen")).map_err(|fault| fault.kind), Err(ErrorKind::Usage));
         assert_eq!(restart(Some("on-failure")), Ok(RestartPolicy::OnFailure));
         assert_eq!(restart(Some("always")).map_err(|fault| fault.kind), Err(ErrorKind::Usage));
