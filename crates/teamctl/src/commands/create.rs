@@ -43,27 +43,6 @@ pub(crate) struct CreateArgs {
     /// lead]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
-    /// Who may put a command, which a worker runs, into a task [default: what the policy says, else lead]
-    #[arg(long, value_enum, value_name = "WHO")]
-    commands: Option<TaskCommandsArg>,
-}
-
-/// See `--commands`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum TaskCommandsArg {
-    /// A person or the lead
-    Lead,
-    /// Every member
-    Any,
-}
-
-impl From<TaskCommandsArg> for protocol::policy::TaskCommandPolicy {
-    fn from(who: TaskCommandsArg) -> protocol::policy::TaskCommandPolicy {
-        match who {
-            TaskCommandsArg::Lead => protocol::policy::TaskCommandPolicy::Lead,
-            TaskCommandsArg::Any => protocol::policy::TaskCommandPolicy::Any,
-        }
-    }
 }
 
 pub(crate) fn run(here: &CommandContext, args: &CreateArgs) -> Result<ExitCode, ErrorReport> {
@@ -95,12 +74,10 @@ pub(crate) fn run(here: &CommandContext, args: &CreateArgs) -> Result<ExitCode, 
 fn requested_policy(
     args: &CreateArgs,
 ) -> Result<Result<Policy, (PathBuf, Vec<ValidationError>)>, ErrorReport> {
-    let policy = match &args.policy {
-        None => Ok(Policy::default()),
-        Some(path) => runner::read_policy_file(path)?.map_err(|flaws| (path.clone(), flaws)),
-    };
-    let commands = args.commands.map(protocol::policy::TaskCommandPolicy::from);
-    Ok(policy.map(|policy| Policy { task_commands: commands.unwrap_or(policy.task_commands), ..policy }))
+    match &args.policy {
+        None => Ok(Ok(Policy::default())),
+        Some(path) => Ok(runner::read_policy_file(path)?.map_err(|flaws| (path.clone(), flaws))),
+    }
 }
 
 /// The name that a team has which somebody wants to call so; told where it is another.

@@ -11,7 +11,7 @@ use store::{NewTask, Team};
 /// Add a task
 ///
 /// The built-in worker runs what the metadata has as `command`; only the lead or a person may put one there, unless
-/// the team was made with --commands any. A task that nobody owns is taken by the first member that is idle.
+/// the team's policy says commands = "any". A task that nobody owns is taken by the first member that is idle.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl task create 'count the lines'\n  teamctl task create 'write the report' --blocked-by 1 --blocked-by 2 --owner ann\n  teamctl task create 'run the tests' --metadata '{\"command\": \"make test\"}'"
