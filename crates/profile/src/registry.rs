@@ -211,7 +211,7 @@ mod tests {
             let text = BUILT_IN.iter().find(|(of, _)| *of == name).unwrap().1;
             for event in ["turn-end", "prompt", "session-start", "tool"] {
                 assert!(
-                    text.contains(&format!("{{self_sh}} hook {event} --agent {name}\"")),
+                    text.contains(&format!("{{shim_sh}} hook {event} --profile {name}\"")),
                     "{name}: {event}"
                 );
             }
