@@ -1,6 +1,6 @@
 //! A profile as it is shown and checked, without a member that it is for.
 
-use crate::model::{InstructionDelivery, Profile, ProfileKind, ProgramSpec};
+use crate::model::{InstructionDelivery, Profile, ProgramSpec};
 use crate::settings_patch::SettingsPatch;
 use protocol::delivery::Delivery;
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 impl Profile {
     /// How its program is fed.
     pub fn delivery(&self) -> Delivery {
-        self.program_spec().map_or(Delivery::Turn, |program| program.feed.delivery())
+        self.program_spec().map_or(Delivery::Turn, |program| program.delivery.delivery())
     }
 
     /// What it starts; none for the worker, which is our own.
@@ -26,9 +26,9 @@ impl Profile {
 
     /// Those of a later turn, or of a life after a failure; empty: the same.
     pub fn resume_argv(&self) -> Vec<String> {
-        let program = self.program_spec().filter(|program| !program.feed.resume_args().is_empty());
+        let program = self.program_spec().filter(|program| !program.delivery.resume_args().is_empty());
         program.map_or_else(Vec::new, |program| {
-            [&program.program].into_iter().chain(program.feed.resume_args()).cloned().collect()
+            [&program.program].into_iter().chain(program.delivery.resume_args()).cloned().collect()
         })
     }
 
@@ -36,7 +36,7 @@ impl Profile {
     pub fn needs_typed_prompt(&self) -> bool {
         let program = self.program_spec();
         program.is_some_and(|program| {
-            program.feed.delivery() == Delivery::Hook && program.prompt_args.is_empty()
+            program.delivery.delivery() == Delivery::Hook && program.prompt_args.is_empty()
         })
     }
 
@@ -56,13 +56,6 @@ impl Profile {
         let options = program.arguments().filter_map(|argument| option_name(argument));
         options.filter(|option| !program.undocumented_options.contains(option)).collect()
     }
-
-    fn program_spec(&self) -> Option<&ProgramSpec> {
-        match &self.runs {
-            ProfileKind::Worker => None,
-            ProfileKind::Program(program) => Some(program),
-        }
-    }
 }
 
 impl ProgramSpec {
@@ -70,12 +63,12 @@ impl ProgramSpec {
     fn arguments(&self) -> impl Iterator<Item = &String> {
         let instructions: &[String] = match &self.instructions {
             InstructionDelivery::Arguments(arguments) => arguments,
-            InstructionDelivery::Nothing | InstructionDelivery::Prepended => &[],
+            InstructionDelivery::NotNeeded | InstructionDelivery::Prepended => &[],
         };
         let lists = [&self.args, &self.prompt_args, &self.mcp].into_iter().flatten();
         let optional = [&self.model, &self.allow, &self.deny].into_iter().flatten().flatten();
         let tables = self.modes.values().chain(self.agent_types.values()).flatten();
-        lists.chain(self.feed.resume_args()).chain(instructions).chain(optional).chain(tables)
+        lists.chain(self.delivery.resume_args()).chain(instructions).chain(optional).chain(tables)
     }
 }
 

@@ -81,8 +81,8 @@ const ORDINARY: [&str; 6] = [
 ];
 
 fn dialogs(name: &str) -> Vec<String> {
-    let Profile { runs, .. } = built_in_profile(name).unwrap().unwrap();
-    match runs {
+    let Profile { kind, .. } = built_in_profile(name).unwrap().unwrap();
+    match kind {
         ProfileKind::Program(program) => program.dialogs,
         ProfileKind::Worker => Vec::new(),
     }

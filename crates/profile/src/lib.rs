@@ -22,7 +22,7 @@ mod user_config;
 pub mod worktree_spawn;
 
 pub use launch::{Launch, LaunchFacts, read_only_unsupported};
-pub use model::{Profile, ReplySource, UsageFile};
+pub use model::{HookDelivery, Profile, ReplySource, UsageFile};
 pub use registry::{ProfileRegistry, ProfileSource, built_in_summaries};
 
 /// Parses a profile, for the fuzz target of that name.

@@ -1,180 +1,215 @@
-//! A profile as its file says, after it was checked.
+//! A parsed and checked profile. [`crate::parse`] makes it from a TOML file.
 
 use crate::settings_patch::SettingsPatch;
+use protocol::delivery::Delivery;
 use protocol::turn_program::SessionSource;
 use protocol::usage::UsagePaths;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// One agent program, or the worker that needs none.
+/// How one agent program is run, or the built-in worker.
 #[derive(Debug, PartialEq)]
 pub struct Profile {
-    /// The word after `--agent`.
+    /// The value of `--agent` that selects this profile.
     pub name: String,
-    /// What it is, in a line.
+    /// A description for people, one line.
     pub description: String,
-    /// Somebody has seen it work; else it was written from the program's documentation.
+    /// False if the profile was written from the program's documentation and never tried.
     pub is_verified: bool,
-    pub(crate) runs: ProfileKind,
+    pub(crate) kind: ProfileKind,
 }
 
+/// What a profile runs.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ProfileKind {
-    /// The built-in worker, which join itself is.
+    /// The built-in worker. The shim runs the commands of tasks itself.
     Worker,
     Program(Box<ProgramSpec>),
 }
 
-/// A program of somebody's, as its file says; every blank in it is one that can be filled.
+/// An agent program as its profile describes it. Invariant: every template variable in these texts
+/// can be filled; `parse::tests::a_blank_that_nothing_stands_for_is_told_with_the_nearest` checks it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ProgramSpec {
     pub(crate) program: String,
-    pub(crate) feed: DeliverySpec,
+    pub(crate) delivery: DeliverySpec,
     pub(crate) args: Vec<String>,
-    /// What is added where there is a first prompt.
+    /// Arguments that pass a first prompt. Empty if the program takes none as an argument.
     pub(crate) prompt_args: Vec<String>,
     pub(crate) instructions: InstructionDelivery,
-    /// What gives it our MCP server.
+    /// Arguments that connect the program to teamd's MCP server.
     pub(crate) mcp: Vec<String>,
+    /// Arguments that select a model. `None` if the program has none.
     pub(crate) model: Option<Vec<String>>,
+    /// Arguments for each permission mode that the program supports.
     pub(crate) modes: BTreeMap<String, Vec<String>>,
-    /// Which of them counts where nobody asks for one.
+    /// The mode if the spawn request names none.
     pub(crate) default_mode: Option<String>,
+    /// Arguments for each agent type.
     pub(crate) agent_types: BTreeMap<String, Vec<String>>,
-    /// What limits it to some of its tools.
+    /// Arguments that limit the program to the named tools.
     pub(crate) only_tools: Option<Vec<String>>,
+    /// Arguments for `--allow`. `None` if the program has none.
     pub(crate) allow: Option<Vec<String>>,
+    /// Arguments for `--deny`. `None` if the program has none.
     pub(crate) deny: Option<Vec<String>>,
-    /// The team's own tools, as this program calls them: on every list of allowed ones.
+    /// The program's names for teamd's own tools. Every list of allowed tools includes them.
     pub(crate) team_tools: Vec<String>,
     pub(crate) env: BTreeMap<String, String>,
-    /// Variables that are taken out of every agent's environment, and not out of this one's.
+    /// Variables that other agents do not inherit, but this program does.
     pub(crate) keep_env: Vec<String>,
+    /// Variables that this program does not inherit.
     pub(crate) remove_env: Vec<String>,
     pub(crate) settings: Vec<SettingsPatch>,
-    /// What its screen shows while it waits at a dialog.
+    /// Texts that the screen shows while a dialog waits for a key.
     pub(crate) dialogs: Vec<String>,
-    /// The arguments that make it print its version, and its help.
+    /// Arguments that make the program print its version. Empty if they are unknown.
     pub(crate) version_args: Vec<String>,
+    /// Arguments that make the program print its help. Empty if they are unknown.
     pub(crate) help_args: Vec<String>,
-    /// Options that it takes and its help keeps to itself.
+    /// Options that the program accepts but does not list in its help.
     pub(crate) undocumented_options: Vec<String>,
 }
 
-/// How it learns about its team.
+/// How the program learns about its team.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum InstructionDelivery {
-    /// It knows, or needs not.
-    Nothing,
-    /// The text goes ahead of its first prompt.
+    /// It needs no instructions.
+    NotNeeded,
+    /// The instructions are put before the first prompt of each session.
     Prepended,
-    /// It has arguments for that.
+    /// These arguments pass the instructions.
     Arguments(Vec<String>),
 }
 
-/// Where a program with hooks tells what its agent said at last: the string value of `told` in the turn-end event, or
-/// the last one in the lines of JSON of the file that stands in that event under `file`.
+/// Where a program with hooks reports the agent's last reply.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplySource {
+    /// The key of the turn-end event that has the path of a file of JSON lines. `None` if the reply
+    /// is in the event itself.
     #[serde(default)]
     #[serde(rename = "file")]
     pub file_key: Option<String>,
+    /// The key of the reply. Its last string value counts.
     #[serde(rename = "told")]
     pub key: String,
 }
 
-/// Where a program with hooks tells what its session has used up: in the lines of JSON of the file that stands in its
-/// events under `file`.
+/// Where a program with hooks reports the usage of its session: in a file of JSON lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageFile {
-    pub file: String,
-    pub meter: UsagePaths,
+    /// The key of the hook event that has the path of the file.
+    pub path_key: String,
+    pub usage_paths: UsagePaths,
 }
 
-/// How the program gets its messages.
+/// How messages reach a program, with the settings of each way.
+///
+/// `resume_args` are the arguments of a spawn that resumes the session of the previous one, or, for
+/// `Turn`, of all turns but the first. Empty if they are the same as `args`.
 #[derive(Debug, PartialEq)]
 pub(crate) enum DeliverySpec {
-    /// It reads the files itself. `resume` are here and below the arguments of a life that goes on with the
-    /// session of the one before, empty: the same.
+    /// The program reads the team files itself.
     Native { resume_args: Vec<String> },
-    /// Its turn-end hook hands them over, as this object with the text filled in. It is asked to wait no longer than
-    /// `park`, milliseconds. `taken` is the key of its turn-end event that is true where it went on with that answer.
-    Hook {
-        resume_args: Vec<String>,
-        hook_response: Map<String, Value>,
-        max_wait: Option<u64>,
-        reply: Option<ReplySource>,
-        usage: Option<UsageFile>,
-        continued_key: Option<String>,
+    /// The program's turn-end hook delivers messages.
+    Hook { resume_args: Vec<String>, hook: HookDelivery },
+    /// One process for the whole spawn. It speaks the Agent Client Protocol.
+    Acp {
+        /// For each permission mode the program's own mode id, if its sessions have that mode.
+        modes: BTreeMap<String, String>,
+        usage_span: UsageSpan,
     },
-    /// One long-lived process that speaks the Agent Client Protocol; what it calls our permission modes, as far as
-    /// its sessions have them.
-    /// `counts_on`: what it tells to have used up, in each turn, is all since its start.
-    Acp { modes: BTreeMap<String, String>, counts_on: bool },
-    /// One process a turn; `resume` are the arguments of all but the first, empty: the same. `said` is the key under
-    /// which its lines of JSON hold what it says.
+    /// One process for each turn.
     Turn {
         resume_args: Vec<String>,
         session: SessionSource,
-        reply: Option<String>,
-        usage: Option<UsagePaths>,
+        /// The key of the reply in the JSON lines of the output.
+        reply_key: Option<String>,
+        usage_paths: Option<UsagePaths>,
     },
-    /// One process for its whole life, which looks by itself.
+    /// One process for the whole spawn. It asks for messages itself.
     Pull,
 }
 
+/// The settings of a program whose turn-end hook delivers messages.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HookDelivery {
+    /// The hook's answer that continues the session. `{text}` stands for the messages.
+    pub response_template: Map<String, Value>,
+    /// The longest time that the hook may wait, in milliseconds.
+    pub max_wait_ms: Option<u64>,
+    /// Where the agent's last reply is. `None` if it is under one of the usual keys of the event.
+    pub reply_source: Option<ReplySource>,
+    /// Where the session's usage is. `None` if the program does not report it.
+    pub usage_file: Option<UsageFile>,
+    /// The key of the turn-end event that says whether the program continued with the previous
+    /// answer of the hook. `None` if the program does not say.
+    pub continued_key: Option<String>,
+}
+
+/// Answers as Claude Code expects them. Most programs have adopted these keys.
+impl Default for HookDelivery {
+    fn default() -> HookDelivery {
+        let fields = [("decision", "block"), ("reason", "{text}")];
+        HookDelivery {
+            response_template: fields
+                .map(|(key, value)| (key.to_owned(), Value::from(value)))
+                .into_iter()
+                .collect(),
+            max_wait_ms: None,
+            reply_source: None,
+            usage_file: None,
+            continued_key: None,
+        }
+    }
+}
+
+/// What the usage that an ACP program reports at the end of a turn covers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum UsageSpan {
+    /// That turn.
+    #[default]
+    Turn,
+    /// Everything since the program started.
+    Process,
+}
+
 impl Profile {
-    /// How the program's turn-end hook hands a text over, and how long it may wait, ms; none for another feed.
-    pub fn hook_delivery(&self) -> Option<(&Map<String, Value>, Option<u64>)> {
-        match &self.runs {
-            ProfileKind::Program(program) => match &program.feed {
-                DeliverySpec::Hook { hook_response: answer, max_wait: park, .. } => Some((answer, *park)),
-                _ => None,
-            },
-            ProfileKind::Worker => None,
+    /// The settings of delivery by hooks. `None` for another delivery.
+    pub fn hook_delivery(&self) -> Option<&HookDelivery> {
+        match &self.program_spec()?.delivery {
+            DeliverySpec::Hook { hook, .. } => Some(hook),
+            _ => None,
         }
     }
 
-    /// The key of its turn-end event that says whether it went on with what was handed over; none: it does not say.
-    pub fn continued_key(&self) -> Option<&str> {
-        let ProfileKind::Program(program) = &self.runs else { return None };
-        let DeliverySpec::Hook { continued_key: taken, .. } = &program.feed else { return None };
-        taken.as_deref()
-    }
-
-    /// Where a turn-end event of its has the agent's last words; none: where most have them.
-    pub fn reply_source(&self) -> Option<&ReplySource> {
-        let ProfileKind::Program(program) = &self.runs else { return None };
-        let DeliverySpec::Hook { reply: said, .. } = &program.feed else { return None };
-        said.as_ref()
-    }
-
-    /// Where it tells what its session has used up; none: nowhere.
-    pub fn usage_file(&self) -> Option<&UsageFile> {
-        let ProfileKind::Program(program) = &self.runs else { return None };
-        let DeliverySpec::Hook { usage: used, .. } = &program.feed else { return None };
-        used.as_ref()
+    /// `None` for the worker.
+    pub(crate) fn program_spec(&self) -> Option<&ProgramSpec> {
+        match &self.kind {
+            ProfileKind::Worker => None,
+            ProfileKind::Program(program) => Some(program),
+        }
     }
 }
 
 impl DeliverySpec {
-    pub(crate) fn delivery(&self) -> protocol::delivery::Delivery {
+    pub(crate) fn delivery(&self) -> Delivery {
         match self {
-            DeliverySpec::Native { .. } => protocol::delivery::Delivery::Native,
-            DeliverySpec::Hook { .. } => protocol::delivery::Delivery::Hook,
-            DeliverySpec::Acp { .. } => protocol::delivery::Delivery::Acp,
-            DeliverySpec::Turn { .. } => protocol::delivery::Delivery::Turn,
-            DeliverySpec::Pull => protocol::delivery::Delivery::Pull,
+            DeliverySpec::Native { .. } => Delivery::Native,
+            DeliverySpec::Hook { .. } => Delivery::Hook,
+            DeliverySpec::Acp { .. } => Delivery::Acp,
+            DeliverySpec::Turn { .. } => Delivery::Turn,
+            DeliverySpec::Pull => Delivery::Pull,
         }
     }
 
-    /// The arguments of a later turn or life; empty: as the first.
+    /// The arguments of a later turn or spawn. Empty if they are the same as for the first one.
     pub(crate) fn resume_args(&self) -> &[String] {
         match self {
-            DeliverySpec::Native { resume_args: resume }
-            | DeliverySpec::Hook { resume_args: resume, .. }
-            | DeliverySpec::Turn { resume_args: resume, .. } => resume,
+            DeliverySpec::Native { resume_args }
+            | DeliverySpec::Hook { resume_args, .. }
+            | DeliverySpec::Turn { resume_args, .. } => resume_args,
             DeliverySpec::Acp { .. } | DeliverySpec::Pull => &[],
         }
     }

@@ -50,16 +50,16 @@ pub(crate) const PROFILE_KEYS: [&str; 32] = [
 ];
 
 /// Reads the profile called `name`; `place` is where its text stands, for faults.
-pub(crate) fn parse_profile(name: &str, place: &str, text: &str) -> Result<Profile, ErrorReport> {
-    let mut keys = TomlTable::parse(place, text, &PROFILE_KEYS)?;
-    let about = keys.take("about", "a text")?.unwrap_or_default();
-    let tried = keys.take("tried", "true or false")?.unwrap_or(true);
+pub(crate) fn parse_profile(name: &str, source: &str, text: &str) -> Result<Profile, ErrorReport> {
+    let mut keys = TomlTable::parse(source, text, &PROFILE_KEYS)?;
+    let description = keys.take("about", "a text")?.unwrap_or_default();
+    let is_verified = keys.take("tried", "true or false")?.unwrap_or(true);
     let program = parse_program(&mut keys)?;
     Ok(Profile {
         name: name.to_owned(),
-        description: about,
-        is_verified: tried,
-        runs: ProfileKind::Program(Box::new(program)),
+        description,
+        is_verified,
+        kind: ProfileKind::Program(Box::new(program)),
     })
 }
 
@@ -68,16 +68,16 @@ fn parse_program(keys: &mut TomlTable<'_>) -> Result<ProgramSpec, ErrorReport> {
     let program = program.filter(|program| !program.is_empty());
     let program = program.ok_or_else(|| keys.invalid_key("program", "must be there: what to start"))?;
     keys.check_variables("program", std::slice::from_ref(&program), &[])?;
-    let feed = parse_delivery(keys)?;
-    let args = keys.take_templates("args", variables_in_args(&feed))?.unwrap_or_default();
-    check_session(keys, &args, &feed)?;
+    let delivery = parse_delivery(keys)?;
+    let args = keys.take_templates("args", variables_in_args(&delivery))?.unwrap_or_default();
+    check_session(keys, &args, &delivery)?;
     let modes = parse_argument_table(keys, "modes")?;
     Ok(ProgramSpec {
         program,
-        prompt_args: parse_prompt_args(keys, &args, &feed)?,
-        instructions: parse_instructions(keys, &feed)?,
+        prompt_args: parse_prompt_args(keys, &args, &delivery)?,
+        instructions: parse_instructions(keys, &delivery)?,
         args,
-        feed,
+        delivery,
         mcp: keys.take_templates("mcp", &[])?.unwrap_or_default(),
         model: keys.take_templates("model", &[])?,
         default_mode: parse_default_mode(keys, &modes)?,
@@ -102,34 +102,34 @@ fn parse_program(keys: &mut TomlTable<'_>) -> Result<ProgramSpec, ErrorReport> {
 fn parse_prompt_args(
     keys: &mut TomlTable<'_>,
     args: &[String],
-    feed: &DeliverySpec,
+    delivery: &DeliverySpec,
 ) -> Result<Vec<String>, ErrorReport> {
-    let given = keys.take_templates("prompt", &["prompt"])?;
-    let placed = args.iter().chain(feed.resume_args()).any(|text| text == "{first_prompt}");
-    match given {
-        Some(_) if !matches!(feed, DeliverySpec::Hook { .. } | DeliverySpec::Pull) => {
+    let templates = keys.take_templates("prompt", &["prompt"])?;
+    let has_variable = args.iter().chain(delivery.resume_args()).any(|text| text == "{first_prompt}");
+    match templates {
+        Some(_) if !matches!(delivery, DeliverySpec::Hook { .. } | DeliverySpec::Pull) => {
             Err(keys.invalid_key("prompt", "is for feed \"hook\", \"pull\": elsewhere it comes as a message"))
         }
         Some(prompt) if !prompt.iter().any(|text| deferred_variables::has_variable(text, "prompt")) => {
             Err(keys.invalid_key("prompt", "must hold {prompt}"))
         }
-        None if placed => {
+        None if has_variable => {
             Err(keys.invalid_key("args", "holds {first_prompt}, and there is no `prompt` to stand there"))
         }
-        given => Ok(given.unwrap_or_default()),
+        templates => Ok(templates.unwrap_or_default()),
     }
 }
 
 fn parse_instructions(
     keys: &mut TomlTable<'_>,
-    feed: &DeliverySpec,
+    delivery: &DeliverySpec,
 ) -> Result<InstructionDelivery, ErrorReport> {
     const WANTED: &str = "\"ahead\", \"none\" or a list of texts that hold {instructions}";
-    let given: Option<Value> = keys.take("instructions", WANTED)?;
-    match given {
-        None => Ok(default_instructions(feed)),
-        Some(Value::String(word)) if word == "none" => Ok(InstructionDelivery::Nothing),
-        Some(Value::String(word)) if word == "ahead" => match feed {
+    let value: Option<Value> = keys.take("instructions", WANTED)?;
+    match value {
+        None => Ok(default_instructions(delivery)),
+        Some(Value::String(word)) if word == "none" => Ok(InstructionDelivery::NotNeeded),
+        Some(Value::String(word)) if word == "ahead" => match delivery {
             DeliverySpec::Native { .. } | DeliverySpec::Pull => {
                 Err(keys.invalid_key("instructions", "cannot be \"ahead\": this feed has no prompt of ours"))
             }
@@ -151,14 +151,14 @@ fn parse_instructions(
 
 /// A program with a memory is an agent, and wants to know where it is; one without is a filter, and would take it for
 /// its input.
-fn default_instructions(feed: &DeliverySpec) -> InstructionDelivery {
-    match feed {
+fn default_instructions(delivery: &DeliverySpec) -> InstructionDelivery {
+    match delivery {
         DeliverySpec::Hook { .. } | DeliverySpec::Acp { .. } => InstructionDelivery::Prepended,
         DeliverySpec::Turn { session, .. } if *session != SessionSource::NoSession => {
             InstructionDelivery::Prepended
         }
         DeliverySpec::Turn { .. } | DeliverySpec::Native { .. } | DeliverySpec::Pull => {
-            InstructionDelivery::Nothing
+            InstructionDelivery::NotNeeded
         }
     }
 }

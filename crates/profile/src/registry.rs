@@ -91,11 +91,11 @@ impl ProfileRegistry {
     }
 
     /// Where nobody says which: the configured one, else `claude` if `is_there` finds that program.
-    pub fn default_profile(&self, is_there: impl Fn(&str) -> bool) -> Result<Profile, ErrorReport> {
+    pub fn default_profile(&self, program_exists: impl Fn(&str) -> bool) -> Result<Profile, ErrorReport> {
         if let Some(name) = self.configured_default()? {
             return self.profile(&name);
         }
-        if is_there("claude") {
+        if program_exists("claude") {
             return self.profile("claude");
         }
         Err(ErrorReport::new(
@@ -109,8 +109,8 @@ impl ProfileRegistry {
     }
 
     /// Whether there is one, or a fault that tells why it can't be found out.
-    pub fn has_default_profile(&self, is_there: impl Fn(&str) -> bool) -> bool {
-        !matches!(self.configured_default(), Ok(None)) || is_there("claude")
+    pub fn has_default_profile(&self, program_exists: impl Fn(&str) -> bool) -> bool {
+        !matches!(self.configured_default(), Ok(None)) || program_exists("claude")
     }
 
     /// Where the user has what is called so.
@@ -167,7 +167,7 @@ pub(crate) fn built_in_profile(name: &str) -> Option<Result<Profile, ErrorReport
             name: WORKER.to_owned(),
             description: about,
             is_verified: true,
-            runs: ProfileKind::Worker,
+            kind: ProfileKind::Worker,
         }));
     }
     let (_, text) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name)?;
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(shelf.profile("claude").unwrap().description, "mine");
         assert_eq!(shelf.profile("mine").unwrap().name, "mine");
         assert!(shelf.profile("codex").unwrap().description.starts_with("Codex"));
-        assert_eq!(ProfileRegistry { config_dir: None }.profile("worker").unwrap().runs, ProfileKind::Worker);
+        assert_eq!(ProfileRegistry { config_dir: None }.profile("worker").unwrap().kind, ProfileKind::Worker);
     }
 
     #[test]

@@ -6,14 +6,11 @@ use protocol::env_filter::is_inherited;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use store::{env_var, env_vars};
-
-/// The largest first message, as of every message, bytes.
-const MESSAGE_LIMIT: usize = 256 * 1024;
+use store::{MESSAGE_LIMIT, env_var, env_vars};
 
 /// Absolute, and there.
-pub fn resolve_directory(asked: Option<&Path>) -> Result<PathBuf, ErrorReport> {
-    let path = asked.unwrap_or(Path::new("."));
+pub fn resolve_directory(requested: Option<&Path>) -> Result<PathBuf, ErrorReport> {
+    let path = requested.unwrap_or(Path::new("."));
     let absolute = path.canonicalize().ok().filter(|path| path.is_dir());
     absolute.ok_or_else(|| {
         ErrorReport::new(
@@ -25,24 +22,24 @@ pub fn resolve_directory(asked: Option<&Path>) -> Result<PathBuf, ErrorReport> {
 }
 
 /// `NAME=VALUE`, each.
-pub fn parse_env_options(asked: &[String]) -> Result<BTreeMap<String, String>, ErrorReport> {
+pub fn parse_env_options(options: &[String]) -> Result<BTreeMap<String, String>, ErrorReport> {
     let pair = |pair: &String| {
         let (name, value) = pair.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
             ErrorReport::new(ErrorKind::Usage, format!("cannot read --env {pair}: write it as NAME=VALUE"))
         })?;
         Ok((name.to_owned(), value.to_owned()))
     };
-    asked.iter().map(pair).collect()
+    options.iter().map(pair).collect()
 }
 
 /// The caller's environment without what belongs to the caller alone, then what the profile says, then what was asked
 /// for. Not that of the tmux server, which somebody started some time.
-pub fn spawn_environment(ordered: &Launch, asked: BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let passed = |name: &String| is_inherited(name) || ordered.pass.contains(name);
-    let mut env: BTreeMap<String, String> = env_vars().filter(|(name, _)| passed(name)).collect();
-    env.retain(|name, _| !ordered.unset.contains(name));
-    env.extend(ordered.env.clone());
-    env.extend(asked);
+pub fn spawn_environment(launch: &Launch, requested: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let is_kept = |name: &String| is_inherited(name) || launch.keep_env.contains(name);
+    let mut env: BTreeMap<String, String> = env_vars().filter(|(name, _)| is_kept(name)).collect();
+    env.retain(|name, _| !launch.remove_env.contains(name));
+    env.extend(launch.env.clone());
+    env.extend(requested);
     env.extend(env_var("TEAMD_DURABILITY").map(|value| ("TEAMD_DURABILITY".to_owned(), value)));
     env
 }
@@ -53,8 +50,8 @@ pub const CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
 /// A client that reads the files of the team itself must look for them where we do. Where that is its usual place
 /// nothing is said: with the variable set it would look for its settings elsewhere.
 pub fn set_claude_config_dir(root: &Path, env: &mut BTreeMap<String, String>) {
-    let usual = env.get("HOME").and_then(|home| Path::new(home).join(".claude").canonicalize().ok());
-    if usual.is_some_and(|usual| usual == root) {
+    let default = env.get("HOME").and_then(|home| Path::new(home).join(".claude").canonicalize().ok());
+    if default.is_some_and(|default| default == root) {
         env.remove(CONFIG_DIR);
     } else {
         env.insert(CONFIG_DIR.to_owned(), root.to_string_lossy().into_owned());

@@ -14,6 +14,7 @@ use protocol::instructions::Interactivity;
 use protocol::name::{AgentName, TeamName};
 use protocol::permission_mode::is_read_only_type;
 use protocol::team_config::{Member, TeamConfig};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use store::own_program;
 use uuid::Uuid;
@@ -111,79 +112,130 @@ pub fn profile_warnings(order: &control::SpawnRequest) -> Vec<String> {
     untried.into_iter().chain(deaf).collect()
 }
 
-/// What the daemon is asked for. Everything that can be checked is checked before. The team need not exist yet. The
-/// caller has put what `stdin` stands for into `prompt`.
+/// Builds the spawn request for the daemon. Everything that can be checked without the daemon is
+/// checked here.
+///
+/// `config` is `None` if the team does not exist yet. The caller has read standard input into
+/// `options.prompt` if `options.stdin` is set.
+///
+/// # Errors
+///
+/// `Usage`, `Config` or `MissingPath`; the message is for the user.
 pub fn build_spawn_request(
     root: &Path,
     team: TeamName,
     config: Option<&TeamConfig>,
-    mut args: SpawnOptions,
+    mut options: SpawnOptions,
 ) -> Result<control::SpawnRequest, ErrorReport> {
-    let name = AgentName::parse(&args.name)
+    let name = AgentName::parse(&options.name)
         .map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
-    let cwd = spawn_environment::resolve_directory(args.cwd.as_deref())?;
-    let prompt = spawn_environment::read_prompt(args.prompt.clone(), args.prompt_file.as_deref())?;
-    let definition = read_agent_type(root, args.agent_type.as_deref())?;
-    let (backend, restart) = (backend(args.backend.as_deref())?, restart(args.restart.as_deref())?);
-    let asked = spawn_environment::parse_env_options(&args.env)?;
-    let path = asked.get("PATH").cloned().or_else(|| std::env::var("PATH").ok()).unwrap_or_default();
-    let profile = profile(&args, &cwd, &path)?;
-    let program = profile.as_ref().and_then(Profile::program);
-    let of_the_type = definition.as_ref().and_then(|definition| definition.model_for(program));
-    args.model = args.model.or(of_the_type).or_else(|| team_model(config?));
-    let model = args.model.as_deref();
-    let stand_in = args.unique.then(placeholder_name);
-    let about = MemberFacts {
+    let cwd = spawn_environment::resolve_directory(options.cwd.as_deref())?;
+    let prompt = spawn_environment::read_prompt(options.prompt.clone(), options.prompt_file.as_deref())?;
+    let definition = read_agent_type(root, options.agent_type.as_deref())?;
+    let (backend, restart) =
+        (parse_backend(options.backend.as_deref())?, parse_restart_policy(options.restart.as_deref())?);
+    let requested_env = spawn_environment::parse_env_options(&options.env)?;
+    let profile = select_profile(&options, &cwd, &search_path(&requested_env))?;
+    options.model = choose_model(&options, definition.as_ref(), profile.as_ref(), config);
+    let stand_in = options.unique.then(placeholder_name);
+    let facts = MemberFacts {
         name: stand_in.as_ref().unwrap_or(&name),
         team: &team,
         cwd: &cwd,
         prompt: &prompt,
-        model,
         root,
         config,
         definition: definition.as_ref(),
     };
-    let ordered = build_launch(&args, &about, profile.as_ref())?;
-    let named = asked.contains_key(spawn_environment::CONFIG_DIR);
-    let mut env = spawn_environment::spawn_environment(&ordered, asked);
-    if ordered.feed == Delivery::Native && !named {
+    let launch = build_launch(&options, &facts, profile.as_ref())?;
+    let env = build_environment(root, &launch, requested_env);
+    check_program(&launch, &cwd, &env)?;
+    let resolved = ResolvedSpawn { team, name, stand_in, cwd, env, prompt, backend, restart };
+    Ok(resolved.into_request(options, launch))
+}
+
+/// The parts of a spawn request that are checked or looked up from the options.
+struct ResolvedSpawn {
+    team: TeamName,
+    name: AgentName,
+    /// The placeholder that stands for the name in `argv` if the daemon chooses the name.
+    stand_in: Option<AgentName>,
+    cwd: PathBuf,
+    env: BTreeMap<String, String>,
+    prompt: String,
+    backend: Backend,
+    restart: RestartPolicy,
+}
+
+impl ResolvedSpawn {
+    fn into_request(self, options: SpawnOptions, launch: Launch) -> control::SpawnRequest {
+        control::SpawnRequest {
+            team: self.team,
+            name: self.name,
+            unique: options.unique,
+            stand_in: self.stand_in,
+            argv: launch.argv,
+            has_deferred_variables: launch.has_deferred_variables,
+            resume_argv: launch.resume_argv,
+            approved: launch.approved,
+            prompt_in_args: launch.is_prompt_in_argv,
+            cwd: self.cwd,
+            env: self.env,
+            prompt: self.prompt,
+            agent_type: options.agent_type,
+            model: options.model,
+            mode: options.mode,
+            delivery: launch.delivery,
+            dialog_patterns: launch.dialog_patterns,
+            turns: launch.turns,
+            backend: self.backend,
+            restart: self.restart,
+            worktree: None,
+        }
+    }
+}
+
+/// The `PATH` of the new agent: from `--env` if it is there, else the caller's.
+fn search_path(requested_env: &BTreeMap<String, String>) -> String {
+    requested_env.get("PATH").cloned().or_else(|| std::env::var("PATH").ok()).unwrap_or_default()
+}
+
+/// The model that the options name, else that of the agent type, else the team's.
+fn choose_model(
+    options: &SpawnOptions,
+    definition: Option<&AgentType>,
+    profile: Option<&Profile>,
+    config: Option<&TeamConfig>,
+) -> Option<String> {
+    let program = profile.and_then(Profile::program);
+    let type_model = definition.and_then(|definition| definition.model_for(program));
+    options.model.clone().or(type_model).or_else(|| team_model(config?))
+}
+
+fn build_environment(
+    root: &Path,
+    launch: &Launch,
+    requested_env: BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    let is_config_dir_requested = requested_env.contains_key(spawn_environment::CONFIG_DIR);
+    let mut env = spawn_environment::spawn_environment(launch, requested_env);
+    if launch.delivery == Delivery::Native && !is_config_dir_requested {
         spawn_environment::set_claude_config_dir(root, &mut env);
     }
+    env
+}
+
+fn check_program(launch: &Launch, cwd: &Path, env: &BTreeMap<String, String>) -> Result<(), ErrorReport> {
     let path = env.get("PATH").map_or("", String::as_str);
-    if let Some(program) = ordered.program()
-        && !program_exists(program, &cwd, path)
-    {
-        return Err(program_not_found(program));
+    match launch.program() {
+        Some(program) if !program_exists(program, cwd, path) => Err(program_not_found(program)),
+        _ => Ok(()),
     }
-    Ok(control::SpawnRequest {
-        team,
-        name,
-        unique: args.unique,
-        stand_in,
-        argv: ordered.argv,
-        has_deferred_variables: ordered.has_deferred_variables,
-        resume_argv: ordered.resume,
-        approved: ordered.approved,
-        prompt_in_args: ordered.is_prompt_in_argv,
-        cwd,
-        env,
-        prompt,
-        agent_type: args.agent_type,
-        model: args.model,
-        mode: args.mode,
-        delivery: ordered.feed,
-        dialog_patterns: ordered.dialog,
-        turns: ordered.turns,
-        backend,
-        restart,
-        worktree: None,
-    })
 }
 
 /// Whether there is an agent for members that name none, with those variables beside the caller's.
 pub fn has_default_profile(cwd: &Path, env: &[String]) -> bool {
-    let path = spawn_environment::parse_env_options(env).ok().and_then(|mut pairs| pairs.remove("PATH"));
-    let path = path.or_else(|| std::env::var("PATH").ok()).unwrap_or_default();
+    let path = search_path(&spawn_environment::parse_env_options(env).unwrap_or_default());
     ProfileRegistry::for_user().has_default_profile(|program| program_exists(program, cwd, &path))
 }
 
@@ -194,83 +246,82 @@ struct MemberFacts<'a> {
     team: &'a TeamName,
     cwd: &'a Path,
     prompt: &'a str,
-    model: Option<&'a str>,
     root: &'a Path,
     config: Option<&'a TeamConfig>,
     definition: Option<&'a AgentType>,
 }
 
 /// None where a command is given.
-fn profile(args: &SpawnOptions, cwd: &Path, path: &str) -> Result<Option<Profile>, ErrorReport> {
-    if !args.command.is_empty() {
+fn select_profile(options: &SpawnOptions, cwd: &Path, path: &str) -> Result<Option<Profile>, ErrorReport> {
+    if !options.command.is_empty() {
         return Ok(None);
     }
-    let shelf = ProfileRegistry::for_user();
-    let profile = match &args.agent {
-        Some(name) => shelf.profile(name),
-        None => shelf.default_profile(|program| program_exists(program, cwd, path)),
+    let registry = ProfileRegistry::for_user();
+    let profile = match &options.agent {
+        Some(name) => registry.profile(name),
+        None => registry.default_profile(|program| program_exists(program, cwd, path)),
     };
     profile.map(Some)
 }
 
-/// What is started: the command that was given, or what a profile says.
+/// The launch of the command in the options, or of the profile's program.
 fn build_launch(
-    args: &SpawnOptions,
-    about: &MemberFacts<'_>,
+    options: &SpawnOptions,
+    facts: &MemberFacts<'_>,
     profile: Option<&Profile>,
 ) -> Result<Launch, ErrorReport> {
-    let Some(profile) = profile else { return launch_command(args) };
-    let own = own_program()?;
-    let own = own.to_string_lossy();
-    let instructions = instructions(about);
+    let Some(profile) = profile else { return launch_command(options) };
+    let teamctl = own_program()?;
     profile.build_launch(&LaunchFacts {
-        name: about.name,
-        team: about.team,
-        cwd: &about.cwd.to_string_lossy(),
-        root: &about.root.to_string_lossy(),
-        teamctl_path: &own,
-        prompt: about.prompt,
-        instructions: &instructions,
-        agent_type: args.agent_type.as_deref(),
-        definition: about.definition,
-        model: about.model,
-        mode: args.mode.as_deref(),
-        lead_mode: about.config.and_then(lead_of).and_then(|lead| lead.mode.as_deref()),
-        allow: &args.allow,
-        deny: &args.deny,
+        name: facts.name,
+        team: facts.team,
+        cwd: &facts.cwd.to_string_lossy(),
+        root: &facts.root.to_string_lossy(),
+        teamctl_path: &teamctl.to_string_lossy(),
+        prompt: facts.prompt,
+        instructions: &instructions(facts),
+        agent_type: options.agent_type.as_deref(),
+        definition: facts.definition,
+        model: options.model.as_deref(),
+        mode: options.mode.as_deref(),
+        lead_mode: facts.config.and_then(lead_of).and_then(|lead| lead.mode.as_deref()),
+        allow: &options.allow,
+        deny: &options.deny,
         is_plan_approved: false,
     })
 }
 
-/// What it is told of its team, as far as that is there yet.
-fn instructions(about: &MemberFacts<'_>) -> String {
+/// What the agent is told about its team. If the team does not exist yet, `config` is `None` and the
+/// text is shorter.
+fn instructions(facts: &MemberFacts<'_>) -> String {
     protocol::instructions::render(&protocol::instructions::InstructionContext {
-        name: about.name,
-        team: Some(about.team),
-        config: about.config,
-        root: &about.root.to_string_lossy(),
+        name: facts.name,
+        team: Some(facts.team),
+        config: facts.config,
+        root: &facts.root.to_string_lossy(),
         interactivity: Interactivity::Unknown,
     })
 }
 
-/// Its own program knows best what its tools are.
-fn launch_command(args: &SpawnOptions) -> Result<Launch, ErrorReport> {
-    if args.mode.as_deref() == Some("plan") {
+/// The launch of a command without a profile. Options that need a profile are refused.
+fn launch_command(options: &SpawnOptions) -> Result<Launch, ErrorReport> {
+    if options.mode.as_deref() == Some("plan") {
         let message = "cannot start a command in the mode plan: nothing says how it only reads";
         return Err(
             ErrorReport::new(ErrorKind::Usage, message).with_help("write a profile for it: docs/agents.md")
         );
     }
-    if !args.allow.is_empty() || !args.deny.is_empty() || args.mode.is_some() {
+    if !options.allow.is_empty() || !options.deny.is_empty() || options.mode.is_some() {
         let message = "cannot start a command with --mode, --allow or --deny: nothing says how it takes them";
         return Err(
             ErrorReport::new(ErrorKind::Usage, message).with_help("give it arguments of its own behind --")
         );
     }
-    if let Some(agent_type) = args.agent_type.as_deref().filter(|of| is_read_only_type(of)) {
+    if let Some(agent_type) = options.agent_type.as_deref().filter(|agent_type| is_read_only_type(agent_type))
+    {
         return Err(read_only_unsupported("a command", agent_type));
     }
-    Ok(Launch { argv: args.command.clone(), feed: Delivery::Pull, ..Launch::default() })
+    Ok(Launch { argv: options.command.clone(), delivery: Delivery::Pull, ..Launch::default() })
 }
 
 /// With --unique the daemon chooses the name, after the arguments are made. As long as a name can be, so that what fits
@@ -279,8 +330,8 @@ fn placeholder_name() -> AgentName {
     AgentName::new_unchecked(&format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()))
 }
 
-fn backend(word: Option<&str>) -> Result<Backend, ErrorReport> {
-    match word {
+fn parse_backend(value: Option<&str>) -> Result<Backend, ErrorReport> {
+    match value {
         None | Some("tmux") => Ok(Backend::Tmux),
         Some("window") => Ok(Backend::Window),
         Some("in-process") => Ok(Backend::InProcess),
@@ -292,8 +343,8 @@ fn backend(word: Option<&str>) -> Result<Backend, ErrorReport> {
     }
 }
 
-fn restart(word: Option<&str>) -> Result<RestartPolicy, ErrorReport> {
-    match word {
+fn parse_restart_policy(value: Option<&str>) -> Result<RestartPolicy, ErrorReport> {
+    match value {
         None | Some("never") => Ok(RestartPolicy::Never),
         Some("on-failure") => Ok(RestartPolicy::OnFailure),
         Some(other) => {
@@ -325,11 +376,14 @@ mod tests {
 
     #[test]
     fn a_backend_that_can_not_be_had_is_an_error() {
-        assert_eq!((backend(None), restart(None)), (Ok(Backend::Tmux), Ok(RestartPolicy::Never)));
-        assert_eq!(backend(Some("window")), Ok(Backend::Window));
-        assert_eq!(backend(Some("screen")).map_err(|fault| fault.kind), Err(ErrorKind::Usage));
-        assert_eq!(restart(Some("on-failure")), Ok(RestartPolicy::OnFailure));
-        assert_eq!(restart(Some("always")).map_err(|fault| fault.kind), Err(ErrorKind::Usage));
+        assert_eq!(
+            (parse_backend(None), parse_restart_policy(None)),
+            (Ok(Backend::Tmux), Ok(RestartPolicy::Never))
+        );
+        assert_eq!(parse_backend(Some("window")), Ok(Backend::Window));
+        assert_eq!(parse_backend(Some("screen")).map_err(|fault| fault.kind), Err(ErrorKind::Usage));
+        assert_eq!(parse_restart_policy(Some("on-failure")), Ok(RestartPolicy::OnFailure));
+        assert_eq!(parse_restart_policy(Some("always")).map_err(|fault| fault.kind), Err(ErrorKind::Usage));
     }
 
     #[test]

@@ -5,6 +5,10 @@ use crate::usage::UsagePaths;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// The kernel refuses a longer program argument: MAX_ARG_STRLEN, 128 KiB, without the final NUL. In
+/// bytes.
+pub const MAX_ARGUMENT_BYTES: usize = (128 << 10) - 1;
+
 /// What a teammate runs in its turns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -1,12 +1,11 @@
 //! The arguments that stand where `{options}` does: what the program is given of its team, type, model, mode and
 //! tools. What it has no argument for is refused: a limit that nobody keeps is worse than none.
 
-use super::{LaunchFacts, fill_facts, variable_value};
+use super::facts::{LaunchFacts, fill_facts, variable_value};
 use crate::model::{DeliverySpec, InstructionDelivery, Profile, ProgramSpec};
 use crate::template::{base_name, encode_value, fill, variables_in};
 use protocol::deferred_variables::escape_variables;
 use protocol::error::{ErrorKind, ErrorReport};
-use protocol::permission_mode::is_read_only_type;
 use std::collections::BTreeMap;
 
 /// Where the arguments of a turn's mode go.
@@ -60,11 +59,11 @@ impl Profile {
                 Some(mode) => Err(mode_conflicts_with_type(agent_type, mode)),
             };
         }
-        let of_type = facts.agent_type.and_then(|agent_type| program.agent_types.get(agent_type));
-        let asked = facts.mode.or_else(|| default_mode(program, facts));
-        let mode = asked.map(|mode| self.mode_arguments(program, mode)).transpose()?;
+        let type_arguments = facts.agent_type.and_then(|agent_type| program.agent_types.get(agent_type));
+        let mode = facts.mode.or_else(|| default_mode(program, facts));
+        let mode = mode.map(|mode| self.mode_arguments(program, mode)).transpose()?;
         let mode = mode.filter(|_| !program.has_runtime_modes(facts));
-        Ok(of_type.map(Vec::as_slice).into_iter().chain(mode).collect())
+        Ok(type_arguments.map(Vec::as_slice).into_iter().chain(mode).collect())
     }
 
     /// The arguments that keep it from writing: those of its type, else those of the mode in which it plans.
@@ -74,7 +73,7 @@ impl Profile {
         agent_type: &str,
     ) -> Result<&'a [String], ErrorReport> {
         let in_session =
-            matches!(&program.feed, DeliverySpec::Acp { modes, .. } if modes.contains_key("plan"));
+            matches!(&program.delivery, DeliverySpec::Acp { modes, .. } if modes.contains_key("plan"));
         let arguments = program.agent_types.get(agent_type).or_else(|| program.modes.get("plan"));
         match arguments.map(Vec::as_slice).or(in_session.then_some(&[])) {
             Some(arguments) => Ok(arguments),
@@ -89,15 +88,14 @@ impl Profile {
         program: &ProgramSpec,
         facts: &LaunchFacts<'_>,
     ) -> Result<Vec<String>, ErrorReport> {
-        let looks_up = matches!(program.feed, DeliverySpec::Native { .. });
-        let Some(definition) = facts.definition.filter(|of| !of.tools.is_empty() && !looks_up) else {
-            return Ok(Vec::new());
-        };
-        let of_type =
-            facts.agent_type.filter(|of| program.agent_types.contains_key(*of) || is_read_only_type(of));
+        let reads_definition = matches!(program.delivery, DeliverySpec::Native { .. });
+        let limited = facts.definition.filter(|definition| !definition.tools.is_empty() && !reads_definition);
+        let Some(definition) = limited else { return Ok(Vec::new()) };
+        let has_type_arguments = facts.is_read_only()
+            || facts.agent_type.is_some_and(|agent_type| program.agent_types.contains_key(agent_type));
         match &program.only_tools {
             Some(template) => tool_arguments(template, &definition.tool_names(), facts),
-            None if of_type.is_some() || !facts.allow.is_empty() || !facts.deny.is_empty() => Ok(Vec::new()),
+            None if has_type_arguments || !facts.allow.is_empty() || !facts.deny.is_empty() => Ok(Vec::new()),
             None => Err(self.tool_limit_unsupported(facts.agent_type.unwrap_or_default(), &definition.tools)),
         }
     }
@@ -113,7 +111,7 @@ impl Profile {
     }
 
     fn mode_arguments<'a>(&self, program: &'a ProgramSpec, mode: &str) -> Result<&'a [String], ErrorReport> {
-        if matches!(&program.feed, DeliverySpec::Acp { modes, .. } if modes.contains_key(mode)) {
+        if matches!(&program.delivery, DeliverySpec::Acp { modes, .. } if modes.contains_key(mode)) {
             return Ok(program.modes.get(mode).map_or(&[], Vec::as_slice));
         }
         program.modes.get(mode).map(Vec::as_slice).ok_or_else(|| self.mode_unsupported(program, mode))
@@ -136,7 +134,7 @@ impl Profile {
 
     fn mode_unsupported(&self, program: &ProgramSpec, mode: &str) -> ErrorReport {
         let mut known: Vec<&str> = program.modes.keys().map(String::as_str).collect();
-        if let DeliverySpec::Acp { modes, .. } = &program.feed {
+        if let DeliverySpec::Acp { modes, .. } = &program.delivery {
             known.extend(modes.keys().map(String::as_str).filter(|mode| !program.modes.contains_key(*mode)));
         }
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
@@ -144,8 +142,8 @@ impl Profile {
         ErrorReport::new(ErrorKind::Usage, message).with_help(format!("it has: {known}"))
     }
 
-    fn tools_unsupported(&self, word: &str) -> ErrorReport {
-        let message = format!("cannot start {} with {word}: its profile has no argument for that", self.name);
+    fn tools_unsupported(&self, flag: &str) -> ErrorReport {
+        let message = format!("cannot start {} with {flag}: its profile has no argument for that", self.name);
         ErrorReport::new(ErrorKind::Usage, message)
             .with_help("set the program's own permissions, or name another --agent")
     }
@@ -153,7 +151,8 @@ impl Profile {
 
 /// The mode of who was asked for none. A teammate of Claude Code's own kind shares its lead's freedom from asking.
 fn default_mode<'a>(program: &'a ProgramSpec, facts: &LaunchFacts<'a>) -> Option<&'a str> {
-    let inherits = matches!(program.feed, DeliverySpec::Native { .. }) && program.modes.contains_key(BYPASS);
+    let inherits =
+        matches!(program.delivery, DeliverySpec::Native { .. }) && program.modes.contains_key(BYPASS);
     match facts.lead_mode {
         Some(BYPASS) if inherits => Some(BYPASS),
         _ => program.default_mode.as_deref(),
@@ -163,7 +162,7 @@ fn default_mode<'a>(program: &'a ProgramSpec, facts: &LaunchFacts<'a>) -> Option
 impl ProgramSpec {
     /// Whether each turn has the arguments of the mode that its member is in by then. One of a read-only type stays so.
     fn has_runtime_modes(&self, facts: &LaunchFacts<'_>) -> bool {
-        matches!(self.feed, DeliverySpec::Turn { .. })
+        matches!(self.delivery, DeliverySpec::Turn { .. })
             && !self.modes.is_empty()
             && read_only_type(self, facts).is_none()
     }
@@ -174,18 +173,16 @@ impl ProgramSpec {
             return BTreeMap::new();
         }
         let filled = |arguments: &Vec<String>| arguments.iter().map(|text| fill_facts(text, facts)).collect();
-        let usual = default_mode(self, facts).and_then(|mode| self.modes.get(mode));
-        // Of a member that was given none.
-        let usual = usual.map(|arguments| (String::new(), filled(arguments)));
-        self.modes.iter().map(|(mode, arguments)| (mode.clone(), filled(arguments))).chain(usual).collect()
+        let default = default_mode(self, facts).and_then(|mode| self.modes.get(mode));
+        let default = default.map(|arguments| (String::new(), filled(arguments)));
+        self.modes.iter().map(|(mode, arguments)| (mode.clone(), filled(arguments))).chain(default).collect()
     }
 }
 
 /// Its type, if that only reads. Claude Code as a teammate knows such types itself.
 fn read_only_type<'a>(program: &ProgramSpec, facts: &LaunchFacts<'a>) -> Option<&'a str> {
-    facts
-        .agent_type
-        .filter(|of| is_read_only_type(of) && !matches!(program.feed, DeliverySpec::Native { .. }))
+    let is_native = matches!(program.delivery, DeliverySpec::Native { .. });
+    facts.agent_type.filter(|_| facts.is_read_only() && !is_native)
 }
 
 /// Nothing would keep it from writing.
@@ -212,9 +209,9 @@ fn tool_arguments(
     let all = if each { tools.to_vec() } else { vec![tools.join(",")] };
     let mut arguments = Vec::new();
     for tool in &all {
-        let value = |blank: &str| match base_name(blank) {
-            "tool" | "tools" => Some(escape_variables(&encode_value(blank, tool.clone()))),
-            _ => variable_value(blank, facts),
+        let value = |variable: &str| match base_name(variable) {
+            "tool" | "tools" => Some(escape_variables(&encode_value(variable, tool.clone()))),
+            _ => variable_value(variable, facts),
         };
         for text in template {
             reject_option_like_value(text, &[("tool", Some(tool)), ("tools", Some(tool))])?;

@@ -1,7 +1,7 @@
 //! Plan mode of a program that takes its mode at its start alone: it leaves that mode by being started again, in the mode
 //! of its plan's approval. What those lives are started with is made at its spawn, for each mode that there is.
 
-use super::LaunchFacts;
+use super::facts::LaunchFacts;
 use crate::model::{DeliverySpec, Profile, ProfileKind, ProgramSpec};
 use protocol::control::LaunchArgv;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -24,13 +24,13 @@ impl Profile {
         &self,
         facts: &LaunchFacts<'_>,
     ) -> Result<BTreeMap<String, LaunchArgv>, ErrorReport> {
-        let ProfileKind::Program(program) = &self.runs else { return Ok(BTreeMap::new()) };
+        let ProfileKind::Program(program) = &self.kind else { return Ok(BTreeMap::new()) };
         if facts.mode != Some(PLAN)
-            || matches!(program.feed, DeliverySpec::Native { .. } | DeliverySpec::Turn { .. })
+            || matches!(program.delivery, DeliverySpec::Native { .. } | DeliverySpec::Turn { .. })
         {
             return Ok(BTreeMap::new());
         }
-        let modes = match &program.feed {
+        let modes = match &program.delivery {
             DeliverySpec::Acp { modes, .. } => modes.keys().collect::<Vec<_>>(),
             _ => program.modes.keys().collect(),
         };
@@ -39,16 +39,16 @@ impl Profile {
         {
             return Err(self.plan_mode_unsupported(program, missing));
         }
-        if matches!(program.feed, DeliverySpec::Acp { .. }) {
+        if matches!(program.delivery, DeliverySpec::Acp { .. }) {
             return Ok(BTreeMap::new());
         }
-        let life = |mode: &String| {
+        let launch_in = |mode: &String| {
             let facts = LaunchFacts { mode: Some(mode), is_plan_approved: true, ..*facts };
-            // One that this agent can't have, by its type say, is none that it could go on in.
-            let ordered = self.build_single_launch(&facts).ok()?;
-            Some((mode.clone(), LaunchArgv { argv: ordered.argv, resume_argv: ordered.resume }))
+            // A mode that the member's agent type rules out is skipped.
+            let launch = self.build_single_launch(&facts).ok()?;
+            Some((mode.clone(), LaunchArgv { argv: launch.argv, resume_argv: launch.resume_argv }))
         };
-        Ok(modes.into_iter().filter(|mode| *mode != PLAN).filter_map(life).collect())
+        Ok(modes.into_iter().filter(|mode| *mode != PLAN).filter_map(launch_in).collect())
     }
 
     /// What stands ahead of the prompt of whoever plans. A hook hands in what its agent says at the end of a turn: the
@@ -58,7 +58,7 @@ impl Profile {
         program: &ProgramSpec,
         facts: &LaunchFacts<'_>,
     ) -> Result<String, ErrorReport> {
-        match &program.feed {
+        match &program.delivery {
             _ if facts.mode != Some(PLAN) => Ok(String::new()),
             DeliverySpec::Hook { .. } if facts.prompt.is_empty() => {
                 let message = format!(
@@ -76,7 +76,8 @@ impl Profile {
 
     /// It would begin in it, and could never leave it.
     fn plan_mode_unsupported(&self, program: &ProgramSpec, missing: &str) -> ErrorReport {
-        let table = if matches!(program.feed, DeliverySpec::Acp { .. }) { "session_modes" } else { "modes" };
+        let table =
+            if matches!(program.delivery, DeliverySpec::Acp { .. }) { "session_modes" } else { "modes" };
         let message =
             format!("cannot start {} in the mode plan: its profile has no {missing} in `{table}`", self.name);
         ErrorReport::new(ErrorKind::Usage, message)

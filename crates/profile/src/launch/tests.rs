@@ -3,6 +3,7 @@
 use super::*;
 use crate::parse::parse_profile;
 use crate::registry::{built_in_names, built_in_profile};
+use protocol::name::{AgentName, TeamName};
 use protocol::plan_prompts::PLAN_PROMPT;
 use protocol::turn_program::SessionSource;
 
@@ -48,8 +49,8 @@ fn profile(text: &str) -> Profile {
     parse_profile("x", "x.toml", text).unwrap()
 }
 
-fn turns(ordered: Launch) -> PerTurnProgram {
-    match ordered.turns {
+fn turns(launch: Launch) -> PerTurnProgram {
+    match launch.turns {
         Some(TurnProgram::PerTurn(agent)) => agent,
         other => panic!("{other:?}"),
     }
@@ -59,10 +60,10 @@ fn turns(ordered: Launch) -> PerTurnProgram {
 fn the_worker_is_joins_own_and_takes_no_tools() {
     let mut member = member();
     let worker = built_in_profile("worker").unwrap().unwrap();
-    let ordered = worker.build_launch(&member.facts()).unwrap();
-    assert_eq!((ordered.feed, ordered.program()), (protocol::delivery::Delivery::Turn, None));
-    assert_eq!(ordered.turns, Some(TurnProgram::Worker(Worker::default())));
-    assert!(ordered.argv.is_empty());
+    let launch = worker.build_launch(&member.facts()).unwrap();
+    assert_eq!((launch.delivery, launch.program()), (Delivery::Turn, None));
+    assert_eq!(launch.turns, Some(TurnProgram::Worker(Worker::default())));
+    assert!(launch.argv.is_empty());
     member.deny = vec!["Bash".to_owned()];
     assert_eq!(worker.build_launch(&member.facts()).unwrap_err().kind, ErrorKind::Usage);
 }
@@ -80,7 +81,7 @@ fn every_built_in_profile_is_whole() {
 #[test]
 fn a_server_that_a_built_in_profile_hands_over_is_told_for_whom_it_speaks() {
     for name in built_in_names() {
-        let ProfileKind::Program(program) = built_in_profile(name).unwrap().unwrap().runs else { continue };
+        let ProfileKind::Program(program) = built_in_profile(name).unwrap().unwrap().kind else { continue };
         let mcp = program.mcp.join(" ");
         assert_eq!(mcp.contains("{self"), mcp.contains("--agent") && mcp.contains("{id_"), "{name}: {mcp}");
     }
@@ -92,9 +93,9 @@ fn claude_keeps_a_session_of_ours_and_gets_its_text_on_standard_input() {
     member.allow = vec!["Edit".to_owned(), "Bash(git log:*)".to_owned()];
     let claude = built_in_profile("claude-turn").unwrap().unwrap();
     let facts = LaunchFacts { model: Some("opus"), mode: Some("plan"), ..member.facts() };
-    let ordered = claude.build_launch(&facts).unwrap();
-    assert_eq!(ordered.program(), Some("claude"));
-    let agent = turns(ordered);
+    let launch = claude.build_launch(&facts).unwrap();
+    assert_eq!(launch.program(), Some("claude"));
+    let agent = turns(launch);
     assert_eq!(
         agent.first_argv.join(" "),
         "claude -p --session-id {session} --allowedTools Bash(teamctl:*) --append-system-prompt You are ann. --model \
@@ -124,9 +125,9 @@ fn blanks_are_filled_once_and_the_turns_own_are_left() {
         "feed = \"turn\"\nprogram = \"{self}\"\nargs = [\"{id} {cwd}\", \"{team}{type}{model}\", \"{prompt}\"]\n\
          env = { WHERE = \"{cwd}\" }",
     );
-    let ordered = profile.build_launch(&member.facts()).unwrap();
-    assert_eq!(ordered.env["WHERE"], "/w d");
-    let agent = turns(ordered);
+    let launch = profile.build_launch(&member.facts()).unwrap();
+    assert_eq!(launch.env["WHERE"], "/w d");
+    let agent = turns(launch);
     assert_eq!(agent.first_argv, ["/bin/teamctl", "ann@survey /w d", "surveygeneral-purpose", "{prompt}"]);
     assert!(agent.later_argv.is_empty());
 }
@@ -135,9 +136,9 @@ fn blanks_are_filled_once_and_the_turns_own_are_left() {
 fn a_pulling_program_gets_its_prompt_as_it_stands() {
     let member = member();
     let profile = profile("feed = \"pull\"\nprogram = \"p\"\nargs = [\"{prompt}\", \"{name}\"]");
-    let ordered = profile.build_launch(&member.facts()).unwrap();
-    assert_eq!(ordered.argv, ["p", "count {cwd}; $(rm)", "ann"]);
-    assert_eq!((ordered.turns.is_none(), ordered.feed), (true, protocol::delivery::Delivery::Pull));
+    let launch = profile.build_launch(&member.facts()).unwrap();
+    assert_eq!(launch.argv, ["p", "count {cwd}; $(rm)", "ann"]);
+    assert_eq!((launch.turns.is_none(), launch.delivery), (true, Delivery::Pull));
 }
 
 #[test]
@@ -145,8 +146,8 @@ fn a_tool_stands_alone_or_with_the_others_and_options_come_last_by_default() {
     let mut member = member();
     (member.allow, member.deny) = (vec!["a".into(), "b".into()], vec!["c".into(), "d".into()]);
     let text = "feed = \"pull\"\nprogram = \"p\"\nargs = [\"x\"]\nallow = [\"+\", \"{tool}\"]\ndeny = [\"-{tools}\"]";
-    let ordered = profile(text).build_launch(&member.facts()).unwrap();
-    assert_eq!(ordered.argv, ["p", "x", "+", "a", "+", "b", "-c,d"]);
+    let launch = profile(text).build_launch(&member.facts()).unwrap();
+    assert_eq!(launch.argv, ["p", "x", "+", "a", "+", "b", "-c,d"]);
 }
 
 #[test]
@@ -186,15 +187,15 @@ fn a_first_prompt_stands_where_its_blank_does_and_nowhere_without_one() {
         profile(&dashes).build_launch(&LaunchFacts { prompt: "--yolo", ..member.facts() }).unwrap().argv[2],
         "--yolo"
     );
-    let long = "x".repeat(LONGEST_ARGUMENT + 1);
+    let long = "x".repeat(MAX_ARGUMENT_BYTES + 1);
     let fault = profile(text).build_launch(&LaunchFacts { prompt: &long, ..member.facts() }).unwrap_err();
     assert!(fault.kind == ErrorKind::Usage && fault.message.contains("131072 bytes"), "{fault}");
     let around = text.replace("{prompt}", "--prompt={prompt}");
     let order =
         |length| profile(&around).build_launch(&LaunchFacts { prompt: &long[..length], ..member.facts() });
-    assert_eq!(order(LONGEST_ARGUMENT - 9).unwrap().argv[2].len(), LONGEST_ARGUMENT);
+    assert_eq!(order(MAX_ARGUMENT_BYTES - 9).unwrap().argv[2].len(), MAX_ARGUMENT_BYTES);
     assert!(
-        order(LONGEST_ARGUMENT - 8).unwrap_err().message.contains("131072 bytes"),
+        order(MAX_ARGUMENT_BYTES - 8).unwrap_err().message.contains("131072 bytes"),
         "with what is around it"
     );
 }
@@ -227,7 +228,7 @@ fn an_agent_with_a_hook_always_has_a_first_turn() {
     assert_eq!(order(flagged, "").argv, ["p", "--system=You are ann.", READY_PROMPT]);
     assert!(!order(flagged, "").is_prompt_in_argv, "there is no such message");
     assert_eq!(
-        order("", "hi").resume.unwrap().argv,
+        order("", "hi").resume_argv.unwrap().argv,
         ["p", "-r", "{session}", &plan_mode::resume_prompt(&member.facts())]
     );
     assert_eq!(order("", "").env["TEAMD_PROFILE"], "x");
@@ -241,12 +242,12 @@ fn who_plans_is_asked_for_a_plan_and_started_again_in_any_mode_of_its_own() {
         "feed = \"hook\"\nprogram = \"p\"\nprompt = [\"{{prompt}}\"]\nresume = [\"-r\", \"{{session}}\"]\n{modes}"
     );
     let facts = LaunchFacts { mode: Some("plan"), prompt: "count", ..member.facts() };
-    let ordered = profile(&text).build_launch(&facts).unwrap();
-    assert_eq!(ordered.argv[..2], ["p", "--read"]);
-    assert!(ordered.argv[2].contains(PLAN_PROMPT) && ordered.argv[2].ends_with("count"), "{ordered:#?}");
-    assert!(ordered.resume.unwrap().argv[4].contains(PLAN_PROMPT));
-    assert_eq!(ordered.approved.keys().collect::<Vec<_>>(), ["acceptEdits", "default"]);
-    let edits = &ordered.approved["acceptEdits"];
+    let launch = profile(&text).build_launch(&facts).unwrap();
+    assert_eq!(launch.argv[..2], ["p", "--read"]);
+    assert!(launch.argv[2].contains(PLAN_PROMPT) && launch.argv[2].ends_with("count"), "{launch:#?}");
+    assert!(launch.resume_argv.unwrap().argv[4].contains(PLAN_PROMPT));
+    assert_eq!(launch.approved.keys().collect::<Vec<_>>(), ["acceptEdits", "default"]);
+    let edits = &launch.approved["acceptEdits"];
     assert_eq!(edits.argv[..2], ["p", "--edit"]);
     assert!(edits.argv[2].contains("it is approved") && !edits.argv[2].contains("count"), "{edits:#?}");
     let resumed = &edits.resume_argv.as_ref().unwrap().argv;
@@ -340,12 +341,9 @@ fn claude_asks_by_default_and_shares_its_leads_freedom_from_asking() {
     let member = member();
     let claude = built_in_profile("claude").unwrap().unwrap();
     let argv = |mode, lead_mode| {
-        let ordered = claude.build_launch(&LaunchFacts { mode, lead_mode, ..member.facts() }).unwrap();
-        assert_eq!(
-            (ordered.feed, ordered.has_deferred_variables),
-            (protocol::delivery::Delivery::Native, true)
-        );
-        ordered.argv
+        let launch = claude.build_launch(&LaunchFacts { mode, lead_mode, ..member.facts() }).unwrap();
+        assert_eq!((launch.delivery, launch.has_deferred_variables), (Delivery::Native, true));
+        launch.argv
     };
     let identity = ["claude", "--agent-id", "ann@survey", "--agent-name", "ann", "--team-name", "survey"];
     assert_eq!(argv(None, None)[..7], identity);

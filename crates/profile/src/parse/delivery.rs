@@ -1,6 +1,6 @@
 //! The keys of a profile that say how its program is fed: which feed, and what that feed needs.
 
-use crate::model::{DeliverySpec, ReplySource, UsageFile};
+use crate::model::{DeliverySpec, HookDelivery, ReplySource, UsageFile, UsageSpan};
 use crate::toml_table::TomlTable;
 use protocol::deferred_variables;
 use protocol::error::ErrorReport;
@@ -31,56 +31,83 @@ struct DeliveryKeys {
 }
 
 pub(crate) fn parse_delivery(keys: &mut TomlTable<'_>) -> Result<DeliverySpec, ErrorReport> {
-    let word: Option<String> = keys.take("feed", &format!("a text: {DELIVERIES}"))?;
-    let word = word.ok_or_else(|| keys.invalid_key("feed", &format!("must be there: {DELIVERIES}")))?;
-    let given = DeliveryKeys {
-        resume: keys.take_templates("resume", &variables_in_resume(&word))?,
-        session: keys.take("session", SESSION_FORMAT)?,
-        said: keys.take("said", REPLY_FORMAT)?,
-        used: keys.take("used", USAGE_FORMAT)?,
-        taken: keys.take("taken", CONTINUED_FORMAT)?,
-        answer: keys.take("answer", RESPONSE_FORMAT)?,
-        park: keys.take("park", "a text: a duration such as \"550s\"")?,
-        session_modes: keys.take("session_modes", "a table of texts")?,
+    let delivery: Option<String> = keys.take("feed", &format!("a text: {DELIVERIES}"))?;
+    let delivery =
+        delivery.ok_or_else(|| keys.invalid_key("feed", &format!("must be there: {DELIVERIES}")))?;
+    let values = DeliveryKeys::take(keys, &delivery)?;
+    values.reject_unused(keys, &delivery)?;
+    match delivery.as_str() {
+        "native" => Ok(DeliverySpec::Native { resume_args: values.resume.unwrap_or_default() }),
+        "hook" => parse_hook_delivery(keys, values),
+        "acp" => Ok(DeliverySpec::Acp {
+            modes: values.session_modes.unwrap_or_default(),
+            usage_span: values.used.map_or(Ok(UsageSpan::Turn), |value| parse_usage_span(keys, &value))?,
+        }),
+        "turn" => Ok(DeliverySpec::Turn {
+            reply_key: values.said.map(|value| parse_key(keys, "said", &value)).transpose()?,
+            usage_paths: values.used.map(|value| parse_usage_paths(keys, value)).transpose()?,
+            session: parse_session(keys, values.session)?,
+            resume_args: values.resume.unwrap_or_default(),
+        }),
+        "pull" => Ok(DeliverySpec::Pull),
+        other => Err(keys.invalid_key("feed", &format!("must be {DELIVERIES}, not \"{other}\""))),
+    }
+}
+
+fn parse_hook_delivery(keys: &TomlTable<'_>, values: DeliveryKeys) -> Result<DeliverySpec, ErrorReport> {
+    let hook = HookDelivery {
+        response_template: parse_hook_response(keys, values.answer)?,
+        max_wait_ms: parse_max_wait(keys, values.park)?,
+        reply_source: values.said.map(|value| parse_reply_source(keys, value)).transpose()?,
+        usage_file: values.used.map(|value| parse_usage_file(keys, value)).transpose()?,
+        continued_key: values.taken,
     };
-    reject_foreign_keys(keys, &word, &given)?;
-    let resume = given.resume.unwrap_or_default();
-    Ok(match word.as_str() {
-        "native" => DeliverySpec::Native { resume_args: resume },
-        "hook" => DeliverySpec::Hook {
-            resume_args: resume,
-            hook_response: parse_hook_response(keys, given.answer)?,
-            max_wait: parse_max_wait(keys, given.park)?,
-            reply: given.said.map(|value| parse_reply_source(keys, value)).transpose()?,
-            usage: given.used.map(|value| parse_usage_file(keys, value)).transpose()?,
-            continued_key: given.taken,
-        },
-        "acp" => DeliverySpec::Acp {
-            modes: given.session_modes.unwrap_or_default(),
-            counts_on: given
-                .used
-                .map(|value| parse_usage_scope(keys, &value))
-                .transpose()?
-                .unwrap_or_default(),
-        },
-        "turn" => {
-            let said = given.said.map(|value| parse_key(keys, "said", &value)).transpose()?;
-            let used = given.used.map(|value| parse_usage_paths(keys, value)).transpose()?;
-            DeliverySpec::Turn {
-                resume_args: resume,
-                session: parse_session(keys, given.session)?,
-                reply: said,
-                usage: used,
+    Ok(DeliverySpec::Hook { resume_args: values.resume.unwrap_or_default(), hook })
+}
+
+impl DeliveryKeys {
+    fn take(keys: &mut TomlTable<'_>, delivery: &str) -> Result<DeliveryKeys, ErrorReport> {
+        Ok(DeliveryKeys {
+            resume: keys.take_templates("resume", variables_in_resume(delivery))?,
+            session: keys.take("session", SESSION_FORMAT)?,
+            said: keys.take("said", REPLY_FORMAT)?,
+            used: keys.take("used", USAGE_FORMAT)?,
+            taken: keys.take("taken", CONTINUED_FORMAT)?,
+            answer: keys.take("answer", RESPONSE_FORMAT)?,
+            park: keys.take("park", "a text: a duration such as \"550s\"")?,
+            session_modes: keys.take("session_modes", "a table of texts")?,
+        })
+    }
+
+    /// Refuses a key that the delivery does not use. The author of the profile would believe that it
+    /// has an effect.
+    fn reject_unused(&self, keys: &TomlTable<'_>, delivery: &str) -> Result<(), ErrorReport> {
+        let uses = [
+            ("resume", self.resume.is_some(), &["turn", "hook", "native"][..]),
+            ("session", self.session.is_some(), &["turn"]),
+            ("said", self.said.is_some(), &["turn", "hook"]),
+            ("used", self.used.is_some(), &["turn", "hook", "acp"]),
+            ("taken", self.taken.is_some(), &["hook"]),
+            ("answer", self.answer.is_some(), &["hook"]),
+            ("park", self.park.is_some(), &["hook"]),
+            ("session_modes", self.session_modes.is_some(), &["acp"]),
+        ];
+        let is_unused =
+            |(_, is_set, deliveries): &(&str, bool, &[&str])| *is_set && !deliveries.contains(&delivery);
+        match uses.into_iter().find(is_unused) {
+            Some((key, _, deliveries)) => {
+                let deliveries: Vec<String> =
+                    deliveries.iter().map(|delivery| format!("\"{delivery}\"")).collect();
+                Err(keys.invalid_key(key, &format!("is for feed {}", deliveries.join(", "))))
             }
+            None => Ok(()),
         }
-        "pull" => DeliverySpec::Pull,
-        other => return Err(keys.invalid_key("feed", &format!("must be {DELIVERIES}, not \"{other}\""))),
-    })
+    }
 }
 
 /// The blanks of `args`, beside those that stand anywhere.
-pub(crate) fn variables_in_args(feed: &DeliverySpec) -> &'static [&'static str] {
-    match feed {
+pub(crate) fn variables_in_args(delivery: &DeliverySpec) -> &'static [&'static str] {
+    match delivery {
         DeliverySpec::Turn { .. } => &["prompt", "session", "options"],
         DeliverySpec::Native { .. } => &["color", "lead_session", "session", "options", "first_prompt"],
         DeliverySpec::Hook { .. } => &["options", "first_prompt"],
@@ -89,32 +116,11 @@ pub(crate) fn variables_in_args(feed: &DeliverySpec) -> &'static [&'static str] 
     }
 }
 
-fn variables_in_resume(word: &str) -> Vec<&'static str> {
-    match word {
-        "turn" => vec!["prompt", "session", "options"],
-        "native" => vec!["color", "lead_session", "session", "options", "first_prompt"],
-        _ => vec!["session", "options", "first_prompt"],
-    }
-}
-
-/// What the feed has no use for is a mistake: it would be believed to work.
-fn reject_foreign_keys(keys: &TomlTable<'_>, word: &str, given: &DeliveryKeys) -> Result<(), ErrorReport> {
-    let there = [
-        ("resume", given.resume.is_some(), &["turn", "hook", "native"][..]),
-        ("session", given.session.is_some(), &["turn"]),
-        ("said", given.said.is_some(), &["turn", "hook"]),
-        ("used", given.used.is_some(), &["turn", "hook", "acp"]),
-        ("taken", given.taken.is_some(), &["hook"]),
-        ("answer", given.answer.is_some(), &["hook"]),
-        ("park", given.park.is_some(), &["hook"]),
-        ("session_modes", given.session_modes.is_some(), &["acp"]),
-    ];
-    match there.into_iter().find(|(_, there, feeds)| *there && !feeds.contains(&word)) {
-        Some((key, _, feeds)) => {
-            let feeds: Vec<String> = feeds.iter().map(|feed| format!("\"{feed}\"")).collect();
-            Err(keys.invalid_key(key, &format!("is for feed {}", feeds.join(", "))))
-        }
-        None => Ok(()),
+fn variables_in_resume(delivery: &str) -> &'static [&'static str] {
+    match delivery {
+        "turn" => &["prompt", "session", "options"],
+        "native" => &["color", "lead_session", "session", "options", "first_prompt"],
+        _ => &["session", "options", "first_prompt"],
     }
 }
 
@@ -134,24 +140,26 @@ fn parse_session(keys: &TomlTable<'_>, given: Option<Value>) -> Result<SessionSo
 /// `{ told = "KEY" }`.
 fn parse_key(keys: &TomlTable<'_>, key: &str, value: &Value) -> Result<String, ErrorReport> {
     let table = value.as_table().filter(|table| table.len() == 1);
-    let told = table.and_then(|table| table.get("told")).and_then(Value::as_str);
-    told.filter(|told| !told.is_empty())
+    let value = table.and_then(|table| table.get("told")).and_then(Value::as_str);
+    value
+        .filter(|value| !value.is_empty())
         .map(str::to_owned)
         .ok_or_else(|| keys.invalid_key(key, "must be { told = \"KEY\" }"))
 }
 
 fn parse_reply_source(keys: &TomlTable<'_>, value: Value) -> Result<ReplySource, ErrorReport> {
-    let known = |words: &ReplySource| !words.key.is_empty() && words.file_key.as_deref() != Some("");
-    let words = value.try_into().ok().filter(known);
-    words.ok_or_else(|| keys.invalid_key("said", &format!("must be {REPLY_FORMAT}")))
+    let has_keys = |source: &ReplySource| !source.key.is_empty() && source.file_key.as_deref() != Some("");
+    let source = value.try_into().ok().filter(has_keys);
+    source.ok_or_else(|| keys.invalid_key("said", &format!("must be {REPLY_FORMAT}")))
 }
 
-/// The protocol says where, and leaves open since when.
-fn parse_usage_scope(keys: &TomlTable<'_>, value: &Value) -> Result<bool, ErrorReport> {
+/// `{ per = "turn" }` or `{ per = "process" }`. The Agent Client Protocol does not define which of
+/// the two a program reports.
+fn parse_usage_span(keys: &TomlTable<'_>, value: &Value) -> Result<UsageSpan, ErrorReport> {
     let table = value.as_table().filter(|table| table.len() == 1);
     match table.and_then(|table| table.get("per")).and_then(Value::as_str) {
-        Some("turn") => Ok(false),
-        Some("process") => Ok(true),
+        Some("turn") => Ok(UsageSpan::Turn),
+        Some("process") => Ok(UsageSpan::Process),
         _ => {
             Err(keys.invalid_key("used", "must be { per = \"turn\" } or { per = \"process\" } with feed acp"))
         }
@@ -159,39 +167,30 @@ fn parse_usage_scope(keys: &TomlTable<'_>, value: &Value) -> Result<bool, ErrorR
 }
 
 fn parse_usage_paths(keys: &TomlTable<'_>, value: Value) -> Result<UsagePaths, ErrorReport> {
-    let known = |path: &String| path.split('.').all(|key| !key.is_empty());
-    let tells = |meter: &UsagePaths| {
-        let mut paths = meter.tokens.iter().chain(&meter.cost).chain(&meter.part_id);
-        !(meter.tokens.is_empty() && meter.cost.is_none()) && paths.all(known)
+    let is_path = |path: &String| path.split('.').all(|key| !key.is_empty());
+    let is_valid = |usage: &UsagePaths| {
+        let mut paths = usage.tokens.iter().chain(&usage.cost).chain(&usage.part_id);
+        !(usage.tokens.is_empty() && usage.cost.is_none()) && paths.all(is_path)
     };
-    let meter = value.try_into().ok().filter(tells);
-    meter.ok_or_else(|| keys.invalid_key("used", &format!("must be {USAGE_FORMAT}")))
+    let usage = value.try_into().ok().filter(is_valid);
+    usage.ok_or_else(|| keys.invalid_key("used", &format!("must be {USAGE_FORMAT}")))
 }
 
 /// A file is read whole each time, so it always tells the session.
 fn parse_usage_file(keys: &TomlTable<'_>, mut value: Value) -> Result<UsageFile, ErrorReport> {
-    let file = value.as_table_mut().and_then(|table| table.remove("file"));
-    let file = file.and_then(|file| file.as_str().map(str::to_owned)).filter(|file| !file.is_empty());
-    let file =
-        file.ok_or_else(|| keys.invalid_key("used", "must hold file = \"KEY\": a key of its events"))?;
-    Ok(UsageFile {
-        file,
-        meter: UsagePaths { scope: UsageScope::Session, ..parse_usage_paths(keys, value)? },
-    })
+    let path_key = value.as_table_mut().and_then(|table| table.remove("file"));
+    let path_key = path_key.and_then(|key| key.as_str().map(str::to_owned)).filter(|key| !key.is_empty());
+    let path_key =
+        path_key.ok_or_else(|| keys.invalid_key("used", "must hold file = \"KEY\": a key of its events"))?;
+    let usage_paths = UsagePaths { scope: UsageScope::Session, ..parse_usage_paths(keys, value)? };
+    Ok(UsageFile { path_key, usage_paths })
 }
 
-/// What a turn-end hook says so that the program reads the text and goes on; that of Claude Code, which most have
-/// taken over, where the profile has none.
-fn parse_hook_response(keys: &TomlTable<'_>, given: Option<Value>) -> Result<Map<String, Json>, ErrorReport> {
-    let given = given.unwrap_or_else(|| {
-        let pairs = [("decision", "block"), ("reason", "{text}")];
-        Value::Table(
-            pairs.map(|(key, text)| (key.to_owned(), Value::String(text.to_owned()))).into_iter().collect(),
-        )
-    });
-    let answer = serde_json::to_value(&given).unwrap_or_default();
-    match answer {
-        Json::Object(answer) if json!(answer).to_string().contains("{text}") => Ok(answer),
+/// The answer of a turn-end hook that delivers a text. Without the key, Claude Code's answer.
+fn parse_hook_response(keys: &TomlTable<'_>, value: Option<Value>) -> Result<Map<String, Json>, ErrorReport> {
+    let Some(value) = value else { return Ok(HookDelivery::default().response_template) };
+    match serde_json::to_value(&value).unwrap_or_default() {
+        Json::Object(response) if json!(response).to_string().contains("{text}") => Ok(response),
         _ => Err(keys.invalid_key("answer", &format!("must be {RESPONSE_FORMAT}"))),
     }
 }
@@ -207,11 +206,11 @@ fn parse_max_wait(keys: &TomlTable<'_>, given: Option<String>) -> Result<Option<
 pub(crate) fn check_session(
     keys: &TomlTable<'_>,
     args: &[String],
-    feed: &DeliverySpec,
+    delivery: &DeliverySpec,
 ) -> Result<(), ErrorReport> {
     let names = |texts: &[String]| texts.iter().any(|text| deferred_variables::has_variable(text, "session"));
-    let (first, later, resume) = (names(args), names(feed.resume_args()), feed.resume_args());
-    let DeliverySpec::Turn { session, .. } = feed else {
+    let (first, later, resume) = (names(args), names(delivery.resume_args()), delivery.resume_args());
+    let DeliverySpec::Turn { session, .. } = delivery else {
         return match resume.is_empty() || later {
             true => Ok(()),
             false => Err(keys.invalid_key("resume", "must hold {session}, or be left out")),

@@ -33,21 +33,21 @@ fn a_whole_file_is_read() {
     );
     let profile = parse_profile("x", "x.toml", &text).unwrap();
     assert_eq!((profile.name.as_str(), profile.description.as_str()), ("x", "a program"));
-    let ProfileKind::Program(program) = profile.runs else { panic!("it is a program") };
+    let ProfileKind::Program(program) = profile.kind else { panic!("it is a program") };
     let resume = ["-r", "{session}", "{prompt}"].map(str::to_owned).to_vec();
     assert_eq!(
-        program.feed,
+        program.delivery,
         DeliverySpec::Turn {
             resume_args: resume,
             session: SessionSource::Generated,
-            reply: None,
-            usage: None
+            reply_key: None,
+            usage_paths: None
         }
     );
     assert_eq!(program.modes["plan"], ["--plan"]);
     let pull = parse_profile("x", "x.toml", "feed = \"pull\"\nprogram = \"p\"").unwrap();
     assert!(
-        matches!(pull.runs, ProfileKind::Program(program) if program.feed == DeliverySpec::Pull && program.args.is_empty())
+        matches!(pull.kind, ProfileKind::Program(program) if program.delivery == DeliverySpec::Pull && program.args.is_empty())
     );
 }
 
@@ -180,18 +180,17 @@ fn every_feed_has_its_own_keys() {
 
 #[test]
 fn what_a_feed_needs_has_its_usual_value() {
-    let program = |text: &str| match parse_profile("x", "x.toml", text).unwrap().runs {
+    let program = |text: &str| match parse_profile("x", "x.toml", text).unwrap().kind {
         ProfileKind::Program(program) => program,
         ProfileKind::Worker => panic!("it is a program"),
     };
     let hook = program("feed = \"hook\"\nprogram = \"p\"\npark = \"550s\"");
-    let DeliverySpec::Hook { hook_response: answer, max_wait: park, .. } = &hook.feed else {
-        panic!("it is a hook")
-    };
+    let DeliverySpec::Hook { hook: delivery, .. } = &hook.delivery else { panic!("{hook:?}") };
+    let answer = &delivery.response_template;
     assert_eq!((answer["decision"].as_str(), answer["reason"].as_str()), (Some("block"), Some("{text}")));
-    assert_eq!((*park, &hook.instructions), (Some(550_000), &InstructionDelivery::Prepended));
+    assert_eq!((delivery.max_wait_ms, &hook.instructions), (Some(550_000), &InstructionDelivery::Prepended));
     let filter = program("feed = \"turn\"\nprogram = \"tr\"");
-    assert_eq!(filter.instructions, InstructionDelivery::Nothing);
+    assert_eq!(filter.instructions, InstructionDelivery::NotNeeded);
     assert_eq!(
         program(&turn("session = { told = \"id\" }\nresume = [\"{session}\"]")).instructions,
         InstructionDelivery::Prepended

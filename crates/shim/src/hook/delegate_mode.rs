@@ -7,11 +7,11 @@ use super::response::{deny_tool_response, write_response};
 use protocol::delegate_mode::{REFUSAL_REASON, can_use_tool};
 use protocol::error::ErrorReport;
 
-pub(super) fn check_tool(stand: &HookInvocation<'_>) -> Result<(), ErrorReport> {
-    let HookOwner::Lead(lead) = &stand.caller else { return Ok(()) };
-    let config = stand.here.root()?.team(&lead.team).and_then(|team| team.config())?;
+pub(super) fn check_tool(invocation: &HookInvocation<'_>) -> Result<(), ErrorReport> {
+    let HookOwner::Lead(lead) = &invocation.owner else { return Ok(()) };
+    let config = invocation.context.root()?.team(&lead.team).and_then(|team| team.config())?;
     let mode = config.members.into_iter().find(|member| member.name.is_lead()).and_then(|member| member.mode);
-    let input = &stand.input;
+    let input = &invocation.input;
     if mode.as_deref() == Some("delegate")
         && !can_use_tool(input.tool.as_deref().unwrap_or_default(), &input.tool_input)
     {

@@ -4,7 +4,7 @@
 use super::hook_protocol::HookProtocol;
 use crate::turns::reply_text::extract_reply;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use profile::{ReplySource, UsageFile};
+use profile::{HookDelivery, ReplySource};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{IsTerminal, Read, Seek, SeekFrom};
@@ -38,22 +38,12 @@ pub(super) struct HookInput {
 }
 
 impl HookInput {
-    pub(super) fn from_stdin(manner: &HookProtocol) -> HookInput {
-        HookInput::parse(
-            &read_stdin(),
-            manner.reply_source.as_ref(),
-            manner.usage_file.as_ref(),
-            manner.continued_key.as_deref(),
-        )
+    pub(super) fn from_stdin(protocol: &HookProtocol) -> HookInput {
+        HookInput::parse(&read_stdin(), &protocol.delivery)
     }
 
-    /// `said`: where the agent's last words are, if not where most programs have them.
-    fn parse(
-        bytes: &[u8],
-        said: Option<&ReplySource>,
-        used: Option<&UsageFile>,
-        taken: Option<&str>,
-    ) -> HookInput {
+    /// Parses an event. A value that cannot be read counts as missing.
+    fn parse(bytes: &[u8], delivery: &HookDelivery) -> HookInput {
         let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
         let text = |keys: &[&str]| {
             let found = keys.iter().find_map(|key| value.get(key)?.as_str());
@@ -63,9 +53,9 @@ impl HookInput {
         HookInput {
             session: text(&["session_id", "sessionId"]),
             event: text(&["hook_event_name", "hookEventName"]),
-            last_message: match said {
+            last_message: match &delivery.reply_source {
                 None => text(&["last_assistant_message", "prompt_response", "lastAssistantMessage"]),
-                Some(words) => last_message(&value, words),
+                Some(source) => last_message(&value, source),
             },
             tool: text(&["tool_name", "toolName"]),
             tool_input: tool_input
@@ -73,8 +63,12 @@ impl HookInput {
                 .find_map(|key| value.get(key))
                 .map(parse_nested_json)
                 .unwrap_or_default(),
-            usage_file: used.and_then(|used| value.get(&used.file)?.as_str()).map(PathBuf::from),
-            was_continued: taken.and_then(|key| value.get(key)?.as_bool()),
+            usage_file: delivery
+                .usage_file
+                .as_ref()
+                .and_then(|file| value.get(&file.path_key)?.as_str())
+                .map(PathBuf::from),
+            was_continued: delivery.continued_key.as_ref().and_then(|key| value.get(key)?.as_bool()),
             message: text(&["message", "title"]),
             notification_type: text(&["notification_type", "notificationType", "type"]),
         }
@@ -97,12 +91,12 @@ impl HookInput {
 }
 
 /// A file that can't be read says nothing.
-fn last_message(event: &Value, words: &ReplySource) -> Option<String> {
-    let lines = match &words.file_key {
+fn last_message(event: &Value, source: &ReplySource) -> Option<String> {
+    let lines = match &source.file_key {
         None => event.to_string().into_bytes(),
         Some(key) => read_tail(event.get(key)?.as_str()?).ok()?,
     };
-    Some(extract_reply(&lines, Some(&words.key))).filter(|words| !words.is_empty())
+    Some(extract_reply(&lines, Some(&source.key))).filter(|reply| !reply.is_empty())
 }
 
 fn read_tail(path: &str) -> std::io::Result<Vec<u8>> {
@@ -149,15 +143,11 @@ mod tests {
     fn several_spellings_mean_the_same() {
         let one = HookInput::parse(
             br#"{"session_id":"s","tool_name":"Bash","tool_input":{"command":"ls"}}"#,
-            None,
-            None,
-            None,
+            &HookDelivery::default(),
         );
         let two = HookInput::parse(
             br#"{"sessionId":"s","toolName":"Bash","toolArgs":"{\"command\":\"ls\"}"}"#,
-            None,
-            None,
-            None,
+            &HookDelivery::default(),
         );
         assert_eq!(one, two);
         assert_eq!(one.tool_input["command"], "ls");
@@ -165,11 +155,13 @@ mod tests {
 
     #[test]
     fn last_words_are_where_the_profile_says() {
-        let words =
-            |file: Option<&str>| ReplySource { file_key: file.map(str::to_owned), key: "content".to_owned() };
+        let delivery = |key: &str, file_key: Option<&str>| HookDelivery {
+            reply_source: Some(ReplySource { file_key: file_key.map(str::to_owned), key: key.to_owned() }),
+            ..HookDelivery::default()
+        };
         let event = br#"{"last_assistant_message":"no","data":{"content":"in the event"}}"#;
         assert_eq!(
-            HookInput::parse(event, Some(&words(None)), None, None).last_message.as_deref(),
+            HookInput::parse(event, &delivery("content", None)).last_message.as_deref(),
             Some("in the event")
         );
         let directory = tempfile::tempdir().unwrap();
@@ -179,14 +171,14 @@ mod tests {
         std::io::Write::write_all(&mut File::create(&path).unwrap(), lines.as_bytes()).unwrap();
         let event = serde_json::json!({"transcriptPath": path, "content": "no"}).to_string();
         assert_eq!(
-            HookInput::parse(event.as_bytes(), Some(&words(Some("transcriptPath"))), None, None)
+            HookInput::parse(event.as_bytes(), &delivery("content", Some("transcriptPath")))
                 .last_message
                 .as_deref(),
             Some("said")
         );
         for key in ["content", "missing"] {
             assert_eq!(
-                HookInput::parse(event.as_bytes(), Some(&words(Some(key))), None, None).last_message,
+                HookInput::parse(event.as_bytes(), &delivery("content", Some(key))).last_message,
                 None
             );
         }
@@ -194,7 +186,11 @@ mod tests {
 
     #[test]
     fn only_a_program_that_says_so_has_not_taken_what_it_was_handed() {
-        let took = |text: &str, key| HookInput::parse(text.as_bytes(), None, None, key).has_continued();
+        let took = |text: &str, key: Option<&str>| {
+            let continued_key = key.map(str::to_owned);
+            let delivery = HookDelivery { continued_key, ..HookDelivery::default() };
+            HookInput::parse(text.as_bytes(), &delivery).has_continued()
+        };
         let key = Some("stop_hook_active");
         assert!(took("{}", key) && took(r#"{"stop_hook_active":true}"#, key));
         assert!(!took(r#"{"stop_hook_active":false}"#, key) && took(r#"{"stop_hook_active":false}"#, None));
@@ -206,7 +202,7 @@ mod tests {
         let odd: [&[u8]; 6] = [b"", b"{", b"[]", b"\xff", b"{\"session_id\":7}", &more];
         for bytes in odd {
             assert_eq!(
-                HookInput::parse(bytes, None, None, None),
+                HookInput::parse(bytes, &HookDelivery::default()),
                 HookInput::default(),
                 "{:?}",
                 String::from_utf8_lossy(&bytes[..bytes.len().min(9)])
@@ -216,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_program_that_only_has_nothing_to_do_is_at_no_dialog() {
-        let dialog = |text: &str| HookInput::parse(text.as_bytes(), None, None, None).dialog_text();
+        let dialog = |text: &str| HookInput::parse(text.as_bytes(), &HookDelivery::default()).dialog_text();
         assert_eq!(
             dialog(r#"{"message":"Claude needs your permission"}"#).as_deref(),
             Some("Claude needs your permission")

@@ -27,18 +27,18 @@ impl HookOwner {
     }
 
     /// Its name on its team.
-    pub(super) fn name(&self, here: &TeamContext) -> AgentName {
+    pub(super) fn name(&self, context: &TeamContext) -> AgentName {
         match self {
-            HookOwner::Teammate => here.caller_name(),
+            HookOwner::Teammate => context.caller_name(),
             HookOwner::Lead(_) => AgentName::lead(),
         }
     }
 }
 
 /// Nobody's, in most sessions of most programs.
-pub(crate) fn hook_owner(here: &TeamContext) -> Result<Option<HookOwner>, ErrorReport> {
-    if here.token().is_some() && env_var("TEAMD_AGENT").is_some() {
+pub(crate) fn hook_owner(context: &TeamContext) -> Result<Option<HookOwner>, ErrorReport> {
+    if context.token().is_some() && env_var("TEAMD_AGENT").is_some() {
         return Ok(Some(HookOwner::Teammate));
     }
-    Ok(led_by_this_session(&here.directories()?).map(|lead| HookOwner::Lead(Box::new(lead))))
+    Ok(led_by_this_session(&context.directories()?).map(|lead| HookOwner::Lead(Box::new(lead))))
 }

@@ -1,62 +1,45 @@
-//! How a program takes what its hook says, and how long it lets it wait: as its profile has it.
+//! How a program with hooks expects answers, and how long its turn-end hook may wait.
 
 use crate::output;
-use profile::{ProfileRegistry, ReplySource, UsageFile};
-use serde_json::{Value, json};
+use profile::{HookDelivery, ProfileRegistry};
 use std::time::Duration;
 use store::env_var;
 
-/// How long a hook waits unless its profile says otherwise: less than programs give their hooks.
+/// The longest wait of a turn-end hook if the profile says nothing. Programs give their hooks more
+/// time than this.
 const DEFAULT_MAX_WAIT: Duration = Duration::from_secs(550);
 
-/// See above.
+/// How the program that called the hook expects answers.
 #[derive(Debug, PartialEq)]
 pub(super) struct HookProtocol {
-    /// The answer's shape, `{text}` in it.
-    pub(super) response_template: Value,
-    /// How long it waits.
-    pub(super) max_wait: Duration,
-    /// Where a turn-end event has what the agent said at last; none: where most have it.
-    pub(super) reply_source: Option<ReplySource>,
-    /// Where it tells what the session has used up; none: nowhere.
-    pub(super) usage_file: Option<UsageFile>,
-    /// The key of a turn-end event that says whether the program went on with what was handed over; none: believe it.
-    pub(super) continued_key: Option<String>,
-    /// The profile that the agent was spawned by feeds it through its hooks.
+    pub(super) delivery: HookDelivery,
+    /// Whether the agent was spawned by a profile that delivers by hooks.
     pub(super) is_own_profile: bool,
 }
 
 impl HookProtocol {
-    /// That of the profile that the agent was spawned by, where that feeds through hooks; else of the named one, which
-    /// the hooks of a user's program bear. A profile at fault is told, and most programs take the usual shape.
+    /// The protocol of the profile that the agent was spawned by, if that profile delivers by hooks.
+    /// Else that of the profile `named`, which the user's settings pass to the hook.
+    ///
+    /// If neither can be read, the protocol is that of Claude Code, which most programs have adopted.
     pub(super) fn for_profile(named: Option<&str>) -> HookProtocol {
-        let own = env_var("TEAMD_PROFILE").and_then(|name| HookProtocol::from_profile(&name));
-        let feeds = own.is_some();
-        let manner = own.or_else(|| HookProtocol::from_profile(named?)).unwrap_or_else(|| HookProtocol {
-            response_template: json!({"decision": "block", "reason": "{text}"}),
-            max_wait: DEFAULT_MAX_WAIT,
-            reply_source: None,
-            usage_file: None,
-            continued_key: None,
-            is_own_profile: feeds,
-        });
-        HookProtocol { is_own_profile: feeds, ..manner }
+        let own = env_var("TEAMD_PROFILE").and_then(|name| read_delivery(&name));
+        let is_own_profile = own.is_some();
+        let delivery = own.or_else(|| read_delivery(named?)).unwrap_or_default();
+        HookProtocol { delivery, is_own_profile }
     }
 
-    /// None where it feeds in another way, or can't be read.
-    fn from_profile(name: &str) -> Option<HookProtocol> {
-        let profile = ProfileRegistry::for_user()
-            .profile(name)
-            .map_err(|fault| output::print_warning(&fault.to_string()))
-            .ok()?;
-        let (answer, park) = profile.hook_delivery()?;
-        Some(HookProtocol {
-            response_template: Value::Object(answer.clone()),
-            max_wait: park.map_or(DEFAULT_MAX_WAIT, Duration::from_millis),
-            reply_source: profile.reply_source().cloned(),
-            usage_file: profile.usage_file().cloned(),
-            continued_key: profile.continued_key().map(str::to_owned),
-            is_own_profile: true,
-        })
+    /// The longest time that the turn-end hook may wait.
+    pub(super) fn max_wait(&self) -> Duration {
+        self.delivery.max_wait_ms.map_or(DEFAULT_MAX_WAIT, Duration::from_millis)
     }
+}
+
+/// `None` if the profile has another delivery or cannot be read. The second case prints a warning.
+fn read_delivery(profile: &str) -> Option<HookDelivery> {
+    let profile = ProfileRegistry::for_user()
+        .profile(profile)
+        .map_err(|error| output::print_warning(&error.to_string()))
+        .ok()?;
+    profile.hook_delivery().cloned()
 }

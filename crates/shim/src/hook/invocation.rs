@@ -13,16 +13,16 @@ use protocol::error::ErrorReport;
 
 /// One hook of one program.
 pub(crate) struct HookInvocation<'a> {
-    pub(super) here: &'a TeamContext,
-    pub(super) caller: HookOwner,
+    pub(super) context: &'a TeamContext,
+    pub(super) owner: HookOwner,
     pub(super) input: HookInput,
-    pub(super) manner: HookProtocol,
+    pub(super) protocol: HookProtocol,
 }
 
 impl HookInvocation<'_> {
     /// Tells the daemon, and marks read what the program had from its command line.
-    pub(super) fn report_event(&self, said: HookEvent) -> Result<(), ErrorReport> {
-        let reply = self.send_report(said)?;
+    pub(super) fn report_event(&self, event: HookEvent) -> Result<(), ErrorReport> {
+        let reply = self.send_report(event)?;
         match reply.prompt_in_args.is_some() || reply.approval_in_args {
             true => self.mark_launch_prompt_read(&mut open_team_files(self)?, &reply),
             false => Ok(()),
@@ -32,14 +32,14 @@ impl HookInvocation<'_> {
     /// What its program had from its command line is read. Until the daemon has heard that, it tells every hook of it.
     pub(super) fn mark_launch_prompt_read(
         &self,
-        post: &mut TeamFiles,
+        files: &mut TeamFiles,
         reply: &HookReply,
     ) -> Result<(), ErrorReport> {
         if let Some(text) = &reply.prompt_in_args {
-            post.mark_prompt_read(text)?;
+            files.mark_prompt_read(text)?;
         }
         if reply.approval_in_args {
-            post.mark_approval_read()?;
+            files.mark_approval_read()?;
         }
         match reply.prompt_in_args.is_some() || reply.approval_in_args {
             true => self.send_report(HookEvent::PromptRead).map(drop),
@@ -49,25 +49,25 @@ impl HookInvocation<'_> {
 
     /// Whether the program of a member tells it, and not we: what it writes down of its last answer may be there only when
     /// it tells the next thing.
-    pub(super) fn is_reported_by_program(&self, said: &HookEvent) -> bool {
-        let ours = matches!(said, HookEvent::PromptRead)
-            || matches!(said, HookEvent::TurnStarted { delivered_ids: handed, .. } if !handed.is_empty());
-        self.caller == HookOwner::Teammate && !ours
+    pub(super) fn is_reported_by_program(&self, event: &HookEvent) -> bool {
+        let ours = matches!(event, HookEvent::PromptRead)
+            || matches!(event, HookEvent::TurnStarted { delivered_ids: handed, .. } if !handed.is_empty());
+        self.owner == HookOwner::Teammate && !ours
     }
 
-    pub(super) fn send_report(&self, said: HookEvent) -> Result<HookReply, ErrorReport> {
-        let hooked = HookReport {
-            leads_team: self.caller.led_team(),
+    pub(super) fn send_report(&self, event: HookEvent) -> Result<HookReply, ErrorReport> {
+        let report = HookReport {
+            leads_team: self.owner.led_team(),
             session_id: self.input.session.clone(),
             ancestors: ancestor_ids(),
-            usage: if self.is_reported_by_program(&said) {
-                usage_report(self.manner.usage_file.as_ref(), &self.input)
+            usage: if self.is_reported_by_program(&event) {
+                usage_report(self.protocol.delivery.usage_file.as_ref(), &self.input)
             } else {
                 None
             },
-            event: said,
+            event: event,
         };
-        match self.here.call_daemon(Request::ReportHook(hooked))? {
+        match self.context.call_daemon(Request::ReportHook(report))? {
             Reply::ReportHook(reply) => Ok(reply),
             _ => Err(unexpected_reply()),
         }
@@ -75,13 +75,13 @@ impl HookInvocation<'_> {
 }
 
 /// The own place in the team's files.
-pub(super) fn open_team_files(stand: &HookInvocation<'_>) -> Result<TeamFiles, ErrorReport> {
-    let root = stand.here.root()?;
-    let team = match stand.caller.led_team() {
+pub(super) fn open_team_files(invocation: &HookInvocation<'_>) -> Result<TeamFiles, ErrorReport> {
+    let root = invocation.context.root()?;
+    let team = match invocation.owner.led_team() {
         Some(team) => root.team(&team)?,
-        None => stand.here.team()?,
+        None => invocation.context.team()?,
     };
-    let me = stand.caller.name(stand.here);
+    let me = invocation.owner.name(invocation.context);
     let color = team.member(me.as_str()).ok().and_then(|member| member.color);
-    Ok(TeamFiles::new(team, me, color).with_next_task_client(stand.here.next_task_client()?))
+    Ok(TeamFiles::new(team, me, color).with_next_task_client(invocation.context.next_task_client()?))
 }

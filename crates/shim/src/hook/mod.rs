@@ -6,6 +6,7 @@
 
 mod delegate_mode;
 mod event_input;
+mod event_kind;
 mod hook_owner;
 mod hook_protocol;
 mod invocation;
@@ -16,53 +17,44 @@ mod typing_detector;
 mod usage_file;
 
 use crate::args::HookArgs;
-use hook_owner::hook_owner;
-use invocation::HookInvocation;
-
 use crate::output;
 use client::team_context::TeamContext;
 use event_input::HookInput;
+use event_kind::HookEventKind;
+use hook_owner::hook_owner;
 use hook_protocol::HookProtocol;
+use invocation::HookInvocation;
 use protocol::control::HookEvent;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
-pub(crate) fn run(here: &TeamContext, args: &HookArgs) -> Result<ExitCode, ErrorReport> {
-    if let Err(fault) = handle_event(here, args) {
-        output::print_warning(&fault.to_string());
+/// Handles one event. The exit code is always 0, so that the hook never fails its program.
+pub(crate) fn run(context: &TeamContext, args: &HookArgs) -> Result<ExitCode, ErrorReport> {
+    if let Err(error) = handle_event(context, args) {
+        output::print_warning(&error.to_string());
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Those that a program may tell of.
-const HOOK_EVENTS: [&str; 6] = ["turn-end", "prompt", "session-start", "session-end", "notification", "tool"];
-
-fn handle_event(here: &TeamContext, args: &HookArgs) -> Result<(), ErrorReport> {
-    // Said in every session: who writes its settings tries it in one that is in no team.
-    if !HOOK_EVENTS.contains(&args.event.as_str()) {
-        return Err(unknown_event(&args.event));
-    }
-    let Some(caller) = hook_owner(here)? else { return Ok(()) };
-    let manner = HookProtocol::for_profile(args.profile.as_deref());
-    let stand = HookInvocation { here, caller, input: HookInput::from_stdin(&manner), manner };
-    match args.event.as_str() {
-        "turn-end" => turn_end::handle_turn_end(&stand),
-        "prompt" => stand.report_event(HookEvent::TurnStarted {
+fn handle_event(context: &TeamContext, args: &HookArgs) -> Result<(), ErrorReport> {
+    // An unknown event is reported in every session, because users try their settings in a session
+    // that belongs to no team.
+    let kind: HookEventKind = args.event.parse()?;
+    let Some(owner) = hook_owner(context)? else { return Ok(()) };
+    let protocol = HookProtocol::for_profile(args.profile.as_deref());
+    let invocation = HookInvocation { context, owner, input: HookInput::from_stdin(&protocol), protocol };
+    match kind {
+        HookEventKind::TurnEnd => turn_end::handle_turn_end(&invocation),
+        HookEventKind::Prompt => invocation.report_event(HookEvent::TurnStarted {
             summary: "a person's words".to_owned(),
             delivered_ids: Vec::new(),
         }),
-        "session-start" => stand.report_event(HookEvent::SessionStarted),
-        "session-end" => stand.report_event(HookEvent::SessionEnded),
-        "notification" => match stand.input.dialog_text() {
-            Some(text) => stand.report_event(HookEvent::DialogShown { text }),
+        HookEventKind::SessionStart => invocation.report_event(HookEvent::SessionStarted),
+        HookEventKind::SessionEnd => invocation.report_event(HookEvent::SessionEnded),
+        HookEventKind::Notification => match invocation.input.dialog_text() {
+            Some(text) => invocation.report_event(HookEvent::DialogShown { text }),
             None => Ok(()),
         },
-        "tool" => delegate_mode::check_tool(&stand),
-        other => Err(unknown_event(other)),
+        HookEventKind::Tool => delegate_mode::check_tool(&invocation),
     }
-}
-
-fn unknown_event(event: &str) -> ErrorReport {
-    let message = format!("cannot hear of {event}: there is no such event, only {}", HOOK_EVENTS.join(", "));
-    ErrorReport::new(ErrorKind::Usage, message)
 }

@@ -2,23 +2,25 @@
 
 use super::event_input::HookInput;
 use protocol::error::{ErrorKind, ErrorReport};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::io::Write;
 
 /// At a turn's end: "go on, with this".
-pub(super) fn continue_response(text: &str, shape: &Value) -> String {
-    fill_text(shape, text).to_string()
+pub(super) fn continue_response(text: &str, template: &Map<String, Value>) -> String {
+    fill_object(template, text).to_string()
 }
 
-fn fill_text(shape: &Value, text: &str) -> Value {
-    match shape {
-        Value::String(words) => Value::String(words.replace("{text}", text)),
-        Value::Array(all) => all.iter().map(|value| fill_text(value, text)).collect(),
-        Value::Object(all) => {
-            Value::Object(all.iter().map(|(key, value)| (key.clone(), fill_text(value, text))).collect())
-        }
+fn fill_text(template: &Value, text: &str) -> Value {
+    match template {
+        Value::String(string) => Value::String(string.replace("{text}", text)),
+        Value::Array(elements) => elements.iter().map(|element| fill_text(element, text)).collect(),
+        Value::Object(fields) => fill_object(fields, text),
         other => other.clone(),
     }
+}
+
+fn fill_object(fields: &Map<String, Value>, text: &str) -> Value {
+    Value::Object(fields.iter().map(|(key, value)| (key.clone(), fill_text(value, text))).collect())
 }
 
 /// Before a tool is used: "no, because". Programs are told apart by what they call the event.
@@ -49,10 +51,11 @@ mod tests {
 
     #[test]
     fn the_text_goes_into_every_string_of_the_shape_and_stays_a_text() {
-        let usual = json!({"decision": "block", "reason": "{text}"});
+        let usual = profile::HookDelivery::default().response_template;
         let text = "a \"b\"\n{text}";
         assert_eq!(continue_response(text, &usual), r#"{"decision":"block","reason":"a \"b\"\n{text}"}"#);
-        let shape = json!({"hookSpecificOutput": {"more": ["say: {text}", 7]}});
-        assert_eq!(continue_response("hi", &shape), r#"{"hookSpecificOutput":{"more":["say: hi",7]}}"#);
+        let template = json!({"hookSpecificOutput": {"more": ["say: {text}", 7]}});
+        let template = template.as_object().unwrap();
+        assert_eq!(continue_response("hi", template), r#"{"hookSpecificOutput":{"more":["say: hi",7]}}"#);
     }
 }

@@ -20,35 +20,35 @@ use protocol::policy::Policy;
 use std::time::Instant;
 use store::now;
 
-pub(super) fn handle_turn_end(stand: &HookInvocation<'_>) -> Result<(), ErrorReport> {
+pub(super) fn handle_turn_end(invocation: &HookInvocation<'_>) -> Result<(), ErrorReport> {
     let began = Instant::now();
-    let reply = match stand.send_report(HookEvent::TurnEnded) {
+    let reply = match invocation.send_report(HookEvent::TurnEnded) {
         // The files work without a daemon; that it is away is waited out below.
-        Err(fault) if fault.kind == ErrorKind::NoDaemon => reply_without_daemon(stand),
+        Err(error) if error.kind == ErrorKind::NoDaemon => reply_without_daemon(invocation),
         reply => reply?,
     };
     if !reply.delivers_by_hook && reply.delivered_ids.is_empty() {
         return Ok(());
     }
-    let mut post = open_team_files(stand)?;
+    let mut files = open_team_files(invocation)?;
     if !reply.delivers_by_hook {
-        mark_delivered_read(stand, &mut post, &reply)?;
+        mark_delivered_read(invocation, &mut files, &reply)?;
         // Its life ends once nothing of it is written any more.
-        long_poll(stand, began)?.map(|mut wait| wait.run());
+        long_poll(invocation, began)?.map(|mut poll| poll.run());
         return Ok(());
     }
-    settle_previous_turn(stand, &mut post, &reply)
-        .unwrap_or_else(|fault| output::print_warning(&fault.to_string()));
-    let Some(mut wait) = long_poll(stand, began)? else { return Ok(()) };
+    settle_previous_turn(invocation, &mut files, &reply)
+        .unwrap_or_else(|error| output::print_warning(&error.to_string()));
+    let Some(mut poll) = long_poll(invocation, began)? else { return Ok(()) };
     loop {
-        let due = match stand.caller {
-            HookOwner::Teammate => post.next_prompt(PLAN_PROMPT)?,
-            HookOwner::Lead(_) => post.next_lead_prompt(&policy(stand)?)?,
+        let due = match invocation.owner {
+            HookOwner::Teammate => files.next_prompt(PLAN_PROMPT)?,
+            HookOwner::Lead(_) => files.next_lead_prompt(&policy(invocation)?)?,
         };
         if let Some(due) = due {
-            return deliver(stand, &mut post, due);
+            return deliver(invocation, &mut files, due);
         }
-        let why = match wait.run() {
+        let why = match poll.run() {
             WaitEnd::MessagesMayWait => continue,
             WaitEnd::NoDaemon => "there is no teamd",
             WaitEnd::AgentExited => "its agent has ended",
@@ -60,13 +60,13 @@ pub(super) fn handle_turn_end(stand: &HookInvocation<'_>) -> Result<(), ErrorRep
 }
 
 /// Nobody remembers what the turn was about, and whether it is this hook that feeds is seen from here alone.
-fn reply_without_daemon(stand: &HookInvocation<'_>) -> HookReply {
-    let fed = match &stand.caller {
-        HookOwner::Teammate => stand.manner.is_own_profile,
+fn reply_without_daemon(invocation: &HookInvocation<'_>) -> HookReply {
+    let fed = match &invocation.owner {
+        HookOwner::Teammate => invocation.protocol.is_own_profile,
         HookOwner::Lead(lead) => {
             lead.session_id.is_none()
-                || stand.input.session.is_none()
-                || lead.session_id == stand.input.session
+                || invocation.input.session.is_none()
+                || lead.session_id == invocation.input.session
         }
     };
     HookReply {
@@ -81,52 +81,65 @@ fn reply_without_daemon(stand: &HookInvocation<'_>) -> HookReply {
 }
 
 /// Of the team that it leads.
-fn policy(stand: &HookInvocation<'_>) -> Result<Policy, ErrorReport> {
-    let Some(team) = stand.caller.led_team() else { return Ok(Policy::default()) };
-    let team = stand.here.root()?.team(&team)?;
-    stand.here.caller_in(team)?.policy()
+fn policy(invocation: &HookInvocation<'_>) -> Result<Policy, ErrorReport> {
+    let Some(team) = invocation.owner.led_team() else { return Ok(Policy::default()) };
+    let team = invocation.context.root()?.team(&team)?;
+    invocation.context.caller_in(team)?.policy()
 }
 
 fn settle_previous_turn(
-    stand: &HookInvocation<'_>,
-    post: &mut TeamFiles,
+    invocation: &HookInvocation<'_>,
+    files: &mut TeamFiles,
     reply: &HookReply,
 ) -> Result<(), ErrorReport> {
-    stand.mark_launch_prompt_read(post, reply)?;
-    mark_delivered_read(stand, post, reply)?;
+    invocation.mark_launch_prompt_read(files, reply)?;
+    mark_delivered_read(invocation, files, reply)?;
     if !reply.is_first_report {
         return Ok(());
     }
     // A task that it did not take is handed over once more.
-    post.finish_turn(
-        reply.task.filter(|_| stand.input.has_continued()),
+    files.finish_turn(
+        reply.task.filter(|_| invocation.input.has_continued()),
         reply.turn_started_at,
-        stand.input.last_message.as_deref(),
+        invocation.input.last_message.as_deref(),
     )
 }
 
 fn mark_delivered_read(
-    stand: &HookInvocation<'_>,
-    post: &mut TeamFiles,
+    invocation: &HookInvocation<'_>,
+    files: &mut TeamFiles,
     reply: &HookReply,
 ) -> Result<(), ErrorReport> {
-    if stand.input.has_continued() { post.mark_delivered_read(&reply.delivered_ids) } else { Ok(()) }
+    if invocation.input.has_continued() { files.mark_delivered_read(&reply.delivered_ids) } else { Ok(()) }
 }
 
-fn long_poll(stand: &HookInvocation<'_>, began: Instant) -> Result<Option<LongPoll>, ErrorReport> {
-    let park = Request::LongPoll(LongPollRequest { leads_team: stand.caller.led_team() });
-    let call =
-        Call { version: PROTOCOL_VERSION, token: stand.here.token(), idempotency_key: None, request: park };
-    Ok(LongPoll::new(stand.here.socket()?, call, began + stand.manner.max_wait, &controlling_terminal()))
+fn long_poll(invocation: &HookInvocation<'_>, began: Instant) -> Result<Option<LongPoll>, ErrorReport> {
+    let park = Request::LongPoll(LongPollRequest { leads_team: invocation.owner.led_team() });
+    let call = Call {
+        version: PROTOCOL_VERSION,
+        token: invocation.context.token(),
+        idempotency_key: None,
+        request: park,
+    };
+    Ok(LongPoll::new(
+        invocation.context.socket()?,
+        call,
+        began + invocation.protocol.max_wait(),
+        &controlling_terminal(),
+    ))
 }
 
-fn deliver(stand: &HookInvocation<'_>, post: &mut TeamFiles, due: NextPrompt) -> Result<(), ErrorReport> {
-    write_response(&continue_response(&due.text, &stand.manner.response_template))?;
+fn deliver(
+    invocation: &HookInvocation<'_>,
+    files: &mut TeamFiles,
+    due: NextPrompt,
+) -> Result<(), ErrorReport> {
+    write_response(&continue_response(&due.text, &invocation.protocol.delivery.response_template))?;
     // The turn begins as soon as we are gone.
     let handed = due.entries.iter().map(InboxEntry::message_id).collect();
-    match stand.send_report(HookEvent::TurnStarted { summary: due.about, delivered_ids: handed }) {
+    match invocation.send_report(HookEvent::TurnStarted { summary: due.about, delivered_ids: handed }) {
         // Nobody would remember it.
-        Err(fault) => post.mark_read(due.entries).and(Err(fault)),
+        Err(error) => files.mark_read(due.entries).and(Err(error)),
         Ok(_) => Ok(()),
     }
 }

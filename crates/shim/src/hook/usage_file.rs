@@ -4,7 +4,7 @@
 use super::event_input::HookInput;
 use crate::turns::usage_counter::UsageCounter;
 use profile::UsageFile;
-use protocol::usage::{Usage, UsageReport};
+use protocol::usage::{Usage, UsagePaths, UsageReport};
 use std::fs::{File, Metadata};
 use std::io::{BufRead, BufReader, Read, Take};
 use std::os::unix::fs::OpenOptionsExt;
@@ -15,23 +15,23 @@ const MAX_LINE_BYTES: u64 = 4 << 20;
 
 /// A file that can't be read tells nothing, nor does one of nobody's session.
 pub(super) fn usage_report(usage_file: Option<&UsageFile>, input: &HookInput) -> Option<UsageReport> {
-    let (receipt, path) = (usage_file?, input.usage_file.as_ref()?);
+    let (usage_file, path) = (usage_file?, input.usage_file.as_ref()?);
     let session = input.session.clone()?;
-    Some(UsageReport { session_id: Some(session), usage: read_usage(path, receipt)? })
+    Some(UsageReport { session_id: Some(session), usage: read_usage(path, &usage_file.usage_paths)? })
 }
 
-fn read_usage(path: &Path, receipt: &UsageFile) -> Option<Usage> {
+fn read_usage(path: &Path, usage_paths: &UsagePaths) -> Option<Usage> {
     let mut file = BufReader::new(open_regular_file(path)?);
-    let mut gauge = UsageCounter::new(receipt.meter.clone());
+    let mut counter = UsageCounter::new(usage_paths.clone());
     let mut line = Vec::new();
     loop {
         line.clear();
         let read = Read::take(&mut file, MAX_LINE_BYTES).read_until(b'\n', &mut line).ok()?;
         if read == 0 {
-            return gauge.total();
+            return counter.total();
         }
-        if mentions_usage(&line, receipt) {
-            serde_json::from_slice(&line).iter().for_each(|value| gauge.add_line(value));
+        if mentions_usage(&line, usage_paths) {
+            serde_json::from_slice(&line).iter().for_each(|value| counter.add_line(value));
         }
     }
 }
@@ -45,26 +45,24 @@ fn open_regular_file(path: &Path) -> Option<Take<File>> {
 }
 
 /// Most lines hold a file or a command's output, and need not be understood.
-fn mentions_usage(line: &[u8], receipt: &UsageFile) -> bool {
+fn mentions_usage(line: &[u8], usage_paths: &UsagePaths) -> bool {
     let Ok(text) = std::str::from_utf8(line) else { return false };
-    let mut paths = receipt.meter.tokens.iter().chain(&receipt.meter.cost);
+    let mut paths = usage_paths.tokens.iter().chain(&usage_paths.cost);
     paths.any(|path| path.rsplit('.').next().is_some_and(|key| key == "*" || text.contains(key)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::usage::UsagePaths;
     use std::io::Write;
 
     #[test]
     fn it_is_the_sum_of_the_parts_and_what_is_no_line_of_it_is_passed_over() {
-        let meter = UsagePaths {
+        let usage_paths = UsagePaths {
             tokens: ["message.usage.in", "message.usage.out"].map(str::to_owned).to_vec(),
             part_id: Some("message.id".to_owned()),
             ..UsagePaths::default()
         };
-        let receipt = UsageFile { file: "transcript_path".to_owned(), meter };
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("transcript");
         let part = |id: &str, out: u64| {
@@ -74,17 +72,16 @@ mod tests {
         let text =
             [&part("a", 1), &part("a", 9), "noise out\n", &long, &part("b", 4), "{\"message\":{\"id\""];
         File::create(&path).unwrap().write_all(text.concat().as_bytes()).unwrap();
-        assert_eq!(read_usage(&path, &receipt).map(|used| used.tokens), Some(10 + 5));
-        assert_eq!(read_usage(&directory.path().join("none"), &receipt), None);
-        let meter = UsagePaths { tokens: vec!["message.usage.*".to_owned()], ..receipt.meter.clone() };
-        let star = UsageFile { meter, ..receipt.clone() };
+        assert_eq!(read_usage(&path, &usage_paths).map(|used| used.tokens), Some(10 + 5));
+        assert_eq!(read_usage(&directory.path().join("none"), &usage_paths), None);
+        let star = UsagePaths { tokens: vec!["message.usage.*".to_owned()], ..usage_paths.clone() };
         assert_eq!(read_usage(&path, &star).map(|used| used.tokens), Some(10 + 5));
         let fifo = directory.path().join("fifo");
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
         for odd in [fifo.as_path(), directory.path(), Path::new("/dev/zero")] {
-            assert_eq!(read_usage(odd, &receipt), None, "{}", odd.display());
+            assert_eq!(read_usage(odd, &usage_paths), None, "{}", odd.display());
         }
         File::create(&path).unwrap();
-        assert_eq!(read_usage(&path, &receipt), None);
+        assert_eq!(read_usage(&path, &usage_paths), None);
     }
 }

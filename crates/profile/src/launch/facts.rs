@@ -1,0 +1,65 @@
+//! What is known about a member before its program starts, and the template variables that it
+//! fills.
+
+use crate::agent_type::AgentType;
+use crate::template::{base_name, encode_value, fill};
+use protocol::deferred_variables::escape_variables;
+use protocol::name::{AgentName, TeamName};
+use protocol::permission_mode::is_read_only_type;
+
+/// What is known about a member before its program starts.
+#[derive(Debug)]
+pub struct LaunchFacts<'a> {
+    /// The member's name, or a placeholder of the same length if the daemon chooses the name.
+    pub name: &'a AgentName,
+    pub team: &'a TeamName,
+    pub cwd: &'a str,
+    /// The directory with `teams/` and `tasks/`.
+    pub root: &'a str,
+    pub teamctl_path: &'a str,
+    /// The first message. Empty if there is none.
+    pub prompt: &'a str,
+    /// What the agent is told about its team.
+    pub instructions: &'a str,
+    pub agent_type: Option<&'a str>,
+    /// The definition of `agent_type`. `None` if the type has no file.
+    pub definition: Option<&'a AgentType>,
+    pub model: Option<&'a str>,
+    pub mode: Option<&'a str>,
+    /// The permission mode of the team's lead.
+    pub lead_mode: Option<&'a str>,
+    pub allow: &'a [String],
+    pub deny: &'a [String],
+    /// Whether this launch is for the spawn that carries out an approved plan.
+    pub is_plan_approved: bool,
+}
+
+impl LaunchFacts<'_> {
+    /// Whether the member's agent type only reads.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.agent_type.is_some_and(is_read_only_type)
+    }
+}
+
+/// Fills the template variables of `text` that are known. Others stay.
+pub(super) fn fill_facts(text: &str, facts: &LaunchFacts<'_>) -> String {
+    fill(text, |variable| variable_value(variable, facts))
+}
+
+/// The value of a template variable, so escaped that no later step takes a part of it for a deferred
+/// variable. `None` if the variable is not known here.
+pub(super) fn variable_value(variable: &str, facts: &LaunchFacts<'_>) -> Option<String> {
+    let value = match base_name(variable) {
+        "cwd" => facts.cwd.to_owned(),
+        "name" => facts.name.to_string(),
+        "team" => facts.team.to_string(),
+        "id" => format!("{}@{}", facts.name, facts.team),
+        "model" => facts.model.unwrap_or_default().to_owned(),
+        "type" => facts.agent_type.unwrap_or("general-purpose").to_owned(),
+        "root" => facts.root.to_owned(),
+        "self" => facts.teamctl_path.to_owned(),
+        "instructions" => facts.instructions.to_owned(),
+        _ => return None,
+    };
+    Some(escape_variables(&encode_value(variable, value)))
+}

@@ -1,0 +1,53 @@
+//! The events that `teamd-shim hook EVENT` handles.
+
+use protocol::error::{ErrorKind, ErrorReport};
+use std::str::FromStr;
+
+/// An event of an agent program. The names are teamd's; a profile's settings map the program's own
+/// events to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HookEventKind {
+    TurnEnd,
+    /// A person submitted a prompt.
+    Prompt,
+    SessionStart,
+    SessionEnd,
+    /// The program notifies its user, for example because a dialog is open.
+    Notification,
+    /// The agent is about to use a tool.
+    Tool,
+}
+
+impl HookEventKind {
+    const ALL: [HookEventKind; 6] = [
+        HookEventKind::TurnEnd,
+        HookEventKind::Prompt,
+        HookEventKind::SessionStart,
+        HookEventKind::SessionEnd,
+        HookEventKind::Notification,
+        HookEventKind::Tool,
+    ];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            HookEventKind::TurnEnd => "turn-end",
+            HookEventKind::Prompt => "prompt",
+            HookEventKind::SessionStart => "session-start",
+            HookEventKind::SessionEnd => "session-end",
+            HookEventKind::Notification => "notification",
+            HookEventKind::Tool => "tool",
+        }
+    }
+}
+
+impl FromStr for HookEventKind {
+    type Err = ErrorReport;
+
+    fn from_str(name: &str) -> Result<HookEventKind, ErrorReport> {
+        HookEventKind::ALL.into_iter().find(|kind| kind.as_str() == name).ok_or_else(|| {
+            let all = HookEventKind::ALL.map(HookEventKind::as_str).join(", ");
+            let message = format!("cannot hear of {name}: there is no such event, only {all}");
+            ErrorReport::new(ErrorKind::Usage, message)
+        })
+    }
+}
