@@ -3,11 +3,10 @@
 use crate::pre_exec::{run_in_foreground, run_in_new_session};
 use crate::pty::OutputPty;
 use crate::turns::executor::{StartError, TurnCommand};
+use profile::program_lookup::program_exists;
 use protocol::control::StartAgent;
 use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// What the terminal in this pane can do, and which pane it is: known here, not where the agent was ordered.
@@ -25,58 +24,58 @@ pub(crate) enum PaneMode {
 /// An agent for its whole life, in the foreground of this terminal, or writing to `terminal` where there is no pane.
 /// The text of an error names what is missing.
 pub(crate) fn start_agent(
-    go: &StartAgent,
-    line: &OwnedFd,
-    terminal: Option<&OutputPty>,
+    start: &StartAgent,
+    wake_socket: &OwnedFd,
+    output: Option<&OutputPty>,
 ) -> Result<Child, String> {
-    let (program, arguments) = go.argv.split_first().ok_or("cannot start an agent without a program")?;
-    let place = if terminal.is_some() { PaneMode::Headless } else { PaneMode::Pane };
-    let mut command = base_command(go, program, place)?;
-    command.args(arguments).env("TEAMD_WAKE_FD", line.as_raw_fd().to_string());
-    match terminal {
-        Some(terminal) => {
-            attach_output(&mut command, terminal)
+    let (program, arguments) = start.argv.split_first().ok_or("cannot start an agent without a program")?;
+    let pane_mode = if output.is_some() { PaneMode::Headless } else { PaneMode::Pane };
+    let mut command = base_command(start, program, pane_mode)?;
+    command.args(arguments).env("TEAMD_WAKE_FD", wake_socket.as_raw_fd().to_string());
+    match output {
+        Some(output) => {
+            attach_output(&mut command, output)
                 .map_err(|error| format!("cannot start {program}: {error}"))?;
             command.stdin(Stdio::null());
-            run_in_new_session(&mut command, Some(line));
+            run_in_new_session(&mut command, Some(wake_socket));
         }
-        None => run_in_foreground(&mut command, line),
+        None => run_in_foreground(&mut command, wake_socket),
     }
     command.spawn().map_err(|error| format!("cannot start {program}: {error}"))
 }
 
 /// The process of one turn.
 pub(crate) fn start_turn(
-    go: &StartAgent,
-    process: &TurnCommand,
-    place: PaneMode,
-    terminal: &OutputPty,
+    start: &StartAgent,
+    turn: &TurnCommand,
+    pane_mode: PaneMode,
+    output: &OutputPty,
 ) -> Result<Child, StartError> {
     let none = || StartError::Permanent("cannot start a turn without a program".to_owned());
-    let (program, arguments) = process.argv.split_first().ok_or_else(none)?;
-    let mut command = base_command(go, program, place).map_err(StartError::Permanent)?;
-    command.args(arguments).envs(process.env.iter().map(|(name, value)| (name, value)));
-    command.stdin(if process.input.is_some() { Stdio::piped() } else { Stdio::null() });
-    start_detached(terminal, command, program)
+    let (program, arguments) = turn.argv.split_first().ok_or_else(none)?;
+    let mut command = base_command(start, program, pane_mode).map_err(StartError::Permanent)?;
+    command.args(arguments).envs(turn.env.iter().map(|(name, value)| (name, value)));
+    command.stdin(if turn.input.is_some() { Stdio::piped() } else { Stdio::null() });
+    start_detached(output, command, program)
 }
 
 /// The driver of an agent that stands, `line` its standard input.
 pub(crate) fn start_driver(
-    go: &StartAgent,
-    words: &[String],
-    line: OwnedFd,
-    place: PaneMode,
-    terminal: &OutputPty,
+    start: &StartAgent,
+    argv: &[String],
+    driver_socket: OwnedFd,
+    pane_mode: PaneMode,
+    output: &OutputPty,
 ) -> Result<Child, StartError> {
     let none = || StartError::Permanent("cannot start an agent without a driver".to_owned());
-    let (program, arguments) = words.split_first().ok_or_else(none)?;
-    let mut command = base_command(go, program, place).map_err(StartError::Permanent)?;
-    command.args(arguments).stdin(line);
-    start_detached(terminal, command, program)
+    let (program, arguments) = argv.split_first().ok_or_else(none)?;
+    let mut command = base_command(start, program, pane_mode).map_err(StartError::Permanent)?;
+    command.args(arguments).stdin(driver_socket);
+    start_detached(output, command, program)
 }
 
 /// In a session of its own, its output on our terminal.
-fn start_detached(terminal: &OutputPty, mut command: Command, program: &str) -> Result<Child, StartError> {
+fn start_detached(output: &OutputPty, mut command: Command, program: &str) -> Result<Child, StartError> {
     let failed = |error: std::io::Error| {
         let text = format!("cannot start {program}: {error}");
         match error.kind() {
@@ -90,44 +89,44 @@ fn start_detached(terminal: &OutputPty, mut command: Command, program: &str) -> 
             _ => StartError::Transient(text),
         }
     };
-    attach_output(&mut command, terminal).map_err(failed)?;
+    attach_output(&mut command, output).map_err(failed)?;
     run_in_new_session(&mut command, None);
     command.spawn().map_err(failed)
 }
 
-/// Refuses a program that exec would not find, before anything runs.
-pub(crate) fn check_program_exists(go: &StartAgent, program: &str) -> Result<(), String> {
-    let runs =
-        |path: &Path| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
-    let path = go.env.get("PATH").map_or("", String::as_str);
-    let found = if program.contains('/') {
-        runs(&go.cwd.join(program))
-    } else {
-        std::env::split_paths(path).any(|directory| runs(&go.cwd.join(directory).join(program)))
-    };
-    if found { Ok(()) } else { Err(format!("cannot start {program}: no such program")) }
+/// Checks that exec would find the program in the agent's `PATH`.
+///
+/// # Errors
+///
+/// That the program is missing, as a sentence for people.
+pub(crate) fn check_program_exists(start: &StartAgent, program: &str) -> Result<(), String> {
+    let path = start.env.get("PATH").map_or("", String::as_str);
+    match program_exists(program, &start.cwd, path) {
+        true => Ok(()),
+        false => Err(format!("cannot start {program}: no such program")),
+    }
 }
 
-fn base_command(go: &StartAgent, program: &str, place: PaneMode) -> Result<Command, String> {
-    if !go.cwd.is_dir() {
-        return Err(format!("cannot start in {}: no such directory", go.cwd.display()));
+fn base_command(start: &StartAgent, program: &str, pane_mode: PaneMode) -> Result<Command, String> {
+    if !start.cwd.is_dir() {
+        return Err(format!("cannot start in {}: no such directory", start.cwd.display()));
     }
     let mut command = Command::new(program);
-    command.current_dir(&go.cwd).env_clear().envs(&go.env).env("PWD", &go.cwd);
+    command.current_dir(&start.cwd).env_clear().envs(&start.env).env("PWD", &start.cwd);
     for name in PANE_VARIABLES {
-        match std::env::var_os(name).filter(|_| place == PaneMode::Pane) {
+        match std::env::var_os(name).filter(|_| pane_mode == PaneMode::Pane) {
             Some(value) => command.env(name, value),
             None => command.env_remove(name),
         };
     }
-    if place == PaneMode::Headless {
+    if pane_mode == PaneMode::Headless {
         command.env("TERM", "dumb").env("NO_COLOR", "1");
     }
     Ok(command)
 }
 
-fn attach_output(command: &mut Command, terminal: &OutputPty) -> std::io::Result<()> {
-    let (out, err) = terminal.stdio_pair()?;
+fn attach_output(command: &mut Command, output: &OutputPty) -> std::io::Result<()> {
+    let (out, err) = output.stdio_pair()?;
     command.stdout(out).stderr(err);
     Ok(())
 }

@@ -1,6 +1,7 @@
-//! join's link to the daemon: made anew whenever it breaks, with the agent's wake line beside each hello.
+//! join's link to the daemon: made anew whenever it breaks, with the agent's wake line watched each hello.
 
 use crate::descendants;
+use crate::poll_timeout;
 use crate::signals::ShimSignals;
 use client::connection::Connection;
 use client::next_task_client::NextTaskClient;
@@ -24,19 +25,19 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) enum ShimEvent {
     Message(ToShim),
     Signal,
-    /// One of the descriptors that were to be watched beside.
+    /// One of the descriptors that were to be watched watched.
     DescriptorReady,
     Deadline,
 }
 
-/// A descriptor to watch beside the link, and for what.
+/// A descriptor to watch watched the link, and for what.
 pub(crate) type WatchedDescriptor<'fd> = (BorrowedFd<'fd>, PollFlags);
 
 /// What poll(2) found.
 struct LinkReadiness {
-    signal: bool,
-    word: bool,
-    beside: bool,
+    has_signal: bool,
+    has_message: bool,
+    has_watched: bool,
 }
 
 /// The link, connected or not.
@@ -59,14 +60,13 @@ pub(crate) struct DaemonConnection {
 }
 
 impl DaemonConnection {
-    pub(crate) fn new(socket: PathBuf, spawn: &str, line: OwnedFd) -> DaemonConnection {
-        let again = Instant::now();
+    pub(crate) fn new(socket: PathBuf, spawn: &str, wake_socket: OwnedFd) -> DaemonConnection {
         DaemonConnection {
             socket,
             spawn: spawn.to_owned(),
-            wake_socket: line,
+            wake_socket,
             connection: None,
-            next_attempt: again,
+            next_attempt: Instant::now(),
             backoff: INITIAL_BACKOFF,
             is_refused: false,
             daemon_processes: Vec::new(),
@@ -109,40 +109,40 @@ impl DaemonConnection {
     }
 
     /// Sends; false where nobody listens.
-    pub(crate) fn send(&mut self, word: &FromShim) -> bool {
-        let sent = self.connection.as_mut().is_some_and(|connection| connection.send(word).is_ok());
+    pub(crate) fn send(&mut self, message: &FromShim) -> bool {
+        let sent = self.connection.as_mut().is_some_and(|connection| connection.send(message).is_ok());
         if !sent {
             self.disconnect();
         }
         sent
     }
 
-    /// Waits for a word, a signal, one of `beside` or the deadline, and reconnects meanwhile.
+    /// Waits for a word, a signal, one of `watched` or the deadline, and reconnects meanwhile.
     pub(crate) fn next_event(
         &mut self,
         signals: &ShimSignals,
-        until: Option<Instant>,
-        beside: &[WatchedDescriptor<'_>],
+        deadline: Option<Instant>,
+        watched: &[WatchedDescriptor<'_>],
     ) -> ShimEvent {
         loop {
             self.connect();
             let next_try = (self.connection.is_none() && !self.is_refused).then_some(self.next_attempt);
-            let wake = [until, next_try].into_iter().flatten().min();
-            if let Some(heard) = self.wait(signals, wake, beside) {
-                return heard;
+            let wake = [deadline, next_try].into_iter().flatten().min();
+            if let Some(event) = self.wait(signals, wake, watched) {
+                return event;
             }
-            if until.is_some_and(|until| until <= Instant::now()) {
+            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 return ShimEvent::Deadline;
             }
         }
     }
 
     /// Waits on the connection there is, if there is one.
-    pub(crate) fn next_event_on_connection(&mut self, signals: &ShimSignals, until: Instant) -> ShimEvent {
-        while self.connection.is_some() && Instant::now() < until {
-            match self.wait(signals, Some(until), &[]) {
+    pub(crate) fn next_event_on_connection(&mut self, signals: &ShimSignals, deadline: Instant) -> ShimEvent {
+        while self.connection.is_some() && Instant::now() < deadline {
+            match self.wait(signals, Some(deadline), &[]) {
                 Some(ShimEvent::Signal) | None => {}
-                Some(heard) => return heard,
+                Some(event) => return event,
             }
         }
         ShimEvent::Deadline
@@ -152,20 +152,20 @@ impl DaemonConnection {
     fn wait(
         &mut self,
         signals: &ShimSignals,
-        until: Option<Instant>,
-        beside: &[WatchedDescriptor<'_>],
+        deadline: Option<Instant>,
+        watched: &[WatchedDescriptor<'_>],
     ) -> Option<ShimEvent> {
         if self.connection.as_ref().is_some_and(Connection::has_buffered) {
             return self.read_message();
         }
-        let ready = self.poll(signals, until, beside);
-        if ready.signal {
+        let ready = self.poll(signals, deadline, watched);
+        if ready.has_signal {
             signals.drain();
             return Some(ShimEvent::Signal);
         }
         match ready {
-            LinkReadiness { word: true, .. } => self.read_message(),
-            LinkReadiness { beside: true, .. } => Some(ShimEvent::DescriptorReady),
+            LinkReadiness { has_message: true, .. } => self.read_message(),
+            LinkReadiness { has_watched: true, .. } => Some(ShimEvent::DescriptorReady),
             _ => None,
         }
     }
@@ -173,25 +173,25 @@ impl DaemonConnection {
     fn poll(
         &self,
         signals: &ShimSignals,
-        until: Option<Instant>,
-        beside: &[WatchedDescriptor<'_>],
+        deadline: Option<Instant>,
+        watched: &[WatchedDescriptor<'_>],
     ) -> LinkReadiness {
         let mut fds = vec![PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-        fds.extend(beside.iter().map(|(fd, flags)| PollFd::new(*fd, *flags)));
+        fds.extend(watched.iter().map(|(fd, flags)| PollFd::new(*fd, *flags)));
         fds.extend(
             self.connection.iter().map(|connection| PollFd::new(connection.as_fd(), PollFlags::POLLIN)),
         );
-        let timeout = until.map_or(PollTimeout::NONE, |until| {
-            // Rounded up: woken a moment too early we would only ask once more.
-            let left = until.saturating_duration_since(Instant::now());
-            let left = if left.is_zero() { 0 } else { left.as_millis() + 1 };
-            PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
-        });
+        let timeout = deadline.map_or(PollTimeout::NONE, poll_timeout::until);
         // EINTR: the signal's byte is in the pipe by then, and the next round sees it.
         poll(&mut fds, timeout).ok();
         let ready = |fds: &[PollFd<'_>]| fds.iter().any(|fd| fd.any().unwrap_or(false));
-        let (beside, word) = (1..1 + beside.len(), 1 + beside.len()..fds.len());
-        LinkReadiness { signal: ready(&fds[..1]), beside: ready(&fds[beside]), word: ready(&fds[word]) }
+        let (signal, rest) = fds.split_at(1);
+        let (watched, connection) = rest.split_at(watched.len());
+        LinkReadiness {
+            has_signal: ready(signal),
+            has_watched: ready(watched),
+            has_message: ready(connection),
+        }
     }
 
     fn read_message(&mut self) -> Option<ShimEvent> {
@@ -201,7 +201,7 @@ impl DaemonConnection {
                 self.is_refused = true;
                 Some(ShimEvent::Message(ToShim::Refused))
             }
-            Ok(word) => Some(ShimEvent::Message(word)),
+            Ok(message) => Some(ShimEvent::Message(message)),
             Err(_) => {
                 self.disconnect();
                 None

@@ -4,10 +4,11 @@
 //! So is a daemon that the agent has started, with the tmux server that was started for it and all that runs there by
 //! now. That is everybody's, and goes on.
 
+use crate::poll_timeout;
 use crate::signals::ShimSignals;
 use client::process_table::ProcessStat;
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::{HashMap, HashSet};
@@ -119,9 +120,8 @@ fn reap_and_list(everybodys: &[ProcessStat], reaped: OnReap<'_>) -> Vec<ProcessS
     if reap(reaped) { live_descendants(everybodys) } else { Vec::new() }
 }
 
-fn wait(signals: &ShimSignals, until: Instant) {
-    let left = until.saturating_duration_since(Instant::now()).min(RESCAN_INTERVAL);
-    let timeout = PollTimeout::try_from(left.as_millis() + 1).unwrap_or(PollTimeout::MAX);
+fn wait(signals: &ShimSignals, deadline: Instant) {
+    let timeout = poll_timeout::until(deadline.min(Instant::now() + RESCAN_INTERVAL));
     poll(&mut [PollFd::new(signals.as_fd(), PollFlags::POLLIN)], timeout).ok();
     signals.drain();
 }

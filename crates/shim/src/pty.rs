@@ -7,11 +7,12 @@
 mod sentinel;
 
 use crate::output_log::OutputLogWriter;
+use crate::poll_timeout;
 use crate::turns::output_scanner::{OutputFields, OutputScanner};
 use crate::turns::output_tail::OutputTail;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, poll};
 use protocol::usage::UsageReading;
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{
@@ -140,10 +141,10 @@ impl OutputPty {
     }
 
     /// From here on it is another program's output, which may tell something.
-    pub(crate) fn start_program_output(&mut self, tells: OutputFields) {
+    pub(crate) fn start_program_output(&mut self, fields: OutputFields) {
         self.reset_modes();
         self.tail.take_text();
-        self.scanner = OutputScanner::new(tells);
+        self.scanner = OutputScanner::new(fields);
     }
 
     /// What is printed from now on is kept, until it is asked for.
@@ -275,10 +276,8 @@ fn set_nonblocking(fd: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-fn wait_readable(fd: &OwnedFd, until: Instant) {
-    let left = until.saturating_duration_since(Instant::now()).as_millis() + 1;
-    let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
-    poll(&mut [PollFd::new(fd.as_fd(), PollFlags::POLLIN)], timeout).ok();
+fn wait_readable(fd: &OwnedFd, deadline: Instant) {
+    poll(&mut [PollFd::new(fd.as_fd(), PollFlags::POLLIN)], poll_timeout::until(deadline)).ok();
 }
 
 #[cfg(test)]
@@ -341,7 +340,10 @@ mod tests {
     #[test]
     fn a_session_is_found_in_the_output() {
         let (_dir, mut terminal) = log();
-        terminal.start_program_output(OutputFields { session: Some("thread_id".to_owned()), used: None });
+        terminal.start_program_output(OutputFields {
+            session_key: Some("thread_id".to_owned()),
+            usage_paths: None,
+        });
         run(&terminal, "echo hello; echo '{\"a\":{\"thread_id\":\"x-1\"}}'; echo '{\"thread_id\":\"x-2\"}'");
         terminal.drain_and_take_tail();
         assert_eq!(terminal.take_session_id().as_deref(), Some("x-1"));

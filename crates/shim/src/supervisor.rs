@@ -1,216 +1,304 @@
-//! `join`: the first process in every pane, and the parent of its agent.
+//! Starts one agent, supervises it, and reports how it ended.
 //!
-//! Says hello to the daemon and waits for the green light; starts the agent, or lives a teammate's life and starts
-//! it for each turn; stays until nothing of it is left, and tells how it ended. The daemon may die and come back
-//! meanwhile: the agent never notices, since both ends of its wake line are held here. Blocking, without an async
-//! runtime, small.
+//! The shim connects to the daemon and waits for the message that starts the agent. Then it starts
+//! the agent's program, or runs the agent's turns itself. It stays until no descendant of the agent
+//! is left.
+//!
+//! The daemon may exit and start again meanwhile. The agent does not notice, because the shim holds
+//! both ends of the agent's wake socket. The shim has no async runtime, so that it stays small.
 
 use crate::args::ShimArgs;
 use crate::child_process;
 use crate::child_process::PaneMode;
 use crate::daemon_connection::{DaemonConnection, ShimEvent};
-use crate::descendants::{Remaining, end_all};
+use crate::descendants::{Remaining, end_all, reap};
 use crate::own_pane::close_own_pane;
 use crate::pre_exec::close_inherited;
 use crate::pty::OutputPty;
 use crate::signals::ShimSignals;
-use crate::turn_executor;
+use crate::turn_executor::{self, ExecutorParts, StartReport};
 use crate::turns::turn_loop::TurnLoopEnd;
 use nix::sys::signal::Signal;
 use protocol::control::{ExitReport, FromShim, StartAgent, ToShim, TurnSetup};
-use protocol::error::ErrorReport;
+use protocol::error::{ErrorKind, ErrorReport};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, ExitCode, ExitStatus};
+use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// Without a green light nothing runs, and the pane closes by itself.
+/// Without a start message within this time the shim exits, and its pane closes.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
-/// Between TERM and KILL for what an agent leaves behind.
+/// Time between SIGTERM and SIGKILL for the descendants that an agent leaves.
 const DESCENDANT_GRACE: Duration = Duration::from_millis(500);
-/// How long a daemon may take to note a report.
+/// How long the daemon may take to acknowledge a report.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Runs one agent. The exit code is the agent's, 75 if the daemon started no agent, or 72 if the
+/// agent could not be started.
 pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
     if args.headless.is_some() {
-        // What the daemon inherited itself. In a pane tmux has seen to it.
+        // In a pane tmux closes the descriptors that the daemon inherited.
         close_inherited();
     }
-    // First of all descriptors, so that it gets the number 3: a shell can redirect from one digit only.
-    let (near, far) = UnixStream::pair().map_err(|error| {
-        ErrorReport::new(protocol::error::ErrorKind::Io, format!("cannot make a wake line: {error}"))
-    })?;
+    // The wake socket is opened first, so that it gets descriptor 3: a shell can only redirect from
+    // descriptors with one digit.
+    let (agent_socket, daemon_socket) = UnixStream::pair()
+        .map_err(|error| ErrorReport::new(ErrorKind::Io, format!("cannot make a wake line: {error}")))?;
     if args.headless.is_some() {
-        // The daemon's terminal is none of the agent's. It fails only for who leads a session already.
+        // The agent must not have the daemon's terminal. `setsid` fails only for a session leader,
+        // which has no terminal of the daemon either.
         nix::unistd::setsid().ok();
     }
-    let signals = ShimSignals::install()?;
+    let mut shim = Shim {
+        log: args.headless.as_deref(),
+        signals: ShimSignals::install()?,
+        connection: DaemonConnection::new(args.socket.clone(), &args.spawn, daemon_socket.into()),
+    };
     nix::sys::prctl::set_child_subreaper(true).map_err(|errno| {
-        ErrorReport::new(
-            protocol::error::ErrorKind::Internal,
-            format!("cannot become the parent of orphans: {errno}"),
-        )
+        ErrorReport::new(ErrorKind::Internal, format!("cannot become the parent of orphans: {errno}"))
     })?;
-    let mut link = DaemonConnection::new(args.socket.clone(), &args.spawn, far.into());
     failpoint::hit("join.begin");
-    let Some(go) = wait_for_start_agent(&mut link, &signals) else {
+    let Some(start) = shim.wait_for_start_agent() else {
         failpoint::hit("join.refused");
-        // A daemon that was killed before it wrote us down leaves nobody who knows of this pane.
+        // If the daemon was killed before it recorded this shim, no other program knows the pane.
         close_own_pane(&args.spawn);
         return Ok(ExitCode::from(75));
     };
     failpoint::hit("join.go");
-    let life = match &go.setup {
-        Some(turns) => run_turn_agent(&mut link, &signals, (&go, turns), near, args.headless.as_deref()),
-        None => run_long_lived_agent(&mut link, &signals, &go, near, args.headless.as_deref()),
+    let result = match &start.setup {
+        Some(setup) => shim.run_turn_agent(&start, setup, agent_socket),
+        None => shim.run_long_lived_agent(&start, agent_socket),
     };
-    Ok(life.unwrap_or_else(|message| {
-        // The daemon must hear why before it sees that we are dead.
-        match link.send(&FromShim::Failed { message }) {
-            true => drop(link.next_event_on_connection(&signals, Instant::now() + REPORT_TIMEOUT)),
-            false => close_own_pane(&args.spawn),
+    Ok(result.unwrap_or_else(|message| shim.report_start_failure(message)))
+}
+
+/// The supervisor of one agent.
+struct Shim<'a> {
+    connection: DaemonConnection,
+    signals: ShimSignals,
+    /// The file that gets the output of an agent without a pane. `None` in a pane.
+    log: Option<&'a Path>,
+}
+
+impl Shim<'_> {
+    /// Waits for the message that starts the agent. `None` if the daemon refuses, if
+    /// [`START_TIMEOUT`] passes, or if a signal ends the shim.
+    fn wait_for_start_agent(&mut self) -> Option<Box<StartAgent>> {
+        let deadline = Instant::now() + START_TIMEOUT;
+        loop {
+            match self.connection.next_event(&self.signals, Some(deadline), &[]) {
+                ShimEvent::Message(ToShim::StartAgent(start)) => return Some(start),
+                ShimEvent::Message(ToShim::Refused | ToShim::End { .. }) | ShimEvent::Deadline => {
+                    return None;
+                }
+                ShimEvent::Signal if self.signals.is_hung_up() || self.signals.is_terminated() => {
+                    return None;
+                }
+                ShimEvent::Message(_) | ShimEvent::Signal | ShimEvent::DescriptorReady => {}
+            }
+        }
+    }
+
+    /// Reports that no agent was started.
+    fn report_start_failure(&mut self, message: String) -> ExitCode {
+        let spawn = self.connection.spawn_id().to_owned();
+        // The daemon must receive the reason before it sees that the shim has exited.
+        match self.connection.send(&FromShim::Failed { message }) {
+            true => {
+                let deadline = Instant::now() + REPORT_TIMEOUT;
+                self.connection.next_event_on_connection(&self.signals, deadline);
+            }
+            false => close_own_pane(&spawn),
         }
         ExitCode::from(72)
-    }))
-}
-
-/// An agent that is one process for its whole life. The text of an error says why there is none.
-fn run_long_lived_agent(
-    link: &mut DaemonConnection,
-    signals: &ShimSignals,
-    go: &StartAgent,
-    line: UnixStream,
-    log: Option<&Path>,
-) -> Result<ExitCode, String> {
-    let mut terminal = log.map(OutputPty::to_log).transpose().map_err(pty_error)?;
-    let agent = child_process::start_agent(go, &line.into(), terminal.as_ref())?;
-    Ok(run_agent(link, signals, go, agent, &mut terminal))
-}
-
-/// An agent whose turns are run here. The text of an error says why there is none.
-fn run_turn_agent(
-    link: &mut DaemonConnection,
-    signals: &ShimSignals,
-    (go, turns): (&StartAgent, &TurnSetup),
-    line: UnixStream,
-    log: Option<&Path>,
-) -> Result<ExitCode, String> {
-    let place = if log.is_some() { PaneMode::Headless } else { PaneMode::Pane };
-    let stands_on = turn_executor::prepare(go, turns, link.next_task_client())?;
-    let terminal = log.map_or_else(OutputPty::to_pane, OutputPty::to_log).map_err(pty_error)?;
-    line.set_nonblocking(true).map_err(pty_error)?;
-    let mut lived =
-        turn_executor::run_turns((link, signals), (go, turns), stands_on, (terminal, place), line);
-    let grace = lived.grace.unwrap_or(DESCENDANT_GRACE);
-    let left = end_all(signals, grace, &link.exempt_processes(), &mut |_, _| {}, &mut || {
-        lived.terminal.copy_available();
-    });
-    let last = lived.terminal.drain_and_take_tail();
-    if let (turn_executor::StartReport::NotSent, TurnLoopEnd::NotStarted(why)) = (&lived.birth, &lived.over) {
-        return Err(if last.is_empty() { why.clone() } else { format!("{why}: {last}") });
     }
-    let (how, code) = match lived.over {
-        _ if signals.is_hung_up() => (ExitReport::TerminalGone, 129),
-        TurnLoopEnd::ShutdownApproved => (ExitReport::Exit(0), 0),
-        TurnLoopEnd::Terminated => (ExitReport::Signal(Signal::SIGTERM as i32), 143),
-        TurnLoopEnd::NotStarted(why) => (ExitReport::TurnNotStarted(why), 72),
-    };
-    report_unless_descendants_remain(left, link, signals, &go.state_dir, &how);
-    Ok(ExitCode::from(code))
+
+    /// Runs an agent whose program is one process for the whole spawn.
+    ///
+    /// # Errors
+    ///
+    /// Why the program was not started, as a sentence for people.
+    fn run_long_lived_agent(
+        &mut self,
+        start: &StartAgent,
+        wake_socket: UnixStream,
+    ) -> Result<ExitCode, String> {
+        let mut output = self.log.map(OutputPty::to_log).transpose().map_err(pty_error)?;
+        let pid = child_process::start_agent(start, &wake_socket.into(), output.as_ref())?.id();
+        failpoint::hit("join.agent");
+        self.connection.agent = Some(pid);
+        self.connection.send(&FromShim::Started { pid });
+        failpoint::hit("join.told");
+        let mut agent = AgentProcess { pid, status: None };
+        let grace = self.wait_for_end(&mut agent, &mut output);
+        let remaining = end_all(
+            &self.signals,
+            grace,
+            &self.connection.exempt_processes(),
+            &mut |pid, status| agent.note_exit(pid, status),
+            &mut || output.iter_mut().for_each(OutputPty::copy_available),
+        );
+        output.iter_mut().for_each(|output| drop(output.drain_and_take_tail()));
+        let exit = match self.signals.is_hung_up() {
+            // The hang-up arrives before the exits that it causes.
+            true => ExitReport::TerminalGone,
+            false => agent.exit_report(),
+        };
+        self.report_unless_descendants_remain(remaining, &start.state_dir, &exit);
+        Ok(agent.exit_code())
+    }
+
+    /// Runs an agent whose turns this process runs.
+    ///
+    /// # Errors
+    ///
+    /// Why the agent was not started, as a sentence for people.
+    fn run_turn_agent(
+        &mut self,
+        start: &StartAgent,
+        setup: &TurnSetup,
+        wake_socket: UnixStream,
+    ) -> Result<ExitCode, String> {
+        let (files, builder) = turn_executor::prepare(start, setup, self.connection.next_task_client())?;
+        let output = self.log.map_or_else(OutputPty::to_pane, OutputPty::to_log).map_err(pty_error)?;
+        wake_socket.set_nonblocking(true).map_err(pty_error)?;
+        let parts = ExecutorParts {
+            connection: &mut self.connection,
+            signals: &self.signals,
+            start,
+            pane_mode: if self.log.is_some() { PaneMode::Headless } else { PaneMode::Pane },
+            output,
+            wake_socket,
+        };
+        let mut exit = turn_executor::run_turns(parts, setup, files, builder);
+        let remaining = end_all(
+            &self.signals,
+            exit.grace.unwrap_or(DESCENDANT_GRACE),
+            &self.connection.exempt_processes(),
+            &mut |_, _| {},
+            &mut || exit.output.copy_available(),
+        );
+        let last_lines = exit.output.drain_and_take_tail();
+        if let (StartReport::NotSent, TurnLoopEnd::NotStarted(reason)) = (&exit.start_report, &exit.end) {
+            let without_output = last_lines.is_empty();
+            return Err(if without_output { reason.clone() } else { format!("{reason}: {last_lines}") });
+        }
+        let (report, code) = match exit.end {
+            _ if self.signals.is_hung_up() => (ExitReport::TerminalGone, 129),
+            TurnLoopEnd::ShutdownApproved => (ExitReport::Exit(0), 0),
+            TurnLoopEnd::Terminated => (ExitReport::Signal(Signal::SIGTERM as i32), 143),
+            TurnLoopEnd::NotStarted(reason) => (ExitReport::TurnNotStarted(reason), 72),
+        };
+        self.report_unless_descendants_remain(remaining, &start.state_dir, &report);
+        Ok(ExitCode::from(code))
+    }
+
+    /// Waits until the agent exits or must end. Returns the time between SIGTERM and SIGKILL for
+    /// what is left.
+    fn wait_for_end(&mut self, agent: &mut AgentProcess, output: &mut Option<OutputPty>) -> Duration {
+        loop {
+            output.iter_mut().for_each(OutputPty::copy_available);
+            let watched: Vec<_> = output.iter().map(OutputPty::watched_descriptor).collect();
+            match self.connection.next_event(&self.signals, None, &watched) {
+                ShimEvent::Message(ToShim::End { grace_ms }) => return Duration::from_millis(grace_ms),
+                ShimEvent::Message(ToShim::Interrupt) => {
+                    // The program runs its turns itself, so the shim has none to interrupt.
+                    self.connection.send(&FromShim::Interrupted { was_in_turn: false });
+                }
+                ShimEvent::Message(_) | ShimEvent::DescriptorReady | ShimEvent::Deadline => {}
+                ShimEvent::Signal => {
+                    reap(&mut |pid, status| agent.note_exit(pid, status));
+                    if agent.status.is_some() || self.signals.is_hung_up() || self.signals.is_terminated() {
+                        return DESCENDANT_GRACE;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reports the end, unless a descendant could not be killed. Without a report the daemon looks
+    /// for the descendants itself.
+    fn report_unless_descendants_remain(
+        &mut self,
+        remaining: Remaining,
+        state_dir: &Path,
+        exit: &ExitReport,
+    ) {
+        if remaining == Remaining::Nothing {
+            self.report_exit(state_dir, exit);
+        }
+    }
+
+    /// Sends the exit report to the daemon.
+    ///
+    /// First the report is stored in a file, for a later daemon. The file is removed when the daemon
+    /// acknowledges the report: if the acknowledgement is lost, the shim cannot know whether the
+    /// report arrived. A shim that was refused before its agent started stores no file.
+    fn report_exit(&mut self, state_dir: &Path, exit: &ExitReport) {
+        failpoint::hit("join.report");
+        let json = serde_json::to_vec(exit).expect("an exit report is valid JSON");
+        let file = format!("end-{}.json", self.connection.spawn_id());
+        let state = store::StateDir::open(state_dir);
+        if !self.connection.is_refused_before_start() {
+            // If the file cannot be written, a connected daemon still gets the report.
+            state.iter().for_each(|state| drop(state.overwrite(&file, &json)));
+        }
+        failpoint::hit("join.left");
+        let acknowledgement = self.wait_until_exit_recorded(exit);
+        failpoint::hit("join.heard");
+        if acknowledgement == Acknowledgement::Received || self.connection.is_refused_before_start() {
+            state.iter().for_each(|state| drop(state.remove(&file)));
+        }
+        if acknowledgement == Acknowledgement::Missing && *exit != ExitReport::TerminalGone {
+            failpoint::hit("join.close");
+            close_own_pane(self.connection.spawn_id());
+        }
+    }
+
+    fn wait_until_exit_recorded(&mut self, exit: &ExitReport) -> Acknowledgement {
+        let deadline = Instant::now() + REPORT_TIMEOUT;
+        if self.connection.send(&FromShim::Exited(exit.clone())) {
+            while let ShimEvent::Message(message) =
+                self.connection.next_event_on_connection(&self.signals, deadline)
+            {
+                if matches!(message, ToShim::ExitRecorded) {
+                    return Acknowledgement::Received;
+                }
+            }
+        }
+        Acknowledgement::Missing
+    }
+}
+
+/// Whether the daemon confirmed that it recorded the exit report.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Acknowledgement {
+    Received,
+    Missing,
 }
 
 fn pty_error(error: std::io::Error) -> String {
     format!("cannot open a terminal for the agent: {error}")
 }
 
-/// Waits for it; a refusal, or 15 s without, is the end.
-fn wait_for_start_agent(link: &mut DaemonConnection, signals: &ShimSignals) -> Option<Box<StartAgent>> {
-    let until = Instant::now() + START_TIMEOUT;
-    loop {
-        match link.next_event(signals, Some(until), &[]) {
-            ShimEvent::Message(ToShim::StartAgent(go)) => return Some(go),
-            ShimEvent::Message(ToShim::Refused | ToShim::End { .. }) | ShimEvent::Deadline => return None,
-            ShimEvent::Signal if signals.is_hung_up() || signals.is_terminated() => return None,
-            ShimEvent::Message(_) | ShimEvent::Signal | ShimEvent::DescriptorReady => {}
-        }
-    }
-}
-
-/// From the agent's first breath to the last of its descendants.
-fn run_agent(
-    link: &mut DaemonConnection,
-    signals: &ShimSignals,
-    go: &StartAgent,
-    agent: Child,
-    terminal: &mut Option<OutputPty>,
-) -> ExitCode {
-    failpoint::hit("join.agent");
-    link.agent = Some(agent.id());
-    link.send(&FromShim::Started { pid: agent.id() });
-    failpoint::hit("join.told");
-    let mut family = AgentProcess { agent: agent.id(), status: None };
-    let grace = wait_for_end(link, signals, &mut family, terminal);
-    let copy = &mut || terminal.iter_mut().for_each(OutputPty::copy_available);
-    let left = end_all(
-        signals,
-        grace,
-        &link.exempt_processes(),
-        &mut |pid, status| family.note_exit(pid, status),
-        copy,
-    );
-    terminal.iter_mut().for_each(|terminal| drop(terminal.drain_and_take_tail()));
-    let how = family.end_reason(signals.is_hung_up());
-    report_unless_descendants_remain(left, link, signals, &go.state_dir, &how);
-    family.exit_code()
-}
-
-/// Until the agent ends or is to end; gives the time between TERM and KILL for what is left.
-fn wait_for_end(
-    link: &mut DaemonConnection,
-    signals: &ShimSignals,
-    family: &mut AgentProcess,
-    terminal: &mut Option<OutputPty>,
-) -> Duration {
-    loop {
-        terminal.iter_mut().for_each(OutputPty::copy_available);
-        let beside: Vec<_> = terminal.iter().map(OutputPty::watched_descriptor).collect();
-        match link.next_event(signals, None, &beside) {
-            ShimEvent::Message(ToShim::End { grace_ms }) => return Duration::from_millis(grace_ms),
-            ShimEvent::Message(ToShim::Interrupt) => {
-                // Its turns are its own affair: there is none that we could end.
-                link.send(&FromShim::Interrupted { was_in_turn: false });
-            }
-            ShimEvent::Message(_) | ShimEvent::DescriptorReady | ShimEvent::Deadline => {}
-            ShimEvent::Signal => {
-                crate::descendants::reap(&mut |pid, status| family.note_exit(pid, status));
-                if family.status.is_some() || signals.is_hung_up() || signals.is_terminated() {
-                    return DESCENDANT_GRACE;
-                }
-            }
-        }
-    }
-}
-
-/// The agent and what became of it.
+/// The process of an agent that is one process for the whole spawn.
 struct AgentProcess {
-    agent: u32,
+    pid: u32,
+    /// `None` while the process runs.
     status: Option<ExitStatus>,
 }
 
 impl AgentProcess {
+    /// Records the exit of a child, if that child is the agent.
     fn note_exit(&mut self, pid: u32, status: ExitStatus) {
-        if pid == self.agent {
+        if pid == self.pid {
             self.status = Some(status);
         }
     }
 
-    /// A hang-up comes before the deaths that it causes, so it is the cause.
-    fn end_reason(&self, hung_up: bool) -> ExitReport {
-        match self.status {
-            _ if hung_up => ExitReport::TerminalGone,
-            Some(status) => ExitReport::from_status(status),
-            None => ExitReport::ShimKilled,
-        }
+    fn exit_report(&self) -> ExitReport {
+        self.status.map_or(ExitReport::ShimKilled, ExitReport::from_status)
     }
 
     fn exit_code(&self) -> ExitCode {
@@ -218,54 +306,4 @@ impl AgentProcess {
         let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
         ExitCode::from(u8::try_from(code).unwrap_or(1))
     }
-}
-
-/// Of an agent that has left somebody whom we could not end there is no word: the daemon that misses it looks for them,
-/// and no other does.
-fn report_unless_descendants_remain(
-    left: Remaining,
-    link: &mut DaemonConnection,
-    signals: &ShimSignals,
-    state: &Path,
-    how: &ExitReport,
-) {
-    if left == Remaining::Nothing {
-        report_end(link, signals, state, how);
-    }
-}
-
-/// Tells the daemon, and leaves word for the next one first: whoever hears of the end takes the word away, and where
-/// the answer is lost nobody can know whether it was heard. One that was put away before drops its own.
-fn report_end(link: &mut DaemonConnection, signals: &ShimSignals, state: &Path, how: &ExitReport) {
-    failpoint::hit("join.report");
-    let words = serde_json::to_vec(how).expect("an end has nothing that JSON cannot hold");
-    let file = format!("end-{}.json", link.spawn_id());
-    let state = store::StateDir::open(state);
-    if !link.is_refused_before_start() {
-        // Where it can't be left the daemon that listens needs none.
-        state.iter().for_each(|state| drop(state.overwrite(&file, &words)));
-    }
-    failpoint::hit("join.left");
-    let noted = wait_until_exit_recorded(link, signals, how);
-    failpoint::hit("join.heard");
-    if noted || link.is_refused_before_start() {
-        state.iter().for_each(|state| drop(state.remove(&file)));
-    }
-    // The pane closes with us: there is nobody to complain to.
-    if !noted && *how != ExitReport::TerminalGone {
-        failpoint::hit("join.close");
-        close_own_pane(link.spawn_id());
-    }
-}
-
-fn wait_until_exit_recorded(link: &mut DaemonConnection, signals: &ShimSignals, how: &ExitReport) -> bool {
-    let until = Instant::now() + REPORT_TIMEOUT;
-    if link.send(&FromShim::Exited(how.clone())) {
-        while let ShimEvent::Message(word) = link.next_event_on_connection(signals, until) {
-            if matches!(word, ToShim::ExitRecorded) {
-                return true;
-            }
-        }
-    }
-    false
 }

@@ -29,30 +29,36 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use store::{Durability, Root};
 
-/// What join holds of such an agent.
+/// What a [`ShimExecutor`] is made of.
+pub(crate) struct ExecutorParts<'a> {
+    pub(crate) connection: &'a mut DaemonConnection,
+    pub(crate) signals: &'a ShimSignals,
+    pub(crate) start: &'a StartAgent,
+    pub(crate) pane_mode: PaneMode,
+    pub(crate) output: OutputPty,
+    /// The agent's end of the wake socket.
+    pub(crate) wake_socket: UnixStream,
+}
+
+/// The state of an agent whose turns the shim runs.
 pub(crate) struct ShimExecutor<'a> {
-    link: &'a mut DaemonConnection,
-    signals: &'a ShimSignals,
-    go: &'a StartAgent,
-    pane_mode: PaneMode,
-    terminal: OutputPty,
-    /// The near end of the wake line.
-    wake_socket: UnixStream,
+    parts: ExecutorParts<'a>,
+    /// The process of the current turn. `None` between turns, and always if `driven` is set.
     turn: Option<TurnProcess>,
-    /// Of an agent that is no process a turn.
+    /// The driver and its program. `None` if each turn is a process.
     driven: Option<DrivenAgent>,
-    /// Heard before the turn began, and for the life to know.
+    /// An event that arrived before the turn loop asked for it.
     pending: Option<ExecutorEvent>,
-    /// Between TERM and KILL for what is left, where the daemon gave it.
+    /// Time between SIGTERM and SIGKILL for what is left, if the daemon named one.
     grace: Option<Duration>,
 }
 
-/// How the life ended, and what its end asks for.
+/// How the turn loop ended, with what the caller needs to clean up.
 pub(crate) struct TurnLoopExit {
-    pub(crate) over: TurnLoopEnd,
-    pub(crate) terminal: OutputPty,
+    pub(crate) end: TurnLoopEnd,
+    pub(crate) output: OutputPty,
     pub(crate) grace: Option<Duration>,
-    pub(crate) birth: StartReport,
+    pub(crate) start_report: StartReport,
 }
 
 /// Whether the daemon has heard that the agent runs.
@@ -62,13 +68,18 @@ pub(crate) enum StartReport {
     NotSent,
 }
 
-/// All that can be missing is looked for before the daemon hears that the agent runs.
+/// Opens the team files and checks that the programs exist, before the daemon is told that the agent
+/// runs.
+///
+/// # Errors
+///
+/// What is missing, as a sentence for people.
 pub(crate) fn prepare(
-    go: &StartAgent,
-    turns: &TurnSetup,
-    hints: NextTaskClient,
+    start: &StartAgent,
+    setup: &TurnSetup,
+    next_task_client: NextTaskClient,
 ) -> Result<(TeamFiles, TurnBuilder), String> {
-    let programs = match &turns.program {
+    let programs = match &setup.program {
         TurnProgram::Worker(_) => [None, None],
         TurnProgram::PerTurn(agent) => [agent.first_argv.first(), agent.later_argv.first()],
         TurnProgram::Driven(agent) => [agent.driver.first(), agent.argv.first()],
@@ -76,59 +87,47 @@ pub(crate) fn prepare(
     programs
         .into_iter()
         .flatten()
-        .try_for_each(|program| child_process::check_program_exists(go, program))?;
-    let durability = Durability::from_env_value(go.env.get("TEAMD_DURABILITY").map(String::as_str));
-    let durability = durability.map_err(|fault| fault.message)?;
-    let root = Root::open(&turns.root, &go.state_dir, durability);
+        .try_for_each(|program| child_process::check_program_exists(start, program))?;
+    let durability = Durability::from_env_value(start.env.get("TEAMD_DURABILITY").map(String::as_str));
+    let durability = durability.map_err(|error| error.message)?;
+    let root = Root::open(&setup.root, &start.state_dir, durability);
     let team =
-        root.and_then(|root| root.team(&turns.team)).map_err(|error| ErrorReport::from(error).message)?;
-    let owner = format!("{}@{}", turns.name, turns.team);
-    let program =
-        TurnBuilder::new(turns.program.clone(), turns.session_id.clone(), go.state_dir.clone(), &owner);
-    let color = turns.color.map(|color| color.to_string());
-    Ok((TeamFiles::new(team, turns.name.clone(), color).with_next_task_client(hints), program))
+        root.and_then(|root| root.team(&setup.team)).map_err(|error| ErrorReport::from(error).message)?;
+    let owner = format!("{}@{}", setup.name, setup.team);
+    let builder =
+        TurnBuilder::new(setup.program.clone(), setup.session_id.clone(), start.state_dir.clone(), &owner);
+    let color = setup.color.map(|color| color.to_string());
+    let files = TeamFiles::new(team, setup.name.clone(), color).with_next_task_client(next_task_client);
+    Ok((files, builder))
 }
 
-/// From the first turn to the last.
+/// Runs the agent's turns until the agent ends.
 pub(crate) fn run_turns(
-    (link, signals): (&mut DaemonConnection, &ShimSignals),
-    (go, turns): (&StartAgent, &TurnSetup),
-    (post, program): (TeamFiles, TurnBuilder),
-    (terminal, place): (OutputPty, PaneMode),
-    line: UnixStream,
+    parts: ExecutorParts<'_>,
+    setup: &TurnSetup,
+    files: TeamFiles,
+    builder: TurnBuilder,
 ) -> TurnLoopExit {
-    let standing = match &turns.program {
-        TurnProgram::Driven(agent) => Some(DrivenAgent::new(agent.clone(), turns.session_id.clone())),
+    let driven = match &setup.program {
+        TurnProgram::Driven(agent) => Some(DrivenAgent::new(agent.clone(), setup.session_id.clone())),
         _ => None,
     };
-    let (turn, pending, grace) = (None, None, None);
-    let mut stage = ShimExecutor {
-        link,
-        signals,
-        go,
-        pane_mode: place,
-        terminal,
-        wake_socket: line,
-        turn,
-        driven: standing,
-        pending,
-        grace,
-    };
-    if let Err(over) = stage.open_driven_agent() {
-        return stage.into_exit(over, StartReport::NotSent);
+    let mut executor = ShimExecutor { parts, turn: None, driven, pending: None, grace: None };
+    if let Err(end) = executor.open_driven_agent() {
+        return executor.into_exit(end, StartReport::NotSent);
     }
     let pid = std::process::id();
-    stage.link.agent = Some(pid);
-    stage.link.send(&FromShim::Started { pid });
+    executor.parts.connection.agent = Some(pid);
+    executor.parts.connection.send(&FromShim::Started { pid });
     failpoint::hit("join.told");
-    let beginning = InitialState {
-        prompt: turns.prompt.clone(),
-        is_respawn: turns.is_respawn,
-        mode: turns.mode,
-        plan: turns.plan_stage.clone(),
+    let initial_state = InitialState {
+        prompt: setup.prompt.clone(),
+        is_respawn: setup.is_respawn,
+        mode: setup.mode,
+        plan: setup.plan_stage.clone(),
     };
-    let (stage, over) = TurnLoop::new(stage, post, program).run(beginning);
-    stage.into_exit(over, StartReport::Sent)
+    let (executor, end) = TurnLoop::new(executor, files, builder).run(initial_state);
+    executor.into_exit(end, StartReport::Sent)
 }
 
 impl TurnExecutor for ShimExecutor<'_> {
@@ -153,7 +152,7 @@ impl TurnExecutor for ShimExecutor<'_> {
             return happened;
         }
         loop {
-            self.terminal.copy_available();
+            self.parts.output.copy_available();
             if let Some(happened) = self.turn_event().or_else(|| self.driver_event()) {
                 return happened;
             }
@@ -167,45 +166,47 @@ impl TurnExecutor for ShimExecutor<'_> {
     fn start_capture(&mut self) {
         // Whoever stands tells it itself.
         if self.driven.is_none() {
-            self.terminal.start_capture();
+            self.parts.output.start_capture();
         }
     }
 
     fn captured_output(&mut self) -> Vec<u8> {
         match &self.driven {
             Some(standing) => standing.reply().as_bytes().to_vec(),
-            None => self.terminal.take_captured(),
+            None => self.parts.output.take_captured(),
         }
     }
 
     fn report_status(&mut self, now: &TurnStatus) {
         failpoint::hit("turn.tell");
-        self.link.turn = Some(now.clone());
-        self.link.send(&FromShim::TurnStatus(now.clone()));
+        self.parts.connection.turn = Some(now.clone());
+        self.parts.connection.send(&FromShim::TurnStatus(now.clone()));
     }
 
     fn confirm_interrupt(&mut self) {
-        self.link.send(&FromShim::Interrupted { was_in_turn: true });
+        self.parts.connection.send(&FromShim::Interrupted { was_in_turn: true });
     }
 
     fn print_line(&mut self, text: &str) {
-        self.terminal.print_line(&protocol::terminal::visible(text));
+        self.parts.output.print_line(&protocol::terminal::visible(text));
     }
 }
 
 impl ShimExecutor<'_> {
-    fn into_exit(self, over: TurnLoopEnd, birth: StartReport) -> TurnLoopExit {
-        TurnLoopExit { over, terminal: self.terminal, grace: self.grace, birth }
+    fn into_exit(self, end: TurnLoopEnd, start_report: StartReport) -> TurnLoopExit {
+        TurnLoopExit { end, output: self.parts.output, grace: self.grace, start_report }
     }
 
     /// An agent that stands does so before anybody hears that it runs.
     fn open_driven_agent(&mut self) -> Result<(), TurnLoopEnd> {
         let Some(standing) = &mut self.driven else { return Ok(()) };
-        standing.ensure_started(self.go, self.pane_mode, &self.terminal).map_err(|error| match error {
-            StartError::Permanent(why) | StartError::Transient(why) => TurnLoopEnd::NotStarted(why),
-        })?;
+        standing.ensure_started(self.parts.start, self.parts.pane_mode, &self.parts.output).map_err(
+            |error| match error {
+                StartError::Permanent(why) | StartError::Transient(why) => TurnLoopEnd::NotStarted(why),
+            },
+        )?;
         loop {
-            self.terminal.copy_available();
+            self.parts.output.copy_available();
             match self.driven.as_mut().and_then(DrivenAgent::next_event) {
                 Some(DriverEvent::Exited(why)) => {
                     return Err(TurnLoopEnd::NotStarted(format!("cannot start: {why}")));
@@ -227,9 +228,10 @@ impl ShimExecutor<'_> {
     }
 
     fn start_process(&mut self, process: &TurnCommand) -> Result<u32, StartError> {
-        self.terminal.start_program_output(process.output_fields.clone());
+        self.parts.output.start_program_output(process.output_fields.clone());
         failpoint::hit("turn.start");
-        let mut child = child_process::start_turn(self.go, process, self.pane_mode, &self.terminal)?;
+        let mut child =
+            child_process::start_turn(self.parts.start, process, self.parts.pane_mode, &self.parts.output)?;
         failpoint::hit("turn.started");
         let input = child
             .stdin
@@ -244,20 +246,20 @@ impl ShimExecutor<'_> {
     fn give_text_to_driver(&mut self, text: &str) -> Result<u32, StartError> {
         let none = || StartError::Permanent("cannot begin a turn: nobody stands".to_owned());
         let standing = self.driven.as_mut().ok_or_else(none)?;
-        self.terminal.start_program_output(OutputFields::default());
-        standing.ensure_started(self.go, self.pane_mode, &self.terminal)?;
+        self.parts.output.start_program_output(OutputFields::default());
+        standing.ensure_started(self.parts.start, self.parts.pane_mode, &self.parts.output)?;
         standing.start_turn(text).ok_or_else(none)
     }
 
     /// Who interrupts while the last turn is written down does not mean the next one.
     fn drain_events_before_turn(&mut self) {
         while self.pending.is_none() {
-            match self.link.next_event(self.signals, Some(Instant::now()), &[]) {
+            match self.parts.connection.next_event(self.parts.signals, Some(Instant::now()), &[]) {
                 ShimEvent::Deadline => break,
                 heard => self.pending = self.handle_event(heard, None),
             }
         }
-        self.signals.take_interrupt();
+        self.parts.signals.take_interrupt();
     }
 
     /// Waits for whatever comes first.
@@ -265,12 +267,16 @@ impl ShimExecutor<'_> {
         let turn = self.turn.as_ref();
         let press = turn.and_then(|turn| turn.interrupt.as_ref()).and_then(InterruptStage::deadline);
         let mut beside: Vec<WatchedDescriptor<'_>> =
-            vec![self.terminal.watched_descriptor(), (self.wake_socket.as_fd(), PollFlags::POLLIN)];
+            vec![self.parts.output.watched_descriptor(), (self.parts.wake_socket.as_fd(), PollFlags::POLLIN)];
         let input = turn.and_then(|turn| turn.input.as_ref());
         beside.extend(input.map(|input| (input.pipe.as_fd(), PollFlags::POLLOUT)));
         beside.extend(self.driven.as_ref().and_then(DrivenAgent::watched_descriptor));
         let stands = self.driven.as_ref().and_then(DrivenAgent::deadline);
-        self.link.next_event(self.signals, [until, press, stands].into_iter().flatten().min(), &beside)
+        self.parts.connection.next_event(
+            self.parts.signals,
+            [until, press, stands].into_iter().flatten().min(),
+            &beside,
+        )
     }
 
     /// None: nothing that the life has to know.
@@ -303,17 +309,17 @@ impl ShimExecutor<'_> {
                 turn.status = Some(status);
             }
         });
-        if self.signals.is_hung_up() || self.signals.is_terminated() {
+        if self.parts.signals.is_hung_up() || self.parts.signals.is_terminated() {
             return Some(ExecutorEvent::Terminate);
         }
-        if self.signals.take_resize() {
-            self.terminal.resize();
+        if self.parts.signals.take_resize() {
+            self.parts.output.resize();
             // The size is the pane's; the turn is not in the foreground of any terminal that could tell it.
             self.running_pid().iter().for_each(|pid| signal_group(*pid, nix::sys::signal::Signal::SIGWINCH));
         }
         let in_turn = self.turn.as_ref().is_some_and(|turn| turn.status.is_none())
             || self.driven.as_ref().is_some_and(DrivenAgent::is_in_turn);
-        if self.signals.take_interrupt() && in_turn {
+        if self.parts.signals.take_interrupt() && in_turn {
             self.interrupt();
         }
         None
@@ -337,7 +343,7 @@ impl ShimExecutor<'_> {
             Some(turn) if turn.interrupt.is_none() => turn.interrupt = Some(InterruptStage::start(turn.pid)),
             Some(_) => {}
             None => {
-                self.link.send(&FromShim::Interrupted { was_in_turn: false });
+                self.parts.connection.send(&FromShim::Interrupted { was_in_turn: false });
             }
         }
     }
@@ -345,7 +351,7 @@ impl ShimExecutor<'_> {
     /// Forgets all wakes so far; whether there were any.
     fn drain_wakes(&self) -> bool {
         let (mut bytes, mut any) = ([0; 64], false);
-        while matches!((&self.wake_socket).read(&mut bytes), Ok(read) if read > 0) {
+        while matches!((&self.parts.wake_socket).read(&mut bytes), Ok(read) if read > 0) {
             any = true;
         }
         any
@@ -359,7 +365,7 @@ impl ShimExecutor<'_> {
                 let used = used.map(|used| UsageReading { usage: used, scope: UsageScope::Turn });
                 Some(ExecutorEvent::TurnEnded(TurnResult {
                     end: how,
-                    last: self.terminal.drain_and_take_tail(),
+                    last: self.parts.output.drain_and_take_tail(),
                     used,
                 }))
             }
@@ -375,9 +381,9 @@ impl ShimExecutor<'_> {
         if let Some(turn) = self.turn.as_mut().filter(|turn| turn.output_tail.is_none())
             && turn.is_finished()
         {
-            turn.output_tail = Some(self.terminal.drain_and_take_tail());
+            turn.output_tail = Some(self.parts.output.drain_and_take_tail());
         }
-        if let Some(session) = self.terminal.take_session_id() {
+        if let Some(session) = self.parts.output.take_session_id() {
             return Some(ExecutorEvent::SessionStarted(session));
         }
         let turn = self.turn.take_if(|turn| turn.is_finished())?;
@@ -388,7 +394,7 @@ impl ShimExecutor<'_> {
         Some(ExecutorEvent::TurnEnded(TurnResult {
             end: how,
             last: turn.output_tail.unwrap_or_default(),
-            used: self.terminal.usage(),
+            used: self.parts.output.usage(),
         }))
     }
 }

@@ -2,8 +2,9 @@
 //! read is as if it were not there.
 
 use super::hook_protocol::HookProtocol;
+use crate::poll_timeout;
 use crate::turns::reply_text::extract_reply;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, poll};
 use profile::{HookDelivery, ReplySource};
 use serde_json::Value;
 use std::fs::File;
@@ -118,8 +119,8 @@ fn parse_nested_json(value: &Value) -> Value {
 fn read_stdin() -> Vec<u8> {
     let mut stdin = std::io::stdin().lock();
     let (mut all, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
-    let until = Instant::now() + STDIN_TIMEOUT;
-    while !stdin.is_terminal() && all.len() < MAX_INPUT_BYTES && is_readable(&stdin, until) {
+    let deadline = Instant::now() + STDIN_TIMEOUT;
+    while !stdin.is_terminal() && all.len() < MAX_INPUT_BYTES && is_readable(&stdin, deadline) {
         match stdin.read(&mut buffer) {
             Ok(0) | Err(_) => break,
             Ok(read) => all.extend_from_slice(&buffer[..read]),
@@ -128,11 +129,9 @@ fn read_stdin() -> Vec<u8> {
     all
 }
 
-fn is_readable(stdin: &impl AsFd, until: Instant) -> bool {
-    let left = until.saturating_duration_since(Instant::now()).as_millis();
-    let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO);
-    let mut asked = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
-    poll(&mut asked, timeout).is_ok_and(|ready| ready > 0)
+fn is_readable(stdin: &impl AsFd, deadline: Instant) -> bool {
+    let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+    poll(&mut fds, poll_timeout::until(deadline)).is_ok_and(|ready| ready > 0)
 }
 
 #[cfg(test)]

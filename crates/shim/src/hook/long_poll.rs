@@ -2,9 +2,10 @@
 //! or until there is a reason to wait no longer.
 
 use super::typing_detector::TypingDetector;
+use crate::poll_timeout;
 use client::connection::Connection;
 use client::controlling_terminal::ControllingTerminal;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, poll};
 use protocol::control::{Call, LongPollEnd, Reply, Response};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::{AsFd, OwnedFd};
@@ -125,10 +126,7 @@ impl LongPoll {
         fds.extend(self.ancestors.iter().map(|pidfd| PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)));
         fds.extend(self.typed.iter().map(|typed| PollFd::new(typed.as_fd(), PollFlags::POLLIN)));
         fds.extend(connection.map(|connection| PollFd::new(connection.as_fd(), PollFlags::POLLIN)));
-        let left = until.saturating_duration_since(Instant::now());
-        // Rounded up: woken a moment too early we would only ask once more.
-        let left = if left.is_zero() { 0 } else { left.as_millis() + 1 };
-        if poll(&mut fds, PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)).is_err() {
+        if poll(&mut fds, poll_timeout::until(until)).is_err() {
             return PollReadiness::default();
         }
         let ready = |fds: &[PollFd<'_>]| fds.iter().any(|fd| fd.any().unwrap_or(false));

@@ -6,15 +6,13 @@ use super::lead_updates::{LeadUpdate, lead_updates};
 use super::plan_mode_long_lived::plan_approval_in;
 use super::prompt_text::{TurnSubject, idle_text, lead_text, shutdown_request_text};
 use super::team_files::TeamFiles;
-use super::turn_outcome::{TurnOutcome, settle};
+use super::turn_outcome::{TaskSettlement, TurnOutcome, idle_notification, settle};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::id::TaskId;
 use protocol::message::{InboxEntry, Message};
-use protocol::payload::{IdleNotification, IdleReason, PlanApprovalResponse};
+use protocol::payload::{IdleReason, PlanApprovalResponse};
 use protocol::policy::Policy;
-use protocol::timestamp::iso8601;
 use protocol::turn_program::{PerTurnProgram, TurnProgram};
-use store::now;
 
 /// What one answer holds at most, bytes; what comes behind it waits for the next turn's end.
 const MAX_PROMPT_BYTES: usize = 128 << 10;
@@ -95,34 +93,29 @@ impl TeamFiles {
     pub(crate) fn finish_turn(
         &mut self,
         task: Option<TaskId>,
-        since: u64,
-        last: Option<&str>,
+        started_at: u64,
+        last_reply: Option<&str>,
     ) -> Result<(), ErrorReport> {
-        let plans = self.is_planning();
-        let failed = if plans { self.finish_planning_turn(last)? } else { None };
-        // What is only planned is not done.
-        let task = task.filter(|_| !plans);
-        let settled = task.map(|id| Ok::<_, ErrorReport>((id, self.settle_task(id)?))).transpose()?;
-        let told = settled.as_ref().and_then(|(id, verdict)| Some((id, verdict.notification_fields()?)));
-        let idle = IdleNotification {
-            from: self.member_name().to_string(),
-            timestamp: iso8601(now()),
-            idle_reason: if failed.is_some() { IdleReason::Failed } else { IdleReason::Available },
-            summary: self.summarize_sent_to_peers(since).or_else(|| last.and_then(first_line_summary)),
-            completed_task_id: told.map(|(id, _)| id.to_string()),
-            completed_status: told.map(|(_, (status, _))| status.to_owned()),
-            failure_reason: told.and_then(|(_, (_, why))| why.map(str::to_owned)).or(failed),
-        };
-        self.send_idle_notification(&idle)
+        let is_planning = self.is_planning();
+        let failure = if is_planning { self.finish_planning_turn(last_reply)? } else { None };
+        // A task that was only planned is not done.
+        let task = task.filter(|_| !is_planning);
+        let settlement = task.map(|id| Ok::<_, ErrorReport>((id, self.settle_task(id)?))).transpose()?;
+        let settlement = settlement.as_ref().map(|(id, settlement)| (*id, settlement));
+        let reason = if failure.is_some() { IdleReason::Failed } else { IdleReason::Available };
+        let summary =
+            self.summarize_sent_to_peers(started_at).or_else(|| last_reply.and_then(first_line_summary));
+        let notification = idle_notification(self.member_name(), reason, summary, settlement, failure);
+        self.send_idle_notification(&notification)
     }
 
-    fn settle_task(&self, id: TaskId) -> Result<super::turn_outcome::TaskSettlement, ErrorReport> {
-        let well = TurnOutcome { reason: IdleReason::Available, short_failure: None, full_failure: None };
-        let verdict = settle(self.task(&id)?.as_ref(), self.member_name(), &well);
-        if verdict == super::turn_outcome::TaskSettlement::MarkCompleted {
+    fn settle_task(&self, id: TaskId) -> Result<TaskSettlement, ErrorReport> {
+        let success = TurnOutcome { reason: IdleReason::Available, short_failure: None, full_failure: None };
+        let settlement = settle(self.task(&id)?.as_ref(), self.member_name(), &success);
+        if settlement == TaskSettlement::MarkCompleted {
             self.complete(&id)?;
         }
-        Ok(verdict)
+        Ok(settlement)
     }
 }
 
@@ -134,47 +127,55 @@ fn first_line_summary(last: &str) -> Option<String> {
     Some(line.chars().take(SUMMARY_CHARS).collect())
 }
 
+/// One text with all messages, up to [`MAX_PROMPT_BYTES`]. `None` if no message needs a turn.
+///
+/// `approved_plan` returns the text of an approved plan.
 fn prompt_from_messages(
     mut unread: Vec<InboxEntry>,
     mode: Option<&str>,
-    approved: impl Fn(&PlanApprovalResponse) -> Option<String>,
+    approved_plan: impl Fn(&PlanApprovalResponse) -> Option<String>,
 ) -> Option<NextPrompt> {
-    let mut due = PromptBuilder::default();
-    while !due.is_full()
-        && let Some(item) = inbox_action::next_action(&unread, &any_message_program())
+    let mut prompt = PromptBuilder::default();
+    while !prompt.is_full()
+        && let Some(action) = inbox_action::next_action(&unread, &any_message_program())
     {
-        let (text, about, entries) = match item {
+        let (text, about, entries) = match action {
             InboxAction::MarkRead(entries) => (String::new(), String::new(), entries),
-            InboxAction::ApproveShutdown(request, asked) => {
-                (shutdown_request_text(&request), "a request to shut down".to_owned(), asked)
+            InboxAction::ApproveShutdown(request, entries) => {
+                (shutdown_request_text(&request), "a request to shut down".to_owned(), entries)
             }
             InboxAction::UserMessage(entry, message) => prompt_part(TurnSubject::UserMessage(message), entry),
             InboxAction::Message(entry, message) => prompt_part(TurnSubject::Message(message), entry),
             InboxAction::PlanAnswer(entry, message, answer) => {
-                let plan = approved(&answer).filter(|_| answer.approved);
-                let plan = plan.map_or_else(String::new, |plan| format!("\n\n{plan}"));
-                let message =
-                    Message { text: inbox_action::plan_answer_text(&answer, mode) + &plan, ..message };
-                prompt_part(TurnSubject::Message(message), entry)
+                let plan = approved_plan(&answer).filter(|_| answer.approved);
+                let text = plan_answer_with_plan(&answer, mode, plan);
+                prompt_part(TurnSubject::Message(Message { text, ..message }), entry)
             }
-            // Its program keeps its own modes: a person changes them in its pane.
+            // The program's own permission mode can only be changed in its pane.
             InboxAction::SetMode(entry, mode) => {
                 let text = format!("Your permission mode is to be {mode} from now on.");
-                match entry.unread().cloned() {
-                    Some(message) => prompt_part(TurnSubject::Message(Message { text, ..message }), entry),
-                    None => (String::new(), String::new(), vec![entry]),
-                }
+                let message = entry.unread().map(|message| Message { text, ..message.clone() });
+                optional_prompt_part(message, entry)
             }
-            // What has no words of its own is handed over as it stands.
-            InboxAction::Show(entry, _) => match entry.unread().cloned() {
-                Some(message) => prompt_part(TurnSubject::Message(message), entry),
-                None => (String::new(), String::new(), vec![entry]),
-            },
+            InboxAction::Show(entry, _) => optional_prompt_part(entry.unread().cloned(), entry),
         };
         unread.retain(|entry| !entries.contains(entry));
-        due.add(text, &about, entries);
+        prompt.add(text, &about, entries);
     }
-    due.finish()
+    prompt.finish()
+}
+
+fn plan_answer_with_plan(answer: &PlanApprovalResponse, mode: Option<&str>, plan: Option<String>) -> String {
+    let plan = plan.map_or_else(String::new, |plan| format!("\n\n{plan}"));
+    inbox_action::plan_answer_text(answer, mode) + &plan
+}
+
+/// A part on the message. Without a message the entry is only marked read.
+fn optional_prompt_part(message: Option<Message>, entry: InboxEntry) -> (String, String, Vec<InboxEntry>) {
+    match message {
+        Some(message) => prompt_part(TurnSubject::Message(message), entry),
+        None => (String::new(), String::new(), vec![entry]),
+    }
 }
 
 fn prompt_part(subject: TurnSubject, entry: InboxEntry) -> (String, String, Vec<InboxEntry>) {

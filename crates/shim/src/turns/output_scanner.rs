@@ -2,6 +2,7 @@
 //! it has used up.
 
 use super::usage_counter::UsageCounter;
+use crate::json_lines::first_string;
 use protocol::usage::{UsagePaths, UsageReading};
 use serde_json::Value;
 
@@ -12,33 +13,33 @@ const MAX_LINE_BYTES: usize = 1 << 20;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OutputFields {
     /// The key of the session.
-    pub(crate) session: Option<String>,
-    pub(crate) used: Option<UsagePaths>,
+    pub(crate) session_key: Option<String>,
+    pub(crate) usage_paths: Option<UsagePaths>,
 }
 
 /// Looks through an output as it comes.
 #[derive(Debug)]
 pub(crate) struct OutputScanner {
     /// The key of the session, until that is there.
-    key: Option<String>,
-    session: Option<String>,
-    gauge: Option<UsageCounter>,
+    session_key: Option<String>,
+    session_id: Option<String>,
+    usage: Option<UsageCounter>,
     line: Vec<u8>,
 }
 
 impl OutputScanner {
-    pub(crate) fn new(tells: OutputFields) -> OutputScanner {
+    pub(crate) fn new(fields: OutputFields) -> OutputScanner {
         OutputScanner {
-            key: tells.session,
-            session: None,
-            gauge: tells.used.map(UsageCounter::new),
+            session_key: fields.session_key,
+            session_id: None,
+            usage: fields.usage_paths.map(UsageCounter::new),
             line: Vec::new(),
         }
     }
 
     /// The output goes on.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        if self.key.is_none() && self.gauge.is_none() {
+        if self.session_key.is_none() && self.usage.is_none() {
             return;
         }
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -59,33 +60,21 @@ impl OutputScanner {
             return;
         }
         let Ok(value) = serde_json::from_slice::<Value>(line) else { return };
-        if let Some(session) = self.key.as_ref().and_then(|key| first_string_for_key(&value, key)) {
-            self.session = Some(session);
-            self.key = None;
+        if let Some(session_id) = self.session_key.as_ref().and_then(|key| first_string(&value, key)) {
+            self.session_id = Some(session_id);
+            self.session_key = None;
         }
-        self.gauge.iter_mut().for_each(|gauge| gauge.add_line(&value));
+        self.usage.iter_mut().for_each(|counter| counter.add_line(&value));
     }
 
     /// The session, once.
     pub(crate) fn take_session_id(&mut self) -> Option<String> {
-        self.session.take()
+        self.session_id.take()
     }
 
     /// What the output has told so far.
     pub(crate) fn usage(&self) -> Option<UsageReading> {
-        self.gauge.as_ref().and_then(UsageCounter::reading)
-    }
-}
-
-fn first_string_for_key(value: &Value, key: &str) -> Option<String> {
-    match value {
-        Value::Object(fields) => {
-            let here = fields.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
-            here.map(str::to_owned)
-                .or_else(|| fields.values().find_map(|value| first_string_for_key(value, key)))
-        }
-        Value::Array(elements) => elements.iter().find_map(|value| first_string_for_key(value, key)),
-        _ => None,
+        self.usage.as_ref().and_then(UsageCounter::reading)
     }
 }
 
@@ -94,11 +83,11 @@ mod tests {
     use super::*;
 
     fn scanned_session(pieces: &[&str]) -> Option<String> {
-        let session = Some("thread_id".to_owned());
-        let mut told = OutputScanner::new(OutputFields { session, used: None });
-        pieces.iter().for_each(|piece| told.push(piece.as_bytes()));
-        told.end_line();
-        told.take_session_id()
+        let session_key = Some("thread_id".to_owned());
+        let mut scanner = OutputScanner::new(OutputFields { session_key, usage_paths: None });
+        pieces.iter().for_each(|piece| scanner.push(piece.as_bytes()));
+        scanner.end_line();
+        scanner.take_session_id()
     }
 
     #[test]
@@ -126,15 +115,17 @@ mod tests {
 
     #[test]
     fn what_it_has_used_up_is_counted_to_the_end_also_behind_the_session() {
-        let used = UsagePaths { tokens: vec!["usage.out".to_owned()], ..UsagePaths::default() };
-        let mut told =
-            OutputScanner::new(OutputFields { session: Some("thread_id".to_owned()), used: Some(used) });
-        assert_eq!(told.usage(), None);
-        told.push(b"{\"thread_id\":\"a\"}\n{\"usage\":{\"out\":3}}\nno line\n{\"usage\":");
-        told.push(b"{\"out\":7}}");
-        told.end_line();
+        let usage_paths = UsagePaths { tokens: vec!["usage.out".to_owned()], ..UsagePaths::default() };
+        let mut scanner = OutputScanner::new(OutputFields {
+            session_key: Some("thread_id".to_owned()),
+            usage_paths: Some(usage_paths),
+        });
+        assert_eq!(scanner.usage(), None);
+        scanner.push(b"{\"thread_id\":\"a\"}\n{\"usage\":{\"out\":3}}\nno line\n{\"usage\":");
+        scanner.push(b"{\"out\":7}}");
+        scanner.end_line();
         assert_eq!(
-            (told.take_session_id().as_deref(), told.usage().map(|reading| reading.usage.tokens)),
+            (scanner.take_session_id().as_deref(), scanner.usage().map(|reading| reading.usage.tokens)),
             (Some("a"), Some(7))
         );
     }

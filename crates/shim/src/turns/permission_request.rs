@@ -58,25 +58,26 @@ impl OpenPermissionRequest {
         let mut shown = TEXT_LIMITS.iter();
         while !fits(&self.request) {
             let length = *shown.next()?;
-            self.request.input = shorten_value(&whole.input, length, false);
+            self.request.input = shorten_value(&whole.input, length);
             self.request.description = shorten_text(&whole.description, length);
         }
         Some(self)
     }
 }
 
-/// The input with no more than `length` bytes of each text in it.
-fn shorten_value(value: &Value, length: usize, text: bool) -> Value {
+/// Shortens the texts in `value` that a tool would write to `length` bytes each. Other values stay.
+fn shorten_value(value: &Value, length: usize) -> Value {
     match value {
-        Value::String(long) if text => Value::String(shorten_text(long, length)),
-        Value::Array(elements) => {
-            elements.iter().map(|element| shorten_value(element, length, false)).collect()
-        }
+        Value::Array(elements) => elements.iter().map(|element| shorten_value(element, length)).collect(),
         Value::Object(fields) => {
-            let short = |(key, value): (&String, &Value)| {
-                (key.clone(), shorten_value(value, length, is_text_key(key)))
+            let shorten = |(key, value): (&String, &Value)| {
+                let short = match value {
+                    Value::String(text) if is_text_key(key) => Value::String(shorten_text(text, length)),
+                    value => shorten_value(value, length),
+                };
+                (key.clone(), short)
             };
-            Value::Object(fields.iter().map(short).collect())
+            Value::Object(fields.iter().map(shorten).collect())
         }
         other => other.clone(),
     }

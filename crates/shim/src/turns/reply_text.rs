@@ -1,7 +1,7 @@
 //! What an agent said in a turn, of all that it printed: pure.
 
 use super::output_tail::plain_text;
-use serde_json::Value;
+use crate::json_lines::last_string;
 
 /// The most of it that is kept, bytes; what came last counts.
 pub(super) const MAX_REPLY_BYTES: usize = 64 << 10;
@@ -20,20 +20,8 @@ pub(crate) fn extract_reply(output: &[u8], key: Option<&str>) -> String {
 }
 
 fn last_string_in_line(line: &[u8], key: &str) -> Option<String> {
-    let value = serde_json::from_slice(line.trim_ascii()).ok()?;
-    last_string_for_key(&value, key).filter(|text| !text.trim().is_empty())
-}
-
-/// The last one in it, at any depth.
-fn last_string_for_key(value: &Value, key: &str) -> Option<String> {
-    match value {
-        Value::Object(fields) => {
-            let deep = || fields.values().rev().find_map(|value| last_string_for_key(value, key));
-            fields.get(key).and_then(Value::as_str).map(str::to_owned).or_else(deep)
-        }
-        Value::Array(elements) => elements.iter().rev().find_map(|value| last_string_for_key(value, key)),
-        _ => None,
-    }
+    let value: serde_json::Value = serde_json::from_slice(line.trim_ascii()).ok()?;
+    last_string(&value, key).filter(|text| !text.trim().is_empty())
 }
 
 #[cfg(test)]

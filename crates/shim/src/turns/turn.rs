@@ -3,56 +3,62 @@
 use super::executor::{ExecutorEvent, StartError, TurnEndKind, TurnExecutor, TurnResult};
 use super::prompt_text::TurnSubject;
 use super::turn_loop::{StepError, TurnLoop, TurnLoopEnd, TurnWork};
-use super::turn_outcome::{TaskSettlement, TurnOutcome, settle, turn_outcome};
+use super::turn_outcome::{TaskSettlement, TurnOutcome, idle_notification, settle, turn_outcome};
 use protocol::control::Activity;
-use protocol::payload::{IdleNotification, IdleReason};
+use protocol::payload::IdleReason;
 use protocol::plan_prompts::PLAN_PROMPT;
 use protocol::task::Task;
-use protocol::timestamp::iso8601;
 use store::now;
 
 impl<H: TurnExecutor> TurnLoop<H> {
-    /// From the turn's first line to the lead's knowledge of its end.
-    pub(super) fn run_turn(&mut self, job: TurnWork) -> Result<(), StepError> {
-        let began = now();
+    /// Runs a turn, settles its task, and tells the lead that the turn has ended.
+    pub(super) fn run_turn(&mut self, work: TurnWork) -> Result<(), StepError> {
+        let started_at = now();
         self.status.turn_number += 1;
-        let mut outcome = self.run_once(&job)?;
-        if outcome.reason == IdleReason::Failed
-            && self.should_retry_with_new_session(&job.subject, &outcome)?
-        {
-            self.executor.print_line("The session of an earlier life failed: once more, with a new one");
-            self.builder.note_turn_end(outcome.reason);
-            outcome = self.run_once(&job)?;
-        }
-        let handed_in = outcome.reason == IdleReason::Available
+        let mut outcome = self.run_with_session_retry(&work)?;
+        let is_plan_submitted = outcome.reason == IdleReason::Available
             && self.is_planning()
             && self.submit_planned(&mut outcome)?;
         self.builder.note_turn_end(outcome.reason);
         (self.status.pid, self.status.idle_reason) = (None, Some(outcome.reason));
-        self.status.session_id = self.builder.session();
-        let task = match job.task() {
-            Some(task) if handed_in => {
+        self.status.session_id = self.builder.session_id();
+        let settlement = match work.task() {
+            Some(task) if is_plan_submitted => {
                 self.planned_task = Some(task.clone());
                 None
             }
-            Some(task) => Some((task, self.settle_task(task, &outcome)?)),
+            Some(task) => Some((task.id, self.settle_task(task, &outcome)?)),
             None => None,
         };
-        if !handed_in {
-            self.executor.print_line(&summary_line(
-                &job.subject,
-                &outcome,
-                task.as_ref().map(|(_, verdict)| verdict),
-            ));
+        let settlement = settlement.as_ref().map(|(id, settlement)| (*id, settlement));
+        if !is_plan_submitted {
+            let line = summary_line(&work.subject, &outcome, settlement.map(|(_, settlement)| settlement));
+            self.executor.print_line(&line);
         }
-        let idle = self.idle_notification(&outcome, task.as_ref(), began);
-        self.notify_lead_of_turn_end(&idle)?;
+        let summary = self.files.summarize_sent_to_peers(started_at);
+        let failure = outcome.full_failure.clone();
+        let member = self.files.member_name();
+        let notification = idle_notification(member, outcome.reason, summary, settlement, failure);
+        self.notify_lead_of_turn_end(&notification)?;
         if outcome.reason == IdleReason::Interrupted {
-            // Whoever interrupted it looks at once, and is to find it idle.
+            // The caller that interrupted the turn must find the agent idle.
             self.report_idle();
             self.executor.confirm_interrupt();
         }
         Ok(())
+    }
+
+    /// Runs the turn. If it fails in the session of an earlier spawn, runs it again in a new session.
+    fn run_with_session_retry(&mut self, work: &TurnWork) -> Result<TurnOutcome, StepError> {
+        let outcome = self.run_once(work)?;
+        if outcome.reason != IdleReason::Failed
+            || !self.should_retry_with_new_session(&work.subject, &outcome)?
+        {
+            return Ok(outcome);
+        }
+        self.executor.print_line("The session of an earlier life failed: once more, with a new one");
+        self.builder.note_turn_end(outcome.reason);
+        self.run_once(work)
     }
 
     /// What a turn in plan mode said is handed in; where it said nothing it has failed.
@@ -118,7 +124,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
             Err(StartError::Transient(why)) => Err(why),
             Ok(pid) => Ok(pid),
         };
-        self.status.session_id = self.builder.session();
+        self.status.session_id = self.builder.session_id();
         self.status.pid = begun.as_ref().ok().copied();
         self.executor.report_status(&self.status);
         if let Err(fault) = self.files.mark_read(job.entry.iter().cloned().collect()) {
@@ -143,7 +149,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
                 ExecutorEvent::PermissionAsked(asked) => self.send_permission_request(asked),
                 ExecutorEvent::SessionStarted(session) => {
                     self.builder.set_session_id(session);
-                    self.status.session_id = self.builder.session();
+                    self.status.session_id = self.builder.session_id();
                     self.executor.report_status(&self.status);
                 }
                 ExecutorEvent::Deadline => self.send_unsent_requests(),
@@ -188,25 +194,6 @@ impl<H: TurnExecutor> TurnLoop<H> {
             self.files.note_unsettled(task.id);
         }
         Ok(verdict)
-    }
-
-    fn idle_notification(
-        &mut self,
-        outcome: &TurnOutcome,
-        task: Option<&(&Task, TaskSettlement)>,
-        began: u64,
-    ) -> IdleNotification {
-        let told = task.and_then(|(task, verdict)| Some((task.id, verdict.notification_fields()?)));
-        let why = told.and_then(|(_, (_, why))| why.map(str::to_owned));
-        IdleNotification {
-            from: self.files.member_name().to_string(),
-            timestamp: iso8601(now()),
-            idle_reason: outcome.reason,
-            summary: self.files.summarize_sent_to_peers(began),
-            completed_task_id: told.map(|(id, _)| id.to_string()),
-            completed_status: told.map(|(_, (status, _))| status.to_owned()),
-            failure_reason: outcome.full_failure.clone().or(why),
-        }
     }
 }
 

@@ -9,23 +9,20 @@ use protocol::message::Message;
 use protocol::payload::IdleReason;
 use protocol::permission_mode::PermissionMode;
 use protocol::task::Task;
-use protocol::turn_program::{PerTurnProgram, SessionSource, TurnProgram, Worker};
+use protocol::turn_program::{MAX_ARGUMENT_BYTES, PerTurnProgram, SessionSource, TurnProgram, Worker};
 use protocol::usage::{UsageReading, UsageReport, UsageScope};
 use std::path::PathBuf;
 use store::StateDir;
 use uuid::Uuid;
 
-/// MAX_ARG_STRLEN: the kernel takes no single argument of this many bytes or more, its final NUL included.
-const LONGEST_ARGUMENT: usize = 128 << 10;
-
 /// What an agent's turns run.
 #[derive(Debug)]
 pub(crate) struct TurnBuilder {
-    kind: TurnProgram,
-    talk: SessionState,
+    program: TurnProgram,
+    session: SessionState,
     /// Where a text goes that is too long for an argument, and under which name.
-    state: PathBuf,
-    file: String,
+    state_dir: PathBuf,
+    prompt_file: String,
     has_prompt_file: bool,
     mode: Option<PermissionMode>,
 }
@@ -48,33 +45,32 @@ impl TurnBuilder {
     /// Of `owner`, going on with the session of an earlier life if there is one. Texts that are too long for an
     /// argument go below `state`.
     pub(crate) fn new(
-        kind: TurnProgram,
-        session: Option<String>,
-        state: PathBuf,
+        program: TurnProgram,
+        session_id: Option<String>,
+        state_dir: PathBuf,
         owner: &str,
     ) -> TurnBuilder {
-        let talk = session.map_or(SessionState::New, SessionState::Inherited);
         TurnBuilder {
-            kind,
-            talk,
-            state,
-            file: format!("prompt-{owner}.txt"),
+            program,
+            session: session_id.map_or(SessionState::New, SessionState::Inherited),
+            state_dir,
+            prompt_file: format!("prompt-{owner}.txt"),
             has_prompt_file: false,
             mode: None,
         }
     }
 
-    pub(super) fn kind(&self) -> &TurnProgram {
-        &self.kind
+    pub(super) fn program(&self) -> &TurnProgram {
+        &self.program
     }
 
     pub(super) fn rejects_shutdown_while_busy(&self) -> bool {
-        matches!(&self.kind, TurnProgram::Worker(worker) if worker.busy_reject)
+        matches!(&self.program, TurnProgram::Worker(worker) if worker.busy_reject)
     }
 
     /// The session's id, once there is one.
-    pub(super) fn session(&self) -> Option<String> {
-        match &self.talk {
+    pub(super) fn session_id(&self) -> Option<String> {
+        match &self.session {
             SessionState::Opened(id) | SessionState::Confirmed(id) => id.clone(),
             SessionState::Inherited(id) => Some(id.clone()),
             SessionState::New => None,
@@ -83,12 +79,12 @@ impl TurnBuilder {
 
     /// The output told it.
     pub(super) fn set_session_id(&mut self, session: String) {
-        self.talk = SessionState::Opened(Some(session));
+        self.session = SessionState::Opened(Some(session));
     }
 
     /// Whether a turn that has just failed may have done so because its conversation, an earlier life's, is not there.
     pub(super) fn may_have_lost_session(&self) -> bool {
-        !self.is_driven() && matches!(self.talk, SessionState::Inherited(_))
+        !self.is_driven() && matches!(self.session, SessionState::Inherited(_))
     }
 
     /// A turn has ended. Where none has gone well before one that failed, the next opens another conversation: to go
@@ -98,23 +94,23 @@ impl TurnBuilder {
         if self.is_driven() {
             return;
         }
-        let talk = std::mem::replace(&mut self.talk, SessionState::New);
-        self.talk = match (talk, reason) {
+        let session = std::mem::replace(&mut self.session, SessionState::New);
+        self.session = match (session, reason) {
             (SessionState::Opened(id), IdleReason::Available) => SessionState::Confirmed(id),
             (SessionState::Inherited(id), IdleReason::Available) => SessionState::Confirmed(Some(id)),
             (SessionState::Opened(_) | SessionState::Inherited(_), IdleReason::Failed) => SessionState::New,
-            (talk, _) => talk,
+            (session, _) => session,
         };
     }
 
     /// What it has told to have used up, where a turn has told that; `before`: what that was before the turn.
-    pub(super) fn add_usage(&self, before: Option<UsageReport>, told: UsageReading) -> UsageReport {
-        let UsageReading { usage: used, scope: per } = told;
-        match per {
-            UsageScope::Session => UsageReport { session_id: self.session(), usage: used },
+    pub(super) fn add_usage(&self, before: Option<UsageReport>, reading: UsageReading) -> UsageReport {
+        let UsageReading { usage, scope } = reading;
+        match scope {
+            UsageScope::Session => UsageReport { session_id: self.session_id(), usage },
             UsageScope::Turn => UsageReport {
                 session_id: None,
-                usage: before.map_or(used, |before| before.usage.saturating_add(used)),
+                usage: before.map_or(usage, |before| before.usage.saturating_add(usage)),
             },
         }
     }
@@ -123,13 +119,13 @@ impl TurnBuilder {
     pub(super) fn turn_input(
         &mut self,
         subject: &TurnSubject,
-        ahead: Option<&str>,
+        instructions: Option<&str>,
     ) -> Result<TurnInput, String> {
-        let text = || match ahead {
-            Some(ahead) => format!("{ahead}\n\n{}", subject.text()),
+        let text = || match instructions {
+            Some(instructions) => format!("{instructions}\n\n{}", subject.text()),
             None => subject.text(),
         };
-        match &self.kind {
+        match &self.program {
             TurnProgram::Worker(worker) => worker_command(worker, subject).map(TurnInput::Command),
             TurnProgram::PerTurn(agent) => {
                 let agent = agent.clone();
@@ -141,7 +137,7 @@ impl TurnBuilder {
 
     /// In that mode, from the next turn on; else why not.
     pub(super) fn set_mode(&mut self, mode: PermissionMode) -> Result<(), String> {
-        let TurnProgram::PerTurn(agent) = &self.kind else { return Err("it has no modes".to_owned()) };
+        let TurnProgram::PerTurn(agent) = &self.program else { return Err("it has no modes".to_owned()) };
         // Who is told to ask as usual, and has no argument for that, is given none.
         if mode != PermissionMode::Default && !agent.mode_args.contains_key(mode.as_str()) {
             return Err("its profile has no such mode".to_owned());
@@ -152,56 +148,60 @@ impl TurnBuilder {
 
     /// The key under which its output has what it says.
     pub(super) fn reply_key(&self) -> Option<&str> {
-        match &self.kind {
+        match &self.program {
             TurnProgram::PerTurn(agent) => agent.reply_key.as_deref(),
             _ => None,
         }
     }
 
     pub(super) fn is_driven(&self) -> bool {
-        matches!(self.kind, TurnProgram::Driven(_))
+        matches!(self.program, TurnProgram::Driven(_))
     }
 
     /// Takes away the file of a text that was too long, if there was one.
     pub(super) fn remove_prompt_file(&mut self) {
         if std::mem::take(&mut self.has_prompt_file) {
             // A file that stays is overwritten by the next such text.
-            StateDir::open(&self.state).and_then(|state| state.remove(&self.file)).ok();
+            StateDir::open(&self.state_dir).and_then(|state| state.remove(&self.prompt_file)).ok();
         }
     }
 
     fn agent_command(&mut self, agent: &PerTurnProgram, text: &str) -> Result<TurnCommand, String> {
-        let later = self.talk != SessionState::New && !agent.later_argv.is_empty();
+        let later = self.session != SessionState::New && !agent.later_argv.is_empty();
         let template =
             &with_mode_arguments(if later { &agent.later_argv } else { &agent.first_argv }, agent, self.mode);
-        let text = &with_prompt_prefix(agent, self.talk == SessionState::New, text);
+        let text = &match self.session {
+            SessionState::New => with_prompt_prefix(agent, text),
+            // Without a session the program remembers nothing, so each turn gets the prefix.
+            _ if forgets_turns(agent) => with_prompt_prefix(agent, text),
+            _ => text.to_owned(),
+        };
         self.open_session(&agent.session);
-        let session = self.session().unwrap_or_default();
-        let mut argv = fill_template(template, text, &session);
-        if argv.iter().any(|argument| argument.len() >= LONGEST_ARGUMENT) {
-            argv = fill_template(template, &self.write_prompt_file(text)?, &session);
+        let session_id = self.session_id().unwrap_or_default();
+        let mut argv = fill_template(template, text, &session_id);
+        if argv.iter().any(|argument| argument.len() > MAX_ARGUMENT_BYTES) {
+            argv = fill_template(template, &self.write_prompt_file(text)?, &session_id);
         }
-        let placed = template.iter().any(|argument| deferred_variables::has_variable(argument, "prompt"));
-        let session = match &agent.session {
-            SessionSource::OutputKey { key } if self.talk == SessionState::New => Some(key.clone()),
+        let has_prompt = template.iter().any(|argument| deferred_variables::has_variable(argument, "prompt"));
+        let session_key = match &agent.session {
+            SessionSource::OutputKey { key } if self.session == SessionState::New => Some(key.clone()),
             _ => None,
         };
-        let tells = OutputFields { session, used: agent.usage_paths.clone() };
         Ok(TurnCommand {
             argv,
             env: Vec::new(),
-            input: (!placed).then(|| text.to_owned()),
-            output_fields: tells,
+            input: (!has_prompt).then(|| text.to_owned()),
+            output_fields: OutputFields { session_key, usage_paths: agent.usage_paths.clone() },
         })
     }
 
     /// What a turn that begins makes of the conversation. One whose id the program tells is new until it has.
     fn open_session(&mut self, session: &SessionSource) {
-        if self.talk == SessionState::New {
+        if self.session == SessionState::New {
             match session {
-                SessionSource::NoSession => self.talk = SessionState::Opened(None),
+                SessionSource::NoSession => self.session = SessionState::Opened(None),
                 SessionSource::Generated => {
-                    self.talk = SessionState::Opened(Some(Uuid::new_v4().to_string()));
+                    self.session = SessionState::Opened(Some(Uuid::new_v4().to_string()));
                 }
                 SessionSource::OutputKey { .. } => {}
             }
@@ -209,20 +209,24 @@ impl TurnBuilder {
     }
 
     fn write_prompt_file(&mut self, text: &str) -> Result<String, String> {
-        let state = StateDir::open(&self.state).map_err(|error| error.to_string())?;
-        state.replace(&self.file, text.as_bytes()).map_err(|error| error.to_string())?;
+        let state = StateDir::open(&self.state_dir).map_err(|error| error.to_string())?;
+        state.replace(&self.prompt_file, text.as_bytes()).map_err(|error| error.to_string())?;
         self.has_prompt_file = true;
-        let path = state.path().join(&self.file);
+        let path = state.path().join(&self.prompt_file);
         Ok(format!("Read the file {} and do what it says: it is your message.", path.display()))
     }
 }
 
-/// What the agent is to know of its team, ahead of the first text of each conversation.
-fn with_prompt_prefix(agent: &PerTurnProgram, is_new: bool, text: &str) -> String {
-    let forgets = agent.session == SessionSource::NoSession && agent.later_argv.is_empty();
+/// Whether every turn of the program starts a new session.
+fn forgets_turns(agent: &PerTurnProgram) -> bool {
+    agent.session == SessionSource::NoSession && agent.later_argv.is_empty()
+}
+
+/// Puts the instructions about the team before `text`, if there are any.
+fn with_prompt_prefix(agent: &PerTurnProgram, text: &str) -> String {
     match agent.prompt_prefix.as_str() {
-        ahead if !ahead.is_empty() && (is_new || forgets) => format!("{ahead}\n\n{text}"),
-        _ => text.to_owned(),
+        "" => text.to_owned(),
+        prefix => format!("{prefix}\n\n{text}"),
     }
 }
 
@@ -243,7 +247,7 @@ fn with_mode_arguments(
 /// In one pass, so that a text which holds a placeholder is not taken for one.
 fn fill_template(template: &[String], text: &str, session: &str) -> Vec<String> {
     let text = &guard_leading_dash(template, text);
-    let value = |blank: &str| match blank {
+    let value = |variable: &str| match variable {
         "prompt" => Some(text.as_str()),
         "session" => Some(session),
         _ => None,
@@ -333,7 +337,7 @@ mod tests {
     fn what_it_is_to_know_stands_ahead_of_each_conversation() {
         let of = |first: &[&str], next: &[&str], session| {
             let mut program = program(first, next, session, None);
-            if let TurnProgram::PerTurn(agent) = &mut program.kind {
+            if let TurnProgram::PerTurn(agent) = &mut program.program {
                 agent.prompt_prefix = "You are ann.".to_owned();
             }
             program
@@ -379,7 +383,7 @@ mod tests {
         let next = ["p", "--resume", "{session}"];
         let mut ours = program(&["p", "--id", "{session}"], &next, SessionSource::Generated, None);
         let first = run(&mut ours, "x");
-        let id = ours.session().unwrap();
+        let id = ours.session_id().unwrap();
         assert_eq!(first.argv, ["p", "--id", &id]);
         ours.note_turn_end(IdleReason::Available);
         for reason in [IdleReason::Failed, IdleReason::Interrupted, IdleReason::Available] {
@@ -404,13 +408,13 @@ mod tests {
     fn a_session_that_is_told_is_used_once_it_is() {
         let told = SessionSource::OutputKey { key: "id".into() };
         let mut program = program(&["p"], &["q", "{session}"], told, None);
-        assert_eq!(run(&mut program, "x").output_fields.session.as_deref(), Some("id"));
+        assert_eq!(run(&mut program, "x").output_fields.session_key.as_deref(), Some("id"));
         program.note_turn_end(IdleReason::Available);
         assert_eq!(run(&mut program, "x").argv, ["p"], "it was not told");
         program.set_session_id("abc".into());
         program.note_turn_end(IdleReason::Available);
         let process = run(&mut program, "x");
-        assert_eq!((process.argv, process.output_fields.session), (words(&["q", "abc"]), None));
+        assert_eq!((process.argv, process.output_fields.session_key), (words(&["q", "abc"]), None));
     }
 
     #[test]
@@ -426,14 +430,14 @@ mod tests {
     #[test]
     fn a_text_too_long_for_an_argument_lies_in_a_file_until_the_turn_is_over() {
         let mut long = program(&["p", "{prompt}"], &[], SessionSource::NoSession, None);
-        let text = "x".repeat(LONGEST_ARGUMENT);
+        let text = "x".repeat(MAX_ARGUMENT_BYTES + 1);
         let process = run(&mut long, &text);
         let path = process.argv[1].split(' ').find(|word| word.starts_with('/')).unwrap().to_owned();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
         long.remove_prompt_file();
         assert!(!std::path::Path::new(&path).exists());
         let short = run(&mut long, &text[1..]);
-        assert_eq!(short.argv[1].len(), LONGEST_ARGUMENT - 1);
+        assert_eq!(short.argv[1].len(), MAX_ARGUMENT_BYTES);
     }
 
     #[test]

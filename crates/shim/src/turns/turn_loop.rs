@@ -1,8 +1,9 @@
-//! A teammate's life (docs/protocol.md section 8): a turn on the prompt, then one on each item as it comes, and
-//! idle in between.
+//! The main loop of an agent whose turns the shim runs (docs/protocol.md section 8).
 //!
-//! It looks, works, says that it is idle, looks once more and sleeps: a wake that comes between is never lost.
-//! Files that can't be written or read for a while are no reason to die: it says so, and looks again.
+//! The loop scans inbox and task list, runs a turn on what it finds, and reports that the agent is
+//! idle. Then it scans once more before it waits, so that no wake between scan and report is lost.
+//!
+//! If files cannot be read or written, the loop prints the error and tries again later.
 
 use super::executor::{ExecutorEvent, TurnExecutor};
 use super::inbox_action::{self, InboxAction, plan_answer_text};
@@ -13,66 +14,69 @@ use super::turn_builder::TurnBuilder;
 use protocol::control::{Activity, PlanStage, TurnStatus};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::{InboxEntry, Message};
+use protocol::payload::PlanApprovalResponse;
 use protocol::permission_mode::PermissionMode;
 use protocol::task::Task;
 use store::now;
 
-/// How a life ends, seen from within.
+/// How a turn loop ended.
 #[derive(Debug)]
 pub(crate) enum TurnLoopEnd {
-    /// It was asked to, and said yes.
+    /// The agent approved a shutdown request.
     ShutdownApproved,
-    /// Its host said so.
+    /// The executor returned [`ExecutorEvent::Terminate`].
     Terminated,
-    /// Its program is missing; the text names it.
+    /// The agent's program cannot be started; why, as a sentence for people.
     NotStarted(String),
 }
 
 /// Why a step was not finished.
 pub(super) enum StepError {
     LoopEnded(TurnLoopEnd),
-    /// Looking again may help.
+    /// The step may succeed later.
     Retryable(ErrorReport),
 }
 
 impl From<ErrorReport> for StepError {
-    fn from(fault: ErrorReport) -> StepError {
-        StepError::Retryable(fault)
+    fn from(error: ErrorReport) -> StepError {
+        StepError::Retryable(error)
     }
 }
 
-/// What a life begins with.
+/// What a spawn starts with.
 #[derive(Debug, Default)]
 pub(crate) struct InitialState {
-    /// The first turn's text; empty for none.
+    /// The text of the first turn. Empty if there is none.
     pub(crate) prompt: String,
-    /// A task that was left in progress goes ahead of the mail.
+    /// Whether an earlier spawn of this member may have left a task in progress. That task comes
+    /// before the messages.
     pub(crate) is_respawn: bool,
-    /// The permission mode of its turns, where one was given.
+    /// The permission mode of the turns. `None` if the spawn request names none.
     pub(crate) mode: Option<PermissionMode>,
-    /// It plans first, or still.
+    /// Set if the agent plans first, or if its plan waits for approval.
     pub(crate) plan: Option<PlanStage>,
 }
 
-/// One teammate, alive.
+/// The state of one agent's turn loop.
 pub(crate) struct TurnLoop<H> {
     pub(super) executor: H,
     pub(super) files: TeamFiles,
     pub(super) builder: TurnBuilder,
     pub(super) status: TurnStatus,
-    /// What the agent asked for in this turn, and was not answered.
+    /// Permission requests of the current turn that have no answer yet.
     pub(super) open_permission_requests: Vec<OpenPermissionRequest>,
-    /// The task that its plan is about.
+    /// The task that the submitted plan is about.
     pub(super) planned_task: Option<Task>,
+    /// The error that was printed last.
     pub(super) last_error: Option<String>,
 }
 
-/// One turn to run.
+/// The work of one turn.
 pub(super) struct TurnWork {
     pub(super) subject: TurnSubject,
-    /// What is read once the agent was given it.
+    /// The inbox entry to mark read when the turn has started.
     pub(super) entry: Option<InboxEntry>,
-    /// The task that its plan was about.
+    /// The task whose plan was answered.
     pub(super) planned_task: Option<Task>,
 }
 
@@ -81,7 +85,11 @@ impl TurnWork {
         TurnWork { subject: TurnSubject::Task(Box::new(task)), entry: None, planned_task: None }
     }
 
-    /// The task that it is about.
+    fn for_message(subject: TurnSubject, entry: InboxEntry) -> TurnWork {
+        TurnWork { subject, entry: Some(entry), planned_task: None }
+    }
+
+    /// The task that the turn works on, also if the turn's subject is the answer to its plan.
     pub(super) fn task(&self) -> Option<&Task> {
         match &self.subject {
             TurnSubject::Task(task) => Some(task),
@@ -91,77 +99,78 @@ impl TurnWork {
 }
 
 impl<H: TurnExecutor> TurnLoop<H> {
-    pub(crate) fn new(host: H, post: TeamFiles, program: TurnBuilder) -> TurnLoop<H> {
-        // Until it has looked it is no idler: who waits for its idling waits for its first items too.
-        let now = TurnStatus {
+    pub(crate) fn new(executor: H, files: TeamFiles, builder: TurnBuilder) -> TurnLoop<H> {
+        let status = TurnStatus {
             mode: None,
             plan_stage: None,
+            // Until the first scan the agent counts as active: a caller that waits for it to become
+            // idle waits for its first messages and tasks too.
             activity: Activity::Active,
             since: now(),
             turn_number: 0,
             summary: String::new(),
             pid: None,
             idle_reason: None,
-            session_id: program.session(),
+            session_id: builder.session_id(),
             usage: None,
             shutdown_requested: false,
         };
         TurnLoop {
-            executor: host,
-            files: post,
-            builder: program,
-            status: now,
+            executor,
+            files,
+            builder,
+            status,
             open_permission_requests: Vec::new(),
             planned_task: None,
             last_error: None,
         }
     }
 
-    /// The whole of it; gives the host back, with how it ended.
-    pub(crate) fn run(mut self, beginning: InitialState) -> (H, TurnLoopEnd) {
-        (self.status.mode, self.status.plan_stage) = (beginning.mode, beginning.plan.clone());
-        // Whoever stands was started in it.
-        if let Some(mode) = beginning.mode.filter(|_| !self.builder.is_driven()) {
-            // Its order was refused, had it not this mode.
+    /// Runs turns until the agent ends. Returns the executor and how the agent ended.
+    pub(crate) fn run(mut self, initial: InitialState) -> (H, TurnLoopEnd) {
+        (self.status.mode, self.status.plan_stage) = (initial.mode, initial.plan.clone());
+        // The program behind a driver was started in the mode.
+        if let Some(mode) = initial.mode.filter(|_| !self.builder.is_driven()) {
+            // The spawn request was refused if the program does not support the mode.
             self.builder.set_mode(mode).ok();
         }
-        let mut first = self.first_steps(beginning).into_iter();
+        let mut first_steps = self.first_steps(initial).into_iter();
         loop {
-            let step = match first.next() {
-                Some(begin) => self.run_first_step(begin),
+            let result = match first_steps.next() {
+                Some(step) => self.run_first_step(step),
                 None => self.run_next(),
             };
-            match step {
+            match result {
                 Ok(()) => {}
-                Err(StepError::LoopEnded(over)) => return (self.executor, over),
-                Err(StepError::Retryable(fault)) => {
-                    if let Err(over) = self.wait_after_error(&fault) {
-                        return (self.executor, over);
+                Err(StepError::LoopEnded(end)) => return (self.executor, end),
+                Err(StepError::Retryable(error)) => {
+                    if let Err(end) = self.wait_after_error(&error) {
+                        return (self.executor, end);
                     }
                 }
             }
         }
     }
 
-    /// What comes before the first look.
-    fn first_steps(&self, beginning: InitialState) -> Vec<FirstStep> {
-        // To a worker it is a message as any other.
-        let takes_prompt = self.builder.kind().has_prompts();
-        let prompt =
-            (takes_prompt && !beginning.prompt.is_empty()).then_some(FirstStep::Prompt(beginning.prompt));
-        let left = match self.is_awaiting_approval() {
+    /// The steps before the first scan.
+    fn first_steps(&self, initial: InitialState) -> Vec<FirstStep> {
+        // A worker handles its prompt as a message like any other.
+        let takes_prompt = self.builder.program().has_prompts() && !initial.prompt.is_empty();
+        let prompt = takes_prompt.then_some(FirstStep::Prompt(initial.prompt));
+        let earlier_work = match self.is_awaiting_approval() {
             true => Some(FirstStep::ResubmitPlan),
-            false => beginning.is_respawn.then_some(FirstStep::ResumeTask),
+            false => initial.is_respawn.then_some(FirstStep::ResumeTask),
         };
-        prompt.into_iter().chain(left).collect()
+        prompt.into_iter().chain(earlier_work).collect()
     }
 
-    fn run_first_step(&mut self, begin: FirstStep) -> Result<(), StepError> {
-        match begin {
+    fn run_first_step(&mut self, step: FirstStep) -> Result<(), StepError> {
+        match step {
             FirstStep::Prompt(text) => {
-                let entry = self.files.find_prompt_message(&text).unwrap_or_else(|fault| {
-                    // The work need not wait for the inbox, but its message is not to be another turn.
-                    self.print_error_once(&fault);
+                let entry = self.files.find_prompt_message(&text).unwrap_or_else(|error| {
+                    // The turn need not wait for the inbox. When the inbox can be read, the message
+                    // of the prompt must not start a second turn.
+                    self.print_error_once(&error);
                     self.files.note_prompt_delivered(&text);
                     None
                 });
@@ -169,73 +178,89 @@ impl<H: TurnExecutor> TurnLoop<H> {
             }
             FirstStep::ResubmitPlan => self.resubmit_plan(),
             FirstStep::ResumeTask => {
-                // Ahead of the mail; any other comes as its turn does, after another look at it.
-                let left = self.retry_until_done(|post| post.unfinished_task())?.flatten();
-                left.map_or(Ok(()), |task| self.run_turn(TurnWork::for_task(task)))
+                let task = self.retry_until_done(|files| files.unfinished_task())?.flatten();
+                task.map_or(Ok(()), |task| self.run_turn(TurnWork::for_task(task)))
             }
         }
     }
 
-    /// A look, and a turn on what it found; else to sleep.
+    /// Scans inbox and task list and runs a turn. If there is nothing to do, waits.
     fn run_next(&mut self) -> Result<(), StepError> {
         match self.next_work()? {
-            Some(job) => self.run_turn(job),
+            Some(work) => self.run_turn(work),
             None => self.idle(),
         }
     }
 
+    /// Handles the messages that need no turn. Returns the work of the next turn.
     fn next_work(&mut self) -> Result<Option<TurnWork>, StepError> {
         let mut unread = self.unread()?;
-        while let Some(item) = inbox_action::next_action(&unread, self.builder.kind()) {
-            let (subject, entry) = match item {
-                InboxAction::MarkRead(entries) => {
-                    self.mark_handled(&mut unread, entries)?;
-                    continue;
-                }
-                InboxAction::Show(entry, text) => {
-                    self.executor.print_line(&text);
-                    self.mark_handled(&mut unread, vec![entry])?;
-                    continue;
-                }
-                InboxAction::SetMode(entry, mode) => {
-                    self.handle_mode_request(&mode);
-                    self.mark_handled(&mut unread, vec![entry])?;
-                    continue;
-                }
-                InboxAction::PlanAnswer(_, message, answer) => {
-                    let mut answers = inbox_action::answers_to_request(&unread, &answer.request_id);
-                    let (entry, answer) = answers.remove(0);
-                    self.mark_handled(&mut unread, answers.into_iter().map(|(entry, _)| entry).collect())?;
-                    if !self.apply_plan_answer(&answer) {
-                        self.executor.print_line("An answer to a plan that does not wait for one.");
-                        self.mark_handled(&mut unread, vec![entry])?;
-                        continue;
-                    }
-                    let text = plan_answer_text(&answer, self.status.mode.map(PermissionMode::as_str));
-                    let subject = TurnSubject::Message(Message { text, ..message });
-                    return Ok(Some(TurnWork {
-                        subject,
-                        entry: Some(entry),
-                        planned_task: self.planned_task.take(),
-                    }));
-                }
-                InboxAction::ApproveShutdown(request, asked) => {
-                    self.approve_shutdown(request, asked)?;
-                    continue;
-                }
-                InboxAction::UserMessage(entry, message) => (TurnSubject::UserMessage(message), entry),
-                InboxAction::Message(entry, message) => (TurnSubject::Message(message), entry),
-            };
-            return Ok(Some(TurnWork { subject, entry: Some(entry), planned_task: None }));
+        while let Some(action) = inbox_action::next_action(&unread, self.builder.program()) {
+            if let Some(work) = self.run_action(&mut unread, action)? {
+                return Ok(Some(work));
+            }
         }
         if self.is_awaiting_approval() {
             return Ok(None);
         }
-        let task = self.files.next_task()?;
-        Ok(task.map(TurnWork::for_task))
+        Ok(self.files.next_task()?.map(TurnWork::for_task))
     }
 
-    /// What came meanwhile has its own wake: the inbox is not read again.
+    /// Runs one inbox action. `Some` if it needs a turn.
+    fn run_action(
+        &mut self,
+        unread: &mut Vec<InboxEntry>,
+        action: InboxAction,
+    ) -> Result<Option<TurnWork>, StepError> {
+        match action {
+            InboxAction::MarkRead(entries) => self.mark_handled(unread, entries)?,
+            InboxAction::Show(entry, text) => {
+                self.executor.print_line(&text);
+                self.mark_handled(unread, vec![entry])?;
+            }
+            InboxAction::SetMode(entry, mode) => {
+                self.handle_mode_request(&mode);
+                self.mark_handled(unread, vec![entry])?;
+            }
+            InboxAction::PlanAnswer(_, message, answer) => {
+                return self.plan_answer_work(unread, message, &answer);
+            }
+            InboxAction::ApproveShutdown(request, entries) => self.approve_shutdown(request, entries)?,
+            InboxAction::UserMessage(entry, message) => {
+                return Ok(Some(TurnWork::for_message(TurnSubject::UserMessage(message), entry)));
+            }
+            InboxAction::Message(entry, message) => {
+                return Ok(Some(TurnWork::for_message(TurnSubject::Message(message), entry)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The turn on the answer to the agent's plan. `None` if the answer belongs to another plan.
+    fn plan_answer_work(
+        &mut self,
+        unread: &mut Vec<InboxEntry>,
+        message: Message,
+        answer: &PlanApprovalResponse,
+    ) -> Result<Option<TurnWork>, StepError> {
+        let mut answers = inbox_action::answers_to_request(unread, &answer.request_id);
+        let (entry, answer) = answers.remove(0);
+        self.mark_handled(unread, answers.into_iter().map(|(entry, _)| entry).collect())?;
+        if !self.apply_plan_answer(&answer) {
+            self.executor.print_line("An answer to a plan that does not wait for one.");
+            self.mark_handled(unread, vec![entry])?;
+            return Ok(None);
+        }
+        let text = plan_answer_text(&answer, self.status.mode.map(PermissionMode::as_str));
+        Ok(Some(TurnWork {
+            subject: TurnSubject::Message(Message { text, ..message }),
+            entry: Some(entry),
+            planned_task: self.planned_task.take(),
+        }))
+    }
+
+    /// Marks entries read and removes them from `unread`. The inbox is not read again: a message
+    /// that arrives meanwhile wakes the agent.
     pub(super) fn mark_handled(
         &mut self,
         unread: &mut Vec<InboxEntry>,
@@ -245,26 +270,27 @@ impl<H: TurnExecutor> TurnLoop<H> {
         self.files.mark_read(entries)
     }
 
-    /// An inbox that does not parse is set aside and reported; until it can be read again there are the tasks.
+    /// The unread entries. Empty if the inbox is not valid JSON: the daemon has set it aside, and
+    /// the agent can still work on tasks.
     pub(super) fn unread(&mut self) -> Result<Vec<InboxEntry>, ErrorReport> {
         match self.files.unread() {
-            Err(fault) if fault.kind == ErrorKind::InvalidData => {
-                self.print_error_once(&fault);
+            Err(error) if error.kind == ErrorKind::InvalidData => {
+                self.print_error_once(&error);
                 Ok(Vec::new())
             }
-            read => read,
+            result => result,
         }
     }
 
-    /// Says once that there is nothing to do; else sleeps until there may be.
+    /// Reports once that the agent is idle. When called again, waits for the next event.
     pub(super) fn idle(&mut self) -> Result<(), StepError> {
         if self.status.activity == Activity::Active {
-            // Between the look and these words something may have come whose wake went to an active agent: one
-            // more look before the sleep.
+            // A message may have arrived after the scan, and its wake went to an active agent. So
+            // the caller scans once more before it waits.
             self.report_idle();
             return Ok(());
         }
-        // Here, where nobody waits for us: a damaged file is waited for.
+        // An error here is not reported: the lead's inbox may be damaged for a long time.
         if self.files.send_queued().is_ok() {
             self.last_error = None;
         }
@@ -278,21 +304,24 @@ impl<H: TurnExecutor> TurnLoop<H> {
         (self.status.activity, self.status.since) = (Activity::Idle, now());
         self.status.shutdown_requested = false;
         self.status.summary.clear();
-        // Shown first: who hears that it is idle finds all its output.
+        // The line is printed first, so that a caller that waits for idleness finds all output.
         self.executor.print_line("idle");
         self.executor.report_status(&self.status);
     }
 }
 
 impl From<TurnLoopEnd> for StepError {
-    fn from(over: TurnLoopEnd) -> StepError {
-        StepError::LoopEnded(over)
+    fn from(end: TurnLoopEnd) -> StepError {
+        StepError::LoopEnded(end)
     }
 }
 
-/// See `TurnLoop::first`.
+/// A step before the first scan of inbox and task list.
 enum FirstStep {
+    /// Run a turn on the prompt of the spawn request.
     Prompt(String),
+    /// Submit the plan of the previous spawn again.
     ResubmitPlan,
+    /// Run a turn on the task that the previous spawn left in progress.
     ResumeTask,
 }

@@ -2,10 +2,13 @@
 
 use super::executor::{TurnEndKind, TurnResult};
 use protocol::control::ExitReport;
+use protocol::id::TaskId;
 use protocol::name::AgentName;
-use protocol::payload::IdleReason;
+use protocol::payload::{IdleNotification, IdleReason};
 use protocol::task::{Task, TaskStatus};
+use protocol::timestamp::iso8601;
 use std::process::ExitStatus;
+use store::now;
 
 /// Characters of the last line that a task's metadata keeps.
 const LAST_LINE_CHARS: usize = 160;
@@ -63,9 +66,10 @@ fn last_line(text: &str) -> Option<String> {
     Some(line.chars().take(LAST_LINE_CHARS).collect())
 }
 
-/// `now` is the task as it is after the turn; none: it is deleted.
-pub(super) fn settle(now: Option<&Task>, me: &AgentName, outcome: &TurnOutcome) -> TaskSettlement {
-    let Some(task) = now else { return TaskSettlement::NotOwned };
+/// What becomes of a task after a turn on it. `task` is the task as it is now, `None` if it was
+/// deleted.
+pub(super) fn settle(task: Option<&Task>, me: &AgentName, outcome: &TurnOutcome) -> TaskSettlement {
+    let Some(task) = task else { return TaskSettlement::NotOwned };
     match (&task.status, &task.owner) {
         (TaskStatus::Completed, _) => TaskSettlement::AlreadyCompleted,
         (TaskStatus::InProgress, Some(owner)) if owner == me => {
@@ -89,6 +93,30 @@ impl TaskSettlement {
             }
             TaskSettlement::NotOwned => None,
         }
+    }
+}
+
+/// The message that tells the lead that a turn has ended.
+///
+/// `task` is the task of the turn and what became of it. `failure` is why the turn failed; without
+/// it the reason of a failed task is sent.
+pub(super) fn idle_notification(
+    member: &AgentName,
+    reason: IdleReason,
+    summary: Option<String>,
+    task: Option<(TaskId, &TaskSettlement)>,
+    failure: Option<String>,
+) -> IdleNotification {
+    let task = task.and_then(|(id, settlement)| Some((id, settlement.notification_fields()?)));
+    let task_failure = task.and_then(|(_, (_, reason))| reason.map(str::to_owned));
+    IdleNotification {
+        from: member.to_string(),
+        timestamp: iso8601(now()),
+        idle_reason: reason,
+        summary,
+        completed_task_id: task.map(|(id, _)| id.to_string()),
+        completed_status: task.map(|(_, (status, _))| status.to_owned()),
+        failure_reason: failure.or(task_failure),
     }
 }
 

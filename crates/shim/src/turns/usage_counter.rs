@@ -1,5 +1,6 @@
 //! What a program has used up, read off its lines of JSON as its profile's `UsagePaths` says: pure.
 
+use crate::json_lines::values_at;
 use protocol::usage::{Usage, UsagePaths, UsageReading, to_microdollars};
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -10,15 +11,15 @@ const MAX_OPEN_PARTS: usize = 64;
 /// One output, or one file.
 #[derive(Debug)]
 pub(crate) struct UsageCounter {
-    meter: UsagePaths,
+    paths: UsagePaths,
     total: Option<Usage>,
     /// The parts told last, by what marks them.
-    open: VecDeque<(Value, Usage)>,
+    open_parts: VecDeque<(Value, Usage)>,
 }
 
 impl UsageCounter {
-    pub(crate) fn new(meter: UsagePaths) -> UsageCounter {
-        UsageCounter { meter, total: None, open: VecDeque::new() }
+    pub(crate) fn new(paths: UsagePaths) -> UsageCounter {
+        UsageCounter { paths, total: None, open_parts: VecDeque::new() }
     }
 
     /// One more line; most tell nothing.
@@ -27,7 +28,7 @@ impl UsageCounter {
         if tokens.is_none() && cost.is_none() {
             return;
         }
-        let Some(mark) = &self.meter.part_id else {
+        let Some(id_path) = &self.paths.part_id else {
             // One may tell the tokens, and another the cost.
             let before = self.total.unwrap_or_default();
             self.total = Some(Usage {
@@ -36,21 +37,21 @@ impl UsageCounter {
             });
             return;
         };
-        let told = Usage { tokens: tokens.unwrap_or_default(), microdollars: cost.unwrap_or_default() };
-        let mark = values_at(line, mark).first().copied().cloned();
-        match self.open.iter_mut().find(|(open, _)| Some(open) == mark.as_ref()) {
-            Some((_, part)) => *part = told,
-            None => self.add_part(mark, told),
+        let part = Usage { tokens: tokens.unwrap_or_default(), microdollars: cost.unwrap_or_default() };
+        let id = values_at(line, id_path).first().copied().cloned();
+        match self.open_parts.iter_mut().find(|(open, _)| Some(open) == id.as_ref()) {
+            Some((_, known)) => *known = part,
+            None => self.add_part(id, part),
         }
     }
 
-    fn add_part(&mut self, mark: Option<Value>, told: Usage) {
-        let closed = match mark {
-            None => Some(told),
-            Some(mark) => {
-                self.open.push_back((mark, told));
-                if self.open.len() > MAX_OPEN_PARTS {
-                    self.open.pop_front().map(|(_, part)| part)
+    fn add_part(&mut self, id: Option<Value>, part: Usage) {
+        let closed = match id {
+            None => Some(part),
+            Some(id) => {
+                self.open_parts.push_back((id, part));
+                if self.open_parts.len() > MAX_OPEN_PARTS {
+                    self.open_parts.pop_front().map(|(_, part)| part)
                 } else {
                     None
                 }
@@ -62,28 +63,20 @@ impl UsageCounter {
 
     /// All of it; none where nothing was told.
     pub(crate) fn total(&self) -> Option<Usage> {
-        Some(self.open.iter().fold(self.total?, |sum, (_, part)| sum.saturating_add(*part)))
+        Some(self.open_parts.iter().fold(self.total?, |sum, (_, part)| sum.saturating_add(*part)))
     }
 
     pub(crate) fn reading(&self) -> Option<UsageReading> {
-        Some(UsageReading { usage: self.total()?, scope: self.meter.scope })
+        Some(UsageReading { usage: self.total()?, scope: self.paths.scope })
     }
 
     /// Tokens, and microdollars, as far as the line tells of them.
     fn read_line(&self, line: &Value) -> (Option<u64>, Option<u64>) {
         let counts =
-            self.meter.tokens.iter().flat_map(|path| values_at(line, path)).filter_map(Value::as_u64);
-        let costs = self.meter.cost.iter().flat_map(|path| values_at(line, path)).filter_map(Value::as_f64);
+            self.paths.tokens.iter().flat_map(|path| values_at(line, path)).filter_map(Value::as_u64);
+        let costs = self.paths.cost.iter().flat_map(|path| values_at(line, path)).filter_map(Value::as_f64);
         (counts.reduce(u64::saturating_add), costs.filter_map(to_microdollars).reduce(u64::saturating_add))
     }
-}
-
-/// What stands there; a `*` in the path is every key.
-fn values_at<'a>(line: &'a Value, path: &str) -> Vec<&'a Value> {
-    path.split('.').fold(vec![line], |values, key| match key {
-        "*" => values.into_iter().filter_map(Value::as_object).flat_map(serde_json::Map::values).collect(),
-        key => values.into_iter().filter_map(|value| value.get(key)).collect(),
-    })
 }
 
 #[cfg(test)]
@@ -91,7 +84,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn gauge(once: Option<&str>) -> UsageCounter {
+    fn counter(once: Option<&str>) -> UsageCounter {
         UsageCounter::new(UsagePaths {
             tokens: ["usage.in", "usage.out"].map(str::to_owned).to_vec(),
             cost: Some("cost".to_owned()),
@@ -100,9 +93,9 @@ mod tests {
         })
     }
 
-    fn total(gauge: &mut UsageCounter, lines: &[Value]) -> Option<(u64, u64)> {
-        lines.iter().for_each(|line| gauge.add_line(line));
-        gauge.total().map(|used| (used.tokens, used.microdollars))
+    fn total(counter: &mut UsageCounter, lines: &[Value]) -> Option<(u64, u64)> {
+        lines.iter().for_each(|line| counter.add_line(line));
+        counter.total().map(|used| (used.tokens, used.microdollars))
     }
 
     #[test]
@@ -115,16 +108,16 @@ mod tests {
             json!({"usage": {"in": 1}}),
             json!({"type": "end"}),
         ];
-        assert_eq!(total(&mut gauge(None), &lines), Some((1, 250_000)));
-        assert_eq!(total(&mut gauge(Some("id")), &lines), Some((3 + 4 + 5 + 1, 250_000)));
+        assert_eq!(total(&mut counter(None), &lines), Some((1, 250_000)));
+        assert_eq!(total(&mut counter(Some("id")), &lines), Some((3 + 4 + 5 + 1, 250_000)));
     }
 
     #[test]
     fn parts_of_long_ago_stay_counted() {
         let lines: Vec<Value> = (0..1000).map(|id| json!({"usage": {"in": 2}, "id": id})).collect();
-        let mut gauge = gauge(Some("id"));
-        assert_eq!(total(&mut gauge, &lines), Some((2000, 0)));
-        assert!(gauge.open.len() <= MAX_OPEN_PARTS);
+        let mut counter = counter(Some("id"));
+        assert_eq!(total(&mut counter, &lines), Some((2000, 0)));
+        assert!(counter.open_parts.len() <= MAX_OPEN_PARTS);
     }
 
     #[test]
@@ -135,17 +128,17 @@ mod tests {
             json!([{"usage": {"in": 3}}]),
             json!(null),
         ];
-        assert_eq!(total(&mut gauge(None), &lines), None);
+        assert_eq!(total(&mut counter(None), &lines), None);
         let most = json!({"usage": {"in": u64::MAX, "out": u64::MAX}});
-        assert_eq!(total(&mut gauge(None), &[most]), Some((u64::MAX, 0)));
+        assert_eq!(total(&mut counter(None), &[most]), Some((u64::MAX, 0)));
     }
 
     #[test]
     fn a_star_is_every_key() {
         let meter = UsagePaths { tokens: vec!["models.*.in".to_owned()], ..UsagePaths::default() };
-        let mut gauge = UsageCounter::new(meter);
+        let mut counter = UsageCounter::new(meter);
         assert_eq!(
-            total(&mut gauge, &[json!({"models": {"a.1": {"in": 3}, "b": {"in": 4}, "c": 7}})]),
+            total(&mut counter, &[json!({"models": {"a.1": {"in": 3}, "b": {"in": 4}, "c": 7}})]),
             Some((7, 0))
         );
     }
