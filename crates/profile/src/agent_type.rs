@@ -1,24 +1,27 @@
-//! An agent type that somebody has written down, in Claude Code's format: front matter between lines of dashes, then
-//! what the agent is to do. A program that reads such files itself is given the name alone.
+//! Agent types that a user defines in Claude Code's format: front matter between lines of dashes,
+//! then the agent's task.
+//!
+//! A program that reads these files itself gets only the name of the type.
 
-/// What of it matters to a program that does not.
+/// The parts of a definition that matter to a program that does not read the file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct AgentType {
     pub model: Option<String>,
-    /// Empty: all.
+    /// Empty if all tools are allowed.
     pub tools: Vec<String>,
     pub body: String,
 }
 
 impl AgentType {
-    /// The model, as that program knows it: Claude Code's own words for its models say nothing to another.
+    /// The model of the definition, unless `program` cannot know it: only Claude Code knows the
+    /// models `opus`, `sonnet` and `haiku`.
     pub fn model_for(&self, program: Option<&str>) -> Option<String> {
         let claude = program.is_some_and(|program| program.rsplit('/').next() == Some("claude"));
         let own_word = |model: &&String| ["opus", "sonnet", "haiku"].contains(&model.as_str());
         self.model.as_ref().filter(|model| claude || !own_word(model)).cloned()
     }
 
-    /// The names of the tools, without what they may be used for.
+    /// The names of the tools, without their restrictions: `Bash` for `Bash(git log:*)`.
     pub fn tool_names(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for tool in &self.tools {
@@ -31,7 +34,7 @@ impl AgentType {
     }
 }
 
-/// Reads it; what is not front matter is body.
+/// Parses a definition. Text without front matter is the body.
 pub fn parse_agent_type(text: &str) -> AgentType {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let parts = text.strip_prefix("---\n").and_then(|rest| {
@@ -49,7 +52,8 @@ pub fn parse_agent_type(text: &str) -> AgentType {
     AgentType { model, tools, body: body.trim().to_owned() }
 }
 
-/// The values of a key: behind it, with commas or in brackets, or on the lines below it, each behind a dash.
+/// The values of a key: on its own line, separated by commas and perhaps in brackets, or on the
+/// lines below it, each after a dash.
 fn front_matter_values(front: &str, key: &str) -> Vec<String> {
     let mut lines = front.lines().skip_while(|line| line.split(':').next() != Some(key));
     let Some((_, inline)) = lines.next().and_then(|line| line.split_once(':')) else { return Vec::new() };
@@ -61,7 +65,7 @@ fn front_matter_values(front: &str, key: &str) -> Vec<String> {
     items.into_iter().map(unquote).filter(|item| !item.is_empty()).collect()
 }
 
-/// At commas that do not stand in parentheses: `Bash(a,b), Read`.
+/// Splits at commas outside parentheses: `Bash(a,b), Read` has two parts.
 fn split_at_commas(text: &str) -> Vec<&str> {
     let mut depth = 0_usize;
     text.split(move |c| {

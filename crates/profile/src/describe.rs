@@ -1,4 +1,4 @@
-//! A profile as it is shown and checked, without a member that it is for.
+//! What a profile says independently of a member: for `teamctl profiles` and its checks.
 
 use crate::model::{InstructionDelivery, Profile, ProgramSpec};
 use crate::settings_patch::SettingsPatch;
@@ -6,17 +6,17 @@ use protocol::delivery::Delivery;
 use std::collections::BTreeSet;
 
 impl Profile {
-    /// How its program is fed.
+    /// How messages reach the program.
     pub fn delivery(&self) -> Delivery {
         self.program_spec().map_or(Delivery::Turn, |program| program.delivery.delivery())
     }
 
-    /// What it starts; none for the worker, which is our own.
+    /// The program. `None` for the built-in worker.
     pub fn program(&self) -> Option<&str> {
         self.program_spec().map(|program| program.program.as_str())
     }
 
-    /// Program and arguments with their blanks.
+    /// Program and arguments, with their template variables.
     pub fn argv(&self) -> Vec<String> {
         let program = self.program_spec();
         program.map_or_else(Vec::new, |program| {
@@ -24,7 +24,8 @@ impl Profile {
         })
     }
 
-    /// Those of a later turn, or of a life after a failure; empty: the same.
+    /// Program and arguments of a later turn, or of a spawn that resumes a session. Empty if they
+    /// are the same as [`Profile::argv`].
     pub fn resume_argv(&self) -> Vec<String> {
         let program = self.program_spec().filter(|program| !program.delivery.resume_args().is_empty());
         program.map_or_else(Vec::new, |program| {
@@ -32,7 +33,8 @@ impl Profile {
         })
     }
 
-    /// Its hooks hand it its mail when a turn ends, and nothing makes the first one.
+    /// Whether the agent gets no message before a person types a prompt: its hooks deliver at the
+    /// end of a turn, and no argument starts a first turn.
     pub fn needs_typed_prompt(&self) -> bool {
         let program = self.program_spec();
         program.is_some_and(|program| {
@@ -40,17 +42,18 @@ impl Profile {
         })
     }
 
-    /// What its settings must hold.
+    /// The settings that the program needs to take part in a team.
     pub fn settings_patches(&self) -> &[SettingsPatch] {
         self.program_spec().map_or(&[], |program| &program.settings)
     }
 
-    /// The arguments that make it print its version, and its help; empty where nobody knows.
+    /// The arguments that make the program print its version and its help. Empty if they are
+    /// unknown.
     pub fn version_and_help(&self) -> (&[String], &[String]) {
         self.program_spec().map_or((&[], &[]), |program| (&program.version_args, &program.help_args))
     }
 
-    /// Every option that it may be given and that its help should tell of.
+    /// Every option that the program may get and that its help should list.
     pub fn options_expected_in_help(&self) -> BTreeSet<String> {
         let Some(program) = self.program_spec() else { return BTreeSet::new() };
         let options = program.arguments().filter_map(|argument| option_name(argument));
@@ -59,7 +62,7 @@ impl Profile {
 }
 
 impl ProgramSpec {
-    /// Every argument that it may be given.
+    /// Every argument that the program may get.
     fn arguments(&self) -> impl Iterator<Item = &String> {
         let instructions: &[String] = match &self.instructions {
             InstructionDelivery::Arguments(arguments) => arguments,
@@ -72,7 +75,7 @@ impl ProgramSpec {
     }
 }
 
-/// The option that an argument is, without its value.
+/// The name of the option, without its value. `None` if the argument is not an option.
 fn option_name(argument: &str) -> Option<String> {
     let name = argument.split(['=', '{', ' ']).next().unwrap_or_default();
     let is_one = name.starts_with('-') && name.chars().any(|c| c.is_ascii_alphanumeric());

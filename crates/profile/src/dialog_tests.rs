@@ -1,11 +1,11 @@
-//! What the built-in profiles take for a dialog, held against screens of their programs as they were seen.
+//! Checks the dialog texts of the built-in profiles against screens of their programs.
 
 use crate::model::{Profile, ProfileKind};
 use crate::registry::{built_in_names, built_in_profile};
 use protocol::dialog_match::find_dialog;
 
-/// Screens with a dialog open, as far as they tell it; of claude 2.1.45 and 2.1.330, codex 0.169.0, gemini 0.61.0, qwen
-/// 0.24.4, copilot 1.0.102.
+/// Screens with an open dialog, as far as they matter, from claude 2.1.45 and 2.1.330, codex
+/// 0.169.0, gemini 0.61.0 and copilot 1.0.102.
 const OPEN: [(&str, &str); 16] = [
     (
         "claude",
@@ -70,7 +70,7 @@ const OPEN: [(&str, &str); 16] = [
     ),
 ];
 
-/// Screens of programs that rest or work, and texts that speak of dialogs.
+/// Screens without a dialog, and texts that mention dialogs.
 const ORDINARY: [&str; 6] = [
     "› SAY: ok\n\n• ok\n\n  Worked for <1s • 19:26\n\n› Ask Codex to do anything\n\n  mock default · ~/work\n  ← for agents · ? for shortcuts",
     "● Updated plan\n  ⎿  /plan to preview\n\n❯ \n  ? for shortcuts",
@@ -92,7 +92,7 @@ fn dialogs(name: &str) -> Vec<String> {
 fn each_program_is_known_to_wait_and_by_every_text_of_its_profile() {
     for name in built_in_names() {
         let dialogs = dialogs(name);
-        // One program, in whatever way it is fed.
+        // Both profiles start the same program.
         let program = if name == "claude-hook" { "claude" } else { name };
         let screens = OPEN.iter().filter(|(of, _)| *of == program);
         let found: Vec<&str> = screens

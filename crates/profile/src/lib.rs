@@ -1,8 +1,9 @@
-//! Profiles: how an agent program is started and how messages reach it, one TOML file each.
+//! Profiles: how an agent program is started and how messages reach it. Each profile is a TOML
+//! file; docs/agents.md describes the format.
 //!
-//! Some are built in; the user's own are in `$XDG_CONFIG_HOME/teamd/agents` and win over those. A profile is parsed and
-//! checked whole before anything is made of it. It yields an argument vector, never a line for a shell. The format is
-//! described in docs/agents.md.
+//! Some profiles are built in. Profiles of the user in `$XDG_CONFIG_HOME/teamd/agents` override
+//! them. A profile is parsed and checked as a whole before it is used. It yields an argument
+//! vector; no shell interprets it.
 
 pub mod agent_type;
 mod describe;
@@ -25,7 +26,7 @@ pub use launch::{Launch, LaunchFacts, read_only_unsupported};
 pub use model::{HookDelivery, Profile, ReplySource, UsageFile};
 pub use registry::{ProfileRegistry, ProfileSource, built_in_summaries};
 
-/// Parses a profile, for the fuzz target of that name.
+/// Parses a profile. The fuzz target `profile` calls it.
 #[cfg(fuzzing)]
 pub fn fuzz_profile(text: &str) {
     parse::parse_profile("fuzz", "fuzz.toml", text).ok();

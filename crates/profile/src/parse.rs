@@ -1,5 +1,6 @@
-//! A profile's file, read once and checked whole. Every fault names the file, the key and what may stand
-//! there: whoever reads it wrote that file.
+//! Parses the TOML file of a profile and checks it as a whole.
+//!
+//! Every error names the file, the key and the values that are allowed there.
 
 mod delivery;
 
@@ -13,7 +14,7 @@ use protocol::turn_program::SessionSource;
 use std::collections::BTreeMap;
 use toml::Value;
 
-/// The keys of a profile.
+/// All keys of a profile.
 pub(crate) const PROFILE_KEYS: [&str; 32] = [
     "about",
     "tried",
@@ -49,7 +50,7 @@ pub(crate) const PROFILE_KEYS: [&str; 32] = [
     "hidden",
 ];
 
-/// Reads the profile called `name`; `place` is where its text stands, for faults.
+/// Parses the profile `name`. `source` names the text in errors.
 pub(crate) fn parse_profile(name: &str, source: &str, text: &str) -> Result<Profile, ErrorReport> {
     let mut keys = TomlTable::parse(source, text, &PROFILE_KEYS)?;
     let description = keys.take("about", "a text")?.unwrap_or_default();
@@ -98,7 +99,8 @@ fn parse_program(keys: &mut TomlTable<'_>) -> Result<ProgramSpec, ErrorReport> {
     })
 }
 
-/// Arguments for a first prompt; a text that they do not hold would be lost without a word.
+/// The arguments that pass a first prompt. They must contain `{prompt}`, or the prompt would be
+/// lost.
 fn parse_prompt_args(
     keys: &mut TomlTable<'_>,
     args: &[String],
@@ -149,8 +151,9 @@ fn parse_instructions(
     }
 }
 
-/// A program with a memory is an agent, and wants to know where it is; one without is a filter, and would take it for
-/// its input.
+/// The delivery of instructions if the profile does not say. A program with a session is an agent
+/// and needs instructions. A program without a session is a filter and would take them for its
+/// input.
 fn default_instructions(delivery: &DeliverySpec) -> InstructionDelivery {
     match delivery {
         DeliverySpec::Hook { .. } | DeliverySpec::Acp { .. } => InstructionDelivery::Prepended,

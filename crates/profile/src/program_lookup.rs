@@ -1,9 +1,10 @@
-//! Where a program is in a `PATH`.
+//! Finds programs in a `PATH`.
 
 use protocol::error::{ErrorKind, ErrorReport};
 use std::path::{Path, PathBuf};
 
-/// Where execvp would find it in `path`.
+/// The path of the file that execvp would run. `None` if there is none. `cwd` resolves relative
+/// paths.
 pub fn find_program(program: &str, cwd: &Path, path: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let executable =
@@ -14,12 +15,12 @@ pub fn find_program(program: &str, cwd: &Path, path: &str) -> Option<PathBuf> {
     std::env::split_paths(path).map(|directory| cwd.join(directory).join(program)).find(executable)
 }
 
-/// Whether it would.
+/// Whether execvp would find the program.
 pub fn program_exists(program: &str, cwd: &Path, path: &str) -> bool {
     find_program(program, cwd, path).is_some()
 }
 
-/// The fault where it is not.
+/// The error for a program that was not found.
 pub fn program_not_found(program: &str) -> ErrorReport {
     ErrorReport::new(ErrorKind::MissingPath, format!("cannot start {program}: no such program"))
         .with_help("is it installed, and in the PATH?")

@@ -1,4 +1,4 @@
-//! Where profiles are: the user's directory first, then the built-in ones.
+//! Finds profiles by name: first in the user's directory, then among the built-in ones.
 
 use crate::model::{Profile, ProfileKind};
 use crate::parse::parse_profile;
@@ -10,10 +10,10 @@ use std::path::PathBuf;
 use store::env_var;
 
 const WORKER: &str = "worker";
-/// What it is, in a line.
+/// The description of the worker, one line.
 const ABOUT_WORKER: &str = "the built-in worker: runs the commands of tasks";
 
-/// Name and text; the worker has no text, since no program is started for it.
+/// Names and texts of the built-in profiles. The worker has no text, because it starts no program.
 const BUILT_IN: [(&str, &str); 14] = [
     ("aider", include_str!("../profiles/aider.toml")),
     ("claude", include_str!("../profiles/claude.toml")),
@@ -31,22 +31,23 @@ const BUILT_IN: [(&str, &str); 14] = [
     ("shell", include_str!("../profiles/shell.toml")),
 ];
 
-/// Where a profile's text is from.
+/// Where the text of a profile comes from.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ProfileSource {
     BuiltIn,
     File(PathBuf),
 }
 
-/// All profiles of one user.
+/// All profiles that one user can select.
 #[derive(Debug)]
 pub struct ProfileRegistry {
-    /// `~/.config/teamd`; none where there is no home.
+    /// `~/.config/teamd`. `None` if the user has no home directory.
     config_dir: Option<PathBuf>,
 }
 
 impl ProfileRegistry {
-    /// That of the caller: `$XDG_CONFIG_HOME/teamd`, else `~/.config/teamd`.
+    /// The profiles of the caller. Their directory is `$XDG_CONFIG_HOME/teamd`, else
+    /// `~/.config/teamd`.
     pub fn for_user() -> ProfileRegistry {
         let absolute = |path: String| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
         let config = env_var("XDG_CONFIG_HOME").and_then(absolute);
@@ -54,15 +55,17 @@ impl ProfileRegistry {
         ProfileRegistry { config_dir: config.or_else(home).map(|config| config.join("teamd")) }
     }
 
-    /// That of nobody: what is built in.
+    /// The built-in profiles alone.
     #[cfg(test)]
     pub fn built_in_only() -> ProfileRegistry {
         ProfileRegistry { config_dir: None }
     }
 
-    /// The profile of that name: the user's, else the built-in one.
+    /// The profile `name`: the user's, else the built-in one.
     ///
-    /// [`Kind::Usage`] where there is none, [`Kind::Config`] where its file is at fault.
+    /// # Errors
+    ///
+    /// [`ErrorKind::Usage`] if there is none, [`ErrorKind::Config`] if its file is not valid.
     pub fn profile(&self, name: &str) -> Result<Profile, ErrorReport> {
         match self.user_profile(name)? {
             Some((path, text)) => parse_profile(name, &format!("the profile {}", path.display()), &text),
@@ -70,7 +73,7 @@ impl ProfileRegistry {
         }
     }
 
-    /// The text of the profile of that name, and where it is from; the worker has none.
+    /// The text of the profile `name` and its source. The text of the worker is empty.
     pub fn source_text(&self, name: &str) -> Result<(ProfileSource, String), ErrorReport> {
         if let Some((path, text)) = self.user_profile(name)? {
             return Ok((ProfileSource::File(path), text));
@@ -83,14 +86,15 @@ impl ProfileRegistry {
     }
 
     fn user_profile(&self, name: &str) -> Result<Option<(PathBuf, String)>, ErrorReport> {
-        // A name is a file's name: it leads nowhere else.
+        // `AgentName` allows no slash, so the path stays in the directory.
         let path =
             AgentName::parse(name).ok().and_then(|name| self.config_path(&format!("agents/{name}.toml")));
         let Some(path) = path else { return Ok(None) };
         Ok(read_if_present(&path)?.map(|text| (path, text)))
     }
 
-    /// Where nobody says which: the configured one, else `claude` if `is_there` finds that program.
+    /// The profile if the spawn request names none: the configured one, else `claude` if
+    /// `program_exists` finds that program.
     pub fn default_profile(&self, program_exists: impl Fn(&str) -> bool) -> Result<Profile, ErrorReport> {
         if let Some(name) = self.configured_default()? {
             return self.profile(&name);
@@ -108,12 +112,13 @@ impl ProfileRegistry {
         )))
     }
 
-    /// Whether there is one, or a fault that tells why it can't be found out.
+    /// Whether there is a default profile. Also true if the user's configuration cannot be read, so
+    /// that the caller reports that error.
     pub fn has_default_profile(&self, program_exists: impl Fn(&str) -> bool) -> bool {
         !matches!(self.configured_default(), Ok(None)) || program_exists("claude")
     }
 
-    /// Where the user has what is called so.
+    /// The path of a file in the user's configuration directory.
     pub fn config_path(&self, name: &str) -> Option<PathBuf> {
         self.config_dir.as_ref().map(|directory| directory.join(name))
     }
@@ -131,26 +136,27 @@ impl ProfileRegistry {
         format!("there is: {}", self.all_names().join(", "))
     }
 
-    /// Of all that there are, ours and the user's, in order.
+    /// The names of all profiles, sorted.
     pub fn all_names(&self) -> Vec<String> {
         let entries = self.config_path("agents").and_then(|directory| std::fs::read_dir(directory).ok());
         let files =
             entries.into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
         let own = files.filter_map(|name| Some(name.strip_suffix(".toml")?.to_owned()));
-        let ours = built_in_names().map(str::to_owned);
-        let mut names: Vec<String> = ours.chain(own.filter(|name| AgentName::parse(name).is_ok())).collect();
+        let built_in = built_in_names().map(str::to_owned);
+        let mut names: Vec<String> =
+            built_in.chain(own.filter(|name| AgentName::parse(name).is_ok())).collect();
         names.sort();
         names.dedup();
         names
     }
 }
 
-/// Name and first line of each built-in profile, for the help: that is put together with every call, so nothing is
-/// parsed for it.
+/// Name and description of each built-in profile, for help texts. Nothing is parsed, because every
+/// call of `teamctl` builds the help.
 pub fn built_in_summaries() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let about =
+    let description =
         |text: &'static str| text.strip_prefix("about = \"")?.split_once("\"\n").map(|(about, _)| about);
-    let all = BUILT_IN.iter().map(move |(name, text)| (*name, about(text).unwrap_or_default()));
+    let all = BUILT_IN.iter().map(move |(name, text)| (*name, description(text).unwrap_or_default()));
     all.chain([(WORKER, ABOUT_WORKER)])
 }
 
@@ -159,13 +165,12 @@ pub(crate) fn built_in_names() -> impl Iterator<Item = &'static str> {
     [WORKER].into_iter().chain(BUILT_IN.iter().map(|(name, _)| *name))
 }
 
-/// The built-in profile of that name.
+/// The built-in profile `name`. `None` if there is none.
 pub(crate) fn built_in_profile(name: &str) -> Option<Result<Profile, ErrorReport>> {
     if name == WORKER {
-        let about = ABOUT_WORKER.to_owned();
         return Some(Ok(Profile {
             name: WORKER.to_owned(),
-            description: about,
+            description: ABOUT_WORKER.to_owned(),
             is_verified: true,
             kind: ProfileKind::Worker,
         }));
@@ -179,32 +184,32 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    fn shelf(files: &[(&str, &str)]) -> (tempfile::TempDir, ProfileRegistry) {
+    fn registry(files: &[(&str, &str)]) -> (tempfile::TempDir, ProfileRegistry) {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("agents")).unwrap();
         for (name, text) in files {
             std::fs::File::create(dir.path().join(name)).unwrap().write_all(text.as_bytes()).unwrap();
         }
-        let shelf = ProfileRegistry { config_dir: Some(dir.path().to_owned()) };
-        (dir, shelf)
+        let registry = ProfileRegistry { config_dir: Some(dir.path().to_owned()) };
+        (dir, registry)
     }
 
     const OWN: &str = "about = \"mine\"\nfeed = \"pull\"\nprogram = \"p\"";
 
     #[test]
     fn the_users_profile_wins_and_a_built_in_one_needs_no_file() {
-        let (_dir, shelf) = shelf(&[("agents/claude.toml", OWN), ("agents/mine.toml", OWN)]);
-        assert_eq!(shelf.profile("claude").unwrap().description, "mine");
-        assert_eq!(shelf.profile("mine").unwrap().name, "mine");
-        assert!(shelf.profile("codex").unwrap().description.starts_with("Codex"));
+        let (_dir, registry) = registry(&[("agents/claude.toml", OWN), ("agents/mine.toml", OWN)]);
+        assert_eq!(registry.profile("claude").unwrap().description, "mine");
+        assert_eq!(registry.profile("mine").unwrap().name, "mine");
+        assert!(registry.profile("codex").unwrap().description.starts_with("Codex"));
         assert_eq!(ProfileRegistry { config_dir: None }.profile("worker").unwrap().kind, ProfileKind::Worker);
     }
 
     #[test]
     fn every_program_with_hooks_is_set_up_to_wait_and_to_be_kept_from_tools_by_its_profiles_name() {
-        let (_dir, shelf) = shelf(&[]);
+        let (_dir, registry) = registry(&[]);
         let hooked = built_in_names().filter(|name| {
-            let profile = shelf.profile(name).unwrap();
+            let profile = registry.profile(name).unwrap();
             profile.hook_delivery().is_some()
         });
         for name in hooked {
@@ -220,47 +225,47 @@ mod tests {
 
     #[test]
     fn an_unknown_one_is_told_with_all_there_are_and_leads_nowhere_else() {
-        let (_dir, shelf) =
-            shelf(&[("config.toml", OWN), ("agents/mine.toml", OWN), ("agents/no name.toml", OWN)]);
+        let (_dir, registry) =
+            registry(&[("config.toml", OWN), ("agents/mine.toml", OWN), ("agents/no name.toml", OWN)]);
         for name in ["mina", "../config", "", "/etc/passwd", "no name"] {
-            let fault = shelf.profile(name).unwrap_err();
-            assert_eq!(fault.kind, ErrorKind::Usage, "{name}");
-            assert!(fault.help.unwrap().contains("opencode, qwen, shell, worker"), "{name}");
+            let error = registry.profile(name).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Usage, "{name}");
+            assert!(error.help.unwrap().contains("opencode, qwen, shell, worker"), "{name}");
         }
     }
 
     #[test]
     fn a_file_at_fault_is_named_and_nothing_stands_in_for_it() {
-        let (dir, shelf) = shelf(&[("agents/claude.toml", "feed = 1")]);
-        let fault = shelf.profile("claude").unwrap_err();
-        assert_eq!(fault.kind, ErrorKind::Config);
+        let (dir, registry) = registry(&[("agents/claude.toml", "feed = 1")]);
+        let error = registry.profile("claude").unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Config);
         assert!(
-            fault.message.contains(&dir.path().join("agents/claude.toml").display().to_string()),
-            "{fault}"
+            error.message.contains(&dir.path().join("agents/claude.toml").display().to_string()),
+            "{error}"
         );
         std::fs::create_dir(dir.path().join("agents/codex.toml")).unwrap();
-        assert!(shelf.profile("codex").unwrap_err().message.contains("cannot read"));
+        assert!(registry.profile("codex").unwrap_err().message.contains("cannot read"));
     }
 
     #[test]
     fn the_usual_one_is_the_configured_then_claude_then_nobody() {
-        let (_a, with_config) = shelf(&[("config.toml", "agent = \"worker\"")]);
+        let (_a, with_config) = registry(&[("config.toml", "agent = \"worker\"")]);
         assert_eq!(with_config.default_profile(|_| true).unwrap().name, "worker");
-        let (_b, without) = shelf(&[]);
+        let (_b, without) = registry(&[]);
         assert_eq!(without.default_profile(|program| program == "claude").unwrap().name, "claude");
         assert!(
             with_config.has_default_profile(|_| false)
                 && without.has_default_profile(|program| program == "claude")
         );
         assert!(!without.has_default_profile(|_| false));
-        let fault = without.default_profile(|_| false).unwrap_err();
-        assert_eq!(fault.kind, ErrorKind::Usage);
-        assert!(fault.help.unwrap().contains("there is: aider, claude"));
+        let error = without.default_profile(|_| false).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Usage);
+        assert!(error.help.unwrap().contains("there is: aider, claude"));
     }
 
     #[test]
     fn who_tells_a_person_is_a_program_with_its_arguments() {
-        let of = |config: &str| shelf(&[("config.toml", config)]).1.notify_command("ann; asks").unwrap();
+        let of = |config: &str| registry(&[("config.toml", config)]).1.notify_command("ann; asks").unwrap();
         let words = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
         assert_eq!(of("agent = 'worker'"), None);
         assert_eq!(of("notify = 'beep'"), words(&["beep"]));
@@ -271,8 +276,8 @@ mod tests {
         for wrong in
             ["notify = 1", "notify = ''", "notify = []", "notify = ['x', 1]", "notify = ['x', '{txt}']"]
         {
-            let fault = shelf(&[("config.toml", wrong)]).1.notify_command("x").unwrap_err();
-            assert!(fault.kind == ErrorKind::Config && fault.message.contains("`notify`"), "{fault}");
+            let error = registry(&[("config.toml", wrong)]).1.notify_command("x").unwrap_err();
+            assert!(error.kind == ErrorKind::Config && error.message.contains("`notify`"), "{error}");
         }
     }
 
@@ -281,12 +286,12 @@ mod tests {
         for (text, told) in
             [("agent = 1", "`agent` must be"), ("agents = \"x\"", "did you mean agent?"), ("agent", "line 1")]
         {
-            let (_dir, shelf) = shelf(&[("config.toml", text)]);
-            let fault = shelf.default_profile(|_| true).unwrap_err();
-            let said = format!("{} {}", fault.message, fault.help.unwrap_or_default());
-            assert!(fault.kind == ErrorKind::Config && said.contains(told), "{said}");
+            let (_dir, registry) = registry(&[("config.toml", text)]);
+            let error = registry.default_profile(|_| true).unwrap_err();
+            let said = format!("{} {}", error.message, error.help.unwrap_or_default());
+            assert!(error.kind == ErrorKind::Config && said.contains(told), "{said}");
         }
-        let (_dir, shelf) = shelf(&[("config.toml", "agent = \"nobody\"")]);
-        assert_eq!(shelf.default_profile(|_| true).unwrap_err().kind, ErrorKind::Usage);
+        let (_dir, registry) = registry(&[("config.toml", "agent = \"nobody\"")]);
+        assert_eq!(registry.default_profile(|_| true).unwrap_err().kind, ErrorKind::Usage);
     }
 }

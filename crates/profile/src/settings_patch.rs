@@ -1,5 +1,8 @@
-//! `[[setup]]`: what a program's own settings must hold so that it takes part in a team. Only read here; who merges
-//! it is `teamctl setup`, and only if told to.
+//! `[[setup]]` in a profile: what the program's own settings must contain so that the program takes
+//! part in a team.
+//!
+//! This module parses and fills these entries. `teamctl setup` merges them, and only if the user
+//! asks for it.
 
 use crate::template::{base_name, encode_value, fill, variables_in};
 use crate::toml_table::TomlTable;
@@ -10,7 +13,7 @@ use toml::{Table, Value};
 
 const WANTED: &str = "a list of tables of file, format, merge and moved";
 
-/// How a file of settings is written.
+/// The format of a settings file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SettingsFormat {
@@ -18,27 +21,28 @@ pub enum SettingsFormat {
     Toml,
 }
 
-/// What one file of settings must hold.
+/// What one settings file must contain.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SettingsPatch {
-    /// `~/…`, or below the project's directory.
+    /// The path: `~/…`, or relative to the project's directory.
     pub file: String,
     pub format: SettingsFormat,
-    /// Variables with which the program's user moves such files, and the directory that each stands for.
+    /// Environment variables that move the file, each with the directory that it replaces.
     #[serde(default)]
     #[serde(rename = "moved")]
     pub relocated_by: BTreeMap<String, String>,
-    /// Tables are joined, a list gets what it lacks, any other value is set.
+    /// The values to merge: tables are merged, lists get the elements that they lack, and other
+    /// values are replaced.
     pub merge: Table,
 }
 
-/// The paths of our own programs, as settings name them.
+/// The paths of teamd's programs, as settings name them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnPrograms {
-    /// `{self}`.
+    /// The value of `{self}`.
     pub teamctl: String,
-    /// `{shim}`.
+    /// The value of `{shim}`.
     pub shim: String,
 }
 
@@ -52,12 +56,12 @@ impl OwnPrograms {
     }
 }
 
-/// A text of the settings with our own programs filled in.
+/// Fills the paths of teamd's programs into a text of the settings.
 pub fn fill_setting(template: &str, own: &OwnPrograms) -> String {
     fill(template, |name| own.path(name).map(|path| encode_value(name, path.to_owned())))
 }
 
-/// Whether `text` is what `template` comes to for programs of ours at another place.
+/// Whether `text` is `template`, filled with the paths of another installation of teamd.
 pub fn is_teamd_setting(template: &str, text: &str) -> bool {
     let variables = [("self", "teamctl"), ("shim", "teamd-shim")].into_iter().flat_map(|(name, program)| {
         ["", "_sh", "_json"].map(|encoding| (format!("{{{name}{encoding}}}"), program))
@@ -72,36 +76,34 @@ pub fn is_teamd_setting(template: &str, text: &str) -> bool {
 }
 
 pub(crate) fn parse_settings_patches(keys: &mut TomlTable<'_>) -> Result<Vec<SettingsPatch>, ErrorReport> {
-    let pieces: Vec<SettingsPatch> = keys.take("setup", WANTED)?.unwrap_or_default();
-    for piece in &pieces {
-        if !is_safe_relative_path(&piece.file) {
+    let patches: Vec<SettingsPatch> = keys.take("setup", WANTED)?.unwrap_or_default();
+    for patch in &patches {
+        if !is_safe_relative_path(&patch.file) {
             return Err(
                 keys.invalid_key("setup", "must name its file as ~/… or below the project's directory")
             );
         }
-        if let Some(place) = piece.relocated_by.values().find(|place| !is_parent_dir(place, &piece.file)) {
-            return Err(keys.invalid_key(
-                "setup",
-                &format!("says that {place} is moved, and its file is not below that"),
-            ));
+        if let Some(dir) = patch.relocated_by.values().find(|dir| !is_parent_dir(dir, &patch.file)) {
+            return Err(keys
+                .invalid_key("setup", &format!("says that {dir} is moved, and its file is not below that")));
         }
-        for text in all_strings(&Value::Table(piece.merge.clone())) {
+        for text in all_strings(&Value::Table(patch.merge.clone())) {
             if let Some(name) =
                 variables_in(&text).into_iter().find(|name| !["self", "shim"].contains(&base_name(name)))
             {
-                let why =
+                let problem =
                     format!("holds {{{name}}}, which nothing stands for here: settings are not one agent's");
                 return Err(keys
-                    .invalid_key("setup", &why)
+                    .invalid_key("setup", &problem)
                     .with_help("there are: {self} {self_sh} {shim} {shim_sh}"));
             }
         }
     }
-    Ok(pieces)
+    Ok(patches)
 }
 
-fn is_parent_dir(place: &str, file: &str) -> bool {
-    file.strip_prefix(place).is_some_and(|rest| rest.starts_with('/'))
+fn is_parent_dir(dir: &str, file: &str) -> bool {
+    file.strip_prefix(dir).is_some_and(|rest| rest.starts_with('/'))
 }
 
 fn is_safe_relative_path(file: &str) -> bool {
@@ -109,7 +111,7 @@ fn is_safe_relative_path(file: &str) -> bool {
     !file.is_empty() && path.components().all(|part| matches!(part, std::path::Component::Normal(_)))
 }
 
-/// Every text in a value.
+/// All strings in `value`, at any depth.
 fn all_strings(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],

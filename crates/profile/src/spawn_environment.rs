@@ -1,5 +1,5 @@
-//! What a new agent finds around it: its directory, its environment, its program, its first message. All of
-//! it is checked before the daemon is asked for anything.
+//! The directory, environment and first message of a new agent. All of them are checked before the
+//! daemon is called.
 
 use crate::launch::Launch;
 use protocol::env_filter::is_inherited;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use store::{MESSAGE_LIMIT, env_var, env_vars};
 
-/// Absolute, and there.
+/// The absolute path of an existing directory. `None` stands for the current directory.
 pub fn resolve_directory(requested: Option<&Path>) -> Result<PathBuf, ErrorReport> {
     let path = requested.unwrap_or(Path::new("."));
     let absolute = path.canonicalize().ok().filter(|path| path.is_dir());
@@ -21,7 +21,7 @@ pub fn resolve_directory(requested: Option<&Path>) -> Result<PathBuf, ErrorRepor
     })
 }
 
-/// `NAME=VALUE`, each.
+/// Parses `NAME=VALUE` pairs.
 pub fn parse_env_options(options: &[String]) -> Result<BTreeMap<String, String>, ErrorReport> {
     let pair = |pair: &String| {
         let (name, value) = pair.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
@@ -32,8 +32,11 @@ pub fn parse_env_options(options: &[String]) -> Result<BTreeMap<String, String>,
     options.iter().map(pair).collect()
 }
 
-/// The caller's environment without what belongs to the caller alone, then what the profile says, then what was asked
-/// for. Not that of the tmux server, which somebody started some time.
+/// The environment of a new agent: the caller's without the variables that belong to the caller
+/// alone, then the profile's, then the requested variables.
+///
+/// The environment of the tmux server is not used, because an unrelated program may have started
+/// the server.
 pub fn spawn_environment(launch: &Launch, requested: BTreeMap<String, String>) -> BTreeMap<String, String> {
     let is_kept = |name: &String| is_inherited(name) || launch.keep_env.contains(name);
     let mut env: BTreeMap<String, String> = env_vars().filter(|(name, _)| is_kept(name)).collect();
@@ -44,11 +47,14 @@ pub fn spawn_environment(launch: &Launch, requested: BTreeMap<String, String>) -
     env
 }
 
-/// What tells Claude Code where its files are, if that is not `~/.claude`.
+/// The variable that tells Claude Code where its files are, if they are not in `~/.claude`.
 pub const CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
 
-/// A client that reads the files of the team itself must look for them where we do. Where that is its usual place
-/// nothing is said: with the variable set it would look for its settings elsewhere.
+/// Sets `CLAUDE_CONFIG_DIR`, so that a client that reads the team files itself reads the same files
+/// as teamd.
+///
+/// For the default directory the variable is removed: if it is set, Claude Code looks for its
+/// settings elsewhere.
 pub fn set_claude_config_dir(root: &Path, env: &mut BTreeMap<String, String>) {
     let default = env.get("HOME").and_then(|home| Path::new(home).join(".claude").canonicalize().ok());
     if default.is_some_and(|default| default == root) {
@@ -58,7 +64,7 @@ pub fn set_claude_config_dir(root: &Path, env: &mut BTreeMap<String, String>) {
     }
 }
 
-/// The first message, wherever it comes from; empty for none.
+/// The first message: `given`, else the text of `file`. Empty if there is neither.
 pub fn read_prompt(given: Option<String>, file: Option<&Path>) -> Result<String, ErrorReport> {
     let prompt = match (given, file) {
         (Some(prompt), _) => prompt,

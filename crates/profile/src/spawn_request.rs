@@ -1,4 +1,5 @@
-//! A spawn request: what the daemon is asked to start for a new member, made of the caller's options and a profile.
+//! Builds the request that asks the daemon to start a new member, from the caller's options and a
+//! profile.
 
 use crate::agent_type::{self, AgentType};
 use crate::launch::{Launch, LaunchFacts, read_only_unsupported};
@@ -88,28 +89,30 @@ pub struct SpawnOptions {
     pub command: Vec<String>,
 }
 
-/// With the profiles that are built in.
+/// Adds the list of built-in profiles to the help.
 #[cfg(any(feature = "clap", test))]
 fn after_help(examples: &str) -> String {
-    let about = |(name, about): (&str, &str)| format!("\n  {name:<13} {about}");
+    let line = |(name, description): (&str, &str)| format!("\n  {name:<13} {description}");
     format!(
         "Built-in profiles:{}\n\n{examples}",
-        crate::registry::built_in_summaries().map(about).collect::<String>()
+        crate::registry::built_in_summaries().map(line).collect::<String>()
     )
 }
 
-/// What is to be feared of its profile: that nobody has seen the program work, and that it hears nothing.
-pub fn profile_warnings(order: &control::SpawnRequest) -> Vec<String> {
-    let of = order.env.get("TEAMD_PROFILE").and_then(|name| ProfileRegistry::for_user().profile(name).ok());
-    let Some(profile) = of else { return Vec::new() };
+/// Warnings about the profile of a request: that it was never tried, and that the agent hears
+/// nothing before a person types.
+pub fn profile_warnings(request: &control::SpawnRequest) -> Vec<String> {
+    let profile =
+        request.env.get("TEAMD_PROFILE").and_then(|name| ProfileRegistry::for_user().profile(name).ok());
+    let Some(profile) = profile else { return Vec::new() };
     let name = &profile.name;
     let untried = (!profile.is_verified).then(|| {
         format!("warning: the profile {name} is written from documentation and was not tried; see: teamctl agents check {name}")
     });
-    let deaf = profile.needs_typed_prompt().then(|| {
+    let without_prompt = profile.needs_typed_prompt().then(|| {
         format!("warning: the profile {name} does not say how its program takes a first prompt (key `prompt`): it hears nothing until somebody begins a turn in its pane, with teamctl attach")
     });
-    untried.into_iter().chain(deaf).collect()
+    untried.into_iter().chain(without_prompt).collect()
 }
 
 /// Builds the spawn request for the daemon. Everything that can be checked without the daemon is
@@ -233,15 +236,16 @@ fn check_program(launch: &Launch, cwd: &Path, env: &BTreeMap<String, String>) ->
     }
 }
 
-/// Whether there is an agent for members that name none, with those variables beside the caller's.
+/// Whether members that name no profile have one, with the variables `env` in addition to the
+/// caller's.
 pub fn has_default_profile(cwd: &Path, env: &[String]) -> bool {
     let path = search_path(&spawn_environment::parse_env_options(env).unwrap_or_default());
     ProfileRegistry::for_user().has_default_profile(|program| program_exists(program, cwd, &path))
 }
 
-/// What is known of the member beside its flags.
+/// What is known about the member besides its options.
 struct MemberFacts<'a> {
-    /// Or what stands for it.
+    /// The member's name, or the placeholder if the daemon chooses the name.
     name: &'a AgentName,
     team: &'a TeamName,
     cwd: &'a Path,
@@ -251,7 +255,7 @@ struct MemberFacts<'a> {
     definition: Option<&'a AgentType>,
 }
 
-/// None where a command is given.
+/// The profile to use. `None` if the options contain a command.
 fn select_profile(options: &SpawnOptions, cwd: &Path, path: &str) -> Result<Option<Profile>, ErrorReport> {
     if !options.command.is_empty() {
         return Ok(None);
@@ -324,8 +328,9 @@ fn launch_command(options: &SpawnOptions) -> Result<Launch, ErrorReport> {
     Ok(Launch { argv: options.command.clone(), delivery: Delivery::Pull, ..Launch::default() })
 }
 
-/// With --unique the daemon chooses the name, after the arguments are made. As long as a name can be, so that what fits
-/// into an argument fits later too.
+/// A name that stands for the member's name in arguments until the daemon chooses the name. It has
+/// the maximum length of a name, so that an argument that fits with the placeholder fits with the
+/// name.
 fn placeholder_name() -> AgentName {
     AgentName::new_unchecked(&format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()))
 }
@@ -354,14 +359,14 @@ fn parse_restart_policy(value: Option<&str>) -> Result<RestartPolicy, ErrorRepor
     }
 }
 
-/// What somebody has written down of that type; most types are a word alone.
+/// The definition of the agent type. `None` if the type has no file, as most types.
 fn read_agent_type(root: &Path, agent_type: Option<&str>) -> Result<Option<AgentType>, ErrorReport> {
     let Some(agent_type) = agent_type else { return Ok(None) };
     let text = store::read_agent_type(root, agent_type)?;
     Ok(text.map(|text| agent_type::parse_agent_type(&text)))
 }
 
-/// The lead's model is the team's.
+/// The team's model, which is the lead's. `None` if the lead has none.
 fn team_model(config: &TeamConfig) -> Option<String> {
     Some(lead_of(config)?.model.clone()).filter(|model| !model.is_empty())
 }
@@ -381,9 +386,9 @@ mod tests {
             (Ok(Backend::Tmux), Ok(RestartPolicy::Never))
         );
         assert_eq!(parse_backend(Some("window")), Ok(Backend::Window));
-        assert_eq!(parse_backend(Some("screen")).map_err(|fault| fault.kind), Err(ErrorKind::Usage));
+        assert_eq!(parse_backend(Some("screen")).map_err(|error| error.kind), Err(ErrorKind::Usage));
         assert_eq!(parse_restart_policy(Some("on-failure")), Ok(RestartPolicy::OnFailure));
-        assert_eq!(parse_restart_policy(Some("always")).map_err(|fault| fault.kind), Err(ErrorKind::Usage));
+        assert_eq!(parse_restart_policy(Some("always")).map_err(|error| error.kind), Err(ErrorKind::Usage));
     }
 
     #[test]

@@ -1,46 +1,49 @@
-//! The blanks of a profile's texts: `{cwd}`, `{prompt}`… A word of small letters in braces is a blank, all
-//! other braces stay as they are, so JSON in an argument needs no care.
+//! Template variables in a profile's texts: `{cwd}`, `{prompt}` and so on.
+//!
+//! A word of lower-case letters and underscores in braces is a variable. All other braces are kept,
+//! so JSON in an argument needs no escapes.
 
 pub(crate) use protocol::deferred_variables::{base_name, encode_value};
 
-/// A piece of a text.
+/// A part of a text.
 #[derive(Debug, PartialEq, Eq)]
 enum TemplatePart<'a> {
     Text(&'a str),
     Variable(&'a str),
 }
 
-/// The names of all blanks in `text`.
+/// The names of all variables in `text`.
 pub(crate) fn variables_in(text: &str) -> Vec<&str> {
-    let named = |piece| match piece {
+    let variable_name = |part| match part {
         TemplatePart::Variable(name) => Some(name),
         TemplatePart::Text(_) => None,
     };
-    parse_template(text).into_iter().filter_map(named).collect()
+    parse_template(text).into_iter().filter_map(variable_name).collect()
 }
 
-/// The text with every blank filled that `value` knows; what it puts there is not looked at again.
+/// Replaces every variable for which `value` returns something. Inserted values are not searched
+/// for variables.
 pub(crate) fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
-    let piece = |piece| match piece {
+    let part = |part| match part {
         TemplatePart::Text(text) => text.to_owned(),
         TemplatePart::Variable(name) => value(name).unwrap_or_else(|| format!("{{{name}}}")),
     };
-    parse_template(text).into_iter().map(piece).collect()
+    parse_template(text).into_iter().map(part).collect()
 }
 
 fn parse_template(text: &str) -> Vec<TemplatePart<'_>> {
-    let mut pieces = Vec::new();
+    let mut parts = Vec::new();
     let mut rest = text;
     while let Some(open) = rest.find('{') {
         let (before, braced) = rest.split_at(open);
         let name = braced[1..].split_once('}').map(|(name, _)| name).filter(|name| is_variable_name(name));
         let end = name.map_or(1, |name| name.len() + 2);
-        pieces.push(TemplatePart::Text(before));
-        pieces.push(name.map_or(TemplatePart::Text(&braced[..end]), TemplatePart::Variable));
+        parts.push(TemplatePart::Text(before));
+        parts.push(name.map_or(TemplatePart::Text(&braced[..end]), TemplatePart::Variable));
         rest = &braced[end..];
     }
-    pieces.push(TemplatePart::Text(rest));
-    pieces
+    parts.push(TemplatePart::Text(rest));
+    parts
 }
 
 fn is_variable_name(text: &str) -> bool {

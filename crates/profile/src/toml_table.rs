@@ -1,5 +1,6 @@
-//! The keys of a TOML file that somebody wrote by hand, each taken once. Every fault names the file, the key and
-//! what may stand there.
+//! Reads the keys of a TOML file that a user wrote, each key once.
+//!
+//! Every error names the file, the key and the allowed values.
 
 use crate::template::{base_name, variables_in};
 use protocol::did_you_mean::nearest_names;
@@ -9,24 +10,24 @@ use std::io;
 use std::path::Path;
 use toml::Table;
 
-/// The blanks that are known when the agent is spawned.
+/// The template variables whose values are known at a spawn.
 pub(crate) const SPAWN_VARIABLES: [&str; 8] = ["cwd", "name", "team", "id", "model", "type", "root", "self"];
 
-/// A file's keys.
+/// The keys of a file that were not taken yet.
 pub(crate) struct TomlTable<'a> {
     source: &'a str,
     table: Table,
 }
 
 impl TomlTable<'_> {
-    /// The keys of `text`, all of which are `known`.
+    /// Parses `text`. A key that is not in `known` is an error.
     pub(crate) fn parse<'a>(
-        place: &'a str,
+        source: &'a str,
         text: &str,
         known: &[&str],
     ) -> Result<TomlTable<'a>, ErrorReport> {
-        let table: Table = text.parse().map_err(|error| syntax_error(place, text, &error))?;
-        let keys = TomlTable { source: place, table };
+        let table: Table = text.parse().map_err(|error| syntax_error(source, text, &error))?;
+        let keys = TomlTable { source, table };
         match keys.table.keys().find(|key| !known.contains(&key.as_str())) {
             Some(key) => {
                 let near = did_you_mean(nearest_names(key, known).first());
@@ -38,7 +39,7 @@ impl TomlTable<'_> {
         }
     }
 
-    /// The value of `key`, which must be `wanted` where it is there.
+    /// Removes the value of `key`. `wanted` describes the allowed values in the error.
     pub(crate) fn take<T: DeserializeOwned>(
         &mut self,
         key: &str,
@@ -48,18 +49,19 @@ impl TomlTable<'_> {
         value.try_into().map(Some).map_err(|_| self.invalid_key(key, &format!("must be {wanted}")))
     }
 
-    /// A list of texts with those blanks, beside the ones that stand anywhere.
+    /// Removes a list of texts. They may contain `variables`, besides the variables that are allowed
+    /// everywhere.
     pub(crate) fn take_templates(
         &mut self,
         key: &str,
-        blanks: &[&str],
+        variables: &[&str],
     ) -> Result<Option<Vec<String>>, ErrorReport> {
         let texts: Option<Vec<String>> = self.take(key, "a list of texts")?;
-        self.check_variables(key, texts.as_deref().unwrap_or_default(), blanks)?;
+        self.check_variables(key, texts.as_deref().unwrap_or_default(), variables)?;
         Ok(texts)
     }
 
-    /// A list of texts in which nothing is filled.
+    /// Removes a list of texts without variables. Empty if there is no such key.
     pub(crate) fn take_strings(&mut self, key: &str) -> Result<Vec<String>, ErrorReport> {
         let texts: Vec<String> = self.take(key, "a list of texts")?.unwrap_or_default();
         match texts.iter().any(|text| text.contains('\0')) {
@@ -68,14 +70,14 @@ impl TomlTable<'_> {
         }
     }
 
-    /// Every blank in `texts` is one of those or stands anywhere.
+    /// Checks that `texts` contain only the variables `variables` and those that are allowed everywhere.
     pub(crate) fn check_variables(
         &self,
         key: &str,
         texts: &[String],
-        more: &[&str],
+        variables: &[&str],
     ) -> Result<(), ErrorReport> {
-        let known: Vec<&str> = SPAWN_VARIABLES.iter().chain(more).copied().collect();
+        let known: Vec<&str> = SPAWN_VARIABLES.iter().chain(variables).copied().collect();
         texts.iter().try_for_each(|text| self.check_template(key, text, &known))
     }
 
@@ -88,8 +90,8 @@ impl TomlTable<'_> {
                 return Err(self.unknown_variable(key, name, known));
             }
             if ["options", "first_prompt"].contains(&name) && text != format!("{{{name}}}") {
-                let why = format!("holds {{{name}}} inside an argument: it must be one of its own");
-                return Err(self.invalid_key(key, &why));
+                let problem = format!("holds {{{name}}} inside an argument: it must be one of its own");
+                return Err(self.invalid_key(key, &problem));
             }
         }
         Ok(())
@@ -103,26 +105,26 @@ impl TomlTable<'_> {
             .with_help(format!("{near}there are: {}", all.join(" ")))
     }
 
-    pub(crate) fn invalid_key(&self, key: &str, why: &str) -> ErrorReport {
-        ErrorReport::new(ErrorKind::Config, format!("cannot use {}: `{key}` {why}", self.source))
+    pub(crate) fn invalid_key(&self, key: &str, problem: &str) -> ErrorReport {
+        ErrorReport::new(ErrorKind::Config, format!("cannot use {}: `{key}` {problem}", self.source))
     }
 }
 
-/// The start of a hint; nothing where nothing is like it.
+/// The beginning of a help text. Empty if there is no similar name.
 pub(crate) fn did_you_mean(near: Option<&String>) -> String {
     near.map_or_else(String::new, |near| format!("did you mean {near}? "))
 }
 
-fn syntax_error(place: &str, text: &str, error: &toml::de::Error) -> ErrorReport {
+fn syntax_error(source: &str, text: &str, error: &toml::de::Error) -> ErrorReport {
     let start = error.span().map_or(0, |span| span.start.min(text.len()));
     let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
     ErrorReport::new(
         ErrorKind::Config,
-        format!("cannot use {place}: line {line}: {}", error.message().replace('\n', " ")),
+        format!("cannot use {source}: line {line}: {}", error.message().replace('\n', " ")),
     )
 }
 
-/// The text of a file; None if there is no such file.
+/// The text of a file. `None` if there is no such file.
 pub(crate) fn read_if_present(path: &Path) -> Result<Option<String>, ErrorReport> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),

@@ -1,4 +1,5 @@
-//! The user's `config.toml`: the default profile, the notify command, when a turn without output is reported.
+//! The user's `config.toml`: the default profile, the notify command, and the time after which a
+//! turn without output is reported.
 
 use crate::registry::ProfileRegistry;
 use crate::template::{base_name, encode_value, fill, variables_in};
@@ -8,39 +9,40 @@ use protocol::error::ErrorReport;
 use toml::Value;
 
 impl ProfileRegistry {
-    /// `agent` in `config.toml`.
+    /// The key `agent`: the name of the default profile.
     pub(crate) fn configured_default(&self) -> Result<Option<String>, ErrorReport> {
         self.read_user_config(|keys| keys.take("agent", "a text: the name of a profile"))
     }
 
-    /// `notify` there: the program that tells a person that somebody waits, and its arguments, with `text` filled in.
+    /// The key `notify`: program and arguments that notify a person, with `text` filled in.
     pub fn notify_command(&self, text: &str) -> Result<Option<Vec<String>>, ErrorReport> {
         self.read_user_config(|keys| parse_notify_command(keys, text))
     }
 
-    /// `stuck` there: how long a turn may write nothing before people are told, as `teamd --no-output-after` takes it.
+    /// The key `stuck`: how long a turn may write nothing before people are notified. The value has
+    /// the format of `teamd --no-output-after`.
     pub fn no_output_after(&self) -> Result<Option<String>, ErrorReport> {
         self.read_user_config(|keys| {
             let text: Option<String> = keys.take("stuck", "a text, as \"10m\"")?;
             match text.as_deref().map(duration::parse) {
-                Some(Err(why)) => Err(keys.invalid_key("stuck", &format!("is no duration: {why}"))),
+                Some(Err(error)) => Err(keys.invalid_key("stuck", &format!("is no duration: {error}"))),
                 _ => Ok(text),
             }
         })
     }
 
-    /// What `of` takes out of `config.toml`; nothing where there is no such file.
+    /// Reads `config.toml` and takes a value with `take`. `None` if there is no such file.
     fn read_user_config<T>(
         &self,
-        of: impl FnOnce(&mut TomlTable<'_>) -> Result<Option<T>, ErrorReport>,
+        take: impl FnOnce(&mut TomlTable<'_>) -> Result<Option<T>, ErrorReport>,
     ) -> Result<Option<T>, ErrorReport> {
         let Some(path) = self.config_path("config.toml") else { return Ok(None) };
         let Some(text) = read_if_present(&path)? else { return Ok(None) };
-        of(&mut TomlTable::parse(&path.display().to_string(), &text, &["agent", "notify", "stuck"])?)
+        take(&mut TomlTable::parse(&path.display().to_string(), &text, &["agent", "notify", "stuck"])?)
     }
 }
 
-/// A program alone, or with its arguments.
+/// Parses a program, or a list of a program and its arguments.
 fn parse_notify_command(keys: &mut TomlTable<'_>, text: &str) -> Result<Option<Vec<String>>, ErrorReport> {
     const WANTED: &str = "must be a program, or a list of a program and its arguments";
     let words = match keys.take::<Value>("notify", "a text or a list of texts")? {
@@ -54,8 +56,8 @@ fn parse_notify_command(keys: &mut TomlTable<'_>, text: &str) -> Result<Option<V
     if let Some(name) =
         words.iter().flat_map(|word| variables_in(word)).find(|name| base_name(name) != "text")
     {
-        let why = format!("holds {{{name}}}, which nothing stands for here");
-        return Err(keys.invalid_key("notify", &why).with_help("there is: {text}"));
+        let problem = format!("holds {{{name}}}, which nothing stands for here");
+        return Err(keys.invalid_key("notify", &problem).with_help("there is: {text}"));
     }
     let value = |name: &str| (base_name(name) == "text").then(|| encode_value(name, text.to_owned()));
     Ok(Some(words.iter().map(|word| fill(word, value)).collect()))

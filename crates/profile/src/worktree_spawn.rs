@@ -1,11 +1,12 @@
-//! A spawn in a git worktree: the daemon makes the worktree, then the spawn request is made again for the directory in it.
+//! Spawns in a git worktree. First the daemon creates the worktree; then the spawn request is built
+//! again for the directory in it.
 
 use crate::spawn_request::{SpawnOptions, build_spawn_request};
 use protocol::control::{self, WorktreeReply, WorktreeRequest};
 use protocol::error::ErrorReport;
 use store::Root;
 
-/// What the daemon is asked for first.
+/// The request that creates the worktree.
 pub fn worktree_request(request: &control::SpawnRequest, options: &SpawnOptions) -> WorktreeRequest {
     WorktreeRequest {
         team: request.team.clone(),
@@ -17,8 +18,8 @@ pub fn worktree_request(request: &control::SpawnRequest, options: &SpawnOptions)
     }
 }
 
-/// The same spawn for a worktree that exists. Errors that the user can cause were found when `request` was made for the
-/// directory that was asked for.
+/// Builds the spawn request again for a worktree that exists. The user's errors were found when
+/// `request` was built.
 pub fn rebuild_for_worktree(
     root: &Root,
     request: control::SpawnRequest,

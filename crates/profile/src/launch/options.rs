@@ -1,5 +1,7 @@
-//! The arguments that stand where `{options}` does: what the program is given of its team, type, model, mode and
-//! tools. What it has no argument for is refused: a limit that nobody keeps is worse than none.
+//! The arguments that replace `{options}`: for team, agent type, model, mode and tools.
+//!
+//! If the profile has no argument for something that the spawn request asks for, the request is
+//! refused. A limit that the program ignores would be worse than an error.
 
 use super::facts::{LaunchFacts, fill_facts, variable_value};
 use crate::model::{DeliverySpec, InstructionDelivery, Profile, ProgramSpec};
@@ -8,10 +10,10 @@ use protocol::deferred_variables::escape_variables;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::BTreeMap;
 
-/// Where the arguments of a turn's mode go.
+/// Stands for the arguments of the current permission mode in each turn.
 const MODE: &str = "{mode}";
 
-/// The mode that asks nobody.
+/// The permission mode in which the program asks for no permission.
 const BYPASS: &str = "bypassPermissions";
 
 impl Profile {
@@ -34,7 +36,7 @@ impl Profile {
             options.push(fill_facts(text, facts));
         }
         if program.has_runtime_modes(facts) {
-            // Filled for each turn: the mode may change while it runs.
+            // The arguments of the mode are filled in for each turn, because the mode may change.
             options.push(MODE.to_owned());
         }
         options.extend(self.tool_limit_arguments(program, facts)?);
@@ -46,8 +48,8 @@ impl Profile {
         Ok(options)
     }
 
-    /// The arguments for type and mode. Those of a read-only type stand in place of a mode's: two that contradict each
-    /// other would leave it to the program which of them counts.
+    /// The arguments for agent type and mode. The arguments of a read-only type replace those of
+    /// the mode: if both contradict each other, it is up to the program which of them wins.
     fn type_and_mode_arguments<'a>(
         &self,
         program: &'a ProgramSpec,
@@ -66,7 +68,8 @@ impl Profile {
         Ok(type_arguments.map(Vec::as_slice).into_iter().chain(mode).collect())
     }
 
-    /// The arguments that keep it from writing: those of its type, else those of the mode in which it plans.
+    /// The arguments that keep the program from writing: those of the agent type, else those of
+    /// plan mode.
     fn read_only_arguments<'a>(
         &self,
         program: &'a ProgramSpec,
@@ -81,8 +84,12 @@ impl Profile {
         }
     }
 
-    /// A type that is written down may have some tools and no others. Where the program has no argument for that, whoever
-    /// spawns says what it may.
+    /// The arguments that limit the program to the tools of a user-defined agent type.
+    ///
+    /// # Errors
+    ///
+    /// `Usage` if the profile has no such arguments, unless the request names `--allow` or
+    /// `--deny`.
     fn tool_limit_arguments(
         &self,
         program: &ProgramSpec,
@@ -117,7 +124,8 @@ impl Profile {
         program.modes.get(mode).map(Vec::as_slice).ok_or_else(|| self.mode_unsupported(program, mode))
     }
 
-    /// Whatever is allowed, the team's own tools are: without them it could not answer.
+    /// The arguments for `--allow`. teamd's own tools are always added, because an agent without
+    /// them cannot reply.
     fn allow_arguments(
         &self,
         program: &ProgramSpec,
@@ -149,7 +157,8 @@ impl Profile {
     }
 }
 
-/// The mode of who was asked for none. A teammate of Claude Code's own kind shares its lead's freedom from asking.
+/// The mode if the spawn request names none. A native teammate of a lead in `bypassPermissions`
+/// gets that mode too, if the profile has it.
 fn default_mode<'a>(program: &'a ProgramSpec, facts: &LaunchFacts<'a>) -> Option<&'a str> {
     let inherits =
         matches!(program.delivery, DeliverySpec::Native { .. }) && program.modes.contains_key(BYPASS);
@@ -160,14 +169,15 @@ fn default_mode<'a>(program: &'a ProgramSpec, facts: &LaunchFacts<'a>) -> Option
 }
 
 impl ProgramSpec {
-    /// Whether each turn has the arguments of the mode that its member is in by then. One of a read-only type stays so.
+    /// Whether each turn gets the arguments of the member's current mode. The mode of a read-only
+    /// agent type never changes.
     fn has_runtime_modes(&self, facts: &LaunchFacts<'_>) -> bool {
         matches!(self.delivery, DeliverySpec::Turn { .. })
             && !self.modes.is_empty()
             && read_only_type(self, facts).is_none()
     }
 
-    /// The arguments for each mode.
+    /// The arguments for each mode. The empty mode stands for a member without a mode.
     pub(crate) fn runtime_mode_arguments(&self, facts: &LaunchFacts<'_>) -> BTreeMap<String, Vec<String>> {
         if !self.has_runtime_modes(facts) {
             return BTreeMap::new();
@@ -179,13 +189,14 @@ impl ProgramSpec {
     }
 }
 
-/// Its type, if that only reads. Claude Code as a teammate knows such types itself.
+/// The agent type, if it is read-only. `None` for native delivery, because Claude Code knows these
+/// types itself.
 fn read_only_type<'a>(program: &ProgramSpec, facts: &LaunchFacts<'a>) -> Option<&'a str> {
     let is_native = matches!(program.delivery, DeliverySpec::Native { .. });
     facts.agent_type.filter(|_| facts.is_read_only() && !is_native)
 }
 
-/// Nothing would keep it from writing.
+/// The error for a read-only agent type of a program that has no read-only mode.
 pub fn read_only_unsupported(what: &str, agent_type: &str) -> ErrorReport {
     let message =
         format!("cannot start {what} as an agent of type {agent_type}: nothing keeps it from writing");
@@ -199,7 +210,8 @@ fn mode_conflicts_with_type(agent_type: &str, mode: &str) -> ErrorReport {
     ErrorReport::new(ErrorKind::Usage, message).with_help("leave --mode away, or take another --type")
 }
 
-/// `{tool}` stands for each, the whole template again; `{tools}` for all, with commas.
+/// The arguments for a list of tools: with `{tool}` the template is repeated for each tool, with
+/// `{tools}` the tools are joined by commas.
 fn tool_arguments(
     template: &[String],
     tools: &[String],
@@ -221,7 +233,8 @@ fn tool_arguments(
     Ok(arguments)
 }
 
-/// A value that begins an argument must not make it an option.
+/// Refuses a value that starts an argument with a dash, because the program would take it for an
+/// option.
 fn reject_option_like_value(template: &str, values: &[(&str, Option<&str>)]) -> Result<(), ErrorReport> {
     let begins =
         |name: &str, value: &str| template.starts_with(&format!("{{{name}}}")) && value.starts_with('-');

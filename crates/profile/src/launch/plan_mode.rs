@@ -1,5 +1,7 @@
-//! Plan mode of a program that takes its mode at its start alone: it leaves that mode by being started again, in the mode
-//! of its plan's approval. What those lives are started with is made at its spawn, for each mode that there is.
+//! Plan mode of a program that takes its permission mode only at its start.
+//!
+//! The program leaves plan mode by a respawn in the mode of the plan approval. The command lines of
+//! that respawn are built when the member is spawned, one for each mode.
 
 use super::facts::LaunchFacts;
 use crate::model::{DeliverySpec, Profile, ProfileKind, ProgramSpec};
@@ -8,18 +10,24 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::plan_prompts::{PLAN_PROMPT, SUBMIT_PLAN_PROMPT};
 use std::collections::BTreeMap;
 
-/// The mode.
+/// The read-only permission mode in which an agent makes a plan.
 pub(super) const PLAN: &str = "plan";
 
-/// The one in which a plan is carried out that was approved without a mode, or in one that the program has not.
+/// The mode that carries out a plan if the approval names no mode, or one that the program does not
+/// have.
 const DEFAULT: &str = "default";
 
-/// The first prompt of an agent that was started again in its old session.
+/// The first prompt of an agent that was respawned in its old session.
 const RESPAWN_PROMPT: &str =
     "You were started again, since you had ended without being asked to. Go on with what you were doing.";
 
 impl Profile {
-    /// Empty where nothing of that is wanted, or its program, or whoever runs its turns, changes the mode itself.
+    /// The command lines of the spawn after a plan approval, by mode. Empty if the member does not
+    /// plan, or if its program can change its mode while it runs.
+    ///
+    /// # Errors
+    ///
+    /// `Usage` if the profile has no plan mode, or no mode to carry out a plan in.
     pub(crate) fn launches_after_approval(
         &self,
         facts: &LaunchFacts<'_>,
@@ -51,8 +59,12 @@ impl Profile {
         Ok(modes.into_iter().filter(|mode| *mode != PLAN).filter_map(launch_in).collect())
     }
 
-    /// What stands ahead of the prompt of whoever plans. A hook hands in what its agent says at the end of a turn: the
-    /// first one has to be about something.
+    /// The instructions before the first prompt of a member that plans. Empty in other modes.
+    ///
+    /// # Errors
+    ///
+    /// `Usage` for a program with hooks and without a prompt: its hook submits the reply of the
+    /// first turn as the plan, so that turn needs a subject.
     pub(crate) fn plan_instructions(
         &self,
         program: &ProgramSpec,
@@ -74,7 +86,8 @@ impl Profile {
         }
     }
 
-    /// It would begin in it, and could never leave it.
+    /// The error for a profile without a mode that plan mode needs. A member would start in plan
+    /// mode and never leave it.
     fn plan_mode_unsupported(&self, program: &ProgramSpec, missing: &str) -> ErrorReport {
         let table =
             if matches!(program.delivery, DeliverySpec::Acp { .. }) { "session_modes" } else { "modes" };
@@ -85,7 +98,7 @@ impl Profile {
     }
 }
 
-/// The first prompt of a life that goes on with the session of the one before.
+/// The first prompt of a spawn that resumes the session of the previous one.
 pub(super) fn resume_prompt(facts: &LaunchFacts<'_>) -> String {
     match (facts.is_plan_approved, facts.mode) {
         (true, mode) => format!(
@@ -98,7 +111,7 @@ pub(super) fn resume_prompt(facts: &LaunchFacts<'_>) -> String {
     }
 }
 
-/// That of one that can't.
+/// The first prompt after a plan approval if the session cannot be resumed.
 pub(super) fn approval_pending_prompt(facts: &LaunchFacts<'_>) -> String {
     format!(
         "You have made a plan in an earlier life, and it is approved: you were started again for it, in the permission \

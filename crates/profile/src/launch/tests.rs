@@ -1,4 +1,4 @@
-//! What a profile comes to for one member.
+//! Tests of the command lines that profiles yield.
 
 use super::*;
 use crate::parse::parse_profile;
@@ -154,11 +154,11 @@ fn a_tool_stands_alone_or_with_the_others_and_options_come_last_by_default() {
 fn what_the_program_has_no_argument_for_is_refused() {
     let mut member = member();
     let plain = profile("feed = \"turn\"\nprogram = \"p\"\nmodes = { plan = [] }");
-    let fault = plain.build_launch(&LaunchFacts { mode: Some("auto"), ..member.facts() }).unwrap_err();
-    assert_eq!((fault.kind, fault.help.as_deref()), (ErrorKind::Usage, Some("it has: plan")));
+    let error = plain.build_launch(&LaunchFacts { mode: Some("auto"), ..member.facts() }).unwrap_err();
+    assert_eq!((error.kind, error.help.as_deref()), (ErrorKind::Usage, Some("it has: plan")));
     member.allow = vec!["Edit".to_owned()];
-    let fault = plain.build_launch(&member.facts()).unwrap_err();
-    assert!(fault.message.contains("--allow"), "{fault}");
+    let error = plain.build_launch(&member.facts()).unwrap_err();
+    assert!(error.message.contains("--allow"), "{error}");
 }
 
 #[test]
@@ -188,8 +188,8 @@ fn a_first_prompt_stands_where_its_blank_does_and_nowhere_without_one() {
         "--yolo"
     );
     let long = "x".repeat(MAX_ARGUMENT_BYTES + 1);
-    let fault = profile(text).build_launch(&LaunchFacts { prompt: &long, ..member.facts() }).unwrap_err();
-    assert!(fault.kind == ErrorKind::Usage && fault.message.contains("131072 bytes"), "{fault}");
+    let error = profile(text).build_launch(&LaunchFacts { prompt: &long, ..member.facts() }).unwrap_err();
+    assert!(error.kind == ErrorKind::Usage && error.message.contains("131072 bytes"), "{error}");
     let around = text.replace("{prompt}", "--prompt={prompt}");
     let order =
         |length| profile(&around).build_launch(&LaunchFacts { prompt: &long[..length], ..member.facts() });
@@ -210,8 +210,8 @@ fn a_prompt_is_spelled_as_its_blank_says() {
     assert_eq!((pull.argv[2].replace('\0', ""), pull.is_prompt_in_argv), (format!("echo {sh}"), true));
     let prompted = order("feed = \"pull\"\nprogram = \"p\"\nprompt = [\"{\\\"a\\\":{prompt_json}}\"]");
     assert_eq!(prompted.argv[1].replace('\0', ""), "{\"a\":\"it's {prompt_sh} {color}\"}");
-    let told = protocol::deferred_variables::fill(&pull.argv[2], |_| Some("x"));
-    assert_eq!(told, format!("echo {sh}"), "nobody fills what it says");
+    let filled = protocol::deferred_variables::fill(&pull.argv[2], |_| Some("x"));
+    assert_eq!(filled, format!("echo {sh}"), "nobody fills what it says");
 }
 
 #[test]
@@ -257,8 +257,8 @@ fn who_plans_is_asked_for_a_plan_and_started_again_in_any_mode_of_its_own() {
         "{resumed:#?}"
     );
     assert!(profile(&text).build_launch(&member.facts()).unwrap().approved.is_empty());
-    let fault = profile(&text).build_launch(&LaunchFacts { prompt: "", ..facts }).unwrap_err();
-    assert!(fault.message.contains("without a prompt"), "{fault}");
+    let error = profile(&text).build_launch(&LaunchFacts { prompt: "", ..facts }).unwrap_err();
+    assert!(error.message.contains("without a prompt"), "{error}");
 }
 
 #[test]
@@ -271,15 +271,15 @@ fn who_could_not_leave_plan_mode_is_not_started_in_it() {
         (format!("{acp}modes = {{ plan = [] }}"), "no plan in `session_modes`"),
         (format!("{acp}session_modes = {{ plan = \"r\" }}"), "no default in `session_modes`"),
     ] {
-        let fault =
+        let error =
             profile(&text).build_launch(&LaunchFacts { mode: Some("plan"), ..member.facts() }).unwrap_err();
-        assert!(fault.kind == ErrorKind::Usage && fault.message.contains(missing), "{fault}");
+        assert!(error.kind == ErrorKind::Usage && error.message.contains(missing), "{error}");
     }
-    let fault = built_in_profile("worker")
+    let error = built_in_profile("worker")
         .unwrap()
         .unwrap()
         .build_launch(&LaunchFacts { mode: Some("plan"), ..member.facts() });
-    assert!(fault.unwrap_err().message.contains("makes no plans"));
+    assert!(error.unwrap_err().message.contains("makes no plans"));
 }
 
 #[test]
@@ -314,7 +314,7 @@ fn a_type_that_only_reads_is_never_let_write() {
         match name {
             "shell" | "worker" => {
                 assert!(
-                    reads.iter().all(|read| read.as_ref().is_err_and(|fault| fault.kind == ErrorKind::Usage)),
+                    reads.iter().all(|read| read.as_ref().is_err_and(|error| error.kind == ErrorKind::Usage)),
                     "{name}"
                 );
             }
@@ -327,9 +327,9 @@ fn a_type_that_only_reads_is_never_let_write() {
 fn a_value_never_becomes_an_option() {
     let mut member = member();
     let text = "feed = \"turn\"\nprogram = \"p\"\nmodel = [\"-m\", \"{model}\"]\nallow = [\"{tool}\"]\ndeny = [\"-d={tool}\"]";
-    let fault =
+    let error =
         profile(text).build_launch(&LaunchFacts { model: Some("--yolo"), ..member.facts() }).unwrap_err();
-    assert!(fault.kind == ErrorKind::Usage && fault.message.contains("--yolo"), "{fault}");
+    assert!(error.kind == ErrorKind::Usage && error.message.contains("--yolo"), "{error}");
     member.deny = vec!["--yolo".to_owned()];
     assert_eq!(turns(profile(text).build_launch(&member.facts()).unwrap()).first_argv, ["p", "-d=--yolo"]);
     member.allow = vec!["--yolo".to_owned()];
@@ -358,8 +358,8 @@ fn claude_asks_by_default_and_shares_its_leads_freedom_from_asking() {
 
 #[test]
 fn a_usual_mode_that_is_no_mode_is_refused() {
-    let fault = parse_profile("x", "x.toml", "feed = \"pull\"\nprogram = \"x\"\nmode = \"y\"").unwrap_err();
-    assert!(fault.message.contains("`mode` must be one of `modes`"), "{fault:?}");
+    let error = parse_profile("x", "x.toml", "feed = \"pull\"\nprogram = \"x\"\nmode = \"y\"").unwrap_err();
+    assert!(error.message.contains("`mode` must be one of `modes`"), "{error:?}");
 }
 
 #[test]
@@ -378,10 +378,10 @@ fn a_type_that_is_written_down_is_told_and_kept_to() {
     };
     let order = |text: &str, allow: &[String]| asked(text, allow).unwrap();
     let text = "feed = \"turn\"\nprogram = \"p\"\ninstructions = [\"{instructions}\"]\nallow = [\"+{tool}\"]\nteam_tools = [\"team\"]";
-    let fault = asked(text, &[]).unwrap_err();
+    let error = asked(text, &[]).unwrap_err();
     assert!(
-        fault.kind == ErrorKind::Usage && fault.message.contains("only the tools Read, Bash(ls)"),
-        "{fault}"
+        error.kind == ErrorKind::Usage && error.message.contains("only the tools Read, Bash(ls)"),
+        "{error}"
     );
     assert_eq!(
         turns(order(text, &["Edit".into()])).first_argv[2..],

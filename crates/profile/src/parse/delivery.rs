@@ -1,4 +1,4 @@
-//! The keys of a profile that say how its program is fed: which feed, and what that feed needs.
+//! The keys of a profile that select the delivery and its settings.
 
 use crate::model::{DeliverySpec, HookDelivery, ReplySource, UsageFile, UsageSpan};
 use crate::toml_table::TomlTable;
@@ -18,7 +18,7 @@ const USAGE_FORMAT: &str = "{ tokens = [\"KEY.KEY\", …], cost = \"KEY\" }, wit
 const CONTINUED_FORMAT: &str = "a text: a key of the turn-end event";
 const RESPONSE_FORMAT: &str = "a table in which some text holds {text}";
 
-/// The keys that not every feed has.
+/// The values of the keys that only some deliveries use.
 struct DeliveryKeys {
     resume: Option<Vec<String>>,
     session: Option<Value>,
@@ -105,7 +105,7 @@ impl DeliveryKeys {
     }
 }
 
-/// The blanks of `args`, beside those that stand anywhere.
+/// The template variables that `args` may contain, besides those that are allowed everywhere.
 pub(crate) fn variables_in_args(delivery: &DeliverySpec) -> &'static [&'static str] {
     match delivery {
         DeliverySpec::Turn { .. } => &["prompt", "session", "options"],
@@ -176,7 +176,7 @@ fn parse_usage_paths(keys: &TomlTable<'_>, value: Value) -> Result<UsagePaths, E
     usage.ok_or_else(|| keys.invalid_key("used", &format!("must be {USAGE_FORMAT}")))
 }
 
-/// A file is read whole each time, so it always tells the session.
+/// The file is read as a whole each time, so its usage always covers the session.
 fn parse_usage_file(keys: &TomlTable<'_>, mut value: Value) -> Result<UsageFile, ErrorReport> {
     let path_key = value.as_table_mut().and_then(|table| table.remove("file"));
     let path_key = path_key.and_then(|key| key.as_str().map(str::to_owned)).filter(|key| !key.is_empty());
@@ -202,7 +202,8 @@ fn parse_max_wait(keys: &TomlTable<'_>, given: Option<String>) -> Result<Option<
     u64::try_from(duration.as_millis()).map(Some).map_err(|_| wrong())
 }
 
-/// A conversation whose id is never named would be lost between two turns, without a word.
+/// Checks that a session id is passed where it is needed. Without it a session would be lost
+/// between two turns, and no error would say so.
 pub(crate) fn check_session(
     keys: &TomlTable<'_>,
     args: &[String],

@@ -1,14 +1,14 @@
-//! Each fault of a profile's file, told with the file, the key and what may stand there.
+//! Tests of the errors of a profile's file: each names the file, the key and the allowed values.
 
 use super::*;
 use protocol::error::ErrorKind;
 
-fn fault(text: &str) -> String {
-    let fault = parse_profile("x", "the profile x.toml", text).unwrap_err();
-    assert_eq!(fault.kind, ErrorKind::Config, "{text}");
-    let told = format!("{}; {}", fault.message, fault.help.unwrap_or_default());
-    assert!(told.starts_with("cannot use the profile x.toml: "), "{told}");
-    told
+fn error_of(text: &str) -> String {
+    let error_of = parse_profile("x", "the profile x.toml", text).unwrap_err();
+    assert_eq!(error_of.kind, ErrorKind::Config, "{text}");
+    let message = format!("{}; {}", error_of.message, error_of.help.unwrap_or_default());
+    assert!(message.starts_with("cannot use the profile x.toml: "), "{message}");
+    message
 }
 
 fn turn(rest: &str) -> String {
@@ -64,16 +64,16 @@ fn the_example_of_the_page_is_a_profile() {
 
 #[test]
 fn what_is_no_toml_is_told_with_its_line() {
-    assert!(fault("feed = \"turn\"\nprogram = p").contains("line 2: "));
-    assert!(fault("a = 1\na = 2").contains("line 2: "));
-    assert!(fault("a = \"\u{1b}[2J\"").contains("line 1: "));
+    assert!(error_of("feed = \"turn\"\nprogram = p").contains("line 2: "));
+    assert!(error_of("a = 1\na = 2").contains("line 2: "));
+    assert!(error_of("a = \"\u{1b}[2J\"").contains("line 1: "));
 }
 
 #[test]
 fn an_unknown_key_is_told_with_the_nearest_and_all_others() {
-    let told = fault(&turn("arg = []"));
-    assert!(told.contains("`arg` is unknown") && told.contains("did you mean args?"), "{told}");
-    assert!(told.contains("resume, session"), "{told}");
+    let message = error_of(&turn("arg = []"));
+    assert!(message.contains("`arg` is unknown") && message.contains("did you mean args?"), "{message}");
+    assert!(message.contains("resume, session"), "{message}");
 }
 
 #[test]
@@ -90,28 +90,28 @@ fn a_value_of_the_wrong_kind_is_told_with_the_right_one() {
         ("deny", "1.5", "a list of texts"),
         ("env", "[\"A=1\"]", "a table of texts"),
         ("unset", "\"A\"", "a list of texts"),
-        ("session", "\"theirs\"", "{ told = \"KEY\" }"),
-        ("session", "{ told = 1 }", "{ told = \"KEY\" }"),
-        ("session", "{ told = \"\" }", "{ told = \"KEY\" }"),
-        ("session", "{ tell = \"id\" }", "{ told = \"KEY\" }"),
+        ("session", "\"theirs\"", "{ message = \"KEY\" }"),
+        ("session", "{ message = 1 }", "{ message = \"KEY\" }"),
+        ("session", "{ message = \"\" }", "{ message = \"KEY\" }"),
+        ("session", "{ tell = \"id\" }", "{ message = \"KEY\" }"),
         ("used", "\"cost\"", "{ tokens = ["),
         ("used", "{ per = \"turn\" }", "{ tokens = ["),
         ("used", "{ tokens = [\"a..b\"] }", "{ tokens = ["),
         ("used", "{ tokens = [\"a\"], file = \"f\" }", "{ tokens = ["),
         ("used", "{ cost = \"a\", per = \"life\" }", "{ tokens = ["),
     ] {
-        let told = fault(&turn(&format!("{key} = {value}")));
-        assert!(told.contains(&format!("`{key}` must be")) && told.contains(wanted), "{told}");
+        let message = error_of(&turn(&format!("{key} = {value}")));
+        assert!(message.contains(&format!("`{key}` must be")) && message.contains(wanted), "{message}");
     }
-    assert!(fault("feed = 1\nprogram = \"p\"").contains("`feed` must be a text"));
-    assert!(fault("feed = \"turn\"\nprogram = [\"p\"]").contains("`program` must be a text"));
+    assert!(error_of("feed = 1\nprogram = \"p\"").contains("`feed` must be a text"));
+    assert!(error_of("feed = \"turn\"\nprogram = [\"p\"]").contains("`program` must be a text"));
 }
 
 #[test]
 fn where_what_is_used_up_stands_is_another_thing_for_each_feed() {
     let of = |feed: &str, used: &str| {
         parse_profile("x", "x.toml", &format!("feed = \"{feed}\"\nprogram = \"p\"\nused = {used}\n"))
-            .map_err(|fault| fault.message)
+            .map_err(|error| error.message)
     };
     for (feed, used) in [
         ("turn", "{ cost = \"a.*\" }"),
@@ -128,10 +128,10 @@ fn where_what_is_used_up_stands_is_another_thing_for_each_feed() {
 
 #[test]
 fn program_and_feed_must_be_there() {
-    assert!(fault("feed = \"turn\"").contains("`program` must be there"));
-    assert!(fault("feed = \"turn\"\nprogram = \"\"").contains("`program` must be there"));
-    assert!(fault("program = \"p\"").contains("`feed` must be there: native, hook, acp, turn or pull"));
-    assert!(fault("feed = \"push\"\nprogram = \"p\"").contains("turn or pull, not \"push\""));
+    assert!(error_of("feed = \"turn\"").contains("`program` must be there"));
+    assert!(error_of("feed = \"turn\"\nprogram = \"\"").contains("`program` must be there"));
+    assert!(error_of("program = \"p\"").contains("`feed` must be there: native, hook, acp, turn or pull"));
+    assert!(error_of("feed = \"push\"\nprogram = \"p\"").contains("turn or pull, not \"push\""));
 }
 
 #[test]
@@ -140,9 +140,9 @@ fn every_feed_has_its_own_keys() {
         ("pull", "resume = [\"{session}\"]", "`resume` is for feed \"turn\""),
         ("acp", "resume = [\"{session}\"]", "`resume` is for feed \"turn\""),
         ("pull", "session = \"none\"", "`session` is for feed \"turn\""),
-        ("pull", "said = { told = \"x\" }", "`said` is for feed \"turn\", \"hook\""),
-        ("hook", "said = { file = \"x\" }", "`said` must be { told"),
-        ("hook", "said = { told = \"\" }", "`said` must be { told"),
+        ("pull", "said = { message = \"x\" }", "`said` is for feed \"turn\", \"hook\""),
+        ("hook", "said = { file = \"x\" }", "`said` must be { message"),
+        ("hook", "said = { message = \"\" }", "`said` must be { message"),
         ("turn", "answer = { a = \"{text}\" }", "`answer` is for feed \"hook\""),
         ("turn", "park = \"5s\"", "`park` is for feed \"hook\""),
         ("turn", "prompt = [\"{prompt}\"]", "`prompt` is for feed \"hook\""),
@@ -158,7 +158,7 @@ fn every_feed_has_its_own_keys() {
         ("hook", "answer = \"text\"", "`answer` must be a table"),
         ("hook", "answer = { decision = \"block\" }", "holds {text}"),
         ("hook", "park = \"long\"", "`park` must be a duration"),
-        ("turn", "said = { told = \"\" }", "`said` must be { told"),
+        ("turn", "said = { message = \"\" }", "`said` must be { message"),
         ("turn", "instructions = \"behind\"", "`instructions` must be"),
         ("turn", "instructions = [\"-s\"]", "must hold {instructions}"),
         ("turn", "tried = \"no\"", "`tried` must be true or false"),
@@ -173,8 +173,8 @@ fn every_feed_has_its_own_keys() {
         ),
         ("turn", "setup = [{ file = \"x\", format = \"json\", merge = { a = \"{cwd}\" } }]", "holds {cwd}"),
     ] {
-        let told = fault(&format!("feed = \"{feed}\"\nprogram = \"p\"\n{key}"));
-        assert!(told.contains(feeds), "{key}: {told}");
+        let message = error_of(&format!("feed = \"{feed}\"\nprogram = \"p\"\n{key}"));
+        assert!(message.contains(feeds), "{key}: {message}");
     }
 }
 
@@ -192,7 +192,7 @@ fn what_a_feed_needs_has_its_usual_value() {
     let filter = program("feed = \"turn\"\nprogram = \"tr\"");
     assert_eq!(filter.instructions, InstructionDelivery::NotNeeded);
     assert_eq!(
-        program(&turn("session = { told = \"id\" }\nresume = [\"{session}\"]")).instructions,
+        program(&turn("session = { message = \"id\" }\nresume = [\"{session}\"]")).instructions,
         InstructionDelivery::Prepended
     );
     let spelled = program("feed = \"pull\"\nprogram = \"p\"\nargs = [\"{id_json}\", \"{self_sh}\"]");
@@ -201,8 +201,8 @@ fn what_a_feed_needs_has_its_usual_value() {
 
 #[test]
 fn a_blank_that_nothing_stands_for_is_told_with_the_nearest() {
-    let told = fault(&turn("args = [\"{promt}\"]"));
-    assert!(told.contains("holds {promt}") && told.contains("did you mean {prompt}?"), "{told}");
+    let message = error_of(&turn("args = [\"{promt}\"]"));
+    assert!(message.contains("holds {promt}") && message.contains("did you mean {prompt}?"), "{message}");
     for rest in [
         "args = [\"{tool}\"]",
         "model = [\"{prompt}\"]",
@@ -210,28 +210,28 @@ fn a_blank_that_nothing_stands_for_is_told_with_the_nearest() {
         "modes = { plan = [\"{x}\"] }",
         "env = { A = \"{prompt}\" }",
     ] {
-        assert!(fault(&turn(rest)).contains("nothing stands for here"), "{rest}");
+        assert!(error_of(&turn(rest)).contains("nothing stands for here"), "{rest}");
     }
-    assert!(fault("feed = \"turn\"\nprogram = \"{prompt}\"").contains("`program` holds {prompt}"));
-    assert!(fault(&turn("args = [\"x{options}\"]")).contains("one of its own"));
-    assert!(fault(&turn("args = [\"a\\u0000\"]")).contains("zero byte"));
+    assert!(error_of("feed = \"turn\"\nprogram = \"{prompt}\"").contains("`program` holds {prompt}"));
+    assert!(error_of(&turn("args = [\"x{options}\"]")).contains("one of its own"));
+    assert!(error_of(&turn("args = [\"a\\u0000\"]")).contains("zero byte"));
 }
 
 #[test]
 fn a_session_is_named_where_it_is_known_and_nowhere_else() {
     let session = |session: &str, args: &str, resume: &str| {
-        fault(&turn(&format!("session = {session}\nargs = [\"{args}\"]\nresume = [\"{resume}\"]")))
+        error_of(&turn(&format!("session = {session}\nargs = [\"{args}\"]\nresume = [\"{resume}\"]")))
     };
     assert!(session("\"none\"", "{session}", "x").contains("`args` holds {session}"));
     assert!(session("\"none\"", "x", "{session}").contains("`resume` holds {session}"));
     assert!(session("\"ours\"", "x", "{session}").contains("`args` must hold {session}"));
     assert!(session("\"ours\"", "{session}", "x").contains("`resume` must hold {session}"));
-    assert!(session("{ told = \"id\" }", "{session}", "{session}").contains("before the first turn"));
-    assert!(session("{ told = \"id\" }", "x", "y").contains("`resume` must hold {session}"));
+    assert!(session("{ message = \"id\" }", "{session}", "{session}").contains("before the first turn"));
+    assert!(session("{ message = \"id\" }", "x", "y").contains("`resume` must hold {session}"));
 }
 
 #[test]
 fn teamds_own_variables_are_not_for_a_profile() {
-    assert!(fault(&turn("env = { TEAMD_TOKEN = \"x\" }")).contains("cannot set TEAMD_TOKEN"));
-    assert!(fault(&turn("env = { \"A=B\" = \"x\" }")).contains("cannot set A=B"));
+    assert!(error_of(&turn("env = { TEAMD_TOKEN = \"x\" }")).contains("cannot set TEAMD_TOKEN"));
+    assert!(error_of(&turn("env = { \"A=B\" = \"x\" }")).contains("cannot set A=B"));
 }
