@@ -1,12 +1,13 @@
 //! The arguments of `teamd-shim`.
 //!
-//! Parsed by hand: a general parser would take up most of the memory that a shim holds while its agent lives.
+//! They are parsed by hand: a general parser would take most of the memory that a shim uses while
+//! its agent runs.
 
 use protocol::control::shim_command;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What the program is started for.
+/// A parsed command line.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ShimCommand {
     /// `run SPAWN --socket PATH [--headless LOG]`: start and supervise an agent. Called by the daemon.
@@ -17,25 +18,26 @@ pub(crate) enum ShimCommand {
     Hook(HookArgs),
 }
 
-/// Arguments of the supervisor.
+/// The arguments of the supervisor.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ShimArgs {
     pub(crate) spawn: String,
     /// The daemon's control socket.
     pub(crate) socket: PathBuf,
-    /// There is no pane: the agent's output goes into this file.
+    /// The file that gets the agent's output. `None` if the agent has a pane.
     pub(crate) headless: Option<PathBuf>,
 }
 
-/// Arguments of a hook.
+/// The arguments of a hook.
 #[derive(Debug, PartialEq)]
 pub(crate) struct HookArgs {
     pub(crate) event: String,
-    /// The profile that says how its program is answered. The profile that an agent was spawned with is preferred.
+    /// The profile that says how the program expects answers. It is ignored if the agent was
+    /// spawned by a profile that delivers by hooks.
     pub(crate) profile: Option<String>,
 }
 
-/// None if the arguments are not one of the commands.
+/// Parses the arguments. `None` if they are not one of the commands.
 pub(crate) fn parse(words: &[OsString]) -> Option<ShimCommand> {
     let (command, rest) = words.split_first()?;
     match (command.to_str()?, rest) {

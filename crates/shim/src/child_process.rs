@@ -1,4 +1,5 @@
-//! Starting what an agent runs: in which directory, with which environment, and how it is told what is missing.
+//! Starts the child processes of the shim: programs, turns and drivers. Sets their directory,
+//! environment and terminal.
 
 use crate::pre_exec::{run_in_foreground, run_in_new_session};
 use crate::pty::OutputPty;
@@ -9,20 +10,25 @@ use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 
-/// What the terminal in this pane can do, and which pane it is: known here, not where the agent was ordered.
+/// Variables that describe the pane and its terminal. The shim takes them from its own environment,
+/// because the caller of the spawn request runs in another terminal.
 const PANE_VARIABLES: [&str; 6] =
     ["TERM", "TMUX", "TMUX_PANE", "COLORTERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION"];
 
-/// Where the agent is seen.
+/// Where the agent's output appears.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PaneMode {
     Pane,
-    /// Nowhere but in its log.
+    /// Only in the agent's log.
     Headless,
 }
 
-/// An agent for its whole life, in the foreground of this terminal, or writing to `terminal` where there is no pane.
-/// The text of an error names what is missing.
+/// Starts the program of an agent that is one process for the whole spawn. Without `output` it runs
+/// in the foreground of the pane's terminal.
+///
+/// # Errors
+///
+/// Why it was not started, as a sentence for people.
 pub(crate) fn start_agent(
     start: &StartAgent,
     wake_socket: &OwnedFd,
@@ -44,7 +50,7 @@ pub(crate) fn start_agent(
     command.spawn().map_err(|error| format!("cannot start {program}: {error}"))
 }
 
-/// The process of one turn.
+/// Starts the process of one turn.
 pub(crate) fn start_turn(
     start: &StartAgent,
     turn: &TurnCommand,
@@ -59,7 +65,7 @@ pub(crate) fn start_turn(
     start_detached(output, command, program)
 }
 
-/// The driver of an agent that stands, `line` its standard input.
+/// Starts the driver of an agent. `driver_socket` is its standard input.
 pub(crate) fn start_driver(
     start: &StartAgent,
     argv: &[String],
@@ -74,12 +80,13 @@ pub(crate) fn start_driver(
     start_detached(output, command, program)
 }
 
-/// In a session of its own, its output on our terminal.
+/// Starts a command in a new session, with its output on the shim's pseudo-terminal.
 fn start_detached(output: &OutputPty, mut command: Command, program: &str) -> Result<Child, StartError> {
     let failed = |error: std::io::Error| {
         let text = format!("cannot start {program}: {error}");
         match error.kind() {
-            // These are there to stay; a lack of memory or too long a text is this turn's.
+            // These errors are permanent. Other errors, such as a lack of memory or a text that is
+            // too long, concern this turn only.
             ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::NotADirectory => {
                 StartError::Permanent(text)
             }

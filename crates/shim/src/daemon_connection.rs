@@ -1,4 +1,5 @@
-//! join's link to the daemon: made anew whenever it breaks, with the agent's wake line watched each hello.
+//! The shim's connection to the daemon. It reconnects after every failure and sends the agent's
+//! wake socket with each hello.
 
 use crate::descendants;
 use crate::poll_timeout;
@@ -12,25 +13,27 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// The first wait before a new attempt; doubled each time.
+/// The delay before the first reconnect. It doubles after each failure.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(20);
-/// The longest. A daemon that is started again has all its agents back within this and a little.
+/// The longest delay. After a restart the daemon has all its agents back within little more than
+/// this time.
 const MAX_BACKOFF: Duration = Duration::from_millis(250);
 
-/// A daemon that is stopped takes nothing once its buffers are full; the agent is not to stop with it.
+/// The limit for one message. A stopped daemon reads nothing when its buffers are full, and must
+/// not stop the agent.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What woke us.
+/// What ended a wait.
 #[derive(Debug)]
 pub(crate) enum ShimEvent {
     Message(ToShim),
     Signal,
-    /// One of the descriptors that were to be watched watched.
+    /// One of the watched descriptors is ready.
     DescriptorReady,
     Deadline,
 }
 
-/// A descriptor to watch watched the link, and for what.
+/// A descriptor to watch besides the connection, and the events to watch for.
 pub(crate) type WatchedDescriptor<'fd> = (BorrowedFd<'fd>, PollFlags);
 
 /// What poll(2) found.
@@ -40,20 +43,22 @@ struct LinkReadiness {
     has_watched: bool,
 }
 
-/// The link, connected or not.
+/// The connection, and what is needed to connect again.
 #[derive(Debug)]
 pub(crate) struct DaemonConnection {
     socket: PathBuf,
     spawn: String,
-    /// The end of the wake line that the daemon writes to. Kept, so that the agent never sees it close.
+    /// The daemon's end of the wake socket. The shim keeps it open, so that the agent never sees it
+    /// close.
     wake_socket: OwnedFd,
     connection: Option<Connection>,
-    /// When to try again, and how long to wait after that.
+    /// When to connect next. If that fails, `backoff` is the delay until the attempt after it.
     next_attempt: Instant,
     backoff: Duration,
-    /// The daemon knows nothing of us: it is not asked again.
+    /// Whether the daemon does not know this shim. Then the shim does not connect again.
     is_refused: bool,
-    /// The daemons that have served us, each with the tmux server that our agent had started for it.
+    /// The daemons that this shim was connected to, each with the tmux server that it was started
+    /// in if the agent started that server.
     daemon_processes: Vec<ProcessStat>,
     pub(crate) agent: Option<u32>,
     pub(crate) turn: Option<TurnStatus>,
@@ -75,7 +80,7 @@ impl DaemonConnection {
         }
     }
 
-    /// Where to ask which task is next.
+    /// A client that asks the daemon for the next task.
     pub(crate) fn next_task_client(&self) -> NextTaskClient {
         NextTaskClient::new(self.socket.clone())
     }
@@ -84,13 +89,18 @@ impl DaemonConnection {
         &self.spawn
     }
 
-    /// Refused before an agent ran: nobody looks for a word of ours. Whoever refuses one that runs has lost the roster, or
-    /// works in other state directories; who has it may look.
+    /// Whether the daemon refused this shim before its agent ran. Then no daemon needs an exit
+    /// report.
+    ///
+    /// A daemon that refuses a shim with a running agent has lost the roster or uses another state
+    /// directory. The daemon with the roster may still look for a report.
     pub(crate) fn is_refused_before_start(&self) -> bool {
         self.is_refused && self.agent.is_none()
     }
 
-    /// What is everybody's though our agent may have started it. One that was started a moment ago has not heard us yet.
+    /// Processes that must survive the agent even if the agent started them: daemons and their tmux
+    /// servers. If there is no connection, the shim connects briefly, because a daemon that was
+    /// just started may not know this shim.
     pub(crate) fn exempt_processes(&mut self) -> Vec<ProcessStat> {
         if self.connection.is_none() {
             let fresh = Connection::open(&self.socket).ok();
@@ -108,7 +118,7 @@ impl DaemonConnection {
         }
     }
 
-    /// Sends; false where nobody listens.
+    /// Sends a message. False if there is no connection.
     pub(crate) fn send(&mut self, message: &FromShim) -> bool {
         let sent = self.connection.as_mut().is_some_and(|connection| connection.send(message).is_ok());
         if !sent {
@@ -117,7 +127,7 @@ impl DaemonConnection {
         sent
     }
 
-    /// Waits for a word, a signal, one of `watched` or the deadline, and reconnects meanwhile.
+    /// Waits for a message, a signal, one of `watched`, or the deadline. Reconnects meanwhile.
     pub(crate) fn next_event(
         &mut self,
         signals: &ShimSignals,
@@ -137,7 +147,8 @@ impl DaemonConnection {
         }
     }
 
-    /// Waits on the connection there is, if there is one.
+    /// Waits on the current connection and does not reconnect. Returns `Deadline` at once if there
+    /// is no connection.
     pub(crate) fn next_event_on_connection(&mut self, signals: &ShimSignals, deadline: Instant) -> ShimEvent {
         while self.connection.is_some() && Instant::now() < deadline {
             match self.wait(signals, Some(deadline), &[]) {
@@ -148,7 +159,7 @@ impl DaemonConnection {
         ShimEvent::Deadline
     }
 
-    /// None when neither side has anything to say.
+    /// Waits once. `None` if there is no event, or if the connection was lost.
     fn wait(
         &mut self,
         signals: &ShimSignals,
@@ -182,7 +193,7 @@ impl DaemonConnection {
             self.connection.iter().map(|connection| PollFd::new(connection.as_fd(), PollFlags::POLLIN)),
         );
         let timeout = deadline.map_or(PollTimeout::NONE, poll_timeout::until);
-        // EINTR: the signal's byte is in the pipe by then, and the next round sees it.
+        // After EINTR the signal's byte is in the pipe, and the next call reads it.
         poll(&mut fds, timeout).ok();
         let ready = |fds: &[PollFd<'_>]| fds.iter().any(|fd| fd.any().unwrap_or(false));
         let (signal, rest) = fds.split_at(1);

@@ -1,8 +1,8 @@
-//! What an agent leaves behind, ended: children in the background, with nohup, in sessions of their own,
-//! forked twice. join is the subreaper, so all of them are its descendants for as long as they live.
+//! Ends what an agent leaves behind: background children, also with nohup, in new sessions or
+//! forked twice. The shim is the subreaper, so all of them are its descendants while they live.
 //!
-//! So is a daemon that the agent has started, with the tmux server that was started for it and all that runs there by
-//! now. That is everybody's, and goes on.
+//! A daemon that the agent started is a descendant too, with its tmux server and everything that
+//! runs in it. These processes are exempt: other users need them.
 
 use crate::poll_timeout;
 use crate::signals::ShimSignals;
@@ -16,69 +16,70 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-/// KILL is repeated for at most this long; a process in an uninterruptible wait can outlast it.
+/// SIGKILL is repeated for this time at most. A process in an uninterruptible wait can outlast it.
 const KILL_TIMEOUT: Duration = Duration::from_secs(3);
-/// Between two looks while nothing is reported: a grandchild's death is told to its parent, not to us.
+/// The time between two scans without a signal. The shim gets no SIGCHLD when a grandchild exits.
 const RESCAN_INTERVAL: Duration = Duration::from_millis(20);
 
-/// So often the way from parent to child is tried while others come and go, before the table is looked through.
+/// How many walks from parent to child are tried while processes come and go. Then the table of all
+/// processes is read.
 const MAX_TREE_WALKS: usize = 4;
 
-/// Called for every child that is reaped.
+/// Called for every reaped child.
 type OnReap<'a> = &'a mut dyn FnMut(u32, ExitStatus);
 
-/// Whether any descendant is there still.
+/// Whether a descendant still runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Remaining {
     Nothing,
     Descendants,
 }
 
-/// TERM to all but `everybodys` and what is below that, after the grace STOP and KILL, until none is left. `meanwhile`
-/// is done at each look.
+/// Ends all descendants except `exempt` and their descendants: SIGTERM, and after `grace` SIGSTOP
+/// and SIGKILL until none is left. Calls `meanwhile` after each scan.
 pub(crate) fn end_all(
     signals: &ShimSignals,
     grace: Duration,
-    everybodys: &[ProcessStat],
-    reaped: OnReap<'_>,
+    exempt: &[ProcessStat],
+    on_reap: OnReap<'_>,
     meanwhile: &mut dyn FnMut(),
 ) -> Remaining {
     let term_until = Instant::now() + grace;
     let kill_until = term_until + KILL_TIMEOUT;
-    let mut left = live_descendants(everybodys);
-    signal_all(&left, Signal::TERM);
-    // A stopped process takes TERM only once it goes on.
-    signal_all(&left, Signal::CONT);
-    while !left.is_empty() && Instant::now() < term_until {
+    let mut remaining = live_descendants(exempt);
+    signal_all(&remaining, Signal::TERM);
+    // A stopped process handles SIGTERM only when it continues.
+    signal_all(&remaining, Signal::CONT);
+    while !remaining.is_empty() && Instant::now() < term_until {
         meanwhile();
         wait(signals, term_until);
-        left = reap_and_list(everybodys, reaped);
+        remaining = reap_and_list(exempt, on_reap);
     }
-    while !reap_and_list(everybodys, reaped).is_empty() {
+    while !reap_and_list(exempt, on_reap).is_empty() {
         if Instant::now() >= kill_until {
             return Remaining::Descendants;
         }
-        stop_all(everybodys, kill_until);
-        signal_all(&live_descendants(everybodys), Signal::KILL);
+        stop_all(exempt, kill_until);
+        signal_all(&live_descendants(exempt), Signal::KILL);
         meanwhile();
         wait(signals, Instant::now() + RESCAN_INTERVAL);
     }
     Remaining::Nothing
 }
 
-/// The daemon with this number, and the tmux server that it was started in where that is a child of ours: one that runs
-/// in the background is reparented to us.
+/// The daemon `pid`, and the tmux server that it was started in if that is a child of the shim. A
+/// tmux server goes to the background and is then reparented to the shim.
 pub(crate) fn daemon_and_its_tmux(pid: u32) -> Vec<ProcessStat> {
-    let called = |process: &ProcessStat, name: &str| {
-        client::process_table::program_name(process.pid).is_some_and(|called| called.starts_with(name))
+    let has_name = |process: &ProcessStat, name: &str| {
+        client::process_table::program_name(process.pid).is_some_and(|program| program.starts_with(name))
     };
-    let daemon = ProcessStat::read(pid).filter(|daemon| called(daemon, "teamd"));
-    let around = daemon.and_then(|daemon| ProcessStat::read(daemon.parent));
-    let around = around.filter(|around| around.parent == std::process::id() && called(around, "tmux"));
-    daemon.into_iter().chain(around).collect()
+    let daemon = ProcessStat::read(pid).filter(|daemon| has_name(daemon, "teamd"));
+    let tmux = daemon.and_then(|daemon| ProcessStat::read(daemon.parent));
+    let tmux = tmux.filter(|tmux| tmux.parent == std::process::id() && has_name(tmux, "tmux"));
+    daemon.into_iter().chain(tmux).collect()
 }
 
-/// KILL to a child of ours that was not reaped yet, and to all its descendants.
+/// Sends SIGKILL to a child that was not reaped yet, and to all its descendants.
 pub(crate) fn kill_tree(child: u32) {
     descendants_except(child, &[])
         .into_iter()
@@ -86,27 +87,29 @@ pub(crate) fn kill_tree(child: u32) {
         .for_each(|process| send_signal(process, Signal::KILL));
 }
 
-/// Whether a descendant of ours is in the session, zombies aside.
+/// Whether a descendant of the shim is in the session. Zombies do not count.
 pub(crate) fn has_process_in_session(session: u32) -> bool {
     live_descendants(&[]).iter().any(|process| process.session == session)
 }
 
-/// To all descendants of ours in the session.
+/// Sends a signal to all descendants of the shim in the session.
 pub(crate) fn signal_session(session: u32, signal: Signal) {
     let inside = live_descendants(&[]).into_iter().filter(|process| process.session == session);
     inside.for_each(|process| send_signal(process, signal));
 }
 
-/// Collects whoever has ended. False where no child is left, and so, with us as the subreaper, nobody at all.
-pub(crate) fn reap(reaped: OnReap<'_>) -> bool {
+/// Reaps all children that have exited. False if no child is left; then there is no descendant
+/// either, because the shim is the subreaper.
+pub(crate) fn reap(on_reap: OnReap<'_>) -> bool {
     loop {
-        // nix's own decoding drops what ExitStatus keeps, so the status is put together again.
+        // nix decodes the status and drops bits that `ExitStatus` has. So the status is encoded
+        // again.
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
             Ok(nix::sys::wait::WaitStatus::Exited(pid, code)) => {
-                reaped(pid.as_raw().unsigned_abs(), ExitStatus::from_raw((code & 0xff) << 8));
+                on_reap(pid.as_raw().unsigned_abs(), ExitStatus::from_raw((code & 0xff) << 8));
             }
             Ok(nix::sys::wait::WaitStatus::Signaled(pid, signal, _)) => {
-                reaped(pid.as_raw().unsigned_abs(), ExitStatus::from_raw(signal as i32));
+                on_reap(pid.as_raw().unsigned_abs(), ExitStatus::from_raw(signal as i32));
             }
             Ok(nix::sys::wait::WaitStatus::StillAlive) => return true,
             Err(errno) => return errno != Errno::ECHILD,
@@ -115,9 +118,9 @@ pub(crate) fn reap(reaped: OnReap<'_>) -> bool {
     }
 }
 
-/// Who lives once all that have ended are collected.
-fn reap_and_list(everybodys: &[ProcessStat], reaped: OnReap<'_>) -> Vec<ProcessStat> {
-    if reap(reaped) { live_descendants(everybodys) } else { Vec::new() }
+/// Reaps, and returns the descendants that still run.
+fn reap_and_list(exempt: &[ProcessStat], on_reap: OnReap<'_>) -> Vec<ProcessStat> {
+    if reap(on_reap) { live_descendants(exempt) } else { Vec::new() }
 }
 
 fn wait(signals: &ShimSignals, deadline: Instant) {
@@ -126,15 +129,14 @@ fn wait(signals: &ShimSignals, deadline: Instant) {
     signals.drain();
 }
 
-/// Until a look finds nobody who is not stopped. Who is killed while others fork makes room for their children; who is
-/// stopped starts none, and takes up its place under whatever limit there is.
-fn stop_all(everybodys: &[ProcessStat], until: Instant) {
+/// Stops all descendants, until a scan finds no other one. If a process is killed while others
+/// fork, its place under a process limit becomes free for their children. A stopped process keeps
+/// its place and starts no children.
+fn stop_all(exempt: &[ProcessStat], until: Instant) {
     let mut stopped = HashSet::new();
     while Instant::now() < until {
-        let fresh: Vec<ProcessStat> = live_descendants(everybodys)
-            .into_iter()
-            .filter(|one| stopped.insert((one.pid, one.start)))
-            .collect();
+        let fresh: Vec<ProcessStat> =
+            live_descendants(exempt).into_iter().filter(|one| stopped.insert((one.pid, one.start))).collect();
         if fresh.is_empty() {
             return;
         }
@@ -146,7 +148,8 @@ fn signal_all(processes: &[ProcessStat], signal: Signal) {
     processes.iter().for_each(|process| send_signal(*process, signal));
 }
 
-/// By pidfd, opened before the start time is compared: a number that was reused meanwhile is left alone.
+/// Sends a signal through a pidfd, which is opened before the start time is compared. So a reused
+/// pid gets no signal.
 fn send_signal(process: ProcessStat, signal: Signal) {
     let Some(pidfd) = i32::try_from(process.pid)
         .ok()
@@ -160,33 +163,36 @@ fn send_signal(process: ProcessStat, signal: Signal) {
     }
 }
 
-/// All our descendants that are not zombies, but for these and theirs.
-fn live_descendants(but: &[ProcessStat]) -> Vec<ProcessStat> {
-    descendants_except(std::process::id(), but)
+/// All descendants of the shim that are not zombies, except `exempt` and their descendants.
+fn live_descendants(exempt: &[ProcessStat]) -> Vec<ProcessStat> {
+    descendants_except(std::process::id(), exempt)
 }
 
-/// All descendants of a process that are not zombies, but for these and theirs. Whose parent ended amid a walk is somebody
-/// else's child by then, and may have been missed: so what two walks in a row have found is believed.
-fn descendants_except(ancestor: u32, but: &[ProcessStat]) -> Vec<ProcessStat> {
+/// All descendants of a process that are not zombies, except `exempt` and their descendants.
+///
+/// If a parent exits during a walk, its children are reparented, and the walk may miss them. So the
+/// result counts only if two walks in a row agree.
+fn descendants_except(ancestor: u32, exempt: &[ProcessStat]) -> Vec<ProcessStat> {
     let mut last = None;
     for _ in 0..MAX_TREE_WALKS {
-        let found = walk_tree(ancestor, but);
+        let found = walk_tree(ancestor, exempt);
         if found.is_some() && found == last {
             return found.into_iter().flatten().collect();
         }
         last = found;
     }
-    descendants_from_table(ancestor, but)
+    descendants_from_table(ancestor, exempt)
 }
 
-/// From parent to child, which takes as long as there are descendants, where the table takes as long as there are
-/// processes. None where somebody was gone before it was looked at, and where the kernel lists no children.
-fn walk_tree(ancestor: u32, but: &[ProcessStat]) -> Option<Vec<ProcessStat>> {
+/// Walks from parent to child. Its time depends on the number of descendants; reading the table
+/// depends on the number of all processes. `None` if a process exited before it was read, or if the
+/// kernel lists no children.
+fn walk_tree(ancestor: u32, exempt: &[ProcessStat]) -> Option<Vec<ProcessStat>> {
     let (mut found, mut parents) = (Vec::new(), vec![ancestor]);
     while let Some(parent) = parents.pop() {
         for child in child_pids(parent)? {
             let process = ProcessStat::read(child).filter(|process| process.parent == parent)?;
-            if !process.zombie && !but.iter().any(|but| but.is_same(&process)) {
+            if !process.zombie && !exempt.iter().any(|other| other.is_same(&process)) {
                 parents.push(child);
                 found.push(process);
             }
@@ -195,30 +201,30 @@ fn walk_tree(ancestor: u32, but: &[ProcessStat]) -> Option<Vec<ProcessStat>> {
     Some(found)
 }
 
-/// Of all its threads.
+/// The children of all threads of a process.
 fn child_pids(parent: u32) -> Option<Vec<u32>> {
     let mut all = Vec::new();
     for thread in std::fs::read_dir(format!("/proc/{parent}/task")).ok()? {
         match std::fs::read_to_string(thread.ok()?.path().join("children")) {
             Ok(text) => all.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok())),
-            // The thread alone has ended, and what it had started is another thread's.
+            // The thread has exited, and its children belong to another thread now.
             Err(_) => return None,
         }
     }
     Some(all)
 }
 
-/// The same, out of the table of all processes.
-fn descendants_from_table(ancestor: u32, but: &[ProcessStat]) -> Vec<ProcessStat> {
+/// Finds the descendants in the table of all processes.
+fn descendants_from_table(ancestor: u32, exempt: &[ProcessStat]) -> Vec<ProcessStat> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let all: HashMap<u32, ProcessStat> =
         pids.filter_map(|pid| Some((pid, ProcessStat::read(pid)?))).collect();
     let descends = |mut pid: u32| {
-        // Bounded: a table read while it changes could hold a circle.
+        // The loop is bounded, because a table that changes while it is read may contain a cycle.
         for _ in 0..all.len() {
             match all.get(&pid) {
-                Some(process) if but.iter().any(|but| but.is_same(process)) => return false,
+                Some(process) if exempt.iter().any(|other| other.is_same(process)) => return false,
                 Some(process) if process.parent == ancestor => return true,
                 Some(process) if process.parent > 1 => pid = process.parent,
                 _ => return false,
@@ -234,7 +240,7 @@ mod tests {
     use super::*;
     use std::process::{Child, Command};
 
-    /// With a child, and a shell with a child of its own.
+    /// A shell with two children: a sleep, and a shell with a sleep of its own.
     struct Family(Child);
 
     impl Family {
@@ -273,9 +279,9 @@ mod tests {
             found.sort_by_key(|process| process.pid);
             found
         };
-        let of = |but: &[ProcessStat]| {
-            let found = sorted(walk_tree(family.0.id(), but).unwrap());
-            assert_eq!(found, sorted(descendants_from_table(family.0.id(), but)));
+        let of = |exempt: &[ProcessStat]| {
+            let found = sorted(walk_tree(family.0.id(), exempt).unwrap());
+            assert_eq!(found, sorted(descendants_from_table(family.0.id(), exempt)));
             found
         };
         let all = of(&[]);
@@ -302,7 +308,8 @@ mod tests {
         shell.wait().unwrap();
     }
 
-    /// One whose first thread has ended, and the other has a child: it lives, though its letter is that of a zombie.
+    /// The first thread of the process has exited and the second has a child. The process runs,
+    /// although its state is that of a zombie.
     #[test]
     fn what_lives_below_a_thread_of_one_that_looks_dead_is_found() {
         let script = "import ctypes, subprocess, threading\n\

@@ -1,5 +1,5 @@
-//! The process of an agent that stands: its driver, kept for the whole life, started again for the next turn where
-//! it has ended, and given up where it ends again and again.
+//! An agent behind a driver (`teamd-acp`). The driver runs for the whole spawn. If it exits, it is
+//! started again for the next turn; after repeated exits the agent fails.
 
 use crate::child_process::{self, PaneMode};
 use crate::driver_stream::DriverStream;
@@ -17,58 +17,58 @@ use std::os::fd::BorrowedFd;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-/// How often it may end in a row, no turn gone well in between.
+/// How often the driver may exit in a row without a successful turn.
 const MAX_FAILURES_IN_ROW: u32 = 3;
-/// How long an agent may take to end a turn that it was asked to; then its process ends.
+/// How long the agent may take to end a cancelled turn. Then the driver is ended.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// See the head of this file.
+/// An agent behind a driver, and its current turn.
 #[derive(Debug)]
 pub(crate) struct DrivenAgent {
     agent: DrivenProgram,
-    /// The session to go on with.
+    /// The id of the session to resume.
     session: Option<String>,
-    /// The life was not told of it yet.
+    /// Whether the turn loop does not know the session id yet.
     is_session_unreported: bool,
     driver: Option<DriverProcess>,
     turn: Option<DrivenTurn>,
-    /// What the agent said in its last turn.
+    /// The agent's reply in its last turn.
     reply: String,
     open_questions: VecDeque<PermissionQuestion>,
-    /// Since a turn went well.
+    /// The number of exits since the last successful turn.
     failures_in_row: u32,
-    /// Why it ended last.
+    /// Why the driver exited last, as a sentence for people.
     last_failure: String,
 }
 
-/// A driver that runs, or whose end was not dealt with yet.
+/// A driver that runs, or that has exited and was not cleaned up yet.
 #[derive(Debug)]
 struct DriverProcess {
     pid: u32,
-    wire: DriverStream,
-    ready: bool,
+    stream: DriverStream,
+    is_ready: bool,
     status: Option<ExitStatus>,
-    /// Its own word of its end.
+    /// The reason that the driver itself gave for its exit.
     failed: Option<String>,
-    /// What its end left in its session, on the way out.
-    unread_output: Option<InterruptStage>,
+    /// How far the cleanup of the driver's session is. `None` while the driver runs.
+    session_cleanup: Option<InterruptStage>,
 }
 
 #[derive(Debug, Default)]
 struct DrivenTurn {
     interrupt: Option<InterruptStage>,
-    how: Option<TurnEndKind>,
-    used: Option<Usage>,
+    end: Option<TurnEndKind>,
+    usage: Option<Usage>,
 }
 
-/// What there is to tell.
+/// What the turn loop must know.
 #[derive(Debug)]
 pub(crate) enum DriverEvent {
     Session(String),
     PermissionAsked(PermissionQuestion),
-    /// The turn has ended.
+    /// The turn has ended, with its usage if the program reported it.
     TurnEnded(TurnEndKind, Option<Usage>),
-    /// It has ended between two turns; why.
+    /// The driver exited between two turns, with the reason.
     Exited(String),
 }
 
@@ -87,12 +87,16 @@ impl DrivenAgent {
         }
     }
 
-    /// Starts the driver, unless one runs.
+    /// Starts the driver, unless it runs.
+    ///
+    /// # Errors
+    ///
+    /// `Permanent` after too many exits in a row.
     pub(crate) fn ensure_started(
         &mut self,
-        go: &StartAgent,
-        place: PaneMode,
-        terminal: &OutputPty,
+        start: &StartAgent,
+        pane_mode: PaneMode,
+        output: &OutputPty,
     ) -> Result<(), StartError> {
         self.discard_ended_driver();
         if self.driver.is_some() {
@@ -106,14 +110,22 @@ impl DrivenAgent {
             )));
         }
         let failed = |error| StartError::Transient(format!("cannot make a line to the driver: {error}"));
-        let (wire, far) = DriverStream::pair().map_err(failed)?;
-        let pid = child_process::start_driver(go, &self.driver_args(), far, place, terminal)?.id();
-        self.driver =
-            Some(DriverProcess { pid, wire, ready: false, status: None, failed: None, unread_output: None });
+        let (stream, driver_socket) = DriverStream::pair().map_err(failed)?;
+        let pid =
+            child_process::start_driver(start, &self.driver_args(), driver_socket, pane_mode, output)?.id();
+        self.driver = Some(DriverProcess {
+            pid,
+            stream,
+            is_ready: false,
+            status: None,
+            failed: None,
+            session_cleanup: None,
+        });
         Ok(())
     }
 
-    /// A driver whose end was not dealt with before the next turn: what it left is not waited for.
+    /// Kills what is left of a driver that exited before this turn. The turn does not wait for its
+    /// cleanup.
     fn discard_ended_driver(&mut self) {
         if let Some(driver) = self.driver.take_if(|driver| driver.status.is_some()) {
             crate::descendants::signal_session(driver.pid, rustix::process::Signal::KILL);
@@ -123,39 +135,43 @@ impl DrivenAgent {
 
     fn driver_args(&self) -> Vec<String> {
         let option = |name: &str, value: &Option<String>| {
-            let words = value.iter().flat_map(|value| [name.to_owned(), value.clone()]);
-            words.collect::<Vec<_>>()
+            let messages = value.iter().flat_map(|value| [name.to_owned(), value.clone()]);
+            messages.collect::<Vec<_>>()
         };
-        let mut words = self.agent.driver.clone();
-        words.extend(option("--mode", &self.agent.initial_mode));
-        words.extend(option("--reads", &self.agent.mode_ids.get(PermissionMode::Plan.as_str()).cloned()));
-        words.extend(option("--session", &self.session));
-        words.push("--".to_owned());
-        words.extend_from_slice(&self.agent.argv);
-        words
+        let mut messages = self.agent.driver.clone();
+        messages.extend(option("--mode", &self.agent.initial_mode));
+        messages.extend(option("--reads", &self.agent.mode_ids.get(PermissionMode::Plan.as_str()).cloned()));
+        messages.extend(option("--session", &self.session));
+        messages.push("--".to_owned());
+        messages.extend_from_slice(&self.agent.argv);
+        messages
     }
 
-    /// Whether it waits for a turn.
+    /// Whether the driver is ready for a turn.
     pub(crate) fn is_ready(&self) -> bool {
-        self.driver.as_ref().is_some_and(|driver| driver.ready)
+        self.driver.as_ref().is_some_and(|driver| driver.is_ready)
     }
 
-    /// Gives the text to the driver, and its pid.
+    /// Sends the text of a turn to the driver. Returns the driver's pid, `None` if no driver runs.
     pub(crate) fn start_turn(&mut self, text: &str) -> Option<u32> {
         let driver = self.driver.as_mut()?;
         self.open_questions.clear();
         self.turn = Some(DrivenTurn::default());
         driver
-            .wire
+            .stream
             .send(&ToDriver::Prompt { text: text.to_owned(), prefix: self.agent.prompt_prefix.clone() });
         Some(driver.pid)
     }
 
-    pub(crate) fn answer(&mut self, ask: u64, answer: PermissionAnswer) {
-        self.send(&ToDriver::AnswerPermission { question_id: ask, answer });
+    pub(crate) fn answer(&mut self, question_id: u64, answer: PermissionAnswer) {
+        self.send(&ToDriver::AnswerPermission { question_id, answer });
     }
 
-    /// Asks for another of our permission modes; else why it can't be had.
+    /// Asks the program for another permission mode.
+    ///
+    /// # Errors
+    ///
+    /// If the profile names no mode of the program for `mode`; the message is for people.
     pub(crate) fn change_mode(&mut self, mode: &str) -> Result<(), String> {
         let id = self.agent.mode_ids.get(mode).cloned();
         let id = id.ok_or_else(|| format!("its profile names no mode of the program for {mode}"))?;
@@ -163,11 +179,11 @@ impl DrivenAgent {
         Ok(())
     }
 
-    fn send(&mut self, word: &ToDriver) {
-        self.driver.iter_mut().for_each(|driver| driver.wire.send(word));
+    fn send(&mut self, message: &ToDriver) {
+        self.driver.iter_mut().for_each(|driver| driver.stream.send(message));
     }
 
-    /// Asks for the end of the turn; whether there is one.
+    /// Asks the program to end the turn. False if there is no turn.
     pub(crate) fn interrupt(&mut self) -> bool {
         let Some(turn) = &mut self.turn else { return false };
         if turn.interrupt.is_none() {
@@ -178,27 +194,27 @@ impl DrivenAgent {
     }
 
     pub(crate) fn watched_descriptor(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
-        self.driver.as_ref().and_then(|driver| driver.wire.watched_descriptor())
+        self.driver.as_ref().and_then(|driver| driver.stream.watched_descriptor())
     }
 
-    /// When to go on, whatever happens.
+    /// When [`DrivenAgent::advance`] must be called again at the latest.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let rest = self.driver.as_ref().and_then(|driver| driver.unread_output.as_ref());
+        let cleanup = self.driver.as_ref().and_then(|driver| driver.session_cleanup.as_ref());
         let turn = self.turn.as_ref().and_then(|turn| turn.interrupt.as_ref());
-        rest.or(turn).and_then(InterruptStage::deadline)
+        cleanup.or(turn).and_then(InterruptStage::deadline)
     }
 
-    /// The driver's pid while it is not reaped.
+    /// The driver's pid. `None` if it was reaped.
     pub(crate) fn running_pid(&self) -> Option<u32> {
         self.driver.as_ref().filter(|driver| driver.status.is_none()).map(|driver| driver.pid)
     }
 
-    /// Whether a turn is on.
+    /// Whether a turn is running.
     pub(crate) fn is_in_turn(&self) -> bool {
         self.turn.is_some()
     }
 
-    /// A child of ours was reaped.
+    /// Records the exit of a child, if that child is the driver.
     pub(crate) fn note_exit(&mut self, pid: u32, status: ExitStatus) {
         self.driver
             .iter_mut()
@@ -206,62 +222,62 @@ impl DrivenAgent {
             .for_each(|driver| driver.status = Some(status));
     }
 
-    /// Takes and gives what the line has, and whatever its time has come for.
+    /// Exchanges messages with the driver, and ends an interrupted turn that takes too long.
     pub(crate) fn advance(&mut self) {
         let Some(driver) = &mut self.driver else { return };
-        driver.wire.flush();
-        let words = driver.wire.read_messages();
+        driver.stream.flush();
+        let messages = driver.stream.read_messages();
         if driver.status.is_none()
             && let Some(turn) = &mut self.turn
             && let Some(interrupt) = turn.interrupt.take()
         {
             turn.interrupt = Some(interrupt.escalate(driver.pid));
         }
-        words.into_iter().for_each(|word| self.handle_message(word));
+        messages.into_iter().for_each(|message| self.handle_message(message));
     }
 
-    fn handle_message(&mut self, word: FromDriver) {
-        match word {
+    fn handle_message(&mut self, message: FromDriver) {
+        match message {
             FromDriver::Ready { session_id: session, .. } => {
                 self.is_session_unreported = true;
                 self.session = Some(session);
-                self.driver.iter_mut().for_each(|driver| driver.ready = true);
+                self.driver.iter_mut().for_each(|driver| driver.is_ready = true);
             }
-            FromDriver::PermissionAsked(asked) => self.open_questions.push_back(asked),
-            FromDriver::TurnEnded { end_reason: how, reply: said, usage: used } => {
-                self.reply = said;
+            FromDriver::PermissionAsked(question) => self.open_questions.push_back(question),
+            FromDriver::TurnEnded { end_reason, reply, usage } => {
+                self.reply = reply;
                 if let Some(turn) = &mut self.turn {
-                    (turn.how, turn.used) = (Some(turn_end_kind(how)), used);
+                    (turn.end, turn.usage) = (Some(turn_end_kind(end_reason)), usage);
                 }
             }
             FromDriver::Failed { message } => {
                 self.driver.iter_mut().for_each(|driver| driver.failed = Some(message.clone()));
             }
             FromDriver::ModeSet { id, error: None } => self.agent.initial_mode = Some(id),
-            // The driver has shown it.
+            // The driver prints the error itself.
             FromDriver::ModeSet { error: Some(_), .. } => {}
         }
     }
 
-    /// What the agent said in the turn that has ended.
+    /// The agent's reply in its last turn.
     pub(crate) fn reply(&self) -> &str {
         &self.reply
     }
 
-    /// What the life, or whoever opens it, has to know next.
+    /// The next event for the turn loop. `None` if there is none.
     pub(crate) fn next_event(&mut self) -> Option<DriverEvent> {
-        let over = self.turn.take_if(|turn| turn.how.is_some());
-        if over.is_none() && self.turn.is_some() && std::mem::take(&mut self.is_session_unreported) {
+        let ended = self.turn.take_if(|turn| turn.end.is_some());
+        if ended.is_none() && self.turn.is_some() && std::mem::take(&mut self.is_session_unreported) {
             return self.session.clone().map(DriverEvent::Session);
         }
-        if let Some(DrivenTurn { interrupt, how: Some(how), used }) = over {
+        if let Some(DrivenTurn { interrupt, end: Some(end), usage }) = ended {
             self.open_questions.clear();
-            if matches!(how, TurnEndKind::Completed) {
+            if matches!(end, TurnEndKind::Completed) {
                 self.failures_in_row = 0;
             }
             return Some(DriverEvent::TurnEnded(
-                if interrupt.is_some() { TurnEndKind::Interrupted } else { how },
-                used,
+                if interrupt.is_some() { TurnEndKind::Interrupted } else { end },
+                usage,
             ));
         }
         if self.has_ended_completely() {
@@ -270,13 +286,14 @@ impl DrivenAgent {
         self.open_questions.pop_front().map(DriverEvent::PermissionAsked)
     }
 
-    /// It has ended, with all that was in its session.
+    /// Whether the driver has exited and its session has no processes left.
     fn has_ended_completely(&mut self) -> bool {
         let Some(driver) = self.driver.as_mut().filter(|driver| driver.status.is_some()) else {
             return false;
         };
-        let rest = driver.unread_output.take().unwrap_or_else(|| InterruptStage::IntSent(Instant::now()));
-        matches!(driver.unread_output.insert(rest.end_descendants(driver.pid)), InterruptStage::Done)
+        let cleanup =
+            driver.session_cleanup.take().unwrap_or_else(|| InterruptStage::IntSent(Instant::now()));
+        matches!(driver.session_cleanup.insert(cleanup.end_descendants(driver.pid)), InterruptStage::Done)
     }
 
     fn driver_exit_event(&mut self) -> Option<DriverEvent> {
@@ -284,7 +301,7 @@ impl DrivenAgent {
         self.open_questions.clear();
         Some(match self.turn.take() {
             Some(DrivenTurn { interrupt: Some(_), .. }) => {
-                // That was us.
+                // The shim ended this driver itself, so its exit does not count as a failure.
                 self.failures_in_row -= 1;
                 DriverEvent::TurnEnded(TurnEndKind::Interrupted, None)
             }
@@ -300,8 +317,8 @@ impl DrivenAgent {
     }
 }
 
-fn turn_end_kind(how: TurnEndReason) -> TurnEndKind {
-    match how {
+fn turn_end_kind(reason: TurnEndReason) -> TurnEndKind {
+    match reason {
         TurnEndReason::Completed => TurnEndKind::Completed,
         TurnEndReason::Cancelled => TurnEndKind::Failed("cancelled".to_owned()),
         TurnEndReason::Failed(why) => TurnEndKind::Failed(why),

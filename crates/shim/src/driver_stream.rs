@@ -1,5 +1,5 @@
-//! The line to a driver (`protocol::driver`): words go out as far as it takes them, and come in as they are whole.
-//! Nothing here waits.
+//! The socket to a driver (`protocol::driver_protocol`), with one JSON message per line. No call
+//! blocks.
 
 use nix::poll::PollFlags;
 use protocol::driver_protocol::{FromDriver, MAX_DRIVER_LINE_BYTES, ToDriver};
@@ -7,43 +7,43 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-/// Read at once, bytes.
-const BLOCK: usize = 16 << 10;
+/// Bytes of one read.
+const READ_BYTES: usize = 16 << 10;
 
-/// Our end of it.
+/// The shim's end of the socket.
 #[derive(Debug)]
 pub(crate) struct DriverStream {
     stream: UnixStream,
     outgoing: Vec<u8>,
     incoming: Vec<u8>,
-    closed: bool,
+    is_closed: bool,
 }
 
 impl DriverStream {
-    /// Our end, and the driver's, which is its standard input.
+    /// Creates a pair: the shim's end, and the driver's, which becomes its standard input.
     pub(crate) fn pair() -> std::io::Result<(DriverStream, OwnedFd)> {
         let (near, far) = UnixStream::pair()?;
         near.set_nonblocking(true)?;
         Ok((
-            DriverStream { stream: near, outgoing: Vec::new(), incoming: Vec::new(), closed: false },
+            DriverStream { stream: near, outgoing: Vec::new(), incoming: Vec::new(), is_closed: false },
             far.into(),
         ))
     }
 
-    /// What to wait for; none: nothing will come any more.
+    /// The descriptor to watch, and for which events. `None` if no more messages can come.
     pub(crate) fn watched_descriptor(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
         let write = if self.outgoing.is_empty() { PollFlags::empty() } else { PollFlags::POLLOUT };
-        (!self.closed).then(|| (self.stream.as_fd(), PollFlags::POLLIN | write))
+        (!self.is_closed).then(|| (self.stream.as_fd(), PollFlags::POLLIN | write))
     }
 
-    pub(crate) fn send(&mut self, word: &ToDriver) {
-        // A word holds texts and numbers only, so it is always JSON.
-        self.outgoing.extend(serde_json::to_vec(word).unwrap_or_default());
+    pub(crate) fn send(&mut self, message: &ToDriver) {
+        // A message contains only texts and numbers, so it can always be written as JSON.
+        self.outgoing.extend(serde_json::to_vec(message).unwrap_or_default());
         self.outgoing.push(b'\n');
         self.flush();
     }
 
-    /// Writes what it takes. A driver that is gone is told of by its process.
+    /// Writes as much as the socket takes. Errors are ignored: the shim sees the driver's exit.
     pub(crate) fn flush(&mut self) {
         while !self.outgoing.is_empty() {
             match (&self.stream).write(&self.outgoing) {
@@ -53,28 +53,30 @@ impl DriverStream {
                 Err(_) => self.outgoing.clear(),
             }
         }
-        self.outgoing.shrink_to(BLOCK);
+        self.outgoing.shrink_to(READ_BYTES);
     }
 
-    /// The words that have come. What is none ends the line: its driver is not ours.
+    /// The messages that have arrived. An invalid message ends the connection, because the other
+    /// program is no driver of teamd.
     pub(crate) fn read_messages(&mut self) -> Vec<FromDriver> {
-        let mut block = [0; BLOCK];
-        while !self.closed {
+        let mut block = [0; READ_BYTES];
+        while !self.is_closed {
             match (&self.stream).read(&mut block) {
-                Ok(0) => self.closed = true,
+                Ok(0) => self.is_closed = true,
                 Ok(read) => self.incoming.extend_from_slice(&block[..read]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(_) => self.closed = true,
+                Err(_) => self.is_closed = true,
             }
         }
         let whole = self.incoming.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let lines: Vec<u8> = self.incoming.drain(..whole).collect();
-        self.incoming.shrink_to(BLOCK);
-        let words = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        let words: Vec<Option<FromDriver>> = words.map(|line| serde_json::from_slice(line).ok()).collect();
-        self.closed |= self.incoming.len() > MAX_DRIVER_LINE_BYTES || words.contains(&None);
-        words.into_iter().map_while(|word| word).collect()
+        self.incoming.shrink_to(READ_BYTES);
+        let messages = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let messages: Vec<Option<FromDriver>> =
+            messages.map(|line| serde_json::from_slice(line).ok()).collect();
+        self.is_closed |= self.incoming.len() > MAX_DRIVER_LINE_BYTES || messages.contains(&None);
+        messages.into_iter().map_while(|message| message).collect()
     }
 }
 

@@ -1,8 +1,8 @@
-//! The shim: the first process of every agent. It starts the agent's program, delivers messages, runs turns, reports
-//! how the agent ended, and outlives the daemon.
+//! The shim is the first process of every agent. It starts the agent's program, delivers messages,
+//! runs turns, and reports how the agent ended. It outlives the daemon.
 //!
-//! The program is small, because one or two of it run for each agent: it has no async runtime and no parser of command
-//! lines. The hooks of agent programs are calls of the same program.
+//! The program is small, because one runs for each agent: it has no async runtime and no
+//! command-line parser. The hooks of agent programs call the same program.
 
 mod args;
 mod child_process;
@@ -31,7 +31,7 @@ use protocol::error::{ErrorKind, ErrorReport};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// What `teamd-shim` does.
+/// The entry point of `teamd-shim`.
 pub fn main() -> ExitCode {
     client::file_size_signal::catch_sigxfsz();
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();

@@ -1,7 +1,8 @@
-//! An agent's output in a file that stays small: at 10 MiB it becomes `NAME.1`, and a new one begins.
+//! Writes an agent's output to a log of bounded size. At 10 MiB the log is renamed to `NAME.1`, and
+//! a new log starts.
 //!
-//! `teamd-shim log PATH` is what tmux pipes a pane into; join writes the same way where there is no pane. What a
-//! full disk does not take is lost: whoever writes the output must never wait for it.
+//! tmux pipes a pane into `teamd-shim log PATH`. Without a pane the shim writes the log itself. If
+//! the disk is full, output is lost, because the agent must never wait for its log.
 
 use protocol::error::{ErrorKind, ErrorReport};
 use std::io::Read;
@@ -9,10 +10,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use store::StateDir;
 
-/// The most bytes of one log; there are two at most.
+/// The size of one log in bytes. An agent has at most two.
 const MAX_LOG_BYTES: u64 = 10 << 20;
 
-/// A file that output is added to.
+/// An open log.
 #[derive(Debug)]
 pub(crate) struct OutputLogWriter {
     dir: StateDir,
@@ -20,7 +21,7 @@ pub(crate) struct OutputLogWriter {
 }
 
 impl OutputLogWriter {
-    /// The log at `path`; its directory is made if it is missing, the file with the first bytes.
+    /// Opens the log at `path`. Creates its directory if needed, and the file with the first bytes.
     pub(crate) fn open(path: &Path) -> Result<OutputLogWriter, ErrorReport> {
         let parts = path.parent().zip(path.file_name().and_then(|name| name.to_str()));
         let (dir, name) = parts.ok_or_else(|| {
@@ -32,13 +33,13 @@ impl OutputLogWriter {
         Ok(OutputLogWriter { dir: StateDir::open(dir)?, name: name.to_owned() })
     }
 
-    /// Adds bytes; what the disk does not take is lost.
+    /// Appends bytes. If the disk is full, they are lost.
     pub(crate) fn append(&self, bytes: &[u8]) {
         self.dir.append(&self.name, bytes, MAX_LOG_BYTES).ok();
     }
 }
 
-/// Writes standard input to the log at `path` until it ends.
+/// Writes standard input to the log at `path`, until it ends.
 pub(crate) fn run(path: &Path) -> Result<ExitCode, ErrorReport> {
     let log = OutputLogWriter::open(path)?;
     let mut bytes = vec![0; 64 << 10];

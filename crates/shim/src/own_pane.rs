@@ -1,19 +1,23 @@
-//! Closing the pane that the shim runs in, when no daemon does.
+//! Closes the pane that the shim runs in, if no daemon does it.
 
 use std::process::{Command, Stdio};
 use store::env_var;
 
-/// The daemon closes the panes of agents that have ended; where there is none, we close our own. By a command, not by
-/// our end: see docs/ARCHITECTURE.md, deviation 7.
+/// Closes the pane of this shim. The daemon closes the panes of ended agents; without a daemon the
+/// shim does it itself.
+///
+/// The pane is closed by a tmux command and not by the exit of the shim: see docs/ARCHITECTURE.md,
+/// deviation 7.
 pub(crate) fn close_own_pane(spawn: &str) {
     if !spawn.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
-        // tmux would read more than a word into it.
+        // tmux would parse such an id as more than a word.
         return;
     }
     let (Some(tmux), Some(pane)) = (env_var("TMUX"), env_var("TMUX_PANE")) else { return };
     let socket = tmux.split(',').next().unwrap_or_default();
     let mut command = Command::new("tmux");
-    // Whoever starts the pane anew hangs us up, and has it as theirs.
+    // If a user respawns the pane, tmux sends SIGHUP to the shim, and the pane is the user's. So
+    // the command checks that the shim is still the pane's process.
     let ours = format!("#{{&&:#{{==:#{{@teamd}},{spawn}}},#{{==:#{{pane_pid}},{}}}}}", std::process::id());
     command.args(["-S", socket, "if-shell", "-F", "-t", &pane, &ours, &format!("kill-pane -t {pane}")]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().ok();

@@ -1,6 +1,7 @@
-//! What crosses exec(2): the agent's place in the foreground of its terminal, and its wake line.
+//! What a child does between fork and exec: it takes the foreground of its terminal or a new
+//! session, and keeps its wake socket.
 //!
-//! All that is `unsafe` in this program. Everything else here is plain.
+//! This module has all unsafe code of the program.
 
 #![allow(unsafe_code)]
 
@@ -10,72 +11,77 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Lets the child become the foreground process group of its terminal, if it has one, and keep `line`.
-/// Ctrl-C in the pane then reaches the agent and not us. std has emptied the signal mask by then; what tmux
-/// or whoever started it ignored, the agent does not.
-pub(crate) fn run_in_foreground(command: &mut Command, line: &OwnedFd) {
-    let line = line.as_raw_fd();
+/// Makes the child the foreground process group of its terminal, if it has one, and keeps
+/// `wake_socket` open in it.
+///
+/// So Ctrl-C in the pane reaches the agent and not the shim. std has emptied the signal mask by
+/// then. All signals get their default action, also those that tmux ignored.
+pub(crate) fn run_in_foreground(command: &mut Command, wake_socket: &OwnedFd) {
+    let wake_socket = wake_socket.as_raw_fd();
     command.process_group(0);
-    // SAFETY: between fork and exec only async-signal-safe calls are made: fcntl, sigprocmask, tcsetpgrp,
-    // getpid, sigaction to the default. `line` is open in the child, because the parent holds it across the spawn.
+    // SAFETY: between fork and exec only async-signal-safe functions are called: fcntl,
+    // sigprocmask, tcsetpgrp, getpid and sigaction. `wake_socket` is open in the child, because the
+    // parent holds it across the spawn.
     unsafe {
         command.pre_exec(move || {
-            clear_cloexec(line)?;
+            clear_cloexec(wake_socket)?;
             take_foreground();
             reset_signals()
         });
     }
 }
 
-/// Gives the child a session of its own: no terminal of ours is its controlling one, and a signal to its
-/// process group reaches it and its children alone. It keeps `line`, if there is one to keep.
-pub(crate) fn run_in_new_session(command: &mut Command, line: Option<&OwnedFd>) {
-    let line = line.map(AsRawFd::as_raw_fd);
-    // SAFETY: between fork and exec only async-signal-safe calls are made: fcntl, setsid, sigaction to the
-    // default. `line` is open in the child, because the parent holds it across the spawn.
+/// Starts the child in a new session. So the shim's terminal is not its controlling terminal, and a
+/// signal to its process group reaches only the child and its children. The child keeps
+/// `wake_socket`, if there is one.
+pub(crate) fn run_in_new_session(command: &mut Command, wake_socket: Option<&OwnedFd>) {
+    let wake_socket = wake_socket.map(AsRawFd::as_raw_fd);
+    // SAFETY: between fork and exec only async-signal-safe functions are called: fcntl, setsid and
+    // sigaction. `wake_socket` is open in the child, because the parent holds it across the spawn.
     unsafe {
         command.pre_exec(move || {
-            line.map_or(Ok(()), clear_cloexec)?;
+            wake_socket.map_or(Ok(()), clear_cloexec)?;
             nix::unistd::setsid()?;
             reset_signals()
         });
     }
 }
 
-/// Closes what this process was started with above standard error, which nobody meant to hand on: it would live on in
-/// every agent. Only as the first thing of all, while nothing here owns a descriptor.
+/// Closes all inherited descriptors above standard error, so that no agent keeps them open. It must
+/// run before this process opens a descriptor.
 pub(crate) fn close_inherited() {
     let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let numbers = open.filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
     let inherited: Vec<RawFd> = numbers.filter(|fd| *fd > 2).collect();
     for fd in inherited {
-        // The directory's own is among them, and closed by now.
+        // The list includes the descriptor of the directory, which is closed already.
         nix::unistd::close(fd).ok();
     }
 }
 
-/// The descriptor stays open across exec.
-fn clear_cloexec(line: RawFd) -> std::io::Result<()> {
-    // SAFETY: it is open: the parent holds it across the spawn.
-    let line = unsafe { BorrowedFd::borrow_raw(line) };
-    fcntl(line, FcntlArg::F_SETFD(FdFlag::empty()))?;
+/// Keeps a descriptor open across exec.
+fn clear_cloexec(fd: RawFd) -> std::io::Result<()> {
+    // SAFETY: the descriptor is open, because the parent holds it across the spawn.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    fcntl(fd, FcntlArg::F_SETFD(FdFlag::empty()))?;
     Ok(())
 }
 
 fn reset_signals() -> std::io::Result<()> {
-    for of in Signal::iterator().filter(|of| !matches!(of, Signal::SIGKILL | Signal::SIGSTOP)) {
-        // SAFETY: the default is no handler of ours.
-        unsafe { signal(of, SigHandler::SigDfl)? };
+    for default in Signal::iterator().filter(|signal| !matches!(signal, Signal::SIGKILL | Signal::SIGSTOP)) {
+        // SAFETY: the default action runs no handler of this program.
+        unsafe { signal(default, SigHandler::SigDfl)? };
     }
     Ok(())
 }
 
-/// A group that is not yet in the foreground is stopped by SIGTTOU when it asks for it, unless that is blocked.
+/// Takes the foreground of the terminal. SIGTTOU is blocked meanwhile, because it would stop a
+/// process group that is not in the foreground.
 fn take_foreground() {
     let mut ttou = SigSet::empty();
     ttou.add(Signal::SIGTTOU);
     let mut before = SigSet::empty();
-    // Without a terminal there is nothing to take, and that is fine.
+    // Without a terminal the calls fail, and there is nothing to take.
     sigprocmask(SigmaskHow::SIG_BLOCK, Some(&ttou), Some(&mut before)).ok();
     nix::unistd::tcsetpgrp(std::io::stdin(), nix::unistd::getpid()).ok();
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None).ok();

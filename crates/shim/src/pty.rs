@@ -1,8 +1,8 @@
-//! The pseudo-terminal that programs write to, and where their output goes from there: the pane, or a log.
+//! The pseudo-terminal that programs write to. Their output is copied to the pane or to a log.
 //!
-//! One for the whole life. What a turn leaves in the background goes on writing to it, and is copied between the
-//! turns too. Nothing here waits for a reader: what the pane does not take yet is kept, and no more is read until it
-//! does, so that the writer waits, as it would at a terminal of its own.
+//! There is one for the whole spawn. Background processes of a turn keep writing to it, so output
+//! is copied between turns too. No call blocks: what the pane does not take is kept, and until then
+//! no more is read, so that the writer waits as it would on a terminal.
 
 mod sentinel;
 
@@ -26,73 +26,75 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Read at once.
+/// Bytes of one read.
 const READ_BYTES: usize = 16 << 10;
-/// Reads at a stretch; then others have their turn.
+/// Reads of one call of [`OutputPty::copy_available`]. Then other events are handled.
 const MAX_READS: usize = 16;
-/// How long the end of an output is waited for. Only a program in the background that never stops writing, or a pane
-/// that nobody reads, can use it up.
+/// How long the end of an output is waited for. Only a background process that writes all the time,
+/// or a pane that is not read, uses up this time.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
-/// The most that is kept for a pane that takes nothing, bytes.
+/// The most output that is kept for a pane that takes nothing, in bytes.
 const MAX_PENDING_BYTES: usize = 1 << 20;
-/// So much of an output is kept for whoever listens, bytes; lines of JSON take their share of it.
+/// The most output that a capture keeps, in bytes. A part of it is the JSON around the reply.
 const MAX_CAPTURED_BYTES: usize = 256 << 10;
-/// Where there is no pane to be as wide as.
+/// The size of the terminal if there is no pane.
 const HEADLESS_SIZE: Winsize = Winsize { ws_row: 50, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
 
 /// Where the output goes.
 #[derive(Debug)]
 enum OutputSink {
-    /// Our pane, by a description of our own that does not block.
+    /// The shim's pane, through a non-blocking descriptor.
     Pane(OwnedFd),
     Log(OutputLogWriter),
-    /// A pane that is no more.
+    /// A pane that no longer exists.
     Closed,
 }
 
-/// A place in a line.
+/// A position in a line of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LinePosition {
     Start,
     Middle,
 }
 
-/// See the head of this file.
+/// The pseudo-terminal, its output, and what is searched in it.
 #[derive(Debug)]
 pub(crate) struct OutputPty {
     master: OwnedFd,
     slave: OwnedFd,
-    /// Another description of the slave's, for marks alone: it does not block, and the programs' must.
+    /// A second, non-blocking descriptor of the slave for sentinels. The programs' descriptors must
+    /// block.
     sentinel_writer: OwnedFd,
     initial_termios: Termios,
     sink: OutputSink,
-    /// Read, and not yet taken by the sink.
+    /// Output that was read and that the sink has not taken yet.
     pending: Vec<u8>,
     sentinel: Sentinel,
     tail: OutputTail,
     scanner: OutputScanner,
-    /// What a program printed, where somebody listens; the end of it.
+    /// The end of the captured output. `None` if no capture runs.
     captured: Option<Vec<u8>>,
-    /// Where a program's output stands, since our own last line.
+    /// The position of the program's output since the shim's last own line. `None` if the program
+    /// has written nothing since.
     program_line: Option<LinePosition>,
 }
 
 impl OutputPty {
-    /// One whose output goes to our own standard output.
+    /// Creates a pseudo-terminal whose output goes to the shim's standard output.
     pub(crate) fn to_pane() -> io::Result<OutputPty> {
         let mut own = File::options();
         own.append(true).custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits());
         let pane = match own.open("/proc/self/fd/1") {
             Ok(file) => file.into(),
-            // A socket can't be opened again; poll says whether it takes something.
+            // A socket cannot be opened again. poll(2) says when it takes output.
             Err(_) => io::stdout().as_fd().try_clone_to_owned()?,
         };
         OutputPty::with_sink(OutputSink::Pane(pane))
     }
 
-    /// One whose output goes to the log at `path`.
+    /// Creates a pseudo-terminal whose output goes to the log at `path`.
     pub(crate) fn to_log(path: &Path) -> io::Result<OutputPty> {
-        let log = OutputLogWriter::open(path).map_err(|fault| io::Error::other(fault.message))?;
+        let log = OutputLogWriter::open(path).map_err(|error| io::Error::other(error.message))?;
         OutputPty::with_sink(OutputSink::Log(log))
     }
 
@@ -101,17 +103,18 @@ impl OutputPty {
         let master = openpt(flags)?;
         grantpt(&master)?;
         unlockpt(&master)?;
-        let (slave, marks) = (ioctl_tiocgptpeer(&master, flags)?, ioctl_tiocgptpeer(&master, flags)?);
+        let (slave, sentinel_writer) =
+            (ioctl_tiocgptpeer(&master, flags)?, ioctl_tiocgptpeer(&master, flags)?);
         set_nonblocking(&master)?;
-        set_nonblocking(&marks)?;
-        let mut plain = tcgetattr(&slave)?;
-        // The pane makes CR LF of LF itself, and a log wants none.
-        plain.output_modes -= OutputModes::OPOST;
+        set_nonblocking(&sentinel_writer)?;
+        let mut initial_termios = tcgetattr(&slave)?;
+        // The pane itself turns LF into CR LF, and a log contains no CR.
+        initial_termios.output_modes -= OutputModes::OPOST;
         let terminal = OutputPty {
             master,
             slave,
-            sentinel_writer: marks,
-            initial_termios: plain,
+            sentinel_writer,
+            initial_termios,
             sink,
             pending: Vec::new(),
             sentinel: Sentinel::default(),
@@ -125,54 +128,55 @@ impl OutputPty {
         Ok(terminal)
     }
 
-    /// As wide and high as the pane.
+    /// Sets the size of the pane.
     pub(crate) fn resize(&self) {
         let size = match &self.sink {
             OutputSink::Pane(pane) => tcgetwinsize(pane).unwrap_or(HEADLESS_SIZE),
             OutputSink::Log(_) | OutputSink::Closed => HEADLESS_SIZE,
         };
-        // The foreground of this terminal is nobody: the programs look for themselves.
+        // This terminal has no foreground process group, so no process gets SIGWINCH.
         tcsetwinsize(&self.slave, size).ok();
     }
 
-    /// What a program writes to, twice: output and errors.
+    /// Two descriptors for a program: standard output and standard error.
     pub(crate) fn stdio_pair(&self) -> io::Result<(OwnedFd, OwnedFd)> {
         Ok((self.slave.try_clone()?, self.slave.try_clone()?))
     }
 
-    /// From here on it is another program's output, which may tell something.
+    /// Starts the output of another program, with the values to find in it.
     pub(crate) fn start_program_output(&mut self, fields: OutputFields) {
         self.reset_modes();
         self.tail.take_text();
         self.scanner = OutputScanner::new(fields);
     }
 
-    /// What is printed from now on is kept, until it is asked for.
+    /// Starts a capture of the output.
     pub(crate) fn start_capture(&mut self) {
         self.captured = Some(Vec::new());
     }
 
-    /// What was printed since, the end of it where that is long.
+    /// Ends the capture. Returns the captured output; only its last part is kept.
     pub(crate) fn take_captured(&mut self) -> Vec<u8> {
         self.captured.take().unwrap_or_default()
     }
 
-    /// Undoes what a program has done to the terminal's modes.
+    /// Undoes what a program changed in the terminal's modes.
     fn reset_modes(&self) {
         tcsetattr(&self.slave, OptionalActions::Now, &self.initial_termios).ok();
     }
 
-    /// The session that the output told, once.
+    /// The session id that the output contained. Returned once.
     pub(crate) fn take_session_id(&mut self) -> Option<String> {
         self.scanner.take_session_id()
     }
 
-    /// What the program has used up, as far as its output told.
+    /// The usage that the output has reported so far.
     pub(crate) fn usage(&self) -> Option<UsageReading> {
         self.scanner.usage()
     }
 
-    /// What to wait for until [`Terminal::copy`] can do something.
+    /// The descriptor to watch before [`OutputPty::copy_available`] is called again, and for which
+    /// event.
     pub(crate) fn watched_descriptor(&self) -> (BorrowedFd<'_>, PollFlags) {
         match &self.sink {
             OutputSink::Pane(pane) if !self.pending.is_empty() => (pane.as_fd(), PollFlags::POLLOUT),
@@ -180,7 +184,7 @@ impl OutputPty {
         }
     }
 
-    /// Copies what is there, as far as the sink takes it.
+    /// Copies the available output, as far as the sink takes it.
     pub(crate) fn copy_available(&mut self) {
         for _ in 0..MAX_READS {
             self.flush_pending();
@@ -191,23 +195,28 @@ impl OutputPty {
         self.flush_pending();
     }
 
-    /// A line of our own, at the beginning of a line and in plain colours.
+    /// Prints a line of the shim, at the start of a line and in default colours.
     pub(crate) fn print_line(&mut self, text: &str) {
-        let theirs = self.program_line.take();
-        let newline = if theirs == Some(LinePosition::Middle) { "\n" } else { "" };
-        let plain = if theirs.is_some() && matches!(self.sink, OutputSink::Pane(_)) { "\x1b[0m" } else { "" };
-        self.pending.extend_from_slice(format!("{plain}{newline}{text}\n").as_bytes());
+        let position = self.program_line.take();
+        let newline = if position == Some(LinePosition::Middle) { "\n" } else { "" };
+        let reset =
+            if position.is_some() && matches!(self.sink, OutputSink::Pane(_)) { "\x1b[0m" } else { "" };
+        self.pending.extend_from_slice(format!("{reset}{newline}{text}\n").as_bytes());
         self.flush_pending();
     }
 
-    /// Copies what the program wrote that has ended, all of it, and gives its last lines.
+    /// Copies all output of a program that has exited. Returns its last lines.
     ///
-    /// What was written to the slave is not at once to be read from the master: the kernel hands it over by a worker of
-    /// its own, so an empty master proves nothing. A mark written now comes out behind all that.
+    /// The kernel passes output from slave to master in a worker thread. So an empty master does
+    /// not mean that all output was read. A sentinel that is written now comes out after all
+    /// earlier output.
     pub(crate) fn drain_and_take_tail(&mut self) -> String {
-        let until = Instant::now() + DRAIN_TIMEOUT;
+        let deadline = Instant::now() + DRAIN_TIMEOUT;
         self.sentinel.issue();
-        while self.sentinel.is_awaited() && Instant::now() < until && self.pending.len() < MAX_PENDING_BYTES {
+        while self.sentinel.is_awaited()
+            && Instant::now() < deadline
+            && self.pending.len() < MAX_PENDING_BYTES
+        {
             if !self.sentinel.unwritten().is_empty()
                 && let Ok(written) = nix::unistd::write(&self.sentinel_writer, self.sentinel.unwritten())
             {
@@ -215,7 +224,7 @@ impl OutputPty {
             }
             self.flush_pending();
             if !self.read_block() && self.sentinel.is_awaited() {
-                wait_readable(&self.master, until);
+                wait_readable(&self.master, deadline);
             }
         }
         self.sentinel.discard_unwritten();
@@ -224,17 +233,17 @@ impl OutputPty {
         self.tail.take_text()
     }
 
-    /// False when there is nothing now.
+    /// Reads a block. False if there is no output now.
     fn read_block(&mut self) -> bool {
         let mut bytes = [0; READ_BYTES];
         let Ok(read @ 1..) = nix::unistd::read(&self.master, &mut bytes) else { return false };
         let output = self.sentinel.strip(&bytes[..read]);
         self.tail.push(&output);
-        if let Some(heard) = &mut self.captured {
-            heard.extend_from_slice(&output);
-            let over =
-                if heard.len() > 2 * MAX_CAPTURED_BYTES { heard.len() - MAX_CAPTURED_BYTES } else { 0 };
-            heard.drain(..over);
+        if let Some(captured) = &mut self.captured {
+            captured.extend_from_slice(&output);
+            let excess =
+                if captured.len() > 2 * MAX_CAPTURED_BYTES { captured.len() - MAX_CAPTURED_BYTES } else { 0 };
+            captured.drain(..excess);
         }
         self.scanner.push(&output);
         self.pending.extend_from_slice(&output);
@@ -244,7 +253,7 @@ impl OutputPty {
         true
     }
 
-    /// To the sink, as much as it takes now.
+    /// Writes pending output to the sink, as much as it takes.
     fn flush_pending(&mut self) {
         while !self.pending.is_empty() {
             let taken = match &self.sink {
@@ -265,7 +274,7 @@ impl OutputPty {
             };
             self.pending.drain(..taken);
         }
-        // What a long stretch has made large is not kept for the whole life.
+        // Memory of a long output is freed.
         self.pending.shrink_to(READ_BYTES);
     }
 }
@@ -326,7 +335,7 @@ mod tests {
     #[test]
     fn what_one_turn_could_not_wait_for_makes_no_later_one_wait() {
         let (_dir, mut terminal) = log();
-        // Output is stopped: the terminal takes no mark, and gives none out.
+        // The terminal's output is stopped, so that it takes no sentinel and returns none.
         rustix::termios::tcflow(&terminal.slave, rustix::termios::Action::OOff).unwrap();
         terminal.start_program_output(OutputFields::default());
         assert_eq!(terminal.drain_and_take_tail(), "");

@@ -1,6 +1,8 @@
-//! Signals as readable bytes: one pipe that poll(2) watches, and a flag for each that must be told apart.
+//! Signals as bytes in one pipe for poll(2), and a flag for each signal that has a meaning of its
+//! own.
 //!
-//! Caught, not ignored: what is caught falls back to its default in the agent, what is ignored stays ignored.
+//! The signals are caught and not ignored: a caught signal gets its default action in the agent,
+//! but an ignored one would stay ignored.
 
 use protocol::error::{ErrorKind, ErrorReport};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
@@ -10,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What has arrived.
+/// The signals that have arrived.
 #[derive(Debug)]
 pub(crate) struct ShimSignals {
     pipe: UnixStream,
@@ -21,7 +23,7 @@ pub(crate) struct ShimSignals {
 }
 
 impl ShimSignals {
-    /// Catches them from now on.
+    /// Starts to catch the signals.
     pub(crate) fn install() -> Result<ShimSignals, ErrorReport> {
         Self::register()
             .map_err(|error| ErrorReport::new(ErrorKind::Internal, format!("cannot catch signals: {error}")))
@@ -31,45 +33,45 @@ impl ShimSignals {
         let (pipe, write) = UnixStream::pair()?;
         pipe.set_nonblocking(true)?;
         let hangup = Arc::new(AtomicBool::new(false));
-        let [end, interrupt, resized] = [(); 3].map(|()| Arc::new(AtomicBool::new(false)));
-        // The flags first: whoever reads the byte finds the flag set.
+        let [terminate, interrupt, resized] = [(); 3].map(|()| Arc::new(AtomicBool::new(false)));
+        // The flags are registered first, so that a reader of the byte finds the flag set.
         signal_hook::flag::register(SIGHUP, hangup.clone())?;
-        signal_hook::flag::register(SIGTERM, end.clone())?;
+        signal_hook::flag::register(SIGTERM, terminate.clone())?;
         signal_hook::flag::register(SIGINT, interrupt.clone())?;
         signal_hook::flag::register(SIGWINCH, resized.clone())?;
         for signal in [SIGCHLD, SIGHUP, SIGTERM, SIGINT, SIGQUIT, SIGTSTP, SIGWINCH] {
             signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
         }
-        Ok(ShimSignals { pipe, hangup, terminate: end, interrupt, resized })
+        Ok(ShimSignals { pipe, hangup, terminate, interrupt, resized })
     }
 
-    /// Our terminal is gone.
+    /// Whether the terminal is gone (SIGHUP).
     pub(crate) fn is_hung_up(&self) -> bool {
         self.hangup.load(Ordering::Acquire)
     }
 
-    /// SIGTERM came.
+    /// Whether SIGTERM has arrived.
     pub(crate) fn is_terminated(&self) -> bool {
         self.terminate.load(Ordering::Acquire)
     }
 
-    /// Whether SIGINT came since the last question: Ctrl-C in our pane.
+    /// Whether SIGINT has arrived since the last call, for example by Ctrl-C in the pane.
     pub(crate) fn take_interrupt(&self) -> bool {
         self.interrupt.swap(false, Ordering::AcqRel)
     }
 
-    /// Whether our terminal has another size since the last question.
+    /// Whether the size of the terminal has changed since the last call.
     pub(crate) fn take_resize(&self) -> bool {
         self.resized.swap(false, Ordering::AcqRel)
     }
 
-    /// Empties the pipe; the flags stay.
+    /// Empties the pipe. The flags stay.
     pub(crate) fn drain(&self) {
         let mut bytes = [0; 64];
         while matches!((&self.pipe).read(&mut bytes), Ok(read) if read > 0) {}
     }
 
-    /// For poll(2).
+    /// The descriptor for poll(2).
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()
     }

@@ -1,5 +1,5 @@
-//! join as the host of an agent that is run a turn at a time: wakes from the wake line, words from the daemon,
-//! signals, the output and the end of the turn's process, all in one wait.
+//! Runs the turns of one agent for the turn loop. One wait covers wakes, messages of the daemon,
+//! signals, and output and exit of the turn's process.
 
 use crate::child_process::{self, PaneMode};
 use crate::daemon_connection::{DaemonConnection, ShimEvent, WatchedDescriptor};
@@ -61,7 +61,7 @@ pub(crate) struct TurnLoopExit {
     pub(crate) start_report: StartReport,
 }
 
-/// Whether the daemon has heard that the agent runs.
+/// Whether the daemon was told that the agent runs.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StartReport {
     Sent,
@@ -101,7 +101,7 @@ pub(crate) fn prepare(
     Ok((files, builder))
 }
 
-/// Runs the agent's turns until the agent ends.
+/// Runs the agent's turns deadline the agent ends.
 pub(crate) fn run_turns(
     parts: ExecutorParts<'_>,
     setup: &TurnSetup,
@@ -131,40 +131,40 @@ pub(crate) fn run_turns(
 }
 
 impl TurnExecutor for ShimExecutor<'_> {
-    fn start_turn(&mut self, work: &TurnInput) -> Result<u32, StartError> {
+    fn start_turn(&mut self, input: &TurnInput) -> Result<u32, StartError> {
         self.drain_events_before_turn();
-        match work {
-            TurnInput::Command(process) => self.start_process(process),
+        match input {
+            TurnInput::Command(command) => self.start_process(command),
             TurnInput::Text(text) => self.give_text_to_driver(text),
         }
     }
 
     fn answer_permission(&mut self, ask: u64, answer: PermissionAnswer) {
-        self.driven.iter_mut().for_each(|standing| standing.answer(ask, answer.clone()));
+        self.driven.iter_mut().for_each(|driven| driven.answer(ask, answer.clone()));
     }
 
     fn change_mode(&mut self, mode: &str) -> Result<(), String> {
         self.driven.as_mut().ok_or("nobody stands")?.change_mode(mode)
     }
 
-    fn next_event(&mut self, until: Option<Instant>) -> ExecutorEvent {
-        if let Some(happened) = self.pending.take() {
-            return happened;
+    fn next_event(&mut self, deadline: Option<Instant>) -> ExecutorEvent {
+        if let Some(event) = self.pending.take() {
+            return event;
         }
         loop {
             self.parts.output.copy_available();
-            if let Some(happened) = self.turn_event().or_else(|| self.driver_event()) {
-                return happened;
+            if let Some(event) = self.turn_event().or_else(|| self.driver_event()) {
+                return event;
             }
-            let heard = self.wait_for_event(until);
-            if let Some(happened) = self.handle_event(heard, until) {
-                return happened;
+            let event = self.wait_for_event(deadline);
+            if let Some(event) = self.handle_event(event, deadline) {
+                return event;
             }
         }
     }
 
     fn start_capture(&mut self) {
-        // Whoever stands tells it itself.
+        // A driver reports the reply itself.
         if self.driven.is_none() {
             self.parts.output.start_capture();
         }
@@ -172,7 +172,7 @@ impl TurnExecutor for ShimExecutor<'_> {
 
     fn captured_output(&mut self) -> Vec<u8> {
         match &self.driven {
-            Some(standing) => standing.reply().as_bytes().to_vec(),
+            Some(driven) => driven.reply().as_bytes().to_vec(),
             None => self.parts.output.take_captured(),
         }
     }
@@ -197,10 +197,15 @@ impl ShimExecutor<'_> {
         TurnLoopExit { end, output: self.parts.output, grace: self.grace, start_report }
     }
 
-    /// An agent that stands does so before anybody hears that it runs.
+    /// Starts the driver and waits deadline it is ready, before the daemon is told that the agent
+    /// runs.
+    ///
+    /// # Errors
+    ///
+    /// How the agent ends instead.
     fn open_driven_agent(&mut self) -> Result<(), TurnLoopEnd> {
-        let Some(standing) = &mut self.driven else { return Ok(()) };
-        standing.ensure_started(self.parts.start, self.parts.pane_mode, &self.parts.output).map_err(
+        let Some(driven) = &mut self.driven else { return Ok(()) };
+        driven.ensure_started(self.parts.start, self.parts.pane_mode, &self.parts.output).map_err(
             |error| match error {
                 StartError::Permanent(why) | StartError::Transient(why) => TurnLoopEnd::NotStarted(why),
             },
@@ -214,12 +219,12 @@ impl ShimExecutor<'_> {
                 _ if self.driven.as_ref().is_none_or(DrivenAgent::is_ready) => return Ok(()),
                 _ => {}
             }
-            let heard = self.wait_for_event(None);
-            if matches!(heard, ShimEvent::Message(ToShim::Refused)) {
-                // The daemon that knew of it is dead, and its caller with it.
+            let event = self.wait_for_event(None);
+            if matches!(event, ShimEvent::Message(ToShim::Refused)) {
+                // The daemon that started this agent has exited, and no other one knows the agent.
                 return Err(TurnLoopEnd::NotStarted("nobody knows of it any more".to_owned()));
             }
-            match self.handle_event(heard, None) {
+            match self.handle_event(event, None) {
                 Some(ExecutorEvent::Terminate) => return Err(TurnLoopEnd::Terminated),
                 Some(ExecutorEvent::Wake) => self.pending = Some(ExecutorEvent::Wake),
                 _ => {}
@@ -227,16 +232,16 @@ impl ShimExecutor<'_> {
         }
     }
 
-    fn start_process(&mut self, process: &TurnCommand) -> Result<u32, StartError> {
-        self.parts.output.start_program_output(process.output_fields.clone());
+    fn start_process(&mut self, command: &TurnCommand) -> Result<u32, StartError> {
+        self.parts.output.start_program_output(command.output_fields.clone());
         failpoint::hit("turn.start");
         let mut child =
-            child_process::start_turn(self.parts.start, process, self.parts.pane_mode, &self.parts.output)?;
+            child_process::start_turn(self.parts.start, command, self.parts.pane_mode, &self.parts.output)?;
         failpoint::hit("turn.started");
         let input = child
             .stdin
             .take()
-            .zip(process.input.clone())
+            .zip(command.input.clone())
             .and_then(|(pipe, text)| PendingStdin::new(pipe, text));
         self.turn =
             Some(TurnProcess { pid: child.id(), status: None, input, interrupt: None, output_tail: None });
@@ -244,67 +249,70 @@ impl ShimExecutor<'_> {
     }
 
     fn give_text_to_driver(&mut self, text: &str) -> Result<u32, StartError> {
-        let none = || StartError::Permanent("cannot begin a turn: nobody stands".to_owned());
-        let standing = self.driven.as_mut().ok_or_else(none)?;
+        let not_running = || StartError::Permanent("cannot begin a turn: nobody stands".to_owned());
+        let driven = self.driven.as_mut().ok_or_else(not_running)?;
         self.parts.output.start_program_output(OutputFields::default());
-        standing.ensure_started(self.parts.start, self.parts.pane_mode, &self.parts.output)?;
-        standing.start_turn(text).ok_or_else(none)
+        driven.ensure_started(self.parts.start, self.parts.pane_mode, &self.parts.output)?;
+        driven.start_turn(text).ok_or_else(not_running)
     }
 
-    /// Who interrupts while the last turn is written down does not mean the next one.
+    /// Handles the events that arrived before the turn. An interrupt among them was for the
+    /// previous turn and is dropped.
     fn drain_events_before_turn(&mut self) {
         while self.pending.is_none() {
             match self.parts.connection.next_event(self.parts.signals, Some(Instant::now()), &[]) {
                 ShimEvent::Deadline => break,
-                heard => self.pending = self.handle_event(heard, None),
+                event => self.pending = self.handle_event(event, None),
             }
         }
         self.parts.signals.take_interrupt();
     }
 
-    /// Waits for whatever comes first.
-    fn wait_for_event(&mut self, until: Option<Instant>) -> ShimEvent {
+    /// Waits for the next event of any source.
+    fn wait_for_event(&mut self, deadline: Option<Instant>) -> ShimEvent {
         let turn = self.turn.as_ref();
-        let press = turn.and_then(|turn| turn.interrupt.as_ref()).and_then(InterruptStage::deadline);
-        let mut beside: Vec<WatchedDescriptor<'_>> =
+        let interrupt = turn.and_then(|turn| turn.interrupt.as_ref()).and_then(InterruptStage::deadline);
+        let mut watched: Vec<WatchedDescriptor<'_>> =
             vec![self.parts.output.watched_descriptor(), (self.parts.wake_socket.as_fd(), PollFlags::POLLIN)];
         let input = turn.and_then(|turn| turn.input.as_ref());
-        beside.extend(input.map(|input| (input.pipe.as_fd(), PollFlags::POLLOUT)));
-        beside.extend(self.driven.as_ref().and_then(DrivenAgent::watched_descriptor));
-        let stands = self.driven.as_ref().and_then(DrivenAgent::deadline);
+        watched.extend(input.map(|input| (input.pipe.as_fd(), PollFlags::POLLOUT)));
+        watched.extend(self.driven.as_ref().and_then(DrivenAgent::watched_descriptor));
+        let driver = self.driven.as_ref().and_then(DrivenAgent::deadline);
         self.parts.connection.next_event(
             self.parts.signals,
-            [until, press, stands].into_iter().flatten().min(),
-            &beside,
+            [deadline, interrupt, driver].into_iter().flatten().min(),
+            &watched,
         )
     }
 
-    /// None: nothing that the life has to know.
-    fn handle_event(&mut self, heard: ShimEvent, until: Option<Instant>) -> Option<ExecutorEvent> {
+    /// Handles an event. `None` if the turn loop need not know it.
+    fn handle_event(&mut self, event: ShimEvent, deadline: Option<Instant>) -> Option<ExecutorEvent> {
         self.turn.iter_mut().for_each(TurnProcess::advance);
         self.driven.iter_mut().for_each(DrivenAgent::advance);
-        match heard {
+        match event {
             ShimEvent::Message(ToShim::End { grace_ms }) => {
                 self.grace = Some(Duration::from_millis(grace_ms));
                 return Some(ExecutorEvent::Terminate);
             }
             ShimEvent::Message(ToShim::Interrupt) => self.interrupt(),
-            // What happened while nobody could wake us is to be looked for.
+            // Wakes may have been lost while there was no connection, so the turn loop scans once.
             ShimEvent::Message(ToShim::Adopted) => return Some(ExecutorEvent::Wake),
             ShimEvent::Message(_) => {}
             ShimEvent::Signal => return self.handle_signal(),
             ShimEvent::DescriptorReady => return self.drain_wakes().then_some(ExecutorEvent::Wake),
             ShimEvent::Deadline => {
-                return until.is_some_and(|until| until <= Instant::now()).then_some(ExecutorEvent::Deadline);
+                return deadline
+                    .is_some_and(|deadline| deadline <= Instant::now())
+                    .then_some(ExecutorEvent::Deadline);
             }
         }
         None
     }
 
     fn handle_signal(&mut self) -> Option<ExecutorEvent> {
-        let (turn, standing) = (&mut self.turn, &mut self.driven);
+        let (turn, driven) = (&mut self.turn, &mut self.driven);
         descendants::reap(&mut |pid, status| {
-            standing.iter_mut().for_each(|standing| standing.note_exit(pid, status));
+            driven.iter_mut().for_each(|driven| driven.note_exit(pid, status));
             if let Some(turn) = turn.as_mut().filter(|turn| turn.pid == pid) {
                 turn.status = Some(status);
             }
@@ -314,7 +322,8 @@ impl ShimExecutor<'_> {
         }
         if self.parts.signals.take_resize() {
             self.parts.output.resize();
-            // The size is the pane's; the turn is not in the foreground of any terminal that could tell it.
+            // The pane's terminal does not send SIGWINCH to the turn, because the turn is not in
+            // its foreground.
             self.running_pid().iter().for_each(|pid| signal_group(*pid, nix::sys::signal::Signal::SIGWINCH));
         }
         let in_turn = self.turn.as_ref().is_some_and(|turn| turn.status.is_none())
@@ -325,7 +334,7 @@ impl ShimExecutor<'_> {
         None
     }
 
-    /// What writes to the terminal: the turn's process, or the one that stands, while it is not reaped.
+    /// The process that writes to the terminal: the turn's, or the driver. `None` if it was reaped.
     fn running_pid(&self) -> Option<u32> {
         let turn = self.turn.as_ref().filter(|turn| turn.status.is_none()).map(|turn| turn.pid);
         turn.or_else(|| self.driven.as_ref().and_then(DrivenAgent::running_pid))
@@ -336,7 +345,8 @@ impl ShimExecutor<'_> {
             return;
         }
         match &mut self.turn {
-            // One that has ended just now is answered for when its end is told, and only its rest is to end.
+            // The turn has just exited. The interrupt is acknowledged when its end is reported, and
+            // only its descendants are ended.
             Some(turn) if turn.interrupt.is_none() && turn.status.is_some() => {
                 turn.interrupt = Some(InterruptStage::IntSent(Instant::now()));
             }
@@ -348,7 +358,7 @@ impl ShimExecutor<'_> {
         }
     }
 
-    /// Forgets all wakes so far; whether there were any.
+    /// Reads all wakes. False if there were none.
     fn drain_wakes(&self) -> bool {
         let (mut bytes, mut any) = ([0; 64], false);
         while matches!((&self.parts.wake_socket).read(&mut bytes), Ok(read) if read > 0) {
@@ -376,7 +386,8 @@ impl ShimExecutor<'_> {
         }
     }
 
-    /// Its output first: the last of it may tell the session.
+    /// The next event of the turn's process. All its output is read first, because its last line
+    /// may contain the session id.
     fn turn_event(&mut self) -> Option<ExecutorEvent> {
         if let Some(turn) = self.turn.as_mut().filter(|turn| turn.output_tail.is_none())
             && turn.is_finished()

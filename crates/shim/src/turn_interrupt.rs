@@ -1,5 +1,6 @@
-//! Ending a turn that is not to go on: INT to its process group, as Ctrl-C would, after 2 s TERM, after 2 s more
-//! KILL to it and all its descendants. What it leaves in its session ends too: TERM, after 2 s KILL.
+//! Interrupts a turn: SIGINT to its process group, as Ctrl-C sends it, SIGTERM after 2 s, and after
+//! 2 s more SIGKILL to the process and its descendants. Then what is left in its session gets
+//! SIGTERM, and SIGKILL after 2 s.
 
 use crate::descendants::{has_process_in_session, kill_tree, signal_session};
 use nix::sys::signal::{Signal, killpg};
@@ -8,31 +9,31 @@ use std::time::{Duration, Instant};
 
 const STAGE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How far it is.
+/// How far the interrupt is. The times say when the next stage begins.
 #[derive(Debug)]
 pub(crate) enum InterruptStage {
-    /// It was asked; until then.
+    /// The process group got SIGINT.
     IntSent(Instant),
-    /// It was told; until then.
+    /// The process group got SIGTERM.
     TermSent(Instant),
-    /// It was killed, and what is left of it too, until it is gone.
+    /// The process and its descendants got SIGKILL. It is repeated until the process is gone.
     KillSent(Instant),
-    /// It has ended; what it left was told to, until then.
+    /// The process has exited, and its descendants got SIGTERM.
     DescendantsTermSent(Instant),
-    /// That was killed; it is waited for until then.
+    /// The descendants got SIGKILL.
     DescendantsKillSent(Instant),
-    /// Nothing is left, or nothing that can be ended.
+    /// No process is left, or none that can be ended.
     Done,
 }
 
 impl InterruptStage {
-    /// Asks. `group` is led by a child of ours that was not reaped yet.
+    /// Sends SIGINT. `group` is the process group of a child that was not reaped yet.
     pub(crate) fn start(group: u32) -> InterruptStage {
         signal_group(group, Signal::SIGINT);
         InterruptStage::IntSent(Instant::now() + STAGE_TIMEOUT)
     }
 
-    /// When to press on.
+    /// When the next stage begins. `None` if there is none.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         use InterruptStage::{DescendantsKillSent, DescendantsTermSent, Done, IntSent, KillSent, TermSent};
         match self {
@@ -45,13 +46,14 @@ impl InterruptStage {
         }
     }
 
-    /// The next step, where its time has come. `group` as above.
+    /// Goes to the next stage if its time has come. `group` is the process group of a child that
+    /// was not reaped yet.
     pub(crate) fn escalate(self, group: u32) -> InterruptStage {
         let now = Instant::now();
         match self {
             InterruptStage::IntSent(until) if until <= now => {
                 signal_group(group, Signal::SIGTERM);
-                // A stopped process takes TERM only once it goes on.
+                // A stopped process handles SIGTERM only when it continues.
                 signal_group(group, Signal::SIGCONT);
                 InterruptStage::TermSent(now + STAGE_TIMEOUT)
             }
@@ -63,8 +65,8 @@ impl InterruptStage {
         }
     }
 
-    /// The next step about what a turn that has ended left in its session. The kernel gives the number to nobody
-    /// else while a process is in the session.
+    /// Goes to the next stage for the descendants of a process that has exited. The kernel does not
+    /// reuse a session id while a process is in the session.
     pub(crate) fn end_descendants(self, session: u32) -> InterruptStage {
         let now = Instant::now();
         match self {
@@ -85,7 +87,7 @@ impl InterruptStage {
     }
 }
 
-/// One that is gone meanwhile needs no signal.
+/// Sends a signal to a process group. Nothing happens if the group is gone.
 pub(crate) fn signal_group(group: u32, signal: Signal) {
     if let Ok(group) = i32::try_from(group) {
         killpg(Pid::from_raw(group), signal).ok();

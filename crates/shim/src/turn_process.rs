@@ -1,4 +1,4 @@
-//! The process of one turn: its input is written as it reads, and its end counts once nothing of it is left.
+//! The process of one turn: its standard input, its interrupt and its exit.
 
 use crate::turn_interrupt::InterruptStage;
 use nix::errno::Errno;
@@ -6,18 +6,19 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use std::io::Write;
 use std::process::{ChildStdin, ExitStatus};
 
-/// The turn's process.
+/// The process of one turn.
 pub(crate) struct TurnProcess {
     pub(crate) pid: u32,
     pub(crate) status: Option<ExitStatus>,
     pub(crate) input: Option<PendingStdin>,
     pub(crate) interrupt: Option<InterruptStage>,
-    /// The last lines, once all its output is read.
+    /// The last lines of the output. `None` until all output was read.
     pub(crate) output_tail: Option<String>,
 }
 
 impl TurnProcess {
-    /// It has ended; if it was interrupted, with all that it left in its session.
+    /// Whether the process has exited. After an interrupt its session must have no processes left
+    /// too.
     pub(crate) fn is_finished(&mut self) -> bool {
         if self.status.is_none() {
             return false;
@@ -26,7 +27,7 @@ impl TurnProcess {
         matches!(self.interrupt, None | Some(InterruptStage::Done))
     }
 
-    /// Whatever its time has come for.
+    /// Writes to standard input, and goes to the next stage of an interrupt if its time has come.
     pub(crate) fn advance(&mut self) {
         if let Some(input) = self.input.take() {
             self.input = input.write_some();
@@ -39,7 +40,7 @@ impl TurnProcess {
     }
 }
 
-/// What its standard input is still to get.
+/// The text that is still to be written to standard input.
 pub(crate) struct PendingStdin {
     pub(crate) pipe: ChildStdin,
     text: Vec<u8>,
@@ -47,15 +48,17 @@ pub(crate) struct PendingStdin {
 }
 
 impl PendingStdin {
-    /// None where there is nothing to write: the pipe is closed at once.
+    /// Writes what the pipe takes at once. `None` if nothing is left; then the pipe is closed.
     pub(crate) fn new(pipe: ChildStdin, text: String) -> Option<PendingStdin> {
         let flags = OFlag::from_bits_retain(fcntl(&pipe, FcntlArg::F_GETFL).ok()?);
-        // Our end alone: it is another description than the program's.
+        // Only the shim's end becomes non-blocking. It is another file description than the
+        // program's.
         fcntl(&pipe, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK)).ok()?;
         PendingStdin { pipe, text: text.into_bytes(), written: 0 }.write_some()
     }
 
-    /// Writes what the pipe takes; none when all is written, or nobody reads: then it is closed.
+    /// Writes what the pipe takes. `None` if all is written or the program does not read; then the
+    /// pipe is closed.
     fn write_some(mut self) -> Option<PendingStdin> {
         while self.written < self.text.len() {
             match self.pipe.write(&self.text[self.written..]) {

@@ -1,5 +1,5 @@
-//! Before a tool is used: a lead in delegate mode leads, and does nothing else. What that is, `protocol::delegate` says;
-//! all else is refused, with what to do instead. Everybody else is left to their program's own rules.
+//! The hook before a tool is used. It refuses most tools to a lead in delegate mode;
+//! `protocol::delegate_mode` says which are allowed. For other members it does nothing.
 
 use super::hook_owner::HookOwner;
 use super::invocation::HookInvocation;

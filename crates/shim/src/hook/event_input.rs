@@ -1,5 +1,6 @@
-//! What a program tells its hook, on standard input. Programs spell it in several ways and add to it: whatever can't be
-//! read is as if it were not there.
+//! The event that a program passes to its hook on standard input.
+//!
+//! Programs use different keys and add their own. A value that cannot be read counts as missing.
 
 use super::hook_protocol::HookProtocol;
 use crate::poll_timeout;
@@ -13,26 +14,26 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// More than that is not read, bytes.
+/// The most input that is read, in bytes.
 const MAX_INPUT_BYTES: usize = 4 << 20;
-/// A program that leaves our standard input open is not waited for.
+/// How long the hook waits for input. A program may leave standard input open.
 const STDIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// One event, as far as it is understood.
+/// The known values of one event.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct HookInput {
-    /// The program's session.
+    /// The id of the program's session.
     pub(super) session: Option<String>,
-    /// The program's own name for the event.
+    /// The program's own name of the event.
     pub(super) event: Option<String>,
-    /// What the agent said at last.
+    /// The agent's last reply.
     pub(super) last_message: Option<String>,
-    /// The tool that is to be used, and with what.
+    /// The tool that is about to be used, and its input.
     pub(super) tool: Option<String>,
     pub(super) tool_input: Value,
-    /// The file that tells what the session has used up.
+    /// The file with the session's usage.
     pub(super) usage_file: Option<PathBuf>,
-    /// Whether the turn that ends is one that a hook at a turn's end has asked for, where the program says so.
+    /// Whether a turn-end hook started the turn that ends now. `None` if the program does not say.
     was_continued: Option<bool>,
     message: Option<String>,
     notification_type: Option<String>,
@@ -75,14 +76,16 @@ impl HookInput {
         }
     }
 
-    /// Whether the program went on with what its hook handed over at the end of the turn before. Programs do that for so
-    /// many turns in a row only, and say nothing when they do it no more. Some have the key and never a true in it, so it counts
-    /// where the profile names it alone; any other program is believed.
+    /// Whether the program continued with the previous answer of its turn-end hook.
+    ///
+    /// Programs do so only for a limited number of turns in a row, and do not say when they stop.
+    /// Some have the key but never set it to true. So the key counts only if the profile names it;
+    /// other programs are believed.
     pub(super) fn has_continued(&self) -> bool {
         self.was_continued.unwrap_or(true)
     }
 
-    /// What a notification says of a dialog; none where it only says that the program has nothing to do.
+    /// The text of a notification about a dialog. `None` if the program only says that it is idle.
     pub(super) fn dialog_text(&self) -> Option<String> {
         let idle = self.notification_type.as_deref().is_some_and(|kind| kind.contains("idle"))
             || self.message.as_deref().is_some_and(|message| message.contains("waiting for your input"));
@@ -91,7 +94,7 @@ impl HookInput {
     }
 }
 
-/// A file that can't be read says nothing.
+/// The last reply in the event or in a file. `None` if the file cannot be read.
 fn last_message(event: &Value, source: &ReplySource) -> Option<String> {
     let lines = match &source.file_key {
         None => event.to_string().into_bytes(),
@@ -109,13 +112,13 @@ fn read_tail(path: &str) -> std::io::Result<Vec<u8>> {
     Ok(end)
 }
 
-/// Some programs write an object as a text.
+/// Parses a value that some programs write as JSON in a string.
 fn parse_nested_json(value: &Value) -> Value {
     let inner = value.as_str().and_then(|text| serde_json::from_str(text).ok());
     inner.unwrap_or_else(|| value.clone())
 }
 
-/// All that comes within the time there is; a terminal has nothing for us.
+/// Reads the input that comes within [`STDIN_TIMEOUT`]. Empty if standard input is a terminal.
 fn read_stdin() -> Vec<u8> {
     let mut stdin = std::io::stdin().lock();
     let (mut all, mut buffer) = (Vec::new(), vec![0; 64 << 10]);

@@ -1,5 +1,5 @@
-//! Whose hook this is: an agent's, known by its environment; or that of a session that leads a team, known by the
-//! first process of its terminal.
+//! Finds out whose hook was called: that of an agent, which has teamd's environment variables, or
+//! that of a lead session, which is known by the first process of its terminal.
 
 use client::lead_session::led_by_this_session;
 use client::team_context::TeamContext;
@@ -8,17 +8,17 @@ use protocol::error::ErrorReport;
 use protocol::name::{AgentName, TeamName};
 use store::env_var;
 
-/// Whose.
+/// The agent or lead session that a hook belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum HookOwner {
-    /// An agent's that teamd started.
+    /// An agent that teamd started.
     Teammate,
-    /// A session's that leads.
+    /// A session that leads a team.
     Lead(Box<LeadProcess>),
 }
 
 impl HookOwner {
-    /// The team that it leads.
+    /// The team that the owner leads. `None` for an agent.
     pub(super) fn led_team(&self) -> Option<TeamName> {
         match self {
             HookOwner::Teammate => None,
@@ -26,7 +26,7 @@ impl HookOwner {
         }
     }
 
-    /// Its name on its team.
+    /// The owner's name in its team.
     pub(super) fn name(&self, context: &TeamContext) -> AgentName {
         match self {
             HookOwner::Teammate => context.caller_name(),
@@ -35,7 +35,8 @@ impl HookOwner {
     }
 }
 
-/// Nobody's, in most sessions of most programs.
+/// The owner of the current hook. `None` in a session that belongs to no team, which is the usual
+/// case.
 pub(crate) fn hook_owner(context: &TeamContext) -> Result<Option<HookOwner>, ErrorReport> {
     if context.token().is_some() && env_var("TEAMD_AGENT").is_some() {
         return Ok(Some(HookOwner::Teammate));

@@ -1,4 +1,4 @@
-//! One call of a hook: the event, whose hook it is, and what it reports to the daemon.
+//! One call of a hook: the event, its owner, and the report to the daemon.
 
 use super::event_input::HookInput;
 use super::hook_owner::HookOwner;
@@ -11,7 +11,7 @@ use client::team_context::TeamContext;
 use protocol::control::{HookEvent, HookReply, HookReport, Reply, Request};
 use protocol::error::ErrorReport;
 
-/// One hook of one program.
+/// One call of a hook.
 pub(crate) struct HookInvocation<'a> {
     pub(super) context: &'a TeamContext,
     pub(super) owner: HookOwner,
@@ -20,7 +20,8 @@ pub(crate) struct HookInvocation<'a> {
 }
 
 impl HookInvocation<'_> {
-    /// Tells the daemon, and marks read what the program had from its command line.
+    /// Reports the event to the daemon, and marks messages read that the program got on its command
+    /// line.
     pub(super) fn report_event(&self, event: HookEvent) -> Result<(), ErrorReport> {
         let reply = self.send_report(event)?;
         match reply.prompt_in_args.is_some() || reply.approval_in_args {
@@ -29,7 +30,8 @@ impl HookInvocation<'_> {
         }
     }
 
-    /// What its program had from its command line is read. Until the daemon has heard that, it tells every hook of it.
+    /// Marks messages read that the program got on its command line, and tells the daemon. Until
+    /// then the daemon repeats them in every reply.
     pub(super) fn mark_launch_prompt_read(
         &self,
         files: &mut TeamFiles,
@@ -47,12 +49,12 @@ impl HookInvocation<'_> {
         }
     }
 
-    /// Whether the program of a member tells it, and not we: what it writes down of its last answer may be there only when
-    /// it tells the next thing.
+    /// Whether the program itself reports this event. Only then the usage is read: the program may
+    /// write its last usage when it reports the next event.
     pub(super) fn is_reported_by_program(&self, event: &HookEvent) -> bool {
-        let ours = matches!(event, HookEvent::PromptRead)
-            || matches!(event, HookEvent::TurnStarted { delivered_ids: handed, .. } if !handed.is_empty());
-        self.owner == HookOwner::Teammate && !ours
+        let is_ours = matches!(event, HookEvent::PromptRead)
+            || matches!(event, HookEvent::TurnStarted { delivered_ids, .. } if !delivered_ids.is_empty());
+        self.owner == HookOwner::Teammate && !is_ours
     }
 
     pub(super) fn send_report(&self, event: HookEvent) -> Result<HookReply, ErrorReport> {
@@ -74,7 +76,7 @@ impl HookInvocation<'_> {
     }
 }
 
-/// The own place in the team's files.
+/// The team files of the hook's owner.
 pub(super) fn open_team_files(invocation: &HookInvocation<'_>) -> Result<TeamFiles, ErrorReport> {
     let root = invocation.context.root()?;
     let team = match invocation.owner.led_team() {

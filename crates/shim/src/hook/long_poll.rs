@@ -1,5 +1,5 @@
-//! The wait at a turn's end. It asks nobody twice: it sleeps until the daemon says that there is something to look at,
-//! or until there is a reason to wait no longer.
+//! The wait of a turn-end hook. The hook sends one request and sleeps until the daemon says that
+//! there may be work, or until there is a reason to stop waiting.
 
 use super::typing_detector::TypingDetector;
 use crate::poll_timeout;
@@ -12,34 +12,34 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// The first wait before a new attempt; doubled each time.
+/// The delay before the first reconnect. It doubles after each failure.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(20);
-/// The longest.
+/// The longest delay between two attempts.
 const MAX_BACKOFF: Duration = Duration::from_millis(500);
-/// A daemon that is away for longer is not waited for.
+/// How long the hook waits for a daemon that is gone.
 const DAEMON_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why the wait is over.
+/// Why the wait has ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum WaitEnd {
-    /// Look: there may be something.
+    /// There may be a message or a task.
     MessagesMayWait,
-    /// There was no daemon for too long.
+    /// There was no daemon for [`DAEMON_TIMEOUT`].
     NoDaemon,
-    /// Nothing is to be handed over any more; why, for people.
+    /// Nothing can be delivered any more; why, for people.
     NoDelivery(&'static str),
-    /// Its agent has ended, or was never one.
+    /// The agent has exited, or the daemon does not know it.
     AgentExited,
 }
 
-/// One hook's wait.
+/// The wait of one hook.
 pub(super) struct LongPoll {
     socket: PathBuf,
     call: Call,
     until: Instant,
-    /// The processes above us, while they live.
+    /// Pidfds of the hook's ancestors, which are the program's processes.
     ancestors: Vec<OwnedFd>,
-    typed: Option<TypingDetector>,
+    typing_detector: Option<TypingDetector>,
 }
 
 /// What poll(2) found.
@@ -52,37 +52,37 @@ struct PollReadiness {
 }
 
 impl LongPoll {
-    /// None where a process above us has ended already.
+    /// Prepares the wait. `None` if an ancestor has exited already.
     pub(super) fn new(
         socket: PathBuf,
         call: Call,
         until: Instant,
         terminal: &ControllingTerminal,
     ) -> Option<LongPoll> {
-        let above = terminal.ancestors.iter().map(|process| {
+        let ancestors = terminal.ancestors.iter().map(|process| {
             let pid = Pid::from_raw(i32::try_from(process.pid).ok()?)?;
             pidfd_open(pid, PidfdFlags::empty()).ok()
         });
-        let above = above.collect::<Option<Vec<OwnedFd>>>()?;
-        let typed = terminal.device.as_deref().and_then(TypingDetector::watch);
-        Some(LongPoll { socket, call, until, ancestors: above, typed })
+        let ancestors = ancestors.collect::<Option<Vec<OwnedFd>>>()?;
+        let typing_detector = terminal.device.as_deref().and_then(TypingDetector::watch);
+        Some(LongPoll { socket, call, until, ancestors, typing_detector })
     }
 
-    /// Parks, again if the daemon dies and comes back.
+    /// Waits. Sends the request again if the daemon restarts.
     pub(super) fn run(&mut self) -> WaitEnd {
-        let (mut away_since, mut pause) = (Instant::now(), INITIAL_BACKOFF);
-        while away_since.elapsed() < DAEMON_TIMEOUT {
+        let (mut lost_at, mut backoff) = (Instant::now(), INITIAL_BACKOFF);
+        while lost_at.elapsed() < DAEMON_TIMEOUT {
             if let Some(connection) = self.connect() {
                 match self.wait_for_event(Some(connection), self.until) {
-                    Some(over) => return over,
-                    None => (away_since, pause) = (Instant::now(), INITIAL_BACKOFF),
+                    Some(end) => return end,
+                    None => (lost_at, backoff) = (Instant::now(), INITIAL_BACKOFF),
                 }
             }
-            let again = Instant::now() + pause;
-            if let Some(over) = self.wait_for_event(None, again.min(self.until)) {
-                return over;
+            let next_attempt = Instant::now() + backoff;
+            if let Some(end) = self.wait_for_event(None, next_attempt.min(self.until)) {
+                return end;
             }
-            pause = (pause * 2).min(MAX_BACKOFF);
+            backoff = (backoff * 2).min(MAX_BACKOFF);
         }
         WaitEnd::NoDaemon
     }
@@ -93,7 +93,8 @@ impl LongPoll {
         Some(connection)
     }
 
-    /// Waits until then; none where the daemon went away, or the time is over and our own is not.
+    /// Waits until the deadline `until`. `None` if the connection was lost, or if only this
+    /// deadline has passed.
     fn wait_for_event(&mut self, mut connection: Option<Connection>, until: Instant) -> Option<WaitEnd> {
         loop {
             let ready = self.poll(connection.as_ref(), until);
@@ -107,7 +108,9 @@ impl LongPoll {
                 return Some(WaitEnd::NoDelivery("its program has ended"));
             }
             let now = Instant::now();
-            if ready.has_input && self.typed.as_mut().is_some_and(|typed| typed.detect_typing(now)) {
+            if ready.has_input
+                && self.typing_detector.as_mut().is_some_and(|detector| detector.detect_typing(now))
+            {
                 return Some(WaitEnd::NoDelivery("a person types"));
             }
             if self.until <= now {
@@ -121,16 +124,18 @@ impl LongPoll {
 
     fn poll(&self, connection: Option<&Connection>, until: Instant) -> PollReadiness {
         let stdout = std::io::stdout();
-        // Errors and hang-ups are reported though nothing is asked for.
+        // poll(2) always reports errors and hang-ups, so no events are requested.
         let mut fds = vec![PollFd::new(stdout.as_fd(), PollFlags::empty())];
         fds.extend(self.ancestors.iter().map(|pidfd| PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)));
-        fds.extend(self.typed.iter().map(|typed| PollFd::new(typed.as_fd(), PollFlags::POLLIN)));
+        fds.extend(
+            self.typing_detector.iter().map(|detector| PollFd::new(detector.as_fd(), PollFlags::POLLIN)),
+        );
         fds.extend(connection.map(|connection| PollFd::new(connection.as_fd(), PollFlags::POLLIN)));
         if poll(&mut fds, poll_timeout::until(until)).is_err() {
             return PollReadiness::default();
         }
         let ready = |fds: &[PollFd<'_>]| fds.iter().any(|fd| fd.any().unwrap_or(false));
-        let (above, typed) = (1 + self.ancestors.len(), usize::from(self.typed.is_some()));
+        let (above, typed) = (1 + self.ancestors.len(), usize::from(self.typing_detector.is_some()));
         PollReadiness {
             is_stdout_closed: ready(&fds[..1]),
             has_parent_exited: ready(&fds[1..above]),
@@ -140,7 +145,7 @@ impl LongPoll {
     }
 }
 
-/// None where the daemon went away without a word.
+/// Reads the daemon's reply. `None` if the connection was lost.
 fn read_reply(connection: &mut Connection) -> Option<WaitEnd> {
     match connection.receive::<Response>().ok()? {
         Response::Done(reply) => match *reply {

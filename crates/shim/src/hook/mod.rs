@@ -1,8 +1,9 @@
-//! `teamd-shim hook EVENT`: what the hooks of an agent's program run.
+//! `teamd-shim hook EVENT`, which the hooks of agent programs call.
 //!
-//! It tells the daemon of turns, and waits at the end of one for mail, which it hands over as the hook's answer. It
-//! never fails the program that runs it: on any trouble it says nothing on stdout, a line on stderr, and exits with 0.
-//! In a program that belongs to no team it does nothing at once, since a user's hooks run in every session.
+//! A hook reports turns to the daemon. At the end of a turn it waits for messages and returns them
+//! as its answer. It never fails its program: on an error it prints a line on standard error and
+//! exits with 0. In a session without a team it does nothing, because a user's hooks run in every
+//! session.
 
 mod delegate_mode;
 mod event_input;

@@ -1,11 +1,11 @@
-//! How a program is answered: the JSON object of its profile, with the text in it.
+//! Writes the answers of hooks, in the format that the program expects.
 
 use super::event_input::HookInput;
 use protocol::error::{ErrorKind, ErrorReport};
 use serde_json::{Map, Value, json};
 use std::io::Write;
 
-/// At a turn's end: "go on, with this".
+/// The answer of a turn-end hook that continues the session with `text`.
 pub(super) fn continue_response(text: &str, template: &Map<String, Value>) -> String {
     fill_object(template, text).to_string()
 }
@@ -23,22 +23,24 @@ fn fill_object(fields: &Map<String, Value>, text: &str) -> Value {
     Value::Object(fields.iter().map(|(key, value)| (key.clone(), fill_text(value, text))).collect())
 }
 
-/// Before a tool is used: "no, because". Programs are told apart by what they call the event.
-pub(super) fn deny_tool_response(input: &HookInput, why: &str) -> String {
-    let answer = match input.event.as_deref() {
-        Some("BeforeTool") => json!({"decision": "deny", "reason": why}),
-        None => json!({"permissionDecision": "deny", "permissionDecisionReason": why}),
+/// The answer that refuses a tool. Programs differ in its format and are recognized by their name
+/// of the event.
+pub(super) fn deny_tool_response(input: &HookInput, reason: &str) -> String {
+    let response = match input.event.as_deref() {
+        Some("BeforeTool") => json!({"decision": "deny", "reason": reason}),
+        None => json!({"permissionDecision": "deny", "permissionDecisionReason": reason}),
         Some(event) => json!({"hookSpecificOutput": {
-            "hookEventName": event, "permissionDecision": "deny", "permissionDecisionReason": why,
+            "hookEventName": event, "permissionDecision": "deny", "permissionDecisionReason": reason,
         }}),
     };
-    answer.to_string()
+    response.to_string()
 }
 
-/// What a program waits for on our stdout, written and on its way.
+/// Writes an answer to standard output.
 ///
 /// # Errors
-/// Where nobody reads it any more: then it was not handed over.
+///
+/// `Io` if the program does not read it. Then nothing was delivered.
 pub(super) fn write_response(text: &str) -> Result<(), ErrorReport> {
     let mut stdout = std::io::stdout().lock();
     let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());

@@ -1,8 +1,10 @@
-//! The end of a turn: told once, its task settled; then what is due is handed over, at once or when it comes.
+//! The turn-end hook. It reports the end of the turn, settles the turn's task, and delivers the
+//! next messages, at once or when they arrive.
 //!
-//! Handed over means written to our standard output. That the program has taken it is seen at the end of the turn that
-//! it made of it, and only then it is marked read: a program may have given up on this hook, or may take no more such
-//! answers in a row than so many, and finds its mail at its next turn's end.
+//! A message is delivered when it was written to standard output. Whether the program used it shows
+//! at the end of the next turn, and only then the message is marked read. A program may have
+//! stopped waiting for its hook, or may take only a limited number of such answers in a row; then
+//! it gets the message at the next end of a turn.
 
 use super::hook_owner::HookOwner;
 use super::invocation::{HookInvocation, open_team_files};
@@ -21,9 +23,9 @@ use std::time::Instant;
 use store::now;
 
 pub(super) fn handle_turn_end(invocation: &HookInvocation<'_>) -> Result<(), ErrorReport> {
-    let began = Instant::now();
+    let started_at = Instant::now();
     let reply = match invocation.send_report(HookEvent::TurnEnded) {
-        // The files work without a daemon; that it is away is waited out below.
+        // The team files can be read without a daemon. The wait below also waits for a daemon.
         Err(error) if error.kind == ErrorKind::NoDaemon => reply_without_daemon(invocation),
         reply => reply?,
     };
@@ -33,35 +35,36 @@ pub(super) fn handle_turn_end(invocation: &HookInvocation<'_>) -> Result<(), Err
     let mut files = open_team_files(invocation)?;
     if !reply.delivers_by_hook {
         mark_delivered_read(invocation, &mut files, &reply)?;
-        // Its life ends once nothing of it is written any more.
-        long_poll(invocation, began)?.map(|mut poll| poll.run());
+        // The daemon ends the agent when its last hook waits.
+        long_poll(invocation, started_at)?.map(|mut poll| poll.run());
         return Ok(());
     }
     settle_previous_turn(invocation, &mut files, &reply)
         .unwrap_or_else(|error| output::print_warning(&error.to_string()));
-    let Some(mut poll) = long_poll(invocation, began)? else { return Ok(()) };
+    let Some(mut poll) = long_poll(invocation, started_at)? else { return Ok(()) };
     loop {
-        let due = match invocation.owner {
+        let prompt = match invocation.owner {
             HookOwner::Teammate => files.next_prompt(PLAN_PROMPT)?,
             HookOwner::Lead(_) => files.next_lead_prompt(&policy(invocation)?)?,
         };
-        if let Some(due) = due {
-            return deliver(invocation, &mut files, due);
+        if let Some(prompt) = prompt {
+            return deliver(invocation, &mut files, prompt);
         }
-        let why = match poll.run() {
+        let reason = match poll.run() {
             WaitEnd::MessagesMayWait => continue,
             WaitEnd::NoDaemon => "there is no teamd",
             WaitEnd::AgentExited => "its agent has ended",
-            WaitEnd::NoDelivery(why) => why,
+            WaitEnd::NoDelivery(reason) => reason,
         };
-        output::print_warning(&format!("hands over nothing: {why}"));
+        output::print_warning(&format!("hands over nothing: {reason}"));
         return Ok(());
     }
 }
 
-/// Nobody remembers what the turn was about, and whether it is this hook that feeds is seen from here alone.
+/// What the hook assumes if there is no daemon. The subject of the turn is unknown, and only the
+/// hook itself can say whether it delivers messages.
 fn reply_without_daemon(invocation: &HookInvocation<'_>) -> HookReply {
-    let fed = match &invocation.owner {
+    let delivers_by_hook = match &invocation.owner {
         HookOwner::Teammate => invocation.protocol.is_own_profile,
         HookOwner::Lead(lead) => {
             lead.session_id.is_none()
@@ -70,7 +73,7 @@ fn reply_without_daemon(invocation: &HookInvocation<'_>) -> HookReply {
         }
     };
     HookReply {
-        delivers_by_hook: fed,
+        delivers_by_hook,
         turn_started_at: now(),
         is_first_report: true,
         task: None,
@@ -80,7 +83,7 @@ fn reply_without_daemon(invocation: &HookInvocation<'_>) -> HookReply {
     }
 }
 
-/// Of the team that it leads.
+/// The policy of the team that the hook's owner leads. The default for an agent.
 fn policy(invocation: &HookInvocation<'_>) -> Result<Policy, ErrorReport> {
     let Some(team) = invocation.owner.led_team() else { return Ok(Policy::default()) };
     let team = invocation.context.root()?.team(&team)?;
@@ -97,7 +100,7 @@ fn settle_previous_turn(
     if !reply.is_first_report {
         return Ok(());
     }
-    // A task that it did not take is handed over once more.
+    // If the program did not continue with the task, the task is delivered again.
     files.finish_turn(
         reply.task.filter(|_| invocation.input.has_continued()),
         reply.turn_started_at,
@@ -113,18 +116,14 @@ fn mark_delivered_read(
     if invocation.input.has_continued() { files.mark_delivered_read(&reply.delivered_ids) } else { Ok(()) }
 }
 
-fn long_poll(invocation: &HookInvocation<'_>, began: Instant) -> Result<Option<LongPoll>, ErrorReport> {
-    let park = Request::LongPoll(LongPollRequest { leads_team: invocation.owner.led_team() });
-    let call = Call {
-        version: PROTOCOL_VERSION,
-        token: invocation.context.token(),
-        idempotency_key: None,
-        request: park,
-    };
+fn long_poll(invocation: &HookInvocation<'_>, started_at: Instant) -> Result<Option<LongPoll>, ErrorReport> {
+    let request = Request::LongPoll(LongPollRequest { leads_team: invocation.owner.led_team() });
+    let call =
+        Call { version: PROTOCOL_VERSION, token: invocation.context.token(), idempotency_key: None, request };
     Ok(LongPoll::new(
         invocation.context.socket()?,
         call,
-        began + invocation.protocol.max_wait(),
+        started_at + invocation.protocol.max_wait(),
         &controlling_terminal(),
     ))
 }
@@ -132,14 +131,14 @@ fn long_poll(invocation: &HookInvocation<'_>, began: Instant) -> Result<Option<L
 fn deliver(
     invocation: &HookInvocation<'_>,
     files: &mut TeamFiles,
-    due: NextPrompt,
+    prompt: NextPrompt,
 ) -> Result<(), ErrorReport> {
-    write_response(&continue_response(&due.text, &invocation.protocol.delivery.response_template))?;
-    // The turn begins as soon as we are gone.
-    let handed = due.entries.iter().map(InboxEntry::message_id).collect();
-    match invocation.send_report(HookEvent::TurnStarted { summary: due.about, delivered_ids: handed }) {
-        // Nobody would remember it.
-        Err(error) => files.mark_read(due.entries).and(Err(error)),
+    write_response(&continue_response(&prompt.text, &invocation.protocol.delivery.response_template))?;
+    // The turn begins when the hook exits.
+    let delivered_ids = prompt.entries.iter().map(InboxEntry::message_id).collect();
+    match invocation.send_report(HookEvent::TurnStarted { summary: prompt.about, delivered_ids }) {
+        // Without a report the daemon would not remember the messages, so they are marked read now.
+        Err(error) => files.mark_read(prompt.entries).and(Err(error)),
         Ok(_) => Ok(()),
     }
 }

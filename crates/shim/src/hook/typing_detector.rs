@@ -1,9 +1,10 @@
-//! Whether a person types: seen without taking the input from the program, by the program's own reading of its
-//! terminal.
+//! Detects whether a person types into a terminal, without taking the input from the program:
+//! inotify reports when the program reads its terminal.
 //!
-//! A program also reads what its terminal answers it, and that a window has got the focus. So what comes right after
-//! the wait began does not count, and one read alone neither: a person's keys come in a row. Nor does what comes after
-//! the window has changed its size, as it does with every pane that comes or goes beside it: codex then asks anew.
+//! A program also reads replies of its terminal and focus changes. So reads soon after the start of
+//! the wait do not count, and neither does a single read: a person's keys come in a row. Reads
+//! after a change of the window size do not count either, because codex then queries its terminal
+//! again.
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -13,12 +14,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// So long after the wait began, or after a new size, a program may still ask its terminal.
+/// How long reads do not count after the start of the wait and after a change of size.
 const SETTLE_TIME: Duration = Duration::from_millis(300);
-/// Two reads within this are a person.
+/// Two reads within this time mean that a person types.
 const KEYSTROKE_WINDOW: Duration = Duration::from_millis(1500);
 
-/// Watches a terminal.
+/// Watches one terminal.
 #[derive(Debug)]
 pub(super) struct TypingDetector {
     inotify: Inotify,
@@ -29,7 +30,7 @@ pub(super) struct TypingDetector {
 }
 
 impl TypingDetector {
-    /// None where that terminal can't be watched: then its program's own keys are left.
+    /// Starts to watch. `None` if the terminal cannot be watched; then typing is not detected.
     pub(super) fn watch(device: &Path) -> Option<TypingDetector> {
         let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC).ok()?;
         inotify.add_watch(device, AddWatchFlags::IN_ACCESS).ok()?;
@@ -37,12 +38,12 @@ impl TypingDetector {
         Some(TypingDetector { inotify, device, size, ignore_until: Instant::now() + SETTLE_TIME, last: None })
     }
 
-    /// For poll(2).
+    /// The descriptor for poll(2).
     pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
         self.inotify.as_fd()
     }
 
-    /// Takes what has been seen; true where a person types.
+    /// Reads the events. True if a person types.
     pub(super) fn detect_typing(&mut self, now: Instant) -> bool {
         let mut reads = 0;
         loop {
@@ -58,7 +59,8 @@ impl TypingDetector {
         reads > 0 && self.is_typing(reads, now)
     }
 
-    /// Of another size than before: it begins anew.
+    /// Records the size of the terminal. After a change the time in which reads do not count starts
+    /// again.
     fn note_size(&mut self, size: Option<(u16, u16)>, now: Instant) {
         if self.size != size {
             (self.size, self.ignore_until, self.last) = (size, now + SETTLE_TIME, None);
@@ -74,7 +76,7 @@ impl TypingDetector {
     }
 }
 
-/// Columns and lines. Opened for the question alone, and never as our own terminal.
+/// Columns and lines of a terminal. It is opened without becoming the controlling terminal.
 fn terminal_size(device: &Path) -> Option<(u16, u16)> {
     let flags = (OFlag::O_NOCTTY | OFlag::O_NONBLOCK).bits();
     let terminal = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(device).ok()?;
@@ -89,28 +91,28 @@ mod tests {
     #[test]
     fn two_reads_in_a_row_are_a_person_and_an_answer_of_the_terminal_is_none() {
         let dir = tempfile::tempdir().unwrap();
-        let mut typed = TypingDetector::watch(dir.path()).unwrap();
-        let at = |ms: u64| typed.ignore_until + Duration::from_millis(ms);
+        let mut detector = TypingDetector::watch(dir.path()).unwrap();
+        let at = |ms: u64| detector.ignore_until + Duration::from_millis(ms);
         let (early, one, late, next) =
-            (typed.ignore_until - Duration::from_millis(1), at(10), at(5_000), at(5_400));
-        assert!(!typed.is_typing(5, early), "the program asks its terminal");
-        assert!(!typed.is_typing(1, one) && !typed.is_typing(1, late), "the focus comes and goes");
-        assert!(typed.is_typing(1, next));
-        assert!(typed.is_typing(2, at_after(next)));
+            (detector.ignore_until - Duration::from_millis(1), at(10), at(5_000), at(5_400));
+        assert!(!detector.is_typing(5, early), "the program asks its terminal");
+        assert!(!detector.is_typing(1, one) && !detector.is_typing(1, late), "the focus comes and goes");
+        assert!(detector.is_typing(1, next));
+        assert!(detector.is_typing(2, at_after(next)));
     }
 
     #[test]
     fn what_is_read_after_the_window_has_changed_is_no_person() {
         let dir = tempfile::tempdir().unwrap();
-        let mut typed = TypingDetector::watch(dir.path()).unwrap();
-        let at = |typed: &TypingDetector, ms: u64| typed.ignore_until + Duration::from_millis(ms);
-        let resized = at(&typed, 10);
-        assert!(!typed.is_typing(1, resized));
-        typed.note_size(Some((98, 40)), resized + Duration::from_millis(400));
-        assert!(!typed.is_typing(5, resized + Duration::from_millis(400)));
-        let typing = at(&typed, 1);
-        typed.note_size(Some((98, 40)), typing);
-        assert!(typed.is_typing(2, typing));
+        let mut detector = TypingDetector::watch(dir.path()).unwrap();
+        let at = |detector: &TypingDetector, ms: u64| detector.ignore_until + Duration::from_millis(ms);
+        let resized = at(&detector, 10);
+        assert!(!detector.is_typing(1, resized));
+        detector.note_size(Some((98, 40)), resized + Duration::from_millis(400));
+        assert!(!detector.is_typing(5, resized + Duration::from_millis(400)));
+        let typing = at(&detector, 1);
+        detector.note_size(Some((98, 40)), typing);
+        assert!(detector.is_typing(2, typing));
     }
 
     fn at_after(next: Instant) -> Instant {

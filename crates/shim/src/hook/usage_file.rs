@@ -1,5 +1,5 @@
-//! What a program's session has used up, by the file that it keeps of that: read whole, since the hook of each turn is a
-//! process of its own.
+//! Reads the usage of a session from the file that the program keeps. The file is read as a whole,
+//! because each hook is a new process.
 
 use super::event_input::HookInput;
 use crate::turns::usage_counter::UsageCounter;
@@ -10,10 +10,11 @@ use std::io::{BufRead, BufReader, Read, Take};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// A longer line is passed over, bytes.
+/// Longer lines are skipped. In bytes.
 const MAX_LINE_BYTES: u64 = 4 << 20;
 
-/// A file that can't be read tells nothing, nor does one of nobody's session.
+/// The usage of the session. `None` if the program does not report it, or if the file cannot be
+/// read.
 pub(super) fn usage_report(usage_file: Option<&UsageFile>, input: &HookInput) -> Option<UsageReport> {
     let (usage_file, path) = (usage_file?, input.usage_file.as_ref()?);
     let session = input.session.clone()?;
@@ -36,7 +37,8 @@ fn read_usage(path: &Path, usage_paths: &UsagePaths) -> Option<Usage> {
     }
 }
 
-/// Opened so that it waits for nobody: what stands there is the program's word. As much of it as there is by now.
+/// Opens the file, without blocking on a FIFO or terminal, because the path comes from the program.
+/// Reads only what is in the file now.
 fn open_regular_file(path: &Path) -> Option<Take<File>> {
     let flags = nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY;
     let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
@@ -44,7 +46,8 @@ fn open_regular_file(path: &Path) -> Option<Take<File>> {
     Some(file.take(found.len()))
 }
 
-/// Most lines hold a file or a command's output, and need not be understood.
+/// Whether a line may contain usage. Most lines contain files or outputs of commands and are not
+/// parsed.
 fn mentions_usage(line: &[u8], usage_paths: &UsagePaths) -> bool {
     let Ok(text) = std::str::from_utf8(line) else { return false };
     let mut paths = usage_paths.tokens.iter().chain(&usage_paths.cost);

@@ -1,45 +1,48 @@
-//! A text that goes through the terminal behind all that a program wrote, to see that all of it has come out.
+//! A text that is written to the terminal after a program has exited. When it comes out, all output
+//! of the program was read.
 
 use std::collections::VecDeque;
 
-/// The most that are waited for; a program that throws away what the terminal holds loses them for good.
+/// How many sentinels are waited for. A program that discards the terminal's buffers loses
+/// sentinels.
 const MAX_AWAITED: usize = 8;
-/// The length of each, bytes: a UUID between two NULs.
+/// The length of a sentinel: a UUID between two NULs. In bytes.
 const SENTINEL_BYTES: usize = 34;
 
-/// Texts that no program writes, each anew: what has become of an old one says nothing of the latest.
+/// The sentinels that are on their way. Each has a new text, so that an old one is not taken for
+/// the latest.
 #[derive(Debug, Default)]
 pub(super) struct Sentinel {
-    /// Still to come out, in the order in which they were written.
+    /// The sentinels that have not come out, in the order in which they were written.
     awaited: VecDeque<Vec<u8>>,
-    /// What the terminal has not taken yet of the latest.
+    /// The part of the sentinels that the terminal has not taken yet.
     unwritten: Vec<u8>,
-    /// Perhaps the beginning of one.
+    /// The end of the last read, if it may be the beginning of a sentinel.
     partial: Vec<u8>,
 }
 
 impl Sentinel {
-    /// A new one, to be written and then waited for.
+    /// Creates a sentinel to write and to wait for.
     pub(super) fn issue(&mut self) {
         self.discard_unwritten();
         let text = format!("\0{}\0", uuid::Uuid::new_v4().simple()).into_bytes();
-        // What the terminal has of a mark is made whole first, so that it can be told from a program's output.
+        // A sentinel that was written in part is completed first, so that it can be recognized.
         self.unwritten.extend_from_slice(&text);
         self.awaited.push_back(text);
         self.awaited.drain(..self.awaited.len().saturating_sub(MAX_AWAITED));
     }
 
-    /// What is still to be written.
+    /// The bytes that are still to be written.
     pub(super) fn unwritten(&self) -> &[u8] {
         &self.unwritten
     }
 
-    /// So much of it is.
+    /// Records that the terminal took `bytes` bytes.
     pub(super) fn note_written(&mut self, bytes: usize) {
         self.unwritten.drain(..bytes);
     }
 
-    /// One of which the terminal took nothing will never come out.
+    /// Forgets the latest sentinel if the terminal took none of it, because it will never come out.
     pub(super) fn discard_unwritten(&mut self) {
         if self.unwritten.len() >= SENTINEL_BYTES {
             self.unwritten.truncate(self.unwritten.len() - SENTINEL_BYTES);
@@ -51,7 +54,8 @@ impl Sentinel {
         !self.awaited.is_empty()
     }
 
-    /// What was read, without the marks in it. One that comes out takes with it those from before, which are lost.
+    /// Removes sentinels from output that was read. A sentinel that comes out also ends the wait
+    /// for all earlier ones.
     pub(super) fn strip(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut rest = std::mem::take(&mut self.partial);
         rest.extend_from_slice(bytes);
@@ -65,7 +69,7 @@ impl Sentinel {
         rest
     }
 
-    /// Where the first one is, and which.
+    /// Where the first sentinel is, and its index in `awaited`.
     fn find_first(&self, bytes: &[u8]) -> Option<(usize, usize)> {
         if self.awaited.is_empty() {
             return None;
