@@ -61,7 +61,7 @@ pub(crate) fn start_turn(
     let (program, arguments) = turn.argv.split_first().ok_or_else(none)?;
     let mut command = base_command(start, program, pane_mode).map_err(StartError::Permanent)?;
     command.args(arguments).envs(turn.env.iter().map(|(name, value)| (name, value)));
-    command.stdin(if turn.input.is_some() { Stdio::piped() } else { Stdio::null() });
+    command.stdin(if turn.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
     start_detached(output, command, program)
 }
 

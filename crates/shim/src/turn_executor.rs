@@ -238,13 +238,13 @@ impl ShimExecutor<'_> {
         let mut child =
             child_process::start_turn(self.parts.start, command, self.parts.pane_mode, &self.parts.output)?;
         failpoint::hit("turn.started");
-        let input = child
+        let stdin = child
             .stdin
             .take()
-            .zip(command.input.clone())
+            .zip(command.stdin.clone())
             .and_then(|(pipe, text)| PendingStdin::new(pipe, text));
         self.turn =
-            Some(TurnProcess { pid: child.id(), status: None, input, interrupt: None, output_tail: None });
+            Some(TurnProcess { pid: child.id(), status: None, stdin, interrupt: None, output_tail: None });
         Ok(child.id())
     }
 
@@ -274,8 +274,8 @@ impl ShimExecutor<'_> {
         let interrupt = turn.and_then(|turn| turn.interrupt.as_ref()).and_then(InterruptStage::deadline);
         let mut watched: Vec<WatchedDescriptor<'_>> =
             vec![self.parts.output.watched_descriptor(), (self.parts.wake_socket.as_fd(), PollFlags::POLLIN)];
-        let input = turn.and_then(|turn| turn.input.as_ref());
-        watched.extend(input.map(|input| (input.pipe.as_fd(), PollFlags::POLLOUT)));
+        let stdin = turn.and_then(|turn| turn.stdin.as_ref());
+        watched.extend(stdin.map(|stdin| (stdin.pipe.as_fd(), PollFlags::POLLOUT)));
         watched.extend(self.driven.as_ref().and_then(DrivenAgent::watched_descriptor));
         let driver = self.driven.as_ref().and_then(DrivenAgent::deadline);
         self.parts.connection.next_event(
@@ -370,17 +370,14 @@ impl ShimExecutor<'_> {
     fn driver_event(&mut self) -> Option<ExecutorEvent> {
         match self.driven.as_mut()?.next_event()? {
             DriverEvent::Session(session) => Some(ExecutorEvent::SessionStarted(session)),
-            DriverEvent::PermissionAsked(asked) => Some(ExecutorEvent::PermissionAsked(asked)),
-            DriverEvent::TurnEnded(how, used) => {
-                let used = used.map(|used| UsageReading { usage: used, scope: UsageScope::Turn });
-                Some(ExecutorEvent::TurnEnded(TurnResult {
-                    end: how,
-                    last: self.parts.output.drain_and_take_tail(),
-                    used,
-                }))
+            DriverEvent::PermissionAsked(question) => Some(ExecutorEvent::PermissionAsked(question)),
+            DriverEvent::TurnEnded(end, usage) => {
+                let last_lines = self.parts.output.drain_and_take_tail();
+                let usage = usage.map(|usage| UsageReading { usage, scope: UsageScope::Turn });
+                Some(ExecutorEvent::TurnEnded(TurnResult { end, last_lines, usage }))
             }
-            DriverEvent::Exited(why) => {
-                self.print_line(&format!("{why}; it is started again for the next turn"));
+            DriverEvent::Exited(reason) => {
+                self.print_line(&format!("{reason}; it is started again for the next turn"));
                 None
             }
         }
@@ -404,8 +401,8 @@ impl ShimExecutor<'_> {
         };
         Some(ExecutorEvent::TurnEnded(TurnResult {
             end: how,
-            last: turn.output_tail.unwrap_or_default(),
-            used: self.parts.output.usage(),
+            last_lines: turn.output_tail.unwrap_or_default(),
+            usage: self.parts.output.usage(),
         }))
     }
 }

@@ -10,7 +10,7 @@ use std::process::{ChildStdin, ExitStatus};
 pub(crate) struct TurnProcess {
     pub(crate) pid: u32,
     pub(crate) status: Option<ExitStatus>,
-    pub(crate) input: Option<PendingStdin>,
+    pub(crate) stdin: Option<PendingStdin>,
     pub(crate) interrupt: Option<InterruptStage>,
     /// The last lines of the output. `None` until all output was read.
     pub(crate) output_tail: Option<String>,
@@ -29,8 +29,8 @@ impl TurnProcess {
 
     /// Writes to standard input, and goes to the next stage of an interrupt if its time has come.
     pub(crate) fn advance(&mut self) {
-        if let Some(input) = self.input.take() {
-            self.input = input.write_some();
+        if let Some(stdin) = self.stdin.take() {
+            self.stdin = stdin.write_some();
         }
         if self.status.is_none()
             && let Some(interrupt) = self.interrupt.take()

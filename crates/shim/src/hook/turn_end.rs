@@ -35,7 +35,8 @@ pub(super) fn handle_turn_end(invocation: &HookInvocation<'_>) -> Result<(), Err
     let mut files = open_team_files(invocation)?;
     if !reply.delivers_by_hook {
         mark_delivered_read(invocation, &mut files, &reply)?;
-        // The daemon ends the agent when its last hook waits.
+        // The wait tells the daemon that this hook writes nothing more, so that the daemon can end
+        // the agent.
         long_poll(invocation, started_at)?.map(|mut poll| poll.run());
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! What the turn loop needs of its surroundings: it runs turns, wakes the loop and reports its status. The shim is the one
-//! executor; tests have another.
+//! The interface between the turn loop and the shim: an executor runs turns, waits for events and
+//! reports the status. Tests have an executor of their own.
 
 use super::output_scanner::OutputFields;
 use protocol::control::TurnStatus;
@@ -8,108 +8,112 @@ use protocol::usage::UsageReading;
 use std::process::ExitStatus;
 use std::time::Instant;
 
-/// What a turn is made of.
+/// What a turn is started with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TurnInput {
-    /// A process of its own.
+    /// The command line of a new process.
     Command(TurnCommand),
-    /// A text for the process that stands.
+    /// The prompt text for the driver.
     Text(String),
 }
 
-/// One turn's process, without what every process of the host gets.
+/// The command line of one turn. The executor adds the agent's directory and environment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct TurnCommand {
-    /// Program and arguments; never empty.
+    /// The program and its arguments. Never empty.
     pub(crate) argv: Vec<String>,
-    /// Beside the agent's environment.
+    /// Variables to add to the agent's environment.
     pub(crate) env: Vec<(String, String)>,
-    /// What comes on its standard input; none: nothing does.
-    pub(crate) input: Option<String>,
-    /// What its output tells, in lines of JSON.
+    /// The text on standard input. `None` leaves it empty.
+    pub(crate) stdin: Option<String>,
+    /// The values to find in the JSON lines of the output.
     pub(crate) output_fields: OutputFields,
 }
 
-/// Why a turn has no process.
+/// Why a turn did not start, as a sentence for people.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StartError {
-    /// The program is missing: no turn of this agent will ever start.
+    /// The program is missing, so no turn of this agent can start.
     Permanent(String),
-    /// This one could not be started.
+    /// Another error, such as a process limit. The next turn may start.
     Transient(String),
+}
+
+/// How a turn ended, and what it left.
+#[derive(Debug)]
+pub(crate) struct TurnResult {
+    pub(crate) end: TurnEndKind,
+    /// The last lines of output, without control characters. Empty if the executor sees no output.
+    pub(crate) last_lines: String,
+    /// Tokens and cost. `None` if the program reported none.
+    pub(crate) usage: Option<UsageReading>,
 }
 
 /// How a turn ended.
 #[derive(Debug)]
-pub(crate) struct TurnResult {
-    pub(crate) end: TurnEndKind,
-    /// The last lines of its output, safe to show; empty where the host does not see it.
-    pub(crate) last: String,
-    /// What it has used up; none where its program did not say.
-    pub(crate) used: Option<UsageReading>,
-}
-
-/// By whom.
-#[derive(Debug)]
 pub(crate) enum TurnEndKind {
-    /// By itself.
+    /// The turn's process exited.
     Exited(ExitStatus),
-    /// Well, as the process that stands says.
+    /// The driver reported success.
     Completed,
-    /// Badly, as that says, or by its death; how.
+    /// The driver reported a failure or exited; the reason.
     Failed(String),
-    /// By somebody who interrupted it.
+    /// A person or the lead interrupted the turn.
     Interrupted,
-    /// It never ran; why.
+    /// The turn did not start; the reason.
     NotStarted(String),
 }
 
-/// What ends a wait.
+/// What ended a wait.
 #[derive(Debug)]
 pub(crate) enum ExecutorEvent {
-    /// Something may have changed: look.
+    /// There may be a new message or task.
     Wake,
-    /// The turn's output told the session.
+    /// The program's session id is known now.
     SessionStarted(String),
-    /// The agent wants leave for something; its turn waits.
+    /// The agent asks for a permission. The turn waits for [`TurnExecutor::answer_permission`].
     PermissionAsked(PermissionQuestion),
     /// The turn has ended.
     TurnEnded(TurnResult),
-    /// The life is to end, now.
+    /// The agent must end now.
     Terminate,
-    /// Nothing did.
+    /// The deadline has passed.
     Deadline,
 }
 
 pub(crate) trait TurnExecutor {
-    /// Starts the turn and gives the pid of the process that runs it. One at a time.
-    fn start_turn(&mut self, work: &TurnInput) -> Result<u32, StartError>;
+    /// Starts a turn. Returns the pid of the process that runs it. Only one turn may run at a time.
+    fn start_turn(&mut self, input: &TurnInput) -> Result<u32, StartError>;
 
-    /// Sleeps until something happens. Wakes that come while nobody waits are kept.
-    fn next_event(&mut self, until: Option<Instant>) -> ExecutorEvent;
+    /// Waits for the next event. Wakes between two calls are kept.
+    fn next_event(&mut self, deadline: Option<Instant>) -> ExecutorEvent;
 
-    /// Answers a question of the agent's; one that is none any more is passed over.
-    fn answer_permission(&mut self, _ask: u64, _answer: PermissionAnswer) {}
+    /// Answers a permission question. Nothing happens if the question is no longer open.
+    fn answer_permission(&mut self, _question_id: u64, _answer: PermissionAnswer) {}
 
-    /// Has the agent that stands go on in another permission mode; else why not.
+    /// Changes the permission mode of a program behind a driver.
+    ///
+    /// # Errors
+    ///
+    /// Why the mode is unchanged, as a sentence for people.
     fn change_mode(&mut self, _mode: &str) -> Result<(), String> {
         Err("its program can't change it while it runs".to_owned())
     }
 
-    /// What the next turn prints is kept, for `TurnExecutor::said`.
+    /// Captures the output of the next turn, for [`TurnExecutor::captured_output`].
     fn start_capture(&mut self) {}
 
-    /// What the turn has printed, the end of it where that is long; nothing where nobody listened.
+    /// The captured output; only its last part is kept. Empty if nothing was captured.
     fn captured_output(&mut self) -> Vec<u8> {
         Vec::new()
     }
 
-    /// Tells whoever wants to know what the agent does.
+    /// Reports the agent's status to the daemon.
     fn report_status(&mut self, now: &TurnStatus);
 
-    /// Tells whoever interrupted the turn that it has ended.
+    /// Tells the daemon that the interrupted turn has ended.
     fn confirm_interrupt(&mut self);
 
-    /// Shows lines where the agent's output is seen.
+    /// Prints a line to the agent's pane or log.
     fn print_line(&mut self, text: &str);
 }

@@ -1,4 +1,4 @@
-//! Files that can't be written or read for a while: what a teammate waits for, and what it does meanwhile.
+//! Waits for team files that cannot be read or written for a while.
 
 use super::executor::{ExecutorEvent, TurnExecutor};
 use super::team_files::TeamFiles;
@@ -9,81 +9,88 @@ use protocol::message::InboxEntry;
 use protocol::payload::{IdleNotification, ShutdownRequest};
 use std::time::{Duration, Instant};
 
-/// After a failure with the files it looks again at the next wake, or after this: the wake may have been the last.
+/// The time until the next attempt, if no wake comes before. The last wake may have been before the
+/// failure.
 pub(super) const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 impl<H: TurnExecutor> TurnLoop<H> {
-    /// One turn's notification. A damaged inbox of the lead may stay so for ever, and keeps nobody from the next item.
-    pub(super) fn notify_lead_of_turn_end(&mut self, idle: &IdleNotification) -> Result<(), StepError> {
+    /// Sends the notification of a turn's end. If the lead's inbox is damaged, the notification is
+    /// kept for later, so that the next turn can start.
+    pub(super) fn notify_lead_of_turn_end(
+        &mut self,
+        notification: &IdleNotification,
+    ) -> Result<(), StepError> {
         let mut damage = None;
-        self.retry_until_done(|post| match post.send_idle_notification(idle) {
-            Err(fault) if fault.kind == ErrorKind::InvalidData => {
-                post.queue_idle_notification(idle);
-                damage = Some(fault);
+        self.retry_until_done(|files| match files.send_idle_notification(notification) {
+            Err(error) if error.kind == ErrorKind::InvalidData => {
+                files.queue_idle_notification(notification);
+                damage = Some(error);
                 Ok(())
             }
-            told => told,
+            result => result,
         })?;
-        damage.iter().for_each(|fault| self.print_error_once(fault));
+        damage.iter().for_each(|error| self.print_error_once(error));
         Ok(())
     }
 
-    /// Until it is done, or can't be for a reason that waiting does not mend: that is said, and gives nothing.
+    /// Repeats `act` until it succeeds, and waits after each failure. `None` after an error that
+    /// waiting cannot fix; it is printed.
     pub(super) fn retry_until_done<T>(
         &mut self,
         mut act: impl FnMut(&mut TeamFiles) -> Result<T, ErrorReport>,
     ) -> Result<Option<T>, StepError> {
-        let mut waited = false;
+        let mut has_waited = false;
         loop {
             match self.files.reopen_if_moved().and_then(|()| act(&mut self.files)) {
                 Ok(done) => return Ok(Some(done)),
-                Err(fault)
-                    if matches!(fault.kind, ErrorKind::Io | ErrorKind::InvalidData | ErrorKind::Timeout) =>
+                Err(error)
+                    if matches!(error.kind, ErrorKind::Io | ErrorKind::InvalidData | ErrorKind::Timeout) =>
                 {
-                    self.print_error_once(&fault);
-                    if waited {
+                    self.print_error_once(&error);
+                    if has_waited {
                         self.answer_shutdown_request()?;
                     }
                     self.wait_for_retry()?;
-                    waited = true;
+                    has_waited = true;
                 }
-                Err(fault) => {
-                    self.print_error_once(&fault);
+                Err(error) => {
+                    self.print_error_once(&error);
                     return Ok(None);
                 }
             }
         }
     }
 
-    /// It may wait for long: who asks it to end is answered, if that much can be written.
+    /// Answers a shutdown request during a wait for files, which may be long.
     fn answer_shutdown_request(&mut self) -> Result<(), StepError> {
-        let answered = match self.files.latest_shutdown_request() {
-            Ok(Some((request, asked))) => self.approve_shutdown(request, asked),
+        let result = match self.files.latest_shutdown_request() {
+            Ok(Some((request, entries))) => self.approve_shutdown(request, entries),
             Ok(None) => Ok(()),
-            Err(fault) => Err(StepError::Retryable(fault)),
+            Err(error) => Err(StepError::Retryable(error)),
         };
-        match answered {
-            Err(StepError::Retryable(fault)) => {
-                self.print_error_once(&fault);
+        match result {
+            Err(StepError::Retryable(error)) => {
+                self.print_error_once(&error);
                 Ok(())
             }
-            answered => answered,
+            result => result,
         }
     }
 
-    /// Always the end, unless it can't be said.
+    /// Approves a shutdown request. It always returns an error: `LoopEnded`, or `Retryable` if the
+    /// approval cannot be written.
     pub(super) fn approve_shutdown(
         &mut self,
         request: ShutdownRequest,
-        asked: Vec<InboxEntry>,
+        entries: Vec<InboxEntry>,
     ) -> Result<(), StepError> {
-        self.files.approve(request, asked)?;
+        self.files.approve(request, entries)?;
         self.executor.print_line("The shutdown is approved.");
         Err(StepError::LoopEnded(TurnLoopEnd::ShutdownApproved))
     }
 
-    pub(super) fn wait_after_error(&mut self, fault: &ErrorReport) -> Result<(), TurnLoopEnd> {
-        self.print_error_once(fault);
+    pub(super) fn wait_after_error(&mut self, error: &ErrorReport) -> Result<(), TurnLoopEnd> {
+        self.print_error_once(error);
         if self.status.activity == Activity::Active {
             self.report_idle();
         }
@@ -97,11 +104,11 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// Once, however often it happens.
-    pub(super) fn print_error_once(&mut self, fault: &ErrorReport) {
-        if self.last_error.as_ref() != Some(&fault.message) {
-            self.executor.print_line(&format!("teamctl: {}", fault.message));
-            self.last_error = Some(fault.message.clone());
+    /// Prints an error, unless it was the last one printed.
+    pub(super) fn print_error_once(&mut self, error: &ErrorReport) {
+        if self.last_error.as_ref() != Some(&error.message) {
+            self.executor.print_line(&format!("teamctl: {}", error.message));
+            self.last_error = Some(error.message.clone());
         }
     }
 }

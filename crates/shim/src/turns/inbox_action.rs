@@ -1,5 +1,7 @@
-//! What a teammate does next about its mail: pure. What a person typed goes ahead of everything, then requests
-//! to shut down, then the lead's messages, then the others', oldest first.
+//! Chooses what an agent does next about its inbox. The functions are pure.
+//!
+//! Messages of a person come first, then shutdown requests, then messages of the lead, then other
+//! messages. In each group the oldest comes first.
 
 use protocol::id::RequestId;
 use protocol::message::{InboxEntry, Message};
@@ -8,26 +10,26 @@ use protocol::payload::{Payload, PermissionResponse, PlanApprovalResponse, Shutd
 use protocol::timestamp::parse_iso8601;
 use protocol::turn_program::TurnProgram;
 
-/// One step.
+/// One action on the inbox.
 #[derive(Debug, PartialEq)]
 pub(super) enum InboxAction {
-    /// Mark read without a word: what they say is seen elsewhere.
+    /// Mark entries read. The task list already says what they say.
     MarkRead(Vec<InboxEntry>),
-    /// Show, then mark read.
+    /// Print a text, then mark the entry read.
     Show(InboxEntry, String),
-    /// Go on in that permission mode, then mark read.
+    /// Change the permission mode, then mark the entry read.
     SetMode(InboxEntry, String),
-    /// A turn on the lead's answer to a plan.
+    /// Run a turn on the lead's answer to a plan.
     PlanAnswer(InboxEntry, Message, PlanApprovalResponse),
-    /// Say yes to the latest request, then mark all of them read.
+    /// Approve the latest shutdown request, then mark all of them read.
     ApproveShutdown(ShutdownRequest, Vec<InboxEntry>),
-    /// A turn on what a person typed.
+    /// Run a turn on a person's message.
     UserMessage(InboxEntry, Message),
-    /// A turn on a message, its text as the agent is to read it.
+    /// Run a turn on another message.
     Message(InboxEntry, Message),
 }
 
-/// The next step about what is unread; none: the mail is done.
+/// The next action. `None` if no entry is left.
 pub(super) fn next_action(unread: &[InboxEntry], program: &TurnProgram) -> Option<InboxAction> {
     let assignments: Vec<InboxEntry> = unread.iter().filter(|entry| is_assignment(entry)).cloned().collect();
     if !assignments.is_empty() {
@@ -36,33 +38,36 @@ pub(super) fn next_action(unread: &[InboxEntry], program: &TurnProgram) -> Optio
     if let Some((entry, message)) = oldest_message(unread, is_from_user) {
         return Some(user_message_action(entry, message, program));
     }
-    let asked: Vec<InboxEntry> =
+    let requests: Vec<InboxEntry> =
         unread.iter().filter(|entry| shutdown_request(entry).is_some()).cloned().collect();
-    if let Some(request) = asked.last().and_then(shutdown_request) {
-        return Some(InboxAction::ApproveShutdown(request, asked));
+    if let Some(request) = requests.last().and_then(shutdown_request) {
+        return Some(InboxAction::ApproveShutdown(request, requests));
     }
     let found = oldest_message(unread, is_from_lead).or_else(|| oldest_message(unread, |_| true));
     found.map(|(entry, message)| message_action(entry, message, program))
 }
 
-/// The lead's answers to questions for permission in it.
+/// The lead's answers to permission requests.
 pub(super) fn permission_answers(unread: &[InboxEntry]) -> Vec<(InboxEntry, PermissionResponse)> {
-    let lead = |entry: &&InboxEntry| entry.unread().is_some_and(is_from_lead);
+    let from_lead = |entry: &&InboxEntry| entry.unread().is_some_and(is_from_lead);
     let answer = |entry: &InboxEntry| match Payload::parse(&entry.unread()?.text)? {
         Payload::PermissionResponse(answer) => Some((entry.clone(), answer)),
         _ => None,
     };
-    unread.iter().filter(lead).filter_map(answer).collect()
+    unread.iter().filter(from_lead).filter_map(answer).collect()
 }
 
-/// The requests to shut down in it. Only the lead may ask.
+/// The shutdown requests. Only the lead may send them.
 pub(super) fn shutdown_requests(unread: &[InboxEntry]) -> Vec<(InboxEntry, ShutdownRequest)> {
     unread.iter().filter_map(|entry| Some((entry.clone(), shutdown_request(entry)?))).collect()
 }
 
-fn oldest_message(unread: &[InboxEntry], of: impl Fn(&Message) -> bool) -> Option<(InboxEntry, Message)> {
-    let messages = unread.iter().filter_map(|entry| Some((entry, entry.unread().filter(|m| of(m))?)));
-    // Of equal times the first in the file; a time that is none is no reason to go ahead.
+fn oldest_message(
+    unread: &[InboxEntry],
+    matches: impl Fn(&Message) -> bool,
+) -> Option<(InboxEntry, Message)> {
+    let messages = unread.iter().filter_map(|entry| Some((entry, entry.unread().filter(|m| matches(m))?)));
+    // With equal times the first in the file wins. An invalid time counts as the latest.
     let found = messages.min_by_key(|(_, message)| parse_iso8601(&message.timestamp).unwrap_or(u64::MAX));
     found.map(|(entry, message)| (entry.clone(), message.clone()))
 }
@@ -107,7 +112,8 @@ fn accepts_messages(program: &TurnProgram) -> bool {
     }
 }
 
-/// As the agent is to read it. Where the mode that it is in is known, it is that one, whatever was asked for.
+/// The text about a plan answer for the agent. It names `mode`, the agent's actual mode if that is
+/// known, and not the mode of the answer.
 pub(super) fn plan_answer_text(answer: &PlanApprovalResponse, mode: Option<&str>) -> String {
     let feedback = answer.feedback.as_deref().unwrap_or_default();
     if answer.approved {
@@ -129,7 +135,7 @@ fn is_assignment(entry: &InboxEntry) -> bool {
     matches!(payload, Some(Some(Payload::TaskAssignment(_))))
 }
 
-/// `send --as-user` writes this name, which no member can have.
+/// `teamctl send --as-user` writes this sender. No member can have the name.
 fn is_from_user(message: &Message) -> bool {
     message.from == "user"
 }
@@ -138,15 +144,13 @@ fn is_from_lead(message: &Message) -> bool {
     AgentName::new_unchecked(&message.from).is_lead()
 }
 
-/// All answers to that plan that are there: of several an approval wins.
+/// All answers to that plan. Approvals come first, so that one of them wins.
 pub(super) fn answers_to_request(
     unread: &[InboxEntry],
     request: &RequestId,
 ) -> Vec<(InboxEntry, PlanApprovalResponse)> {
     let from_lead = |entry: &&InboxEntry| {
-        entry
-            .unread()
-            .is_some_and(|message| protocol::name::AgentName::new_unchecked(&message.from).is_lead())
+        entry.unread().is_some_and(|message| AgentName::new_unchecked(&message.from).is_lead())
     };
     let answer = |entry: &InboxEntry| match Payload::parse(&entry.unread()?.text)? {
         Payload::PlanApprovalResponse(answer) if answer.request_id == *request => {
@@ -188,11 +192,11 @@ mod tests {
         messages.iter().enumerate().map(entry).collect()
     }
 
-    /// The places in which everything is consumed, one step after the other.
+    /// The indexes of the entries in the order in which actions remove them.
     fn order(mut unread: Vec<InboxEntry>, program: &TurnProgram) -> Vec<usize> {
         let mut order = Vec::new();
-        while let Some(item) = next_action(&unread, program) {
-            let done = match item {
+        while let Some(action) = next_action(&unread, program) {
+            let done = match action {
                 InboxAction::PlanAnswer(..) => panic!("no plan is answered here"),
                 InboxAction::MarkRead(entries) | InboxAction::ApproveShutdown(_, entries) => entries,
                 InboxAction::Show(entry, _)
@@ -238,10 +242,10 @@ mod tests {
         assert_eq!(shutdown_requests(&unread), []);
         assert!(matches!(next_action(&unread, &agent()), Some(InboxAction::Show(..))));
         let twice = inbox(&[("team-lead", 1, REQUEST), ("team-lead", 2, &REQUEST.replace("x-1", "x-2"))]);
-        let Some(InboxAction::ApproveShutdown(request, asked)) = next_action(&twice, &worker()) else {
+        let Some(InboxAction::ApproveShutdown(request, requests)) = next_action(&twice, &worker()) else {
             panic!("{twice:?}")
         };
-        assert_eq!((request.request_id.as_str(), asked.len()), ("x-2", 2));
+        assert_eq!((request.request_id.as_str(), requests.len()), ("x-2", 2));
     }
 
     #[test]

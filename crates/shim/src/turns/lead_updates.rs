@@ -1,10 +1,10 @@
-//! What a session that leads is told of its members, without noise: those that ended a turn and have nothing to say are
-//! named in one line, and what somebody has sent several times stands once. In the inbox everything stays as it is.
+//! Condenses what a lead session is told about its members. Members that ended a turn without a
+//! message share one line, and a repeated message appears once. The inbox itself is not changed.
 
 use protocol::message::{InboxEntry, Message};
 use protocol::payload::{IdleNotification, Payload};
 
-/// One piece of news, with all entries that it stands for.
+/// One update for the lead, with all entries that it covers.
 #[derive(Debug, PartialEq)]
 pub(super) enum LeadUpdate {
     Message {
@@ -12,7 +12,7 @@ pub(super) enum LeadUpdate {
         times: usize,
         entries: Vec<InboxEntry>,
     },
-    /// These have ended turns; where the last of them was told.
+    /// These members have ended turns.
     Idle {
         names: Vec<String>,
         entries: Vec<InboxEntry>,
@@ -27,9 +27,10 @@ impl LeadUpdate {
     }
 }
 
-/// What is unread, oldest first; the line of those that are idle stands where the last of them has told it.
+/// The updates for all unread entries, oldest first. The line about idle members comes last, so
+/// that a member is not called idle before its messages.
 pub(super) fn lead_updates(unread: &[InboxEntry]) -> Vec<LeadUpdate> {
-    let mut reports: Vec<LeadUpdate> = Vec::new();
+    let mut updates: Vec<LeadUpdate> = Vec::new();
     let mut idle: Option<LeadUpdate> = None;
     for entry in unread {
         let Some(message) = entry.unread() else { continue };
@@ -44,38 +45,39 @@ pub(super) fn lead_updates(unread: &[InboxEntry]) -> Vec<LeadUpdate> {
             idle = Some(LeadUpdate::Idle { names, entries });
             continue;
         }
-        // Nobody is named as idle ahead of what he said before that.
-        match reports
+        // Only the sender's latest message is compared. If another message came in between, the
+        // repetition matters.
+        match updates
             .iter_mut()
             .rev()
-            .find(|report| is_from_sender_of(report, message))
-            .and_then(|it| repeated_message(it, message))
+            .find(|update| is_from_sender_of(update, message))
+            .and_then(|update| repeated_message(update, message))
         {
             Some((times, entries)) => {
                 *times += 1;
                 entries.push(entry.clone());
             }
-            None => reports.push(LeadUpdate::Message {
+            None => updates.push(LeadUpdate::Message {
                 message: Box::new(message.clone()),
                 times: 1,
                 entries: vec![entry.clone()],
             }),
         }
     }
-    reports.extend(idle);
-    reports
+    updates.extend(idle);
+    updates
 }
 
-fn is_from_sender_of(report: &LeadUpdate, message: &Message) -> bool {
-    matches!(report, LeadUpdate::Message { message: other, .. } if other.from == message.from)
+fn is_from_sender_of(update: &LeadUpdate, message: &Message) -> bool {
+    matches!(update, LeadUpdate::Message { message: other, .. } if other.from == message.from)
 }
 
-/// What it has said last once more, which are no message of the protocol: each of those is for itself.
+/// The counters of a update, if `message` repeats it. Protocol messages never count as repetitions.
 fn repeated_message<'r>(
-    report: &'r mut LeadUpdate,
+    update: &'r mut LeadUpdate,
     message: &Message,
 ) -> Option<(&'r mut usize, &'r mut Vec<InboxEntry>)> {
-    match report {
+    match update {
         LeadUpdate::Message { message: first, times, entries }
             if (&first.from, &first.text) == (&message.from, &message.text)
                 && Payload::detect_type(&first.text).is_none() =>
@@ -102,14 +104,14 @@ mod tests {
     fn update_texts(unread: &[(&str, &str)]) -> Vec<String> {
         let entries: Vec<InboxEntry> =
             unread.iter().enumerate().map(|(index, (from, text))| entry(index, from, text)).collect();
-        let reports = lead_updates(&entries);
-        let stood_for: usize = reports.iter().map(|report| report.entries().len()).sum();
+        let updates = lead_updates(&entries);
+        let stood_for: usize = updates.iter().map(|update| update.entries().len()).sum();
         assert_eq!(stood_for, entries.len(), "each is marked read with what it is told in");
-        let word = |report: &LeadUpdate| match report {
+        let word = |update: &LeadUpdate| match update {
             LeadUpdate::Message { message, times, .. } => format!("{}:{times}", message.from),
             LeadUpdate::Idle { names, .. } => names.join(","),
         };
-        reports.iter().map(word).collect()
+        updates.iter().map(word).collect()
     }
 
     #[test]

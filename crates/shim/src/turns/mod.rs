@@ -1,4 +1,4 @@
-//! Running an agent a turn at a time: what the next turn is about, the turn, and what follows from it.
+//! Runs an agent in turns: chooses the work of the next turn, runs it, and settles its outcome.
 
 pub(crate) mod executor;
 mod file_retry;

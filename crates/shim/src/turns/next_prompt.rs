@@ -1,5 +1,5 @@
-//! All that is due for an agent between two of its turns, as one text: for programs that run their turns themselves
-//! and are handed what came when one has ended. What became of the turn before is settled here too.
+//! Builds the next prompt for a program that runs its turns itself: everything that is due between
+//! two turns, as one text. Also settles the turn that has ended.
 
 use super::inbox_action::{self, InboxAction};
 use super::lead_updates::{LeadUpdate, lead_updates};
@@ -14,82 +14,97 @@ use protocol::payload::{IdleReason, PlanApprovalResponse};
 use protocol::policy::Policy;
 use protocol::turn_program::{PerTurnProgram, TurnProgram};
 
-/// What one answer holds at most, bytes; what comes behind it waits for the next turn's end.
+/// The size at which a prompt takes no more messages, in bytes. Later messages wait for the end of
+/// the next turn.
 const MAX_PROMPT_BYTES: usize = 128 << 10;
 
-/// What an agent is to be handed.
+/// A prompt to deliver.
 #[derive(Debug)]
 pub(crate) struct NextPrompt {
-    /// As the agent reads it.
+    /// The text for the agent.
     pub(crate) text: String,
-    /// For people, one line.
+    /// A summary for people, one line.
     pub(crate) about: String,
-    /// Read, once it was taken.
+    /// The entries to mark read when the program has taken the prompt.
     pub(crate) entries: Vec<InboxEntry>,
 }
 
 impl TeamFiles {
-    /// All mail there is, in the order of docs/protocol.md section 4; with none of it, a task that is the agent's
-    /// from now on, unless its plan waits for approval. `asked` stands ahead of it while the agent plans.
-    pub(crate) fn next_prompt(&mut self, asked: &str) -> Result<Option<NextPrompt>, ErrorReport> {
-        let (plans, mut unread) = (self.is_planning(), self.unread_or_empty()?);
-        // A yes is for the next life.
-        unread.retain(|entry| !plans || plan_approval_in(entry).is_none());
-        // A life that follows an approval has begun in its mode, as far as its program has that.
+    /// The next prompt: all unread messages, in the order of docs/protocol.md section 4. Without
+    /// messages, a task, which the agent then owns, unless its plan waits for approval.
+    ///
+    /// `plan_instructions` is put before the prompt while the agent plans.
+    pub(crate) fn next_prompt(&mut self, plan_instructions: &str) -> Result<Option<NextPrompt>, ErrorReport> {
+        let (is_planning, mut unread) = (self.is_planning(), self.unread_or_empty()?);
+        // The next spawn handles an approval.
+        unread.retain(|entry| !is_planning || plan_approval_in(entry).is_none());
+        // After an approval the respawned agent already has the approved mode, if its program
+        // supports it.
         let mode = self.team().member(self.member_name().as_str()).ok().and_then(|member| member.mode);
-        let mut due = prompt_from_messages(unread, mode.as_deref(), |answer| self.approved_plan_text(answer));
-        if due.is_none() && !(plans && self.is_awaiting_approval()?) {
+        let mut prompt =
+            prompt_from_messages(unread, mode.as_deref(), |answer| self.approved_plan_text(answer));
+        if prompt.is_none() && !(is_planning && self.is_awaiting_approval()?) {
             let task = self.next_task()?.map(|task| TurnSubject::Task(Box::new(task)));
-            due = task.map(|task| NextPrompt { text: task.text(), about: task.title(), entries: Vec::new() });
+            prompt =
+                task.map(|task| NextPrompt { text: task.text(), about: task.title(), entries: Vec::new() });
         }
-        let ahead = |due: NextPrompt| NextPrompt { text: format!("{asked}\n\n{}", due.text), ..due };
-        Ok(if plans { due.map(ahead) } else { due })
+        let with_instructions = |prompt: NextPrompt| NextPrompt {
+            text: format!("{plan_instructions}\n\n{}", prompt.text),
+            ..prompt
+        };
+        Ok(if is_planning { prompt.map(with_instructions) } else { prompt })
     }
 
-    /// The same for a session that leads: what its members report, oldest first, and who is idle. It takes no tasks.
+    /// The next prompt for a lead session: what its members report, oldest first, and who is idle.
+    /// A lead gets no tasks.
     pub(crate) fn next_lead_prompt(&mut self, policy: &Policy) -> Result<Option<NextPrompt>, ErrorReport> {
-        let mut due = PromptBuilder::default();
-        for report in lead_updates(&self.unread_or_empty()?) {
-            if due.is_full() {
+        let mut prompt = PromptBuilder::default();
+        for update in lead_updates(&self.unread_or_empty()?) {
+            if prompt.is_full() {
                 break;
             }
-            let entries = report.entries().to_vec();
-            match report {
+            let entries = update.entries().to_vec();
+            match update {
                 LeadUpdate::Message { message, times, .. } => {
                     let about = format!("message from {}", message.from);
-                    due.add(lead_text(&message, times, policy), &about, entries);
+                    prompt.add(lead_text(&message, times, policy), &about, entries);
                 }
-                LeadUpdate::Idle { names, .. } => due.add(idle_text(&names), "who is idle", entries),
+                LeadUpdate::Idle { names, .. } => prompt.add(idle_text(&names), "who is idle", entries),
             }
         }
-        Ok(due.finish())
+        Ok(prompt.finish())
     }
 
-    /// An inbox that does not parse was set aside and reported; until it is mended there are the tasks.
+    /// The unread entries. Empty if the inbox is not valid JSON: the daemon has set it aside, and
+    /// the agent can still work on tasks.
     fn unread_or_empty(&mut self) -> Result<Vec<InboxEntry>, ErrorReport> {
         match self.unread() {
-            Err(fault) if fault.kind == ErrorKind::InvalidData => Ok(Vec::new()),
+            Err(error) if error.kind == ErrorKind::InvalidData => Ok(Vec::new()),
             read => read,
         }
     }
 
-    /// The first message was given to the program on its command line.
+    /// Marks the first message read, which the program got on its command line.
     pub(crate) fn mark_prompt_read(&mut self, text: &str) -> Result<(), ErrorReport> {
         let entry = self.find_prompt_message(text)?;
         self.mark_read(entry.into_iter().collect())
     }
 
-    /// The program has taken what was handed to it, known by its digests.
-    pub(crate) fn mark_delivered_read(&mut self, handed: &[u64]) -> Result<(), ErrorReport> {
-        if handed.is_empty() {
+    /// Marks the entries with these ids read, because the program has used them.
+    pub(crate) fn mark_delivered_read(&mut self, delivered_ids: &[u64]) -> Result<(), ErrorReport> {
+        if delivered_ids.is_empty() {
             return Ok(());
         }
-        let taken = self.unread()?.into_iter().filter(|entry| handed.contains(&entry.message_id())).collect();
+        let taken =
+            self.unread()?.into_iter().filter(|entry| delivered_ids.contains(&entry.message_id())).collect();
         self.mark_read(taken)
     }
 
-    /// A turn that the program ran itself has ended, which began at `since` (ms since the epoch): its task is done,
-    /// unless the agent has said something else, and the lead is told. `last` is what the agent said at last.
+    /// Settles a turn that the program ran itself, and tells the lead. The turn's task is
+    /// completed, unless the agent has said something else.
+    ///
+    /// `started_at` is the start of the turn in ms since the epoch, `last_reply` the agent's last
+    /// reply.
     pub(crate) fn finish_turn(
         &mut self,
         task: Option<TaskId>,
@@ -119,7 +134,7 @@ impl TeamFiles {
     }
 }
 
-/// Characters of an agent's last words that its lead is told.
+/// The most characters of the last reply in a notification.
 const SUMMARY_CHARS: usize = 200;
 
 fn first_line_summary(last: &str) -> Option<String> {
@@ -182,12 +197,12 @@ fn prompt_part(subject: TurnSubject, entry: InboxEntry) -> (String, String, Vec<
     (subject.text(), subject.title(), vec![entry])
 }
 
-/// A program that takes every message.
+/// Stands for a program that accepts all messages.
 fn any_message_program() -> TurnProgram {
     TurnProgram::PerTurn(PerTurnProgram::default())
 }
 
-/// Pieces of one answer.
+/// Collects the parts of one prompt.
 #[derive(Default)]
 struct PromptBuilder {
     texts: Vec<String>,
@@ -213,7 +228,7 @@ impl PromptBuilder {
         self.texts.iter().map(String::len).sum::<usize>() >= MAX_PROMPT_BYTES
     }
 
-    /// Without a text nothing is due: what is seen elsewhere is read with the next that has one.
+    /// `None` without a text. Entries that need no text stay unread until the next prompt.
     fn finish(self) -> Option<NextPrompt> {
         let PromptBuilder { texts, about, entries } = self;
         (!texts.is_empty()).then(|| NextPrompt { text: texts.join("\n\n"), about, entries })
@@ -258,7 +273,7 @@ mod tests {
     #[test]
     fn mail_is_one_text_in_the_order_of_the_protocol() {
         let request = r#"{"type":"shutdown_request","requestId":"x-1","from":"team-lead","reason":"<done>"}"#;
-        let due = prompt_from_messages(
+        let prompt = prompt_from_messages(
             vec![
                 entry(0, "bob", "from bob"),
                 entry(1, "team-lead", "from the lead"),
@@ -270,10 +285,10 @@ mod tests {
         )
         .unwrap();
         let places = ["typed", "teamctl respond x-1 --approve", "from the lead", "from bob"]
-            .map(|text| due.text.find(text).unwrap_or_else(|| panic!("{text} in {}", due.text)));
-        assert!(places.is_sorted(), "{}", due.text);
-        assert!(due.text.contains("&lt;done&gt;") && !due.text.contains("<done>"), "{}", due.text);
-        assert_eq!((due.about.as_str(), due.entries.len()), ("a person's words and more", 4));
+            .map(|text| prompt.text.find(text).unwrap_or_else(|| panic!("{text} in {}", prompt.text)));
+        assert!(places.is_sorted(), "{}", prompt.text);
+        assert!(prompt.text.contains("&lt;done&gt;") && !prompt.text.contains("<done>"), "{}", prompt.text);
+        assert_eq!((prompt.about.as_str(), prompt.entries.len()), ("a person's words and more", 4));
     }
 
     #[test]

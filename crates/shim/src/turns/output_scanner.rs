@@ -1,26 +1,25 @@
-//! What a program tells in its output, in lines of JSON: its session, the string value of one key at any depth, and what
-//! it has used up.
+//! Searches the JSON lines in a program's output for the session id and the usage.
 
 use super::usage_counter::UsageCounter;
 use crate::json_lines::first_string;
 use protocol::usage::{UsagePaths, UsageReading};
 use serde_json::Value;
 
-/// A longer line is no such line, bytes.
+/// Longer lines are ignored. In bytes.
 const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// What there is to look for.
+/// What to search for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OutputFields {
-    /// The key of the session.
+    /// The key of the session id, at any depth. `None` if the output has no session id.
     pub(crate) session_key: Option<String>,
     pub(crate) usage_paths: Option<UsagePaths>,
 }
 
-/// Looks through an output as it comes.
+/// Searches an output as it arrives.
 #[derive(Debug)]
 pub(crate) struct OutputScanner {
-    /// The key of the session, until that is there.
+    /// The key of the session id. `None` when the id was found.
     session_key: Option<String>,
     session_id: Option<String>,
     usage: Option<UsageCounter>,
@@ -37,22 +36,23 @@ impl OutputScanner {
         }
     }
 
-    /// The output goes on.
+    /// Adds the next part of the output.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         if self.session_key.is_none() && self.usage.is_none() {
             return;
         }
-        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             if self.line.len() <= MAX_LINE_BYTES {
-                self.line.extend_from_slice(piece);
+                self.line.extend_from_slice(part);
             }
-            if piece.ends_with(b"\n") {
+            if part.ends_with(b"\n") {
                 self.end_line();
             }
         }
     }
 
-    /// A line has ended, or the output, perhaps without a last newline.
+    /// Handles the current line. Also called at the end of the output, where the last newline may
+    /// be missing.
     pub(crate) fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         let line = line.trim_ascii();
@@ -67,12 +67,12 @@ impl OutputScanner {
         self.usage.iter_mut().for_each(|counter| counter.add_line(&value));
     }
 
-    /// The session, once.
+    /// The session id. Returned once.
     pub(crate) fn take_session_id(&mut self) -> Option<String> {
         self.session_id.take()
     }
 
-    /// What the output has told so far.
+    /// The usage that the output has reported so far.
     pub(crate) fn usage(&self) -> Option<UsageReading> {
         self.usage.as_ref().and_then(UsageCounter::reading)
     }

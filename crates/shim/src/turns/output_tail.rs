@@ -1,10 +1,11 @@
-//! The last lines of an agent's output, for whoever has to say why a turn failed: without what steers a terminal.
+//! Keeps the last lines of an agent's output, without control characters. They explain why a turn
+//! failed.
 
 use client::terminal_text::printable_lines;
 
-/// How much of the output is remembered, bytes; colours and progress bars take their share of it.
+/// How much output is kept, in bytes. Colours and progress bars take a part of it.
 const BUFFER_BYTES: usize = 16 << 10;
-/// How much of it is told.
+/// The most lines and bytes of the text.
 const LINES: usize = 20;
 const BYTES: usize = 4 << 10;
 
@@ -13,7 +14,7 @@ const BYTES: usize = 4 << 10;
 pub(crate) struct OutputTail(Vec<u8>);
 
 impl OutputTail {
-    /// The output goes on.
+    /// Adds the next part of the output.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
         if self.0.len() > 2 * BUFFER_BYTES {
@@ -22,7 +23,7 @@ impl OutputTail {
         }
     }
 
-    /// What there was to read, and from now on another output.
+    /// The last lines. Empties the buffer.
     pub(crate) fn take_text(&mut self) -> String {
         let mut lines = printable_lines(&std::mem::take(&mut self.0));
         lines.retain(|line| !line.trim().is_empty());
@@ -32,7 +33,7 @@ impl OutputTail {
     }
 }
 
-/// An output's text, safe to show, each line as it ended.
+/// The text of an output without control characters, with each line as it was at its end.
 pub(super) fn plain_text(output: &[u8]) -> String {
     printable_lines(output).join("\n")
 }

@@ -1,5 +1,8 @@
-//! What an agent wrote to its peers during a turn, for the lead: found in their inboxes, since an agent sends by
-//! programs of its own. Only inboxes that changed since the turn began are looked into.
+//! Finds the messages that an agent sent to other members during a turn, for the notification to
+//! the lead.
+//!
+//! The agent sends them with other programs, so they are searched in the inboxes that have changed
+//! since the turn began.
 
 use protocol::message::Message;
 use protocol::name::AgentName;
@@ -11,39 +14,39 @@ use std::time::{Duration, UNIX_EPOCH};
 use store::now;
 use store::{InboxCursor, Team};
 
-/// A file's time may lie behind the clock by two ticks of the kernel.
+/// The modification time of a file may be two kernel ticks earlier than the clock.
 const MTIME_SLACK: Duration = Duration::from_millis(20);
-/// The most letters that are told, and of one without a summary the most characters.
+/// The most messages in a summary, and the most characters of a message without a summary.
 const MAX_MESSAGES: usize = 20;
 const SUMMARY_CHARS: usize = 80;
 
-/// How far each peer's inbox was read.
+/// How far the inbox of each member was read.
 #[derive(Debug, Default)]
 pub(super) struct PeerMessages(BTreeMap<String, InboxCursor>);
 
 impl PeerMessages {
-    /// `[to NAME] SUMMARY` for each, from `since` (ms since the epoch) on; none if there is nothing to tell. An
-    /// inbox that can't be read tells nothing.
+    /// `[to NAME] SUMMARY` for each message since `since`, in ms since the epoch. `None` if there
+    /// is none. An inbox that cannot be read is skipped.
     pub(super) fn summarize_sent(&mut self, team: &Team, me: &AgentName, since: u64) -> Option<String> {
         let until = now();
-        let mut told = Vec::new();
+        let mut summaries = Vec::new();
         for name in changed_inboxes(team.inbox(me).path().parent()?, since) {
             let peer = AgentName::new_unchecked(&name);
             if peer == *me || peer.is_lead() {
                 continue;
             }
-            let Ok((entries, mark)) = team.inbox(&peer).read_since(self.0.get(&name)) else { continue };
+            let Ok((entries, cursor)) = team.inbox(&peer).read_since(self.0.get(&name)) else { continue };
             let messages = entries.iter().filter_map(|entry| entry.message.as_ref().ok());
-            let mine = messages.filter(|message| is_sent_message(message, me, since, until));
-            told.extend(mine.map(|message| format!("[to {name}] {}", summary(message))));
-            self.0.insert(name, mark);
+            let sent = messages.filter(|message| is_sent_message(message, me, since, until));
+            summaries.extend(sent.map(|message| format!("[to {name}] {}", summary(message))));
+            self.0.insert(name, cursor);
         }
-        told.truncate(MAX_MESSAGES);
-        (!told.is_empty()).then(|| told.join("; "))
+        summaries.truncate(MAX_MESSAGES);
+        (!summaries.is_empty()).then(|| summaries.join("; "))
     }
 }
 
-/// The names of the inboxes that were written since, in order.
+/// The names of the inboxes that were written since `since`, sorted.
 fn changed_inboxes(inboxes: &Path, since: u64) -> Vec<String> {
     let since = (UNIX_EPOCH + Duration::from_millis(since)).checked_sub(MTIME_SLACK).unwrap_or(UNIX_EPOCH);
     let files = std::fs::read_dir(inboxes).into_iter().flatten().flatten();

@@ -1,4 +1,5 @@
-//! A permission request of an agent, as the lead is sent it, and the answer as the agent is given it. Pure.
+//! The permission request that the lead gets, and the answer that the agent gets. The functions are
+//! pure.
 
 use protocol::capabilities::is_changed_input;
 use protocol::driver_protocol::{PermissionAnswer, PermissionQuestion};
@@ -12,25 +13,25 @@ use store::MESSAGE_LIMIT;
 use store::now;
 use uuid::Uuid;
 
-/// Two questions in one millisecond are two.
+/// Makes ids unique within one millisecond.
 static REQUEST_IDS: UniqueMillis = UniqueMillis::new();
 
-/// So much of each text that a tool would write is shown, bytes: as much as fits.
+/// The lengths to which texts are shortened until the request fits into a message, in bytes.
 const TEXT_LIMITS: [usize; 3] = [16 << 10, 2 << 10, 256];
 
-/// One that waits.
+/// A permission request without an answer.
 #[derive(Debug)]
 pub(super) struct OpenPermissionRequest {
-    pub(super) ask: u64,
+    pub(super) question_id: u64,
     pub(super) request: PermissionRequest,
-    /// It stands in the lead's inbox.
+    /// Whether the request is in the lead's inbox.
     pub(super) is_sent: bool,
 }
 
 impl OpenPermissionRequest {
-    pub(super) fn new(asked: PermissionQuestion, me: &str) -> OpenPermissionRequest {
+    pub(super) fn new(question: PermissionQuestion, me: &str) -> OpenPermissionRequest {
         let (suffix, _) = Uuid::new_v4().as_u64_pair();
-        let rule = PermissionRule { tool_name: asked.tool_name.clone(), rule_content: None };
+        let rule = PermissionRule { tool_name: question.tool_name.clone(), rule_content: None };
         let always = PermissionUpdate::AddRules {
             rules: vec![rule],
             behavior: "allow".to_owned(),
@@ -39,25 +40,27 @@ impl OpenPermissionRequest {
         let request = PermissionRequest {
             request_id: RequestId::permission(REQUEST_IDS.next(now()), suffix),
             agent_id: me.to_owned(),
-            tool_name: asked.tool_name,
-            tool_use_id: asked.call_id,
-            description: asked.title,
-            input: asked.input,
-            permission_suggestions: if asked.can_allow_always { vec![always] } else { Vec::new() },
+            tool_name: question.tool_name,
+            tool_use_id: question.call_id,
+            description: question.title,
+            input: question.input,
+            permission_suggestions: if question.can_allow_always { vec![always] } else { Vec::new() },
         };
-        OpenPermissionRequest { ask: asked.id, request, is_sent: false }
+        OpenPermissionRequest { question_id: question.id, request, is_sent: false }
     }
 
-    /// As it can be told. What a tool would write is cut where it must be, and says so; what it does is not: a rule would
-    /// judge half of it.
+    /// Shortens the request to the size of a message. `None` if that is not possible.
+    ///
+    /// Only texts that a tool would write are shortened, with a note. A command or path stays
+    /// whole, because a rule must not judge a part of it.
     pub(super) fn shortened_to_limit(mut self) -> Option<OpenPermissionRequest> {
         let fits = |request: &PermissionRequest| {
             Payload::PermissionRequest(request.clone()).to_text().len() <= MESSAGE_LIMIT
         };
         let whole = self.request.clone();
-        let mut shown = TEXT_LIMITS.iter();
+        let mut limits = TEXT_LIMITS.iter();
         while !fits(&self.request) {
-            let length = *shown.next()?;
+            let length = *limits.next()?;
             self.request.input = shorten_value(&whole.input, length);
             self.request.description = shorten_text(&whole.description, length);
         }
@@ -83,19 +86,19 @@ fn shorten_value(value: &Value, length: usize) -> Value {
     }
 }
 
-/// Its beginning and its end, with a word on what is missing in between.
+/// The beginning and the end of a text, with a note about the missing part between them.
 fn shorten_text(text: &str, length: usize) -> String {
     if text.len() <= length {
         return text.to_owned();
     }
-    let on = |at: &usize| text.is_char_boundary(*at);
-    let head = (0..=length / 2).rev().find(on).unwrap_or(0);
-    let tail = (text.len() - length / 2..text.len()).find(on).unwrap_or(text.len());
+    let is_boundary = |at: &usize| text.is_char_boundary(*at);
+    let head = (0..=length / 2).rev().find(is_boundary).unwrap_or(0);
+    let tail = (text.len() - length / 2..text.len()).find(is_boundary).unwrap_or(text.len());
     format!("{}\n[… {} bytes are not shown …]\n{}", &text[..head], tail - head, &text[tail..])
 }
 
-/// What the agent hears. It can't be given another input than its own: to let it go on with that one would be no
-/// answer to what was asked.
+/// The answer for the agent. The protocol cannot pass a changed input to the agent. So an answer
+/// that changes the input is a denial with the reason.
 pub(super) fn answer_for_agent(request: &PermissionRequest, outcome: PermissionOutcome) -> PermissionAnswer {
     match outcome {
         PermissionOutcome::Error { error } => PermissionAnswer::Deny { reason: error },
@@ -113,7 +116,8 @@ pub(super) fn answer_for_agent(request: &PermissionRequest, outcome: PermissionO
     }
 }
 
-/// Whether the tool is allowed from now on. A rule with a content is narrower than what the agent would make of it.
+/// Whether the tool is allowed from now on. A rule with content does not count: the agent would
+/// allow more than the rule says.
 fn allows_from_now_on(granted: &PermissionGrant, tool: &str) -> bool {
     granted.permission_updates.iter().any(|update| match update {
         PermissionUpdate::AddRules { rules, behavior, .. } if behavior == "allow" => {

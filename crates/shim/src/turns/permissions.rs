@@ -1,5 +1,5 @@
-//! Questions for permission of an agent in its turn: the lead is asked, and what it answers goes back. Whoever
-//! answers, a person, the lead's program or a rule of the team's, does so by a message in the agent's inbox.
+//! Permission requests during a turn: they are sent to the lead, and the answers are passed to the
+//! agent. A person, the lead or a policy answers by a message to the agent's inbox.
 
 use super::executor::TurnExecutor;
 use super::file_retry::RETRY_DELAY;
@@ -9,28 +9,29 @@ use protocol::driver_protocol::{PermissionAnswer, PermissionQuestion};
 use protocol::id::RequestId;
 use std::time::Instant;
 
-/// What an agent hears that asks for too much at once.
+/// The reason of a denial if a request fits into no message.
 const TOO_LARGE: &str = "the question is too large to be asked: do it in smaller pieces";
 impl<H: TurnExecutor> TurnLoop<H> {
-    /// One that no message can hold is answered with no: else its turn would wait for ever.
-    pub(super) fn send_permission_request(&mut self, asked: PermissionQuestion) {
-        let ask = asked.id;
-        match OpenPermissionRequest::new(asked, self.files.member_name().as_str()).shortened_to_limit() {
-            Some(question) => {
-                self.open_permission_requests.push(question);
+    /// Sends a request to the lead. A request that fits into no message is denied, because the turn
+    /// would wait forever.
+    pub(super) fn send_permission_request(&mut self, question: PermissionQuestion) {
+        let question_id = question.id;
+        match OpenPermissionRequest::new(question, self.files.member_name().as_str()).shortened_to_limit() {
+            Some(request) => {
+                self.open_permission_requests.push(request);
                 self.send_unsent_requests();
             }
-            None => {
-                self.executor.answer_permission(ask, PermissionAnswer::Deny { reason: TOO_LARGE.to_owned() })
-            }
+            None => self
+                .executor
+                .answer_permission(question_id, PermissionAnswer::Deny { reason: TOO_LARGE.to_owned() }),
         }
     }
 
-    /// When to try again to tell what could not be told.
+    /// When to send the unsent requests again. `None` if all are sent.
     pub(super) fn retry_deadline(&self) -> Option<Instant> {
         self.open_permission_requests
             .iter()
-            .any(|question| !question.is_sent)
+            .any(|request| !request.is_sent)
             .then(|| Instant::now() + RETRY_DELAY)
     }
 
@@ -39,19 +40,19 @@ impl<H: TurnExecutor> TurnLoop<H> {
             if !self.open_permission_requests[at].is_sent {
                 match self.files.send_permission_request(&self.open_permission_requests[at].request) {
                     Ok(()) => self.open_permission_requests[at].is_sent = true,
-                    Err(fault) => self.print_error_once(&fault),
+                    Err(error) => self.print_error_once(&error),
                 }
             }
         }
     }
 
-    /// Its turn is over: what nobody has answered by now needs no answer.
+    /// Withdraws the requests that have no answer, because the turn has ended.
     pub(super) fn withdraw_open_requests(&mut self) {
-        let questions = std::mem::take(&mut self.open_permission_requests);
-        let told = questions.iter().filter(|question| question.is_sent);
-        let ids: Vec<RequestId> = told.map(|question| question.request.request_id.clone()).collect();
-        if let Err(fault) = self.files.withdraw_requests(&ids) {
-            self.print_error_once(&fault);
+        let requests = std::mem::take(&mut self.open_permission_requests);
+        let sent = requests.iter().filter(|request| request.is_sent);
+        let ids: Vec<RequestId> = sent.map(|request| request.request.request_id.clone()).collect();
+        if let Err(error) = self.files.withdraw_requests(&ids) {
+            self.print_error_once(&error);
         }
     }
 
@@ -59,18 +60,19 @@ impl<H: TurnExecutor> TurnLoop<H> {
         if self.open_permission_requests.is_empty() {
             return;
         }
-        let answers = self.files.permission_answers().unwrap_or_else(|fault| {
-            self.print_error_once(&fault);
+        let answers = self.files.permission_answers().unwrap_or_else(|error| {
+            self.print_error_once(&error);
             Vec::new()
         });
         for (entry, answer) in answers {
-            let is = |question: &OpenPermissionRequest| question.request.request_id == answer.request_id;
-            let Some(at) = self.open_permission_requests.iter().position(is) else { continue };
-            let question = self.open_permission_requests.remove(at);
+            let is_answered =
+                |request: &OpenPermissionRequest| request.request.request_id == answer.request_id;
+            let Some(at) = self.open_permission_requests.iter().position(is_answered) else { continue };
+            let request = self.open_permission_requests.remove(at);
             self.executor
-                .answer_permission(question.ask, answer_for_agent(&question.request, answer.outcome));
-            if let Err(fault) = self.files.mark_read(vec![entry]) {
-                self.print_error_once(&fault);
+                .answer_permission(request.question_id, answer_for_agent(&request.request, answer.outcome));
+            if let Err(error) = self.files.mark_read(vec![entry]) {
+                self.print_error_once(&error);
             }
         }
     }

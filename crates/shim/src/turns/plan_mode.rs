@@ -1,7 +1,7 @@
-//! Plan mode of a program whose turns we run: it begins in the program's read-only mode; what it has said at the end of
-//! a turn is its plan, which is handed in; and it leaves plan mode by the approval of its plan alone.
+//! Plan mode of an agent whose turns the shim runs. The agent starts in a read-only mode. Its reply
+//! at the end of a turn is submitted as its plan. Only an approval ends plan mode.
 //!
-//! A task that it planned stays its own, in progress, until a turn with an approved plan has ended.
+//! A planned task stays in progress until a turn with the approved plan has ended.
 
 use super::executor::TurnExecutor;
 use super::reply_text::extract_reply;
@@ -11,29 +11,30 @@ use protocol::payload::PlanApprovalResponse;
 use protocol::permission_mode::PermissionMode;
 
 impl<H: TurnExecutor> TurnLoop<H> {
-    /// Its next turn that goes well hands in a plan.
+    /// Whether the next successful turn submits a plan.
     pub(super) fn is_planning(&self) -> bool {
         self.status.plan_stage == Some(PlanStage::Planning)
     }
 
-    /// Its plan has no answer yet.
+    /// Whether the submitted plan has no answer yet.
     pub(super) fn is_awaiting_approval(&self) -> bool {
         matches!(self.status.plan_stage, Some(PlanStage::AwaitingApproval { .. }))
     }
 
-    /// What the turn said is the plan. False where it said nothing, or it could not be handed in.
+    /// Submits the reply of the turn as the plan. False if there is no reply, or if the plan could
+    /// not be submitted.
     pub(super) fn submit_plan(&mut self) -> Result<bool, StepError> {
         let plan = extract_reply(&self.executor.captured_output(), self.builder.reply_key());
         if plan.is_empty() {
             return Ok(false);
         }
-        let Some(stage) = self.retry_until_done(|post| post.submit_plan(&plan))? else { return Ok(false) };
+        let Some(stage) = self.retry_until_done(|files| files.submit_plan(&plan))? else { return Ok(false) };
         self.executor.print_line("The plan is handed in, and waits for approval.");
         self.status.plan_stage = Some(stage);
         Ok(true)
     }
 
-    /// What the lead's answer to a plan comes to; false where it answers none that waits.
+    /// Applies the answer to the plan. False if the answer is for another plan.
     pub(super) fn apply_plan_answer(&mut self, answer: &PlanApprovalResponse) -> bool {
         match &self.status.plan_stage {
             None => {}
@@ -43,7 +44,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
                 self.status.plan_stage = (!answer.approved).then_some(PlanStage::Planning);
                 if answer.approved {
                     let mode = answer.permission_mode.as_deref().and_then(|mode| mode.parse().ok());
-                    // One that its program does not know: it asks as usual, and is not left reading.
+                    // If the program does not know the mode, the default mode is set, so that the
+                    // agent does not stay read-only.
                     if !self.change_mode(mode.unwrap_or(PermissionMode::Default)) {
                         self.change_mode(PermissionMode::Default);
                     }
@@ -54,23 +56,25 @@ impl<H: TurnExecutor> TurnLoop<H> {
         true
     }
 
-    /// From the next turn on; false where its program has no such mode.
+    /// Changes the mode from the next turn on. False if the program does not have the mode.
     pub(super) fn change_mode(&mut self, mode: PermissionMode) -> bool {
-        let changed = if self.builder.is_driven() {
+        let result = if self.builder.is_driven() {
             self.executor.change_mode(mode.as_str())
         } else {
             self.builder.set_mode(mode)
         };
-        match changed {
+        match result {
             Ok(()) => self.status.mode = Some(mode),
-            Err(ref why) => self.executor.print_line(&format!("cannot change to the mode {mode}: {why}")),
+            Err(ref reason) => {
+                self.executor.print_line(&format!("cannot change to the mode {mode}: {reason}"))
+            }
         }
-        changed.is_ok()
+        result.is_ok()
     }
 
-    /// The lead wants another mode. Whoever plans does not leave that so.
-    pub(super) fn handle_mode_request(&mut self, word: &str) {
-        match word.parse::<PermissionMode>() {
+    /// Handles a request of the lead for another mode. An agent that plans refuses it.
+    pub(super) fn handle_mode_request(&mut self, mode: &str) {
+        match mode.parse::<PermissionMode>() {
             _ if self.status.plan_stage.is_some() => {
                 self.executor.print_line("It plans: its mode follows the approval of its plan.");
             }
@@ -84,19 +88,19 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// In a further life: a request of the one before is none any more, so the plan is handed in again, unless it was
-    /// answered meanwhile.
+    /// Submits the plan of the previous spawn again, because its request has been withdrawn. Does
+    /// nothing if the plan was answered meanwhile.
     pub(super) fn resubmit_plan(&mut self) -> Result<(), StepError> {
         let Some(PlanStage::AwaitingApproval { request_id: request, file }) = self.status.plan_stage.clone()
         else {
             return Ok(());
         };
-        self.planned_task = self.retry_until_done(|post| post.unfinished_task())?.flatten();
-        if self.retry_until_done(|post| post.has_plan_answer(&request))?.unwrap_or(false) {
+        self.planned_task = self.retry_until_done(|files| files.unfinished_task())?.flatten();
+        if self.retry_until_done(|files| files.has_plan_answer(&request))?.unwrap_or(false) {
             return Ok(());
         }
-        let again = self.retry_until_done(|post| post.resubmit_plan(&file))?.flatten();
-        self.status.plan_stage = Some(again.unwrap_or(PlanStage::Planning));
+        let stage = self.retry_until_done(|files| files.resubmit_plan(&file))?.flatten();
+        self.status.plan_stage = Some(stage.unwrap_or(PlanStage::Planning));
         Ok(())
     }
 }

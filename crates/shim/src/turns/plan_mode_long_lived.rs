@@ -1,6 +1,9 @@
-//! Plan mode of a program that lives as long as its agent, and so takes its mode at its start alone. Its turn-end hook, or
-//! whatever stands for that, hands in what it said at last; or it hands in its plan itself. A no is mail like any other.
-//! A yes is not for this life, which only reads: the daemon ends it, and the next begins with the yes.
+//! Plan mode of a program that is one process for the whole spawn and takes its mode only at its
+//! start.
+//!
+//! The turn-end hook submits the last reply as the plan, or the program submits a plan itself. A
+//! rejection is delivered like any message. After an approval the daemon respawns the agent in the
+//! approved mode.
 
 use super::reply_text::MAX_REPLY_BYTES;
 use super::team_files::TeamFiles;
@@ -9,23 +12,23 @@ use protocol::message::InboxEntry;
 use protocol::name::AgentName;
 use protocol::payload::{Payload, PlanApprovalResponse};
 
-/// Where a turn in plan mode brought no plan.
+/// The failure of a turn in plan mode without a plan.
 const NO_PLAN_ERROR: &str =
     "its turn in plan mode said nothing: there is no plan; it can hand one in with: teamctl plan";
 
 impl TeamFiles {
-    /// Whether it is in plan mode. Who can't be looked up is taken to be as free as most are.
+    /// Whether the member is in plan mode. False if its entry cannot be read.
     pub(super) fn is_planning(&self) -> bool {
         self.team().member(self.member_name().as_str()).is_ok_and(|member| member.is_planning())
     }
 
-    /// Its plan has no answer yet.
+    /// Whether the submitted plan has no answer yet.
     pub(super) fn is_awaiting_approval(&self) -> Result<bool, ErrorReport> {
         Ok(self.team().requests().open_plan_request(self.member_name())?.is_some())
     }
 
-    /// The end of a turn in plan mode, with what it said at last: that is its plan, unless one waits or was approved
-    /// just now. Gives why the turn has failed.
+    /// Settles a turn in plan mode: submits the last reply as the plan, unless a plan waits or was
+    /// just approved. Returns why the turn has failed, `None` if it has not.
     pub(super) fn finish_planning_turn(&mut self, last: Option<&str>) -> Result<Option<String>, ErrorReport> {
         if self.is_awaiting_approval()?
             || self.unread()?.iter().any(|entry| plan_approval_in(entry).is_some())
@@ -39,19 +42,19 @@ impl TeamFiles {
         self.submit_plan(&plan[from.unwrap_or_default()..]).map(|_| None)
     }
 
-    /// The approval was given to the program on its command line.
+    /// Marks approvals read that the program got on its command line.
     pub(crate) fn mark_approval_read(&mut self) -> Result<(), ErrorReport> {
         let approvals = self.unread()?.into_iter().filter(|entry| plan_approval_in(entry).is_some());
         self.mark_read(approvals.collect())
     }
 
-    /// The plan that was approved, for a life that may know nothing of it.
+    /// The text of an approved plan, for a spawn that may not know it.
     pub(super) fn approved_plan_text(&self, answer: &PlanApprovalResponse) -> Option<String> {
         self.team().requests().plan_text(&answer.request_id).ok().flatten()
     }
 }
 
-/// The lead's yes to a plan.
+/// The lead's approval of a plan. `None` for other entries.
 pub(super) fn plan_approval_in(entry: &InboxEntry) -> Option<PlanApprovalResponse> {
     let message = entry.unread().filter(|message| AgentName::new_unchecked(&message.from).is_lead())?;
     match Payload::parse(&message.text)? {

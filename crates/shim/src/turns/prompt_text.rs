@@ -1,5 +1,5 @@
-//! What an agent reads: a message or a task as an element that no text can close or open another of; what a
-//! person typed as it stands.
+//! The texts for agents. A message or task becomes an element, escaped so that no text can close it
+//! or open another one. A person's message stays as it is.
 
 use protocol::id::RequestId;
 use protocol::message::Message;
@@ -10,18 +10,18 @@ use protocol::task::Task;
 /// What a turn is about.
 #[derive(Debug)]
 pub(super) enum TurnSubject {
-    /// The first message of a life.
+    /// The first message of a spawn.
     Prompt(String),
-    /// A person's words.
+    /// A message of a person.
     UserMessage(Message),
     /// A message of a member.
     Message(Message),
-    /// A task that is the agent's now.
+    /// A task that the agent owns now.
     Task(Box<Task>),
 }
 
 impl TurnSubject {
-    /// For people, one line.
+    /// A summary for people, one line.
     pub(super) fn title(&self) -> String {
         match self {
             TurnSubject::Prompt(_) => "prompt".to_owned(),
@@ -31,7 +31,7 @@ impl TurnSubject {
         }
     }
 
-    /// As the agent's program gets it.
+    /// The text for the agent's program.
     pub(super) fn text(&self) -> String {
         match self {
             TurnSubject::Prompt(text) => text.clone(),
@@ -42,7 +42,7 @@ impl TurnSubject {
             }
             TurnSubject::Task(task) => {
                 let summary = format!("task {}: {}", task.id, task.subject);
-                // What to run stands behind the element: there it is not escaped.
+                // The commands are put after the element, where they are not escaped.
                 format!(
                     "{}\n{}",
                     message_element("task-list", None, Some(&summary), &task_text(task)),
@@ -53,26 +53,29 @@ impl TurnSubject {
     }
 }
 
-/// A request to shut down, for a program that answers it itself.
+/// A shutdown request, for a program that answers it itself.
 pub(super) fn shutdown_request_text(request: &ShutdownRequest) -> String {
     let reason = request.reason.as_deref().filter(|reason| !reason.trim().is_empty());
-    let why = reason.map_or(String::new(), |reason| format!(" {reason}"));
-    let said = format!("You are asked to shut down.{why}");
+    let reason = reason.map_or(String::new(), |reason| format!(" {reason}"));
+    let said = format!("You are asked to shut down.{reason}");
     let text = message_element("team-lead", None, Some("request to shut down"), &said);
-    let how = match shell_safe_id(&request.request_id) {
+    let commands = match shell_safe_id(&request.request_id) {
         Some(id) => format!(
             "Finish what you must, then agree with: teamctl respond {id} --approve\nOr say why not: teamctl respond \
              {id} --reject --reason 'WHY'"
         ),
         None => "Its id is not one that can be typed: it is seen with teamctl inbox.".to_owned(),
     };
-    format!("{text}\n{how}")
+    format!(
+        "{text}
+{commands}"
+    )
 }
 
-/// A message for a session that leads: what its members report in words, and how what they ask is answered, where that
-/// is for the lead. `times`: so often it has come.
+/// A message for a lead session: a member's report in words, or its request with the commands that
+/// answer it, if the policy lets the lead answer. `times` says how often the message was sent.
 pub(super) fn lead_text(message: &Message, times: usize, policy: &Policy) -> String {
-    let of = |summary: &str, text: &str| {
+    let element = |summary: &str, text: &str| {
         message_element(&message.from, message.color.as_deref(), Some(summary), text)
     };
     match Payload::parse(&message.text) {
@@ -81,7 +84,7 @@ pub(super) fn lead_text(message: &Message, times: usize, policy: &Policy) -> Str
         Some(Payload::PlanApprovalRequest(plan)) => {
             format!(
                 "{}\n{}",
-                of("a plan to approve", &plan.plan_content),
+                element("a plan to approve", &plan.plan_content),
                 answer_instructions(&plan.request_id, policy.plan_approver)
             )
         }
@@ -89,7 +92,7 @@ pub(super) fn lead_text(message: &Message, times: usize, policy: &Policy) -> Str
             let summary = format!("may it use {}?", asked.tool_name);
             format!(
                 "{}\n{}",
-                of(&summary, &message.text),
+                element(&summary, &message.text),
                 answer_instructions(&asked.request_id, policy.permission_approver)
             )
         }
@@ -100,7 +103,7 @@ pub(super) fn lead_text(message: &Message, times: usize, policy: &Policy) -> Str
     }
 }
 
-/// In one line, however many they are.
+/// One line about all idle members.
 pub(super) fn idle_text(names: &[String]) -> String {
     match names {
         [one] => notification(one, "idle", &format!("{one} has ended a turn.")),
@@ -111,8 +114,8 @@ pub(super) fn idle_text(names: &[String]) -> String {
     }
 }
 
-fn answer_instructions(id: &RequestId, who: Approver) -> String {
-    if who == Approver::Person {
+fn answer_instructions(id: &RequestId, approver: Approver) -> String {
+    if approver == Approver::Person {
         return "A person was asked and will answer it: that is not for you. Go on with other work."
             .to_owned();
     }
@@ -124,7 +127,7 @@ fn answer_instructions(id: &RequestId, who: Approver) -> String {
     }
 }
 
-/// An id that means nothing to a shell: whoever reads it will type it there.
+/// The id, if a shell gives it no special meaning: the agent will type it into a shell.
 fn shell_safe_id(id: &RequestId) -> Option<&str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_@.".contains(c);
     Some(id.as_str()).filter(|id| id.chars().all(plain) && !id.starts_with('-'))
@@ -142,7 +145,7 @@ fn turn_end_text(from: &str, idle: &IdleNotification) -> String {
     notification(from, status, &format!("{from} has ended a turn. {}", said.join(": ")))
 }
 
-/// docs/protocol.md section 7: how the end of a teammate's turn reaches its lead's conversation.
+/// The end of a turn as it appears in the lead's conversation (docs/protocol.md section 7).
 fn notification(from: &str, status: &str, message: &str) -> String {
     let (from, message) = (escape_markup(&single_line(from)), escape_markup(message.trim_end()));
     format!(
@@ -150,7 +153,7 @@ fn notification(from: &str, status: &str, message: &str) -> String {
     )
 }
 
-/// The task in words.
+/// The description of a task.
 fn task_text(task: &Task) -> String {
     let id = task.id;
     let mut text = format!("Task {id} is yours now: {}\n", task.subject);
@@ -181,7 +184,8 @@ fn message_element(from: &str, color: Option<&str>, summary: Option<&str>, text:
     )
 }
 
-/// Programs echo what they are given: a control character would steer the terminal they run in.
+/// Escapes markup and control characters. Programs print their prompts, so a control character
+/// would reach the terminal.
 fn escape_markup(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.replace("\r\n", "\n").chars() {

@@ -1,12 +1,13 @@
-//! What an agent said in a turn, of all that it printed: pure.
+//! Extracts the agent's reply from the output of a turn.
 
 use super::output_tail::plain_text;
 use crate::json_lines::last_string;
 
-/// The most of it that is kept, bytes; what came last counts.
+/// The most bytes of a reply. The end is kept.
 pub(super) const MAX_REPLY_BYTES: usize = 64 << 10;
 
-/// The output, safe to show; or, where the program prints lines of JSON, the last string value of `key` in them.
+/// The reply: the last string under `key` in JSON lines, or without a key the whole output without
+/// control characters.
 pub(crate) fn extract_reply(output: &[u8], key: Option<&str>) -> String {
     let text = match key {
         None => plain_text(output),

@@ -1,4 +1,5 @@
-//! A teammate's mail and tasks: what it reads and writes in the team's files.
+//! What one agent reads and writes in the team files: its inbox, its tasks, and messages to the
+//! lead.
 
 use super::inbox_action::{answers_to_request, permission_answers, shutdown_requests};
 use super::peer_messages::PeerMessages;
@@ -20,31 +21,34 @@ use std::sync::Arc;
 use store::now;
 use store::{Error, InboxCursor, Team};
 
-/// How often in a life the agent takes a task again that it gave back.
+/// How often an agent may claim a task again that it has released.
 const MAX_RECLAIMS: u32 = 2;
-/// The most notifications that are kept for a lead whose inbox is damaged.
+/// The most notifications that are kept while the lead's inbox is damaged.
 const MAX_UNSENT: usize = 256;
 
-/// One teammate's place in its team.
+/// The team files, as one agent uses them.
 #[derive(Debug)]
 pub(crate) struct TeamFiles {
     team: Team,
     me: AgentName,
     color: Option<String>,
     next_task_client: Option<NextTaskClient>,
-    /// How far the own inbox was read, and what of that is unread.
+    /// How far the agent's inbox was read, and which of these entries are unread.
     read_position: Option<InboxCursor>,
     pending: Vec<InboxEntry>,
     peers: PeerMessages,
-    /// Given to the agent, but not yet marked read, since the disk was full say. Not to be given twice.
+    /// Entries that were delivered but could not be marked read, for example on a full disk. They
+    /// are not delivered again.
     delivered: Vec<InboxEntry>,
-    /// The prompt, if it was given while the inbox could not be read: its message is still to be marked.
+    /// The prompt, if it was delivered while the inbox could not be read. Its message must still be
+    /// marked read.
     delivered_prompt: Option<String>,
-    /// What the lead could not be told, since its inbox is damaged: told once it is mended, the oldest first.
+    /// Messages that wait for a damaged inbox of the lead, oldest first.
     unsent: VecDeque<Message>,
-    /// How often the agent gave back a task: it comes after all others, and not for ever.
+    /// How often the agent has released each task. Such a task comes last and is claimed only
+    /// [`MAX_RECLAIMS`] times again.
     release_counts: BTreeMap<TaskId, u32>,
-    /// In progress, but what its turn made of it could not be written: not to be run for ever.
+    /// Tasks in progress whose outcome could not be written. They are not run again.
     unsettled: BTreeSet<TaskId>,
 }
 
@@ -66,9 +70,10 @@ impl TeamFiles {
         }
     }
 
-    /// From now on it asks which task is next, before it looks at all of them.
-    pub(crate) fn with_next_task_client(self, hints: NextTaskClient) -> TeamFiles {
-        TeamFiles { next_task_client: Some(hints), ..self }
+    /// Sets a client that asks the daemon for the next task, so that the task list need not be
+    /// read.
+    pub(crate) fn with_next_task_client(self, client: NextTaskClient) -> TeamFiles {
+        TeamFiles { next_task_client: Some(client), ..self }
     }
 
     pub(super) fn team(&self) -> &Team {
@@ -79,7 +84,7 @@ impl TeamFiles {
         &self.me
     }
 
-    /// Others may have been put in the place of the team's directories: the teammate is of the team that is there now.
+    /// Opens the team again if its directories were replaced.
     pub(super) fn reopen_if_moved(&mut self) -> Result<(), ErrorReport> {
         if !self.team.is_current_in_root()
             && let Some(team) = self.team.anew()?
@@ -90,21 +95,22 @@ impl TeamFiles {
         Ok(())
     }
 
-    /// What is unread and was not given yet.
+    /// The unread entries that were not delivered yet.
     pub(super) fn unread(&mut self) -> Result<Vec<InboxEntry>, ErrorReport> {
         self.reopen_if_moved()?;
         self.mark_read(Vec::new())?;
         let inbox = self.team.inbox(&self.me);
-        let (new, mark) = inbox.read_since(self.read_position.as_ref())?;
-        if mark.is_reset() {
+        let (new, cursor) = inbox.read_since(self.read_position.as_ref())?;
+        if cursor.is_reset() {
             self.pending.clear();
         }
         self.pending.extend(new.into_iter().filter(is_unread));
-        // Others mark and remove too: then only the whole of it says what is left.
-        if mark.unread_count() != self.pending.len() {
+        // Other programs also cursor and remove entries. If the counts differ, the whole inbox is
+        // read.
+        if cursor.unread_count() != self.pending.len() {
             self.pending = inbox.read_unread()?;
         }
-        self.read_position = Some(mark);
+        self.read_position = Some(cursor);
         if let Some(text) = self.delivered_prompt.take()
             && let Some(at) = self.pending.iter().position(|entry| is_prompt(entry, &text))
         {
@@ -113,13 +119,13 @@ impl TeamFiles {
         Ok(self.pending.clone())
     }
 
-    /// Marks entries read, and those for which it failed before.
+    /// Marks entries read, and those that could not be marked before.
     pub(crate) fn mark_read(&mut self, entries: Vec<InboxEntry>) -> Result<(), ErrorReport> {
         self.delivered.extend(entries);
         if !self.delivered.is_empty() {
             self.team.inbox(&self.me).mark_read(&self.delivered)?;
-            let given = std::mem::take(&mut self.delivered);
-            self.pending.retain(|entry| !given.iter().any(|given| given.raw == entry.raw));
+            let delivered = std::mem::take(&mut self.delivered);
+            self.pending.retain(|entry| !delivered.iter().any(|delivered| delivered.raw == entry.raw));
         }
         Ok(())
     }
@@ -129,81 +135,84 @@ impl TeamFiles {
         Ok(self.unread()?.into_iter().find(|entry| is_prompt(entry, text)))
     }
 
-    /// Its message could not be found yet, but is not to be given again.
+    /// Records that the prompt was delivered, although its message was not found.
     pub(super) fn note_prompt_delivered(&mut self, text: &str) {
         self.delivered_prompt = Some(text.to_owned());
     }
 
-    /// Says yes, then marks the requests read: a crash in between leaves a question that was answered.
+    /// Approves a shutdown request, then marks the requests read. A crash between the two leaves
+    /// only an answered request.
     pub(super) fn approve(
         &mut self,
         request: ShutdownRequest,
-        asked: Vec<InboxEntry>,
+        entries: Vec<InboxEntry>,
     ) -> Result<(), ErrorReport> {
-        let yes = ShutdownApproved {
+        let approval = ShutdownApproved {
             request_id: request.request_id,
             from: self.me.to_string(),
             timestamp: iso8601(now()),
             pane_id: None,
             backend_type: None,
         };
-        self.send_to_lead(Payload::ShutdownApproved(yes).to_text())?;
-        self.mark_read(asked).ok();
+        self.send_to_lead(Payload::ShutdownApproved(approval).to_text())?;
+        self.mark_read(entries).ok();
         Ok(())
     }
 
-    /// Says no to every request there is.
-    pub(super) fn reject(&mut self, why: &str) -> Result<(), ErrorReport> {
+    /// Rejects all shutdown requests.
+    pub(super) fn reject(&mut self, reason: &str) -> Result<(), ErrorReport> {
         for (entry, request) in shutdown_requests(&self.unread()?) {
-            let no = ShutdownRejected {
+            let rejection = ShutdownRejected {
                 request_id: request.request_id,
                 from: self.me.to_string(),
-                reason: why.to_owned(),
+                reason: reason.to_owned(),
                 timestamp: iso8601(now()),
             };
-            self.send_to_lead(Payload::ShutdownRejected(no).to_text())?;
+            self.send_to_lead(Payload::ShutdownRejected(rejection).to_text())?;
             self.mark_read(vec![entry])?;
         }
         Ok(())
     }
 
-    /// The latest request to shut down that waits, and all of them.
+    /// The latest shutdown request, with the entries of all. `None` if there is none.
     pub(super) fn latest_shutdown_request(
         &mut self,
     ) -> Result<Option<(ShutdownRequest, Vec<InboxEntry>)>, ErrorReport> {
-        let (asked, mut all): (Vec<_>, Vec<_>) = shutdown_requests(&self.unread()?).into_iter().unzip();
-        Ok(all.pop().map(|latest| (latest, asked)))
+        let (entries, mut requests): (Vec<_>, Vec<_>) =
+            shutdown_requests(&self.unread()?).into_iter().unzip();
+        Ok(requests.pop().map(|latest| (latest, entries)))
     }
 
-    /// Whether one waits.
+    /// Whether there is a shutdown request.
     pub(super) fn has_shutdown_request(&mut self) -> Result<bool, ErrorReport> {
         Ok(self.latest_shutdown_request()?.is_some())
     }
 
-    /// The lead's answers to questions for permission that were not read yet.
+    /// The lead's unread answers to permission requests.
     pub(super) fn permission_answers(
         &mut self,
     ) -> Result<Vec<(InboxEntry, PermissionResponse)>, ErrorReport> {
         Ok(permission_answers(&self.unread()?))
     }
 
-    /// Asks the lead for leave.
+    /// Sends a permission request to the lead.
     pub(super) fn send_permission_request(&self, question: &PermissionRequest) -> Result<(), ErrorReport> {
         self.send_to_lead(Payload::PermissionRequest(question.clone()).to_text())
     }
 
-    /// Nobody waits for the answers to these any more.
+    /// Withdraws requests that need no answer any more.
     pub(super) fn withdraw_requests(&self, ids: &[RequestId]) -> Result<(), ErrorReport> {
         self.team.requests().withdraw(&self.me, ids, now()).map_err(ErrorReport::from)
     }
 
-    /// Hands in a plan, in a file of its own.
+    /// Writes a plan to a new file and asks the lead for approval.
     pub(super) fn submit_plan(&self, plan: &str) -> Result<PlanStage, ErrorReport> {
         let file = self.team.write_plan(plan)?;
         self.submit_plan_file(file, plan)
     }
 
-    /// Hands in a plan of an earlier life once more, under a fresh id; none where its file is gone.
+    /// Asks for approval of a plan of an earlier spawn again, with a new id. `None` if its file is
+    /// gone.
     pub(super) fn resubmit_plan(&self, file: &str) -> Result<Option<PlanStage>, ErrorReport> {
         let plan = self.team.read_plan(file)?;
         plan.map(|plan| self.submit_plan_file(file.to_owned(), &plan)).transpose()
@@ -214,24 +223,28 @@ impl TeamFiles {
         Ok(PlanStage::AwaitingApproval { request_id: request, file })
     }
 
-    /// Whether an answer to that plan waits to be read.
+    /// Whether there is an unread answer to that plan.
     pub(super) fn has_plan_answer(&mut self, request: &RequestId) -> Result<bool, ErrorReport> {
         Ok(!answers_to_request(&self.unread()?, request).is_empty())
     }
 
-    /// After what could not be told before.
-    pub(super) fn send_idle_notification(&mut self, idle: &IdleNotification) -> Result<(), ErrorReport> {
+    /// Sends a notification to the lead, after those that could not be sent before.
+    pub(super) fn send_idle_notification(
+        &mut self,
+        notification: &IdleNotification,
+    ) -> Result<(), ErrorReport> {
         self.send_queued()?;
-        self.send_to_lead(Payload::IdleNotification(idle.clone()).to_text())
+        self.send_to_lead(Payload::IdleNotification(notification.clone()).to_text())
     }
 
-    /// To be told once the lead's inbox is mended. Of very many the oldest are dropped.
-    pub(super) fn queue_idle_notification(&mut self, idle: &IdleNotification) {
-        self.unsent.push_back(self.new_message(Payload::IdleNotification(idle.clone()).to_text()));
+    /// Keeps a notification until the lead's inbox can be written. If there are too many, the
+    /// oldest are dropped.
+    pub(super) fn queue_idle_notification(&mut self, notification: &IdleNotification) {
+        self.unsent.push_back(self.new_message(Payload::IdleNotification(notification.clone()).to_text()));
         self.unsent.drain(..self.unsent.len().saturating_sub(MAX_UNSENT));
     }
 
-    /// What the lead could not be told before.
+    /// Sends the notifications that could not be sent before.
     pub(super) fn send_queued(&mut self) -> Result<(), ErrorReport> {
         if !self.unsent.is_empty() {
             let lead = self.team.inbox(&AgentName::lead());
@@ -251,13 +264,14 @@ impl TeamFiles {
         message
     }
 
-    /// What the agent wrote to its peers from `since` (ms since the epoch) on, as the notification says it.
+    /// The messages that the agent sent to other members since `since` (ms since the epoch), as one
+    /// text.
     pub(super) fn summarize_sent_to_peers(&mut self, since: u64) -> Option<String> {
         self.peers.summarize_sent(&self.team, &self.me, since)
     }
 
-    /// The agent's next task: one of its own that no turn is on, else one that is its own from now on, its own
-    /// pending ones first, then the lowest there is.
+    /// The next task. First a task of the agent in progress without a turn; else a pending task of
+    /// the agent; else the lowest task that it can claim.
     pub(super) fn next_task(&self) -> Result<Option<Task>, ErrorReport> {
         if !self.release_counts.is_empty() {
             return Ok(match self.unfinished_task()? {
@@ -269,16 +283,16 @@ impl TeamFiles {
         self.claim_result(self.team.tasks().resume_or_claim(&self.me, settled, || self.next_task_hint()))
     }
 
-    /// Who has nothing to do is woken when that changes, so it is believed that there is nothing.
+    /// Asks the daemon for the next task. `NextTaskHint::Unknown` if the list must be read.
     fn next_task_hint(&self) -> NextTaskHint {
-        // What is not to be run again is known here alone.
-        let hints = self.next_task_client.as_ref().filter(|_| self.unsettled.is_empty());
-        let asked = || NextTaskRequest {
+        // The daemon does not know the unsettled tasks, so it is not asked if there are any.
+        let client = self.next_task_client.as_ref().filter(|_| self.unsettled.is_empty());
+        let request = || NextTaskRequest {
             team: self.team.name().clone(),
             owner: self.me.clone(),
             include_in_progress: true,
         };
-        hints.map_or(NextTaskHint::Unknown, |hints| hints.next_task(asked()))
+        client.map_or(NextTaskHint::Unknown, |client| client.next_task(request()))
     }
 
     fn claim_next(&self) -> Result<Option<Task>, ErrorReport> {
@@ -297,25 +311,26 @@ impl TeamFiles {
     fn claim_result(&self, claimed: Result<Task, Error>) -> Result<Option<Task>, ErrorReport> {
         match claimed {
             Ok(task) => Ok(Some(task)),
-            // It is ours; that our own inbox could not be told so is no loss.
+            // The task was claimed. Only the agent's own assignment message is missing.
             Err(Error::OwnerNotNotified { id, .. }) => {
                 self.team.tasks().get(&id).map(Some).map_err(ErrorReport::from)
             }
             Err(Error::NoTaskAvailable(_)) => Ok(None),
-            // Somebody was faster; that they took it wakes nobody, so the next look is at once.
+            // Another agent claimed the task first. That wakes no one, so the list is read again at
+            // once.
             Err(Error::TaskClaimed { .. } | Error::TaskBlocked { .. }) => self.claim_next(),
             Err(error) => Err(ErrorReport::from(error)),
         }
     }
 
-    /// A task of the agent's that is in progress, though no turn is on it: it claimed one in another turn, or an
-    /// earlier life left it. Looked for between the turns only.
+    /// A task of the agent in progress without a turn: the agent claimed it during another turn, or
+    /// an earlier spawn left it. Only called between turns.
     pub(super) fn unfinished_task(&self) -> Result<Option<Task>, ErrorReport> {
         let task = self.team.tasks().resumable_task(&self.me)?;
         Ok(task.filter(|task| !self.unsettled.contains(&task.id)))
     }
 
-    /// The task as it is now; none: it is deleted.
+    /// The current task. `None` if it was deleted.
     pub(super) fn task(&self, id: &TaskId) -> Result<Option<Task>, ErrorReport> {
         deleted_as_none(self.team.tasks().get(id))
     }
@@ -324,16 +339,17 @@ impl TeamFiles {
         deleted_as_none(self.team.tasks().complete(id, &self.me))
     }
 
-    pub(super) fn fail(&self, id: &TaskId, why: &str) -> Result<Option<Task>, ErrorReport> {
-        deleted_as_none(self.team.tasks().fail(id, why))
+    pub(super) fn fail(&self, id: &TaskId, reason: &str) -> Result<Option<Task>, ErrorReport> {
+        deleted_as_none(self.team.tasks().fail(id, reason))
     }
 
-    /// It is taken again after all others, unless somebody gives it to this agent by name.
+    /// Records that the agent has released a task. The task comes last, unless it is assigned to
+    /// this agent.
     pub(super) fn note_released(&mut self, id: TaskId) {
         *self.release_counts.entry(id).or_default() += 1;
     }
 
-    /// What became of it is not in its file.
+    /// Records that the outcome of a task could not be written.
     pub(super) fn note_unsettled(&mut self, id: TaskId) {
         self.unsettled.insert(id);
     }
@@ -349,7 +365,7 @@ fn is_unread(entry: &InboxEntry) -> bool {
     entry.unread().is_some()
 }
 
-/// Somebody has deleted it while the agent worked: the lead or a person, who know.
+/// Turns the error for a missing task into `None`. The lead or a person has deleted the task.
 fn deleted_as_none(found: Result<Task, Error>) -> Result<Option<Task>, ErrorReport> {
     match found {
         Ok(task) => Ok(Some(task)),
@@ -358,9 +374,10 @@ fn deleted_as_none(found: Result<Task, Error>) -> Result<Option<Task>, ErrorRepo
     }
 }
 
-/// Its own first, then what it never gave back, then what it did: nobody else may be there to take it.
-fn choose_task(all: &[Arc<Task>], me: &AgentName, given_back: &BTreeMap<TaskId, u32>) -> Option<TaskId> {
-    let times = |task: &Task| given_back.get(&task.id).copied().unwrap_or(0);
+/// The task to claim: the agent's own first, then tasks that it never released, then released ones,
+/// because no other agent may be there to take them.
+fn choose_task(all: &[Arc<Task>], me: &AgentName, release_counts: &BTreeMap<TaskId, u32>) -> Option<TaskId> {
+    let times = |task: &Task| release_counts.get(&task.id).copied().unwrap_or(0);
     let own = all.iter().find(|task| task.owner.as_ref() == Some(me) && task.is_startable(all));
     let free = || {
         let free = all.iter().filter(|task| times(task) <= MAX_RECLAIMS && task.is_available(all));
@@ -374,7 +391,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_given_back_comes_last_and_not_for_ever_unless_it_is_assigned() {
+    fn what_was_release_counts_comes_last_and_not_for_ever_unless_it_is_assigned() {
         let task = |id: u32, owner: &str| {
             let text = format!(r#"{{"id":"{id}","subject":"s","status":"pending","owner":"{owner}"}}"#);
             Arc::new(Task::parse(&text).unwrap())

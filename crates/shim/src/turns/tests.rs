@@ -1,4 +1,5 @@
-//! The life on real files, with a host that runs nothing: each turn does to the files what a program would.
+//! Tests of the turn loop on real files. The executor runs no programs: a script changes the files
+//! as a program would.
 
 mod damaged_files;
 mod messages;
@@ -28,10 +29,10 @@ use std::time::Instant;
 use store::now;
 use store::{Durability, NewTask, Root, Team};
 
-/// What happens during a wait: something to the files, and then this.
+/// What happens during one wait: a change of the files, and the event that it returns.
 type ScriptedEvent = Box<dyn FnMut(&Team) -> ExecutorEvent>;
 
-/// Plays its scenes one after the other; then the life is to end.
+/// Returns scripted events one after the other, and then `Terminate`.
 struct FakeExecutor {
     team: Team,
     scenes: VecDeque<ScriptedEvent>,
@@ -40,7 +41,7 @@ struct FakeExecutor {
     said: Vec<String>,
     interrupted: usize,
     missing: bool,
-    /// What every turn says.
+    /// The output of every turn.
     words: String,
 }
 
@@ -51,7 +52,7 @@ impl TurnExecutor for FakeExecutor {
         }
         self.begun.push(match work {
             TurnInput::Command(process) => process.clone(),
-            TurnInput::Text(text) => TurnCommand { input: Some(text.clone()), ..TurnCommand::default() },
+            TurnInput::Text(text) => TurnCommand { stdin: Some(text.clone()), ..TurnCommand::default() },
         });
         Ok(77)
     }
@@ -78,18 +79,18 @@ impl TurnExecutor for FakeExecutor {
 }
 
 impl FakeExecutor {
-    /// What each turn was given to read.
+    /// The text of each turn.
     fn texts(&self) -> Vec<&str> {
-        self.begun.iter().map(|process| process.input.as_deref().unwrap()).collect()
+        self.begun.iter().map(|process| process.stdin.as_deref().unwrap()).collect()
     }
 
-    /// How each turn's process was started.
+    /// The command line of each turn.
     fn argv(&self) -> Vec<String> {
         self.begun.iter().map(|process| process.argv.join(" ")).collect()
     }
 }
 
-/// A team of the lead, ann and bob; ann is the one who lives.
+/// A team with a lead, ann and bob. The turn loop runs ann.
 struct TestTeam {
     dir: tempfile::TempDir,
     team: Team,
@@ -126,7 +127,7 @@ impl TestTeam {
         unread(&self.team)
     }
 
-    /// What the lead was told, in order.
+    /// The messages to the lead, in order.
     fn lead(&self) -> Vec<Payload> {
         let entries = self.team.inbox(&AgentName::lead()).read().unwrap();
         entries.iter().map(|entry| Payload::parse(&entry.message.as_ref().unwrap().text).unwrap()).collect()
@@ -225,7 +226,7 @@ fn prompt(text: &str) -> InitialState {
     InitialState { prompt: text.to_owned(), ..InitialState::default() }
 }
 
-/// After an earlier life.
+/// The initial state of a respawn.
 fn again() -> InitialState {
     InitialState { is_respawn: true, ..InitialState::default() }
 }
@@ -234,12 +235,16 @@ fn ends(code: i32) -> ScriptedEvent {
     after(move |_| {}, code)
 }
 
-/// A turn in which this happens, and then its end.
+/// A turn that does `act` and then ends with an exit code.
 fn after(mut act: impl FnMut(&Team) + 'static, code: i32) -> ScriptedEvent {
     Box::new(move |team| {
         act(team);
         let how = TurnEndKind::Exited(ExitStatus::from_raw(code << 8));
-        ExecutorEvent::TurnEnded(TurnResult { end: how, last: "its last words".to_owned(), used: None })
+        ExecutorEvent::TurnEnded(TurnResult {
+            end: how,
+            last_lines: "its last words".to_owned(),
+            usage: None,
+        })
     })
 }
 

@@ -1,4 +1,4 @@
-//! One turn of a teammate, from its first line to the lead's knowledge of its end.
+//! Runs one turn: starts it, waits for its end, settles its task, and notifies the lead.
 
 use super::executor::{ExecutorEvent, StartError, TurnEndKind, TurnExecutor, TurnResult};
 use super::prompt_text::TurnSubject;
@@ -61,22 +61,22 @@ impl<H: TurnExecutor> TurnLoop<H> {
         self.run_once(work)
     }
 
-    /// What a turn in plan mode said is handed in; where it said nothing it has failed.
+    /// Submits the reply of a turn in plan mode. Without a reply the turn has failed.
     fn submit_planned(&mut self, outcome: &mut TurnOutcome) -> Result<bool, StepError> {
-        let handed_in = self.submit_plan()?;
-        if !handed_in {
-            let why = "its turn in plan mode said nothing: there is no plan".to_owned();
+        let is_submitted = self.submit_plan()?;
+        if !is_submitted {
+            let reason = "its turn in plan mode said nothing: there is no plan".to_owned();
             *outcome = TurnOutcome {
                 reason: IdleReason::Failed,
-                short_failure: Some(why.clone()),
-                full_failure: Some(why),
+                short_failure: Some(reason.clone()),
+                full_failure: Some(reason),
             };
         }
-        Ok(handed_in)
+        Ok(is_submitted)
     }
 
-    /// Whether the turn is to run once more with a new session: what failed may be the old one alone. Not where the
-    /// agent came as far as to say something about its task, or is to end.
+    /// Whether a failed turn runs again in a new session, because the session of an earlier spawn
+    /// may be gone. False if the agent reported something about its task, or must end.
     fn should_retry_with_new_session(
         &mut self,
         subject: &TurnSubject,
@@ -86,54 +86,61 @@ impl<H: TurnExecutor> TurnLoop<H> {
             return Ok(false);
         }
         let TurnSubject::Task(task) = subject else { return Ok(true) };
-        let now = self.retry_until_done(|post| post.task(&task.id))?.flatten();
-        Ok(matches!(settle(now.as_ref(), self.files.member_name(), outcome), TaskSettlement::MarkFailed(_)))
+        let task_now = self.retry_until_done(|files| files.task(&task.id))?.flatten();
+        Ok(matches!(
+            settle(task_now.as_ref(), self.files.member_name(), outcome),
+            TaskSettlement::MarkFailed(_)
+        ))
     }
 
-    /// Runs the turn, and says how it went.
-    fn run_once(&mut self, job: &TurnWork) -> Result<TurnOutcome, StepError> {
-        let end = self.start_and_wait(job)?;
+    /// Runs the turn once and returns its outcome.
+    fn run_once(&mut self, work: &TurnWork) -> Result<TurnOutcome, StepError> {
+        let end = self.start_and_wait(work)?;
         self.withdraw_open_requests();
         self.builder.remove_prompt_file();
         self.status.pid = None;
-        if let Some(told) = end.used {
-            self.status.usage = Some(self.builder.add_usage(self.status.usage.take(), told));
-            // It may be its last, or the one that has used up what there was.
+        if let Some(reading) = end.usage {
+            self.status.usage = Some(self.builder.add_usage(self.status.usage.take(), reading));
+            // The status is reported at once, because the usage may exceed the budget.
             self.executor.report_status(&self.status);
         }
         Ok(turn_outcome(&end))
     }
 
     /// Starts the turn and waits for its end.
-    fn start_and_wait(&mut self, job: &TurnWork) -> Result<TurnResult, StepError> {
-        let about = job.subject.title();
+    fn start_and_wait(&mut self, work: &TurnWork) -> Result<TurnResult, StepError> {
+        let about = work.subject.title();
         self.executor.print_line(&format!("── {about}"));
         self.status.since = now();
         (self.status.activity, self.status.summary, self.status.shutdown_requested) =
             (Activity::Active, about, false);
-        let ahead = self.is_planning().then_some(PLAN_PROMPT);
-        if ahead.is_some() {
+        let instructions = self.is_planning().then_some(PLAN_PROMPT);
+        if instructions.is_some() {
             self.executor.start_capture();
         }
-        let work = self.builder.turn_input(&job.subject, ahead).map_err(StartError::Transient);
-        let begun = work.and_then(|work| self.executor.start_turn(&work));
-        let begun = match begun {
-            Err(StartError::Permanent(why)) => {
-                return Err(StepError::LoopEnded(TurnLoopEnd::NotStarted(why)));
+        let input = self.builder.turn_input(&work.subject, instructions).map_err(StartError::Transient);
+        let started = input.and_then(|input| self.executor.start_turn(&input));
+        let started = match started {
+            Err(StartError::Permanent(reason)) => {
+                return Err(StepError::LoopEnded(TurnLoopEnd::NotStarted(reason)));
             }
-            Err(StartError::Transient(why)) => Err(why),
+            Err(StartError::Transient(reason)) => Err(reason),
             Ok(pid) => Ok(pid),
         };
         self.status.session_id = self.builder.session_id();
-        self.status.pid = begun.as_ref().ok().copied();
+        self.status.pid = started.as_ref().ok().copied();
         self.executor.report_status(&self.status);
-        if let Err(fault) = self.files.mark_read(job.entry.iter().cloned().collect()) {
-            // Marked at a later look; it is not given twice.
-            self.print_error_once(&fault);
+        if let Err(error) = self.files.mark_read(work.entry.iter().cloned().collect()) {
+            // The entry is marked read at a later scan. It is not delivered again.
+            self.print_error_once(&error);
         }
-        match begun {
+        match started {
             Ok(_) => self.wait_for_turn_end(),
-            Err(why) => Ok(TurnResult { end: TurnEndKind::NotStarted(why), last: String::new(), used: None }),
+            Err(reason) => Ok(TurnResult {
+                end: TurnEndKind::NotStarted(reason),
+                last_lines: String::new(),
+                usage: None,
+            }),
         }
     }
 
@@ -146,7 +153,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
                     self.handle_answers();
                     self.check_shutdown_request();
                 }
-                ExecutorEvent::PermissionAsked(asked) => self.send_permission_request(asked),
+                ExecutorEvent::PermissionAsked(question) => self.send_permission_request(question),
                 ExecutorEvent::SessionStarted(session) => {
                     self.builder.set_session_id(session);
                     self.status.session_id = self.builder.session_id();
@@ -157,32 +164,35 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// In a turn, beside answers to the agent's questions, only a request to shut down counts: it waits for the turn's end, or is refused at once.
+    /// Checks for shutdown requests during a turn. A request waits for the end of the turn; some
+    /// workers reject it at once.
     fn check_shutdown_request(&mut self) {
-        let looked = if self.builder.rejects_shutdown_while_busy() {
+        let result = if self.builder.rejects_shutdown_while_busy() {
             let busy_with = self.status.summary.split(':').next().unwrap_or_default();
             self.files.reject(&format!("{busy_with} runs")).map(|()| false)
         } else {
             self.files.has_shutdown_request()
         };
-        match looked {
-            Ok(asked) if asked != self.status.shutdown_requested => {
-                self.status.shutdown_requested = asked;
+        match result {
+            Ok(is_requested) if is_requested != self.status.shutdown_requested => {
+                self.status.shutdown_requested = is_requested;
                 self.executor.report_status(&self.status);
             }
             Ok(_) => {}
-            Err(fault) => self.print_error_once(&fault),
+            Err(error) => self.print_error_once(&error),
         }
     }
 
-    /// Writes down what became of the turn's task, before anybody is told.
+    /// Writes the outcome of the turn's task, before anyone is notified.
     fn settle_task(&mut self, task: &Task, outcome: &TurnOutcome) -> Result<TaskSettlement, StepError> {
-        let now = self.retry_until_done(|post| post.task(&task.id))?.flatten();
-        let verdict = settle(now.as_ref(), self.files.member_name(), outcome);
-        let written = match &verdict {
-            TaskSettlement::MarkCompleted => self.retry_until_done(|post| post.complete(&task.id))?.is_some(),
-            TaskSettlement::MarkFailed(why) => {
-                self.retry_until_done(|post| post.fail(&task.id, why))?.is_some()
+        let task_now = self.retry_until_done(|files| files.task(&task.id))?.flatten();
+        let settlement = settle(task_now.as_ref(), self.files.member_name(), outcome);
+        let is_written = match &settlement {
+            TaskSettlement::MarkCompleted => {
+                self.retry_until_done(|files| files.complete(&task.id))?.is_some()
+            }
+            TaskSettlement::MarkFailed(reason) => {
+                self.retry_until_done(|files| files.fail(&task.id, reason))?.is_some()
             }
             TaskSettlement::NotOwned => {
                 self.files.note_released(task.id);
@@ -190,17 +200,17 @@ impl<H: TurnExecutor> TurnLoop<H> {
             }
             TaskSettlement::AlreadyCompleted | TaskSettlement::AlreadyFailed(_) => true,
         };
-        if !written {
+        if !is_written {
             self.files.note_unsettled(task.id);
         }
-        Ok(verdict)
+        Ok(settlement)
     }
 }
 
-/// What ran, and how it ended.
-fn summary_line(subject: &TurnSubject, outcome: &TurnOutcome, verdict: Option<&TaskSettlement>) -> String {
+/// A line about the subject and outcome of a turn.
+fn summary_line(subject: &TurnSubject, outcome: &TurnOutcome, settlement: Option<&TaskSettlement>) -> String {
     let why = outcome.short_failure.as_deref();
-    match (subject, verdict, why) {
+    match (subject, settlement, why) {
         (
             TurnSubject::Task(task),
             Some(TaskSettlement::MarkCompleted | TaskSettlement::AlreadyCompleted),

@@ -1,4 +1,4 @@
-//! From what a turn is about to the process that runs it, with the session that makes the turns of an agent one
+//! Builds the command line of a turn. Keeps the session id that makes the turns of an agent one
 //! conversation.
 
 use super::executor::{TurnCommand, TurnInput};
@@ -15,35 +15,36 @@ use std::path::PathBuf;
 use store::StateDir;
 use uuid::Uuid;
 
-/// What an agent's turns run.
+/// The program of an agent's turns, and the state of its session.
 #[derive(Debug)]
 pub(crate) struct TurnBuilder {
     program: TurnProgram,
     session: SessionState,
-    /// Where a text goes that is too long for an argument, and under which name.
+    /// The directory and name of the file for a prompt that is too long for an argument.
     state_dir: PathBuf,
     prompt_file: String,
     has_prompt_file: bool,
     mode: Option<PermissionMode>,
 }
 
-/// The conversation over several processes.
+/// The state of the session across the processes of several turns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum SessionState {
-    /// No turn of it has begun.
+    /// No turn of the session has started.
     New,
-    /// A turn has begun with this id, if the program has ids, and none has gone well yet: there may be no such
-    /// conversation.
+    /// A turn has started, with this id if the program has ids. No turn has succeeded yet, so the
+    /// program may not have stored the session.
     Opened(Option<String>),
-    /// An earlier life opened it, with this id, and no turn of this one has gone well: it may never have been stored.
+    /// An earlier spawn opened the session with this id, and no turn of this spawn has succeeded.
+    /// The program may not have stored it.
     Inherited(String),
-    /// A turn of it has gone well.
+    /// A turn of the session has succeeded.
     Confirmed(Option<String>),
 }
 
 impl TurnBuilder {
-    /// Of `owner`, going on with the session of an earlier life if there is one. Texts that are too long for an
-    /// argument go below `state`.
+    /// `session_id` is the session of an earlier spawn, if there is one. Prompts that are too long
+    /// for an argument are written to a file in `state_dir`, named after `owner`.
     pub(crate) fn new(
         program: TurnProgram,
         session_id: Option<String>,
@@ -68,7 +69,7 @@ impl TurnBuilder {
         matches!(&self.program, TurnProgram::Worker(worker) if worker.busy_reject)
     }
 
-    /// The session's id, once there is one.
+    /// The id of the session. `None` if it is not known yet.
     pub(super) fn session_id(&self) -> Option<String> {
         match &self.session {
             SessionState::Opened(id) | SessionState::Confirmed(id) => id.clone(),
@@ -77,19 +78,20 @@ impl TurnBuilder {
         }
     }
 
-    /// The output told it.
+    /// Sets the session id that the output contained.
     pub(super) fn set_session_id(&mut self, session: String) {
         self.session = SessionState::Opened(Some(session));
     }
 
-    /// Whether a turn that has just failed may have done so because its conversation, an earlier life's, is not there.
+    /// Whether a failed turn may have failed because the session of an earlier spawn is gone.
     pub(super) fn may_have_lost_session(&self) -> bool {
         !self.is_driven() && matches!(self.session, SessionState::Inherited(_))
     }
 
-    /// A turn has ended. Where none has gone well before one that failed, the next opens another conversation: to go
-    /// on with one that the program has never stored would fail for ever.
-    /// Whoever stands knows its session itself.
+    /// Records the end of a turn. If a turn fails before any has succeeded, the next turn opens a
+    /// new session: resuming a session that was never stored would fail forever.
+    ///
+    /// A driver keeps its session itself.
     pub(super) fn note_turn_end(&mut self, reason: IdleReason) {
         if self.is_driven() {
             return;
@@ -103,7 +105,7 @@ impl TurnBuilder {
         };
     }
 
-    /// What it has told to have used up, where a turn has told that; `before`: what that was before the turn.
+    /// Adds the usage of a turn to `before`, the usage before that turn.
     pub(super) fn add_usage(&self, before: Option<UsageReport>, reading: UsageReading) -> UsageReport {
         let UsageReading { usage, scope } = reading;
         match scope {
@@ -115,7 +117,11 @@ impl TurnBuilder {
         }
     }
 
-    /// What a turn is made of; else why it can't be.
+    /// Builds the input of a turn.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be built, as a sentence for people.
     pub(super) fn turn_input(
         &mut self,
         subject: &TurnSubject,
@@ -135,10 +141,14 @@ impl TurnBuilder {
         }
     }
 
-    /// In that mode, from the next turn on; else why not.
+    /// Sets the permission mode, from the next turn on.
+    ///
+    /// # Errors
+    ///
+    /// Why the program does not support it, as a sentence for people.
     pub(super) fn set_mode(&mut self, mode: PermissionMode) -> Result<(), String> {
         let TurnProgram::PerTurn(agent) = &self.program else { return Err("it has no modes".to_owned()) };
-        // Who is told to ask as usual, and has no argument for that, is given none.
+        // Every program has the default mode, even without arguments for it.
         if mode != PermissionMode::Default && !agent.mode_args.contains_key(mode.as_str()) {
             return Err("its profile has no such mode".to_owned());
         }
@@ -146,7 +156,7 @@ impl TurnBuilder {
         Ok(())
     }
 
-    /// The key under which its output has what it says.
+    /// The key of the reply in the output's JSON lines.
     pub(super) fn reply_key(&self) -> Option<&str> {
         match &self.program {
             TurnProgram::PerTurn(agent) => agent.reply_key.as_deref(),
@@ -158,10 +168,10 @@ impl TurnBuilder {
         matches!(self.program, TurnProgram::Driven(_))
     }
 
-    /// Takes away the file of a text that was too long, if there was one.
+    /// Removes the file of a long prompt, if there is one.
     pub(super) fn remove_prompt_file(&mut self) {
         if std::mem::take(&mut self.has_prompt_file) {
-            // A file that stays is overwritten by the next such text.
+            // A file that cannot be removed is overwritten by the next long prompt.
             StateDir::open(&self.state_dir).and_then(|state| state.remove(&self.prompt_file)).ok();
         }
     }
@@ -190,12 +200,13 @@ impl TurnBuilder {
         Ok(TurnCommand {
             argv,
             env: Vec::new(),
-            input: (!has_prompt).then(|| text.to_owned()),
+            stdin: (!has_prompt).then(|| text.to_owned()),
             output_fields: OutputFields { session_key, usage_paths: agent.usage_paths.clone() },
         })
     }
 
-    /// What a turn that begins makes of the conversation. One whose id the program tells is new until it has.
+    /// Changes the session state at the start of a turn. If the program chooses the id, the session
+    /// stays `New` until the output contains it.
     fn open_session(&mut self, session: &SessionSource) {
         if self.session == SessionState::New {
             match session {
@@ -230,7 +241,7 @@ fn with_prompt_prefix(agent: &PerTurnProgram, text: &str) -> String {
     }
 }
 
-/// With the arguments of that mode where they go.
+/// Replaces `{mode}` by the arguments of the mode.
 fn with_mode_arguments(
     template: &[String],
     agent: &PerTurnProgram,
@@ -244,7 +255,7 @@ fn with_mode_arguments(
     template.iter().flat_map(argument).collect()
 }
 
-/// In one pass, so that a text which holds a placeholder is not taken for one.
+/// Fills all variables in one pass, so that a text that contains a variable stays as it is.
 fn fill_template(template: &[String], text: &str, session: &str) -> Vec<String> {
     let text = &guard_leading_dash(template, text);
     let value = |variable: &str| match variable {
@@ -255,10 +266,10 @@ fn fill_template(template: &[String], text: &str, session: &str) -> Vec<String> 
     template.iter().map(|argument| deferred_variables::fill(argument, value)).collect()
 }
 
-/// A command finds a terminal, and nobody at its keys: a pager would wait for them for ever.
+/// A worker's command has a terminal without a person, so a pager would wait forever.
 const NO_PAGER: [(&str, &str); 2] = [("PAGER", "cat"), ("GIT_PAGER", "cat")];
 
-/// The worker's command for a turn.
+/// The command of a worker's turn.
 fn worker_command(worker: &Worker, subject: &TurnSubject) -> Result<TurnCommand, String> {
     let (command, env) = match subject {
         TurnSubject::Task(task) => (worker.run.as_deref().or(task.command()), task_env(task)),
@@ -292,7 +303,7 @@ fn message_env(message: &Message) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Neither an environment nor an argument can hold it, and a turn must not fail for it.
+/// Removes NULs, which neither an argument nor a variable can contain.
 fn strip_nul(text: &str) -> String {
     text.replace('\0', "")
 }
@@ -328,9 +339,9 @@ mod tests {
         let mut placed = program(&["p", "-m={prompt};", "{cwd}"], &[], SessionSource::NoSession, None);
         let process = run(&mut placed, "a {session} {prompt}\0b");
         assert_eq!(process.argv, ["p", "-m=a {session} {prompt}b;", "{cwd}"]);
-        assert_eq!(process.input, None);
+        assert_eq!(process.stdin, None);
         let mut piped = program(&["p"], &[], SessionSource::NoSession, None);
-        assert_eq!(run(&mut piped, "hi").input.as_deref(), Some("hi"));
+        assert_eq!(run(&mut piped, "hi").stdin.as_deref(), Some("hi"));
     }
 
     #[test]
@@ -343,14 +354,14 @@ mod tests {
             program
         };
         let mut ours = of(&["p", "{session}"], &[], SessionSource::Generated);
-        assert_eq!(run(&mut ours, "hi").input.as_deref(), Some("You are ann.\n\nhi"));
+        assert_eq!(run(&mut ours, "hi").stdin.as_deref(), Some("You are ann.\n\nhi"));
         ours.note_turn_end(IdleReason::Available);
-        assert_eq!(run(&mut ours, "hi").input.as_deref(), Some("hi"));
+        assert_eq!(run(&mut ours, "hi").stdin.as_deref(), Some("hi"));
         ours.note_turn_end(IdleReason::Available);
         let mut none = of(&["p"], &[], SessionSource::NoSession);
         for _ in 0..2 {
             assert_eq!(
-                run(&mut none, "hi").input.as_deref(),
+                run(&mut none, "hi").stdin.as_deref(),
                 Some("You are ann.\n\nhi"),
                 "it remembers nothing"
             );
@@ -364,7 +375,7 @@ mod tests {
         let process =
             run(&mut program(&words, &[], SessionSource::Generated, Some("s 1")), "a 'b' {session}");
         assert_eq!(process.argv[2], "echo 'a '\\''b'\\'' {session}' >'s 1'; echo '\"a 'b' {session}\"'");
-        assert_eq!(process.input, None, "it stands in an argument");
+        assert_eq!(process.stdin, None, "it stands in an argument");
     }
 
     #[test]

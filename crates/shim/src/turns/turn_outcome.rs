@@ -1,4 +1,4 @@
-//! What the end of a turn means, for the task it was about and for the lead: pure.
+//! What the end of a turn means for its task and for the lead. The functions are pure.
 
 use super::executor::{TurnEndKind, TurnResult};
 use protocol::control::ExitReport;
@@ -10,57 +10,61 @@ use protocol::timestamp::iso8601;
 use std::process::ExitStatus;
 use store::now;
 
-/// Characters of the last line that a task's metadata keeps.
+/// The most characters of the last line in a task's metadata.
 const LAST_LINE_CHARS: usize = 160;
 
-/// How a turn went.
+/// The outcome of a turn.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TurnOutcome {
     pub(super) reason: IdleReason,
-    /// `exit 1: ` and the last line, for the task's metadata; none where it went well.
+    /// `exit 1: ` and the last line, for the task's metadata. `None` after a success.
     pub(super) short_failure: Option<String>,
-    /// `exit 1: ` and the last lines, for the lead.
+    /// `exit 1: ` and the last lines, for the lead. `None` unless the turn has failed.
     pub(super) full_failure: Option<String>,
 }
 
 /// What becomes of the task of a turn.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TaskSettlement {
-    /// It is done, and to be marked so.
+    /// Mark the task completed.
     MarkCompleted,
-    /// It failed, and is to be marked so.
+    /// Mark the task failed, with the reason.
     MarkFailed(String),
-    /// The agent has said so itself.
+    /// The agent has completed the task itself.
     AlreadyCompleted,
-    /// The agent has said so itself, and why.
+    /// The agent has marked the task failed itself, with the reason.
     AlreadyFailed(String),
-    /// It is not the agent's any more: given back, taken away, deleted.
+    /// The agent does not own the task any more: it was released, reassigned or deleted.
     NotOwned,
 }
 
-pub(super) fn turn_outcome(end: &TurnResult) -> TurnOutcome {
-    let (reason, failure) = match &end.end {
+pub(super) fn turn_outcome(result: &TurnResult) -> TurnOutcome {
+    let (idle_reason, failure) = match &result.end {
         TurnEndKind::Exited(status) => match exit_failure(*status) {
             None => (IdleReason::Available, None),
-            Some(why) => (IdleReason::Failed, Some(why)),
+            Some(failure) => (IdleReason::Failed, Some(failure)),
         },
         TurnEndKind::Completed => (IdleReason::Available, None),
-        TurnEndKind::NotStarted(why) | TurnEndKind::Failed(why) => (IdleReason::Failed, Some(why.clone())),
+        TurnEndKind::NotStarted(failure) | TurnEndKind::Failed(failure) => {
+            (IdleReason::Failed, Some(failure.clone()))
+        }
         TurnEndKind::Interrupted => (IdleReason::Interrupted, Some("interrupted".to_owned())),
     };
-    let at_length = match (&failure, reason) {
-        (Some(why), IdleReason::Failed) if !end.last.is_empty() => Some(format!("{why}: {}", end.last)),
+    let full_failure = match (&failure, idle_reason) {
+        (Some(failure), IdleReason::Failed) if !result.last_lines.is_empty() => {
+            Some(format!("{failure}: {}", result.last_lines))
+        }
         (failure, IdleReason::Failed) => failure.clone(),
         _ => None,
     };
-    let failure = failure.map(|why| match last_line(&end.last) {
-        Some(line) if reason == IdleReason::Failed => format!("{why}: {line}"),
-        _ => why,
+    let short_failure = failure.map(|failure| match last_line(&result.last_lines) {
+        Some(line) if idle_reason == IdleReason::Failed => format!("{failure}: {line}"),
+        _ => failure,
     });
-    TurnOutcome { reason, short_failure: failure, full_failure: at_length }
+    TurnOutcome { reason: idle_reason, short_failure, full_failure }
 }
 
-/// Cut where it is longer than a table takes.
+/// The last line, cut to [`LAST_LINE_CHARS`].
 fn last_line(text: &str) -> Option<String> {
     let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
     Some(line.chars().take(LAST_LINE_CHARS).collect())
@@ -74,8 +78,8 @@ pub(super) fn settle(task: Option<&Task>, me: &AgentName, outcome: &TurnOutcome)
         (TaskStatus::Completed, _) => TaskSettlement::AlreadyCompleted,
         (TaskStatus::InProgress, Some(owner)) if owner == me => {
             match (task.failure(), &outcome.short_failure) {
-                (Some(why), _) => TaskSettlement::AlreadyFailed(why.to_owned()),
-                (None, Some(why)) => TaskSettlement::MarkFailed(why.clone()),
+                (Some(reason), _) => TaskSettlement::AlreadyFailed(reason.to_owned()),
+                (None, Some(reason)) => TaskSettlement::MarkFailed(reason.clone()),
                 (None, None) => TaskSettlement::MarkCompleted,
             }
         }
@@ -84,12 +88,13 @@ pub(super) fn settle(task: Option<&Task>, me: &AgentName, outcome: &TurnOutcome)
 }
 
 impl TaskSettlement {
-    /// `completedStatus` and `failureReason` of the notification.
+    /// The values of `completedStatus` and `failureReason` in the notification. `None` if the agent
+    /// does not own the task.
     pub(super) fn notification_fields(&self) -> Option<(&'static str, Option<&str>)> {
         match self {
             TaskSettlement::MarkCompleted | TaskSettlement::AlreadyCompleted => Some(("completed", None)),
-            TaskSettlement::MarkFailed(why) | TaskSettlement::AlreadyFailed(why) => {
-                Some(("failed", Some(why)))
+            TaskSettlement::MarkFailed(reason) | TaskSettlement::AlreadyFailed(reason) => {
+                Some(("failed", Some(reason)))
             }
             TaskSettlement::NotOwned => None,
         }
@@ -130,7 +135,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
 
     fn ended(how: TurnEndKind, last: &str) -> TurnOutcome {
-        turn_outcome(&TurnResult { end: how, last: last.to_owned(), used: None })
+        turn_outcome(&TurnResult { end: how, last_lines: last.to_owned(), usage: None })
     }
 
     fn exit(code: i32) -> TurnEndKind {

@@ -1,19 +1,21 @@
-//! What a program has used up, read off its lines of JSON as its profile's `UsagePaths` says: pure.
+//! Adds up the usage that a program reports in JSON lines. A profile's `UsagePaths` say where it
+//! is.
 
 use crate::json_lines::values_at;
 use protocol::usage::{Usage, UsagePaths, UsageReading, to_microdollars};
 use serde_json::Value;
 use std::collections::VecDeque;
 
-/// Parts that may still be told again. Lines of two requests stand between each other, those of more seldom.
+/// How many parts may still change. The lines of two requests may be mixed, those of more requests
+/// rarely are.
 const MAX_OPEN_PARTS: usize = 64;
 
-/// One output, or one file.
+/// The usage in one output or one file.
 #[derive(Debug)]
 pub(crate) struct UsageCounter {
     paths: UsagePaths,
     total: Option<Usage>,
-    /// The parts told last, by what marks them.
+    /// The latest parts, each with its id.
     open_parts: VecDeque<(Value, Usage)>,
 }
 
@@ -22,14 +24,14 @@ impl UsageCounter {
         UsageCounter { paths, total: None, open_parts: VecDeque::new() }
     }
 
-    /// One more line; most tell nothing.
+    /// Adds a line. Most lines contain no usage.
     pub(crate) fn add_line(&mut self, line: &Value) {
         let (tokens, cost) = self.read_line(line);
         if tokens.is_none() && cost.is_none() {
             return;
         }
         let Some(id_path) = &self.paths.part_id else {
-            // One may tell the tokens, and another the cost.
+            // One line may report the tokens and another one the cost.
             let before = self.total.unwrap_or_default();
             self.total = Some(Usage {
                 tokens: tokens.unwrap_or(before.tokens),
@@ -61,7 +63,7 @@ impl UsageCounter {
         self.total = Some(closed.map_or(total, |part| total.saturating_add(part)));
     }
 
-    /// All of it; none where nothing was told.
+    /// The total usage. `None` if no line reported any.
     pub(crate) fn total(&self) -> Option<Usage> {
         Some(self.open_parts.iter().fold(self.total?, |sum, (_, part)| sum.saturating_add(*part)))
     }
@@ -70,7 +72,7 @@ impl UsageCounter {
         Some(UsageReading { usage: self.total()?, scope: self.paths.scope })
     }
 
-    /// Tokens, and microdollars, as far as the line tells of them.
+    /// The tokens and microdollars of a line, as far as it reports them.
     fn read_line(&self, line: &Value) -> (Option<u64>, Option<u64>) {
         let counts =
             self.paths.tokens.iter().flat_map(|path| values_at(line, path)).filter_map(Value::as_u64);

@@ -1,4 +1,4 @@
-//! Files that do not parse keep nobody from the others, and nothing is given twice.
+//! Tests with damaged files: they do not block other work, and no message is delivered twice.
 
 use super::*;
 

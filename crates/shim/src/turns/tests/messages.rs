@@ -1,4 +1,4 @@
-//! What the agent is given to read, and when that counts as read.
+//! Tests of delivered messages, and of when they are marked read.
 
 use super::*;
 use protocol::control::Activity;

@@ -1,4 +1,4 @@
-//! Plan mode: a plan is handed in, and carried out once it is approved.
+//! Tests of plan mode.
 
 use super::*;
 use protocol::control::PlanStage;
@@ -24,7 +24,7 @@ fn plans() -> TurnProgram {
     })
 }
 
-/// The plan requests that the lead has, in order.
+/// The plan approval requests in the lead's inbox, in order.
 fn handed_in(team: &Team) -> Vec<PlanApprovalRequest> {
     let entries = team.inbox(&AgentName::lead()).read().unwrap();
     let plan = |entry: &InboxEntry| match Payload::parse(&entry.message.as_ref().ok()?.text)? {
@@ -64,7 +64,7 @@ fn a_plan_is_handed_in_rejected_and_handed_in_again_and_approved_it_is_carried_o
     assert_ne!(plans[0].request_id, plans[1].request_id, "under a new id");
     assert_eq!((plans[0].plan_content.as_str(), plans[0].from.as_str()), ("the plan", "ann"));
     assert_eq!(std::fs::read_to_string(&plans[1].plan_file_path).unwrap(), "the plan");
-    let input = |at: usize| stage.begun[at].input.clone().unwrap();
+    let input = |at: usize| stage.begun[at].stdin.clone().unwrap();
     assert!(input(0).starts_with(PLAN_PROMPT) && input(0).contains("count"), "{}", input(0));
     assert!(input(1).contains("smaller") && input(2).contains("Your plan is approved"));
     assert!(!input(2).contains(PLAN_PROMPT));

@@ -1,4 +1,4 @@
-//! Sessions, and lives that follow another.
+//! Tests of sessions and respawns.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Who asks it to end is answered.
+//! Tests of shutdown requests.
 
 use super::*;
 use protocol::id::RequestId;

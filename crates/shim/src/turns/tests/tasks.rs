@@ -1,10 +1,10 @@
-//! Tasks: whose they are, what became of them, and who is told.
+//! Tests of tasks and their outcomes.
 
 use super::*;
 use protocol::control::Activity;
 use protocol::payload::IdleReason;
 
-/// A turn in which the agent gives the task back.
+/// A turn in which the agent releases the task.
 fn gives_back(id: TaskId) -> ScriptedEvent {
     after(move |team| drop(team.tasks().release(&id, &name("ann")).unwrap()), 0)
 }
@@ -56,8 +56,8 @@ fn an_interrupted_turn_fails_its_task_and_is_answered_when_the_agent_idles() {
     let interrupted: ScriptedEvent = Box::new(|_| {
         ExecutorEvent::TurnEnded(TurnResult {
             end: TurnEndKind::Interrupted,
-            last: "noise".to_owned(),
-            used: None,
+            last_lines: "noise".to_owned(),
+            usage: None,
         })
     });
     let (stage, _) = ground.run(worker("sleep 9"), nothing(), vec![interrupted]);
@@ -105,7 +105,7 @@ fn a_task_that_the_agent_claimed_in_another_turn_is_its_next() {
     let (stage, over) = ground.run(agent(), prompt("take the second"), scenes);
     assert!(matches!(over, TurnLoopEnd::Terminated));
     let subjects: Vec<bool> =
-        stage.begun.iter().map(|process| process.input.as_deref().unwrap().contains("two")).collect();
+        stage.begun.iter().map(|process| process.stdin.as_deref().unwrap().contains("two")).collect();
     assert_eq!(subjects, [false, true, false], "a failed one is not taken up again");
     let failure = |id| ground.team.tasks().get(id).unwrap().failure().map(str::to_owned);
     assert!(failure(&one.id).is_some() && failure(&two.id).is_some());
