@@ -90,10 +90,10 @@ fn a_value_of_the_wrong_kind_is_told_with_the_right_one() {
         ("deny", "1.5", "a list of texts"),
         ("env", "[\"A=1\"]", "a table of texts"),
         ("unset", "\"A\"", "a list of texts"),
-        ("session", "\"theirs\"", "{ message = \"KEY\" }"),
-        ("session", "{ message = 1 }", "{ message = \"KEY\" }"),
-        ("session", "{ message = \"\" }", "{ message = \"KEY\" }"),
-        ("session", "{ tell = \"id\" }", "{ message = \"KEY\" }"),
+        ("session", "\"theirs\"", "{ told = \"KEY\" }"),
+        ("session", "{ told = 1 }", "{ told = \"KEY\" }"),
+        ("session", "{ told = \"\" }", "{ told = \"KEY\" }"),
+        ("session", "{ tell = \"id\" }", "{ told = \"KEY\" }"),
         ("used", "\"cost\"", "{ tokens = ["),
         ("used", "{ per = \"turn\" }", "{ tokens = ["),
         ("used", "{ tokens = [\"a..b\"] }", "{ tokens = ["),
@@ -140,9 +140,9 @@ fn every_feed_has_its_own_keys() {
         ("pull", "resume = [\"{session}\"]", "`resume` is for feed \"turn\""),
         ("acp", "resume = [\"{session}\"]", "`resume` is for feed \"turn\""),
         ("pull", "session = \"none\"", "`session` is for feed \"turn\""),
-        ("pull", "said = { message = \"x\" }", "`said` is for feed \"turn\", \"hook\""),
-        ("hook", "said = { file = \"x\" }", "`said` must be { message"),
-        ("hook", "said = { message = \"\" }", "`said` must be { message"),
+        ("pull", "said = { told = \"x\" }", "`said` is for feed \"turn\", \"hook\""),
+        ("hook", "said = { file = \"x\" }", "`said` must be { told"),
+        ("hook", "said = { told = \"\" }", "`said` must be { told"),
         ("turn", "answer = { a = \"{text}\" }", "`answer` is for feed \"hook\""),
         ("turn", "park = \"5s\"", "`park` is for feed \"hook\""),
         ("turn", "prompt = [\"{prompt}\"]", "`prompt` is for feed \"hook\""),
@@ -158,23 +158,28 @@ fn every_feed_has_its_own_keys() {
         ("hook", "answer = \"text\"", "`answer` must be a table"),
         ("hook", "answer = { decision = \"block\" }", "holds {text}"),
         ("hook", "park = \"long\"", "`park` must be a duration"),
-        ("turn", "said = { message = \"\" }", "`said` must be { message"),
+        ("turn", "said = { told = \"\" }", "`said` must be { told"),
         ("turn", "instructions = \"behind\"", "`instructions` must be"),
         ("turn", "instructions = [\"-s\"]", "must hold {instructions}"),
         ("turn", "tried = \"no\"", "`tried` must be true or false"),
         ("turn", "dialog = \"x\"", "`dialog` must be a list"),
-        ("turn", "setup = [{ file = \"x\" }]", "`setup` must be a list of tables"),
-        ("turn", "setup = [{ file = \"~/../x\", format = \"json\", merge = {} }]", "must name its file"),
-        ("turn", "setup = [{ file = \"/etc/x\", format = \"json\", merge = {} }]", "must name its file"),
-        (
-            "turn",
-            "setup = [{ file = \"x\", format = \"yaml\", merge = {} }]",
-            "`setup` must be a list of tables",
-        ),
-        ("turn", "setup = [{ file = \"x\", format = \"json\", merge = { a = \"{cwd}\" } }]", "holds {cwd}"),
     ] {
         let message = error_of(&format!("feed = \"{feed}\"\nprogram = \"p\"\n{key}"));
         assert!(message.contains(feeds), "{key}: {message}");
+    }
+}
+
+#[test]
+fn settings_are_checked() {
+    for (value, expected) in [
+        ("[{ file = \"x\" }]", "`setup` must be a list of tables"),
+        ("[{ file = \"~/../x\", format = \"json\", merge = {} }]", "must name its file"),
+        ("[{ file = \"/etc/x\", format = \"json\", merge = {} }]", "must name its file"),
+        ("[{ file = \"x\", format = \"yaml\", merge = {} }]", "`setup` must be a list of tables"),
+        ("[{ file = \"x\", format = \"json\", merge = { a = \"{cwd}\" } }]", "holds {cwd}"),
+    ] {
+        let message = error_of(&format!("feed = \"turn\"\nprogram = \"p\"\nsetup = {value}"));
+        assert!(message.contains(expected), "{value}: {message}");
     }
 }
 
@@ -192,7 +197,7 @@ fn what_a_feed_needs_has_its_usual_value() {
     let filter = program("feed = \"turn\"\nprogram = \"tr\"");
     assert_eq!(filter.instructions, InstructionDelivery::NotNeeded);
     assert_eq!(
-        program(&turn("session = { message = \"id\" }\nresume = [\"{session}\"]")).instructions,
+        program(&turn("session = { told = \"id\" }\nresume = [\"{session}\"]")).instructions,
         InstructionDelivery::Prepended
     );
     let spelled = program("feed = \"pull\"\nprogram = \"p\"\nargs = [\"{id_json}\", \"{self_sh}\"]");
@@ -226,8 +231,8 @@ fn a_session_is_named_where_it_is_known_and_nowhere_else() {
     assert!(session("\"none\"", "x", "{session}").contains("`resume` holds {session}"));
     assert!(session("\"ours\"", "x", "{session}").contains("`args` must hold {session}"));
     assert!(session("\"ours\"", "{session}", "x").contains("`resume` must hold {session}"));
-    assert!(session("{ message = \"id\" }", "{session}", "{session}").contains("before the first turn"));
-    assert!(session("{ message = \"id\" }", "x", "y").contains("`resume` must hold {session}"));
+    assert!(session("{ told = \"id\" }", "{session}", "{session}").contains("before the first turn"));
+    assert!(session("{ told = \"id\" }", "x", "y").contains("`resume` must hold {session}"));
 }
 
 #[test]

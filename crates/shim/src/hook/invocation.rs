@@ -67,7 +67,7 @@ impl HookInvocation<'_> {
             } else {
                 None
             },
-            event: event,
+            event,
         };
         match self.context.call_daemon(Request::ReportHook(report))? {
             Reply::ReportHook(reply) => Ok(reply),

@@ -66,7 +66,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
         match result {
             Ok(()) => self.status.mode = Some(mode),
             Err(ref reason) => {
-                self.executor.print_line(&format!("cannot change to the mode {mode}: {reason}"))
+                self.executor.print_line(&format!("cannot change to the mode {mode}: {reason}"));
             }
         }
         result.is_ok()

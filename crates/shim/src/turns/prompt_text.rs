@@ -66,10 +66,7 @@ pub(super) fn shutdown_request_text(request: &ShutdownRequest) -> String {
         ),
         None => "Its id is not one that can be typed: it is seen with teamctl inbox.".to_owned(),
     };
-    format!(
-        "{text}
-{commands}"
-    )
+    format!("{text}\n{commands}")
 }
 
 /// A message for a lead session: a member's report in words, or its request with the commands that
