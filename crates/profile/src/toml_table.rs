@@ -49,7 +49,7 @@ impl TomlTable<'_> {
         value.try_into().map(Some).map_err(|_| self.invalid_key(key, &format!("must be {wanted}")))
     }
 
-    /// Removes a list of texts. They may contain `variables`, besides the variables that are allowed
+    /// Removes a list of texts. They may contain `variables`, besides those that are allowed
     /// everywhere.
     pub(crate) fn take_templates(
         &mut self,
@@ -70,7 +70,7 @@ impl TomlTable<'_> {
         }
     }
 
-    /// Checks that `texts` contain only the variables `variables` and those that are allowed everywhere.
+    /// Checks that `texts` contain only `variables` and those that are allowed everywhere.
     pub(crate) fn check_variables(
         &self,
         key: &str,

@@ -45,20 +45,21 @@ impl ProfileRegistry {
 /// Parses a program, or a list of a program and its arguments.
 fn parse_notify_command(keys: &mut TomlTable<'_>, text: &str) -> Result<Option<Vec<String>>, ErrorReport> {
     const WANTED: &str = "must be a program, or a list of a program and its arguments";
-    let words = match keys.take::<Value>("notify", "a text or a list of texts")? {
+    let command = match keys.take::<Value>("notify", "a text or a list of texts")? {
         None => return Ok(None),
         Some(Value::String(program)) => vec![program],
         Some(list) => list.try_into::<Vec<String>>().map_err(|_| keys.invalid_key("notify", WANTED))?,
     };
-    if words.first().is_none_or(String::is_empty) || words.iter().any(|word| word.contains('\0')) {
+    if command.first().is_none_or(String::is_empty) || command.iter().any(|argument| argument.contains('\0'))
+    {
         return Err(keys.invalid_key("notify", WANTED));
     }
     if let Some(name) =
-        words.iter().flat_map(|word| variables_in(word)).find(|name| base_name(name) != "text")
+        command.iter().flat_map(|argument| variables_in(argument)).find(|name| base_name(name) != "text")
     {
         let problem = format!("holds {{{name}}}, which nothing stands for here");
         return Err(keys.invalid_key("notify", &problem).with_help("there is: {text}"));
     }
     let value = |name: &str| (base_name(name) == "text").then(|| encode_value(name, text.to_owned()));
-    Ok(Some(words.iter().map(|word| fill(word, value)).collect()))
+    Ok(Some(command.iter().map(|argument| fill(argument, value)).collect()))
 }

@@ -34,8 +34,8 @@ use std::process::ExitCode;
 /// The entry point of `teamd-shim`.
 pub fn main() -> ExitCode {
     client::file_size_signal::catch_sigxfsz();
-    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let result = match args::parse(&words) {
+    let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let result = match args::parse(&args) {
         Some(ShimCommand::Run(args)) => supervisor::run(&args),
         Some(ShimCommand::Log(path)) => output_log::run(&path),
         Some(ShimCommand::Hook(args)) => hook::run(&TeamContext::new(TeamOptions::from_env()), &args),

@@ -101,7 +101,7 @@ pub(crate) fn prepare(
     Ok((files, builder))
 }
 
-/// Runs the agent's turns deadline the agent ends.
+/// Runs the agent's turns until the agent ends.
 pub(crate) fn run_turns(
     parts: ExecutorParts<'_>,
     setup: &TurnSetup,
@@ -197,7 +197,7 @@ impl ShimExecutor<'_> {
         TurnLoopExit { end, output: self.parts.output, grace: self.grace, start_report }
     }
 
-    /// Starts the driver and waits deadline it is ready, before the daemon is told that the agent
+    /// Starts the driver and waits until it is ready, before the daemon is told that the agent
     /// runs.
     ///
     /// # Errors

@@ -135,12 +135,13 @@ impl LongPoll {
             return PollReadiness::default();
         }
         let ready = |fds: &[PollFd<'_>]| fds.iter().any(|fd| fd.any().unwrap_or(false));
-        let (above, typed) = (1 + self.ancestors.len(), usize::from(self.typing_detector.is_some()));
+        let typing_start = 1 + self.ancestors.len();
+        let connection_start = typing_start + usize::from(self.typing_detector.is_some());
         PollReadiness {
             is_stdout_closed: ready(&fds[..1]),
-            has_parent_exited: ready(&fds[1..above]),
-            has_input: ready(&fds[above..above + typed]),
-            has_reply: ready(&fds[above + typed..]),
+            has_parent_exited: ready(&fds[1..typing_start]),
+            has_input: ready(&fds[typing_start..connection_start]),
+            has_reply: ready(&fds[connection_start..]),
         }
     }
 }

@@ -72,7 +72,7 @@ fn is_from_sender_of(update: &LeadUpdate, message: &Message) -> bool {
     matches!(update, LeadUpdate::Message { message: other, .. } if other.from == message.from)
 }
 
-/// The counters of a update, if `message` repeats it. Protocol messages never count as repetitions.
+/// The counters of an update, if `message` repeats it. Protocol messages never count as repetitions.
 fn repeated_message<'r>(
     update: &'r mut LeadUpdate,
     message: &Message,

@@ -6,8 +6,8 @@ use client::terminal_text::printable_lines;
 /// How much output is kept, in bytes. Colours and progress bars take a part of it.
 const BUFFER_BYTES: usize = 16 << 10;
 /// The most lines and bytes of the text.
-const LINES: usize = 20;
-const BYTES: usize = 4 << 10;
+const MAX_LINES: usize = 20;
+const MAX_BYTES: usize = 4 << 10;
 
 /// The end of an output.
 #[derive(Debug, Default)]
@@ -18,8 +18,8 @@ impl OutputTail {
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
         if self.0.len() > 2 * BUFFER_BYTES {
-            let over = self.0.len() - BUFFER_BYTES;
-            self.0.drain(..over);
+            let excess = self.0.len() - BUFFER_BYTES;
+            self.0.drain(..excess);
         }
     }
 
@@ -27,8 +27,9 @@ impl OutputTail {
     pub(crate) fn take_text(&mut self) -> String {
         let mut lines = printable_lines(&std::mem::take(&mut self.0));
         lines.retain(|line| !line.trim().is_empty());
-        let shown = lines[lines.len().saturating_sub(LINES)..].join("\n");
-        let from = (shown.len().saturating_sub(BYTES)..shown.len()).find(|at| shown.is_char_boundary(*at));
+        let shown = lines[lines.len().saturating_sub(MAX_LINES)..].join("\n");
+        let from =
+            (shown.len().saturating_sub(MAX_BYTES)..shown.len()).find(|at| shown.is_char_boundary(*at));
         shown[from.unwrap_or(shown.len())..].trim_end().to_owned()
     }
 }

@@ -57,8 +57,8 @@ impl TurnSubject {
 pub(super) fn shutdown_request_text(request: &ShutdownRequest) -> String {
     let reason = request.reason.as_deref().filter(|reason| !reason.trim().is_empty());
     let reason = reason.map_or(String::new(), |reason| format!(" {reason}"));
-    let said = format!("You are asked to shut down.{reason}");
-    let text = message_element("team-lead", None, Some("request to shut down"), &said);
+    let request_text = format!("You are asked to shut down.{reason}");
+    let text = message_element("team-lead", None, Some("request to shut down"), &request_text);
     let commands = match shell_safe_id(&request.request_id) {
         Some(id) => format!(
             "Finish what you must, then agree with: teamctl respond {id} --approve\nOr say why not: teamctl respond \
@@ -137,9 +137,9 @@ fn turn_end_text(from: &str, idle: &IdleNotification) -> String {
         _ => "idle",
     };
     let task = idle.completed_task_id.as_ref().map(|id| format!("task {id}"));
-    let said = [task.as_deref(), idle.summary.as_deref(), idle.failure_reason.as_deref()];
-    let said: Vec<&str> = said.into_iter().flatten().collect();
-    notification(from, status, &format!("{from} has ended a turn. {}", said.join(": ")))
+    let details = [task.as_deref(), idle.summary.as_deref(), idle.failure_reason.as_deref()];
+    let details: Vec<&str> = details.into_iter().flatten().collect();
+    notification(from, status, &format!("{from} has ended a turn. {}", details.join(": ")))
 }
 
 /// The end of a turn as it appears in the lead's conversation (docs/protocol.md section 7).

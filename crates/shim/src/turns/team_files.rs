@@ -105,7 +105,7 @@ impl TeamFiles {
             self.pending.clear();
         }
         self.pending.extend(new.into_iter().filter(is_unread));
-        // Other programs also cursor and remove entries. If the counts differ, the whole inbox is
+        // Other programs also mark and remove entries. If the counts differ, the whole inbox is
         // read.
         if cursor.unread_count() != self.pending.len() {
             self.pending = inbox.read_unread()?;

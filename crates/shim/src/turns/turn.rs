@@ -209,8 +209,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
 
 /// A line about the subject and outcome of a turn.
 fn summary_line(subject: &TurnSubject, outcome: &TurnOutcome, settlement: Option<&TaskSettlement>) -> String {
-    let why = outcome.short_failure.as_deref();
-    match (subject, settlement, why) {
+    let failure = outcome.short_failure.as_deref();
+    match (subject, settlement, failure) {
         (
             TurnSubject::Task(task),
             Some(TaskSettlement::MarkCompleted | TaskSettlement::AlreadyCompleted),
@@ -220,13 +220,13 @@ fn summary_line(subject: &TurnSubject, outcome: &TurnOutcome, settlement: Option
         }
         (
             TurnSubject::Task(task),
-            Some(TaskSettlement::MarkFailed(why) | TaskSettlement::AlreadyFailed(why)),
+            Some(TaskSettlement::MarkFailed(failure) | TaskSettlement::AlreadyFailed(failure)),
             _,
         ) => {
-            format!("Task {} failed ({why}): {}", task.id, task.subject)
+            format!("Task {} failed ({failure}): {}", task.id, task.subject)
         }
         (TurnSubject::Task(task), ..) => format!("Task {} was given back: {}", task.id, task.subject),
         (subject, _, None) => format!("{}: done", subject.title()),
-        (subject, _, Some(why)) => format!("{}: failed ({why})", subject.title()),
+        (subject, _, Some(failure)) => format!("{}: failed ({failure})", subject.title()),
     }
 }
