@@ -10,7 +10,7 @@ use crate::io::children::Children;
 use crate::io::control_socket::{Connections, accept};
 use crate::io::effect_runner::EffectRunner;
 use crate::io::files::thread::ROSTER_FILE;
-use crate::io::files::{environments, members, teams, thread};
+use crate::io::files::{environments, event_log, members, teams, thread};
 use crate::io::panes::manager;
 use crate::io::panes::manager::TmuxLocation;
 use crate::io::process_watcher::ProcessWatcher;
@@ -21,7 +21,7 @@ use crate::io::wake_sockets::WakeSockets;
 use crate::io::watcher::barrier::Barriers;
 use crate::io::watcher::file_watcher::OverflowFlag;
 use crate::io::watcher::thread::WatcherThread;
-use crate::io::{log_file, process_watcher, single_instance};
+use crate::io::{daemon_log, process_watcher, single_instance};
 use protocol::control::LeadsFile;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::installed_program::installed_program;
@@ -86,7 +86,7 @@ impl Startup {
         let lock = InstanceLock::acquire(&directories.state_dir.join("teamd.lock"), root.path(), &socket)?;
         single_instance::lock_root(&root)?;
         if !args.check {
-            log_file::start(args, &directories.state_dir)?;
+            daemon_log::start(args, &directories.state_dir)?;
         }
         let limits = SavedLimits::raise_for_daemon();
         failpoint::hit("start.locked");
@@ -117,7 +117,7 @@ impl Startup {
         let (barriers, overflow) = (Barriers::new(&self.settings.state_dir), OverflowFlag::default());
         let sinks = (wake_sockets.clone(), overflow.clone(), events.clone());
         let watcher = WatcherThread::new(self.settings.root.clone(), barriers, sinks).start()?;
-        let event_log_cursor = thread::read_event_log(&self.state_dir);
+        let event_log_cursor = event_log::read_event_log(&self.state_dir);
         let logged_counts = event_log_cursor.inboxes.clone();
         let mut state = State::new(self.settings, self.roster, event_log_cursor);
         state.restore_activity(|team, name| {

@@ -3,9 +3,9 @@
 
 pub(crate) mod children;
 pub(crate) mod control_socket;
+pub(crate) mod daemon_log;
 pub(crate) mod effect_runner;
 pub(crate) mod files;
-pub(crate) mod log_file;
 pub(crate) mod orphans;
 pub(crate) mod panes;
 pub(crate) mod process_watcher;

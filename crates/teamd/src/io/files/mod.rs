@@ -2,6 +2,7 @@
 
 pub(crate) mod config_scan;
 pub(crate) mod environments;
+pub(crate) mod event_log;
 pub(crate) mod inbox_scan;
 pub(crate) mod member_batch;
 pub(crate) mod members;

@@ -10,7 +10,7 @@ use crate::core::id::SpawnId;
 use crate::core::jobs::files::{
     FileJob, FileResult, RestoreRule, TaskSelection, collect_batch, is_independent,
 };
-use crate::core::state::event_log_cursor::EventLogCursor;
+use crate::io::files::event_log;
 use crate::io::files::inbox_scan::InboxScanner;
 use crate::io::files::queue;
 use crate::io::files::queue::{JobReceiver, JobSender};
@@ -31,11 +31,6 @@ use tokio::sync::mpsc::UnboundedSender;
 
 /// The name of the roster in the state directory.
 pub(crate) const ROSTER_FILE: &str = protocol::roster_file::RosterFile::FILE_NAME;
-/// The name of the event log in the state directory.
-pub(super) const EVENT_LOG_FILE: &str = "events.jsonl";
-/// Maximum size of the event log in bytes. A larger log is renamed to `events.jsonl.1` and a new
-/// one begins. The daemon reads both files whole at its start.
-pub(super) const EVENT_LOG_LIMIT: u64 = 7 * 1024 * 1024;
 
 /// The state of the files thread.
 pub(super) struct FilesThread {
@@ -77,20 +72,6 @@ pub(crate) fn start(
     let mut files = FilesThread::new(root, state, logged_counts, events);
     let thread = std::thread::Builder::new().name("files".into()).spawn(move || files.run(queue));
     thread.map(|thread| (jobs, thread)).map_err(|error| thread_error(&error))
-}
-
-/// Reads the event log to find out which messages and events it has. Events in a part that cannot
-/// be read are logged again.
-pub(crate) fn read_event_log(state: &StateDir) -> EventLogCursor {
-    let read = |name: &str| {
-        state.read(name).unwrap_or_else(|error| {
-            tracing::warn!("cannot read the event log: {error}");
-            None
-        })
-    };
-    let parts = [format!("{EVENT_LOG_FILE}.1"), EVENT_LOG_FILE.to_owned()]
-        .map(|name| read(&name).unwrap_or_default());
-    EventLogCursor::from_lines(parts.iter().flat_map(|part| part.split(|byte| *byte == b'\n')))
 }
 
 impl FilesThread {
@@ -150,7 +131,7 @@ impl FilesThread {
                 return self.save_roster(&roster).err().map(FileResult::RosterNotSaved);
             }
             FileJob::AppendEvent(line) => {
-                return self.run_unanswered("log", |files| files.append_event(&line));
+                return self.run_unanswered("log", |files| event_log::append_event(&files.state, &line));
             }
             FileJob::SaveEnvironment { file, env } => {
                 match to_error(self.save_environment(&file, &env)) {
@@ -288,10 +269,6 @@ impl FilesThread {
         None
     }
 
-    pub(super) fn append_event(&self, line: &str) -> Result<(), Error> {
-        self.state.append_line(EVENT_LOG_FILE, line, EVENT_LOG_LIMIT)
-    }
-
     /// Sets one field of a member in config.json.
     pub(super) fn set_member_field(
         &mut self,
@@ -328,8 +305,12 @@ impl FilesThread {
             .unwrap_or_default()
     }
 
-    /// The handle of a team. If the team's directories were replaced, opens the new ones and
-    /// forgets the scan state of the old ones.
+    /// The handle of a team. If another program has replaced the team's directories, opens the new
+    /// ones and forgets the scan state of the old ones.
+    ///
+    /// # Errors
+    ///
+    /// `NoSuchTeam` if another program has removed the team's directory.
     pub(super) fn open_team(&mut self, name: &TeamName) -> Result<Team, Error> {
         if let Some(team) = self.teams.get(name).filter(|team| team.is_current()) {
             return Ok(team.clone());
