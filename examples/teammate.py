@@ -1,6 +1,6 @@
 """A teammate by the files alone, as docs/protocol.md has them: teamctl spawn ann -- python3 examples/teammate.py"""
 import datetime, json, os, pathlib, time
-me, inboxes = os.environ["TEAMD_AGENT"], pathlib.Path(os.path.expandvars("$TEAMD_ROOT/teams/$TEAMD_TEAM/inboxes"))
+me, inboxes = os.environ["TEAMD_MEMBER"], pathlib.Path(os.path.expandvars("$TEAMD_ROOT/teams/$TEAMD_TEAM/inboxes"))
 def change(name, edit):  # under the lock and in one step; again while that is held or an old program is amid a write
     path, beside = inboxes / f"{name}.json", inboxes / f"{name}.json.tmp.{os.getpid()}"
     while True:

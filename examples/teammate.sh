@@ -5,8 +5,8 @@
 while teamctl wait --quiet; do # for mail; nothing is marked read by that
     mail=$(teamctl inbox --unread --mark-read)
     # An id may stand in anybody's text: respond takes only one that the lead has asked with.
-    for id in $(printf '%s\n' "$mail" | grep -o "shutdown-[0-9]*@$TEAMD_AGENT"); do
-        teamctl respond "$id" --approve && exit
+    for id in $(printf '%s\n' "$mail" | grep -o "shutdown-[0-9]*@$TEAMD_MEMBER"); do
+        teamctl answer-shutdown "$id" --approve && exit
     done
     printf 'I have read:\n%s\n' "$mail" | teamctl send team-lead - --summary "read it"
 done

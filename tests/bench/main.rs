@@ -177,7 +177,7 @@ fn measure_message_to_wake() {
 fn env_with_twenty() -> TestEnv {
     let house = env_with_team();
     for n in 0..20 {
-        house.teamctl(["spawn", &format!("a{n}"), "--agent", "worker"]).expect_success();
+        house.teamctl(["spawn", &format!("a{n}"), "--profile", "worker"]).expect_success();
     }
     house.wait_until("all idle", || {
         let status = house.json(["status"]);
@@ -289,7 +289,7 @@ fn measure_daemon_kill() {
     let house = env_with_team();
     house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
     let waiting = house.start_teamctl(["shutdown", "ann", "--grace", "1h"]);
-    house.wait_until("it is asked", || (house.member("ann")?["phase"] == "stopping").then_some(()));
+    house.wait_until("it is asked", || (house.member("ann")?["lifecycle"] == "stopping").then_some(()));
     let daemon = house.daemon_pid();
     let mut output = None;
     let took = time_call(|| {

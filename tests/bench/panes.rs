@@ -106,13 +106,13 @@ fn measure_control_socket(count: usize) -> StepTimes {
     let house = env_with_team();
     let spawn = |n: usize| {
         json!({"spawn": {"team": "bench", "name": format!("a{n}"), "unique": false, "argv": ["sleep", "3600"],
-            "cwd": "/", "env": {"PATH": "/usr/bin:/bin"}, "prompt": "", "feed": "pull"}})
+            "cwd": "/", "env": {"PATH": "/usr/bin:/bin"}, "prompt": "", "delivery": "pull"}})
     };
     let orders: Vec<Value> = (0..count).map(spawn).collect();
     let spawn = time_call(|| call_daemon(&house, &orders));
     let status = time_call(|| call_daemon(&house, &[json!("status")]));
     // Its windows are laid out behind the last spawn, and that is none of what a kill takes.
-    call_daemon(&house, &[json!({"capture": {"team": "bench", "name": "a0", "lines": null}})]);
+    call_daemon(&house, &[json!({"capture_pane": {"team": "bench", "name": "a0", "lines": null}})]);
     let names: Vec<String> = (0..count).map(|n| format!("a{n}")).collect();
     let kill = time_call(|| call_daemon(&house, &[json!({"kill": {"team": "bench", "names": names}})]));
     house.shut_down();
@@ -125,7 +125,7 @@ fn call_daemon(house: &TestEnv, requests: &[Value]) {
         .iter()
         .map(|request| {
             let mut stream = UnixStream::connect(place.join("control.sock")).unwrap();
-            stream.write_all(format!("{}\n", json!({"v": 1, "request": request})).as_bytes()).unwrap();
+            stream.write_all(format!("{}\n", json!({"version": 2, "request": request})).as_bytes()).unwrap();
             stream
         })
         .collect();
@@ -160,8 +160,8 @@ fn measure_connection(count: usize) -> StepTimes {
 fn measure_agents_on_connection(count: usize) -> Duration {
     let (house, mut connection) = env_with_connection();
     let listener = UnixListener::bind(house.path("socket")).unwrap();
-    let agent = json!({"argv": ["sleep", "3600"], "cwd": "/", "env": {"PATH": "/usr/bin:/bin"}, "state": house.path("")});
-    let go = format!("{}\n", json!({"go": agent}));
+    let agent = json!({"argv": ["sleep", "3600"], "cwd": "/", "env": {"PATH": "/usr/bin:/bin"}, "state_dir": house.path("")});
+    let go = format!("{}\n", json!({"start_agent": agent}));
     let joins = std::thread::spawn(move || {
         let begun = |_| {
             let mut join = listener.accept().unwrap().0;
@@ -179,7 +179,7 @@ fn measure_agents_on_connection(count: usize) -> Duration {
     });
     connection.run_commands(&kill_commands(&panes));
     for join in &mut running {
-        receive_line(join, "ended");
+        receive_line(join, "exited");
         // It does not wait for long.
         join.get_mut().write_all(b"\"noted\"\n").ok();
     }
@@ -239,7 +239,7 @@ const PANES_PER_WINDOW: usize = 9;
 
 const WINDOW_COMMANDS: [&str; 7] = [
     "pane-border-status top",
-    "pane-border-format '#{?#{@teamd}, #[fg=#{@teamd_color}]#{@teamd_name} #{@teamd_state} #{@teamd_task},#{pane_index}}'",
+    "pane-border-format '#{?#{@teamd_spawn}, #[fg=#{@teamd_color}]#{@teamd_name} #{@teamd_state} #{@teamd_task},#{pane_index}}'",
     "remain-on-exit off",
     "automatic-rename off",
     "allow-rename off",
@@ -248,7 +248,7 @@ const WINDOW_COMMANDS: [&str; 7] = [
 ];
 
 const TAG_COMMANDS: [&str; 6] =
-    ["@teamd", "@teamd_pid", "@teamd_name", "@teamd_color", "@teamd_state", "@teamd_task"];
+    ["@teamd_spawn", "@teamd_pane_pid", "@teamd_name", "@teamd_color", "@teamd_state", "@teamd_task"];
 
 /// Where there is no space the panes are laid out before.
 fn split(connection: &mut TmuxConnection, window: &str, join: &str) -> String {

@@ -11,7 +11,7 @@ pub(crate) fn measure_unblocking() {
     const ROUNDS: usize = 30;
     let house = env_with_team();
     for name in ["ann", "bob"] {
-        house.teamctl(["spawn", name, "--agent", "worker", "--backend", "in-process"]).expect_success();
+        house.teamctl(["spawn", name, "--profile", "worker", "--backend", "in-process"]).expect_success();
     }
     let create = |owner: &str, subject: &str, blocked_by: Option<&str>| {
         let command = format!("date +%s%N >>'{}'", house.path(&format!("out/{subject}")).display());
@@ -49,7 +49,7 @@ pub(crate) fn measure_headless_idle() {
     let house = env_with_team();
     for n in 0..50 {
         house
-            .teamctl(["spawn", &format!("a{n}"), "--agent", "worker", "--backend", "in-process"])
+            .teamctl(["spawn", &format!("a{n}"), "--profile", "worker", "--backend", "in-process"])
             .expect_success();
     }
     let status = house.wait_until("all idle", || {
@@ -81,7 +81,7 @@ pub(crate) fn measure_headless_idle() {
 pub(crate) fn measure_task_graph() {
     const TASKS: usize = 1000;
     let house = TestEnv::with_daemon();
-    let mut text = String::from("name = \"bench\"\nagent = \"worker\"\n");
+    let mut text = String::from("name = \"bench\"\nprofile = \"worker\"\n");
     for n in 0..8 {
         text.push_str(&format!("[[member]]\nname = \"w{n}\"\nbackend = \"in-process\"\n"));
     }

@@ -152,7 +152,7 @@ async def requests(story, lead):
 
 
 async def as_teammate(story):
-    identity = {"TEAMD_AGENT": "ann", "TEAMD_TEAM": story.team}
+    identity = {"TEAMD_MEMBER": "ann", "TEAMD_TEAM": story.team}
     async with Client(server(**identity), mode=MODE) as ann:
         sent = await story.call(ann, "SendMessage", to="team-lead", message="from ann", summary="s")
         story.expect("it is ann's", sent.get("routing", {}).get("sender") == "ann")

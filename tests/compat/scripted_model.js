@@ -61,7 +61,7 @@ const steps = (text) => [...answers(text), ...orders(text)];
 
 /** Asked to shut down it says yes, as the request itself tells how. */
 const answers = (text) =>
-  (/shutdown-\d+@[\w-]+/.exec(text) || []).map((id) => ({ kind: 'DO', text: `shell teamctl respond ${id} --approve` }));
+  (/shutdown-\d+@[\w-]+/.exec(text) || []).map((id) => ({ kind: 'DO', text: `shell teamctl answer-shutdown ${id} --approve` }));
 
 const orders = (text) =>
   text.split('\n').flatMap((line) => {

@@ -18,17 +18,17 @@ pub(crate) fn env_with_acp_profile(words: &[&str]) -> TestEnv {
     house.start_daemon();
     house.teamctl(["create", "survey"]).expect_success();
     let profile = format!(
-        "feed = \"acp\"\nprogram = \"{}\"\nargs = {}\ninstructions = \"none\"\n[modes]\ndefault = []\nplan = []\n\
+        "delivery = \"acp\"\nprogram = \"{}\"\nargs = {}\ninstructions = \"none\"\n[modes]\ndefault = []\nplan = []\n\
          acceptEdits = []\n[session_modes]\nplan = \"read\"\nacceptEdits = \"code\"\ndefault = \"ask\"\n",
         harness::programs().join("scripted-acp-agent").display(),
         json!(words)
     );
-    house.write_file("home/.config/teamd/agents/scripted.toml", profile);
+    house.write_file("home/.config/teamd/profiles/scripted.toml", profile);
     house
 }
 
 pub(crate) fn spawn(house: &TestEnv, more: &[&str]) {
-    let ran = house.teamctl_with(&[&["spawn", "ann", "--agent", "scripted"], more].concat(), &[]);
+    let ran = house.teamctl_with(&[&["spawn", "ann", "--profile", "scripted"], more].concat(), &[]);
     assert_eq!(ran.code, 0, "{ran:#?}\n{}", house.dump_state());
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn turn_notification(house: &TestEnv, number: usize) -> Value {
 
 pub(crate) fn shut_down_member(house: TestEnv) {
     let ended = house.json(["shutdown", "ann"]);
-    assert_eq!(ended["ended"][0]["how"], "approved", "{ended:#}");
+    assert_eq!(ended["exits"][0]["description"], "approved", "{ended:#}");
     house.shut_down();
 }
 

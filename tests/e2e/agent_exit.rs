@@ -54,7 +54,7 @@ fn killed_pane_is_reported() {
     house.teamctl(["spawn", "bob", "--", "sleep", "3600"]).expect_success();
     house.tmux(["kill-pane", "-t", &pane_of(&house, "ann")]);
     wait_for_exit_notice(&house, "ann", "pane killed");
-    assert_eq!(house.member("bob").unwrap()["phase"], "running");
+    assert_eq!(house.member("bob").unwrap()["lifecycle"], "running");
     house.shut_down();
 }
 
@@ -102,7 +102,7 @@ fn exit_without_a_daemon_is_reported_later() {
         std::fs::read_dir(state)
             .ok()?
             .flatten()
-            .find(|e| e.file_name().to_string_lossy().starts_with("end-"))
+            .find(|e| e.file_name().to_string_lossy().starts_with("exit-"))
             .map(drop)
     });
     house.start_daemon();
@@ -122,8 +122,8 @@ fn kill_is_completed_after_the_daemon_dies() {
     kill.wait().unwrap();
     house.start_daemon();
     wait_for_exit_notice(&house, "ann", "killed");
-    let past = house.json(["status"])["teams"][0]["past"].clone();
-    assert!(past[0]["again_at"].is_null() && past[0]["rests"] != true, "{past}");
+    let past = house.json(["status"])["teams"][0]["past_members"].clone();
+    assert!(past[0]["respawns_at"].is_null() && past[0]["is_suspended"] != true, "{past}");
     house.shut_down();
 }
 
@@ -186,7 +186,7 @@ fn start_shim(house: &TestEnv) -> (String, UnixStream) {
     let words = [&["new-window", "-d", "-P", "-F", "#{pane_id}", "--"], &join[..]].concat();
     let pane = house.run_tmux(&words).stdout.trim_end().to_owned();
     let (join, _) = listener.accept().unwrap();
-    for (option, value) in [("@teamd", "a-1"), ("remain-on-exit", "on")] {
+    for (option, value) in [("@teamd_spawn", "a-1"), ("remain-on-exit", "on")] {
         house.tmux(["set-option", "-p", "-t", &pane, option, value]);
     }
     log_closed_panes(house);

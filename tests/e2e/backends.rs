@@ -15,7 +15,7 @@ fn on_all_backends(story: fn(&TestEnv, &str)) {
 }
 
 fn spawn(house: &TestEnv, backend: &str, more: &[&str]) -> Value {
-    let all = [&["--json", "spawn", "ann", "--agent", "worker", "--backend", backend], more].concat();
+    let all = [&["--json", "spawn", "ann", "--profile", "worker", "--backend", backend], more].concat();
     let ran = house.teamctl_with(&all, &[]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     ran.json()
@@ -68,8 +68,8 @@ fn worker_spawns_works_and_shuts_down() {
         let words = if backend == "in-process" { ("in-process", true) } else { ("tmux", false) };
         assert_eq!((member["backendType"].as_str().unwrap(), member["tmuxPaneId"] == "in-process"), words);
         let ended = house.json(["shutdown", "ann"]);
-        assert_eq!(ended["ended"][0]["how"], "approved", "{ended:#}");
-        assert!(house.member("ann").is_none_or(|member| member["phase"] == "completed"));
+        assert_eq!(ended["exits"][0]["description"], "approved", "{ended:#}");
+        assert!(house.member("ann").is_none_or(|member| member["lifecycle"] == "completed"));
         house.teamctl(["delete", "survey"]).expect_success();
     });
 }
@@ -105,14 +105,14 @@ fn interrupt_ends_the_turn_only() {
         spawn(house, backend, &[]);
         wait_until_idle(house);
         let nothing = house.json(["interrupt", "ann"]);
-        assert_eq!(nothing["turn"], false);
+        assert_eq!(nothing["was_in_turn"], false);
         let id = create_task(house, "sleep 3600");
         house.wait_until("it works", || (house.member("ann")?["activity"] == "active").then_some(()));
         house.wait_until("the turn has its process", || {
             house.member("ann")?["evidence"].as_str()?.contains("pid").then_some(())
         });
         let ended = house.json(["interrupt", "ann"]);
-        assert_eq!(ended["turn"], true);
+        assert_eq!(ended["was_in_turn"], true);
         house.wait_until("the lead is told", || {
             house
                 .payloads_to_lead("ann", "idle_notification")
@@ -120,7 +120,7 @@ fn interrupt_ends_the_turn_only() {
                 .find(|told| told["idleReason"] == "interrupted")
         });
         assert_eq!(task_details(house, &id)["metadata"]["failure"], "interrupted");
-        assert_eq!(house.member("ann").unwrap()["phase"], "running");
+        assert_eq!(house.member("ann").unwrap()["lifecycle"], "running");
     });
 }
 
@@ -136,7 +136,7 @@ fn turn_survives_the_daemon() {
         let pid = shim_pid(house, backend);
         house.kill_process(house.daemon_pid());
         house.start_daemon();
-        house.wait_until("it is adopted", || (house.member("ann")?["phase"] == "running").then_some(()));
+        house.wait_until("it is adopted", || (house.member("ann")?["lifecycle"] == "running").then_some(()));
         assert_eq!(shim_pid(house, backend), pid);
         house.wait_until("its turn is known again", || {
             house.member("ann")?["evidence"].as_str()?.contains("do it").then_some(())
@@ -165,7 +165,7 @@ fn task_of_a_killed_agent_is_abandoned_and_reported() {
         assert_eq!(task_details(house, &id)["status"], "in_progress");
         house.wait_until("status says so", || {
             let status = house.json(["status"]);
-            (status["teams"][0]["left"][0]["id"] == id.as_str()).then_some(())
+            (status["teams"][0]["abandoned_tasks"][0]["id"] == id.as_str()).then_some(())
         });
         house.teamctl(["task", "release", &id]).expect_success();
         assert_eq!(
@@ -189,7 +189,7 @@ fn respawned_agent_resumes_its_task() {
         house.kill_process(pid);
         house.wait_until("it is back", || {
             let member = house.member("ann")?;
-            (member["phase"] == "running" && member["restarts"] == 1).then_some(())
+            (member["lifecycle"] == "running" && member["respawns"] == 1).then_some(())
         });
         assert_ne!(shim_pid(house, backend), pid);
         house.wait_until("its task runs again", || (house.read("out/runs") == "x\nx\n").then_some(()));
@@ -205,8 +205,8 @@ fn respawned_agent_resumes_its_task() {
 fn window_backend_uses_its_own_window() {
     let house = TestEnv::with_team();
     spawn(&house, "window", &[]);
-    house.teamctl(["spawn", "bob", "--agent", "worker"]).expect_success();
-    house.teamctl(["spawn", "cat", "--agent", "worker"]).expect_success();
+    house.teamctl(["spawn", "bob", "--profile", "worker"]).expect_success();
+    house.teamctl(["spawn", "cat", "--profile", "worker"]).expect_success();
     let window = |name: &str| {
         let pane = house.member(name).unwrap()["pane"].as_str().unwrap().to_owned();
         house.tmux(["display-message", "-p", "-t", &pane, "#{window_id} #{window_panes}"])
@@ -231,7 +231,7 @@ fn headless_backend_is_used_only_on_request() {
     house.wait_for_daemon();
     assert_eq!(house.json(["status"])["daemon"]["tmux"], Value::Null);
     house.teamctl(["create", "survey"]).expect_success();
-    let refused = house.teamctl(["spawn", "ann", "--agent", "worker"]);
+    let refused = house.teamctl(["spawn", "ann", "--profile", "worker"]);
     assert_eq!(refused.code, 72, "{refused:#?}");
     assert!(refused.stderr.contains("--backend in-process"), "{refused:#?}");
     spawn(&house, "in-process", &[]);

@@ -48,7 +48,7 @@ fn member_of_same_name_on_another_team_is_not_used() {
         assert!([64, 67].contains(&ran.code), "{ran:#?}");
     }
     assert_eq!(house.inbox("survey", "ann").len(), 0);
-    assert_eq!(house.member("ann").unwrap()["phase"], "running");
+    assert_eq!(house.member("ann").unwrap()["lifecycle"], "running");
     house.teamctl(["status", "ANN@Survey"]).expect_success();
     house.teamctl(["send", "ANN@Survey", "hello"]).expect_success();
     house.teamctl(["kill", "ANN@Survey"]).expect_success();
@@ -114,7 +114,7 @@ fn teammate_cannot_run_lead_commands() {
         .wait_until("it tried", || Some(house.read("out/codes")).filter(|codes| codes.ends_with("end\n")));
     assert_eq!(codes, "77\n77\n77\n77\n77\n77\nend\n", "{}", house.read("out/said"));
     // And not by forgetting who it is either: its token tells.
-    let token = "unset TEAMD_AGENT; teamctl kill bob >out/said2 2>&1; echo $? >out/code2";
+    let token = "unset TEAMD_MEMBER; teamctl kill bob >out/said2 2>&1; echo $? >out/code2";
     house
         .teamctl(["spawn", "cat", "--cwd", &house.path("").display().to_string(), "--", "sh", "-c", token])
         .expect_success();

@@ -18,15 +18,15 @@ fn create_task(house: &TestEnv, command: &str) {
 fn turn_budget_stops_the_team_until_it_is_raised() {
     let house = TestEnv::new();
     house.start_daemon();
-    let path = write_policy(&house, "turns = 2");
+    let path = write_policy(&house, "max_turns = 2");
     house.teamctl(["create", "survey", "--policy", &path]).expect_success();
-    house.teamctl(["spawn", "ann", "--agent", "worker"]).expect_success();
+    house.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
     let gate = house.create_gate("out/go");
     for command in ["true", &format!("read line <{gate}"), "true", "true"] {
         create_task(&house, command);
     }
     house.wait_until("it is told", || {
-        house.events().iter().any(|event| event["event"] == "budget_spent").then_some(())
+        house.events().iter().any(|event| event["event"] == "budget_exhausted").then_some(())
     });
     // Its last turn comes to its end.
     house.wait_until("ann is asked to end", || {
@@ -40,7 +40,7 @@ fn turn_budget_stops_the_team_until_it_is_raised() {
     house.wait_until("ann has ended", || house.member("ann").is_none().then_some(()));
     let status = house.teamctl(["status"]).expect_success();
     assert!(status.contains("stopped: its budget of 2 turns is used up, 2 of 2 turns"), "{status}");
-    house.teamctl(["spawn", "bob", "--agent", "worker"]).expect_failure(76);
+    house.teamctl(["spawn", "bob", "--profile", "worker"]).expect_failure(76);
     let open = || {
         let tasks = house.json(["task", "list"])["tasks"].as_array().unwrap().clone();
         tasks.iter().filter(|task| task["status"] != "completed").count()
@@ -56,7 +56,7 @@ fn turn_budget_stops_the_team_until_it_is_raised() {
     assert!(!status.contains("One member rests"), "{status}");
     let line = "used up; give it more with: teamctl policy FILE; then bring back who rests with: teamctl up --resume";
     assert!(status.contains(line), "{status}");
-    let path = write_policy(&house, "turns = 100");
+    let path = write_policy(&house, "max_turns = 100");
     let ran = house.teamctl(["policy", &path]).expect_success();
     assert!(ran.contains("at most 100 turns"), "{ran}");
     house.teamctl(["up", "--resume"]).expect_success();
@@ -69,28 +69,28 @@ fn turn_budget_stops_the_team_until_it_is_raised() {
 fn time_budget_stops_the_team() {
     let house = TestEnv::new();
     house.start_daemon();
-    let path = write_policy(&house, "time = \"1s\"");
+    let path = write_policy(&house, "max_time = \"1s\"");
     house.teamctl(["create", "survey", "--policy", &path]).expect_success();
     let status = house.json(["status"]);
-    assert_eq!(status["teams"][0]["budget"]["of_ms"], 1_000, "{status}");
+    assert_eq!(status["teams"][0]["budget"]["max_time_ms"], 1_000, "{status}");
     house.wait_until("its time is over", || {
-        house.json(["status"])["teams"][0]["budget"]["spent"].is_string().then_some(())
+        house.json(["status"])["teams"][0]["budget"]["exhausted_reason"].is_string().then_some(())
     });
-    house.teamctl(["spawn", "ann", "--agent", "worker"]).expect_failure(76);
-    house.write_file("out/policy.toml", "[policy]\nturns = \"many\"\n");
+    house.teamctl(["spawn", "ann", "--profile", "worker"]).expect_failure(76);
+    house.write_file("out/policy.toml", "[policy]\nmax_turns = \"many\"\n");
     house.teamctl(["policy", &path]).expect_failure(65);
     house.shut_down();
 }
 
 /// It tells all that its session has used up so far, as Codex does.
 const TELLS: &str = r#"
-about = "counts"
-feed = "turn"
+description = "counts"
+delivery = "turn"
 program = "sh"
 args = ["-c", "n=$(($(cat out/used 2>/dev/null || echo 0) + 400)); echo $n >out/used; echo '{\"id\":\"s-1\"}'; echo '{\"usage\":{\"in\":'$n',\"out\":100},\"cost\":0.5}'; : {prompt}"]
-resume = ["-c", "n=$(($(cat out/used) + 400)); echo $n >out/used; echo '{\"usage\":{\"in\":'$n',\"out\":100},\"cost\":0.5}'; : {prompt} {session}"]
-session = { told = "id" }
-used = { tokens = ["usage.in", "usage.out"], cost = "cost", per = "session" }
+resume_args = ["-c", "n=$(($(cat out/used) + 400)); echo $n >out/used; echo '{\"usage\":{\"in\":'$n',\"out\":100},\"cost\":0.5}'; : {prompt} {session}"]
+session = { output_key = "id" }
+usage = { tokens = ["usage.in", "usage.out"], cost = "cost", scope = "session" }
 "#;
 
 #[test]
@@ -98,18 +98,18 @@ fn reported_usage_counts_across_spawns_and_daemons() {
     let house = TestEnv::new();
     house.start_daemon();
     house.write_profile("counter", TELLS);
-    let path = write_policy(&house, "tokens = 1_300\ncost = 100");
+    let path = write_policy(&house, "max_tokens = 1_300\nmax_cost = 100");
     house.teamctl(["create", "survey", "--policy", &path]).expect_success();
-    house.teamctl(["spawn", "ann", "--agent", "counter", "--prompt", "go"]).expect_success();
+    house.teamctl(["spawn", "ann", "--profile", "counter", "--prompt", "go"]).expect_success();
     let used = |tokens: u64| {
         house.wait_until("it is counted", || {
             let status = house.json(["status"]);
-            (status["teams"][0]["budget"]["used"]["tokens"] == tokens).then_some(status)
+            (status["teams"][0]["budget"]["usage"]["tokens"] == tokens).then_some(status)
         })
     };
     let status = used(500);
     let ann = status["teams"][0]["members"].as_array().unwrap().iter().find(|it| it["name"] == "ann");
-    assert_eq!(ann.unwrap()["used"]["tokens"], 500, "{status}");
+    assert_eq!(ann.unwrap()["usage"]["tokens"], 500, "{status}");
     let shown = house.teamctl(["status"]).expect_success();
     assert!(shown.contains("500 of 1.3k tokens, $0.50 of $100.00") && shown.contains("500 $0.50"), "{shown}");
     house.kill_process(house.daemon_pid());
@@ -120,9 +120,9 @@ fn reported_usage_counts_across_spawns_and_daemons() {
     house.wait_until("ann has ended", || house.member("ann").is_none().then_some(()));
     let shown = house.teamctl(["status"]).expect_success();
     assert!(shown.contains("900 $0.50"), "of who has ended too: {shown}");
-    house.teamctl(["spawn", "bob", "--agent", "counter", "--prompt", "go"]).expect_success();
+    house.teamctl(["spawn", "bob", "--profile", "counter", "--prompt", "go"]).expect_success();
     house.wait_until("it is told", || {
-        let spent = house.json(["status"])["teams"][0]["budget"]["spent"].clone();
+        let spent = house.json(["status"])["teams"][0]["budget"]["exhausted_reason"].clone();
         (spent == "its budget of 1.3k tokens is used up").then_some(())
     });
     house.shut_down();

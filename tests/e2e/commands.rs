@@ -13,9 +13,9 @@ fn env_with_profile() -> TestEnv {
     house.write_script("out/own", &script);
     house.write_profile(
         "own",
-        "feed = \"pull\"\nprogram = \"{cwd}/own\"\nargs = [\"{id}\", \"{options}\", \"{prompt}\"]\n\
+        "delivery = \"pull\"\nprogram = \"{cwd}/own\"\nargs = [\"{id}\", \"{options}\", \"{prompt}\"]\n\
          model = [\"-m\", \"{model}\"]\nallow = [\"+{tool}\"]\ndeny = [\"-{tools}\"]\n\
-         env = { WHERE = \"{team}\" }\nunset = [\"GONE\"]\n[modes]\nacceptEdits = [\"--edits\"]\n",
+         env = { WHERE = \"{team}\" }\nremove_env = [\"GONE\"]\n[modes]\nacceptEdits = [\"--edits\"]\n",
     );
     house
 }
@@ -42,7 +42,7 @@ fn help_contains_the_callers_options() {
     let hint = |words: &[&str]| {
         let ran = house.teamctl_with(&[words, &["--json"]].concat(), &[]);
         let (told, error) = (ran.stderr.clone(), ran.json()["error"].clone());
-        let hint = error["hint"].as_str().unwrap().to_owned();
+        let hint = error["help"].as_str().unwrap().to_owned();
         assert!(told.contains(&hint), "{told}");
         hint
     };
@@ -84,7 +84,7 @@ fn user_profile_starts_without_a_shell() {
     let spawned = house.json([
         "spawn",
         "ann",
-        "--agent",
+        "--profile",
         "own",
         "--cwd",
         &output_path(&house),
@@ -108,7 +108,7 @@ fn user_profile_starts_without_a_shell() {
         program_output(&house),
         format!("ann@survey|-m|m 1|--edits|+Edit|+Bash(git log:*)|-x,y|{prompt}|survey \n")
     );
-    assert_eq!(house.member("ann").unwrap()["feed"], "pull");
+    assert_eq!(house.member("ann").unwrap()["delivery"], "pull");
     house.shut_down();
 }
 
@@ -117,7 +117,7 @@ fn default_profile_is_used() {
     let house = env_with_profile();
     let said_no = house.teamctl(["spawn", "ann", "--env", "PATH=/nonexistent"]).expect_failure(64);
     assert!(said_no.contains("opencode, own, qwen"), "{said_no}");
-    write_config(&house, "config.toml", "agent = \"own\"\n");
+    write_config(&house, "config.toml", "default_profile = \"own\"\n");
     house.teamctl(["spawn", "ann", "--cwd", &output_path(&house), "--env", "WHERE=there"]).expect_success();
     assert_eq!(program_output(&house), "ann@survey||there \n");
     house.shut_down();
@@ -126,21 +126,21 @@ fn default_profile_is_used() {
 #[test]
 fn invalid_profile_starts_nothing() {
     let house = env_with_profile();
-    house.write_profile("polled", "feed = \"poll\"\nprogram = \"p\"\n");
-    house.write_profile("broken", "feed = \"turn\"\nprogramm = \"p\"\n");
-    house.write_profile("gone", "feed = \"turn\"\nprogram = \"no-such-program\"\n");
+    house.write_profile("polled", "delivery = \"poll\"\nprogram = \"p\"\n");
+    house.write_profile("broken", "delivery = \"turn\"\nprogramm = \"p\"\n");
+    house.write_profile("gone", "delivery = \"turn\"\nprogram = \"no-such-program\"\n");
     for (arguments, code, told) in [
-        (&["--agent", "owm"][..], 64, "did you mean own?"),
-        (&["--agent", "polled"], 78, "`feed` must be"),
-        (&["--agent", "own", "--mode", "plan"], 64, "its profile has no"),
-        (&["--agent", "broken"], 78, "agents/broken.toml: `programm` is unknown"),
-        (&["--agent", "gone"], 72, "no-such-program"),
-        (&["--agent", "own", "--mode", "auto"], 64, "it has: acceptEdits"),
-        (&["--agent", "worker", "--allow", "Edit"], 64, "--allow"),
+        (&["--profile", "owm"][..], 64, "did you mean own?"),
+        (&["--profile", "polled"], 78, "`delivery` must be"),
+        (&["--profile", "own", "--mode", "plan"], 64, "its profile has no"),
+        (&["--profile", "broken"], 78, "profiles/broken.toml: `programm` is unknown"),
+        (&["--profile", "gone"], 72, "no-such-program"),
+        (&["--profile", "own", "--mode", "auto"], 64, "it has: acceptEdits"),
+        (&["--profile", "worker", "--allow", "Edit"], 64, "--allow"),
         (&["--deny", "Edit", "--", "true"], 64, "--deny"),
         (&["--mode", "acceptEdits", "--", "true"], 64, "--mode"),
-        (&["--type", "Explore", "--", "true"], 64, "nothing keeps it from writing"),
-        (&["--type", "Plan", "--agent", "worker"], 64, "nothing keeps it from writing"),
+        (&["--agent-type", "Explore", "--", "true"], 64, "nothing keeps it from writing"),
+        (&["--agent-type", "Plan", "--profile", "worker"], 64, "nothing keeps it from writing"),
         (&["--backend", "screen", "--", "true"], 64, "in-process"),
         (&["--restart", "always", "--", "true"], 64, "on-failure"),
     ] {
@@ -157,7 +157,7 @@ fn policy_allows_commands_of_teammates() {
     let house = TestEnv::with_team();
     let state = std::fs::read_dir(house.path("state/teamd")).unwrap().next().unwrap().unwrap().path();
     let policy = state.join("policy-survey.json");
-    std::fs::File::create(policy).unwrap().write_all(br#"{"commands":"any"}"#).unwrap();
+    std::fs::File::create(policy).unwrap().write_all(br#"{"task_commands":"any"}"#).unwrap();
     let script = "teamctl task create more --metadata '{\"command\": \"true\"}'; echo $? >out/code";
     house
         .teamctl(["spawn", "ann", "--cwd", &house.path("").display().to_string(), "--", "sh", "-c", script])
@@ -200,11 +200,18 @@ fn status_shows_abandoned_and_failed_tasks() {
         .teamctl(["task", "update", &ids[2], "--metadata", r#"{"failure": "exit 1\nlast words"}"#])
         .expect_success();
     let team = house.json(["status"])["teams"][0].clone();
-    assert_eq!((&team["left"], team["past"].is_array()), (&serde_json::json!([]), true), "{team:#}");
+    assert_eq!(
+        (&team["abandoned_tasks"], team["past_members"].is_array()),
+        (&serde_json::json!([]), true),
+        "{team:#}"
+    );
     house.teamctl(["kill", "ann"]).expect_success();
     let team = house.json(["status"])["teams"][0].clone();
-    assert_eq!(team["left"], serde_json::json!([{"id": ids[0], "subject": "hers", "owner": "ann"}]));
-    assert_eq!(team["failed"][0]["failure"], "exit 1\nlast words");
+    assert_eq!(
+        team["abandoned_tasks"],
+        serde_json::json!([{"id": ids[0], "subject": "hers", "owner": "ann"}])
+    );
+    assert_eq!(team["failed_tasks"][0]["failure"], "exit 1\nlast words");
     let shown = house.teamctl(["status"]).expect_success();
     assert!(
         shown.contains(&format!("task {0} was left by ann: teamctl task release {0}", ids[0])),
@@ -219,20 +226,20 @@ fn status_shows_abandoned_and_failed_tasks() {
     let shown = house.teamctl(["status", "-t", "survey"]).expect_success();
     assert!(shown.contains(&format!("task {} was left by ann: {release}\n", ids[0])), "{shown}");
     assert!(house.command("sh").args(["-c", &release]).status().unwrap().success(), "{release}");
-    assert_eq!(house.json(["status", "-t", "survey"])["teams"][0]["left"], serde_json::json!([]));
+    assert_eq!(house.json(["status", "-t", "survey"])["teams"][0]["abandoned_tasks"], serde_json::json!([]));
     house.shut_down();
 }
 
 #[test]
 fn instructions_differ_for_lead_and_teammate() {
     let house = TestEnv::new();
-    assert!(house.teamctl(["prompt"]).expect_success().contains("You can lead a team of agents"));
+    assert!(house.teamctl(["instructions"]).expect_success().contains("You can lead a team of agents"));
     assert!(!house.root().join("teams").exists() && !house.root().join("tasks").exists());
     house.start_daemon();
     for team in ["one", "two"] {
         house.teamctl(["create", team]).expect_success();
     }
-    let text = house.teamctl(["prompt", "--for", "teammate"]).expect_success();
+    let text = house.teamctl(["instructions", "--for", "teammate"]).expect_success();
     assert!(
         text.starts_with("You are `a-teammate`, a teammate on a team; its lead is `team-lead`."),
         "{text}"

@@ -36,14 +36,14 @@ fn is_root_or_skip(what: &str) -> bool {
 fn incomplete_calls_are_disconnected() {
     let house = TestEnv::with_daemon();
     let socket = socket_directory(&house).join("control.sock");
-    let mut ways = [&b""[..], b"{\"v\":1", b"{\"part\":\"x\"}\n"].map(|said| {
+    let mut ways = [&b""[..], b"{\"version\":2", b"{\"part\":\"x\"}\n"].map(|said| {
         let mut stream = UnixStream::connect(&socket).unwrap();
         stream.write_all(said).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         stream
     });
     let mut asks = UnixStream::connect(&socket).unwrap();
-    asks.write_all(b"{\"v\":1,\"request\":\"status\"}\n").unwrap();
+    asks.write_all(b"{\"version\":2,\"request\":\"status\"}\n").unwrap();
     for stream in &mut ways {
         let mut said = String::new();
         stream.read_to_string(&mut said).expect("it is hung up on within seconds");
@@ -119,7 +119,7 @@ fn other_users_are_disconnected_and_their_sockets_refused() {
     let other = std::thread::spawn(move || {
         set_thread_uid(Uid::from_raw(OTHER_UID)).unwrap();
         let mut stream = UnixStream::connect(path).unwrap();
-        stream.write_all(b"{\"v\":1,\"request\":\"status\"}\n").ok();
+        stream.write_all(b"{\"version\":2,\"request\":\"status\"}\n").ok();
         let mut said = Vec::new();
         stream.read_to_end(&mut said).ok();
         said.len()
@@ -177,10 +177,10 @@ fn secrets_are_not_in_arguments_logs_or_readable_files() {
     let prompt = house.write_file("out/prompt", "canary-of-the-prompt");
     house.write_profile(
         "reads",
-        "feed = 'turn'\nprogram = 'sh'\nargs = ['-c', 'cat >>out/fed; env >>out/fed']\n",
+        "delivery = 'turn'\nprogram = 'sh'\nargs = ['-c', 'cat >>out/fed; env >>out/fed']\n",
     );
     let cwd = house.path("").display().to_string();
-    let spawn = ["spawn", "ann", "--agent", "reads", "--prompt-file", &prompt, "--cwd", &cwd];
+    let spawn = ["spawn", "ann", "--profile", "reads", "--prompt-file", &prompt, "--cwd", &cwd];
     house.teamctl_with(&[&spawn[..], &["--backend", "in-process"]].concat(), &[]).expect_success();
     house
         .teamctl(["spawn", "bob", "--cwd", &cwd, "--", &house.scripted_agent_path(), "stay"])
@@ -190,7 +190,7 @@ fn secrets_are_not_in_arguments_logs_or_readable_files() {
         (fed.contains("canary-of-the-prompt") && fed.contains("canary-of-the-environment")).then_some(())
     });
     let missing = ["spawn", "eve", "--prompt-file", &prompt, "--cwd", &cwd, "--", "no-such-program"];
-    let unknown = ["spawn", "eve", "--agent", "no-such", "--prompt-file", &prompt];
+    let unknown = ["spawn", "eve", "--profile", "no-such", "--prompt-file", &prompt];
     let errors: String = [&["spawn", "ann", "--", "true"][..], &missing, &unknown, &["kill", "nobody"]]
         .iter()
         .map(|words| {
@@ -204,7 +204,7 @@ fn secrets_are_not_in_arguments_logs_or_readable_files() {
     );
     let roster: serde_json::Value = serde_json::from_str(&roster.unwrap()).unwrap();
     let tokens =
-        roster["agents"].as_array().unwrap().iter().map(|agent| agent["token"].as_str().unwrap().to_owned());
+        roster["records"].as_array().unwrap().iter().map(|agent| agent["token"].as_str().unwrap().to_owned());
     let secrets: Vec<String> =
         tokens.chain(["canary-of-the-environment".into(), "canary-of-the-prompt".into()]).collect();
     let lines = TaggedProcesses::with_tag(&house.process_tag()).list().join("\n");

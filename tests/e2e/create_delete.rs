@@ -6,8 +6,8 @@ use harness::TestEnv;
 fn delete_is_rejected_with_members_and_complete_without() {
     let house = TestEnv::with_daemon();
     house.teamctl(["create", "survey"]).expect_success();
-    house.teamctl(["spawn", "ann", "--agent", "worker"]).expect_success();
-    house.teamctl(["spawn", "bob", "--agent", "worker"]).expect_success();
+    house.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
+    house.teamctl(["spawn", "bob", "--profile", "worker"]).expect_success();
     let said = house.teamctl(["delete", "survey"]).expect_failure(76);
     assert!(said.contains("2 active member(s): ann, bob"), "{said}");
     house.teamctl(["shutdown", "ann"]).expect_success();
@@ -51,7 +51,8 @@ fn no_member_can_be_spawned_during_delete() {
     let stubborn = "trap '' TERM; while :; do sleep 1; done";
     house.teamctl(["spawn", "ann", "--backend", "in-process", "--", "sh", "-c", stubborn]).expect_success();
     let mut delete = house.start_teamctl(["delete", "survey", "--force"]);
-    house.wait_until("ann is being ended", || (house.member("ann")?["phase"] == "stopping").then_some(()));
+    house
+        .wait_until("ann is being ended", || (house.member("ann")?["lifecycle"] == "stopping").then_some(()));
     house.teamctl(["spawn", "bob", "--backend", "in-process", "--", "sleep", "777"]).expect_failure(76);
     assert!(delete.wait().unwrap().success());
     house.shut_down();

@@ -40,7 +40,7 @@ fn new_daemon_adopts_running_agents() {
         house.wait_until("all are back", || {
             let status = house.json(["status"]);
             let members = status["teams"][0]["members"].as_array()?.clone();
-            (members.iter().filter(|member| member["phase"] == "running").count() == 6).then_some(())
+            (members.iter().filter(|member| member["lifecycle"] == "running").count() == 6).then_some(())
         });
         assert_eq!(before, agent_pids(&house), "the same processes");
     }
@@ -65,7 +65,7 @@ fn new_daemon_starts_in_the_session_of_its_panes() {
         house.start_daemon();
         house.teamctl(["create", "survey"]).expect_success();
         let session = |name: &str| {
-            let spawned = house.json(["spawn", name, "--agent", "worker", "--backend", "window"]);
+            let spawned = house.json(["spawn", name, "--profile", "worker", "--backend", "window"]);
             house.tmux(["display-message", "-p", "-t", spawned["pane"].as_str().unwrap(), "#{session_name}"])
         };
         let home = session("ann");
@@ -141,7 +141,7 @@ fn messages_and_tasks_work_without_a_daemon() {
 fn pending_request_fails_when_the_daemon_dies() {
     let house = env_with_agents(1);
     let mut waiting = house.start_teamctl(["shutdown", "a0", "--grace", "1h"]);
-    house.wait_until("it is asked", || (house.member("a0")?["phase"] == "stopping").then_some(()));
+    house.wait_until("it is asked", || (house.member("a0")?["lifecycle"] == "stopping").then_some(()));
     house.kill_process(house.daemon_pid());
     let status = waiting.wait().unwrap();
     assert_eq!(status.code(), Some(69));
@@ -209,15 +209,15 @@ fn no_process_is_adopted_after_a_reboot() {
     let house = env_with_agents(1);
     house.kill_process(house.daemon_pid());
     let mut stranger = house.command("sleep").arg("3600").spawn().unwrap();
-    let known = json!({"pid": stranger.id(), "start": start_time(stranger.id())});
+    let known = json!({"pid": stranger.id(), "start_time": start_time(stranger.id())});
     for line in house.processes_of(FaultTarget::Shim) {
         house.kill_process(line.split(' ').next().unwrap().parse().unwrap());
     }
     let path = format!("{}/roster.json", state_directory(&house));
     let mut roster: Value = serde_json::from_str(&house.read(&path)).unwrap();
-    assert!(roster["boot"].is_string(), "{roster}");
-    roster["boot"] = "another".into();
-    roster["agents"][0]["join"] = known;
+    assert!(roster["boot_id"].is_string(), "{roster}");
+    roster["boot_id"] = "another".into();
+    roster["records"][0]["shim"] = known;
     house.write_file(&path, roster.to_string());
     house.start_daemon();
     house.wait_until("its loss is told", || {
@@ -257,7 +257,7 @@ fn closed_daemon_pane_leaves_agents_running() {
         let own = panes.lines().find_map(|line| line.strip_prefix(&format!("{daemon} "))).unwrap();
         let mut asked = house.start_teamctl(["shutdown", "a0", "--grace", "1h"]);
         house.wait_until("something is under way", || {
-            (house.member("a0")?["phase"] == "stopping").then_some(())
+            (house.member("a0")?["lifecycle"] == "stopping").then_some(())
         });
         let (verb, rest) = close.split_first().unwrap();
         assert_eq!(house.run_tmux(&[&[verb, "-t", own], rest].concat()).code, 0);
@@ -305,7 +305,7 @@ fn daemon_survives_its_terminal() {
     for name in ["one", "two", "three"] {
         house.teamctl(["create", name]).expect_success();
     }
-    assert_eq!(house.json(["status"])["daemon"]["watch"], "events");
+    assert_eq!(house.json(["status"])["daemon"]["watch_mode"], "events");
     house.teamctl(["down"]).expect_success();
     assert!(teamd.wait().unwrap().success());
     house.shut_down();
@@ -393,7 +393,13 @@ fn temporary_files_of_a_killed_daemon_are_removed() {
     let house = env_with_agents(1);
     house.kill_process(house.daemon_pid());
     let state = state_directory(&house);
-    for of in ["roster.json", "leads.json", "policy-survey.json", "config-survey.json", "config-gone.json"] {
+    for of in [
+        "roster.json",
+        "leads.json",
+        "policy-survey.json",
+        "config-backup-survey.json",
+        "config-backup-gone.json",
+    ] {
         house.write_file(&format!("{state}/.{of}.tmp.0123"), "{");
     }
     house.start_daemon();

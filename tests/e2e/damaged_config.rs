@@ -26,7 +26,7 @@ fn wait_for_whole_config(house: &TestEnv) -> Value {
 
 fn corrupt_copies(house: &TestEnv) -> Vec<String> {
     let base = house.path("state/teamd");
-    let homes = std::fs::read_dir(base).unwrap().map(|home| home.unwrap().path().join("aside"));
+    let homes = std::fs::read_dir(base).unwrap().map(|home| home.unwrap().path().join("corrupt"));
     let files = homes.flat_map(|aside| std::fs::read_dir(aside).into_iter().flatten());
     files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect()
 }
@@ -48,7 +48,7 @@ fn damaged_config_is_rewritten_and_a_copy_kept() {
     std::fs::remove_file(config(&house)).unwrap();
     assert_eq!(wait_for_whole_config(&house), before);
     assert_eq!(corrupt_copies(&house).len(), 2, "each once");
-    assert_eq!(house.member("ann").unwrap()["phase"], "running");
+    assert_eq!(house.member("ann").unwrap()["lifecycle"], "running");
     house.shut_down();
 }
 
@@ -69,9 +69,9 @@ fn permission_mode_survives_a_rewritten_config() {
     let house = TestEnv::with_team();
     house.write_profile(
         "modal",
-        "feed = 'turn'\nprogram = 'true'\n[modes]\ndefault = []\nacceptEdits = ['e']\n",
+        "delivery = 'turn'\nprogram = 'true'\n[modes]\ndefault = []\nacceptEdits = ['e']\n",
     );
-    house.teamctl(["spawn", "ann", "--agent", "modal"]).expect_success();
+    house.teamctl(["spawn", "ann", "--profile", "modal"]).expect_success();
     house.teamctl(["mode", "ann", "acceptEdits"]).expect_success();
     let mode = || wait_for_whole_config(&house)["members"][1]["mode"].clone();
     house.wait_until("it goes on in that mode", || (mode() == "acceptEdits").then_some(()));
@@ -119,7 +119,7 @@ fn file_size_limit_leaves_no_partial_state() {
     let daemon = Pid::from_raw(i32::try_from(house.daemon_pid()).unwrap());
     let before = prlimit(daemon, Resource::Fsize, Rlimit { current: Some(0), maximum: None }).unwrap();
     house.teamctl(["create", "other"]).expect_failure(74);
-    assert_eq!(house.member("ann").unwrap()["phase"], "running");
+    assert_eq!(house.member("ann").unwrap()["lifecycle"], "running");
     prlimit(daemon, Resource::Fsize, before).unwrap();
     house.teamctl(["create", "other"]).expect_success();
     house.shut_down();
@@ -153,11 +153,11 @@ fn member_ends_on_a_full_disk_and_is_removed_later() {
         all.map(|one| one["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(
-        (names("members"), names("past")),
+        (names("members"), names("past_members")),
         (vec!["team-lead".to_owned(), "ann".into(), "bob".into()], vec!["ann".into(), "bob".into()])
     );
-    let phases: Vec<_> = (1..3).map(|at| team["members"][at]["phase"].as_str().unwrap()).collect();
-    assert_eq!(phases, ["ended", "ended"]);
+    let phases: Vec<_> = (1..3).map(|at| team["members"][at]["lifecycle"].as_str().unwrap()).collect();
+    assert_eq!(phases, ["exited", "exited"]);
     disk.free();
     // This one would look at all of it again within 30 s; the next does so at once.
     house.kill_process(house.daemon_pid());

@@ -12,13 +12,13 @@ while read -r word; do
     esac
 done"#;
 
-const DIALOG: &str = "dialog = ['''Do you trust it?\n1. Yes''']\n";
+const DIALOG: &str = "dialogs = ['''Do you trust it?\n1. Yes''']\n";
 
 pub(crate) fn write_profile(house: &TestEnv, name: &str, feed: &str, script: &str) {
-    std::fs::create_dir_all(house.path("home/.config/teamd/agents")).unwrap();
+    std::fs::create_dir_all(house.path("home/.config/teamd/profiles")).unwrap();
     let path = house.write_script(&format!("{name}.sh"), &format!("#!/bin/sh\n{script}\n"));
-    let text = format!("feed = '{feed}'\nprogram = '{}'\n{DIALOG}", path.display());
-    drop(house.write_script(&format!("home/.config/teamd/agents/{name}.toml"), &text));
+    let text = format!("delivery = '{feed}'\nprogram = '{}'\n{DIALOG}", path.display());
+    drop(house.write_script(&format!("home/.config/teamd/profiles/{name}.toml"), &text));
 }
 
 pub(crate) fn type_answer(house: &TestEnv, name: &str, word: &str) {
@@ -39,7 +39,7 @@ pub(crate) fn wait_for_screen(house: &TestEnv, name: &str, text: &str) {
 fn visible_dialog_is_shown_in_status() {
     let house = TestEnv::with_team();
     write_profile(&house, "asker", "pull", ASKER);
-    house.teamctl(["spawn", "ann", "--agent", "asker"]).expect_success();
+    house.teamctl(["spawn", "ann", "--profile", "asker"]).expect_success();
     wait_for_screen(&house, "ann", "It asks");
     assert_eq!(house.flags("ann"), json!([]), "a text that speaks of it is none");
     type_answer(&house, "ann", "ask");
@@ -61,7 +61,7 @@ fn dialog_of_a_turn_program_is_shown_in_status() {
         "printf 'Do you trust it?\\n1. Yes\\n'; read -r _ <{gate}; printf '\\033[2J\\033[Hgoes on\\n'"
     );
     write_profile(&house, "turner", "turn", &script);
-    house.teamctl(["spawn", "ann", "--agent", "turner", "--prompt", "begin"]).expect_success();
+    house.teamctl(["spawn", "ann", "--profile", "turner", "--prompt", "begin"]).expect_success();
     wait_for_flags(&house, "ann", &json!(["at_dialog"]));
     house.open_gate("gate");
     wait_for_flags(&house, "ann", &json!([]));
@@ -72,7 +72,7 @@ fn dialog_of_a_turn_program_is_shown_in_status() {
 fn member_without_pane_has_no_dialog_flag() {
     let house = TestEnv::with_team();
     write_profile(&house, "asker", "pull", "printf 'Do you trust it?\n1. Yes\n'; exec sleep 1000");
-    house.teamctl(["spawn", "ann", "--agent", "asker", "--backend", "in-process"]).expect_success();
+    house.teamctl(["spawn", "ann", "--profile", "asker", "--backend", "in-process"]).expect_success();
     house.wait_until("it is written", || {
         house.teamctl(["logs", "ann"]).stdout.contains("1. Yes").then_some(())
     });
@@ -106,7 +106,7 @@ pub(crate) fn signal(pid: u32, signal: rustix::process::Signal) {
 fn unresponsive_tmux_makes_dialogs_unknown() {
     let house = TestEnv::with_team();
     write_profile(&house, "asker", "pull", ASKER);
-    house.teamctl(["spawn", "ann", "--agent", "asker"]).expect_success();
+    house.teamctl(["spawn", "ann", "--profile", "asker"]).expect_success();
     wait_for_screen(&house, "ann", "It asks");
     let stopped = PausedTmuxServer::new(&house);
     let status = house.teamctl(["status"]);

@@ -104,7 +104,7 @@ fn failing_command_and_wrong_output_are_detected() {
         ("$ true\n$ teamctl stauts", "3: `teamctl stauts` ends with 64"),
         ("$ (exit 3)\n$ echo $?\n4", "3: `echo $?` prints"),
         ("$ teamctl status\n$ echo $?\n0", "3: `echo $?` prints"),
-        ("$ teamctl agents list\nnobody", "2: `teamctl agents list` prints"),
+        ("$ teamctl profiles list\nnobody", "2: `teamctl profiles list` prints"),
         ("$ echo 'open", "2: `echo 'open` ends with 2"),
     ] {
         let fault = console(wrong).unwrap_err();

@@ -12,10 +12,10 @@ fn findings(house: &TestEnv, words: &[&str]) -> Vec<String> {
     let told = house.teamctl_with(&[&["--json", "doctor"], words].concat(), &[]).json();
     let checks = told["checks"].as_array().unwrap().iter();
     let word =
-        |check: &Value| format!("{} {}", check["id"].as_str().unwrap(), check["state"].as_str().unwrap());
+        |check: &Value| format!("{} {}", check["id"].as_str().unwrap(), check["severity"].as_str().unwrap());
     // What this machine brings is not of the house.
     let mut all: Vec<String> = checks
-        .filter(|check| check["state"] != "ok" && check["id"] != "tmux" && check["id"] != "watching")
+        .filter(|check| check["severity"] != "ok" && check["id"] != "tmux" && check["id"] != "watching")
         .map(word)
         .collect();
     all.sort();
@@ -45,7 +45,7 @@ fn state_files_readable_by_others_are_fixed() {
     let (events, logs) = (state(&house).join("events.jsonl"), state(&house).join("logs"));
     set_permissions(&events, Permissions::from_mode(0o644)).unwrap();
     set_permissions(&logs, Permissions::from_mode(0o755)).unwrap();
-    assert_eq!(findings(&house, &[]), ["private fail"]);
+    assert_eq!(findings(&house, &[]), ["permissions fail"]);
     house.teamctl(["doctor", "--fix"]).expect_success();
     assert_eq!(findings(&house, &[]), [""; 0]);
     let mode = |path: &PathBuf| path.metadata().unwrap().permissions().mode() & 0o777;
@@ -164,7 +164,7 @@ fn process_of_an_unknown_spawn_is_killed() {
     assert!(!lost.wait().unwrap().success());
     assert_eq!(findings(&house, &[]), [""; 0]);
     assert!(others.try_wait().unwrap().is_none(), "that of another root is ended");
-    assert_eq!(house.member("ann").unwrap()["phase"], "running");
+    assert_eq!(house.member("ann").unwrap()["lifecycle"], "running");
     TaggedProcesses::single(others.id()).kill();
     others.wait().unwrap();
     house.shut_down();
@@ -182,7 +182,7 @@ fn pane_of_an_unknown_spawn_is_reported() {
     // A part of what it knew is lost.
     let path = state(&house).join("roster.json");
     let mut roster: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-    roster["agents"].as_array_mut().unwrap().retain(|agent| agent["name"] == "bob");
+    roster["records"].as_array_mut().unwrap().retain(|agent| agent["name"] == "bob");
     house.write_file(path.strip_prefix(house.path("")).unwrap().to_str().unwrap(), roster.to_string());
     house.start_daemon();
     assert_eq!(findings(&house, &[]), ["members warn", "panes warn"]);
@@ -198,7 +198,7 @@ fn pane_of_an_unknown_spawn_is_reported() {
     // Its first process leaves word, which the next daemon takes away: what ran there has ended.
     house.wait_until("it has left word", || {
         let names = std::fs::read_dir(state(&house)).unwrap().flatten().map(|entry| entry.file_name());
-        names.into_iter().any(|name| name.to_string_lossy().starts_with("end-")).then_some(())
+        names.into_iter().any(|name| name.to_string_lossy().starts_with("exit-")).then_some(())
     });
     house.kill_process(house.daemon_pid());
     house.start_daemon();
@@ -211,10 +211,10 @@ fn damaged_inbox_is_reported_and_kept() {
     house.teamctl(["spawn", "ann", "--", &house.scripted_agent_path(), "stay"]).expect_success();
     house.write_file("root/teams/survey/inboxes/ann.json", "[{\"from\": ");
     assert_eq!(findings(&house, &["--fix"]), ["inboxes fail"]);
-    assert_eq!(findings(&house, &[]), ["aside warn", "inboxes fail"]);
+    assert_eq!(findings(&house, &[]), ["corrupt_copies warn", "inboxes fail"]);
     house.write_file("root/teams/survey/inboxes/ann.json", json!([]).to_string());
-    assert_eq!(findings(&house, &[]), ["aside warn"]);
-    for copy in std::fs::read_dir(state(&house).join("aside")).unwrap() {
+    assert_eq!(findings(&house, &[]), ["corrupt_copies warn"]);
+    for copy in std::fs::read_dir(state(&house).join("corrupt")).unwrap() {
         assert_eq!(std::fs::read(copy.as_ref().unwrap().path()).unwrap(), b"[{\"from\": ");
         std::fs::remove_file(copy.unwrap().path()).unwrap();
     }

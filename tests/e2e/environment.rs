@@ -31,7 +31,7 @@ fn environment_files(house: &TestEnv) -> Vec<std::path::PathBuf> {
     };
     let mut directories = vec![house.path("state")];
     while let Some(directory) = directories.pop() {
-        if directory.ends_with("env") {
+        if directory.ends_with("environments") {
             return of(&directory);
         }
         directories.extend(of(&directory).into_iter().filter(|path| path.is_dir()));
@@ -89,13 +89,13 @@ fn agent_gets_the_callers_filtered_environment() {
 fn profile_can_keep_filtered_variables() {
     let house = TestEnv::with_team();
     let file = house.path("out/dump").display().to_string();
-    let agents = house.path("home/.config/teamd/agents");
+    let agents = house.path("home/.config/teamd/profiles");
     std::fs::create_dir_all(&agents).unwrap();
     house.write_script(
-        "home/.config/teamd/agents/own.toml",
-        &format!("feed = \"pull\"\nprogram = \"scripted-agent\"\nargs = [\"dump\", \"{file}\"]\npass = [\"LD_LIBRARY_PATH\"]\n"),
+        "home/.config/teamd/profiles/own.toml",
+        &format!("delivery = \"pull\"\nprogram = \"scripted-agent\"\nargs = [\"dump\", \"{file}\"]\nkeep_env = [\"LD_LIBRARY_PATH\"]\n"),
     );
-    house.teamctl_with(&["spawn", "ann", "--agent", "own"], &CALLER).expect_success();
+    house.teamctl_with(&["spawn", "ann", "--profile", "own"], &CALLER).expect_success();
     let dump = read_dump(&house);
     assert!(
         dump.contains("env LD_LIBRARY_PATH=/nowhere\n") && dump.contains("env TEAMD_PROFILE=own\n"),
@@ -115,7 +115,7 @@ fn respawn_keeps_the_environment_and_the_roster_has_none() {
     house.kill_process(house.daemon_pid());
     house.start_daemon();
     let pid = house.wait_until("ann is adopted", || {
-        house.member("ann").filter(|ann| ann["phase"] == "running").and_then(|ann| ann["pid"].as_u64())
+        house.member("ann").filter(|ann| ann["lifecycle"] == "running").and_then(|ann| ann["pid"].as_u64())
     });
     std::fs::remove_file(house.path("out/dump")).unwrap();
     house.kill_process(u32::try_from(pid).unwrap());
@@ -158,7 +158,7 @@ fn non_utf8_arguments_are_rejected() {
     let house = TestEnv::with_team();
     house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
     for words in
-        [&["send", "ann"][..], &["spawn", "bob", "--agent"], &["spawn", "bob", "--"], &["task", "create"]]
+        [&["send", "ann"][..], &["spawn", "bob", "--profile"], &["spawn", "bob", "--"], &["task", "create"]]
     {
         let mut command = house.command(harness::programs().join("teamctl"));
         let ran = command.args(words).arg(std::ffi::OsStr::from_bytes(b"\xff\xfe")).output().unwrap();
@@ -172,7 +172,7 @@ fn non_utf8_arguments_are_rejected() {
 fn new_tmux_server_has_no_agent_variables() {
     let house = TestEnv::new();
     let tmux = format!("{},0,0", house.tmux_socket().display());
-    let own = ["TEAMD_TEAM", "TEAMD_AGENT", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE_FD"];
+    let own = ["TEAMD_TEAM", "TEAMD_MEMBER", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE_FD"];
     let mut variables = own.map(|name| (name, "ann")).to_vec();
     variables.push(("TMUX", &tmux));
     // Who it says it is that daemon does not know, and runs all the same.

@@ -23,10 +23,10 @@ const WITHOUT_TEAM: [(&str, i32); 32] = [
     ("lead survey", 69),
     ("logs ann", 67),
     ("mode ann plan", 67),
-    ("plan nothing.md", 67),
+    ("submit-plan nothing.md", 67),
     ("policy", 67),
     ("requests", 67),
-    ("respond shutdown-1@ann --approve", 67),
+    ("answer-shutdown shutdown-1@ann --approve", 67),
     ("run nothing.toml", 72),
     ("send ann hello", 67),
     ("show ann", 67),
@@ -61,16 +61,16 @@ const WITH_TEAM: [(&str, i32); 43] = [
     ("logs eve", 67),
     ("mode bob plan", 76),
     ("mode eve plan", 67),
-    ("plan nothing.md", 72),
+    ("submit-plan nothing.md", 72),
     ("policy nothing.toml", 72),
-    ("respond shutdown-1@ann --approve", 77),
+    ("answer-shutdown shutdown-1@ann --approve", 77),
     ("run nothing.toml", 72),
     ("send eve hello", 67),
     ("show eve", 67),
     ("shutdown eve", 67),
-    ("spawn cat --agent nothing", 64),
+    ("spawn cat --profile nothing", 64),
     ("spawn cat --cwd nothing -- true", 72),
-    ("spawn cat --prompt-file nothing.md --agent shell", 72),
+    ("spawn cat --prompt-file nothing.md --profile shell", 72),
     ("status eve", 67),
     ("task claim 2", 76),
     ("task claim 9", 67),
@@ -95,7 +95,7 @@ const PROSE_HELP: [(&str, i32); 8] = [
     ("spawn cat -- nothing", 72),
     ("spawn cat --worktree -- true", 76),
     ("spawn team-lead -- true", 64),
-    ("mcp --agent ann@other -t survey", 77),
+    ("mcp --member ann@other -t survey", 77),
 ];
 
 /// Files whose faults are told with their places, and what was to be: that says what is to be mended.
@@ -124,10 +124,10 @@ fn check_help(house: &TestEnv, (line, code): &(&str, i32)) -> Result<String, Str
     let (ended, told) = (ran.code, ran.stderr.clone());
     // The screen's own program prints nothing for scripts.
     let hint = match *line {
-        "top" | "mcp --agent ann@other -t survey" => {
+        "top" | "mcp --member ann@other -t survey" => {
             told.lines().nth(1).unwrap_or_default().trim().to_owned()
         }
-        _ => ran.json()["error"]["hint"].as_str().unwrap_or_default().to_owned(),
+        _ => ran.json()["error"]["help"].as_str().unwrap_or_default().to_owned(),
     };
     match ended == *code && !hint.is_empty() && told.trim_end().ends_with(&hint) {
         true => Ok(hint),
@@ -137,7 +137,8 @@ fn check_help(house: &TestEnv, (line, code): &(&str, i32)) -> Result<String, Str
 
 /// The words of each command of ours in a text, up to the first that is no verb: `task list`.
 fn commands(text: &str) -> impl Iterator<Item = Vec<&str>> {
-    let is_word = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase());
+    let is_word =
+        |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-');
     text.split("teamctl ").skip(1).map(move |words| {
         let whole = words.split([';', ',', ')', '\n']).next().unwrap_or_default();
         let verbs = whole.split(' ').skip_while(|word| *word == "help").take_while(is_word);

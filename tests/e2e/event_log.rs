@@ -41,7 +41,10 @@ fn stored_and_read_messages_are_logged() {
     house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
     house.teamctl(["send", "ann", "hello", "--summary", "a greeting"]).expect_success();
     let told = house.wait_until("it is told", || {
-        house.events().into_iter().find(|event| event["event"] == "message_stored" && event["agent"] == "ann")
+        house
+            .events()
+            .into_iter()
+            .find(|event| event["event"] == "message_stored" && event["member"] == "ann")
     });
     assert_eq!(
         (&told["summary"], &told["kind"], &told["from"]),
@@ -49,7 +52,7 @@ fn stored_and_read_messages_are_logged() {
     );
     assert!(!told.to_string().contains("hello"), "the text stays in the inbox");
     house
-        .teamctl_with(&["inbox", "--mark-read"], &[("TEAMD_AGENT", "ann"), ("TEAMD_TEAM", "survey")])
+        .teamctl_with(&["inbox", "--mark-read"], &[("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")])
         .expect_success();
     house.wait_until("the reading is told", || {
         house.events().into_iter().find(|event| event["event"] == "message_read" && event["unread"] == 0)
@@ -70,7 +73,7 @@ fn completed_blocker_wakes_one_idle_agent() {
         .teamctl(["task", "create", "second", "--blocked-by", &first, "--metadata", command])
         .expect_success();
     for name in names {
-        house.teamctl(["spawn", name, "--agent", "worker", "--backend", "in-process"]).expect_success();
+        house.teamctl(["spawn", name, "--profile", "worker", "--backend", "in-process"]).expect_success();
     }
     let idle = |name: &str| house.member(name).is_some_and(|member| member["activity"] == "idle");
     house.wait_until("all are idle", || names.into_iter().all(idle).then_some(()));

@@ -18,7 +18,7 @@ fn run_example(program: &str, example: &str) {
         house.wait_until(said, || has_answer(&house, said).then_some(()));
     }
     let ended = house.json(["shutdown", "ann"]);
-    assert_eq!(ended["ended"][0]["how"], "approved", "{ended}");
+    assert_eq!(ended["exits"][0]["description"], "approved", "{ended}");
     assert_eq!(house.member("ann"), None);
     let told = house.inbox("survey", "ann");
     assert!(told.len() == 4 && told.iter().all(|message| message["read"] == true), "{told:?}");

@@ -55,7 +55,7 @@ fn files_are_polled_without_inotify() {
         house.teamctl(["create", "survey"]).expect_success();
         start_recorder(&house);
         house.wait_until("it is known", || {
-            (house.json(["status"])["daemon"]["watch"] == "rescan").then_some(())
+            (house.json(["status"])["daemon"]["watch_mode"] == "rescan").then_some(())
         });
         wait_for_wake(&house, "hello");
         wait_for_wake(&house, "hello again");

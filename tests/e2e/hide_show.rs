@@ -4,7 +4,7 @@ use harness::TestEnv;
 use serde_json::Value;
 
 fn spawn(house: &TestEnv, name: &str) -> String {
-    let spawned = house.json(["spawn", name, "--agent", "worker"]);
+    let spawned = house.json(["spawn", name, "--profile", "worker"]);
     spawned["pane"].as_str().unwrap().to_owned()
 }
 
@@ -28,12 +28,12 @@ fn hidden_agent_keeps_working_and_can_be_shown() {
     assert_eq!(window_and_session(&house, &bob), home);
     for _ in 0..2 {
         let reply = house.json(["hide", "ann"]);
-        assert_eq!((&reply["pane"], &reply["hidden"]), (&Value::from(ann.as_str()), &Value::from(true)));
+        assert_eq!((&reply["pane"], &reply["is_hidden"]), (&Value::from(ann.as_str()), &Value::from(true)));
         assert_eq!(window_and_session(&house, &ann).1, "_teamd-hidden");
         assert_eq!(hidden_members(&house), std::slice::from_ref(&ann));
     }
     assert_eq!(window_and_session(&house, &bob), home, "nobody else moves");
-    assert_eq!(house.member("ann").unwrap()["hidden"], true);
+    assert_eq!(house.member("ann").unwrap()["is_hidden"], true);
     let status = house.teamctl(["status"]);
     assert!(status.stdout.contains(&format!("{ann} hidden")), "{status:?}");
     let metadata = r#"{"command":"echo from the dark"}"#;
@@ -44,7 +44,7 @@ fn hidden_agent_keeps_working_and_can_be_shown() {
     // Another one goes beside the visible ones, never out of sight.
     assert_eq!(window_and_session(&house, &spawn(&house, "cat")), home);
     for _ in 0..2 {
-        assert_eq!(house.json(["show", "ann"])["hidden"], false);
+        assert_eq!(house.json(["show", "ann"])["is_hidden"], false);
         assert_eq!((window_and_session(&house, &ann), hidden_members(&house)), (home.clone(), Vec::new()));
     }
     let sessions = house.tmux(["list-sessions", "-F", "#{session_name}"]);
@@ -64,10 +64,10 @@ fn hidden_panes_survive_the_daemon() {
     assert_eq!(window_and_session(&house, &ann).1, "_teamd-hidden");
     house.start_daemon();
     house.wait_until("both are back", || {
-        let phase = |name| house.member(name).is_some_and(|member| member["phase"] == "running");
+        let phase = |name| house.member(name).is_some_and(|member| member["lifecycle"] == "running");
         (phase("ann") && phase("bob")).then_some(())
     });
-    assert_eq!(house.member("bob").unwrap()["hidden"], true);
+    assert_eq!(house.member("bob").unwrap()["is_hidden"], true);
     let mut both = [ann.clone(), bob];
     both.sort();
     let mut listed = hidden_members(&house);
@@ -165,12 +165,14 @@ fn layout_applies_to_later_panes() {
 #[test]
 fn hide_fails_without_pane_or_permission() {
     let house = TestEnv::with_team();
-    house.teamctl(["spawn", "ann", "--agent", "worker", "--backend", "in-process"]).expect_success();
+    house.teamctl(["spawn", "ann", "--profile", "worker", "--backend", "in-process"]).expect_success();
     let said = house.teamctl(["hide", "ann"]).expect_failure(67);
     assert!(said.contains("no pane"), "{said}");
     house.teamctl(["hide", "eve"]).expect_failure(67);
     for arguments in [&["hide", "ann"][..], &["show", "ann"], &["layout", "tiled"]] {
-        house.teamctl_with(arguments, &[("TEAMD_AGENT", "ann"), ("TEAMD_TEAM", "survey")]).expect_failure(77);
+        house
+            .teamctl_with(arguments, &[("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")])
+            .expect_failure(77);
     }
     house.shut_down();
 }

@@ -9,16 +9,16 @@ use serde_json::Value;
 /// A team, and a profile called `hooked` for the scripted program.
 fn env_with_hook_profile() -> TestEnv {
     let house = TestEnv::with_team();
-    write_profile(&house, "hooked", "hook", "taken = \"stop_hook_active\"\n");
+    write_profile(&house, "hooked", "hook", "continued_key = \"stop_hook_active\"\n");
     house
 }
 
 pub(crate) fn write_profile(house: &TestEnv, name: &str, feed: &str, more: &str) {
     let (agent, out) = (house.scripted_agent_path(), house.path("out/{name}").display().to_string());
     let text = format!(
-        "feed = \"{feed}\"\nprogram = \"{agent}\"\nargs = [\"{name}\", \"{out}\"]\nprompt = [\"{{prompt}}\"]\n{more}"
+        "delivery = \"{feed}\"\nprogram = \"{agent}\"\nargs = [\"{name}\", \"{out}\"]\nprompt_args = [\"{{prompt}}\"]\n{more}"
     );
-    house.write_file(&format!("home/.config/teamd/agents/{name}.toml"), text);
+    house.write_file(&format!("home/.config/teamd/profiles/{name}.toml"), text);
 }
 
 /// The texts of its turns so far.
@@ -39,8 +39,8 @@ fn recorded_events(house: &TestEnv, name: &str, kind: &str) -> Vec<String> {
 #[test]
 fn program_without_prompt_is_reported_and_not_active() {
     let house = TestEnv::with_team();
-    house.write_profile("deaf", "feed = \"hook\"\nprogram = \"sleep\"\nargs = [\"3600\"]\n");
-    let spawned = house.teamctl(["spawn", "ann", "--agent", "deaf", "--prompt", "begin"]);
+    house.write_profile("deaf", "delivery = \"hook\"\nprogram = \"sleep\"\nargs = [\"3600\"]\n");
+    let spawned = house.teamctl(["spawn", "ann", "--profile", "deaf", "--prompt", "begin"]);
     assert!(spawned.stderr.contains("it hears nothing until somebody begins a turn"), "{spawned:#?}");
     spawned.expect_success();
     assert_eq!(house.member("ann").unwrap()["activity"], Value::Null);
@@ -52,7 +52,7 @@ fn program_without_prompt_is_reported_and_not_active() {
 }
 
 fn spawn(house: &TestEnv, name: &str) {
-    house.teamctl(["spawn", name, "--agent", "hooked", "--prompt", "begin"]).expect_success();
+    house.teamctl(["spawn", name, "--profile", "hooked", "--prompt", "begin"]).expect_success();
     wait_until_idle(house, name);
 }
 
@@ -62,7 +62,9 @@ pub(crate) fn wait_until_idle(house: &TestEnv, name: &str) {
 }
 
 fn wait_for_activity(house: &TestEnv, name: &str, activity: &str, reaches: &str) -> bool {
-    house.member(name).is_some_and(|member| member["activity"] == activity && member["reaches"] == reaches)
+    house
+        .member(name)
+        .is_some_and(|member| member["activity"] == activity && member["delivery_point"] == reaches)
 }
 
 fn wait_for_turn(house: &TestEnv, name: &str, text: &str) -> String {
@@ -117,7 +119,7 @@ fn messages_during_a_turn_are_delivered_in_order_at_its_end() {
     house.teamctl(["send", "ann", &format!("work hold:{gate} on")]).expect_success();
     wait_for_turn(&house, "ann", "hold:");
     house.wait_until("it is active", || wait_for_activity(&house, "ann", "active", "turn-end").then_some(()));
-    let bob = [("TEAMD_AGENT", "bob")];
+    let bob = [("TEAMD_MEMBER", "bob")];
     house.teamctl_with(&["send", "ann", "third"], &bob).expect_success();
     house.teamctl(["send", "ann", "second"]).expect_success();
     house.teamctl(["send", "ann", "first", "--as-user"]).expect_success();
@@ -149,7 +151,7 @@ fn killed_hook_marks_nothing_read() {
     let house = env_with_hook_profile();
     spawn(&house, "ann");
     house.kill_process(hook_pid(&house));
-    house.wait_until("nobody waits", || wait_for_activity(&house, "ann", "idle", "when-asked").then_some(()));
+    house.wait_until("nobody waits", || wait_for_activity(&house, "ann", "idle", "on-pull").then_some(()));
     house.teamctl(["send", "ann", "hello?"]).expect_success();
     assert_eq!(unread_messages(&house, "ann"), ["hello?"]);
     type_into(&house, "ann", "go on");
@@ -166,7 +168,7 @@ fn abandoned_hook_marks_nothing_read() {
     house.teamctl(["send", "ann", "give-up"]).expect_success();
     wait_for_turn(&house, "ann", "give-up");
     house.wait_until("it is taken", || unread_messages(&house, "ann").is_empty().then_some(()));
-    house.wait_until("nobody waits", || wait_for_activity(&house, "ann", "idle", "when-asked").then_some(()));
+    house.wait_until("nobody waits", || wait_for_activity(&house, "ann", "idle", "on-pull").then_some(()));
     house.teamctl(["send", "ann", "hello?"]).expect_success();
     assert_eq!(unread_messages(&house, "ann"), ["hello?"]);
     type_into(&house, "ann", "go on");
@@ -197,8 +199,8 @@ fn undelivered_messages_stay_unread_and_are_redelivered() {
 fn program_without_continue_report_is_trusted() {
     let house = TestEnv::with_team();
     let (agent, out) = (house.scripted_agent_path(), house.path("out/{name}").display().to_string());
-    let args = format!("args = [\"hooked\", \"{out}\", \"--never-says\"]\nprompt = [\"{{prompt}}\"]\n");
-    house.write_profile("hooked", &format!("feed = \"hook\"\nprogram = \"{agent}\"\n{args}"));
+    let args = format!("args = [\"hooked\", \"{out}\", \"--never-says\"]\nprompt_args = [\"{{prompt}}\"]\n");
+    house.write_profile("hooked", &format!("delivery = \"hook\"\nprogram = \"{agent}\"\n{args}"));
     spawn(&house, "ann");
     for text in ["letter 1", "letter 2"] {
         house.teamctl(["send", "ann", text]).expect_success();
@@ -234,7 +236,7 @@ fn hook_ends_with_its_program() {
     house.kill_process(u32::try_from(pid).unwrap());
     house.wait_until("the hook is gone", || {
         let status = house.json(["status"]);
-        let gone = status["teams"][0]["past"].as_array().is_some_and(|past| past.len() == 1);
+        let gone = status["teams"][0]["past_members"].as_array().is_some_and(|past| past.len() == 1);
         (gone && harness::start_time(hook).is_none()).then_some(())
     });
     house.shut_down();
@@ -295,8 +297,8 @@ fn shutdown_request_is_delivered_with_instructions() {
     spawn(&house, "ann");
     let asked = house.start_teamctl(["shutdown", "ann", "--reason", "that was all"]);
     let turn = wait_for_turn(&house, "ann", "that was all");
-    let id = turn.split("teamctl respond ").nth(1).unwrap().split(' ').next().unwrap();
-    house.teamctl_with(&["respond", id, "--approve"], &[("TEAMD_AGENT", "ann")]).expect_success();
+    let id = turn.split("teamctl answer-shutdown ").nth(1).unwrap().split(' ').next().unwrap();
+    house.teamctl_with(&["answer-shutdown", id, "--approve"], &[("TEAMD_MEMBER", "ann")]).expect_success();
     assert!(asked.wait_with_output().unwrap().status.success());
     house.shut_down();
 }

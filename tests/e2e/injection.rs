@@ -58,7 +58,7 @@ const HOSTILE: [&str; 62] = [
     "{prompt}",
     "{session}",
     "{options}",
-    "{cwd}{id}{self}",
+    "{cwd}{id}{teamctl}",
     "{color}{lead_session}",
     "{{prompt}}",
     "{\"a\": \"{prompt}\"}",
@@ -113,7 +113,7 @@ fn spawn_arguments_are_never_executed() {
     house.write_profile(
         "whole",
         &format!(
-            "feed = \"pull\"\nprogram = \"scripted-agent\"\nargs = [\"argv\", \"{out}/whole\", \"M={{model}}\", \"T={{type}}\", \"N={{name}}\", \
+            "delivery = \"pull\"\nprogram = \"scripted-agent\"\nargs = [\"argv\", \"{out}/whole\", \"M={{model}}\", \"T={{agent_type}}\", \"N={{name}}\", \
              \"C={{cwd}}\", \"J={{model_json}}\", \"{{options}}\", \"--\", \"{{prompt}}\"]\n\
              allow = [\"+{{tool}}\"]\ndeny = [\"!{{tools}}\"]\nenv = {{ VALUE = \"{{model}}\" }}\n"
         ),
@@ -128,14 +128,19 @@ fn spawn_arguments_are_never_executed() {
         let cwd = cwd.display().to_string();
         let before = if number == 0 { 0 } else { wait_for_lines(&house, "out/whole", number).len() };
         assert_eq!(before, number);
-        let asked =
-            [("--prompt", text), ("--model", text), ("--type", text), ("--allow", text), ("--deny", text)];
+        let asked = [
+            ("--prompt", text),
+            ("--model", text),
+            ("--agent-type", text),
+            ("--allow", text),
+            ("--deny", text),
+        ];
         let mut words: Vec<String> = asked.iter().map(|(flag, text)| format!("{flag}={text}")).collect();
         words.push(format!("--cwd={cwd}"));
         // Most without a pane, since those are quicker; those that mean something to tmux in one.
         let backend = if text.contains('#') || number % 20 == 0 { "tmux" } else { "in-process" };
         let name = format!("a{number}");
-        let mut all = vec!["spawn", &name, "--agent", "whole", "--backend", backend];
+        let mut all = vec!["spawn", &name, "--profile", "whole", "--backend", backend];
         all.extend(words.iter().map(String::as_str));
         // Its name is filled in by the daemon then.
         all.extend((number % 3 == 0).then_some("--unique"));
@@ -151,7 +156,8 @@ fn spawn_arguments_are_never_executed() {
             format!("+{text}"),
             format!("!{text}"),
             "--",
-            text
+            // A prompt `-` is standard input, which is empty.
+            if text == "-" { "" } else { text }
         ]);
         assert_eq!(got["argv"], wanted, "{text:?}");
         assert_eq!(
@@ -174,7 +180,7 @@ fn turn_text_is_never_executed_or_an_option() {
         house.write_profile(
             name,
             &format!(
-                "feed = \"turn\"\nprogram = \"scripted-agent\"\nargs = {args}\nresume = {args}\nsession = \"ours\"\n\
+                "delivery = \"turn\"\nprogram = \"scripted-agent\"\nargs = {args}\nresume_args = {args}\nsession = \"generated\"\n\
                  instructions = \"none\"\n"
             ),
         );
@@ -184,7 +190,7 @@ fn turn_text_is_never_executed_or_an_option() {
     turn("piped", "");
     let names = ["bare", "dashes", "piped"];
     for name in names {
-        house.teamctl(["spawn", name, "--agent", name, "--backend", "in-process"]).expect_success();
+        house.teamctl(["spawn", name, "--profile", name, "--backend", "in-process"]).expect_success();
     }
     // `send NAME -` means standard input.
     let texts: Vec<String> = hostile_texts(&evil).into_iter().filter(|text| text != "-").collect();
@@ -223,10 +229,10 @@ fn invalid_names_are_rejected() {
     let (house, evil) = env_with_script();
     for text in hostile_texts(&evil) {
         if !text.starts_with('-') {
-            house.teamctl(["spawn", &text, "--agent", "worker"]).expect_failure(64);
+            house.teamctl(["spawn", &text, "--profile", "worker"]).expect_failure(64);
         }
-        house.teamctl(["spawn", "ann", &format!("--agent={text}")]).expect_failure(64);
-        house.teamctl(["agents", "show", "--", &text]).expect_failure(64);
+        house.teamctl(["spawn", "ann", &format!("--profile={text}")]).expect_failure(64);
+        house.teamctl(["profiles", "show", "--", &text]).expect_failure(64);
     }
     assert_nothing_ran(&house);
     house.shut_down();
@@ -249,14 +255,15 @@ fn member_message_is_one_element_with_its_own_name() {
     let house = TestEnv::with_team();
     let out = house.path("out").display().to_string();
     let args = format!("['argv', '{out}/piped', '{{session}}']");
-    let program =
-        format!("program = \"scripted-agent\"\nargs = {args}\nresume = {args}\nsession = \"ours\"\n");
-    house.write_profile("piped", &format!("feed = \"turn\"\n{program}instructions = \"none\"\n"));
-    house.teamctl(["spawn", "ann", "--agent", "piped", "--backend", "in-process"]).expect_success();
+    let program = format!(
+        "program = \"scripted-agent\"\nargs = {args}\nresume_args = {args}\nsession = \"generated\"\n"
+    );
+    house.write_profile("piped", &format!("delivery = \"turn\"\n{program}instructions = \"none\"\n"));
+    house.teamctl(["spawn", "ann", "--profile", "piped", "--backend", "in-process"]).expect_success();
     house.teamctl(["spawn", "bob", "--", &house.scripted_agent_path(), "stay"]).expect_success();
     for text in TAGS {
         let words = ["send", "ann", "--summary", text, "--", text];
-        house.teamctl_with(&words, &[("TEAMD_AGENT", "bob"), ("TEAMD_TEAM", "survey")]).expect_success();
+        house.teamctl_with(&words, &[("TEAMD_MEMBER", "bob"), ("TEAMD_TEAM", "survey")]).expect_success();
         house.teamctl(["task", "create", text, "--description", text, "--owner", "ann"]).expect_success();
     }
     let fed = wait_for_lines(&house, "out/piped", 2 * TAGS.len());

@@ -31,7 +31,7 @@ fn programs_in_bin_start_those_in_libexec() {
     let server = format!("up-{}", house.process_tag().len());
     teamctl(&["up", "-L", &server]);
     teamctl(&["create", "survey"]);
-    teamctl(&["spawn", "ann", "--agent", "worker"]);
+    teamctl(&["spawn", "ann", "--profile", "worker"]);
     let daemons = house.processes_of(FaultTarget::Daemon).concat();
     assert!(daemons.contains(&bin.join("teamd").display().to_string()), "{daemons}");
     let shims = house.processes_of(FaultTarget::Shim).concat();

@@ -147,7 +147,7 @@ fn messages_and_tasks_work_without_a_daemon() {
     assert_eq!(lead.call("TaskCreate", &json!({"subject": "x"})).unwrap()["task"]["status"], "pending");
     assert_eq!(lead.call("ReadInbox", &json!({})).unwrap()["messages"][0]["text"], "to myself");
     let refused =
-        lead.call("SpawnTeammate", &json!({"name": "ann", "prompt": "", "agent": "worker"})).unwrap_err();
+        lead.call("SpawnTeammate", &json!({"name": "ann", "prompt": "", "profile": "worker"})).unwrap_err();
     assert!(
         refused.contains("cannot reach teamd") && refused.contains("Next: start it with: teamctl up"),
         "{refused}"
@@ -160,11 +160,11 @@ fn messages_and_tasks_work_without_a_daemon() {
 #[test]
 fn server_acts_for_its_member_and_one_team() {
     let house = TestEnv::with_team();
-    let ann = [("TEAMD_AGENT", "ann"), ("TEAMD_TEAM", "survey")];
-    let refused = house.teamctl_with(&["mcp", "--agent", "bob@survey"], &ann).expect_failure(77);
+    let ann = [("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")];
+    let refused = house.teamctl_with(&["mcp", "--member", "bob@survey"], &ann).expect_failure(77);
     assert!(refused.contains("cannot speak for bob: this is the environment of ann"), "{refused}");
-    house.teamctl_with(&["mcp", "--agent", "team-lead"], &ann).expect_failure(77);
-    house.teamctl(["mcp", "--agent", "ann"]).expect_failure(64);
+    house.teamctl_with(&["mcp", "--member", "team-lead"], &ann).expect_failure(77);
+    house.teamctl(["mcp", "--member", "ann"]).expect_failure(64);
     let mut lead = RawMcpClient::start(&house, &[], &[("TEAMD_TEAM", "survey")]);
     let refused = lead.call("TeamCreate", &json!({"team_name": "other"})).unwrap_err();
     assert!(refused.contains("you lead survey already"), "{refused}");
@@ -182,11 +182,11 @@ fn server_acts_for_its_member_and_one_team() {
 #[test]
 fn non_member_is_rejected() {
     let house = TestEnv::with_team();
-    let refused = house.teamctl(["mcp", "--agent", "nobody@survey"]).expect_failure(67);
+    let refused = house.teamctl(["mcp", "--member", "nobody@survey"]).expect_failure(67);
     assert!(refused.contains("nobody"), "{refused}");
-    house.teamctl(["mcp", "--agent", "ann@elsewhere"]).expect_failure(67);
+    house.teamctl(["mcp", "--member", "ann@elsewhere"]).expect_failure(67);
     house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
-    let mut ann = RawMcpClient::start(&house, &["--agent", "Ann@survey"], &[]);
+    let mut ann = RawMcpClient::start(&house, &["--member", "Ann@survey"], &[]);
     ann.call("SendMessage", &json!({"recipient": "team-lead", "content": "hello"})).unwrap();
     assert_eq!(house.inbox("survey", "team-lead")[0]["from"], "ann");
     assert_eq!(ann.close(), 0);
@@ -228,13 +228,13 @@ fn server_of_a_teammate_without_environment_is_not_the_lead() {
     assert!(said().contains("You are `ann`, a teammate on the team `survey`"), "{}", said());
     assert!(said().contains("as ann: that is for the lead or a person"), "{}", said());
     assert_eq!(house.inbox("survey", "team-lead")[0]["from"], "ann");
-    let other = format!("env -i {teamctl} mcp --agent bob@survey 2>{out}/other </dev/null; exec sleep 3600");
+    let other = format!("env -i {teamctl} mcp --member bob@survey 2>{out}/other </dev/null; exec sleep 3600");
     house.teamctl(["spawn", "cat", "--", "sh", "-c", &other]).expect_success();
     house.wait_until("it is refused", || {
         house.read("out/other").contains("cannot speak for bob").then_some(())
     });
     house
-        .teamctl_with(&["mcp", "--team", "other"], &[("TEAMD_AGENT", "ann"), ("TEAMD_TEAM", "survey")])
+        .teamctl_with(&["mcp", "--team", "other"], &[("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")])
         .expect_failure(77);
     house.shut_down();
 }
@@ -254,7 +254,7 @@ fn spawned_teammate_can_have_a_worktree() {
         format!("git init -q -b main {repository} && git -C {repository} commit -q --allow-empty -m first");
     assert!(house.command("sh").args(["-c", &script]).status().unwrap().success());
     let mut lead = RawMcpClient::start(&house, &["--team", "survey"], &[]);
-    let spawn = |name: &str| json!({"name": name, "prompt": "", "agent": "worker", "cwd": repository.to_string(), "worktree": true});
+    let spawn = |name: &str| json!({"name": name, "prompt": "", "profile": "worker", "cwd": repository.to_string(), "worktree": true});
     let mut ann = spawn("ann");
     ann["branch"] = json!("side");
     lead.call("SpawnTeammate", &ann).unwrap();

@@ -68,7 +68,7 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     for entry in std::fs::read_dir(from)? {
         let entry = entry?;
         let (from, to) = (entry.path(), to.join(entry.file_name()));
-        let is_fleeting = |name: &str| [".lock", ".tmp.", ".twin"].iter().any(|part| name.contains(part));
+        let is_fleeting = |name: &str| [".lock", ".tmp.", ".shadow"].iter().any(|part| name.contains(part));
         match entry.file_type()?.is_dir() {
             _ if entry.file_name().to_str().is_some_and(is_fleeting) => {}
             true => copy(&from, &to)?,
@@ -109,7 +109,7 @@ fn removed_directories_are_recreated_under_one_daemon() {
 #[test]
 fn teammate_continues_in_replaced_directories() {
     let house = TestEnv::with_team();
-    house.teamctl(["spawn", "ann", "--agent", "worker"]).expect_success();
+    house.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
     let done = |subject: &str| {
         house.teamctl(["task", "create", subject, "--metadata", r#"{"command": "true"}"#]).expect_success();
         house.teamctl(["send", "ann", subject]).expect_success();

@@ -22,7 +22,8 @@ fn env_with_fake_claude() -> TestEnv {
 #[test]
 fn native_member_gets_identity_and_prompt_message() {
     let house = env_with_fake_claude();
-    let spawn = ["spawn", "ann", "--agent", "claude", "--type", "Explore", "--model", "m", "--prompt", "go"];
+    let spawn =
+        ["spawn", "ann", "--profile", "claude", "--agent-type", "Explore", "--model", "m", "--prompt", "go"];
     house
         .teamctl_with(&spawn, &[("CLAUDE_CODE_SESSION_ID", "mine"), ("CLAUDE_CONFIG_DIR", "/else")])
         .expect_success();
@@ -57,7 +58,7 @@ fn write_in_place(path: &Path, text: &str) {
 #[test]
 fn turn_state_of_a_native_client_is_shown_and_kept() {
     let house = env_with_fake_claude();
-    house.teamctl(["spawn", "ann", "--agent", "claude", "--prompt", "go"]).expect_success();
+    house.teamctl(["spawn", "ann", "--profile", "claude", "--prompt", "go"]).expect_success();
     let path = house.root().join("teams/survey/config.json");
     let shown = |word: &str| {
         house.wait_until(word, || house.member("ann").filter(|ann| ann["activity"] == word));

@@ -7,7 +7,7 @@ fn env_with_notify_command(more: &str) -> TestEnv {
     let house = TestEnv::new();
     let out = house.path("out/told").display().to_string();
     let tell = house.write_script("tell", &format!("#!/bin/sh\nprintf '%s\\n' \"$1\" >>{out}\n"));
-    let config = format!("notify = ['{}', '{{text}}']\n{more}", tell.display());
+    let config = format!("notify_command = ['{}', '{{text}}']\n{more}", tell.display());
     house.write_file("home/.config/teamd/config.toml", config);
     house
 }
@@ -35,7 +35,7 @@ fn exit_and_completion_are_notified() {
     house.teamctl(["create", "survey"]).expect_success();
     house.teamctl(["spawn", "ann", "--", "sh", "-c", "sleep 0.2; exit 3"]).expect_success();
     wait_for_notice(&house, "ann@survey has ended: teamctl why ann -t survey");
-    house.teamctl(["spawn", "bob", "--agent", "worker"]).expect_success();
+    house.teamctl(["spawn", "bob", "--profile", "worker"]).expect_success();
     house.teamctl(["task", "create", "count", "--metadata", r#"{"command": "true"}"#]).expect_success();
     wait_for_notice(&house, "the one task of survey is done: teamctl task list -t survey");
     house.teamctl(["kill", "bob"]).expect_success();
@@ -55,10 +55,10 @@ fn each_event_is_notified_once_after_kills() {
     let asked = house.command(harness::programs().join("scripted-agent")).args(["ask", "bob", asks]).status();
     assert!(asked.unwrap().success());
     wait_for_notice(&house, "bob@survey asks for permission: teamctl requests -t survey");
-    house.teamctl(["spawn", "cat", "--agent", "worker"]).expect_success();
+    house.teamctl(["spawn", "cat", "--profile", "worker"]).expect_success();
     house.teamctl(["task", "create", "count", "--metadata", r#"{"command": "true"}"#]).expect_success();
     wait_for_notice(&house, "the one task of survey is done: teamctl task list -t survey");
-    let policy = house.write_file("out/policy.toml", "[policy]\ntime = \"1s\"\n");
+    let policy = house.write_file("out/policy.toml", "[policy]\nmax_time = \"1s\"\n");
     house.teamctl(["create", "brief", "--policy", &policy]).expect_success();
     wait_for_notice(&house, "the budget of brief is used up: teamctl status -t brief");
     wait_until_saved(&house);
@@ -75,7 +75,7 @@ fn each_event_is_notified_once_after_kills() {
 fn pending_notices_are_sent_by_the_next_daemon() {
     let house = env_with_notify_command("");
     house.tmux(["set-environment", "-g", "TEAMD_FAILPOINTS", &house.path("out").display().to_string()]);
-    house.write_file("out/armed", "kill teamd act.ring 2\n");
+    house.write_file("out/armed", "kill teamd effect.show-notice 2\n");
     house.write_file("out/hits", "");
     house.start_daemon();
     house.teamctl(["create", "survey"]).expect_success();
@@ -97,12 +97,12 @@ fn pending_notices_are_sent_by_the_next_daemon() {
 /// By the daemon that `up` starts, with what the person's configuration says.
 #[test]
 fn turns_cause_no_notice() {
-    let house = env_with_notify_command("stuck = '1s'\n");
+    let house = env_with_notify_command("no_output_after = '1s'\n");
     let server = format!("up-{}", house.process_tag().len());
     let ran = house.teamctl(["up", "-L", &server]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     house.teamctl(["create", "survey"]).expect_success();
-    house.teamctl(["spawn", "ann", "--agent", "worker"]).expect_success();
+    house.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
     house.teamctl(["task", "create", "think", "--metadata", r#"{"command": "sleep 3600"}"#]).expect_success();
     house.wait_until_within(std::time::Duration::from_secs(60), "it is told", || {
         notices(&house)
@@ -110,18 +110,18 @@ fn turns_cause_no_notice() {
             .any(|line| line.starts_with("ann@survey has written nothing for 0 min"))
             .then_some(())
     });
-    assert!(house.events().iter().any(|event| event["event"] == "member_stuck"));
+    assert!(house.events().iter().any(|event| event["event"] == "member_no_output"));
     wait_until_saved(&house);
     house.kill_process(house.daemon_pid());
     house.teamctl(["up", "-L", &server]).expect_success();
-    house.teamctl(["spawn", "bob", "--agent", "worker"]).expect_success();
+    house.teamctl(["spawn", "bob", "--profile", "worker"]).expect_success();
     house.teamctl(["task", "create", "think", "--metadata", r#"{"command": "sleep 3600"}"#]).expect_success();
     house.wait_until_within(std::time::Duration::from_secs(60), "the next one is told", || {
         notices(&house).iter().any(|line| line.starts_with("bob@survey has written nothing")).then_some(())
     });
     assert_eq!(notices(&house).len(), 2, "of ann the daemon before has told");
     house.teamctl(["kill", "bob"]).expect_success();
-    house.write_file("home/.config/teamd/config.toml", "stuck = 'soon'\n");
+    house.write_file("home/.config/teamd/config.toml", "no_output_after = 'soon'\n");
     house.teamctl(["kill", "ann"]).expect_success();
     house.teamctl(["down"]).expect_success();
     house.teamctl(["up"]).expect_failure(78);

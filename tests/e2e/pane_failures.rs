@@ -40,7 +40,7 @@ fn unresponsive_tmux_does_not_block_messages_or_status() {
         let message = json!({"recipient": "ann", "content": format!("the {n}th"), "summary": "s"});
         sender.call("SendMessage", &message).unwrap();
         if n % 100 == 0 {
-            assert_eq!(house.member("ann").unwrap()["phase"], "running");
+            assert_eq!(house.member("ann").unwrap()["lifecycle"], "running");
         }
     }
     sender.close();
@@ -106,7 +106,7 @@ fn daemons_on_one_server_leave_each_others_panes_alone() {
     house.teamctl(["kill", "ann"]).expect_success();
     assert!(ours.exit_within(Duration::from_secs(5)));
     let mut teamd = start_limited_daemon(&other, &house, "");
-    other.wait_until("it is adopted", || (other.member("ann")?["phase"] == "running").then_some(()));
+    other.wait_until("it is adopted", || (other.member("ann")?["lifecycle"] == "running").then_some(()));
     house.kill_process(house.daemon_pid());
     house.start_daemon();
     assert!(!theirs.exit_within(Duration::ZERO));
@@ -114,7 +114,7 @@ fn daemons_on_one_server_leave_each_others_panes_alone() {
     other.teamctl(["kill", "ann"]).expect_success();
     other.teamctl(["down"]).expect_success();
     assert!(teamd.wait().unwrap().success());
-    assert_eq!(house.member("bob").unwrap()["phase"], "running");
+    assert_eq!(house.member("bob").unwrap()["lifecycle"], "running");
     other.shut_down();
     house.shut_down();
 }
@@ -182,7 +182,7 @@ fn keys_pressed_in_a_pane_reach_only_the_agent() {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         stat.contains(") T ").then_some(())
     });
-    assert_eq!(house.member("ann").unwrap()["phase"], "running");
+    assert_eq!(house.member("ann").unwrap()["lifecycle"], "running");
     house.teamctl(["send", "ann", "hello"]).expect_success();
     house.teamctl(["kill", "ann"]).expect_success();
     let (pane, _) = agent("bob");
@@ -247,7 +247,7 @@ fn pane_output_does_not_load_the_daemon() {
     let flood = "yes 'a flood of words' | head -c 30000000; touch out/over; exec sleep 3600";
     house.teamctl(["spawn", "ann", "--cwd", &cwd, "--", "sh", "-c", flood]).expect_success();
     house.wait_until("it is over", || {
-        assert_eq!(house.member("ann").unwrap()["phase"], "running");
+        assert_eq!(house.member("ann").unwrap()["lifecycle"], "running");
         house.path("out/over").exists().then_some(())
     });
     let grown = ProcessStats::read(daemon).unwrap().resident.saturating_sub(before);

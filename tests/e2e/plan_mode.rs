@@ -107,27 +107,27 @@ fn env_with_planner() -> TestEnv {
 fn write_profile(house: &TestEnv, program: &str, more: &str) {
     let out = house.path("out/ann").display().to_string();
     let text = format!(
-        "feed = \"hook\"\nprogram = \"{program}\"\nargs = [\"hooked\", \"{out}\", \"{{options}}\", \"{{first_prompt}}\"]\n\
-         prompt = [\"{{prompt}}\"]\n{more}\n[modes]\nplan = [\"--mode=read\"]\ndefault = [\"--mode=ask\"]\n\
+        "delivery = \"hook\"\nprogram = \"{program}\"\nargs = [\"hooked\", \"{out}\", \"{{options}}\", \"{{prompt_args}}\"]\n\
+         prompt_args = [\"{{prompt}}\"]\n{more}\n[modes]\nplan = [\"--mode=read\"]\ndefault = [\"--mode=ask\"]\n\
          acceptEdits = [\"--mode=edit\"]\n"
     );
     put(house, "planner", &text);
 }
 
 fn put(house: &TestEnv, name: &str, profile: &str) {
-    house.write_file(&format!("home/.config/teamd/agents/{name}.toml"), profile);
+    house.write_file(&format!("home/.config/teamd/profiles/{name}.toml"), profile);
 }
 
 /// The profile's line for a program that goes on with its session.
 fn resume_args(house: &TestEnv) -> String {
     let out = house.path("out/ann").display().to_string();
     format!(
-        "resume = [\"hooked\", \"{out}\", \"--session={{session}}\", \"{{options}}\", \"{{first_prompt}}\"]"
+        "resume_args = [\"hooked\", \"{out}\", \"--session={{session}}\", \"{{options}}\", \"{{prompt_args}}\"]"
     )
 }
 
 fn spawn(house: &TestEnv, more: &[&str]) {
-    let words = ["spawn", "ann", "--agent", "planner", "--mode", "plan"];
+    let words = ["spawn", "ann", "--profile", "planner", "--mode", "plan"];
     let ran = house.teamctl_with(&[&words, more].concat(), &[]);
     assert_eq!(ran.code, 0, "{ran:#?}\n{}", house.dump_state());
 }
@@ -153,7 +153,7 @@ fn wait_for_plan_execution(house: &TestEnv, mode: &str) {
     house.wait_until("it is a member in that mode", || {
         let config: Value = serde_json::from_str(&house.read("root/teams/survey/config.json")).ok()?;
         let ann = config["members"].as_array()?.iter().find(|member| member["name"] == "ann")?.clone();
-        (ann["mode"] == mode && house.member("ann")?["phase"] == "running").then_some(())
+        (ann["mode"] == mode && house.member("ann")?["lifecycle"] == "running").then_some(())
     });
     assert_eq!(acp::payloads_to_lead(house, "teammate_terminated"), Vec::<Value>::new());
 }
@@ -236,10 +236,10 @@ fn empty_turn_submits_no_plan() {
     let told = acp::turn_notification(&house, 1);
     assert_eq!(told["idleReason"], "failed");
     assert!(told["failureReason"].as_str().unwrap().contains("there is no plan"), "{told}");
-    let ann = [("TEAMD_AGENT", "ann")];
+    let ann = [("TEAMD_MEMBER", "ann")];
     let plan_of = |text: &str| {
         house.write_script("out/plan", text);
-        house.teamctl_with(&["plan", house.path("out/plan").to_str().unwrap()], &ann)
+        house.teamctl_with(&["submit-plan", house.path("out/plan").to_str().unwrap()], &ann)
     };
     assert_eq!(plan_of(" \n").code, 64);
     assert_eq!(plan_of("1. read").code, 0);
@@ -250,7 +250,7 @@ fn empty_turn_submits_no_plan() {
     acp::send(&house, "what is it?");
     acp::turn_notification(&house, 2);
     assert_eq!(acp::payloads_to_lead(&house, "plan_approval_request").len(), 1);
-    assert_eq!(house.teamctl(["plan", "/dev/null"]).code, 77, "a lead has none");
+    assert_eq!(house.teamctl(["submit-plan", "/dev/null"]).code, 77, "a lead has none");
     house.teamctl(["approve", "plan_approval"]).expect_success();
     wait_for_plan_execution(&house, "default");
     assert_eq!(plan_of("3. more").code, 76, "it plans no more");
@@ -263,16 +263,16 @@ fn pull_program_respawns_in_the_approved_mode() {
     let house = TestEnv::with_team();
     let out = house.path("out/ann").display().to_string();
     let text = format!(
-        "feed = \"pull\"\nprogram = \"sh\"\nargs = [\"-c\", \"echo $1 >>{out}; exec sleep 1000\", \"x\", \"{{options}}\"]\n\
+        "delivery = \"pull\"\nprogram = \"sh\"\nargs = [\"-c\", \"echo $1 >>{out}; exec sleep 1000\", \"x\", \"{{options}}\"]\n\
          [modes]\nplan = [\"read\"]\ndefault = [\"ask\"]\nacceptEdits = [\"edit\"]\n"
     );
     put(&house, "planner", &text);
     spawn(&house, &[]);
-    let ann = [("TEAMD_AGENT", "ann")];
-    let asked = house.teamctl_with(&["prompt"], &ann);
-    assert!(asked.stdout.contains("teamctl plan"), "{asked:#?}");
+    let ann = [("TEAMD_MEMBER", "ann")];
+    let asked = house.teamctl_with(&["instructions"], &ann);
+    assert!(asked.stdout.contains("teamctl submit-plan"), "{asked:#?}");
     house.write_script("out/plan", "1. look");
-    house.teamctl_with(&["plan", house.path("out/plan").to_str().unwrap()], &ann).expect_success();
+    house.teamctl_with(&["submit-plan", house.path("out/plan").to_str().unwrap()], &ann).expect_success();
     let first = wait_for_plan_request(&house, 1);
     house.teamctl(["approve", request_id(&first), "--mode", "bypassPermissions"]).expect_failure(76);
     house.teamctl(["mode", "team-lead", "bypassPermissions"]).expect_success();
@@ -294,7 +294,7 @@ fn env_ignoring_term() -> TestEnv {
 }
 
 fn wait_until_stopping(house: &TestEnv) {
-    house.wait_until("its life ends", || (house.member("ann")?["phase"] == "stopping").then_some(()));
+    house.wait_until("its life ends", || (house.member("ann")?["lifecycle"] == "stopping").then_some(()));
 }
 
 #[test]
@@ -334,7 +334,7 @@ fn kill_during_respawn_is_final() {
     wait_until_stopping(&house);
     house.teamctl(["kill", "ann"]).expect_success();
     house.wait_until("it is gone", || {
-        house.member("ann").is_none_or(|ann| ann["phase"] == "ended").then_some(())
+        house.member("ann").is_none_or(|ann| ann["lifecycle"] == "exited").then_some(())
     });
     assert!(!house.read("out/ann").contains("started again"));
     house.shut_down();
@@ -365,11 +365,11 @@ fn respawn_before_approval_stays_in_plan_mode() {
 #[test]
 fn profile_without_plan_mode_is_rejected() {
     let house = TestEnv::with_team();
-    put(&house, "open", "feed = \"pull\"\nprogram = \"sh\"\nmodes = { default = [] }\n");
+    put(&house, "open", "delivery = \"pull\"\nprogram = \"sh\"\nmodes = { default = [] }\n");
     for (words, told) in [
-        (&["--agent", "worker"][..], "makes no plans"),
-        (&["--agent", "shell"], "no plan in `modes`"),
-        (&["--agent", "open"], "no plan in `modes`"),
+        (&["--profile", "worker"][..], "makes no plans"),
+        (&["--profile", "shell"], "no plan in `modes`"),
+        (&["--profile", "open"], "no plan in `modes`"),
         (&["--", "sleep", "1000"], "nothing says how it only reads"),
     ] {
         let ran = house.teamctl_with(&[&["spawn", "ann", "--mode", "plan"], words].concat(), &[]);

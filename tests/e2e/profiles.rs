@@ -2,14 +2,14 @@
 
 use harness::TestEnv;
 
-const PROFILE: &str = "about = \"mine\"\nfeed = \"hook\"\nprogram = \"own\"\nargs = [\"{options}\"]\n\
-                       prompt = [\"--ask={prompt}\"]\nmodel = [\"--model\", \"{model}\"]\ntypes = { Explore = [\"-r\"] }\n\
-                       version = [\"--version\"]\nhelp = [\"--help\"]\n[[setup]]\nfile = \"~/.own/settings.json\"\nformat = \"json\"\n\
-                       [setup.merge.hooks]\nstop = [\"{shim_sh} hook turn-end\"]\n";
+const PROFILE: &str = "description = \"mine\"\ndelivery = \"hook\"\nprogram = \"own\"\nargs = [\"{options}\"]\n\
+                       prompt_args = [\"--ask={prompt}\"]\nmodel = [\"--model\", \"{model}\"]\nagent_types = { Explore = [\"-r\"] }\n\
+                       version_args = [\"--version\"]\nhelp_args = [\"--help\"]\n[[settings]]\nfile = \"~/.own/settings.json\"\nformat = \"json\"\n\
+                       [settings.merge.hooks]\nstop = [\"{shim_sh} hook turn-end\"]\n";
 
 fn env_with_program(help: &str) -> TestEnv {
     let mut house = TestEnv::new();
-    house.write_file("home/.config/teamd/agents/own.toml", PROFILE);
+    house.write_file("home/.config/teamd/profiles/own.toml", PROFILE);
     std::fs::create_dir_all(house.path("out/bin")).unwrap();
     house.write_script(
         "out/bin/own",
@@ -28,32 +28,32 @@ fn env_with_program(help: &str) -> TestEnv {
 #[test]
 fn profile_check_passes_when_options_are_known_and_settings_written() {
     let house = env_with_program("--ask TEXT, --model M, -r");
-    let agents = house.json(["agents"])["agents"].clone();
+    let agents = house.json(["profiles"])["profiles"].clone();
     let own = agents.as_array().unwrap().iter().find(|agent| agent["name"] == "own").unwrap();
-    assert_eq!((own["feed"].as_str(), own["reaches"].as_str()), (Some("hook"), Some("turn-end")));
+    assert_eq!((own["delivery"].as_str(), own["delivery_point"].as_str()), (Some("hook"), Some("turn-end")));
     assert_eq!(own["path"], house.path("out/bin/own").display().to_string());
-    let shown = house.teamctl(["agents", "show", "own"]).expect_success();
+    let shown = house.teamctl(["profiles", "show", "own"]).expect_success();
     assert!(shown.contains("starts: own {options}") && shown.contains(PROFILE.trim_end()), "{shown}");
-    let lacks = house.teamctl(["agents", "check", "own"]);
+    let lacks = house.teamctl(["profiles", "check", "own"]);
     assert!(lacks.stdout.contains("own 1.2.3") && lacks.stdout.contains("teamctl setup own"), "{lacks:#?}");
     lacks.expect_failure(78);
     assert!(house.teamctl(["setup", "own"]).expect_success().contains("hook turn-end"));
     assert!(!house.path("home/.own/settings.json").exists(), "nothing is written unasked");
     house.teamctl(["setup", "own", "--write"]).expect_success();
-    house.teamctl(["agents", "check", "own"]).expect_success();
-    assert_eq!(house.json(["setup", "own", "--write"])["files"][0]["ready"], true);
+    house.teamctl(["profiles", "check", "own"]).expect_success();
+    assert_eq!(house.json(["setup", "own", "--write"])["files"][0]["is_up_to_date"], true);
     house.assert_no_files();
 }
 
 #[test]
 fn missing_options_and_missing_program_are_reported() {
     let house = env_with_program("--ask, --models M, -rf");
-    let found = house.teamctl_with(&["agents", "check", "own", "--json"], &[]);
+    let found = house.teamctl_with(&["profiles", "check", "own", "--json"], &[]);
     assert_eq!(found.code, 78);
-    assert_eq!(found.json()["agents"][0]["unknown_options"], serde_json::json!(["--model", "-r"]));
+    assert_eq!(found.json()["profiles"][0]["unknown_options"], serde_json::json!(["--model", "-r"]));
     std::fs::remove_file(house.path("out/bin/own")).unwrap();
-    house.teamctl(["agents", "check", "own"]).expect_failure(72);
-    let unknown = house.teamctl(["agents", "check", "nobody"]).expect_failure(64);
+    house.teamctl(["profiles", "check", "own"]).expect_failure(72);
+    let unknown = house.teamctl(["profiles", "check", "nobody"]).expect_failure(64);
     assert!(unknown.contains("cannot find the profile nobody"), "{unknown}");
     house.assert_no_files();
 }
@@ -89,10 +89,10 @@ fn failing_version_command_fails_the_check() {
         "out/bin/own",
         "#!/bin/sh\necho 'own 1.2.3 --ask --model -r'; echo fatal >&2; exit 127\n",
     );
-    let ran = house.teamctl(["agents", "check", "own"]);
+    let ran = house.teamctl(["profiles", "check", "own"]);
     assert!(ran.stdout.contains("failed (exit status: 127): fatal"), "{ran:#?}");
     ran.expect_failure(78);
-    let ran = house.teamctl(["agents", "check", "own", "--json"]);
+    let ran = house.teamctl(["profiles", "check", "own", "--json"]);
     assert_eq!((ran.code, ran.json()["error"]["kind"].as_str()), (78, Some("config")));
     house.assert_no_files();
 }
@@ -102,7 +102,7 @@ fn invalid_profile_is_reported_and_others_are_still_checked() {
     let house = env_with_program("--ask, --model M, -r");
     house.teamctl(["setup", "own", "--write"]).expect_success();
     house.write_profile("broken", "feed = 1\n");
-    let ran = house.teamctl(["agents", "check"]);
+    let ran = house.teamctl(["profiles", "check"]);
     assert!(
         ran.stdout.contains("own 1.2.3") && ran.stdout.contains("broken: cannot use the profile"),
         "{ran:#?}"

@@ -48,7 +48,7 @@ fn events_of_kind(house: &TestEnv, kind: &str) -> Vec<Value> {
 #[test]
 fn policy_allows_denies_or_leaves_to_a_person() {
     let house = env_with_policy(
-        "[[policy.rule]]\ntool = 'Bash'\nmatches = 'cargo *'\nanswer = 'allow'\n[[policy.rule]]\ntool = 'Bash'\nmatches = 'rm *'\nanswer = 'deny'\n",
+        "[[policy.rule]]\ntool = 'Bash'\npattern = 'cargo *'\nanswer = 'allow'\n[[policy.rule]]\ntool = 'Bash'\npattern = 'rm *'\nanswer = 'deny'\n",
     );
     write_request(&house, PERMISSION);
     let yes = wait_for_answer(&house, "ann");
@@ -78,15 +78,17 @@ fn policy_allows_denies_or_leaves_to_a_person() {
     let told = house.wait_until("all is told", || {
         Some(events_of_kind(&house, "request_answered")).filter(|told| told.len() == 3)
     });
-    let by: Vec<_> =
-        told.iter().map(|event| (event["by"].as_str().unwrap(), event["approved"] == true)).collect();
+    let by: Vec<_> = told
+        .iter()
+        .map(|event| (event["answered_by"].as_str().unwrap(), event["approved"] == true))
+        .collect();
     assert_eq!(by, [("rule", true), ("rule", false), ("lead", true)]);
     house.shut_down();
 }
 
 #[test]
 fn unanswered_request_gets_the_policy_answer() {
-    let house = env_with_policy("timeout = '200ms'\nafter = 'deny'\n");
+    let house = env_with_policy("answer_timeout = '200ms'\non_timeout = 'deny'\n");
     write_request(&house, PERMISSION);
     let no = wait_for_answer(&house, "ann");
     assert_eq!((&no["subtype"], &no["error"]), (&json!("error"), &json!("nobody answered in time")));
@@ -119,7 +121,7 @@ fn request_read_by_the_lead_stays_open() {
 fn request_in_a_rewritten_inbox_is_answered_once() {
     let house = env_with_policy("permissions = 'auto'\n");
     house
-        .teamctl_with(&["send", "team-lead", "hello"], &[("TEAMD_AGENT", "ann"), ("TEAMD_TEAM", "survey")])
+        .teamctl_with(&["send", "team-lead", "hello"], &[("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")])
         .expect_success();
     house.wait_until("it is told", || (!events_of_kind(&house, "message_stored").is_empty()).then_some(()));
     let entry =
@@ -130,7 +132,7 @@ fn request_in_a_rewritten_inbox_is_answered_once() {
     assert_eq!(wait_for_answer(&house, "ann")["subtype"], "success");
     house.wait_until("it is told", || (events_of_kind(&house, "request_answered").len() == 1).then_some(()));
     // Had, and only then taken out: what nobody has had comes back.
-    let ann = [("TEAMD_AGENT", "ann"), ("TEAMD_TEAM", "survey")];
+    let ann = [("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")];
     house.teamctl_with(&["inbox", "--unread", "--mark-read"], &ann).expect_success();
     house.write_file(&inbox("ann"), "[]");
     assert_eq!(house.teamctl(["deny", "perm-1", "--reason", "late"]).code, 73);
@@ -156,7 +158,7 @@ fn answer_without_a_daemon_is_reported_later() {
     house.start_daemon();
     let told =
         house.wait_until("it is told", || events_of_kind(&house, "request_answered").into_iter().next());
-    assert_eq!((&told["by"], &told["approved"]), (&json!("lead"), &json!(false)));
+    assert_eq!((&told["answered_by"], &told["approved"]), (&json!("lead"), &json!(false)));
     house.shut_down();
 }
 
@@ -205,7 +207,7 @@ fn answer_without_daemon_is_not_repeated() {
     });
     assert_eq!(answers_to(&house, "ann").len(), 1);
     let opened = events_of_kind(&house, "request_opened");
-    assert_eq!(opened.iter().filter(|event| event["request"] == "perm-1-abcdefg").count(), 1, "told once");
+    assert_eq!(opened.iter().filter(|event| event["request_id"] == "perm-1-abcdefg").count(), 1, "told once");
     house.teamctl(["deny", "perm-2", "--reason", "no"]).expect_success();
     assert_eq!(answers_to(&house, "ann").len(), 2);
     house.shut_down();
@@ -236,7 +238,7 @@ fn request_survives_the_daemon() {
 fn answer_requires_permission_and_an_open_request() {
     let house = env_with_policy("permissions = 'person'\n");
     write_request(&house, PERMISSION);
-    let as_ann = [("TEAMD_AGENT", "ann"), ("TEAMD_TEAM", "survey")];
+    let as_ann = [("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")];
     assert_eq!(house.teamctl_with(&["approve", "perm-1"], &as_ann).code, 77);
     assert_eq!(house.teamctl_with(&["requests"], &as_ann).code, 77);
     let unknown = house.teamctl(["approve", "perm-9"]);
@@ -279,9 +281,9 @@ fn border_shows_a_waiting_request() {
         &PERMISSION.replace("count", "#(touch out/mark)").replace("Bash", "#(touch out/mark)"),
     );
     let state = || house.tmux(["display-message", "-p", "-t", &pane, "#{@teamd_state}"]);
-    house.wait_until("the border says so", || (state() == "asks").then_some(()));
+    house.wait_until("the border says so", || (state() == "needs-answer").then_some(()));
     house.teamctl(["approve", "perm-1"]).expect_success();
-    house.wait_until("and no more", || (state() != "asks").then_some(()));
+    house.wait_until("and no more", || (state() != "needs-answer").then_some(()));
     assert!(!house.path("out/mark").exists());
     house.shut_down();
 }
@@ -291,7 +293,7 @@ fn notify_command_is_run_for_a_waiting_request() {
     let house = env_with_policy("permissions = 'person'\n");
     let none = house.teamctl(["notify", "x"]).expect_failure(78);
     assert!(
-        none.contains(".config/teamd/config.toml names no command") && none.contains("notify = ["),
+        none.contains(".config/teamd/config.toml names no command") && none.contains("notify_command = ["),
         "{none}"
     );
     let out = house.path("out/told").display().to_string();
@@ -299,7 +301,7 @@ fn notify_command_is_run_for_a_waiting_request() {
         house.write_script("tell", &format!("#!/bin/sh\nprintf '%s|' \"$1\" \"$TEAMD_NOTICE\" >>{out}\n"));
     house.write_file(
         "home/.config/teamd/config.toml",
-        format!("notify = ['{}', '-m {{text}}']\n", tell.display()),
+        format!("notify_command = ['{}', '-m {{text}}']\n", tell.display()),
     );
     write_request(&house, PERMISSION);
     let told = house.wait_until("it is told", || {
@@ -309,7 +311,7 @@ fn notify_command_is_run_for_a_waiting_request() {
     assert_eq!(told, format!("-m {words}|{words}|"));
     house.teamctl(["notify", "$(touch out/evil)"]).expect_success();
     assert!(house.read("out/told").ends_with("-m $(touch out/evil)|$(touch out/evil)|"));
-    house.write_file("home/.config/teamd/config.toml", "notify = ['/no/such']\n");
+    house.write_file("home/.config/teamd/config.toml", "notify_command = ['/no/such']\n");
     house.teamctl(["notify", "x"]).expect_failure(72);
     house.teamctl(["approve", "perm-1"]).expect_success();
     house.shut_down();
@@ -317,12 +319,12 @@ fn notify_command_is_run_for_a_waiting_request() {
 
 #[test]
 fn request_id_is_found_across_two_teams() {
-    let house = env_with_policy("timeout = '1h'\nafter = 'deny'\n");
+    let house = env_with_policy("answer_timeout = '1h'\non_timeout = 'deny'\n");
     house.teamctl(["create", "other"]).expect_success();
     write_request(&house, PERMISSION);
     let open = house.json(["requests"]);
     assert_eq!(
-        (&open["requests"][0]["team"], &open["requests"][0]["after"]),
+        (&open["requests"][0]["team"], &open["requests"][0]["on_timeout"]),
         (&json!("survey"), &json!("deny"))
     );
     let shown = house.teamctl(["requests"]).stdout;

@@ -41,7 +41,7 @@ impl RunFileBuilder {
 
     /// Writes it into the house; the file's name is a word for the command line.
     fn write_run_file(&self, house: &TestEnv) -> String {
-        let member = |name: &&str| format!("[[member]]\nname = {name:?}\nagent = \"worker\"\n");
+        let member = |name: &&str| format!("[[member]]\nname = {name:?}\nprofile = \"worker\"\n");
         let members: String = self.workers.iter().map(member).collect();
         house.write_file(
             "team.toml",
@@ -64,7 +64,7 @@ fn sorted_started_tasks(house: &TestEnv) -> Vec<String> {
 /// Outcome and reason of each task, by key.
 fn outcomes(result: &Value) -> Vec<String> {
     let one = |task: &Value| {
-        let why = task["why"].as_str().map(|why| format!(": {why}")).unwrap_or_default();
+        let why = task["reason"].as_str().map(|why| format!(": {why}")).unwrap_or_default();
         format!("{} {}{why}", task["key"].as_str().unwrap_or("-"), task["outcome"].as_str().unwrap())
     };
     result["tasks"].as_array().unwrap().iter().map(one).collect()

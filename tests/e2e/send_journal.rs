@@ -13,7 +13,7 @@ fn message_texts(house: &TestEnv, inbox: &str) -> Vec<String> {
 }
 
 fn restore_events(house: &TestEnv) -> Vec<Value> {
-    house.events().into_iter().filter(|event| event["event"] == "message_put_back").collect()
+    house.events().into_iter().filter(|event| event["event"] == "message_restored").collect()
 }
 
 /// Waits until these are there, and the log has told of `times` that were put back.
@@ -32,7 +32,7 @@ fn dropped_message_is_restored_once() {
     wait_for_restored(&house, "ann", &["one"], 1);
     let told = &restore_events(&house)[0];
     assert_eq!(
-        (&told["agent"], &told["from"], &told["summary"]),
+        (&told["member"], &told["from"], &told["summary"]),
         (&"ann".into(), &"team-lead".into(), &"s".into())
     );
 
@@ -43,7 +43,7 @@ fn dropped_message_is_restored_once() {
     house
         .teamctl_with(
             &["send", "team-lead", "to the lead"],
-            &[("TEAMD_AGENT", "ann"), ("TEAMD_TEAM", "survey")],
+            &[("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")],
         )
         .expect_success();
     truncate_inbox(&house, "ann");
@@ -53,7 +53,7 @@ fn dropped_message_is_restored_once() {
     wait_for_restored(&house, "ann", &["to ann", "and to ann"], 4);
     let doctor = house.teamctl(["doctor"]).expect_success();
     assert!(
-        doctor.contains("warn  mail: survey: 3 message(s) were put back into the inbox of ann"),
+        doctor.contains("warn  messages: survey: 3 message(s) were put back into the inbox of ann"),
         "{doctor}"
     );
     house.shut_down();
@@ -63,13 +63,13 @@ fn dropped_message_is_restored_once() {
 fn read_or_foreign_messages_are_not_restored() {
     let house = TestEnv::with_team();
     let profile =
-        "feed = 'native'\nprogram = '{}'\nargs = ['stay']\n".replace("{}", &house.scripted_agent_path());
+        "delivery = 'native'\nprogram = '{}'\nargs = ['stay']\n".replace("{}", &house.scripted_agent_path());
     house.write_profile("old", &profile);
-    house.teamctl(["spawn", "nat", "--agent", "old"]).expect_success();
+    house.teamctl(["spawn", "nat", "--profile", "old"]).expect_success();
     house.teamctl(["spawn", "ann", "--", &house.scripted_agent_path(), "stay"]).expect_success();
     house.teamctl(["send", "nat", "had"]).expect_success();
     house.teamctl(["send", "ann", "read"]).expect_success();
-    let me = [("TEAMD_AGENT", "ann"), ("TEAMD_TEAM", "survey")];
+    let me = [("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")];
     house.teamctl_with(&["inbox", "--mark-read"], &me).expect_success();
     house.teamctl(["send", "ann", "unread"]).expect_success();
     ["nat", "ann"].iter().for_each(|inbox| truncate_inbox(&house, inbox));

@@ -61,7 +61,7 @@ fn session_team_is_listed_and_logged() {
     house.wait_until("its task is told", || told("task_created"));
     let message = r#"[{"from":"team-lead","text":"x","timestamp":"2026-11-20T23:27:47.849Z","read":false}]"#;
     std::fs::write(home.join("inboxes/late.json"), message).unwrap();
-    house.wait_until("new mail is told", || told("\"agent\":\"late\""));
+    house.wait_until("new mail is told", || told("\"member\":\"late\""));
     std::fs::remove_dir_all(&home).unwrap();
     house.wait_until("it is gone", || {
         (!house.teamctl(["status", "--all"]).stdout.contains(TEAM)).then_some(())
@@ -79,7 +79,7 @@ fn session_team_files_only_get_appended_messages() {
     let before = (files_below(&home), files_below(&tasks));
     let refused: [&[&str]; 19] = [
         &["create", TEAM],
-        &["spawn", "eve", "--agent", "worker"],
+        &["spawn", "eve", "--profile", "worker"],
         &["delete", TEAM],
         &["delete", TEAM, "--force"],
         &["shutdown", "w1"],
@@ -136,7 +136,7 @@ fn torn_session_config_is_not_an_error() {
     assert!(house.json(["status", "w1", "--all"])["teams"][0]["members"][0]["name"] == "w1");
     let doctor = house.teamctl(["doctor"]);
     assert!(doctor.stdout.contains("no damaged file was set aside"), "{doctor:?}");
-    assert!(!event_log_text(&house).contains("trouble"), "{}", event_log_text(&house));
+    assert!(!event_log_text(&house).contains("\"event\":\"error\""), "{}", event_log_text(&house));
     house.shut_down();
 }
 
@@ -255,7 +255,7 @@ fn session_member_requests_are_answered_beside_a_lock_holder() {
     );
     assert_eq!(house.json(["requests", "-t", TEAM])["requests"], serde_json::json!([]));
     assert_eq!(house.teamctl(["approve", &permission, "-t", TEAM]).code, 73, "it was answered");
-    let as_w1 = [("TEAMD_AGENT", "w1"), ("TEAMD_TEAM", TEAM)];
+    let as_w1 = [("TEAMD_MEMBER", "w1"), ("TEAMD_TEAM", TEAM)];
     assert_eq!(house.teamctl_with(&["approve", &permission], &as_w1).code, 77);
     assert_eq!(before, rest(), "nothing else of theirs is written, and their lead's inbox is left unread");
     house.shut_down();

@@ -5,9 +5,9 @@ use harness::{TaggedProcesses, TestEnv};
 #[test]
 fn worker_approves_shutdown() {
     let house = TestEnv::with_team();
-    house.teamctl(["spawn", "ann", "--agent", "worker"]).expect_success();
+    house.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
     let ended = house.json(["shutdown", "ann", "--reason", "thank you"]);
-    assert_eq!(ended["ended"][0]["how"], "approved", "{ended}");
+    assert_eq!(ended["exits"][0]["description"], "approved", "{ended}");
     let id = ended["request_id"].as_str().unwrap();
     assert!(id.starts_with("shutdown-") && id.ends_with("@ann"), "{id}");
     assert_eq!(house.member("ann"), None);
@@ -30,9 +30,9 @@ fn missing_answer_is_not_an_approval() {
     assert!(std::process::Command::new("kill").args(["-s", "STOP", &pid]).status().unwrap().success());
     let ran = house.teamctl(["shutdown", "ann", "--grace", "200ms"]);
     assert_eq!(ran.code, 75, "{ran:?}");
-    assert_eq!(house.member("ann").unwrap()["phase"], "running");
+    assert_eq!(house.member("ann").unwrap()["lifecycle"], "running");
     let ended = house.json(["shutdown", "ann", "--grace", "200ms", "--force"]);
-    assert_eq!(ended["ended"][0]["gone"], true, "{ended}");
+    assert_eq!(ended["exits"][0]["has_exited"], true, "{ended}");
     house.shut_down();
 }
 
@@ -42,11 +42,11 @@ fn agent_answers_with_answer_shutdown() {
     // A shell script as a teammate: woken by its line, it finds the request and answers.
     let script = "while read _ <&$TEAMD_WAKE_FD; do
         id=$(teamctl inbox --unread --json | grep -o 'shutdown-[0-9]*@ann' | head -1)
-        [ -n \"$id\" ] && teamctl respond $id --approve && exit 0
+        [ -n \"$id\" ] && teamctl answer-shutdown $id --approve && exit 0
     done";
     house.teamctl(["spawn", "ann", "--", "sh", "-c", script]).expect_success();
     let ended = house.json(["shutdown", "ann"]);
-    assert_eq!(ended["ended"][0]["how"], "approved", "{ended}");
+    assert_eq!(ended["exits"][0]["description"], "approved", "{ended}");
     house.shut_down();
 }
 
@@ -76,9 +76,9 @@ fn old_request_does_not_end_a_new_member() {
     house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
     assert_eq!(house.teamctl(["shutdown", "ann", "--grace", "100ms"]).code, 75);
     house.teamctl(["kill", "ann"]).expect_success();
-    house.teamctl(["spawn", "ann", "--agent", "worker"]).expect_success();
+    house.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
     house.wait_until("it idles", || (house.member("ann")?["activity"] == "idle").then_some(()));
-    assert_eq!(house.member("ann").unwrap()["phase"], "running");
+    assert_eq!(house.member("ann").unwrap()["lifecycle"], "running");
     house.shut_down();
 }
 

@@ -5,7 +5,7 @@ use harness::TestEnv;
 #[test]
 fn worker_runs_in_its_pane_and_is_a_member() {
     let house = TestEnv::with_team();
-    let spawned = house.json(["spawn", "ann", "--agent", "worker", "--prompt", "hello"]);
+    let spawned = house.json(["spawn", "ann", "--profile", "worker", "--prompt", "hello"]);
     assert_eq!(spawned["agent_id"], "ann@survey");
     assert_eq!(spawned["color"], "blue");
     let pane = spawned["pane"].as_str().unwrap();
@@ -37,23 +37,23 @@ fn unique_name_is_used_everywhere() {
     house.write_profile(
         "whole",
         &format!(
-            "feed = 'pull'\nprogram = 'scripted-agent'\nargs = ['argv', '{out}/whole', '{{name}}', '{{options}}', '{{prompt}}']\n\
+            "delivery = 'pull'\nprogram = 'scripted-agent'\nargs = ['argv', '{out}/whole', '{{name}}', '{{options}}', '{{prompt}}']\n\
              mcp = ['m={{id_json}}']\ninstructions = ['{{instructions}}']\nenv = {{ VALUE = '{{id}}' }}\n"
         ),
     );
-    let turn = "feed = 'turn'\nprogram = 'scripted-agent'\ninstructions = 'ahead'\n";
+    let turn = "delivery = 'turn'\nprogram = 'scripted-agent'\ninstructions = 'prepend'\n";
     house.write_profile("turn", &format!("{turn}args = ['argv', '{out}/turn', '{{name_sh}}']\n"));
     for name in ["ann", "bob"] {
         house.teamctl(["spawn", name, "--", "sleep", "3600"]).expect_success();
     }
     let prompt = "{name} and {id} as they stand";
-    let spawned = house.json(["spawn", "ann", "--unique", "--agent", "whole", "--prompt", prompt]);
+    let spawned = house.json(["spawn", "ann", "--unique", "--profile", "whole", "--prompt", prompt]);
     assert_eq!(spawned["name"], "ann-2");
     let whole = read_dump(&house, "out/whole");
     assert_eq!((&whole["argv"][0], &whole["argv"][1]), (&"ann-2".into(), &"m=\"ann-2@survey\"".into()));
     assert!(whole["argv"][2].as_str().unwrap().contains("You are `ann-2`, a teammate"), "{whole}");
     assert_eq!((&whole["argv"][3], &whole["value"]), (&prompt.into(), &"ann-2@survey".into()));
-    house.teamctl(["spawn", "bob", "--unique", "--agent", "turn", "--prompt", prompt]).expect_success();
+    house.teamctl(["spawn", "bob", "--unique", "--profile", "turn", "--prompt", prompt]).expect_success();
     let turn = read_dump(&house, "out/turn");
     assert_eq!(turn["argv"][0], "bob-2");
     let text = turn["stdin"].as_str().unwrap();
@@ -64,14 +64,14 @@ fn unique_name_is_used_everywhere() {
 #[test]
 fn unverified_profile_is_reported() {
     let house = TestEnv::with_team();
-    let sleeps = "feed = 'pull'\nprogram = 'sleep'\nargs = ['3600']\n";
-    house.write_profile("written", &format!("{sleeps}tried = false\n"));
+    let sleeps = "delivery = 'pull'\nprogram = 'sleep'\nargs = ['3600']\n";
+    house.write_profile("written", &format!("{sleeps}verified = false\n"));
     house.write_profile("tried", sleeps);
     let said = |words: [&str; 5]| house.teamctl(words).stderr;
-    let warning = said(["spawn", "ann", "--agent", "written", "--json"]);
+    let warning = said(["spawn", "ann", "--profile", "written", "--json"]);
     assert!(warning.contains("warning: the profile written is written from documentation"), "{warning}");
-    assert_eq!(said(["spawn", "bob", "--agent", "written", "-q"]), "");
-    assert_eq!(said(["spawn", "cat", "--agent", "tried", "--json"]), "");
+    assert_eq!(said(["spawn", "bob", "--profile", "written", "-q"]), "");
+    assert_eq!(said(["spawn", "cat", "--profile", "tried", "--json"]), "");
     house.shut_down();
 }
 
@@ -94,7 +94,7 @@ fn fifty_agents_spawn_survive_the_daemon_and_end() {
     assert_eq!(&colors[..9], ["blue", "green", "yellow", "purple", "orange", "pink", "cyan", "red", "blue"]);
     // Their windows are laid out behind the last of them.
     house.wait_until("all can be read", || {
-        let panes = house.tmux(["list-panes", "-a", "-F", "#{@teamd} #{pane_width} #{pane_height}"]);
+        let panes = house.tmux(["list-panes", "-a", "-F", "#{@teamd_spawn} #{pane_width} #{pane_height}"]);
         let sizes = panes.lines().filter(|line| !line.starts_with(' ')).map(|line| {
             let size: Vec<u32> = line.split(' ').skip(1).map(|number| number.parse().unwrap()).collect();
             (size[0], size[1])
@@ -113,7 +113,7 @@ fn fifty_agents_spawn_survive_the_daemon_and_end() {
 fn count_running(house: &TestEnv) -> usize {
     let status = house.json(["status"]);
     let members = status["teams"][0]["members"].as_array().unwrap();
-    members.iter().filter(|member| member["phase"] == "running").count()
+    members.iter().filter(|member| member["lifecycle"] == "running").count()
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn agent_has_a_clean_process_state() {
     });
     assert!(dump.contains(&format!("cwd {cwd}\n")), "{dump}");
     assert!(dump.contains("env SECRET=a b;c$(touch x)#{y}\n"), "{dump}");
-    assert!(dump.contains("env TEAMD_AGENT=ann\n") && dump.contains("env TEAMD_TEAM=survey\n"), "{dump}");
+    assert!(dump.contains("env TEAMD_MEMBER=ann\n") && dump.contains("env TEAMD_TEAM=survey\n"), "{dump}");
     assert!(dump.contains("env TMUX_PANE=%"), "{dump}");
     let descriptors: Vec<&str> = dump.lines().filter(|line| line.starts_with("fd ")).collect();
     let sockets = descriptors.iter().filter(|line| line.contains("socket:")).count();
@@ -279,7 +279,7 @@ fn users_tmux_is_unchanged_under_hostile_configuration() {
     house.start_daemon();
     house.teamctl(["create", "survey"]).expect_success();
     for name in ["ann", "bob"] {
-        house.teamctl(["spawn", name, "--agent", "worker"]).expect_success();
+        house.teamctl(["spawn", name, "--profile", "worker"]).expect_success();
     }
     house.teamctl(["shutdown", "ann"]).expect_success();
     house.teamctl(["kill", "bob"]).expect_success();

@@ -21,7 +21,7 @@ fn start(house: &TestEnv) -> (i32, String) {
 }
 
 #[test]
-fn roster_of_a_newer_release_is_left_alone() {
+fn roster_of_another_version_is_left_alone() {
     let house = TestEnv::with_team();
     house.teamctl(["spawn", "ann", "--", &house.scripted_agent_path(), "stay"]).expect_success();
     house.kill_process(house.daemon_pid());
@@ -29,17 +29,22 @@ fn roster_of_a_newer_release_is_left_alone() {
         state_directory(&house, "roster.json"),
         std::fs::read(state_directory(&house, "roster.json")).unwrap(),
     );
-    let of = |agents: &str| format!("{{\"version\": 2, \"teams\": {{}}, \"agents\": {agents}}}");
-    for newer in [of("[]"), of("{\"what\": \"we can't know\"}")] {
-        house.write_file(path.strip_prefix(house.path("")).unwrap().to_str().unwrap(), &newer);
-        let (code, said) = start(&house);
-        assert_eq!(code, 78, "{said}");
-        assert!(said.contains("a newer teamd wrote it (version 2)"), "{said}");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), newer);
+    let newer = |records: &str| format!("{{\"version\": 99, \"records\": {records}}}");
+    let older = include_str!("../../crates/teamd/fixtures/roster-1.json").to_owned();
+    for (other, message) in [
+        (newer("[]"), "a newer teamd wrote it (version 99;"),
+        (newer("{\"what\": \"we can't know\"}"), "a newer teamd wrote it (version 99;"),
+        (older, "an older teamd wrote it (version 1;"),
+    ] {
+        house.write_file(path.strip_prefix(house.path("")).unwrap().to_str().unwrap(), &other);
+        let (code, stderr) = start(&house);
+        assert_eq!(code, 78, "{stderr}");
+        assert!(stderr.contains(message), "{stderr}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), other);
     }
     house.write_file(path.strip_prefix(house.path("")).unwrap().to_str().unwrap(), &before);
     house.start_daemon();
-    house.wait_until("ann is adopted", || (house.member("ann")?["phase"] == "running").then_some(()));
+    house.wait_until("ann is adopted", || (house.member("ann")?["lifecycle"] == "running").then_some(()));
     house.shut_down();
 }
 
@@ -57,9 +62,9 @@ fn restored_roster_kills_no_reused_pid() {
     let pane = house.tmux(["split-window", "-t", "=user:", "-d", "-P", "-F", "#{pane_id}", "cat"]);
     assert!(panes(&house).contains(pane.trim()));
     let mut roster: Value = serde_json::from_slice(&backup).unwrap();
-    roster["agents"][0]["join"]["pid"] = stranger.id().into();
-    roster["agents"][0]["agent"] = stranger.id().into();
-    roster["agents"][0]["pane"]["pane"] = pane.trim().into();
+    roster["records"][0]["shim"]["pid"] = stranger.id().into();
+    roster["records"][0]["agent_pid"] = stranger.id().into();
+    roster["records"][0]["pane"]["id"] = pane.trim().into();
     house.kill_process(house.daemon_pid());
     house.write_file(path.strip_prefix(house.path("")).unwrap().to_str().unwrap(), roster.to_string());
     house.start_daemon();
@@ -68,11 +73,11 @@ fn restored_roster_kills_no_reused_pid() {
             .events()
             .iter()
             .rev()
-            .find(|event| event["event"] == "member_ended" && event["how"] != "approved")
+            .find(|event| event["event"] == "member_exited" && event["description"] != "approved")
             .map(drop)
     });
     house.wait_until("she is off the team", || {
-        house.member("ann").is_none_or(|ann| ann["phase"] != "running").then_some(())
+        house.member("ann").is_none_or(|ann| ann["lifecycle"] != "running").then_some(())
     });
     assert!(start_time(stranger.id()).is_some(), "the stranger lives");
     assert!(panes(&house).contains(pane.trim()), "the pane is there: {pane} {}", panes(&house));

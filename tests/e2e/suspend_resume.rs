@@ -1,14 +1,14 @@
-//! A team that goes to rest, by `down --keep` or with the machine, and comes back.
+//! A team that goes to rest, by `down --suspend` or with the machine, and comes back.
 
 use harness::{TaggedProcesses, TestEnv};
 use serde_json::Value;
 
 /// Keeps what it is told under its session's id, as `out/SESSION`.
-const RECORDING_PROFILE: &str = r#"feed = "turn"
+const RECORDING_PROFILE: &str = r#"delivery = "turn"
 program = "sh"
 args = ["-c", "echo new $1 >>$OUT/diary", "diary", "{session}", "{prompt}"]
-resume = ["-c", "echo on $1 >>$OUT/diary", "diary", "{session}", "{prompt}"]
-session = "ours"
+resume_args = ["-c", "echo on $1 >>$OUT/diary", "diary", "{session}", "{prompt}"]
+session = "generated"
 "#;
 
 /// Ann writes a diary, bob works for ever on a task, cat has no pane.
@@ -16,12 +16,12 @@ fn env_with_members() -> TestEnv {
     let mut house = TestEnv::with_team();
     house.variables.push(("OUT".into(), house.path("out").display().to_string()));
     house.write_profile("diary", RECORDING_PROFILE);
-    house.teamctl(["spawn", "ann", "--agent", "diary", "--prompt", "begin"]).expect_success();
+    house.teamctl(["spawn", "ann", "--profile", "diary", "--prompt", "begin"]).expect_success();
     house.wait_until("ann has begun", || (recorded_lines(&house).len() == 1).then_some(()));
     house.wait_until("its turn is told", || (house.member("ann")?["activity"] == "idle").then_some(()));
     let gate = house.create_gate("out/go");
     let metadata = serde_json::json!({ "command": format!("echo >>out/begun; read line <{gate}") });
-    house.teamctl(["spawn", "bob", "--agent", "worker"]).expect_success();
+    house.teamctl(["spawn", "bob", "--profile", "worker"]).expect_success();
     let cwd = house.path("").display().to_string();
     let metadata = metadata.to_string().replace("out/begun", &format!("{cwd}/out/begun"));
     house.teamctl(["task", "create", "think", "--owner", "bob", "--metadata", &metadata]).expect_success();
@@ -37,8 +37,8 @@ fn recorded_lines(house: &TestEnv) -> Vec<String> {
 
 fn suspended_members(house: &TestEnv) -> Vec<String> {
     let status = house.json(["status"]);
-    let past = status["teams"][0]["past"].as_array().cloned().unwrap_or_default();
-    let rests = past.iter().filter(|past| past["rests"] == true);
+    let past = status["teams"][0]["past_members"].as_array().cloned().unwrap_or_default();
+    let rests = past.iter().filter(|past| past["is_suspended"] == true);
     let mut names: Vec<String> = rests.map(|past| past["name"].as_str().unwrap().to_owned()).collect();
     names.sort();
     names
@@ -47,7 +47,7 @@ fn suspended_members(house: &TestEnv) -> Vec<String> {
 /// All are there, in a life that goes on with what the one before had.
 fn wait_until_resumed(house: &TestEnv) {
     for name in ["ann", "bob", "cat"] {
-        assert_eq!(house.member(name).unwrap()["phase"], "running", "{name}");
+        assert_eq!(house.member(name).unwrap()["lifecycle"], "running", "{name}");
     }
     house.wait_until("bob is at its task again", || {
         (house.read("out/begun").lines().count() == 2).then_some(())
@@ -74,13 +74,17 @@ fn assert_status_without_daemon(house: &TestEnv) {
     }
     assert!(!told.stdout.contains("was left by"), "{}", told.stdout);
     let why = &house.json(["why", "bob"])["causes"][0];
-    assert_eq!((&why["cause"], &why["next"][0]), (&"at_rest".into(), &"teamctl up --resume".into()), "{why}");
+    assert_eq!(
+        (&why["cause"], &why["next"][0]),
+        (&"suspended".into(), &"teamctl up --resume".into()),
+        "{why}"
+    );
 }
 
 #[test]
 fn suspended_members_resume_with_task_and_session_only_on_resume() {
     let house = env_with_members();
-    let ran = house.teamctl(["down", "--keep"]).expect_success();
+    let ran = house.teamctl(["down", "--suspend"]).expect_success();
     for line in [
         "ann rests: ",
         "bob rests: ",
@@ -109,7 +113,7 @@ fn suspended_members_resume_with_task_and_session_only_on_resume() {
         assert!(refused.contains("bring it back with: teamctl up --resume"), "{refused}");
     }
     let why: Value = house.json(["why", "ann"]);
-    assert_eq!(why["causes"][0]["cause"], "at_rest");
+    assert_eq!(why["causes"][0]["cause"], "suspended");
     let up = house.teamctl(["up", "--resume"]).expect_success();
     for line in
         ["ann runs again in pane %", "bob runs again in pane %", "cat of survey runs again without a pane"]
@@ -136,7 +140,7 @@ fn members_are_suspended_by_a_reboot_and_resume() {
     let roster = std::fs::read_dir(state.join("teamd")).unwrap().next().unwrap().unwrap().path();
     let roster = format!("{}/roster.json", roster.strip_prefix(house.path("")).unwrap().display());
     let mut text: Value = serde_json::from_str(&house.read(&roster)).unwrap();
-    text["boot"] = "yesterday".into();
+    text["boot_id"] = "yesterday".into();
     house.write_file(&roster, text.to_string());
     house.tmux(["new-session", "-d", "-s", "today", "sleep 3600"]);
     house.start_daemon();
@@ -154,7 +158,7 @@ fn member_that_fails_to_resume_stays_suspended() {
     let house = TestEnv::with_team();
     let program = house.write_script("out/tool", "#!/bin/sh\nexec sleep 3600\n");
     house.teamctl(["spawn", "ann", "--", program.to_str().unwrap()]).expect_success();
-    house.teamctl(["down", "--keep"]).expect_success();
+    house.teamctl(["down", "--suspend"]).expect_success();
     std::fs::remove_file(&program).unwrap();
     house.start_daemon();
     let ran = house.teamctl(["up", "--resume"]);
@@ -163,6 +167,6 @@ fn member_that_fails_to_resume_stays_suspended() {
     assert_eq!(suspended_members(&house), ["ann"]);
     house.write_script("out/tool", "#!/bin/sh\nexec sleep 3600\n");
     house.teamctl(["up", "--resume"]).expect_success();
-    assert_eq!(house.member("ann").unwrap()["phase"], "running");
+    assert_eq!(house.member("ann").unwrap()["lifecycle"], "running");
     house.shut_down();
 }

@@ -33,7 +33,7 @@ fn env_with_long_list() -> TestEnv {
     (1..=TASK_COUNT).for_each(|id| write_task_in_place(&house, id, r#""status":"pending""#));
     house
         .wait_until("it has been told", || (count_logged_tasks(&house) == TASK_COUNT as usize).then_some(()));
-    assert_eq!(house.json(["status"])["daemon"]["watch"], "events");
+    assert_eq!(house.json(["status"])["daemon"]["watch_mode"], "events");
     house
 }
 
@@ -181,7 +181,7 @@ struct StoppedClaim {
 impl StoppedClaim {
     fn start(house: &TestEnv) -> StoppedClaim {
         house.write_file("crash/hits", "");
-        house.write_file("crash/armed", "pause teamctl client.answered 1\n");
+        house.write_file("crash/armed", "pause teamctl client.received 1\n");
         let mut claim = house.command(harness::programs().join("teamctl"));
         claim.args(["--json", "task", "claim"]).env("TEAMD_FAILPOINTS", house.path("crash"));
         let claim = claim.stdout(Stdio::piped()).spawn().unwrap();

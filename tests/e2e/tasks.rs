@@ -34,7 +34,7 @@ fn blocked_task_runs_after_its_blockers() {
         ])
         .expect_success();
     for name in ["ann", "bob", "cat"] {
-        house.teamctl(["spawn", name, "--agent", "worker"]).expect_success();
+        house.teamctl(["spawn", name, "--profile", "worker"]).expect_success();
     }
     house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
     assert_eq!(house.read("out/report"), "one\ntwo\nthree\n");
@@ -60,7 +60,7 @@ fn completed_tasks_survive_cleanup() {
     }
     let before = house.tasks("survey");
     assert_eq!(before.iter().filter(|task| task["status"] == "completed").count(), 3);
-    house.teamctl(["spawn", "ann", "--agent", "worker"]).expect_success();
+    house.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
     house.teamctl(["shutdown", "ann"]).expect_success();
     house.teamctl(["doctor", "--fix"]).expect_success();
     house.kill_process(house.daemon_pid());
@@ -75,7 +75,7 @@ fn completed_tasks_survive_cleanup() {
 #[test]
 fn idle_worker_takes_its_own_task_first() {
     let house = TestEnv::with_team();
-    house.teamctl(["spawn", "ann", "--agent", "worker"]).expect_success();
+    house.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
     house.wait_until("it idles", || (house.member("ann")?["activity"] == "idle").then_some(()));
     house.teamctl(["task", "create", "free", "--metadata", r#"{"command": "true"}"#]).expect_success();
     house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
@@ -91,7 +91,7 @@ fn idle_worker_takes_its_own_task_first() {
 #[test]
 fn failed_task_stays_with_its_reason() {
     let house = TestEnv::with_team();
-    house.teamctl(["spawn", "ann", "--agent", "worker"]).expect_success();
+    house.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
     house.teamctl(["task", "create", "bad", "--metadata", r#"{"command": "exit 7"}"#]).expect_success();
     let task = house.wait_until("it has failed", || {
         let task = house.json(["task", "get", "2"])["task"].clone();
@@ -133,7 +133,7 @@ fn task_command_gets_the_task_and_no_stdin() {
     let create =
         ["task", "create", "$(touch evil); `x`", "--description", "two\nlines", "--metadata", &metadata];
     house.teamctl(create).expect_success();
-    house.teamctl(["spawn", "ann", "--agent", "worker"]).expect_success();
+    house.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
     house.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
     assert_eq!(house.read("out/seen"), "1|$(touch evil); `x`|two\nlines|");
     house.shut_down();
@@ -143,7 +143,7 @@ fn task_command_gets_the_task_and_no_stdin() {
 fn run_sixteen(house: &TestEnv, script: &str) -> Vec<String> {
     let start = |number: usize| {
         let mut command = house.command("sh");
-        command.args(["-c", script]).env("TEAMD_AGENT", format!("w{number}")).env("TEAMD_TEAM", "survey");
+        command.args(["-c", script]).env("TEAMD_MEMBER", format!("w{number}")).env("TEAMD_TEAM", "survey");
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     let running: Vec<Child> = (0..16).map(start).collect();

@@ -32,7 +32,7 @@ fn status_line_shows_working_failed_and_daemon_down() {
     load_tmux_conf(&house);
     let terminal = OuterTerminal::open(&house, "user");
     house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
-    house.teamctl(["spawn", "bob", "--agent", "worker"]).expect_success();
+    house.teamctl(["spawn", "bob", "--profile", "worker"]).expect_success();
     house.wait_until("bob is idle", || (house.member("bob")?["activity"] == "idle").then_some(()));
     assert_eq!(house.teamctl(["status", "--format", "tmux"]).expect_success().trim(), "survey 1/2");
     terminal.wait_for_text("survey 1/2");

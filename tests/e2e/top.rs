@@ -263,7 +263,7 @@ fn screen_survives_the_daemon() {
 fn dialog_seen_only_on_screen_is_shown() {
     let house = TestEnv::with_team();
     dialogs::write_profile(&house, "asker", "pull", dialogs::ASKER);
-    house.teamctl(["spawn", "ann", "--agent", "asker"]).expect_success();
+    house.teamctl(["spawn", "ann", "--profile", "asker"]).expect_success();
     dialogs::wait_for_screen(&house, "ann", "It asks");
     let top = TopPane::open(&house);
     top.wait_for_text("ann          ");
@@ -488,7 +488,7 @@ fn screen_requires_a_lead_at_a_terminal() {
     assert!(said.contains("this is no terminal") && said.contains("teamctl status"), "{said}");
     let said = house.teamctl(["top", "--popup"]).expect_failure(76);
     assert!(said.contains("not inside tmux"), "{said}");
-    house.teamctl_with(&["top"], &[("TEAMD_AGENT", "ann"), ("TEAMD_TEAM", "survey")]).expect_failure(77);
+    house.teamctl_with(&["top"], &[("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")]).expect_failure(77);
     house.teamctl(["top", "-t", "none"]).expect_failure(67);
     house.shut_down();
 }

@@ -24,25 +24,25 @@ fn single_copy(house: &TestEnv, message: &str) -> Value {
 #[test]
 fn message_is_traced_to_its_reply() {
     let house = TestEnv::with_team();
-    house.write_profile("reads", "feed = 'turn'\nprogram = 'cat'\n");
-    house.teamctl(["spawn", "ann", "--agent", "reads"]).expect_success();
+    house.write_profile("reads", "delivery = 'turn'\nprogram = 'cat'\n");
+    house.teamctl(["spawn", "ann", "--profile", "reads"]).expect_success();
     house.wait_until("ann is idle", || (house.member("ann")?["activity"] == "idle").then_some(()));
     let id = send(&house, "hello");
     let done = house
         // The log tells of its turn, and of the look that found it read, a moment after the answer is in the file.
         .wait_until("it was answered", || {
             Some(single_copy(&house, "last")).filter(|copy| {
-                copy["answered"].is_object() && copy["fed"].is_u64() && copy["read_at"].is_u64()
+                copy["reply"].is_object() && copy["delivered"].is_u64() && copy["read_at"].is_u64()
             })
         });
     assert_eq!(
         (&done["to"], &done["from"], &done["read"]),
         (&json!("ann"), &json!("team-lead"), &json!(true))
     );
-    let times = ["sent", "stored", "fed", "read_at"]
+    let times = ["sent", "stored", "delivered", "read_at"]
         .map(|key| done[key].as_u64().unwrap_or_else(|| panic!("{key}: {done}")));
     assert!(times.windows(2).all(|pair| pair[0] <= pair[1] + 1_000), "{done}");
-    assert_eq!(done["answered"]["kind"], "idle_notification");
+    assert_eq!(done["reply"]["kind"], "idle_notification");
     let listed = house.json(["inbox", "ann"]);
     assert_eq!(listed["messages"][0]["message_id"], id.as_str());
     let told = house.teamctl(["trace", &id[..12]]).expect_success();
@@ -57,9 +57,12 @@ fn undelivered_message_names_its_cause() {
     spawn_idle_agent(&house, "ann");
     send(&house, "hello");
     let waits = house.wait_until("its cause is told", || {
-        Some(single_copy(&house, "last")).filter(|copy| copy["waits"]["cause"] == "unfed")
+        Some(single_copy(&house, "last")).filter(|copy| copy["blocked_by"]["cause"] == "undelivered")
     });
-    assert_eq!((&waits["read"], &waits["fed"], &waits["index"]), (&json!(false), &Value::Null, &json!(0)));
+    assert_eq!(
+        (&waits["read"], &waits["delivered"], &waits["index"]),
+        (&json!(false), &Value::Null, &json!(0))
+    );
     let told = house.teamctl(["trace", "last"]).expect_success();
     assert!(told.contains("read      not yet") && told.contains("nothing has given it to it"), "{told}");
     house.shut_down();
@@ -91,8 +94,8 @@ fn cause_of_an_undelivered_broadcast_is_diagnosed_once() {
     let began = Instant::now();
     let traced = house.json(["trace", "last"]);
     assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
-    let causes = traced["copies"].as_array().unwrap().iter().map(|copy| &copy["waits"]["cause"]);
-    assert_eq!(causes.collect::<Vec<_>>(), [&json!("daemon_silent"); 5], "{traced}");
+    let causes = traced["copies"].as_array().unwrap().iter().map(|copy| &copy["blocked_by"]["cause"]);
+    assert_eq!(causes.collect::<Vec<_>>(), [&json!("daemon_unresponsive"); 5], "{traced}");
     drop(stopped);
     house.teamctl(["down"]).expect_success();
     assert!(teamd.wait().unwrap().success());
@@ -107,7 +110,7 @@ fn removed_message_is_reported() {
     let id = send(&house, "hello");
     house.write_file("root/teams/survey/inboxes/ann.json", "[]");
     let gone = single_copy(&house, &id);
-    assert_eq!((&gone["index"], &gone["waits"]), (&Value::Null, &Value::Null));
+    assert_eq!((&gone["index"], &gone["blocked_by"]), (&Value::Null, &Value::Null));
     assert_eq!((&gone["read"], &gone["read_at"]), (&json!(false), &Value::Null));
     let told = house.teamctl(["trace", &id]).expect_success();
     assert!(
@@ -132,7 +135,7 @@ fn missing_or_ambiguous_message_is_an_error() {
     let digits = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "a", "b", "c", "d", "e", "f"];
     let several = digits.map(|digit| house.teamctl(["trace", digit])).into_iter().find(|ran| ran.code == 64);
     assert!(several.unwrap().stderr.contains("begin with"), "of twenty some begin alike");
-    let teammate = house.teamctl_with(&["trace", "last"], &[("TEAMD_AGENT", "ann")]);
+    let teammate = house.teamctl_with(&["trace", "last"], &[("TEAMD_MEMBER", "ann")]);
     teammate.expect_failure(77);
     house.shut_down();
 }

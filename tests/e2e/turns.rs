@@ -32,11 +32,11 @@ fn worker_turns() -> Value {
 }
 
 fn agent_turns(first: &[&str], next: &[&str], session: &Value) -> Value {
-    json!({"program": {"agent": {"first": first, "next": next, "session": session}}})
+    json!({"program": {"per_turn": {"first_argv": first, "later_argv": next, "session": session}}})
 }
 
 fn shell_turns(script: &str) -> Value {
-    agent_turns(&["sh", "-c", script], &[], &json!("none"))
+    agent_turns(&["sh", "-c", script], &[], &json!("no_session"))
 }
 
 fn create_task(house: &TestEnv, subject: &str, command: &str) {

@@ -113,7 +113,7 @@ fn spawn_idle_agent(house: &TestEnv) -> u32 {
 
 /// ann does the commands of tasks.
 fn spawn_worker(house: &TestEnv) {
-    house.teamctl(["spawn", "ann", "--agent", "worker"]).expect_success();
+    house.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
     wait_until_idle(house);
 }
 
@@ -190,7 +190,7 @@ fn control_characters_and_fake_lines_are_escaped() {
     let mut inbox = house.inbox("survey", "ann");
     inbox[0]["from"] = from.into();
     house.write_file("root/teams/survey/inboxes/ann.json", serde_json::to_string(&inbox).unwrap());
-    assert_first_cause(&house, "unfed");
+    assert_first_cause(&house, "undelivered");
     let told = house.teamctl(["why", "ann"]).expect_success();
     assert!(!told.contains('\u{1b}') && told.contains("eve\\u{1b}[2J"), "{told}");
     assert!(told.lines().all(|line| !line.starts_with("  > rm")), "{told}");

@@ -64,7 +64,7 @@ fn path_text(path: &Path) -> &str {
 /// A member that does nothing until it is ended, in a worktree; gives where that is.
 fn spawn(house: &TestEnv, name: &str, repository: &Path) -> PathBuf {
     let cwd = path_text(repository);
-    house.teamctl(["spawn", name, "--agent", "worker", "--cwd", cwd, "--worktree"]).expect_success();
+    house.teamctl(["spawn", name, "--profile", "worker", "--cwd", cwd, "--worktree"]).expect_success();
     worktree_path(house, name).expect("it has a worktree")
 }
 

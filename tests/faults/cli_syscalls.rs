@@ -132,7 +132,7 @@ fn run_traced(house: &TestEnv, strace: &[String], words: &[String]) -> i32 {
     command.arg(harness::programs().join("teamctl")).args(["-t", "survey"]).args(words);
     if words[0] == "inbox" {
         // It is its owner's to mark.
-        command.envs([("TEAMD_TEAM", "survey"), ("TEAMD_AGENT", "ann")]);
+        command.envs([("TEAMD_TEAM", "survey"), ("TEAMD_MEMBER", "ann")]);
     }
     command.output().unwrap().status.code().unwrap_or(-1)
 }

@@ -18,7 +18,7 @@ fn count_control_clients(house: &TestEnv) -> (usize, usize) {
     let sessions = ["list-sessions", "-F", "session #{session_name}"];
     let listed = house.run_tmux(&[&clients[..], &sessions].concat()).expect_success();
     let count = |begin: &str| listed.lines().filter(|line| line.starts_with(begin)).count();
-    (count("control 1"), count("session _teamd-"))
+    (count("control 1"), count("session _teamd-control-"))
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn killed_daemons_leave_no_control_client() {
             (now == ((1, 1), before)).then_some(())
         });
     }
-    house.wait_until("it is adopted", || (house.member("ann")?["phase"] == "running").then_some(()));
+    house.wait_until("it is adopted", || (house.member("ann")?["lifecycle"] == "running").then_some(()));
     house.shut_down();
     record_result("control-clients", times);
 }

@@ -42,7 +42,8 @@ fn all_cases(scene: &mut SweepEnv, rng: &mut fastrand::Rng, all: bool) -> Vec<Fa
     }
     for which in (0..OPERATIONS.len()).filter(|which| OPERATIONS[*which].is_selected()) {
         // What is seen of the files comes in no order, and often.
-        let often = |at: &Failpoint| at.nth > 2 && ["watch.saw", "screen.line"].contains(&at.name.as_str());
+        let often =
+            |at: &Failpoint| at.nth > 2 && ["watch.event", "terminal.line"].contains(&at.name.as_str());
         for at in scene.record_points(Some(which)).into_iter().filter(|at| !often(at)) {
             let case =
                 |deed, then| FailpointCase { operation: Some(which), at: at.clone(), action: deed, then };
@@ -63,15 +64,15 @@ fn all_cases(scene: &mut SweepEnv, rng: &mut fastrand::Rng, all: bool) -> Vec<Fa
 /// In the loop, its threads and its tasks, each with an operation that passes there; not the one that watches lives, whose
 /// word comes before that of who ended, or never.
 const PANIC_POINTS: [(&str, usize); 10] = [
-    ("act.file", operations::IN_A_PANE),
+    ("effect.file-job", operations::IN_A_PANE),
     ("files.job", operations::IN_A_PANE),
     ("panes.job", operations::IN_A_PANE),
     ("connection.accepted", operations::IN_A_PANE),
-    ("connection.heard", operations::IN_A_PANE),
+    ("connection.received", operations::IN_A_PANE),
     ("connection.write", operations::IN_A_PANE),
-    ("watch.saw", operations::IN_A_PANE),
-    ("watch.asked", operations::A_TEAM),
-    ("screen.line", operations::IN_A_PANE),
+    ("watch.event", operations::IN_A_PANE),
+    ("watch.command", operations::A_TEAM),
+    ("terminal.line", operations::IN_A_PANE),
     ("worktree.job", operations::IN_A_WORKTREE),
 ];
 

@@ -147,11 +147,11 @@ impl<'a> SimulatedUser<'a> {
     }
 
     fn forge_tag(&mut self, pane: &str, one: &str) {
-        let marks = format!("display-message -p -t {pane} '#{{@teamd}} #{{@teamd_pid}}'");
+        let marks = format!("display-message -p -t {pane} '#{{@teamd_spawn}} #{{@teamd_pane_pid}}'");
         let marks = self.run_tmux(&marks).unwrap_or_default().concat();
         let (mark, pid) = marks.split_once(' ').unwrap_or_default();
         let set = format!("set-option -p -t {one}");
-        self.run_tmux(&format!("{set} @teamd '{mark}' ; {set} @teamd_pid '{pid}'")).unwrap();
+        self.run_tmux(&format!("{set} @teamd_spawn '{mark}' ; {set} @teamd_pane_pid '{pid}'")).unwrap();
     }
 
     fn check_panes(&mut self, agents: &[String]) -> Result<Vec<String>, String> {

@@ -47,8 +47,11 @@ impl HostileRun {
         let house = TestEnv::with_team();
         let heard = house.path("out/heard").display().to_string();
         let script = format!("cat >>{heard}; echo >>{heard}");
-        house.write_profile("heard", &format!("feed = 'turn'\nprogram = 'sh'\nargs = ['-c', '{script}']\n"));
-        house.teamctl(["spawn", "ann", "--agent", "heard", "--backend", "in-process"]).expect_success();
+        house.write_profile(
+            "heard",
+            &format!("delivery = 'turn'\nprogram = 'sh'\nargs = ['-c', '{script}']\n"),
+        );
+        house.teamctl(["spawn", "ann", "--profile", "heard", "--backend", "in-process"]).expect_success();
         house.teamctl(["spawn", "bob", "--", &house.scripted_agent_path(), "stay"]).expect_success();
         house.teamctl(["task", "create", "one"]).expect_success();
         // Of one who works on nothing: where its blocker is spoilt so that it reads as done, or is away, it may be begun.

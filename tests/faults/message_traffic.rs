@@ -63,7 +63,7 @@ impl MessageTraffic<'_> {
         let (mut diary, mut looks, mut held) = (self.open_history_file(me), Vec::new(), BTreeSet::new());
         // As an agent starts it: it may just not be on the team.
         let mut server =
-            McpClient::connect_with_env(self.house, &[], &[("TEAMD_TEAM", "survey"), ("TEAMD_AGENT", me)]);
+            McpClient::connect_with_env(self.house, &[], &[("TEAMD_TEAM", "survey"), ("TEAMD_MEMBER", me)]);
         for round in 0.. {
             let more = bell.recv().is_ok();
             bell.try_iter().for_each(drop);

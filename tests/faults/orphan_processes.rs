@@ -100,7 +100,7 @@ impl OrphanTest {
     }
 
     fn panes(&self, what: &str) -> Vec<String> {
-        let all = self.house.tmux(["list-panes", "-a", "-F", &format!("#{{?#{{@teamd}},{what},}}")]);
+        let all = self.house.tmux(["list-panes", "-a", "-F", &format!("#{{?#{{@teamd_spawn}},{what},}}")]);
         all.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
     }
 

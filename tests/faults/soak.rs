@@ -155,7 +155,7 @@ fn descriptors_when_idle(house: &TestEnv) -> Vec<String> {
     house.wait_until("everybody is connected", || {
         let status = house.json(["status"]);
         let members = status["teams"][0]["members"].as_array()?.clone();
-        let there = members.iter().filter(|member| member["phase"] == "running").count();
+        let there = members.iter().filter(|member| member["lifecycle"] == "running").count();
         (there == WORKERS.len()).then_some(())
     });
     house.wait_until_quiet(Duration::from_millis(300));

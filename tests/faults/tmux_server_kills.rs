@@ -19,7 +19,8 @@ fn name(n: usize) -> String {
 
 /// Pane, mark, session and window of every pane, as they stand.
 fn pane_rows(house: &TestEnv) -> Vec<[String; 4]> {
-    let all = house.tmux(["list-panes", "-a", "-F", "#{pane_id} #{@teamd} #{session_name} #{window_name}"]);
+    let all =
+        house.tmux(["list-panes", "-a", "-F", "#{pane_id} #{@teamd_spawn} #{session_name} #{window_name}"]);
     let row = |line: &str| {
         let mut words = line.split(' ').map(str::to_owned);
         [(); 4].map(|()| words.next().unwrap_or_default())
@@ -50,14 +51,14 @@ fn create_foreign_panes(house: &TestEnv, before: &[[String; 4]]) -> Vec<ForeignP
                 "-p",
                 "-t",
                 id,
-                "@teamd",
+                "@teamd_spawn",
                 mark,
                 ";",
                 "set-option",
                 "-p",
                 "-t",
                 id,
-                "@teamd_pid",
+                "@teamd_pane_pid",
                 pid,
             ]);
         }
@@ -110,7 +111,7 @@ fn run_round(house: &TestEnv, nth: usize) {
         assert!(told.contains("tmux gone"), "{told}");
         assert!(join.exit_within(Duration::from_secs(5)), "join goes with its agent: {join:?}");
     }
-    assert_eq!(house.member("bob").unwrap()["phase"], "running", "who has no pane goes on");
+    assert_eq!(house.member("bob").unwrap()["lifecycle"], "running", "who has no pane goes on");
     assert_unchanged(house, &strangers);
     // The next one is there, beside them all.
     let spawned = house.json(["spawn", "cat", "--", "sleep", "3600"]);

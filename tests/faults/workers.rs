@@ -23,7 +23,7 @@ pub(crate) fn respawn_missing(
     let missing = crew.iter().filter(|WorkerSpec(name, ..)| !living.contains(*name));
     let spawn = |WorkerSpec(name, backend, runs): &WorkerSpec| {
         let program: &[&str] =
-            if *runs == WorkerProgram::Worker { &["--agent", "worker"] } else { &["--", &agent, "stay"] };
+            if *runs == WorkerProgram::Worker { &["--profile", "worker"] } else { &["--", &agent, "stay"] };
         spawn_with_retries(house, &[&["spawn", name, "--backend", backend], program].concat());
         *name
     };

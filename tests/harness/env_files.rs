@@ -20,7 +20,7 @@ impl TestEnv {
 
     /// A profile of the user's.
     pub fn write_profile(&self, name: &str, text: &str) {
-        self.write_file(&format!("home/.config/teamd/agents/{name}.toml"), text);
+        self.write_file(&format!("home/.config/teamd/profiles/{name}.toml"), text);
     }
 
     /// config.json as it stands.

@@ -350,8 +350,8 @@ fn running_members(house: &TestEnv) -> Option<Vec<(String, u32)>> {
     let status = house.teamctl(["--json", "status"]);
     let status = (status.code == 0).then(|| status.json())?;
     let members = status["teams"][0]["members"].as_array()?.iter();
-    let members = members.filter(|member| member["phase"] != "lead").map(|member| {
-        let pid = (member["phase"] == "running").then(|| member["pid"].as_u64()).flatten()?;
+    let members = members.filter(|member| member["lifecycle"] != "lead").map(|member| {
+        let pid = (member["lifecycle"] == "running").then(|| member["pid"].as_u64()).flatten()?;
         Some((member["name"].as_str()?.to_owned(), u32::try_from(pid).ok()?))
     });
     members.collect()

@@ -109,7 +109,7 @@ impl TestEnv {
     /// server still does: it is not its end that ends them.
     fn assert_no_processes(&self) {
         self.wait_until("no pane of ours is left", || {
-            let panes = self.run_tmux(&["list-panes", "-a", "-F", "#{@teamd}"]).stdout;
+            let panes = self.run_tmux(&["list-panes", "-a", "-F", "#{@teamd_spawn}"]).stdout;
             panes.trim().is_empty().then_some(())
         });
         let ours = [FaultTarget::Daemon, FaultTarget::Shim, FaultTarget::Agent];
@@ -159,5 +159,5 @@ fn files_below(directory: &Path) -> Vec<PathBuf> {
 fn is_stale_file(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let lock = name.ends_with(".lock") && path.is_dir();
-    lock || name.contains(".tmp") || name.ends_with(".sock") || name.starts_with("end-")
+    lock || name.contains(".tmp") || name.ends_with(".sock") || name.starts_with("exit-")
 }

@@ -49,7 +49,7 @@ impl<'h> RecoveryTimer<'h> {
             return 0;
         }
         let members = status.json()["teams"][0]["members"].as_array().cloned().unwrap_or_default();
-        members.iter().filter(|member| member["phase"] == "running").count()
+        members.iter().filter(|member| member["lifecycle"] == "running").count()
     }
 }
 

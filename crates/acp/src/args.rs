@@ -14,12 +14,16 @@ Standard input is a stream socket. It carries prompts and results, one JSON obje
 
 Options:
   --mode ID         The session mode to start in, as the program names it
-  --reads ID        The session mode for plans: in it the driver writes no files, and the program cannot leave it
+  --plan-mode ID    The session mode for plans: in it the driver writes no files, and the program cannot leave it
   --session ID      Load this session of an earlier spawn, if the program can
-  --anywhere ID     The session mode in which the driver opens files outside of the working directory too; empty is
+  --unrestricted-mode ID
+                    The session mode in which the driver opens files outside of the working directory too; empty is
                     the program's default mode
-  --counts-on       The program reports usage as a total since its start, not for each turn
-  --patience SECS   How long the program may take to open its session or to change its mode [default: 30]
+  --usage-scope SCOPE
+                    What the program reports as usage: turn, that of each turn [default], or session, a total
+                    since its start
+  --session-timeout SECS
+                    How long the program may take to open its session or to change its mode [default: 30]
   --help, --version";
 
 /// The result of parsing the command line.
@@ -95,11 +99,11 @@ impl DriverArgs {
                     ));
                 }
                 Some("--mode") => args.mode = Some(value()?),
-                Some("--reads") => args.plan_mode = Some(value()?),
+                Some("--plan-mode") => args.plan_mode = Some(value()?),
                 Some("--session") => args.session = Some(value()?),
-                Some("--anywhere") => args.unrestricted_mode = Some(value()?),
-                Some("--counts-on") => args.usage_scope = UsageScope::Session,
-                Some("--patience") => args.session_timeout = parse_seconds(&value()?)?,
+                Some("--unrestricted-mode") => args.unrestricted_mode = Some(value()?),
+                Some("--usage-scope") => args.usage_scope = parse_usage_scope(&value()?)?,
+                Some("--session-timeout") => args.session_timeout = parse_seconds(&value()?)?,
                 _ => return Err(format!("cannot understand {}", flag.display())),
             }
         }
@@ -124,6 +128,14 @@ impl DriverArgs {
     pub(crate) fn program_name(&self) -> String {
         let name = self.argv.first().map(std::path::Path::new).and_then(std::path::Path::file_name);
         name.unwrap_or_default().display().to_string()
+    }
+}
+
+fn parse_usage_scope(text: &str) -> Result<UsageScope, String> {
+    match text {
+        "turn" => Ok(UsageScope::Turn),
+        "session" => Ok(UsageScope::Session),
+        _ => Err(format!("cannot count usage by {text}: it is turn or session")),
     }
 }
 
@@ -160,18 +172,25 @@ mod tests {
             args.file_access(mode)
         };
         assert_eq!(access(&[], None), FileAccess::WorkingDirectory);
-        assert_eq!(access(&["--anywhere", "yolo"], Some("yolo")), FileAccess::Anywhere);
-        assert_eq!(access(&["--anywhere", "yolo"], Some("default")), FileAccess::WorkingDirectory);
-        assert_eq!(access(&["--anywhere", "yolo"], None), FileAccess::WorkingDirectory);
+        assert_eq!(access(&["--unrestricted-mode", "yolo"], Some("yolo")), FileAccess::Anywhere);
+        assert_eq!(access(&["--unrestricted-mode", "yolo"], Some("default")), FileAccess::WorkingDirectory);
+        assert_eq!(access(&["--unrestricted-mode", "yolo"], None), FileAccess::WorkingDirectory);
         assert_eq!(
-            (access(&["--anywhere", ""], None), access(&["--anywhere", ""], Some("plan"))),
+            (access(&["--unrestricted-mode", ""], None), access(&["--unrestricted-mode", ""], Some("plan"))),
             (FileAccess::Anywhere, FileAccess::WorkingDirectory)
         );
     }
 
     #[test]
     fn invalid_command_line_is_rejected() {
-        for arguments in [&["--"][..], &[], &["x"], &["--mode"], &["--patience", "0", "--", "x"]] {
+        for arguments in [
+            &["--"][..],
+            &[],
+            &["x"],
+            &["--mode"],
+            &["--session-timeout", "0", "--", "x"],
+            &["--usage-scope", "day", "--", "x"],
+        ] {
             assert!(matches!(parse(arguments), ParsedArgs::Invalid(_)), "{arguments:?}");
         }
         assert!(matches!(parse(&["--help"]), ParsedArgs::Print(text) if text.contains("--session")));

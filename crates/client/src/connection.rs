@@ -77,11 +77,11 @@ impl Connection {
     /// [`Error::Disconnected`] as soon as the daemon dies; otherwise as for [`Connection::send`]
     /// and [`Connection::receive`].
     pub fn call(&mut self, call: &Call) -> Result<Response, Error> {
-        failpoint::hit("client.ask");
+        failpoint::hit("client.send");
         self.send(call)?;
-        failpoint::hit("client.asked");
+        failpoint::hit("client.sent");
         let response = self.receive();
-        failpoint::hit("client.answered");
+        failpoint::hit("client.received");
         response
     }
 

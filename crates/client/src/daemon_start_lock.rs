@@ -22,7 +22,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 ///
 /// `Io`, and `NoDaemon` if the lock was not free within 30 s.
 pub fn acquire(state: &StateDir) -> Result<File, ErrorReport> {
-    let path = state.path().join("up.lock");
+    let path = state.path().join("daemon-start.lock");
     let open = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path);
     let file = open.map_err(|error| ErrorReport::from_io("open", &path, &error))?;
     let (sender, receiver) = channel();

@@ -52,11 +52,11 @@ pub fn event_line(line: &str, event: &Value) -> String {
 
 fn event_fields(event: &Value) -> String {
     let field = |name: &str| event[name].as_str().map(str::to_owned);
-    let subject = match (event["agent"].as_str(), event["team"].as_str()) {
+    let subject = match (event["member"].as_str(), event["team"].as_str()) {
         (Some(agent), Some(team)) => Some(format!("{agent}@{team}")),
         (agent, team) => agent.or(team).map(str::to_owned),
     };
-    let shown = ["time", "team", "agent", "event", "text"];
+    let shown = ["time", "team", "member", "event", "text"];
     let rest = event.as_object().into_iter().flatten().filter(|(key, _)| !shown.contains(&key.as_str()));
     let rest = rest.map(|(key, value)| match value.as_str() {
         Some(text) => Some(format!("{key}={text}")),

@@ -158,7 +158,7 @@ impl TeamContext {
 
     /// Name of the caller in its team. `team-lead` outside of agents.
     pub fn caller_name(&self) -> AgentName {
-        env_var("TEAMD_AGENT").map_or_else(AgentName::lead, |name| AgentName::new_unchecked(&name))
+        env_var("TEAMD_MEMBER").map_or_else(AgentName::lead, |name| AgentName::new_unchecked(&name))
     }
 
     /// Returns an error if the caller is a teammate. `what` is the action, which only the lead or a

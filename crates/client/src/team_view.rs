@@ -23,7 +23,6 @@ pub struct TeamView {
     pub name: TeamName,
     pub members: Vec<MemberView>,
     /// Past members whose names are still free, the most recent last.
-    #[serde(rename = "past")]
     pub past_members: Vec<PastMember>,
     /// Worktrees of current and past members.
     pub worktrees: Vec<WorktreeStatus>,
@@ -32,9 +31,7 @@ pub struct TeamView {
     pub budget: Option<BudgetStatus>,
     pub tasks: TaskCounts,
     /// Tasks in progress whose owner is no member any more.
-    #[serde(rename = "left")]
     pub abandoned_tasks: Vec<AbandonedTask>,
-    #[serde(rename = "failed")]
     pub failed_tasks: Vec<FailedTask>,
 }
 
@@ -43,31 +40,24 @@ pub struct TeamView {
 pub struct MemberView {
     pub name: String,
     pub agent_id: String,
-    #[serde(rename = "phase")]
     pub lifecycle: String,
     pub state: Option<String>,
     pub flags: Vec<MemberFlag>,
     pub activity: Option<Activity>,
-    #[serde(rename = "since")]
     pub activity_since: Option<u64>,
     pub evidence: Option<String>,
     pub task: Option<String>,
     #[serde(skip_serializing_if = "Usage::is_zero")]
-    #[serde(rename = "used")]
     pub usage: Usage,
     pub unread: Option<usize>,
     pub mode: Option<String>,
-    #[serde(rename = "feed")]
     pub delivery: Option<Delivery>,
-    #[serde(rename = "reaches")]
     pub delivery_point: Option<DeliveryPoint>,
     pub pane: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    #[serde(rename = "hidden")]
     pub is_hidden: bool,
     pub pid: Option<u32>,
     pub backend: Option<String>,
-    #[serde(rename = "restarts")]
     pub respawns: Option<u32>,
     pub worktree: Option<PathBuf>,
     pub color: String,
@@ -104,8 +94,13 @@ impl MemberView {
 
     /// Reads the agent's environment, if its file exists.
     pub fn load_environment(&mut self, state: &StateDir) {
-        let read =
-            |file: &str| state.open_subdir("env").and_then(|directory| directory.read(file)).ok().flatten();
+        let read = |file: &str| {
+            state
+                .open_subdir(store::ENVIRONMENTS_DIR)
+                .and_then(|directory| directory.read(file))
+                .ok()
+                .flatten()
+        };
         let bytes = Some(self.environment_file.as_str()).filter(|file| !file.is_empty()).and_then(read);
         let all = bytes.and_then(|bytes| serde_json::from_slice::<BTreeMap<String, String>>(&bytes).ok());
         self.environment = all.map(|all| {
@@ -241,7 +236,7 @@ fn member_view(team: &Team, agent: &MemberStatus, unread: &mut UnreadCounter) ->
         delivery: Some(agent.delivery),
         delivery_point: agent.delivery_point,
         pane: agent.pane.clone(),
-        is_hidden: agent.hidden,
+        is_hidden: agent.is_hidden,
         pid: agent.pid,
         backend: Some(agent.backend.clone()),
         respawns: Some(agent.respawns),
@@ -285,8 +280,8 @@ fn unsupervised_member_views(
         .map(|member| MemberView {
             lifecycle: match (member.name.is_lead(), source) {
                 (true, _) => "lead".to_owned(),
-                (false, StatusSource::Daemon(_)) if has_ended(&member) => "ended".to_owned(),
-                (false, StatusSource::Daemon(_)) => "not ours".to_owned(),
+                (false, StatusSource::Daemon(_)) if has_ended(&member) => "exited".to_owned(),
+                (false, StatusSource::Daemon(_)) => "unsupervised".to_owned(),
                 (false, StatusSource::Roster(_)) => "unknown".to_owned(),
             },
             agent_id: member.agent_id,
@@ -416,10 +411,14 @@ mod tests {
                     .into_iter();
             all.map(|member| format!("{} {}", member.name, member.lifecycle)).collect()
         };
-        assert_eq!(lifecycles(&[]), ["team-lead lead", "bob not ours", "cy not ours"]);
-        assert_eq!(lifecycles(&past), ["team-lead lead", "cy ended"], "bob waits for its respawn");
+        assert_eq!(lifecycles(&[]), ["team-lead lead", "bob unsupervised", "cy unsupervised"]);
+        assert_eq!(lifecycles(&past), ["team-lead lead", "cy exited"], "bob waits for its respawn");
         let earlier_exit = [PastMember { ended_at: 4, ..past[2].clone() }];
-        assert_eq!(lifecycles(&earlier_exit)[2], "cy not ours", "another member of the same name has joined");
+        assert_eq!(
+            lifecycles(&earlier_exit)[2],
+            "cy unsupervised",
+            "another member of the same name has joined"
+        );
         let status = TeamStatus {
             name: team.name().clone(),
             members: Vec::new(),

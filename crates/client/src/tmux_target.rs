@@ -28,7 +28,7 @@ const SERVER_EPOCH: &str = "#{pid}:#{start_time}:#{socket_path}";
 /// Variables of an agent that a tmux server must not inherit. The server would pass them on to all
 /// its panes, and processes there would be taken for processes of that agent.
 const AGENT_VARIABLES: [&str; 5] =
-    ["TEAMD_TEAM", "TEAMD_AGENT", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE_FD"];
+    ["TEAMD_TEAM", "TEAMD_MEMBER", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE_FD"];
 
 impl TmuxTarget {
     /// Returns this server, or another one if all panes of the daemon with this state directory are

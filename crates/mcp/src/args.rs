@@ -24,14 +24,14 @@ pub(crate) struct ServerArgs {
 impl ServerArgs {
     /// Parses the arguments. Each flag has a value.
     pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<ServerArgs, ErrorReport> {
-        let known = ["--root", "--state", "--socket", "--agent", "--team"];
+        let known = ["--root", "--state-dir", "--socket", "--member", "--team"];
         let kind = |flag: &str| known.contains(&flag).then_some(FlagKind::Value);
         let flags = FlagArgs::parse(arguments, "teamctl mcp", kind)?;
         Ok(ServerArgs {
             root: flags.require("--root")?.into(),
-            state_dir: flags.require("--state")?.into(),
+            state_dir: flags.require("--state-dir")?.into(),
             socket: flags.require("--socket")?.into(),
-            member: AgentName::new_unchecked(&flags.require("--agent")?.to_string_lossy()),
+            member: AgentName::new_unchecked(&flags.require("--member")?.to_string_lossy()),
             team: flags.teams()?.pop(),
         })
     }
@@ -48,14 +48,14 @@ mod tests {
 
     #[test]
     fn all_arguments_are_required_and_no_others() {
-        let complete = "--root /r --state /s --socket /c --agent ann --team survey";
+        let complete = "--root /r --state-dir /s --socket /c --member ann --team survey";
         let arguments = parse(complete).unwrap();
         assert_eq!((arguments.member.as_str(), arguments.root), ("ann", PathBuf::from("/r")));
         for invalid in [
-            "--root /r --state /s --socket /c",
-            "--root /r --state /s --socket /c --agent",
-            "--root /r --state /s --socket /c --agent ann --from bob",
-            "--root /r --state /s --socket /c --agent ann --team ../x",
+            "--root /r --state-dir /s --socket /c",
+            "--root /r --state-dir /s --socket /c --member",
+            "--root /r --state-dir /s --socket /c --member ann --from bob",
+            "--root /r --state-dir /s --socket /c --member ann --team ../x",
         ] {
             assert_eq!(parse(invalid), Err(ErrorKind::Usage), "{invalid}");
         }

@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn lead_without_team_gets_a_hint() {
-        let arguments = "--root /r --state /s --socket /c --agent team-lead";
+        let arguments = "--root /r --state-dir /s --socket /c --member team-lead";
         let arguments = ServerArgs::parse(arguments.split(' ').map(OsString::from)).unwrap();
         let context = ServerContext::new(arguments, Durability::Process);
         assert_eq!(context.require_team().map_err(|error| error.kind), Err(ErrorKind::NotFound));

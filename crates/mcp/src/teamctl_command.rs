@@ -81,9 +81,9 @@ impl TeamctlCommand {
             .arg("--socket")
             .arg(&context.arguments.socket);
         command.args(context.team().iter().flat_map(|team| ["--team", team.as_str()])).args(&self.args);
-        command.env_remove("TEAMD_TEAM").env_remove("TEAMD_AGENT");
+        command.env_remove("TEAMD_TEAM").env_remove("TEAMD_MEMBER");
         if !context.member().is_lead() {
-            command.env("TEAMD_AGENT", context.member().as_str());
+            command.env("TEAMD_MEMBER", context.member().as_str());
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let to_report = |error: std::io::Error| start_error(&program, &error);
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn output_and_errors_of_teamctl_are_returned() {
         assert_eq!(parse(0, r#"{"ok":true,"a":1}"#, ""), Ok(json!({"a": 1})));
-        let refused = r#"{"ok":false,"error":{"kind":"refused","message":"cannot x: y","hint":"z"}}"#;
+        let refused = r#"{"ok":false,"error":{"kind":"refused","message":"cannot x: y","help":"z"}}"#;
         assert_eq!(
             parse(76, refused, "teamctl: cannot x: y"),
             Err(ErrorReport::new(ErrorKind::Refused, "cannot x: y").with_help("z"))

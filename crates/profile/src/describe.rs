@@ -90,15 +90,15 @@ mod tests {
     #[test]
     fn a_program_with_hooks_that_takes_no_prompt_waits_for_words() {
         let waits = |text: &str| parse_profile("x", "x.toml", text).unwrap().needs_typed_prompt();
-        assert!(waits("feed = \"hook\"\nprogram = \"p\"\n"));
-        assert!(!waits("feed = \"hook\"\nprogram = \"p\"\nprompt = [\"{prompt}\"]\n"));
+        assert!(waits("delivery = \"hook\"\nprogram = \"p\"\n"));
+        assert!(!waits("delivery = \"hook\"\nprogram = \"p\"\nprompt_args = [\"{prompt}\"]\n"));
     }
 
     #[test]
     fn options_are_what_begins_with_a_dash_without_their_values() {
-        let text = "feed = \"hook\"\nprogram = \"p\"\nargs = [\"run\", \"-x\", \"{options}\", \"--\", \"-\"]\n\
-                    prompt = [\"-i={prompt}\"]\nmodel = [\"--model={model}\"]\nallow = [\"--tool\", \"{tool}\"]\n\
-                    modes = { plan = [\"--mode\", \"plan\"] }\nhidden = [\"-x\"]\n";
+        let text = "delivery = \"hook\"\nprogram = \"p\"\nargs = [\"run\", \"-x\", \"{options}\", \"--\", \"-\"]\n\
+                    prompt_args = [\"-i={prompt}\"]\nmodel = [\"--model={model}\"]\nallow = [\"--tool\", \"{tool}\"]\n\
+                    modes = { plan = [\"--mode\", \"plan\"] }\nundocumented_options = [\"-x\"]\n";
         let profile = parse_profile("x", "x.toml", text).unwrap();
         let options: Vec<String> = profile.options_expected_in_help().into_iter().collect();
         assert_eq!(options, ["--mode", "--model", "--tool", "-i"]);

@@ -282,12 +282,16 @@ fn driver_command(
 ) -> Vec<String> {
     let path = installed_program(Path::new(facts.teamctl_path), "teamd-acp", Path::is_file);
     let bypass = "bypassPermissions";
-    // If the program's sessions have no such mode, `--anywhere` gets an empty value: the program
+    // If the program's sessions have no such mode, `--unrestricted-mode` gets an empty value: the program
     // itself was started in that mode.
     let anywhere = modes.get(bypass).cloned().or_else(|| (facts.mode == Some(bypass)).then(String::new));
-    let anywhere = anywhere.into_iter().flat_map(|mode| ["--anywhere".to_owned(), mode]);
-    let counts_on = (usage_span == UsageSpan::Process).then(|| "--counts-on".to_owned());
-    [path.to_string_lossy().into_owned()].into_iter().chain(anywhere).chain(counts_on).collect()
+    let anywhere = anywhere.into_iter().flat_map(|mode| ["--unrestricted-mode".to_owned(), mode]);
+    let usage_scope = match usage_span {
+        UsageSpan::Turn => &[][..],
+        UsageSpan::Process => &["--usage-scope", "session"],
+    };
+    let usage_scope = usage_scope.iter().map(|&word| word.to_owned());
+    [path.to_string_lossy().into_owned()].into_iter().chain(anywhere).chain(usage_scope).collect()
 }
 
 /// The program's id of the mode to start in. An agent of a read-only type starts in plan mode.
@@ -334,7 +338,7 @@ fn build_worker_launch(facts: &LaunchFacts<'_>) -> Result<Launch, ErrorReport> {
     Ok(Launch { turns, delivery: Delivery::Turn, ..Launch::default() })
 }
 
-/// The program and its arguments. `options` and `prompt` replace `{options}` and `{first_prompt}`.
+/// The program and its arguments. `options` and `prompt` replace `{options}` and `{prompt_args}`.
 /// Without these variables they come last, in this order.
 fn argument_vector(
     program: &str,
@@ -347,11 +351,11 @@ fn argument_vector(
     for text in args {
         match text.as_str() {
             "{options}" => argv.extend_from_slice(options),
-            "{first_prompt}" => argv.extend_from_slice(prompt),
+            "{prompt_args}" => argv.extend_from_slice(prompt),
             text => argv.push(fill_facts(text, facts)),
         }
     }
-    for (variable, arguments) in [("{options}", options), ("{first_prompt}", prompt)] {
+    for (variable, arguments) in [("{options}", options), ("{prompt_args}", prompt)] {
         if !args.iter().any(|text| text == variable) {
             argv.extend_from_slice(arguments);
         }

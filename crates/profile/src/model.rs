@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// How one agent program is run, or the built-in worker.
 #[derive(Debug, PartialEq)]
 pub struct Profile {
-    /// The value of `--agent` that selects this profile.
+    /// The value of `--profile` that selects this profile.
     pub name: String,
     /// A description for people, one line.
     pub description: String,
@@ -89,10 +89,8 @@ pub struct ReplySource {
     /// The key of the turn-end event that has the path of a file of JSON lines. `None` if the reply
     /// is in the event itself.
     #[serde(default)]
-    #[serde(rename = "file")]
     pub file_key: Option<String>,
     /// The key of the reply. Its last string value counts.
-    #[serde(rename = "told")]
     pub key: String,
 }
 

@@ -16,45 +16,45 @@ use toml::Value;
 
 /// All keys of a profile.
 pub(crate) const PROFILE_KEYS: [&str; 32] = [
-    "about",
-    "tried",
-    "feed",
+    "description",
+    "verified",
+    "delivery",
     "program",
     "args",
-    "prompt",
-    "resume",
+    "prompt_args",
+    "resume_args",
     "session",
-    "said",
-    "used",
-    "taken",
-    "answer",
-    "park",
-    "dialog",
+    "reply",
+    "usage",
+    "continued_key",
+    "hook_response",
+    "max_wait",
+    "dialogs",
     "instructions",
     "mcp",
     "model",
-    "mode",
+    "default_mode",
     "modes",
     "session_modes",
-    "types",
-    "tools",
+    "agent_types",
+    "only_tools",
     "allow",
     "deny",
     "team_tools",
     "env",
-    "pass",
-    "unset",
-    "setup",
-    "version",
-    "help",
-    "hidden",
+    "keep_env",
+    "remove_env",
+    "settings",
+    "version_args",
+    "help_args",
+    "undocumented_options",
 ];
 
 /// Parses the profile `name`. `source` names the text in errors.
 pub(crate) fn parse_profile(name: &str, source: &str, text: &str) -> Result<Profile, ErrorReport> {
     let mut keys = TomlTable::parse(source, text, &PROFILE_KEYS)?;
-    let description = keys.take("about", "a text")?.unwrap_or_default();
-    let is_verified = keys.take("tried", "true or false")?.unwrap_or(true);
+    let description = keys.take("description", "a text")?.unwrap_or_default();
+    let is_verified = keys.take("verified", "true or false")?.unwrap_or(true);
     let program = parse_program(&mut keys)?;
     Ok(Profile {
         name: name.to_owned(),
@@ -83,19 +83,19 @@ fn parse_program(keys: &mut TomlTable<'_>) -> Result<ProgramSpec, ErrorReport> {
         model: keys.take_templates("model", &[])?,
         default_mode: parse_default_mode(keys, &modes)?,
         modes,
-        agent_types: parse_argument_table(keys, "types")?,
-        only_tools: keys.take_templates("tools", &["tool", "tools"])?,
+        agent_types: parse_argument_table(keys, "agent_types")?,
+        only_tools: keys.take_templates("only_tools", &["tool", "tools"])?,
         allow: keys.take_templates("allow", &["tool", "tools"])?,
         deny: keys.take_templates("deny", &["tool", "tools"])?,
         team_tools: keys.take_strings("team_tools")?,
         env: parse_env(keys)?,
-        keep_env: keys.take_strings("pass")?,
-        remove_env: keys.take_strings("unset")?,
+        keep_env: keys.take_strings("keep_env")?,
+        remove_env: keys.take_strings("remove_env")?,
         settings: settings_patch::parse_settings_patches(keys)?,
-        dialogs: keys.take_strings("dialog")?,
-        version_args: keys.take_strings("version")?,
-        help_args: keys.take_strings("help")?,
-        undocumented_options: keys.take_strings("hidden")?,
+        dialogs: keys.take_strings("dialogs")?,
+        version_args: keys.take_strings("version_args")?,
+        help_args: keys.take_strings("help_args")?,
+        undocumented_options: keys.take_strings("undocumented_options")?,
     })
 }
 
@@ -106,17 +106,19 @@ fn parse_prompt_args(
     args: &[String],
     delivery: &DeliverySpec,
 ) -> Result<Vec<String>, ErrorReport> {
-    let templates = keys.take_templates("prompt", &["prompt"])?;
-    let has_variable = args.iter().chain(delivery.resume_args()).any(|text| text == "{first_prompt}");
+    let templates = keys.take_templates("prompt_args", &["prompt"])?;
+    let has_variable = args.iter().chain(delivery.resume_args()).any(|text| text == "{prompt_args}");
     match templates {
-        Some(_) if !matches!(delivery, DeliverySpec::Hook { .. } | DeliverySpec::Pull) => {
-            Err(keys.invalid_key("prompt", "is for feed \"hook\", \"pull\": elsewhere it comes as a message"))
-        }
+        Some(_) if !matches!(delivery, DeliverySpec::Hook { .. } | DeliverySpec::Pull) => Err(keys
+            .invalid_key(
+                "prompt_args",
+                "is for delivery \"hook\", \"pull\": elsewhere it comes as a message",
+            )),
         Some(prompt) if !prompt.iter().any(|text| deferred_variables::has_variable(text, "prompt")) => {
-            Err(keys.invalid_key("prompt", "must hold {prompt}"))
+            Err(keys.invalid_key("prompt_args", "must hold {prompt}"))
         }
         None if has_variable => {
-            Err(keys.invalid_key("args", "holds {first_prompt}, and there is no `prompt` to stand there"))
+            Err(keys.invalid_key("args", "holds {prompt_args}, and there is no `prompt_args` to stand there"))
         }
         templates => Ok(templates.unwrap_or_default()),
     }
@@ -126,15 +128,16 @@ fn parse_instructions(
     keys: &mut TomlTable<'_>,
     delivery: &DeliverySpec,
 ) -> Result<InstructionDelivery, ErrorReport> {
-    const WANTED: &str = "\"ahead\", \"none\" or a list of texts that hold {instructions}";
+    const WANTED: &str = "\"prepend\", \"none\" or a list of texts that hold {instructions}";
     let value: Option<Value> = keys.take("instructions", WANTED)?;
     match value {
         None => Ok(default_instructions(delivery)),
         Some(Value::String(word)) if word == "none" => Ok(InstructionDelivery::NotNeeded),
-        Some(Value::String(word)) if word == "ahead" => match delivery {
-            DeliverySpec::Native { .. } | DeliverySpec::Pull => {
-                Err(keys.invalid_key("instructions", "cannot be \"ahead\": this feed has no prompt of ours"))
-            }
+        Some(Value::String(word)) if word == "prepend" => match delivery {
+            DeliverySpec::Native { .. } | DeliverySpec::Pull => Err(keys.invalid_key(
+                "instructions",
+                "cannot be \"prepend\": this delivery has no prompt of teamd's",
+            )),
             _ => Ok(InstructionDelivery::Prepended),
         },
         Some(value @ Value::Array(_)) => {
@@ -170,9 +173,11 @@ fn parse_default_mode(
     keys: &mut TomlTable<'_>,
     modes: &BTreeMap<String, Vec<String>>,
 ) -> Result<Option<String>, ErrorReport> {
-    let mode: Option<String> = keys.take("mode", "a text: one of `modes`")?;
+    let mode: Option<String> = keys.take("default_mode", "a text: one of `modes`")?;
     match &mode {
-        Some(word) if !modes.contains_key(word) => Err(keys.invalid_key("mode", "must be one of `modes`")),
+        Some(word) if !modes.contains_key(word) => {
+            Err(keys.invalid_key("default_mode", "must be one of `modes`"))
+        }
         _ => Ok(mode),
     }
 }

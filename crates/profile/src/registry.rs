@@ -88,7 +88,7 @@ impl ProfileRegistry {
     fn user_profile(&self, name: &str) -> Result<Option<(PathBuf, String)>, ErrorReport> {
         // `AgentName` allows no slash, so the path stays in the directory.
         let path =
-            AgentName::parse(name).ok().and_then(|name| self.config_path(&format!("agents/{name}.toml")));
+            AgentName::parse(name).ok().and_then(|name| self.config_path(&format!("profiles/{name}.toml")));
         let Some(path) = path else { return Ok(None) };
         Ok(read_if_present(&path)?.map(|text| (path, text)))
     }
@@ -107,7 +107,7 @@ impl ProfileRegistry {
             "cannot spawn without an agent: none is configured, and claude is not in the PATH",
         )
         .with_help(format!(
-            "say --agent PROFILE, or name a program: teamctl spawn NAME -- PROGRAM; {}",
+            "say --profile PROFILE, or name a program: teamctl spawn NAME -- PROGRAM; {}",
             self.profile_list()
         )))
     }
@@ -138,7 +138,7 @@ impl ProfileRegistry {
 
     /// The names of all profiles, sorted.
     pub fn all_names(&self) -> Vec<String> {
-        let entries = self.config_path("agents").and_then(|directory| std::fs::read_dir(directory).ok());
+        let entries = self.config_path("profiles").and_then(|directory| std::fs::read_dir(directory).ok());
         let files =
             entries.into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
         let own = files.filter_map(|name| Some(name.strip_suffix(".toml")?.to_owned()));
@@ -154,8 +154,9 @@ impl ProfileRegistry {
 /// Name and description of each built-in profile, for help texts. Nothing is parsed, because every
 /// call of `teamctl` builds the help.
 pub fn built_in_summaries() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let description =
-        |text: &'static str| text.strip_prefix("about = \"")?.split_once("\"\n").map(|(about, _)| about);
+    let description = |text: &'static str| {
+        text.strip_prefix("description = \"")?.split_once("\"\n").map(|(about, _)| about)
+    };
     let all = BUILT_IN.iter().map(move |(name, text)| (*name, description(text).unwrap_or_default()));
     all.chain([(WORKER, ABOUT_WORKER)])
 }
@@ -186,7 +187,7 @@ mod tests {
 
     fn registry(files: &[(&str, &str)]) -> (tempfile::TempDir, ProfileRegistry) {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir(dir.path().join("agents")).unwrap();
+        std::fs::create_dir(dir.path().join("profiles")).unwrap();
         for (name, text) in files {
             std::fs::File::create(dir.path().join(name)).unwrap().write_all(text.as_bytes()).unwrap();
         }
@@ -194,11 +195,11 @@ mod tests {
         (dir, registry)
     }
 
-    const OWN: &str = "about = \"mine\"\nfeed = \"pull\"\nprogram = \"p\"";
+    const OWN: &str = "description = \"mine\"\ndelivery = \"pull\"\nprogram = \"p\"";
 
     #[test]
     fn the_users_profile_wins_and_a_built_in_one_needs_no_file() {
-        let (_dir, registry) = registry(&[("agents/claude.toml", OWN), ("agents/mine.toml", OWN)]);
+        let (_dir, registry) = registry(&[("profiles/claude.toml", OWN), ("profiles/mine.toml", OWN)]);
         assert_eq!(registry.profile("claude").unwrap().description, "mine");
         assert_eq!(registry.profile("mine").unwrap().name, "mine");
         assert!(registry.profile("codex").unwrap().description.starts_with("Codex"));
@@ -226,7 +227,7 @@ mod tests {
     #[test]
     fn an_unknown_one_is_told_with_all_there_are_and_leads_nowhere_else() {
         let (_dir, registry) =
-            registry(&[("config.toml", OWN), ("agents/mine.toml", OWN), ("agents/no name.toml", OWN)]);
+            registry(&[("config.toml", OWN), ("profiles/mine.toml", OWN), ("profiles/no name.toml", OWN)]);
         for name in ["mina", "../config", "", "/etc/passwd", "no name"] {
             let error = registry.profile(name).unwrap_err();
             assert_eq!(error.kind, ErrorKind::Usage, "{name}");
@@ -236,20 +237,20 @@ mod tests {
 
     #[test]
     fn a_file_at_fault_is_named_and_nothing_stands_in_for_it() {
-        let (dir, registry) = registry(&[("agents/claude.toml", "feed = 1")]);
+        let (dir, registry) = registry(&[("profiles/claude.toml", "feed = 1")]);
         let error = registry.profile("claude").unwrap_err();
         assert_eq!(error.kind, ErrorKind::Config);
         assert!(
-            error.message.contains(&dir.path().join("agents/claude.toml").display().to_string()),
+            error.message.contains(&dir.path().join("profiles/claude.toml").display().to_string()),
             "{error}"
         );
-        std::fs::create_dir(dir.path().join("agents/codex.toml")).unwrap();
+        std::fs::create_dir(dir.path().join("profiles/codex.toml")).unwrap();
         assert!(registry.profile("codex").unwrap_err().message.contains("cannot read"));
     }
 
     #[test]
     fn the_usual_one_is_the_configured_then_claude_then_nobody() {
-        let (_a, with_config) = registry(&[("config.toml", "agent = \"worker\"")]);
+        let (_a, with_config) = registry(&[("config.toml", "default_profile = \"worker\"")]);
         assert_eq!(with_config.default_profile(|_| true).unwrap().name, "worker");
         let (_b, without) = registry(&[]);
         assert_eq!(without.default_profile(|program| program == "claude").unwrap().name, "claude");
@@ -267,31 +268,37 @@ mod tests {
     fn who_tells_a_person_is_a_program_with_its_arguments() {
         let of = |config: &str| registry(&[("config.toml", config)]).1.notify_command("ann; asks").unwrap();
         let words = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
-        assert_eq!(of("agent = 'worker'"), None);
-        assert_eq!(of("notify = 'beep'"), words(&["beep"]));
+        assert_eq!(of("default_profile = 'worker'"), None);
+        assert_eq!(of("notify_command = 'beep'"), words(&["beep"]));
         assert_eq!(
-            of("notify = ['tell', '-m={text}', '{text_sh}']"),
+            of("notify_command = ['tell', '-m={text}', '{text_sh}']"),
             words(&["tell", "-m=ann; asks", "'ann; asks'"])
         );
-        for wrong in
-            ["notify = 1", "notify = ''", "notify = []", "notify = ['x', 1]", "notify = ['x', '{txt}']"]
-        {
+        for wrong in [
+            "notify_command = 1",
+            "notify_command = ''",
+            "notify_command = []",
+            "notify_command = ['x', 1]",
+            "notify_command = ['x', '{txt}']",
+        ] {
             let error = registry(&[("config.toml", wrong)]).1.notify_command("x").unwrap_err();
-            assert!(error.kind == ErrorKind::Config && error.message.contains("`notify`"), "{error}");
+            assert!(error.kind == ErrorKind::Config && error.message.contains("`notify_command`"), "{error}");
         }
     }
 
     #[test]
     fn a_config_at_fault_is_told() {
-        for (text, told) in
-            [("agent = 1", "`agent` must be"), ("agents = \"x\"", "did you mean agent?"), ("agent", "line 1")]
-        {
+        for (text, told) in [
+            ("default_profile = 1", "`default_profile` must be"),
+            ("default_profiles = \"x\"", "did you mean default_profile?"),
+            ("default_profile", "line 1"),
+        ] {
             let (_dir, registry) = registry(&[("config.toml", text)]);
             let error = registry.default_profile(|_| true).unwrap_err();
             let said = format!("{} {}", error.message, error.help.unwrap_or_default());
             assert!(error.kind == ErrorKind::Config && said.contains(told), "{said}");
         }
-        let (_dir, registry) = registry(&[("config.toml", "agent = \"nobody\"")]);
+        let (_dir, registry) = registry(&[("config.toml", "default_profile = \"nobody\"")]);
         assert_eq!(registry.default_profile(|_| true).unwrap_err().kind, ErrorKind::Usage);
     }
 }

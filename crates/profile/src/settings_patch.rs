@@ -1,4 +1,4 @@
-//! `[[setup]]` in a profile: what the program's own settings must contain so that the program takes
+//! `[[settings]]` in a profile: what the program's own settings must contain so that the program takes
 //! part in a team.
 //!
 //! This module parses and fills these entries. `teamctl setup` merges them, and only if the user
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
-const WANTED: &str = "a list of tables of file, format, merge and moved";
+const WANTED: &str = "a list of tables of file, format, merge and relocated_by";
 
 /// The format of a settings file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -30,7 +30,6 @@ pub struct SettingsPatch {
     pub format: SettingsFormat,
     /// Environment variables that move the file, each with the directory that it replaces.
     #[serde(default)]
-    #[serde(rename = "moved")]
     pub relocated_by: BTreeMap<String, String>,
     /// The values to merge: tables are merged, lists get the elements that they lack, and other
     /// values are replaced.
@@ -40,7 +39,7 @@ pub struct SettingsPatch {
 /// The paths of teamd's programs, as settings name them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnPrograms {
-    /// The value of `{self}`.
+    /// The value of `{teamctl}`.
     pub teamctl: String,
     /// The value of `{shim}`.
     pub shim: String,
@@ -49,7 +48,7 @@ pub struct OwnPrograms {
 impl OwnPrograms {
     fn path(&self, variable: &str) -> Option<&str> {
         match base_name(variable) {
-            "self" => Some(&self.teamctl),
+            "teamctl" => Some(&self.teamctl),
             "shim" => Some(&self.shim),
             _ => None,
         }
@@ -63,9 +62,10 @@ pub fn fill_setting(template: &str, own: &OwnPrograms) -> String {
 
 /// Whether `text` is `template`, filled with the paths of another installation of teamd.
 pub fn is_teamd_setting(template: &str, text: &str) -> bool {
-    let variables = [("self", "teamctl"), ("shim", "teamd-shim")].into_iter().flat_map(|(name, program)| {
-        ["", "_sh", "_json"].map(|encoding| (format!("{{{name}{encoding}}}"), program))
-    });
+    let variables =
+        [("teamctl", "teamctl"), ("shim", "teamd-shim")].into_iter().flat_map(|(name, program)| {
+            ["", "_sh", "_json"].map(|encoding| (format!("{{{name}{encoding}}}"), program))
+        });
     for (variable, program) in variables {
         if let Some((before, after)) = template.split_once(variable.as_str()) {
             let path = text.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
@@ -76,26 +76,28 @@ pub fn is_teamd_setting(template: &str, text: &str) -> bool {
 }
 
 pub(crate) fn parse_settings_patches(keys: &mut TomlTable<'_>) -> Result<Vec<SettingsPatch>, ErrorReport> {
-    let patches: Vec<SettingsPatch> = keys.take("setup", WANTED)?.unwrap_or_default();
+    let patches: Vec<SettingsPatch> = keys.take("settings", WANTED)?.unwrap_or_default();
     for patch in &patches {
         if !is_safe_relative_path(&patch.file) {
             return Err(
-                keys.invalid_key("setup", "must name its file as ~/… or below the project's directory")
+                keys.invalid_key("settings", "must name its file as ~/… or below the project's directory")
             );
         }
         if let Some(dir) = patch.relocated_by.values().find(|dir| !is_parent_dir(dir, &patch.file)) {
-            return Err(keys
-                .invalid_key("setup", &format!("says that {dir} is moved, and its file is not below that")));
+            return Err(keys.invalid_key(
+                "settings",
+                &format!("says that {dir} is moved, and its file is not below that"),
+            ));
         }
         for text in all_strings(&Value::Table(patch.merge.clone())) {
             if let Some(name) =
-                variables_in(&text).into_iter().find(|name| !["self", "shim"].contains(&base_name(name)))
+                variables_in(&text).into_iter().find(|name| !["teamctl", "shim"].contains(&base_name(name)))
             {
                 let problem =
                     format!("holds {{{name}}}, which nothing stands for here: settings are not one agent's");
                 return Err(keys
-                    .invalid_key("setup", &problem)
-                    .with_help("there are: {self} {self_sh} {shim} {shim_sh}"));
+                    .invalid_key("settings", &problem)
+                    .with_help("there are: {teamctl} {teamctl_sh} {shim} {shim_sh}"));
             }
         }
     }

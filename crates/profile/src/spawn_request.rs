@@ -28,27 +28,24 @@ use uuid::Uuid;
 #[derive(Debug, Default, Clone)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[cfg_attr(feature = "clap", command(
-    after_help = after_help("Examples:\n  teamctl spawn ann --agent worker\n  teamctl spawn bob --agent claude-turn --mode plan --prompt 'Review src/'\n  teamctl spawn eve --agent codex-turn --backend in-process --restart on-failure\n  teamctl spawn dan --agent codex --worktree\n  teamctl spawn cat --cwd ~/src/project --env RUST_LOG=debug -- ./agent.sh")
+    after_help = after_help("Examples:\n  teamctl spawn ann --profile worker\n  teamctl spawn bob --profile claude-turn --mode plan --prompt 'Review src/'\n  teamctl spawn eve --profile codex-turn --backend in-process --restart on-failure\n  teamctl spawn dan --profile codex --worktree\n  teamctl spawn cat --cwd ~/src/project --env RUST_LOG=debug -- ./agent.sh")
 ))]
 pub struct SpawnOptions {
     /// Its name: letters, digits, - and _, 64 at most
     pub name: String,
-    /// The agent program, by its profile: built in, or one of your own, ~/.config/teamd/agents/NAME.toml; see
-    /// teamctl agents [default: the configured one, else claude]
+    /// The agent program, by its profile: built in, or one of your own, ~/.config/teamd/profiles/NAME.toml; see
+    /// teamctl profiles [default: the configured one, else claude]
     #[cfg_attr(feature = "clap", arg(long, value_name = "PROFILE", conflicts_with = "command"))]
-    pub agent: Option<String>,
-    /// Its first message
-    #[cfg_attr(feature = "clap", arg(long, value_name = "P", conflicts_with_all = ["prompt_file", "stdin"]))]
+    pub profile: Option<String>,
+    /// Its first message; - is standard input
+    #[cfg_attr(feature = "clap", arg(long, value_name = "P", conflicts_with = "prompt_file"))]
     pub prompt: Option<String>,
     /// Its first message, from a file
-    #[cfg_attr(feature = "clap", arg(long, value_name = "F", conflicts_with = "stdin"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "F"))]
     pub prompt_file: Option<PathBuf>,
-    /// `-`: its first message, from standard input
-    #[cfg_attr(feature = "clap", arg(value_name = "-", value_parser = ["-"]))]
-    pub stdin: Option<String>,
     /// Its agent type: Explore and Plan only read; TYPE.md below agents/ of the root says what another is
     /// [default: general-purpose]
-    #[cfg_attr(feature = "clap", arg(long = "type", value_name = "T"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "T"))]
     pub agent_type: Option<String>,
     /// Its model
     #[cfg_attr(feature = "clap", arg(long, value_name = "M"))]
@@ -107,10 +104,10 @@ pub fn profile_warnings(request: &control::SpawnRequest) -> Vec<String> {
     let Some(profile) = profile else { return Vec::new() };
     let name = &profile.name;
     let untried = (!profile.is_verified).then(|| {
-        format!("warning: the profile {name} is written from documentation and was not tried; see: teamctl agents check {name}")
+        format!("warning: the profile {name} is written from documentation and was not tried; see: teamctl profiles check {name}")
     });
     let without_prompt = profile.needs_typed_prompt().then(|| {
-        format!("warning: the profile {name} does not say how its program takes a first prompt (key `prompt`): it hears nothing until somebody begins a turn in its pane, with teamctl attach")
+        format!("warning: the profile {name} does not say how its program takes a first prompt (key `prompt_args`): it hears nothing until somebody begins a turn in its pane, with teamctl attach")
     });
     untried.into_iter().chain(without_prompt).collect()
 }
@@ -261,7 +258,7 @@ fn select_profile(options: &SpawnOptions, cwd: &Path, path: &str) -> Result<Opti
         return Ok(None);
     }
     let registry = ProfileRegistry::for_user();
-    let profile = match &options.agent {
+    let profile = match &options.profile {
         Some(name) => registry.profile(name),
         None => registry.default_profile(|program| program_exists(program, cwd, path)),
     };

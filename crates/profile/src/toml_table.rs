@@ -11,7 +11,8 @@ use std::path::Path;
 use toml::Table;
 
 /// The template variables whose values are known at a spawn.
-pub(crate) const SPAWN_VARIABLES: [&str; 8] = ["cwd", "name", "team", "id", "model", "type", "root", "self"];
+pub(crate) const SPAWN_VARIABLES: [&str; 8] =
+    ["cwd", "name", "team", "id", "model", "agent_type", "root", "teamctl"];
 
 /// The keys of a file that were not taken yet.
 pub(crate) struct TomlTable<'a> {
@@ -89,7 +90,7 @@ impl TomlTable<'_> {
             if !known.contains(&base_name(name)) {
                 return Err(self.unknown_variable(key, name, known));
             }
-            if ["options", "first_prompt"].contains(&name) && text != format!("{{{name}}}") {
+            if ["options", "prompt_args"].contains(&name) && text != format!("{{{name}}}") {
                 let problem = format!("holds {{{name}}} inside an argument: it must be one of its own");
                 return Err(self.invalid_key(key, &problem));
             }

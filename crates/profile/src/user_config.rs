@@ -11,7 +11,7 @@ use toml::Value;
 impl ProfileRegistry {
     /// The key `agent`: the name of the default profile.
     pub(crate) fn configured_default(&self) -> Result<Option<String>, ErrorReport> {
-        self.read_user_config(|keys| keys.take("agent", "a text: the name of a profile"))
+        self.read_user_config(|keys| keys.take("default_profile", "a text: the name of a profile"))
     }
 
     /// The key `notify`: program and arguments that notify a person, with `text` filled in.
@@ -23,9 +23,11 @@ impl ProfileRegistry {
     /// the format of `teamd --no-output-after`.
     pub fn no_output_after(&self) -> Result<Option<String>, ErrorReport> {
         self.read_user_config(|keys| {
-            let text: Option<String> = keys.take("stuck", "a text, as \"10m\"")?;
+            let text: Option<String> = keys.take("no_output_after", "a text, as \"10m\"")?;
             match text.as_deref().map(duration::parse) {
-                Some(Err(error)) => Err(keys.invalid_key("stuck", &format!("is no duration: {error}"))),
+                Some(Err(error)) => {
+                    Err(keys.invalid_key("no_output_after", &format!("is no duration: {error}")))
+                }
                 _ => Ok(text),
             }
         })
@@ -38,27 +40,33 @@ impl ProfileRegistry {
     ) -> Result<Option<T>, ErrorReport> {
         let Some(path) = self.config_path("config.toml") else { return Ok(None) };
         let Some(text) = read_if_present(&path)? else { return Ok(None) };
-        take(&mut TomlTable::parse(&path.display().to_string(), &text, &["agent", "notify", "stuck"])?)
+        take(&mut TomlTable::parse(
+            &path.display().to_string(),
+            &text,
+            &["default_profile", "notify_command", "no_output_after"],
+        )?)
     }
 }
 
 /// Parses a program, or a list of a program and its arguments.
 fn parse_notify_command(keys: &mut TomlTable<'_>, text: &str) -> Result<Option<Vec<String>>, ErrorReport> {
     const WANTED: &str = "must be a program, or a list of a program and its arguments";
-    let command = match keys.take::<Value>("notify", "a text or a list of texts")? {
+    let command = match keys.take::<Value>("notify_command", "a text or a list of texts")? {
         None => return Ok(None),
         Some(Value::String(program)) => vec![program],
-        Some(list) => list.try_into::<Vec<String>>().map_err(|_| keys.invalid_key("notify", WANTED))?,
+        Some(list) => {
+            list.try_into::<Vec<String>>().map_err(|_| keys.invalid_key("notify_command", WANTED))?
+        }
     };
     if command.first().is_none_or(String::is_empty) || command.iter().any(|argument| argument.contains('\0'))
     {
-        return Err(keys.invalid_key("notify", WANTED));
+        return Err(keys.invalid_key("notify_command", WANTED));
     }
     if let Some(name) =
         command.iter().flat_map(|argument| variables_in(argument)).find(|name| base_name(name) != "text")
     {
         let problem = format!("holds {{{name}}}, which nothing stands for here");
-        return Err(keys.invalid_key("notify", &problem).with_help("there is: {text}"));
+        return Err(keys.invalid_key("notify_command", &problem).with_help("there is: {text}"));
     }
     let value = |name: &str| (base_name(name) == "text").then(|| encode_value(name, text.to_owned()));
     Ok(Some(command.iter().map(|argument| fill(argument, value)).collect()))

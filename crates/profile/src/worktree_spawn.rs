@@ -32,7 +32,6 @@ pub fn rebuild_for_worktree(
         cwd: Some(worktree.cwd),
         prompt: Some(request.prompt.clone()),
         prompt_file: None,
-        stdin: None,
         model: request.model.clone(),
         ..options
     };

@@ -31,7 +31,6 @@ const COORDINATION_TOOLS: [&str; 18] = [
 /// Subcommands of teamctl that only coordinate. `mode` is not one: a lead cannot end its own
 /// delegate mode.
 const COORDINATION_COMMANDS: [&str; 27] = [
-    "agents",
     "approve",
     "broadcast",
     "capture",
@@ -42,11 +41,12 @@ const COORDINATION_COMMANDS: [&str; 27] = [
     "help",
     "hide",
     "inbox",
+    "instructions",
     "interrupt",
     "kill",
     "layout",
     "logs",
-    "prompt",
+    "profiles",
     "ps",
     "requests",
     "send",
@@ -137,7 +137,7 @@ mod tests {
             assert!(can_use_tool(tool, &json!({})), "{tool}");
         }
         for command in [
-            json!("teamctl spawn ann --agent worker --prompt 'count; then say it'"),
+            json!("teamctl spawn ann --profile worker --prompt 'count; then say it'"),
             json!("teamctl -t survey --json task list"),
             json!(["bash", "-lc", "teamctl approve perm-1"]),
             json!(["teamctl", "send", "ann", "a; b"]),

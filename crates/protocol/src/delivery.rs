@@ -57,7 +57,6 @@ pub enum DeliveryPoint {
     /// At the end of a turn, or at once if the agent is idle.
     TurnEnd,
     /// When the agent asks for its messages.
-    #[serde(rename = "when-asked")]
     OnPull,
 }
 
@@ -67,7 +66,7 @@ impl DeliveryPoint {
         match self {
             DeliveryPoint::MidTurn => "mid-turn",
             DeliveryPoint::TurnEnd => "turn-end",
-            DeliveryPoint::OnPull => "when-asked",
+            DeliveryPoint::OnPull => "on-pull",
         }
     }
 

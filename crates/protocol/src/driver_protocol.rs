@@ -25,22 +25,18 @@ pub enum ToDriver {
         text: String,
         /// Text to put before the first prompt of a new session. May be empty.
         #[serde(default)]
-        #[serde(rename = "ahead")]
         prefix: String,
     },
     /// Cancels the running turn. Without a running turn the driver ignores it.
     Cancel,
     /// Changes the permission mode.
-    #[serde(rename = "mode")]
     SetMode {
         /// The program's own name of the mode.
         id: String,
     },
     /// Answers a [`FromDriver::PermissionAsked`].
-    #[serde(rename = "answer")]
     AnswerPermission {
         /// Id of the question.
-        #[serde(rename = "ask")]
         question_id: u64,
         /// The answer.
         answer: PermissionAnswer,
@@ -52,17 +48,13 @@ pub enum ToDriver {
 #[serde(rename_all = "snake_case")]
 pub enum PermissionAnswer {
     /// Allows this one call.
-    #[serde(rename = "once")]
     AllowOnce,
     /// Allows this and all later calls of its kind. If the program has no such option, allows this
     /// call.
-    #[serde(rename = "always")]
     AllowAlways,
     /// Denies the call.
-    #[serde(rename = "not")]
     Deny {
         /// The reason. May be empty.
-        #[serde(rename = "why")]
         reason: String,
     },
 }
@@ -74,38 +66,30 @@ pub enum FromDriver {
     /// The program has started or resumed its session.
     Ready {
         /// The session's id, with which a later spawn can resume the session.
-        #[serde(rename = "session")]
         session_id: String,
         /// The program's own names of its modes. Empty if the program has none.
         modes: Vec<String>,
     },
     /// The reply to [`ToDriver::SetMode`].
-    #[serde(rename = "mode")]
     ModeSet {
         /// The requested mode.
         id: String,
         /// Why the mode is unchanged. `None` if the mode was changed.
-        #[serde(rename = "refused")]
         error: Option<String>,
     },
     /// A turn has ended.
-    #[serde(rename = "ended")]
     TurnEnded {
         /// How the turn ended.
-        #[serde(rename = "how")]
         end_reason: TurnEndReason,
         /// The agent's text of this turn without its thoughts. Only the end of a long text.
         #[serde(default)]
-        #[serde(rename = "said")]
         reply: String,
         /// Tokens and cost. `None` if the program reported none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[serde(rename = "used")]
         usage: Option<Usage>,
     },
     /// The agent waits for a [`ToDriver::AnswerPermission`]. The question also closes when the turn
     /// ends.
-    #[serde(rename = "asked")]
     PermissionAsked(PermissionQuestion),
     /// The driver cannot continue, and exits.
     Failed {
@@ -119,7 +103,6 @@ pub enum FromDriver {
 #[serde(rename_all = "snake_case")]
 pub enum TurnEndReason {
     /// The agent finished the turn.
-    #[serde(rename = "done")]
     Completed,
     /// The turn was cancelled.
     Cancelled,
@@ -131,20 +114,16 @@ pub enum TurnEndReason {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PermissionQuestion {
     /// Number of the question, unique for this driver process.
-    #[serde(rename = "ask")]
     pub id: u64,
     /// Name of the tool, as policy rules spell it.
-    #[serde(rename = "tool")]
     pub tool_name: String,
     /// The program's own id of the tool call.
-    #[serde(rename = "call")]
     pub call_id: String,
     /// What the tool call does, as a text for people.
     pub title: String,
     /// The tool's input, a JSON object.
     pub input: Value,
     /// Whether the program accepts [`PermissionAnswer::AllowAlways`].
-    #[serde(rename = "always")]
     pub can_allow_always: bool,
 }
 
@@ -155,9 +134,9 @@ mod tests {
     #[test]
     fn messages_are_single_lines_of_json() {
         let message = ToDriver::Prompt { text: "a\nb".into(), prefix: String::new() };
-        assert_eq!(serde_json::to_string(&message).unwrap(), r#"{"prompt":{"text":"a\nb","ahead":""}}"#);
+        assert_eq!(serde_json::to_string(&message).unwrap(), r#"{"prompt":{"text":"a\nb","prefix":""}}"#);
         assert_eq!(serde_json::to_string(&ToDriver::Cancel).unwrap(), r#""cancel""#);
-        let denial = r#"{"answer":{"ask":3,"answer":{"not":{"why":"no"}}}}"#;
+        let denial = r#"{"answer_permission":{"question_id":3,"answer":{"deny":{"reason":"no"}}}}"#;
         let message = ToDriver::AnswerPermission {
             question_id: 3,
             answer: PermissionAnswer::Deny { reason: "no".into() },
@@ -170,7 +149,7 @@ mod tests {
         };
         assert_eq!(
             serde_json::to_string(&ended).unwrap(),
-            r#"{"ended":{"how":{"failed":"refusal"},"said":"a"}}"#
+            r#"{"turn_ended":{"end_reason":{"failed":"refusal"},"reply":"a"}}"#
         );
     }
 }

@@ -11,12 +11,10 @@ use std::path::Path;
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
     /// The command succeeded for some targets and failed for others. The output names both.
-    #[serde(rename = "partly")]
     Partial,
     /// The command line is invalid.
     Usage,
     /// Invalid data; nothing was changed.
-    #[serde(rename = "data")]
     InvalidData,
     /// No such team, member, task or request.
     NotFound,
@@ -25,10 +23,8 @@ pub enum ErrorKind {
     /// Internal error.
     Internal,
     /// A directory or program does not exist.
-    #[serde(rename = "missing")]
     MissingPath,
     /// The name, file or claim exists already.
-    #[serde(rename = "exists")]
     AlreadyExists,
     /// Input/output error; nothing was changed.
     Io,
@@ -78,7 +74,6 @@ pub struct ErrorReport {
     pub message: String,
     /// What the user can do next. `None` if there is nothing to suggest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "hint")]
     pub help: Option<String>,
 }
 

@@ -29,11 +29,9 @@ pub struct Event {
     pub team: Option<TeamName>,
     /// The member. For a message it is the recipient. `None` for events of a task or a whole team.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "agent")]
     pub member: Option<AgentName>,
     /// What happened.
     #[serde(flatten)]
-    #[serde(rename = "what")]
     pub kind: EventKind,
 }
 
@@ -52,7 +50,6 @@ pub enum EventKind {
     /// The daemon stops.
     DaemonStopped {
         /// The reason, as a text for people.
-        #[serde(rename = "why")]
         reason: String,
     },
     /// A team was created.
@@ -67,10 +64,8 @@ pub enum EventKind {
         pane: String,
     },
     /// An agent could not be started.
-    #[serde(rename = "member_not_spawned")]
     MemberSpawnFailed {
         /// The reason, as a text for people.
-        #[serde(rename = "why")]
         reason: String,
     },
     /// A new daemon adopted an agent that was already running.
@@ -82,7 +77,6 @@ pub enum EventKind {
     MemberActive {
         /// A summary of the turn's task or message. Empty if unknown.
         #[serde(default, skip_serializing_if = "String::is_empty")]
-        #[serde(rename = "about")]
         summary: String,
     },
     /// A turn ended.
@@ -97,55 +91,41 @@ pub enum EventKind {
         text: String,
     },
     /// A team has exhausted its policy's budget. The daemon asks the team's members to shut down.
-    #[serde(rename = "budget_spent")]
     BudgetExhausted {
         /// Which limit was reached, as a text for people.
-        #[serde(rename = "why")]
         reason: String,
     },
     /// The member's turn has produced no output for a long time. Logged at most once per turn.
-    #[serde(rename = "member_stuck")]
     MemberNoOutput {
         /// Time since the last output, in milliseconds.
-        #[serde(rename = "quiet_ms")]
         no_output_ms: u64,
     },
     /// The member's turn was interrupted.
     MemberInterrupted,
     /// The member's spawn ended.
-    #[serde(rename = "member_ended")]
     MemberExited {
         /// `completed`, `failed` or `killed`.
-        #[serde(rename = "state")]
         outcome: String,
         /// How the spawn ended, as a text for people, such as `exit 1` or `approved`.
-        #[serde(rename = "how")]
         description: String,
     },
     /// The member's spawn failed. The daemon will start the member again.
-    #[serde(rename = "member_restarts")]
     MemberRespawnScheduled {
         /// Number of this respawn, from 1.
         attempt: u32,
         /// Delay before the respawn, in milliseconds.
-        #[serde(rename = "after_ms")]
         delay_ms: u64,
     },
     /// The member's spawns failed too often. The daemon does not start the member again.
-    #[serde(rename = "member_given_up")]
     MemberRespawnsExhausted {
         /// The reason, as a text for people.
-        #[serde(rename = "why")]
         reason: String,
     },
     /// The member was suspended. It can be resumed.
-    #[serde(rename = "member_rests")]
     MemberSuspended,
     /// The member was asked to shut down.
-    #[serde(rename = "shutdown_asked")]
     ShutdownRequested {
         /// Id of the request.
-        #[serde(rename = "request")]
         request_id: String,
     },
     /// The member refused to shut down.
@@ -156,29 +136,24 @@ pub enum EventKind {
     /// The member opened a request and waits for the answer.
     RequestOpened {
         /// Id of the request.
-        #[serde(rename = "request")]
         request_id: String,
         /// Whether the request is a plan or a permission.
         kind: MemberRequestKind,
         /// A short summary of the request.
-        #[serde(rename = "about")]
         summary: String,
     },
     /// A request of the member was answered.
     RequestAnswered {
         /// Id of the request.
-        #[serde(rename = "request")]
         request_id: String,
         /// Whether the request was approved.
         approved: bool,
         /// Who or what answered.
-        #[serde(rename = "by")]
         answered_by: AnsweredBy,
     },
     /// A request of the member was withdrawn, because the turn that opened it ended.
     RequestWithdrawn {
         /// Id of the request.
-        #[serde(rename = "request")]
         request_id: String,
     },
     /// The member's permission mode changed.
@@ -220,7 +195,6 @@ pub enum EventKind {
         /// The member that worked on the task.
         owner: Option<AgentName>,
         /// Why the work failed.
-        #[serde(rename = "why")]
         reason: String,
     },
     /// A task is pending again.
@@ -231,7 +205,6 @@ pub enum EventKind {
         subject: String,
     },
     /// A task is still in progress, but its owner has exited.
-    #[serde(rename = "task_left")]
     TaskAbandoned {
         /// Id of the task.
         task: TaskId,
@@ -241,7 +214,6 @@ pub enum EventKind {
         owner: AgentName,
     },
     /// Other fields of a task changed: subject, owner, links or metadata.
-    #[serde(rename = "task_changed")]
     TaskUpdated {
         /// Id of the task.
         task: TaskId,
@@ -274,7 +246,6 @@ pub enum EventKind {
     },
     /// An unread message had disappeared from the member's inbox, because another program rewrote
     /// the file. The daemon restored the message.
-    #[serde(rename = "message_put_back")]
     MessageRestored {
         /// The sender that the message names.
         from: String,
@@ -285,10 +256,8 @@ pub enum EventKind {
         summary: Option<String>,
     },
     /// An operation failed.
-    #[serde(rename = "trouble")]
     Error {
         /// What failed, why, and what to do, as a text for people.
-        #[serde(rename = "why")]
         message: String,
     },
 }

@@ -122,7 +122,7 @@ fn conduct_section() -> String {
 
 fn shutdown_section() -> String {
     "A shutdown request is always answered: finish or put down what you have in hand, then \
-     `teamctl respond ID --approve`, or `teamctl respond ID --reject --reason 'WHY'` if you must go on; with \
+     `teamctl answer-shutdown ID --approve`, or `teamctl answer-shutdown ID --reject --reason 'WHY'` if you must go on; with \
      SendMessage the type is shutdown_response. Approving ends you."
         .to_owned()
 }
@@ -133,8 +133,8 @@ fn is_planning(facts: &InstructionContext<'_>) -> bool {
 
 fn plan_section() -> String {
     "Planning. You are in plan mode: until your plan is approved you read, and change nothing. What you say last in a \
-     turn is handed in as your plan, if your program tells its last words; else hand it in with `teamctl plan FILE`, or \
-     `teamctl plan -` and the text on its standard input. A no comes as a message, with the reason: make another plan. \
+     turn is handed in as your plan, if your program tells its last words; else hand it in with `teamctl submit-plan FILE`, or \
+     `teamctl submit-plan -` and the text on its standard input. A no comes as a message, with the reason: make another plan. \
      With a yes you are started again, if your program can't change its mode while it runs."
         .to_owned()
 }
@@ -217,7 +217,7 @@ mod tests {
         for expected in [
             "for: counts",
             "bob (Explore)",
-            "teamctl respond",
+            "teamctl answer-shutdown",
             "/r/teams/survey/config.json",
             "teamctl send team-lead",
         ] {

@@ -19,44 +19,35 @@ use serde::{Deserialize, Serialize};
 /// The policy of one team.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Policy {
     /// Who may add commands to tasks.
-    #[serde(rename = "commands")]
     pub task_commands: TaskCommandPolicy,
     /// Who answers plans.
-    #[serde(rename = "plans")]
     pub plan_approver: Approver,
     /// Who answers permission requests that no rule decides.
-    #[serde(rename = "permissions")]
     pub permission_approver: Approver,
     /// How long a request waits for an answer, in milliseconds. `None`: without limit.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "timeout_ms")]
     pub answer_timeout_ms: Option<u64>,
     /// What happens after that time.
-    #[serde(rename = "after")]
     pub on_timeout: TimeoutAction,
     /// Rules for permission requests. The first matching rule decides.
     pub rules: Vec<PolicyRule>,
     /// Maximum number of turns of all members together. `None`: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "turns")]
     pub max_turns: Option<u64>,
     /// Maximum number of tokens of all members together, as reported by their programs. `None`: no
     /// limit.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "tokens")]
     pub max_tokens: Option<u64>,
     /// Maximum cost of all members together, as reported by their programs, in millionths of a US
     /// dollar. `None`: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "microdollars")]
     pub max_microdollars: Option<u64>,
     /// Maximum duration of the team's work since the team was created, in milliseconds. `None`: no
     /// limit.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "time_ms")]
     pub max_time_ms: Option<u64>,
 }
 
@@ -145,7 +136,8 @@ impl Policy {
     }
 
     /// Parses the content of a policy file. A missing or invalid file gives the default policy: the
-    /// lead or a person answers, and only they add commands to tasks.
+    /// lead or a person answers, and only they add commands to tasks. A file with an unknown key is
+    /// invalid, because the key could narrow a rule.
     pub fn parse_or_default(bytes: Option<&[u8]>) -> Policy {
         bytes.and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default()
     }
@@ -232,11 +224,21 @@ mod tests {
 
     #[test]
     fn invalid_policy_file_gives_the_default() {
-        let any = Policy::parse_or_default(Some(br#"{"commands":"any","more":1}"#));
+        let any = Policy::parse_or_default(Some(br#"{"task_commands":"any"}"#));
         assert_eq!((any.task_commands, any.plan_approver), (TaskCommandPolicy::Any, Approver::Lead));
-        for other in
-            [None, Some(&br#"{"commands":"all"}"#[..]), Some(b"{}"), Some(b"any"), Some(b"\xff"), Some(b"")]
-        {
+        let later = br#"{"task_commands":"any","later":1}"#;
+        let of_before = br#"{"commands":"any","rules":[{"tool":"Bash","matches":"ls","answer":"allow"}]}"#;
+        for other in [
+            None,
+            Some(&br#"{"task_commands":"all"}"#[..]),
+            Some(later),
+            Some(of_before),
+            Some(br#"{"rules":[{"tool":"Bash","matches":"ls","answer":"allow"}]}"#),
+            Some(b"{}"),
+            Some(b"any"),
+            Some(b"\xff"),
+            Some(b""),
+        ] {
             assert_eq!(Policy::parse_or_default(other), Policy::default(), "{other:?}");
         }
         let policy = Policy {

@@ -14,11 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The part of roster.json that clients read.
 #[derive(Debug, Default, Deserialize)]
 pub struct RosterFile {
+    version: u32,
     #[serde(default)]
-    #[serde(rename = "agents")]
     records: Vec<RosterRecord>,
     #[serde(default)]
-    #[serde(rename = "past")]
     past_members: BTreeMap<TeamName, Vec<PastMember>>,
 }
 
@@ -26,34 +25,27 @@ pub struct RosterFile {
 #[derive(Debug, Deserialize)]
 struct RosterRecord {
     #[serde(default)]
-    #[serde(rename = "spawn")]
     spawn_id: String,
     team: TeamName,
     name: AgentName,
-    #[serde(rename = "feed")]
     delivery: Delivery,
     #[serde(default)]
     pane: Option<RecordedPane>,
     #[serde(default)]
-    #[serde(rename = "modes")]
     turn_modes: Vec<String>,
     #[serde(default)]
-    #[serde(rename = "comeback")]
     respawn: Option<RecordedRespawn>,
     #[serde(default)]
-    #[serde(rename = "ended")]
     exit: Option<IgnoredAny>,
 }
 
 #[derive(Debug, Deserialize)]
 struct RecordedPane {
-    #[serde(rename = "epoch")]
     server_epoch: String,
 }
 
 #[derive(Debug, Deserialize)]
 struct RecordedRespawn {
-    #[serde(rename = "order")]
     request: RecordedRequest,
 }
 
@@ -67,9 +59,12 @@ impl RosterFile {
     /// Name of the file in the state directory.
     pub const FILE_NAME: &str = "roster.json";
 
-    /// Parses a roster. `None` if `bytes` is not a valid roster.
+    /// Version of the file's format. Neither the daemon nor a client reads another version.
+    pub const VERSION: u32 = 2;
+
+    /// Parses a roster. `None` if `bytes` is not a valid roster of this version.
     pub fn parse(bytes: &[u8]) -> Option<RosterFile> {
-        serde_json::from_slice(bytes).ok()
+        serde_json::from_slice(bytes).ok().filter(|roster: &RosterFile| roster.version == Self::VERSION)
     }
 
     /// Capabilities of the running member `name`. All capabilities are unknown if no such member
@@ -137,7 +132,7 @@ mod tests {
     fn ann_capabilities(fields: Value) -> Capabilities {
         let mut record = json!({"team": "survey", "name": "ann", "token": "t"});
         record.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        let bytes = json!({"version": 1, "agents": [record]}).to_string();
+        let bytes = json!({"version": RosterFile::VERSION, "records": [record]}).to_string();
         let team = TeamName::parse("survey").unwrap();
         RosterFile::parse(bytes.as_bytes())
             .unwrap()
@@ -158,11 +153,11 @@ mod tests {
     #[test]
     fn modes_are_refused_only_if_known_to_be_missing() {
         let modes = ["plan", "acceptEdits"];
-        let respawn = json!({"order": {"approved": {"default": {}, "acceptEdits": {}}, "argv": []}});
+        let respawn = json!({"request": {"approved": {"default": {}, "acceptEdits": {}}, "argv": []}});
         for fields in [
-            json!({"feed": "turn", "modes": modes}),
-            json!({"feed": "acp", "modes": modes}),
-            json!({"feed": "hook", "comeback": respawn}),
+            json!({"delivery": "turn", "turn_modes": modes}),
+            json!({"delivery": "acp", "turn_modes": modes}),
+            json!({"delivery": "hook", "respawn": respawn}),
         ] {
             let capabilities = ann_capabilities(fields);
             assert_eq!(
@@ -174,7 +169,9 @@ mod tests {
                 assert_eq!((plan(&capabilities, mode), capabilities.supported_mode(mode)), (None, mode));
             }
         }
-        for unknown in [json!({"feed": "native"}), json!({"feed": "turn", "modes": modes, "ended": {}})] {
+        for unknown in
+            [json!({"delivery": "native"}), json!({"delivery": "turn", "turn_modes": modes, "exit": {}})]
+        {
             let capabilities = ann_capabilities(unknown);
             assert_eq!(plan(&capabilities, PermissionMode::DontAsk), None);
             assert_eq!(capabilities.supported_mode(PermissionMode::DontAsk), PermissionMode::DontAsk);
@@ -189,7 +186,7 @@ mod tests {
         };
         let check_input = |delivery: &str, input: Value| {
             let approval = Approval { input: Some(input), ..Approval::default() };
-            check_answer(&ann_capabilities(json!({"feed": delivery})), request(), approval)
+            check_answer(&ann_capabilities(json!({"delivery": delivery})), request(), approval)
         };
         assert!(check_input("acp", json!({"command": "ls -l"})).is_some());
         assert_eq!(check_input("acp", json!({"command": "ls"})), None, "it is the same");
@@ -199,7 +196,9 @@ mod tests {
 
     #[test]
     fn invalid_roster_gives_unknown_capabilities() {
-        for bytes in [&b""[..], b"{", b"{\"agents\": 3}"] {
+        for bytes in
+            [&b""[..], b"{", b"{\"records\": 3}", b"{\"version\": 1}", b"{\"version\": 3, \"records\": []}"]
+        {
             assert!(RosterFile::parse(bytes).is_none());
         }
         let team = TeamName::parse("survey").unwrap();
@@ -209,10 +208,10 @@ mod tests {
 
     #[test]
     fn only_suspended_past_members_are_listed() {
-        let past = |name: &str, is_suspended: bool| json!({"name": name, "state": "killed", "how": "", "at": 1, "rests": is_suspended});
+        let past = |name: &str, is_suspended: bool| json!({"name": name, "outcome": "killed", "description": "", "ended_at": 1, "is_suspended": is_suspended});
         let roster = json!({
-            "version": 1,
-            "past": {"survey": [past("ann", true), past("bob", false)], "other": [past("cy", false)]},
+            "version": RosterFile::VERSION,
+            "past_members": {"survey": [past("ann", true), past("bob", false)], "other": [past("cy", false)]},
         });
         let roster = roster.to_string();
         let roster = RosterFile::parse(roster.as_bytes()).unwrap();

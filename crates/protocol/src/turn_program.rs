@@ -17,11 +17,9 @@ pub enum TurnProgram {
     /// The built-in worker, which runs the command of a task with `sh -c`.
     Worker(Worker),
     /// An agent program that is started for each turn with the turn's prompt.
-    #[serde(rename = "agent")]
     PerTurn(PerTurnProgram),
     /// An agent program that runs for the whole spawn and gets one prompt after the other from a
     /// driver.
-    #[serde(rename = "standing")]
     Driven(DrivenProgram),
 }
 
@@ -73,30 +71,24 @@ pub struct Worker {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PerTurnProgram {
     /// Program and arguments of the first turn.
-    #[serde(rename = "first")]
     pub first_argv: Vec<String>,
     /// Program and arguments of later turns. Empty if they are the same as for the first turn.
-    #[serde(rename = "next")]
     pub later_argv: Vec<String>,
     /// How later turns continue the session of the first turn.
     pub session: SessionSource,
     /// Key whose string value in JSON lines of the output is the agent's reply. `None`: the whole
     /// output is the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "said")]
     pub reply_key: Option<String>,
     /// Where the output has the usage. `None` if the program reports no usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "used")]
     pub usage_paths: Option<UsagePaths>,
     /// Text before the first prompt of each session. May be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[serde(rename = "ahead")]
     pub prompt_prefix: String,
     /// Arguments for each permission mode that the program supports. They replace an argument
     /// `{mode}`. The empty key has the arguments that are used without a permission mode.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[serde(rename = "modes")]
     pub mode_args: BTreeMap<String, Vec<String>>,
 }
 
@@ -111,16 +103,13 @@ pub struct DrivenProgram {
     pub argv: Vec<String>,
     /// The program's name of the initial mode. `None` leaves the choice to the program.
     #[serde(default)]
-    #[serde(rename = "mode")]
     pub initial_mode: Option<String>,
     /// The program's names of the permission modes that it can change to while it runs. The keys
     /// are teamd's names.
     #[serde(default)]
-    #[serde(rename = "modes")]
     pub mode_ids: BTreeMap<String, String>,
     /// Text before the first prompt of each session. May be empty.
     #[serde(default)]
-    #[serde(rename = "ahead")]
     pub prompt_prefix: String,
 }
 
@@ -131,14 +120,11 @@ pub struct DrivenProgram {
 pub enum SessionSource {
     /// The program has no sessions: each turn starts a new conversation.
     #[default]
-    #[serde(rename = "none")]
     NoSession,
     /// teamd chooses the session id, a UUID, and passes it in every turn.
-    #[serde(rename = "ours")]
     Generated,
     /// The output of the first turn contains the session id, as the string value of a key in a JSON
     /// line.
-    #[serde(rename = "told")]
     OutputKey {
         /// The key, at any depth of the JSON line.
         key: String,

@@ -110,10 +110,8 @@ pub struct UsageReading {
 pub struct UsageReport {
     /// The session that the total is for. `None`: the total is for the current spawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "session")]
     pub session_id: Option<String>,
     /// Tokens and cost since the start of the session or spawn.
-    #[serde(rename = "used")]
     pub usage: Usage,
 }
 
@@ -132,11 +130,9 @@ pub struct UsagePaths {
     /// Path of an id, if each line reports a part of the usage. Lines with the same id report the
     /// same part. `None`: the last line reports the whole usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "once")]
     pub part_id: Option<String>,
     /// What the numbers count.
     #[serde(default)]
-    #[serde(rename = "per")]
     pub scope: UsageScope,
 }
 

@@ -122,7 +122,7 @@ fn schema_for_kind(tag: &Value) -> Value {
 
 /// The keys of one kind, without those of every event.
 fn own_keys(object: &Value) -> BTreeSet<String> {
-    let common = ["time", "team", "agent"];
+    let common = ["time", "team", "member"];
     object.as_object().unwrap().keys().filter(|key| !common.contains(&key.as_str())).cloned().collect()
 }
 

@@ -65,8 +65,8 @@ fn one_member(agent: &MemberStatus) -> MemberProgress {
         .iter()
         .any(|flag| matches!(flag, MemberFlag::AwaitingPlanApproval | MemberFlag::AwaitingPermission));
     let doing = match (agent.lifecycle.as_str(), agent.activity, &agent.task) {
-        ("running", _, Some(task)) if asks => format!("asks: {task}"),
-        ("running", _, None) if asks => "asks".to_owned(),
+        ("running", _, Some(task)) if asks => format!("needs-answer: {task}"),
+        ("running", _, None) if asks => "needs-answer".to_owned(),
         ("running", Activity::Idle, _) => "idle".to_owned(),
         ("running", Activity::Active, Some(task)) => format!("active: {task}"),
         ("running", Activity::Active, None) => "active".to_owned(),
@@ -90,10 +90,10 @@ mod tests {
 
     #[test]
     fn member_with_an_open_request_asks() {
-        let agent = r#"{"name":"ann","agent_id":"","phase":"running","activity":"active","since":0,"feed":"turn","backend":"","color":"","task":"x","flags":["awaiting_permission"]}"#;
+        let agent = r#"{"name":"ann","agent_id":"","lifecycle":"running","activity":"active","activity_since":0,"delivery":"turn","backend":"","color":"","task":"x","flags":["awaiting_permission"]}"#;
         let mut agent: MemberStatus = serde_json::from_str(agent).unwrap();
         let shown = one_member(&agent);
-        assert_eq!((shown.doing.as_str(), shown.is_awaiting_answer), ("asks: x", true));
+        assert_eq!((shown.doing.as_str(), shown.is_awaiting_answer), ("needs-answer: x", true));
         agent.flags.clear();
         let shown = one_member(&agent);
         assert_eq!((shown.doing.as_str(), shown.is_awaiting_answer), ("active: x", false));
@@ -106,7 +106,7 @@ mod tests {
         let file = crate::run_file::parse_valid(&format!("name = 't'\n{members}"));
         let agent = |(name, activity): (&str, &str)| {
             let text = format!(
-                r#"{{"name":"{name}","agent_id":"","phase":"running","activity":"{activity}","since":0,"feed":"turn","backend":"","color":""}}"#
+                r#"{{"name":"{name}","agent_id":"","lifecycle":"running","activity":"{activity}","activity_since":0,"delivery":"turn","backend":"","color":""}}"#
             );
             serde_json::from_str::<MemberStatus>(&text).unwrap()
         };

@@ -7,7 +7,7 @@ use store::Team;
 /// Whether the team's files stay after the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterRun {
-    /// `--keep`.
+    /// `--keep-team`.
     KeepTeam,
     /// The default.
     DeleteTeam,

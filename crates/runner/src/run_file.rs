@@ -114,7 +114,8 @@ fn parse_toml<'t>(text: &'t str, errors: &mut ValidationErrors) -> toml::Spanned
     table
 }
 
-const RUN_FILE_KEYS: [&str; 8] = ["name", "description", "model", "cwd", "agent", "policy", "member", "task"];
+const RUN_FILE_KEYS: [&str; 8] =
+    ["name", "description", "model", "cwd", "profile", "policy", "member", "task"];
 
 fn parse_run_file(
     file: TableReader,
@@ -126,7 +127,7 @@ fn parse_run_file(
     let name = file.required_string("name", errors).and_then(|name| team_name(&name, errors));
     let description = file.string("description", errors).map(|text| text.value);
     let model = file.string("model", errors).map(|text| text.value);
-    let agent = file.string("agent", errors).map(|text| text.value);
+    let profile = file.string("profile", errors).map(|text| text.value);
     let policy = file
         .table("policy", "the policy", errors)
         .map(|table| policy::parse_policy_table(table, directory, errors));
@@ -144,7 +145,7 @@ fn parse_run_file(
     references::check_references(&members, &tasks, errors);
     let team = name.clone().unwrap_or_else(unnamed_team);
     let defaults =
-        MemberDefaults { team, directory, cwd: &cwd, root: caller.root, agent, model: model.clone() };
+        MemberDefaults { team, directory, cwd: &cwd, root: caller.root, profile, model: model.clone() };
     let count = members.len();
     let members: Vec<RunMember> =
         members.into_iter().filter_map(|member| member::parse_member(member, &defaults, errors)).collect();

@@ -10,10 +10,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use store::StateDir;
 
-/// What the file says of a run without `--keep`, until its team is deleted.
-const DELETE_TEAM_LINE: &str = "its team goes with it\n";
+/// What the file says of a run without `--keep-team`, until its team is deleted.
+const DELETE_TEAM_LINE: &str = "delete_team\n";
 /// The same of one that is over, with its exit code behind.
-const DELETING_PREFIX: &str = "it has ended, and its team is being deleted; exit code ";
+const DELETING_PREFIX: &str = "deleting exit_code=";
 
 /// What is noted of a run, for the one after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -66,8 +66,8 @@ mod tests {
     fn snapshot(activity: &str, status: &str, owner: &str) -> TeamSnapshot {
         let task = format!(r#"{{"id":"1","subject":"x","status":"{status}","owner":"{owner}"}}"#);
         let agent = serde_json::json!({
-            "name": "ann", "agent_id": "ann@t", "phase": "running", "activity": activity, "since": 0, "task": null,
-            "feed": "turn", "pane": null, "pid": 1, "backend": "tmux", "color": ""
+            "name": "ann", "agent_id": "ann@t", "lifecycle": "running", "activity": activity, "activity_since": 0, "task": null,
+            "delivery": "turn", "pane": null, "pid": 1, "backend": "tmux", "color": ""
         });
         let living = vec![serde_json::from_value(agent).unwrap()];
         TeamSnapshot { tasks: vec![Task::parse(&task).unwrap()], running: living, ..TeamSnapshot::default() }

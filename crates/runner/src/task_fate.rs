@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::UNREADABLE_STATUS;
 
 /// How often a failed task was given back, in its metadata: a run that is taken up again counts on.
-pub(crate) const RETRIES_KEY: &str = "retried";
+pub(crate) const RETRIES_KEY: &str = "retries";
 /// How often a task was given back because its worker died.
-pub(crate) const ABANDONED_KEY: &str = "left";
+pub(crate) const ABANDONED_KEY: &str = "abandoned";
 /// The failure of a turn that somebody ended on purpose: that is no reason to begin it again.
 const INTERRUPTED: &str = "interrupted";
 
@@ -269,11 +269,11 @@ mod tests {
         assert_eq!(one(&rules(0), failed(""), &both), (TaskFate::Failed("exit 1".into()), None));
         assert_eq!(one(&rules(2), failed(""), &both), (TaskFate::Waiting, Some((RETRIES_KEY, 1, None))));
         assert_eq!(
-            one(&rules(2), failed(r#","retried":1"#), &both),
+            one(&rules(2), failed(r#","retries":1"#), &both),
             (TaskFate::Waiting, Some((RETRIES_KEY, 2, None)))
         );
         assert_eq!(
-            one(&rules(2), failed(r#","retried":2"#), &both),
+            one(&rules(2), failed(r#","retries":2"#), &both),
             (TaskFate::Failed("exit 1".into()), None)
         );
         let interrupted = task(1, "in_progress", "bob", "", r#""failure":"interrupted""#);
@@ -306,9 +306,9 @@ mod tests {
         let died = || TaskFate::Failed("its worker died".into());
         let others = member_states(&[("ann", Gone), ("bob", Lives_)]);
         assert_eq!(one(&rules(0), left(""), &others), (TaskFate::Waiting, Some((ABANDONED_KEY, 1, None))));
-        assert_eq!(one(&rules(0), left(r#""left":1"#), &others), (died(), None));
+        assert_eq!(one(&rules(0), left(r#""abandoned":1"#), &others), (died(), None));
         assert_eq!(
-            one(&rules(3), left(r#""left":2"#), &others),
+            one(&rules(3), left(r#""abandoned":2"#), &others),
             (TaskFate::Waiting, Some((ABANDONED_KEY, 3, None)))
         );
         assert_eq!(one(&rules(0), left(""), &member_states(&[("ann", Gone)])), (died(), None));

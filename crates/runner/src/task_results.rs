@@ -46,7 +46,6 @@ pub struct TaskResult {
     pub seconds: Option<f64>,
     /// Why it is not completed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "why")]
     pub reason: Option<String>,
 }
 

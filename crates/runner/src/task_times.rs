@@ -195,8 +195,8 @@ mod tests {
             was_daemon_taken_down(dir.path()).unwrap()
         };
         let ready = r#""event":"daemon_ready","pid":1,"root":"/""#;
-        let down = r#""event":"daemon_stopped","why":"asked to go down""#;
-        let signal = r#""event":"daemon_stopped","why":"on SIGTERM; the agents go on""#;
+        let down = r#""event":"daemon_stopped","reason":"asked to go down""#;
+        let signal = r#""event":"daemon_stopped","reason":"on SIGTERM; the agents go on""#;
         let other = r#""team":"t","event":"team_created""#;
         assert!(!was_daemon_taken_down(dir.path()).unwrap());
         assert!(put("events.jsonl.1", &[ready, down]));

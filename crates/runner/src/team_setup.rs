@@ -97,7 +97,7 @@ fn wait_until_settled(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot,
     let until = Instant::now() + SETTLE_TIMEOUT;
     loop {
         let snapshot = team_snapshot::take(run, team)?;
-        let passing = ["unknown", "starting", "stopping"];
+        let passing = ["disconnected", "starting", "stopping"];
         let unknown = snapshot.running.iter().any(|agent| passing.contains(&agent.lifecycle.as_str()));
         if !unknown || Instant::now() >= until || run.stop_requests.count() > 0 {
             return Ok(snapshot);

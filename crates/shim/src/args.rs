@@ -100,7 +100,7 @@ mod tests {
             "log --help",
             "log /x y",
             "hook",
-            "hook prompt --agent",
+            "hook prompt --profile",
             "send x-1 --socket /s",
         ] {
             assert_eq!(parse_words(line), None, "{line}");

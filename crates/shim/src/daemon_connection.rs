@@ -245,9 +245,9 @@ impl DaemonConnection {
             idempotency_key: None,
             request: Request::ConnectShim(hello),
         };
-        failpoint::hit("join.hello");
+        failpoint::hit("shim.hello");
         connection.send_with_fd(&call, self.wake_socket.as_fd())?;
-        failpoint::hit("join.greeted");
+        failpoint::hit("shim.hello-sent");
         Ok(connection)
     }
 

@@ -140,7 +140,8 @@ impl DrivenAgent {
         };
         let mut messages = self.agent.driver.clone();
         messages.extend(option("--mode", &self.agent.initial_mode));
-        messages.extend(option("--reads", &self.agent.mode_ids.get(PermissionMode::Plan.as_str()).cloned()));
+        messages
+            .extend(option("--plan-mode", &self.agent.mode_ids.get(PermissionMode::Plan.as_str()).cloned()));
         messages.extend(option("--session", &self.session));
         messages.push("--".to_owned());
         messages.extend_from_slice(&self.agent.argv);

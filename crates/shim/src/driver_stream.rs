@@ -89,7 +89,8 @@ mod tests {
     fn words_are_heard_once_they_are_whole() {
         let (mut wire, far) = DriverStream::pair().unwrap();
         let mut far = UnixStream::from(far);
-        far.write_all(b"{\"ended\":{\"how\":\"done\"}}\n{\"ended\":{\"how\"").unwrap();
+        far.write_all(b"{\"turn_ended\":{\"end_reason\":\"completed\"}}\n{\"turn_ended\":{\"end_reason\"")
+            .unwrap();
         assert_eq!(
             wire.read_messages(),
             [FromDriver::TurnEnded {
@@ -108,7 +109,7 @@ mod tests {
                 usage: None
             }]
         );
-        far.write_all(b"{\"ended\":{\"how\":\"done\"}}\nhello\n").unwrap();
+        far.write_all(b"{\"turn_ended\":{\"end_reason\":\"completed\"}}\nhello\n").unwrap();
         assert_eq!(
             wire.read_messages(),
             [FromDriver::TurnEnded {

@@ -18,7 +18,8 @@ pub(crate) fn close_own_pane(spawn: &str) {
     let mut command = Command::new("tmux");
     // If a user respawns the pane, tmux sends SIGHUP to the shim, and the pane is the user's. So
     // the command checks that the shim is still the pane's process.
-    let ours = format!("#{{&&:#{{==:#{{@teamd}},{spawn}}},#{{==:#{{pane_pid}},{}}}}}", std::process::id());
+    let ours =
+        format!("#{{&&:#{{==:#{{@teamd_spawn}},{spawn}}},#{{==:#{{pane_pid}},{}}}}}", std::process::id());
     command.args(["-S", socket, "if-shell", "-F", "-t", &pane, &ours, &format!("kill-pane -t {pane}")]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().ok();
 }

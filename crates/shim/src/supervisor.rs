@@ -58,14 +58,14 @@ pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
     nix::sys::prctl::set_child_subreaper(true).map_err(|errno| {
         ErrorReport::new(ErrorKind::Internal, format!("cannot become the parent of orphans: {errno}"))
     })?;
-    failpoint::hit("join.begin");
+    failpoint::hit("shim.begin");
     let Some(start) = shim.wait_for_start_agent() else {
-        failpoint::hit("join.refused");
+        failpoint::hit("shim.refused");
         // If the daemon was killed before it recorded this shim, no other program knows the pane.
         close_own_pane(&args.spawn);
         return Ok(ExitCode::from(75));
     };
-    failpoint::hit("join.go");
+    failpoint::hit("shim.start-agent");
     let result = match &start.setup {
         Some(setup) => shim.run_turn_agent(&start, setup, agent_socket),
         None => shim.run_long_lived_agent(&start, agent_socket),
@@ -126,10 +126,10 @@ impl Shim<'_> {
     ) -> Result<ExitCode, String> {
         let mut output = self.log.map(OutputPty::to_log).transpose().map_err(pty_error)?;
         let pid = child_process::start_agent(start, &wake_socket.into(), output.as_ref())?.id();
-        failpoint::hit("join.agent");
+        failpoint::hit("shim.agent-started");
         self.connection.agent = Some(pid);
         self.connection.send(&FromShim::Started { pid });
-        failpoint::hit("join.told");
+        failpoint::hit("shim.start-reported");
         let mut agent = AgentProcess { pid, status: None };
         let grace = self.wait_for_end(&mut agent, &mut output);
         let remaining = end_all(
@@ -236,22 +236,22 @@ impl Shim<'_> {
     /// acknowledges the report: if the acknowledgement is lost, the shim cannot know whether the
     /// report arrived. A shim that was refused before its agent started stores no file.
     fn report_exit(&mut self, state_dir: &Path, exit: &ExitReport) {
-        failpoint::hit("join.report");
+        failpoint::hit("shim.report-exit");
         let json = serde_json::to_vec(exit).expect("an exit report is valid JSON");
-        let file = format!("end-{}.json", self.connection.spawn_id());
+        let file = format!("exit-{}.json", self.connection.spawn_id());
         let state = store::StateDir::open(state_dir);
         if !self.connection.is_refused_before_start() {
             // If the file cannot be written, a connected daemon still gets the report.
             state.iter().for_each(|state| drop(state.overwrite(&file, &json)));
         }
-        failpoint::hit("join.left");
+        failpoint::hit("shim.exit-saved");
         let acknowledgement = self.wait_until_exit_recorded(exit);
-        failpoint::hit("join.heard");
+        failpoint::hit("shim.exit-reported");
         if acknowledgement == Acknowledgement::Received || self.connection.is_refused_before_start() {
             state.iter().for_each(|state| drop(state.remove(&file)));
         }
         if acknowledgement == Acknowledgement::Missing && *exit != ExitReport::TerminalGone {
-            failpoint::hit("join.close");
+            failpoint::hit("shim.close-pane");
             close_own_pane(self.connection.spawn_id());
         }
     }

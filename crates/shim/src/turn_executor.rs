@@ -119,7 +119,7 @@ pub(crate) fn run_turns(
     let pid = std::process::id();
     executor.parts.connection.agent = Some(pid);
     executor.parts.connection.send(&FromShim::Started { pid });
-    failpoint::hit("join.told");
+    failpoint::hit("shim.start-reported");
     let initial_state = InitialState {
         prompt: setup.prompt.clone(),
         is_respawn: setup.is_respawn,
@@ -178,7 +178,7 @@ impl TurnExecutor for ShimExecutor<'_> {
     }
 
     fn report_status(&mut self, now: &TurnStatus) {
-        failpoint::hit("turn.tell");
+        failpoint::hit("turn.report");
         self.parts.connection.turn = Some(now.clone());
         self.parts.connection.send(&FromShim::TurnStatus(now.clone()));
     }

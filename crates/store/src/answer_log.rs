@@ -25,19 +25,15 @@ pub(crate) struct AnswerLog(PathBuf);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnsweredRequest {
     /// The member that made the request.
-    #[serde(rename = "to")]
     pub member: AgentName,
     /// The request.
-    #[serde(rename = "request")]
     pub request_id: RequestId,
     /// Whether the request was approved.
     pub approved: bool,
     /// Who answered.
-    #[serde(rename = "by")]
     pub answered_by: AnsweredBy,
     /// When the member made the request, by its own timestamp, in ms since the epoch. A later
     /// request with the same id counts as a new one.
-    #[serde(rename = "asked")]
     pub asked_at: u64,
 }
 

@@ -105,7 +105,7 @@ impl DirHandle {
         failpoint::hit_before_call("store.mkdir")
             .map_err(|cause| Error::io("create", &self.join(name), cause))?;
         match mkdirat(self, name, Mode::S_IRWXU) {
-            Ok(()) | Err(Errno::EEXIST) => failpoint::hit("store.made"),
+            Ok(()) | Err(Errno::EEXIST) => failpoint::hit("store.mkdir-done"),
             Err(errno) => return Err(Error::io("create", &self.join(name), errno)),
         }
         let gone = || Error::io("open", &self.join(name), Errno::ENOENT);

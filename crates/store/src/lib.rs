@@ -56,7 +56,7 @@ pub use operations::{
     BroadcastResult, Caller, FailedRecipient, SentMessage, ShutdownDecision, check_text, require_lead,
 };
 pub use repair_config::ConfigDamage;
-pub use root::Root;
+pub use root::{CORRUPT_DIR, ENVIRONMENTS_DIR, Root};
 pub use root_path::{directories_for_root, resolve_root_path};
 pub use roster_file::{read_leads_file, read_roster_file};
 pub use state_dir::StateDir;

@@ -59,15 +59,15 @@ impl<'d> Lock<'d> {
         let name = format!("{target}.lock");
         let mut backoff = Backoff::new(ACQUIRE_TIMEOUT, INITIAL_BACKOFF, MAX_BACKOFF);
         let mut watch = StaleWatch::new();
-        failpoint::hit_before_call("lock.take")
+        failpoint::hit_before_call("lock.mkdir")
             .map_err(|cause| Error::io("lock", &dir.join(&name), cause))?;
         loop {
             let before = CreationTime::now();
             match mkdirat(dir, name.as_str(), sticky_mode()) {
                 Ok(()) => {
-                    failpoint::hit("lock.taken");
+                    failpoint::hit("lock.created");
                     let held = confirm(dir, &name, before)?;
-                    failpoint::hit("lock.held");
+                    failpoint::hit("lock.confirmed");
                     match held {
                         Some((stamp, flock)) => return Ok(Lock { dir, stamp, name, _flock: flock }),
                         None if backoff.wait() => continue,
@@ -176,9 +176,9 @@ fn take_over(dir: &DirHandle, name: &str, watch: &StaleWatch) -> Result<Takeover
         return Err(Error::Locked { path: dir.join(name), reason });
     }
     let moved = format!(".{name}.stale.{}", Uuid::new_v4().simple());
-    failpoint::hit("lock.move");
+    failpoint::hit("lock.take-over");
     match rename_noreplace(dir, name, &moved) {
-        Ok(()) => failpoint::hit("lock.moved"),
+        Ok(()) => failpoint::hit("lock.taken-over"),
         Err(Errno::ENOENT) => return Ok(TakeoverResult::LostRace),
         Err(errno) => return Err(Error::io("take over", &dir.join(name), errno)),
     }

@@ -21,7 +21,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Directory in the state directory with copies of damaged files.
-const BACKUPS_DIR: &str = "aside";
+pub const CORRUPT_DIR: &str = "corrupt";
+/// Directory in the state directory with the environments of agents.
+pub const ENVIRONMENTS_DIR: &str = "environments";
 /// Directory in the state directory with the answer logs.
 const ANSWERS_DIR: &str = "answers";
 /// Directory in the state directory with the journal.
@@ -51,7 +53,7 @@ impl Root {
         let (teams, tasks) = (dir.create_dir(TEAMS_DIR)?, dir.create_dir(TASKS_DIR)?);
         check_trusted(&teams, 0o002, "chmod o-w")?;
         check_trusted(&tasks, 0o002, "chmod o-w")?;
-        let io = IoContext { durability, backups: CorruptBackups::open(&state_dir.join(BACKUPS_DIR))? };
+        let io = IoContext { durability, backups: CorruptBackups::open(&state_dir.join(CORRUPT_DIR))? };
         let foreign_io = IoContext { durability, backups: CorruptBackups::new_disabled() };
         let answers = AnswerLog::new(state_dir.join(ANSWERS_DIR));
         let journal = Journal::new(state_dir.join(JOURNAL_DIR));

@@ -104,9 +104,9 @@ fn is_moved_lock(name: &str) -> bool {
 }
 
 /// Whether the name is a temporary file's. teamd names them `.NAME.tmp.ID`, and the shadow copies
-/// of long inboxes `.NAME.twin`. Claude Code names them `NAME.tmp.ID`.
+/// of long inboxes `.NAME.shadow` (`.NAME.twin` in older versions). Claude Code names them `NAME.tmp.ID`.
 pub(crate) fn is_temp_file(name: &str) -> bool {
     let id = name.split_once(TEMP_INFIX).map(|(_, id)| id);
     id.is_some_and(|id| id.len() >= 8 && id.bytes().all(|b| b.is_ascii_hexdigit()))
-        || name.starts_with('.') && name.ends_with(SHADOW_SUFFIX)
+        || name.starts_with('.') && (name.ends_with(SHADOW_SUFFIX) || name.ends_with(".twin"))
 }

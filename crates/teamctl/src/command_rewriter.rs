@@ -9,12 +9,12 @@ use store::env_var;
 
 /// They are about no team, or name it behind the verb.
 const COMMANDS_WITHOUT_TEAM: [&str; 10] =
-    ["agents", "create", "delete", "doctor", "down", "export", "lead", "run", "setup", "up"];
+    ["create", "delete", "doctor", "down", "export", "lead", "profiles", "run", "setup", "up"];
 
 /// All commands and their aliases. Invariant: the parser knows the same ones; checked by
 /// `cli::tests::command_names_are_those_of_the_parser`.
 pub(crate) const COMMAND_NAMES: [&str; 44] = [
-    "agents",
+    "answer-shutdown",
     "approve",
     "attach",
     "broadcast",
@@ -30,6 +30,7 @@ pub(crate) const COMMAND_NAMES: [&str; 44] = [
     "hide",
     "import",
     "inbox",
+    "instructions",
     "interrupt",
     "kill",
     "layout",
@@ -39,12 +40,10 @@ pub(crate) const COMMAND_NAMES: [&str; 44] = [
     "mcp",
     "mode",
     "notify",
-    "plan",
     "policy",
-    "prompt",
+    "profiles",
     "ps",
     "requests",
-    "respond",
     "run",
     "send",
     "setup",
@@ -52,6 +51,7 @@ pub(crate) const COMMAND_NAMES: [&str; 44] = [
     "shutdown",
     "spawn",
     "status",
+    "submit-plan",
     "task",
     "top",
     "trace",

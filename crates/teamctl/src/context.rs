@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// Accepted before and after every verb.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Everywhere")]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
     /// The directory that holds teams/ and tasks/ [default: $CLAUDE_CONFIG_DIR, else ~/.claude]
     #[arg(long, global = true, env = "TEAMD_ROOT", value_name = "DIR", hide_env_values = true)]

@@ -32,19 +32,19 @@ pub(crate) struct Args {
     /// The log [default: one file a start in logs/teamd in the state directory]
     #[arg(long, value_name = "FILE")]
     pub(crate) log_file: Option<PathBuf>,
-    /// How it is written
+    /// Log format
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
     /// What exit 0 promises: to survive any kill, never to be broken by a power cut, or to be on the disk
     #[arg(long, env = "TEAMD_DURABILITY", hide_env_values = true, value_name = "LEVEL", default_value = "process", value_parser = ["process", "ordered", "power"])]
     pub(crate) durability: String,
-    /// Say whether it could start here, and end
+    /// Check whether the daemon could start, then exit
     #[arg(long, hide = true)]
     pub(crate) check: bool,
     /// Tell people of a turn that writes nothing for so long, as in 90s, 10m or 2h; 0s: never
     #[arg(long, value_name = "D", default_value = "10m", value_parser = duration::parse)]
     pub(crate) no_output_after: Duration,
-    /// Log more
+    /// Log debug messages
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }

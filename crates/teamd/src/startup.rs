@@ -27,6 +27,8 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::installed_program::installed_program;
 use protocol::name::TeamName;
 use protocol::policy::Policy;
+use protocol::text::shell_quote;
+use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -170,7 +172,7 @@ fn listen(socket: &Path) -> Result<(UnboundedReceiver<UnixStream>, BoundSocket),
 ///
 /// # Errors
 ///
-/// If the file cannot be read, is not valid, or was written by a newer daemon.
+/// If the file cannot be read, is not valid, or has another version.
 fn read_roster(state: &StateDir) -> Result<Roster, ErrorReport> {
     let Some(bytes) = state.read(ROSTER_FILE).map_err(ErrorReport::from)? else {
         return Ok(Roster::default());
@@ -178,18 +180,38 @@ fn read_roster(state: &StateDir) -> Result<Roster, ErrorReport> {
     let path = state.path().join(ROSTER_FILE);
     let roster: RosterVersion =
         serde_json::from_slice(&bytes).map_err(|error| invalid_roster_error(&path, &error))?;
-    if roster.version > ROSTER_VERSION {
-        let message =
-            format!("cannot read {}: a newer teamd wrote it (version {})", path.display(), roster.version);
-        return Err(ErrorReport::new(ErrorKind::Config, message).with_help("start that teamd again"));
-    }
+    check_roster_version(&path, roster.version)?;
     serde_json::from_slice(&bytes).map_err(|error| invalid_roster_error(&path, &error))
 }
 
-/// The version field of a roster. A later release may have changed all other fields.
+/// The version field of a roster. All other fields may differ in another version.
 #[derive(serde::Deserialize)]
 struct RosterVersion {
     version: u32,
+}
+
+/// Refuses a roster of another version. Its agents may still run, and a daemon that misread it could end them or start
+/// them twice.
+fn check_roster_version(path: &Path, version: u32) -> Result<(), ErrorReport> {
+    let (writer, help) = match version.cmp(&ROSTER_VERSION) {
+        Ordering::Equal => return Ok(()),
+        Ordering::Greater => ("a newer", "start that teamd again".to_owned()),
+        Ordering::Less => ("an older", older_roster_help(path)),
+    };
+    let message = format!(
+        "cannot read {}: {writer} teamd wrote it (version {version}; this teamd reads version {ROSTER_VERSION})",
+        path.display()
+    );
+    Err(ErrorReport::new(ErrorKind::Config, message).with_help(help))
+}
+
+fn older_roster_help(path: &Path) -> String {
+    let state_dir = path.parent().unwrap_or(path).to_string_lossy();
+    let [from, to] = [state_dir.to_string(), format!("{state_dir}.old")].map(|path| shell_quote(&path));
+    format!(
+        "end its members with the older teamctl (teamctl down), or move the state directory away; agents that still \
+         run are then not adopted: mv {from} {to}"
+    )
 }
 
 fn invalid_roster_error(path: &Path, error: &serde_json::Error) -> ErrorReport {
@@ -239,7 +261,8 @@ pub(crate) fn remove_deleted_teams(root: &Root, state: &StateDir, roster: &mut R
 fn remove_stale_files(root: &Root, state: &StateDir, roster: &Roster) {
     let names = state.names().unwrap_or_default();
     // Only the daemon writes files of these names, and at this point no other daemon runs.
-    let prefixes = [ROSTER_FILE, LeadsFile::FILE_NAME, "policy-", "config-"].map(|name| format!(".{name}"));
+    let prefixes =
+        [ROSTER_FILE, LeadsFile::FILE_NAME, "policy-", "config-backup-"].map(|name| format!(".{name}"));
     let temp_files = names
         .iter()
         .filter(|name| name.contains(".tmp.") && prefixes.iter().any(|prefix| name.starts_with(prefix)));
@@ -247,7 +270,7 @@ fn remove_stale_files(root: &Root, state: &StateDir, roster: &Roster) {
     environments::remove_unreferenced(state, roster).unwrap_or_else(|error| tracing::warn!("{error}"));
     let known =
         |file: &str| roster.records.iter().any(|agent| members::exit_report_file(&agent.spawn_id) == file);
-    let stale_reports = names.iter().filter(|file| file.starts_with("end-") && !known(file));
+    let stale_reports = names.iter().filter(|file| file.starts_with("exit-") && !known(file));
     stale_reports.for_each(|file| state.remove(file).unwrap_or_else(|error| tracing::warn!("{error}")));
     for team in roster.joined_counts.keys().filter_map(|name| root.team(name).ok()) {
         let removed = team.remove_config_temp_files().and_then(|()| team.remove_abandoned());
@@ -335,14 +358,14 @@ mod tests {
         let [half, gone] = ["half", "gone"].map(|name| TeamName::parse(name).unwrap());
         let subdirs = ["answers", "journal"].map(|name| state.open_subdir(name).unwrap());
         for team in [&half, &gone] {
-            state.replace(&format!("config-{team}.json"), b"{}").unwrap();
+            state.replace(&format!("config-backup-{team}.json"), b"{}").unwrap();
             subdirs.iter().for_each(|dir| dir.replace(&format!("{team}.jsonl"), b"").unwrap());
         }
         let mut roster = Roster { joined_counts: [(half.clone(), 1), (gone, 1)].into(), ..Roster::default() };
         remove_deleted_teams(&root, &state, &mut roster);
         assert_eq!(roster.joined_counts.into_keys().collect::<Vec<_>>(), [half]);
-        assert!(state.names().unwrap().contains(&"config-half.json".to_owned()));
-        assert!(!state.names().unwrap().contains(&"config-gone.json".to_owned()));
+        assert!(state.names().unwrap().contains(&"config-backup-half.json".to_owned()));
+        assert!(!state.names().unwrap().contains(&"config-backup-gone.json".to_owned()));
         subdirs.iter().for_each(|dir| assert_eq!(dir.names().unwrap(), ["half.jsonl"]));
     }
 
@@ -352,9 +375,9 @@ mod tests {
         let root = Root::open(&dir.path().join("root"), dir.path(), Durability::Process).unwrap();
         let state = StateDir::open(&dir.path().join("state")).unwrap();
         let mut roster: Roster = serde_json::from_value(serde_json::json!({
-            "version": ROSTER_VERSION, "teams": {"survey": 1}, "agents": [],
-            "worktrees": {"survey": [{"member": "ann", "tree": {
-                "path": "/repo/ann", "branch": "ann", "new_branch": true, "repository": "/repo/.git", "base": "0",
+            "version": ROSTER_VERSION, "joined_counts": {"survey": 1}, "records": [],
+            "worktrees": {"survey": [{"member": "ann", "record": {
+                "path": "/repo/ann", "branch": "ann", "branch_created": true, "common_git_dir": "/repo/.git", "base_commit": "0",
                 "inode": 1,
             }}]},
         }))

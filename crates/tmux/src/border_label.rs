@@ -26,7 +26,7 @@ pub struct BorderLabel {
 
 /// The format of a border. For a pane without a tag it shows only the index of the pane. No branch
 /// of `#{?…}` may contain a comma of its own, because a comma ends the branch.
-pub(crate) const BORDER_FORMAT: &str = "#{?#{@teamd}, #[fg=#{@teamd_color}]#[bold]#{@teamd_name}#[default] \
+pub(crate) const BORDER_FORMAT: &str = "#{?#{@teamd_spawn}, #[fg=#{@teamd_color}]#[bold]#{@teamd_name}#[default] \
      #{@teamd_state}#{?#{@teamd_task}, | #{@teamd_task},} , #{pane_index} }";
 
 impl BorderLabel {

@@ -58,13 +58,13 @@ pub(crate) struct ControlClient {
 ///   The session is gone by then. The `:` is needed for that: without it the shell could `exec` the
 ///   last command, and the watcher would no longer exist.
 /// - Another server may listen at the address by then and may have a session with this name. So the
-///   watcher kills the session only if its `@teamd_server` names the server that replies.
+///   watcher kills the session only if its `@teamd_server_epoch` names the server that replies.
 /// - The watcher prints nothing, not even that the client has already exited. Writing to the closed
 ///   socket would kill it by SIGPIPE.
 const WATCHER_SCRIPT: &str = r#"
 (
     read -r nothing <&2; kill -9 $$ 2>/dev/null
-    "$1" "$2" "$3" "$4" if-shell -F -t "=$0:" '#{==:#{@teamd_server},#{pid} #{start_time}}' "kill-session -t =$0" 2>/dev/null
+    "$1" "$2" "$3" "$4" if-shell -F -t "=$0:" '#{==:#{@teamd_server_epoch},#{pid} #{start_time}}' "kill-session -t =$0" 2>/dev/null
     :
 ) </dev/null >/dev/null &
 exec "$@"
@@ -145,7 +145,7 @@ fn hidden_session_commands(name: &str) -> CommandList {
     let session_option = SetOption::new().format().target_pane(format!("={name}:"));
     let window_option = SetOption::new().window().target_pane(format!("={name}:"));
     CommandList::new(&session)
-        .with_command(&session_option.option("@teamd_server").value("#{pid} #{start_time}").build())
+        .with_command(&session_option.option("@teamd_server_epoch").value("#{pid} #{start_time}").build())
         .with_command(&set_session_option(name, "destroy-unattached", "off"))
         .with_command(&set_session_option(name, "detach-on-destroy", "on"))
         .with_command(&set_session_option(name, "status", "off"))
@@ -163,13 +163,13 @@ pub(crate) fn set_session_option(
 
 /// Returns the process id in the name of a hidden session. `None` if `name` is another session's.
 pub(crate) fn session_pid(name: &str) -> Option<u32> {
-    name.strip_prefix("_teamd-")?.split_once('-')?.0.parse().ok()
+    name.strip_prefix("_teamd-control-")?.split_once('-')?.0.parse().ok()
 }
 
 /// Returns a name for a hidden session that this process has not used yet.
 fn new_session_name() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    format!("_teamd-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+    format!("_teamd-control-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The tag of a pane says which spawn the pane belongs to.
 //!
-//! The tag is the value of the pane option `@teamd`. The option `@teamd_pid` has the process that
+//! The tag is the value of the pane option `@teamd_spawn`. The option `@teamd_pane_pid` has the process that
 //! ran in the pane when it was tagged. If a user respawns the pane with a command of their own
 //! (`respawn-pane`), both options stay but the process changes. The pane is the user's then.
 //! Releases up to 0.1.0 stored no process. A pane of theirs is recognized by its start command,
@@ -23,14 +23,14 @@ pub struct PaneTag(String);
 
 impl PaneTag {
     /// The pane option with the tag.
-    pub(crate) const TAG_OPTION: &str = "@teamd";
+    pub(crate) const TAG_OPTION: &str = "@teamd_spawn";
     /// The pane option with the process id that the pane had when it was tagged.
-    pub(crate) const PID_OPTION: &str = "@teamd_pid";
+    pub(crate) const PID_OPTION: &str = "@teamd_pane_pid";
     /// Condition: the pane still has that process.
-    const SAME_PROCESS: &str = "#{==:#{@teamd_pid},#{pane_pid}}";
+    const SAME_PROCESS: &str = "#{==:#{@teamd_pane_pid},#{pane_pid}}";
     /// Prints the option. Characters that no tag has become `_`, so that the value of a foreign
     /// program can't break the lines of a list.
-    pub(crate) const TAG_FORMAT: &str = "#{s/[^A-Za-z0-9-]/_/:@teamd}";
+    pub(crate) const TAG_FORMAT: &str = "#{s/[^A-Za-z0-9-]/_/:@teamd_spawn}";
 
     /// Returns the tag as text.
     pub fn as_str(&self) -> &str {
@@ -50,7 +50,7 @@ impl PaneTag {
     /// Returns a tmux format that is true for panes that teamd up to 0.1.0 opened, and in which no
     /// user has run `respawn-pane`.
     fn same_command_condition(&self) -> String {
-        all_of("#{==:#{@teamd_pid},}", &format!("#{{m:*{}*,#{{pane_start_command}}}}", self.0))
+        all_of("#{==:#{@teamd_pane_pid},}", &format!("#{{m:*{}*,#{{pane_start_command}}}}", self.0))
     }
 
     /// Returns a tmux format that is true for all panes with this tag.

@@ -96,7 +96,7 @@ impl TmuxServer {
         deadline: Deadline,
     ) -> Result<Vec<CommandReply>, Error> {
         self.reconnect(deadline)?;
-        failpoint::hit("tmux.ask");
+        failpoint::hit("tmux.send");
         let Some(connection) = &mut self.connection else {
             return command_lists
                 .iter()
@@ -104,7 +104,7 @@ impl TmuxServer {
                 .collect();
         };
         let replies = connection.run(command_lists, deadline);
-        failpoint::hit("tmux.answered");
+        failpoint::hit("tmux.received");
         if let Err(Error::Timeout { .. } | Error::Disconnected { .. }) = replies {
             // A late reply would otherwise be read as part of the next one.
             self.connection = None;

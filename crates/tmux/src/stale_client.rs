@@ -44,7 +44,7 @@ pub(crate) fn wait_or_remove(tmux: &TmuxEndpoint, deadline: Deadline) {
 /// something else.
 fn kill_session(tmux: &TmuxEndpoint, name: &str, deadline: Deadline) {
     let kill = KillSession::new().target_session(format!("={name}")).build();
-    let created_here = "#{==:#{@teamd_server},#{pid} #{start_time}}";
+    let created_here = "#{==:#{@teamd_server_epoch},#{pid} #{start_time}}";
     let guarded = if_then(
         &format!("={name}:"),
         &all_of(created_here, "#{==:#{session_attached},0}"),

@@ -36,18 +36,18 @@ impl ScreenArgs {
     /// Parses the arguments.
     pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<ScreenArgs, ErrorReport> {
         let flags = FlagArgs::parse(arguments, "teamctl top", |flag| match flag {
-            "--root" | "--state" | "--socket" | "--team" => Some(FlagKind::Value),
-            "--in-popup" => Some(FlagKind::Switch),
+            "--root" | "--state-dir" | "--socket" | "--team" => Some(FlagKind::Value),
+            "--popup" => Some(FlagKind::Switch),
             _ => None,
         })?;
         let teams = flags.teams()?;
         Ok(ScreenArgs {
             root: flags.require("--root")?.into(),
-            state_dir: flags.require("--state")?.into(),
+            state_dir: flags.require("--state-dir")?.into(),
             socket: flags.require("--socket")?.into(),
             team: teams.first().cloned().ok_or_else(|| flags.invalid("--team"))?,
             teams,
-            screen_kind: if flags.has("--in-popup") { ScreenKind::Popup } else { ScreenKind::Terminal },
+            screen_kind: if flags.has("--popup") { ScreenKind::Popup } else { ScreenKind::Terminal },
         })
     }
 }

@@ -276,11 +276,10 @@ mod tests {
     #[test]
     fn partial_status_keeps_dialog_flags() {
         let status = |pid: u32, flags: &[&str]| -> StatusReply {
-            let agent = serde_json::json!({"name": "ann", "agent_id": "ann@t", "phase": "running", "activity": "idle",
-                "since": 1, "task": null, "feed": "turn", "pane": "%1", "pid": pid, "backend": "tmux", "color": "",
+            let agent = serde_json::json!({"name": "ann", "agent_id": "ann@t", "lifecycle": "running", "activity": "idle",
+                "activity_since": 1, "task": null, "delivery": "turn", "pane": "%1", "pid": pid, "backend": "tmux", "color": "",
                 "flags": flags});
-            let daemon =
-                serde_json::json!({"pid": 1, "version": "", "root": "/", "tmux": null, "watch": "events"});
+            let daemon = serde_json::json!({"pid": 1, "version": "", "root": "/", "tmux": null, "watch_mode": "events"});
             let team = serde_json::json!({"name": "t", "members": [agent]});
             serde_json::from_value(serde_json::json!({"daemon": daemon, "teams": [team]})).unwrap()
         };

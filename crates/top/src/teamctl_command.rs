@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn attach_command_includes_options() {
-        let args = ["--root", "/r", "--state", "/s", "--socket", "/c", "--team", "survey"];
+        let args = ["--root", "/r", "--state-dir", "/s", "--socket", "/c", "--team", "survey"];
         let arguments = ScreenArgs::parse(args.map(OsString::from)).unwrap();
         let with_root = SuggestedCommands::with_options(["--root", "/a b"].map(str::to_owned));
         let command = |name: &str, commands: &SuggestedCommands| attach_command(&arguments, name, commands);

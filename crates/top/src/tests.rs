@@ -55,7 +55,7 @@ fn member(name: &str, color: &str, state: &str, task: &str, last: &str) -> Membe
         usage: String::new(),
         last_line: last.to_owned(),
         pane: Some("%3".to_owned()),
-        details: vec!["phase running".to_owned(), "pane %3".to_owned()],
+        details: vec!["lifecycle running".to_owned(), "pane %3".to_owned()],
     }
 }
 

@@ -98,6 +98,6 @@ fn verify_archive(archive: &Path, count: usize) -> Result<(), Error> {
 ///
 /// [`Error::Io`].
 pub(crate) fn create_new_file(path: &Path) -> Result<File, Error> {
-    failpoint::hit_before_call("worktree.pack").map_err(io_error("create", path))?;
+    failpoint::hit_before_call("worktree.archive").map_err(io_error("create", path))?;
     File::options().create_new(true).read(true).write(true).open(path).map_err(io_error("create", path))
 }

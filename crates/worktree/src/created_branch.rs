@@ -17,7 +17,7 @@ pub(crate) fn create_branch(record: &WorktreeRecord, git: &Git<'_>) -> Result<()
 
 /// Returns the message of the first reflog entry. The inode is unique while the directory exists.
 fn branch_log_message(record: &WorktreeRecord) -> String {
-    format!("teamd: for the worktree with the inode {}", record.inode)
+    format!("teamd: created for worktree inode {}", record.inode)
 }
 
 /// Whether the branch was created for this worktree, by the first entry of its reflog. False if the

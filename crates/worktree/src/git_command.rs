@@ -229,7 +229,7 @@ impl<'a> Git<'a> {
             _ => io_error("start", Path::new("git"))(error),
         })?;
         let status = wait_or_kill(child, action, timeout);
-        failpoint::hit("git.ran");
+        failpoint::hit("git.done");
         status
     }
 

@@ -19,14 +19,11 @@ pub struct WorktreeRecord {
     /// The branch that the worktree was created for.
     pub branch: String,
     /// The branch was created for the worktree.
-    #[serde(rename = "new_branch")]
     pub branch_created: bool,
     /// The git directory that all worktrees of the repository share, such as `REPO/.git`. An
     /// absolute path without links.
-    #[serde(rename = "repository")]
     pub common_git_dir: PathBuf,
     /// The commit that was checked out at the beginning.
-    #[serde(rename = "base")]
     pub base_commit: String,
     /// Inode of the directory. The device number is not stored: on btrfs, overlay file systems and
     /// NFS it may change at a reboot.

@@ -42,7 +42,7 @@ impl SavedPart {
         let lines = [
             self.quoted_path("staged.patch").map(|patch| format!("git{location_args} apply --index {patch}")),
             self.quoted_path("unstaged.patch").map(|patch| format!("git{location_args} apply {patch}")),
-            self.quoted_path("files.tar").map(|files| format!("tar{location_args} -xf {files}")),
+            self.quoted_path("changed-files.tar").map(|files| format!("tar{location_args} -xf {files}")),
         ];
         lines.into_iter().flatten().collect()
     }
@@ -85,7 +85,7 @@ impl WorktreeRecord {
         }
         lines.extend([
             String::new(),
-            "Saved too: git.tar has the private git directory of the worktree (HEAD, index, reflogs,"
+            "Saved too: git-dir.tar has the private git directory of the worktree (HEAD, index, reflogs,"
                 .to_owned(),
             "a rebase in progress); submodules/ has the submodules, also those without a checkout."
                 .to_owned(),

@@ -94,11 +94,11 @@ impl Worktree<'_> {
             refs.add(&format!("branch-{n}"), branch_tip(&git, branch)?);
         }
         refs.add_numbered("stash", stash::stashes_of_worktree(record, &git, head_state)?);
-        refs.add_numbered("abandoned", local_commits::reflog_only_commits(record, &git, head_state)?);
+        refs.add_numbered("reflog", local_commits::reflog_only_commits(record, &git, head_state)?);
         refs.create(&git)?;
         let part = self.save_part(Path::new(""), fingerprint, directory, Some(&record.base_commit))?;
         let is_modules = |name: &Path| name == Path::new("modules");
-        write_archive(&self.git_dir, &[PathBuf::new()], &directory.join("git.tar"), &is_modules)?;
+        write_archive(&self.git_dir, &[PathBuf::new()], &directory.join("git-dir.tar"), &is_modules)?;
         Ok(part)
     }
 
@@ -133,7 +133,7 @@ impl Worktree<'_> {
     fn save_unused_repositories(&self, into: &Path) -> Result<(), Error> {
         for (n, repository) in self.unused_repositories()?.iter().enumerate() {
             let git = Git::with_git_dir(repository, self.environment);
-            let directory = into.join(format!("repository-{n}"));
+            let directory = into.join(format!("not-checked-out-{n}"));
             create_private_dir(&directory)?;
             ref_head_and_logs(&git, None)?;
             write_bundle(&git, &directory, None)?;
@@ -171,9 +171,9 @@ impl Worktree<'_> {
         // repository is saved as a submodule.
         let is_own_repository =
             |name: &Path| name.ends_with(".git") && submodule::points_into(&tree.join(name), &self.git_dir);
-        let archive = into.join("files.tar");
+        let archive = into.join("changed-files.tar");
         let has_files = write_archive(&tree, &fingerprint.files, &archive, &is_own_repository)?;
-        files.extend(has_files.then_some("files.tar"));
+        files.extend(has_files.then_some("changed-files.tar"));
         Ok(files)
     }
 }
@@ -182,7 +182,7 @@ impl Worktree<'_> {
 fn ref_head_and_logs(git: &Git<'_>, head: Option<String>) -> Result<(), Error> {
     let mut refs = SavedRefs::default();
     refs.add("head", head);
-    refs.add_numbered("log", local_commits::reflog_only_in_repository(git)?);
+    refs.add_numbered("reflog", local_commits::reflog_only_in_repository(git)?);
     refs.create(git)
 }
 

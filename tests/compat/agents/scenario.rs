@@ -51,7 +51,7 @@ impl ProgramScenario {
     pub(crate) fn run(self, done: &mut usize) {
         let profile = self.program.profile;
         self.house.teamctl(["setup", profile, "--write"]).expect_success();
-        self.house.teamctl(["agents", "check", profile]).expect_success();
+        self.house.teamctl(["profiles", "check", profile]).expect_success();
         *done += 1;
         self.spawn(&format!("{}SAY: first-prompt", self.send_and_wait("one")));
         self.model_received("one", "first-prompt");
@@ -103,7 +103,7 @@ impl ProgramScenario {
         self.first_asked_ms("second");
         self.wait_until_idle();
         self.check_usage();
-        self.house.teamctl(["down", "--keep"]).expect_success();
+        self.house.teamctl(["down", "--suspend"]).expect_success();
         self.house.teamctl(["up", "--resume"]).expect_success();
         self.send("DO: shell true\nDO: shell true\nDO: shell true\nDO: shell true\nSAY: third");
         self.first_asked_ms("third");
@@ -114,7 +114,7 @@ impl ProgramScenario {
 
     fn check_usage(&self) {
         let asked = self.house.read("model.log").lines().filter(|line| line.contains("\"last\"")).count();
-        let used = || self.house.member("ann").and_then(|ann| ann["used"]["tokens"].as_u64());
+        let used = || self.house.member("ann").and_then(|ann| ann["usage"]["tokens"].as_u64());
         println!("{:14} {asked} answers, {:?} tokens", self.program.profile, used());
         self.wait_until("it is counted", || (used() == Some(15 * asked as u64)).then_some(()));
     }
@@ -158,7 +158,7 @@ impl ProgramScenario {
     fn spawn_in(&self, mode: &str, prompt: &str) {
         let cwd = self.cwd.display().to_string();
         let mut words =
-            vec!["spawn", "ann", "--agent", self.program.profile, "--cwd", &cwd, "--prompt", prompt];
+            vec!["spawn", "ann", "--profile", self.program.profile, "--cwd", &cwd, "--prompt", prompt];
         let usual = self.program.spawn.iter().copied();
         words.extend(usual.map(|word| if word == "bypassPermissions" { mode } else { word }));
         if mode == "plan" && !words.contains(&"plan") {
@@ -216,7 +216,7 @@ impl ProgramScenario {
     fn wait_until_idle(&self) {
         self.wait_until("it waits for messages", || {
             let member = self.house.member("ann")?;
-            (member["activity"] == "idle" && member["reaches"] != "when_asked").then_some(())
+            (member["activity"] == "idle" && member["delivery_point"] != "on-pull").then_some(())
         });
     }
 

@@ -41,7 +41,7 @@ impl ClaudeEnv {
     pub(crate) fn spawn(&self, name: &str, more: &[&str], prompt: &str) {
         let work = self.work_path("").display().to_string();
         let fixed =
-            ["spawn", name, "--agent", "claude", "--model", "sonnet", "--cwd", &work, "--prompt", prompt];
+            ["spawn", name, "--profile", "claude", "--model", "sonnet", "--cwd", &work, "--prompt", prompt];
         self.house.teamctl_with(&[&fixed[..], more].concat(), &[]).expect_success();
     }
 

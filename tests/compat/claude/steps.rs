@@ -50,7 +50,7 @@ fn check_idle_notifications(world: &ClaudeEnv) {
     world.run_turn("ann", "SAY once more", || ());
     assert_eq!(told() - before.0, ended() - before.1, "one for each turn");
     let ann = world.house.member("ann").unwrap();
-    assert_eq!((&ann["feed"], &ann["reaches"]), (&"native".into(), &"mid-turn".into()), "{ann}");
+    assert_eq!((&ann["delivery"], &ann["delivery_point"]), (&"native".into(), &"mid-turn".into()), "{ann}");
 }
 
 /// Asks the model to make a file, which takes a permission; gives the request's id.
@@ -137,7 +137,7 @@ fn respawn(world: &ClaudeEnv) {
     world.house.wait_until("another life", || {
         let ann = world.house.member("ann")?;
         let pid = ann["pid"].as_u64()?;
-        (pid != before && ann["phase"] == "running").then_some(())
+        (pid != before && ann["lifecycle"] == "running").then_some(())
     });
     world.run_turn("ann", "RECALL team-lead still here", || {
         world.house.wait_until("its reply", || world.message_to_lead("ann", "I remember still here"));

@@ -72,7 +72,7 @@ impl MixedEnv {
         let events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         events
             .into_iter()
-            .any(|event| event["event"] == "message_stored" && event["from"] == from && event["agent"] == to)
+            .any(|event| event["event"] == "message_stored" && event["from"] == from && event["member"] == to)
     }
 
     /// The newest clients leave files of their own behind, so this is not the house's own audit.
@@ -156,7 +156,7 @@ fn claude_usage_is_read_from_its_transcript() {
         .teamctl([
             "spawn",
             "cloe",
-            "--agent",
+            "--profile",
             "claude-hook",
             "--cwd",
             &work,
@@ -171,11 +171,12 @@ fn claude_usage_is_read_from_its_transcript() {
     let counted = |at_least: u64| {
         world.house.wait_until_within(PATIENCE, &format!("{at_least} answers are counted"), || {
             let team = world.house.json(["status"])["teams"][0].clone();
-            let rows =
-                [&team["members"], &team["past"]].into_iter().flat_map(|rows| rows.as_array().unwrap());
+            let rows = [&team["members"], &team["past_members"]]
+                .into_iter()
+                .flat_map(|rows| rows.as_array().unwrap());
             let cloe = rows.into_iter().find(|row| row["name"] == "cloe")?;
-            assert_eq!(cloe["used"], team["budget"]["used"], "{team}");
-            (cloe["used"]["tokens"].as_u64()? >= 20 * at_least).then(|| cloe["used"]["tokens"].clone())
+            assert_eq!(cloe["usage"], team["budget"]["usage"], "{team}");
+            (cloe["usage"]["tokens"].as_u64()? >= 20 * at_least).then(|| cloe["usage"]["tokens"].clone())
         })
     };
     let answered = |word: &str| {
@@ -183,13 +184,13 @@ fn claude_usage_is_read_from_its_transcript() {
             world.house.read("out/anthropic").contains(word).then_some(())
         });
         world.house.wait_until_within(PATIENCE, "it is idle", || {
-            (world.house.member("cloe")?["reaches"] != "when_asked").then_some(())
+            (world.house.member("cloe")?["delivery_point"] != "on-pull").then_some(())
         });
     };
     answered("first");
     world.house.teamctl(["send", "cloe", "SAY second"]).expect_success();
     answered("second");
-    world.house.teamctl(["down", "--keep"]).expect_success();
+    world.house.teamctl(["down", "--suspend"]).expect_success();
     world.house.teamctl(["up", "--resume"]).expect_success();
     counted(3);
     world.house.teamctl(["send", "cloe", "SAY third"]).expect_success();

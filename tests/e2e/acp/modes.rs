@@ -26,7 +26,7 @@ fn run_driver(kind: &str, words: &[Value]) -> (Vec<Value>, String) {
     let (mut near, far) = UnixStream::pair().unwrap();
     near.set_read_timeout(Some(std::time::Duration::from_secs(30))).unwrap();
     let mut command = house.command(harness::programs().join("teamd-acp"));
-    command.args(["--reads", "read", "--"]).arg(harness::programs().join("scripted-acp-agent")).arg(kind);
+    command.args(["--plan-mode", "read", "--"]).arg(harness::programs().join("scripted-acp-agent")).arg(kind);
     command.env("ACP_HEARD", house.path("out/heard")).stdin(std::os::fd::OwnedFd::from(far));
     let mut driver = command.spawn().unwrap();
     drop(command);
@@ -38,7 +38,7 @@ fn run_driver(kind: &str, words: &[Value]) -> (Vec<Value>, String) {
     let mut all: Vec<Value> = Vec::new();
     for word in said {
         all.push(word);
-        if all.last().is_some_and(|word| word["ended"].is_object()) {
+        if all.last().is_some_and(|word| word["turn_ended"].is_object()) {
             break;
         }
     }
@@ -51,31 +51,34 @@ fn run_driver(kind: &str, words: &[Value]) -> (Vec<Value>, String) {
 
 #[test]
 fn turn_waits_for_a_pending_mode_change() {
-    let (mode, prompt) = (json!({"mode": {"id": "code"}}), json!({"prompt": {"text": "do talk"}}));
-    let (said, heard) = run_driver("slow", &[json!({"mode": {"id": "read"}}), mode, prompt]);
-    let modes: Vec<&str> = said.iter().filter_map(|word| word["mode"]["id"].as_str()).collect();
-    assert_eq!((modes, said.last().unwrap()["ended"]["how"].as_str()), (vec!["read", "code"], Some("done")));
+    let (mode, prompt) = (json!({"set_mode": {"id": "code"}}), json!({"prompt": {"text": "do talk"}}));
+    let (said, heard) = run_driver("slow", &[json!({"set_mode": {"id": "read"}}), mode, prompt]);
+    let modes: Vec<&str> = said.iter().filter_map(|word| word["mode_set"]["id"].as_str()).collect();
+    assert_eq!(
+        (modes, said.last().unwrap()["turn_ended"]["end_reason"].as_str()),
+        (vec!["read", "code"], Some("completed"))
+    );
     let (answer, prompt) = (heard.rfind("\"id\":\"file-2\""), heard.find("session/prompt"));
     assert!(answer.is_some() && answer < prompt, "{heard}");
 }
 
 #[test]
 fn turn_waiting_for_a_mode_can_be_cancelled() {
-    let (mode, prompt) = (json!({"mode": {"id": "code"}}), json!({"prompt": {"text": "do talk"}}));
+    let (mode, prompt) = (json!({"set_mode": {"id": "code"}}), json!({"prompt": {"text": "do talk"}}));
     let (said, heard) = run_driver("slow", &[mode, prompt, json!("cancel")]);
-    assert_eq!(said.last().unwrap()["ended"]["how"], "cancelled");
+    assert_eq!(said.last().unwrap()["turn_ended"]["end_reason"], "cancelled");
     assert!(!heard.contains("session/prompt"), "{heard}");
 }
 
 #[test]
 fn no_turn_runs_before_plan_mode_is_set() {
     let prompt = || json!({"prompt": {"text": "do talk"}});
-    let (said, heard) = run_driver("free", &[json!({"mode": {"id": "read"}}), prompt()]);
-    let why = said.last().unwrap()["ended"]["how"]["failed"].as_str().unwrap();
+    let (said, heard) = run_driver("free", &[json!({"set_mode": {"id": "read"}}), prompt()]);
+    let why = said.last().unwrap()["turn_ended"]["end_reason"]["failed"].as_str().unwrap();
     assert!(why.contains("only reads") && why.contains("not now"), "{why}");
     assert!(!heard.contains("session/prompt"), "{heard}");
     // In any other it goes on as it was.
-    let (said, heard) = run_driver("free", &[json!({"mode": {"id": "code"}}), prompt()]);
-    assert_eq!(said.last().unwrap()["ended"]["how"], "done");
+    let (said, heard) = run_driver("free", &[json!({"set_mode": {"id": "code"}}), prompt()]);
+    assert_eq!(said.last().unwrap()["turn_ended"]["end_reason"], "completed");
     assert!(heard.contains("session/prompt"), "{heard}");
 }

@@ -53,7 +53,7 @@ fn permission_question_and_answer_pass_through_the_team() {
 
 /// Whether the event log has that of this request.
 fn has_request_event(house: &TestEnv, kind: &str, id: &str) -> bool {
-    house.events().iter().any(|event| event["event"] == kind && event["request"] == id)
+    house.events().iter().any(|event| event["event"] == kind && event["request_id"] == id)
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn unanswered_question_ends_with_its_turn() {
     house.teamctl(["approve", id, "--input", "{\"command\": \"ls\"}"]).expect_failure(76);
     assert_eq!(house.json(["requests"])["requests"][0]["id"], id);
     house.wait_until("it is told", || has_request_event(&house, "request_opened", id).then_some(()));
-    assert_eq!(house.json(["interrupt", "ann"])["turn"], true);
+    assert_eq!(house.json(["interrupt", "ann"])["was_in_turn"], true);
     turn_notification(&house, 1);
     assert_eq!(house.json(["requests"])["requests"], json!([]));
     house.wait_until("its end is told", || has_request_event(&house, "request_withdrawn", id).then_some(()));

@@ -50,9 +50,9 @@ fn repeated_exits_exhaust_respawns() {
 /// `spawn`, which must fail, and what it said.
 fn spawn_error(words: &[&str]) -> String {
     let house = env_with_acp_profile(words);
-    let ran = house.teamctl(["spawn", "ann", "--agent", "scripted"]);
+    let ran = house.teamctl(["spawn", "ann", "--profile", "scripted"]);
     assert_ne!(ran.code, 0, "{ran:#?}");
-    assert!(house.member("ann").is_none_or(|member| member["phase"] != "running"));
+    assert!(house.member("ann").is_none_or(|member| member["lifecycle"] != "running"));
     house.shut_down();
     ran.stderr
 }
@@ -80,7 +80,10 @@ fn silent_program_hits_the_session_timeout() {
     let house = TestEnv::new();
     let (mut near, far) = UnixStream::pair().unwrap();
     let mut command = house.command(harness::programs().join("teamd-acp"));
-    command.args(["--patience", "1", "--"]).arg(harness::programs().join("scripted-acp-agent")).arg("mute");
+    command
+        .args(["--session-timeout", "1", "--"])
+        .arg(harness::programs().join("scripted-acp-agent"))
+        .arg("mute");
     let mut driver = command.stdin(std::os::fd::OwnedFd::from(far)).spawn().unwrap();
     drop(command);
     let mut said = String::new();
@@ -120,7 +123,7 @@ fn opening_session_does_not_survive_teamd_unsupervised() {
         let spawn = [
             "spawn",
             "ann",
-            "--agent",
+            "--profile",
             "scripted",
             "--prompt",
             "do talk",
@@ -172,24 +175,24 @@ fn rejected_spawn_leaves_no_exit_report() {
     house.tmux(["set-environment", "-g", "TEAMD_FAILPOINTS", &house.path("out").display().to_string()]);
     house.kill_process(house.daemon_pid());
     house.start_daemon();
-    let spawn = ["spawn", "ann", "--agent", "scripted", "--backend", "in-process"];
+    let spawn = ["spawn", "ann", "--profile", "scripted", "--backend", "in-process"];
     let mut asking = house.start_teamctl(spawn);
     house.wait_until("it is about to open", || {
         (!received_calls(&house, "session/new").is_empty()).then_some(())
     });
-    arm_stop_at_failpoint(&house, "join.hello");
+    arm_stop_at_failpoint(&house, "shim.hello");
     house.kill_process(house.daemon_pid());
     assert!(!asking.wait().unwrap().success());
     house.start_daemon();
     let join = house.wait_until("it is about to say hello", || stopped_pid(&house));
     let first = TaggedProcesses::single(join);
-    arm_stop_at_failpoint(&house, "join.report");
+    arm_stop_at_failpoint(&house, "shim.report-exit");
     signal(join, Signal::TERM);
     signal(join, Signal::CONT);
     house.wait_until("it is about to tell of its end", || stopped_pid(&house));
     let roster = state_directory(&house, "roster.json");
     let agents = || serde_json::from_slice::<Value>(&std::fs::read(&roster).ok()?).ok();
-    house.wait_until("it is put away", || agents()?["agents"].as_array()?.is_empty().then_some(()));
+    house.wait_until("it is put away", || agents()?["records"].as_array()?.is_empty().then_some(()));
     signal(join, Signal::CONT);
     assert!(first.exit_within(Duration::from_secs(20)), "{}", house.dump_state());
     house.shut_down();
@@ -201,7 +204,7 @@ fn spawn_killed_while_opening_fails() {
     let house = env_with_acp_profile(&["held"]);
     house.create_gate("out/gate");
     let cwd = house.path("").display().to_string();
-    let spawn = ["spawn", "ann", "--agent", "scripted", "--backend", "in-process", "--cwd", &cwd];
+    let spawn = ["spawn", "ann", "--profile", "scripted", "--backend", "in-process", "--cwd", &cwd];
     let asking = house.start_teamctl(spawn);
     house.wait_until("it is about to open", || {
         (!received_calls(&house, "session/new").is_empty()).then_some(())

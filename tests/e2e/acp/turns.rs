@@ -26,7 +26,10 @@ fn each_text_is_one_turn_of_the_session() {
         assert_eq!((server["name"].as_str(), &server["args"]), (Some("team"), &json!(["mcp"])));
         assert!(server["env"].as_array().unwrap().iter().any(|of| of["name"] == "TEAMD_TOKEN"), "{server}");
         let member = house.member("ann").unwrap();
-        assert_eq!((member["feed"].as_str(), member["reaches"].as_str()), (Some("acp"), Some("turn-end")));
+        assert_eq!(
+            (member["delivery"].as_str(), member["delivery_point"].as_str()),
+            (Some("acp"), Some("turn-end"))
+        );
         assert!(house.inbox("survey", "ann").iter().all(|message| message["read"] == true));
         shut_down_member(house);
     }
@@ -39,7 +42,7 @@ fn message_while_busy_is_the_next_turn_and_interrupt_cancels() {
     wait_for_output(&house, "waiting");
     send(&house, "do talk");
     let interrupted = house.json(["interrupt", "ann"]);
-    assert_eq!(interrupted["turn"], true);
+    assert_eq!(interrupted["was_in_turn"], true);
     assert_eq!(received_calls(&house, "session/cancel").len(), 1);
     assert_eq!(turn_notification(&house, 1)["idleReason"], "interrupted");
     assert_eq!(turn_notification(&house, 2)["idleReason"], "available");
@@ -52,7 +55,7 @@ fn ignored_cancel_respawns_the_program_with_its_session() {
     let house = env_with_acp_profile(&["stubborn"]);
     spawn(&house, &["--prompt", "do wait"]);
     wait_for_output(&house, "waiting");
-    assert_eq!(house.json(["interrupt", "ann"])["turn"], true);
+    assert_eq!(house.json(["interrupt", "ann"])["was_in_turn"], true);
     assert_eq!(turn_notification(&house, 1)["idleReason"], "interrupted");
     send(&house, "do talk");
     assert_eq!(turn_notification(&house, 2)["idleReason"], "available");

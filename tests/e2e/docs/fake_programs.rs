@@ -6,17 +6,17 @@ use harness::TestEnv;
 /// A turn at a time with `-p`; else a teammate that hands in a plan, where it is to plan, or asks to run the tests. In a
 /// turn it does as its task says: it writes the review that is asked for, or moves the calls below a directory.
 const CLAUDE: &str = r#"#!/bin/sh
-ask() { scripted-agent ask "$TEAMD_AGENT" "{$(echo "$*" | tr "'" '"')}"; }
+ask() { scripted-agent ask "$TEAMD_MEMBER" "{$(echo "$*" | tr "'" '"')}"; }
 case " $* " in
     *" --version "*) echo "2.1.330 (Claude Code)"; exit ;;
     *" --help "*) echo "Usage: claude [options] [prompt]"; exit ;;
     *" -p "*) . "$HOUSE/bin/turn"; exit ;;
     *" --plan-mode-required "*)
-        ask "'type':'plan_approval_request','from':'$TEAMD_AGENT','requestId':'plan-1770977144590@$TEAMD_AGENT'," \
+        ask "'type':'plan_approval_request','from':'$TEAMD_MEMBER','requestId':'plan-1770977144590@$TEAMD_MEMBER'," \
             "'timestamp':'2026-11-21T14:25:45.831Z','planFilePath':'$HOME/.claude/plans/quiet-red-fox.md'," \
             "'planContent':'First the lexer.'" ;;
     *)
-        ask "'type':'permission_request','request_id':'perm-1770977144590-x3k9a0b','agent_id':'$TEAMD_AGENT'," \
+        ask "'type':'permission_request','request_id':'perm-1770977144590-x3k9a0b','agent_id':'$TEAMD_MEMBER'," \
             "'tool_name':'Bash','tool_use_id':'t','description':'run the tests'," \
             "'input':{'command':'cargo test'},'permission_suggestions':[]" ;;
 esac

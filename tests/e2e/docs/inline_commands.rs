@@ -29,7 +29,7 @@ fn list_commands(house: &TestEnv) -> Vec<String> {
 /// What is asked for help: the verb, also behind `help`, and the verb's own where it has such.
 fn help_command(words: &[String]) -> Vec<&str> {
     let is_word = |word: &&String| word.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-');
-    let own = if words.first().is_some_and(|word| word == "task" || word == "agents") { 2 } else { 1 };
+    let own = if words.first().is_some_and(|word| word == "task" || word == "profiles") { 2 } else { 1 };
     let words = words.iter().filter(|word| !word.starts_with('-') && *word != "help").take(own);
     words.take_while(is_word).map(String::as_str).collect()
 }

@@ -20,7 +20,7 @@ fn two_commands_start_a_team_from_a_clone() {
     assert_eq!(typed(&commands.join("\n")), Ok(()));
     let status = session.house.json(["status", "-t", "first"]);
     let members = status["teams"][0]["members"].as_array().unwrap();
-    let running = |name: &str| members.iter().any(|one| one["name"] == name && one["phase"] == "running");
+    let running = |name: &str| members.iter().any(|one| one["name"] == name && one["lifecycle"] == "running");
     assert!(["ann", "bob", "cat"].iter().all(|name| running(name)), "{status}");
     harness::record_result("commands_from_clone_to_team", u64::try_from(commands.len()).unwrap());
     assert_eq!(commands.len(), 2, "{commands:?}");

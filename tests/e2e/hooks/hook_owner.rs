@@ -34,9 +34,9 @@ fn hook_of_another_delivery_delivers_nothing_without_a_daemon() {
         "#!/bin/sh\nread _ <{gate}\nteamd-shim hook turn-end >out/said </dev/null\necho over >>out/said\n"
     );
     let script = house.write_script("asks.sh", &text).display().to_string();
-    let profile = format!("feed = \"turn\"\nprogram = \"{script}\"\n");
-    house.write_file("home/.config/teamd/agents/asks.toml", profile);
-    house.teamctl(["spawn", "ann", "--agent", "asks", "--prompt", "begin"]).expect_success();
+    let profile = format!("delivery = \"turn\"\nprogram = \"{script}\"\n");
+    house.write_file("home/.config/teamd/profiles/asks.toml", profile);
+    house.teamctl(["spawn", "ann", "--profile", "asks", "--prompt", "begin"]).expect_success();
     house.kill_process(house.daemon_pid());
     house.teamctl(["send", "ann", "for its next turn"]).expect_success();
     house.open_gate("gate");
@@ -53,7 +53,7 @@ fn hook_outside_a_team_does_nothing() {
         let ran = house.hook(event, &[]);
         assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{event}");
     }
-    let nobody = [("TEAMD_AGENT", "ann"), ("TEAMD_TEAM", "survey"), ("TEAMD_TOKEN", "x")];
+    let nobody = [("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey"), ("TEAMD_TOKEN", "x")];
     for event in ["prompt", "tool", "what"] {
         let ran = house.hook(event, &nobody);
         assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{event}: {}", ran.stderr);

@@ -11,7 +11,7 @@ fn concurrent_claims_have_one_owner() {
     let house = TestEnv::with_team();
     house.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
     house.teamctl(["spawn", "bob", "--", "sleep", "3600"]).expect_success();
-    let open = |name| RawMcpClient::start(&house, &[], &[("TEAMD_AGENT", name), ("TEAMD_TEAM", "survey")]);
+    let open = |name| RawMcpClient::start(&house, &[], &[("TEAMD_MEMBER", name), ("TEAMD_TEAM", "survey")]);
     let mut both = [open("ann"), open("bob")];
     for _ in 0..20 {
         let id = both[0].call("TaskCreate", &json!({"subject": "x"})).unwrap()["task"]["id"].clone();

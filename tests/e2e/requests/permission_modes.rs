@@ -20,10 +20,10 @@ fn approved_plan_uses_the_leads_mode() {
 fn turn_program_leaves_plan_mode_by_approval_only() {
     let house = TestEnv::with_daemon();
     house.teamctl(["create", "survey", "--lead-mode", "acceptEdits"]).expect_success();
-    let profile = "feed = 'turn'\nprogram = 'sh'\nargs = ['-c', 'cat >>out/seen; echo mode $1 >>out/seen; echo the plan', 'x', '{options}']\n[modes]\nplan = ['reads']\nacceptEdits = ['edits']\ndefault = ['asks']\n";
+    let profile = "delivery = 'turn'\nprogram = 'sh'\nargs = ['-c', 'cat >>out/seen; echo mode $1 >>out/seen; echo the plan', 'x', '{options}']\n[modes]\nplan = ['reads']\nacceptEdits = ['edits']\ndefault = ['asks']\n";
     house.write_profile("planner", profile);
     house
-        .teamctl(["spawn", "ann", "--agent", "planner", "--mode", "plan", "--prompt", "count"])
+        .teamctl(["spawn", "ann", "--profile", "planner", "--mode", "plan", "--prompt", "count"])
         .expect_success();
     let open = || house.json(["requests"])["requests"].as_array().unwrap().first().cloned();
     let first = house.wait_until("a plan is handed in", open);
@@ -83,7 +83,7 @@ fn resumed_run_uses_the_files_lead_mode() {
     };
     let path = file("person");
     let run = house.start_teamctl(["run", &path]);
-    house.wait_until("ann runs", || house.member("ann").filter(|ann| ann["phase"] == "running"));
+    house.wait_until("ann runs", || house.member("ann").filter(|ann| ann["lifecycle"] == "running"));
     write_request(&house, PERMISSION);
     house.wait_until("it waits", || (house.flags("ann") == json!(["awaiting_permission"])).then_some(()));
     killed(run);

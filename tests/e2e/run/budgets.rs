@@ -13,9 +13,9 @@ fn assert_budget_exhausted(house: &TestEnv, ran: CommandOutput, why: &str) -> Ve
     assert!(ran.stderr.contains("give it more in [policy] of its file"), "{ran:#?}");
     let result = ran.json();
     let error = &result["error"];
-    let next = error["hint"].as_str().unwrap().rsplit_once(": ").unwrap().1;
+    let next = error["help"].as_str().unwrap().rsplit_once(": ").unwrap().1;
     assert!(
-        error["kind"] == "partly" && next == format!("teamctl run {} --resume", write_budget_file(house)),
+        error["kind"] == "partial" && next == format!("teamctl run {} --resume", write_budget_file(house)),
         "{error}"
     );
     assert!(house.path("root/teams/survey/config.json").exists(), "the team stays");
@@ -38,14 +38,14 @@ fn run_stops_at_the_turn_budget_and_continues_when_raised() {
     let house = TestEnv::with_daemon();
     let three =
         |policy| run_file(["ann"]).policy(policy).task("a", "", "").task("b", HELD, "").task("c", "", "");
-    let file = three("turns = 2").write_run_file(&house);
+    let file = three("max_turns = 2").write_run_file(&house);
     let run = run_until_blocked(&house, &file, &["--json"]);
     unblock_after_shutdown_request(&house);
     let came = ["a completed", "b completed", "c not_done: it was not begun"];
     assert_eq!(assert_budget_exhausted(&house, finish_run(run), "its budget of 2 turns is used up"), came);
     let ran = house.teamctl(["run", &file, "--resume", "--json"]);
     assert_eq!(assert_budget_exhausted(&house, ran, "its budget of 2 turns is used up"), came);
-    three("turns = 20").write_run_file(&house);
+    three("max_turns = 20").write_run_file(&house);
     house.teamctl(["run", &file, "--resume"]).expect_success();
     assert_eq!(started_tasks(&house), ["a", "b", "c"], "what is completed never runs again");
     assert_team_deleted(&house);
@@ -55,10 +55,10 @@ fn run_stops_at_the_turn_budget_and_continues_when_raised() {
 #[test]
 fn run_stops_at_the_time_budget_and_continues_when_raised() {
     let house = TestEnv::with_daemon();
-    let slow = run_file(["ann"]).policy("time = '8h'").task("slow", HELD, "");
+    let slow = run_file(["ann"]).policy("max_time = '8h'").task("slow", HELD, "");
     let file = slow.task("next", "", "blocked_by = ['slow']").write_run_file(&house);
     let run = run_until_blocked(&house, &file, &["--json"]);
-    let short = house.write_file("out/policy.toml", "[policy]\ntime = '1ms'\n");
+    let short = house.write_file("out/policy.toml", "[policy]\nmax_time = '1ms'\n");
     house.teamctl(["policy", &short, "-t", "survey"]).expect_success();
     unblock_after_shutdown_request(&house);
     let came = assert_budget_exhausted(&house, finish_run(run), "its time is used up");
@@ -72,7 +72,7 @@ fn run_stops_at_the_time_budget_and_continues_when_raised() {
 #[test]
 fn last_turn_of_the_budget_completes_the_run() {
     let house = TestEnv::with_daemon();
-    let file = run_file(["ann"]).policy("turns = 1").task("a", "", "").write_run_file(&house);
+    let file = run_file(["ann"]).policy("max_turns = 1").task("a", "", "").write_run_file(&house);
     let ran = house.teamctl(["run", &file]).expect_success();
     assert!(ran.contains("1 of 1 tasks are completed."), "{ran}");
     assert_team_deleted(&house);
@@ -83,7 +83,7 @@ fn last_turn_of_the_budget_completes_the_run() {
 #[test]
 fn exhausted_budget_starts_nothing() {
     let house = TestEnv::with_daemon();
-    let file = run_file(["ann", "bob"]).policy("turns = 0").task("a", "", "").write_run_file(&house);
+    let file = run_file(["ann", "bob"]).policy("max_turns = 0").task("a", "", "").write_run_file(&house);
     let ran = house.teamctl(["run", &file, "--json"]);
     let came = assert_budget_exhausted(&house, ran, "its budget of 0 turns is used up");
     assert_eq!(came, ["a not_done: it was never made"]);
@@ -92,7 +92,7 @@ fn exhausted_budget_starts_nothing() {
     let ran = house.teamctl_with(&typed, &[("TEAMD_ROOT", "/nothing")]);
     let next = format!("teamctl run --root {root} {file} --resume");
     assert!(ran.stderr.trim_end().ends_with(&next), "{ran:#?}");
-    assert!(ran.json()["error"]["hint"].as_str().unwrap().ends_with(&next));
+    assert!(ran.json()["error"]["help"].as_str().unwrap().ends_with(&next));
     run_file(["ann", "bob"]).task("a", "", "").write_run_file(&house);
     house.teamctl(["run", &file, "--resume"]).expect_success();
     assert_team_deleted(&house);

@@ -37,7 +37,7 @@ fn respawned_worker_resumes_its_task() {
     let text = std::fs::read_to_string(&file).unwrap();
     let file = house.write_file(
         "team.toml",
-        text.replace("agent = \"worker\"", "agent = \"worker\"\nrestart = \"on-failure\""),
+        text.replace("profile = \"worker\"", "profile = \"worker\"\nrestart = \"on-failure\""),
     );
     let run = run_until_blocked(&house, &file, &["--json"]);
     kill_worker(&house);

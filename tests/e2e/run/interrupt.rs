@@ -42,7 +42,7 @@ fn ctrl_c_lets_current_turns_finish() {
     let result = ran.json();
     assert_eq!(outcomes(&result)[0], "slow completed");
     assert!(!started_tasks(&house).contains(&"next".to_owned()));
-    assert_eq!((&result["ok"], &result["error"]["kind"]), (&false.into(), &"partly".into()));
+    assert_eq!((&result["ok"], &result["error"]["kind"]), (&false.into(), &"partial".into()));
     assert_team_deleted(&house);
     house.shut_down();
 }
@@ -75,7 +75,7 @@ fn second_ctrl_c_ends_the_run() {
     let file = run_file(["ann"]).task("slow", HELD, "").write_run_file(&house);
     let run = run_until_blocked(&house, &file, &["--json"]);
     signal(run.id(), "INT");
-    house.wait_until("it is asked", || (house.member("ann")?["phase"] == "stopping").then_some(()));
+    house.wait_until("it is asked", || (house.member("ann")?["lifecycle"] == "stopping").then_some(()));
     signal(run.id(), "TERM");
     let ran = finish_run(run);
     assert_eq!(ran.code, 1, "{ran:#?}");

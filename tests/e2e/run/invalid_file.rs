@@ -20,8 +20,8 @@ fn all_validation_errors_are_reported_and_nothing_starts() {
     assert!(!ran.stderr.contains('\u{1b}'), "what steers a terminal is made visible");
     let error = ran.json()["error"].clone();
     assert_eq!(
-        (&error["kind"], &error["faults"][2]["line"], &error["faults"][2]["column"]),
-        (&"data".into(), &8.into(), &9.into())
+        (&error["kind"], &error["validation_errors"][2]["line"], &error["validation_errors"][2]["column"]),
+        (&"invalid_data".into(), &8.into(), &9.into())
     );
     let good = run_file(["ann"]).task("a", "", "").write_run_file(&house);
     let said = house.teamctl(["run", &good, "-t", "other"]).expect_failure(64);

@@ -9,7 +9,7 @@ use harness::TestEnv;
 fn kept_team_can_be_inspected_and_resumed() {
     let house = TestEnv::with_daemon();
     let file = run_file(["ann"]).task("a", "", "").write_run_file(&house);
-    house.teamctl(["run", &file, "--keep"]).expect_success();
+    house.teamctl(["run", &file, "--keep-team"]).expect_success();
     assert!(house.member("ann").is_none(), "its members have ended");
     let tasks = house.json(["task", "list"]);
     assert_eq!(
@@ -40,8 +40,8 @@ fn write_run_state(house: &TestEnv, text: &str) {
 fn team_to_be_deleted_is_deleted_by_the_next_run() {
     let house = TestEnv::with_daemon();
     let file = run_file(["ann"]).task("a", "", "").write_run_file(&house);
-    house.teamctl(["run", &file, "--keep"]).expect_success();
-    write_run_state(&house, "its team goes with it\n");
+    house.teamctl(["run", &file, "--keep-team"]).expect_success();
+    write_run_state(&house, "delete_team\n");
     let ran = house.teamctl(["run", &file, "--resume"]).expect_success();
     assert!(ran.contains("1 of 1 tasks are completed"), "{ran}");
     assert_eq!(started_tasks(&house), ["a"], "what is completed never runs again");
@@ -51,7 +51,7 @@ fn team_to_be_deleted_is_deleted_by_the_next_run() {
     house.shut_down();
 }
 
-const ENDED: &str = "it has ended, and its team is being deleted; exit code 1\n";
+const ENDED: &str = "deleting exit_code=1\n";
 
 /// One that was killed while its team was being deleted: nothing of that is done yet, a task is gone, all of it is.
 #[test]
@@ -60,7 +60,7 @@ fn run_interrupted_during_deletion_only_deletes() {
     let file = run_file(["ann"]).task("a", "", "").task("b", "", "blocked_by = ['a']").write_run_file(&house);
     for (gone_by_then, told) in [("nothing", true), ("a task", false), ("all", false)] {
         house.write_file("out/log", "");
-        house.teamctl(["run", &file, "--keep"]).expect_success();
+        house.teamctl(["run", &file, "--keep-team"]).expect_success();
         write_run_state(&house, ENDED);
         match gone_by_then {
             "a task" => {
@@ -87,9 +87,9 @@ fn run_interrupted_during_deletion_only_deletes() {
 fn keep_team_on_resume_keeps_it() {
     let house = TestEnv::with_daemon();
     let file = run_file(["ann"]).task("a", "", "").write_run_file(&house);
-    house.teamctl(["run", &file, "--keep"]).expect_success();
+    house.teamctl(["run", &file, "--keep-team"]).expect_success();
     write_run_state(&house, ENDED);
-    for words in [&["run", &file, "--resume", "--keep"][..], &["run", &file, "--resume"]] {
+    for words in [&["run", &file, "--resume", "--keep-team"][..], &["run", &file, "--resume"]] {
         let ran = house.teamctl_with(words, &[]);
         assert!(ran.stderr.contains("nothing is left to do, and team survey stays"), "{ran:#?}");
     }
@@ -105,7 +105,7 @@ fn failed_task_of_a_kept_team_is_retried_after_release() {
         .task("bad", "[ -e out/mended ]", "")
         .task("next", "", "blocked_by = ['bad']")
         .write_run_file(&house);
-    assert_eq!(house.teamctl(["run", &file, "--keep"]).code, 1);
+    assert_eq!(house.teamctl(["run", &file, "--keep-team"]).code, 1);
     let ran = house.teamctl(["run", &file, "--resume", "--json"]);
     assert!(ran.code == 1 && ran.stderr.contains("teamctl task release ID -t survey"), "{ran:#?}");
     let said = ran.stderr.clone();

@@ -112,7 +112,7 @@ fn task_of_an_ended_owner_is_not_done() {
     let house = TestEnv::with_daemon();
     // It dies when it is told of its task.
     let eve = "[[member]]\nname = 'eve'\ncommand = ['sh', '-c', 'read _ <&$TEAMD_WAKE_FD; read _ <&$TEAMD_WAKE_FD; exit 1']\n";
-    let ann = "[[member]]\nname = 'ann'\nagent = 'worker'\n";
+    let ann = "[[member]]\nname = 'ann'\nprofile = 'worker'\n";
     let hers = "[[task]]\nkey = 'hers'\nsubject = 's'\nowner = 'eve'\ncommand = 'true'\n";
     let next = "[[task]]\nkey = 'next'\nsubject = 's'\nblocked_by = ['hers']\ncommand = 'true'\n";
     let free = "[[task]]\nkey = 'free'\nsubject = 's'\ncommand = 'true'\n";

@@ -57,9 +57,9 @@ impl FakeDaemon {
         (pid, join): (u32, Option<ShimChild>),
     ) -> FakeDaemon {
         let (heard, stream, wake, hello) = accept(&listener);
-        assert_eq!(hello["request"]["join"]["spawn"], "x-1");
+        assert_eq!(hello["request"]["connect_shim"]["spawn_id"], "x-1");
         let mut play = FakeDaemon { house, listener, pid, shim: join, received: heard, stream, wake };
-        play.send(&json!({"go": play.send_start_agent(turns)}));
+        play.send(&json!({"start_agent": play.send_start_agent(turns)}));
         play
     }
 
@@ -69,18 +69,18 @@ impl FakeDaemon {
         let root = self.house.root();
         let environment = json!({
             "PATH": path, "HOME": self.house.path("home"), "XDG_STATE_HOME": self.house.path("state"),
-            "HOUSE": self.house.process_tag().trim_start_matches("HOUSE="), "TEAMD_ROOT": root, "TEAMD_TEAM": "survey", "TEAMD_AGENT": "ann",
+            "HOUSE": self.house.process_tag().trim_start_matches("HOUSE="), "TEAMD_ROOT": root, "TEAMD_TEAM": "survey", "TEAMD_MEMBER": "ann",
         });
         let (cwd, state) = (self.house.root().parent().unwrap().to_owned(), self.house.path("state/own"));
         if turns["argv"].is_array() {
-            return json!({"argv": turns["argv"], "cwd": cwd, "env": environment, "state": state});
+            return json!({"argv": turns["argv"], "cwd": cwd, "env": environment, "state_dir": state});
         }
         let mut all = json!({
-            "root": root, "team": "survey", "name": "ann", "color": "blue", "prompt": "", "again": false,
-            "session": null,
+            "root": root, "team": "survey", "name": "ann", "color": "blue", "prompt": "", "is_respawn": false,
+            "session_id": null,
         });
         all.as_object_mut().unwrap().extend(turns.as_object().unwrap().clone());
-        json!({"argv": [], "cwd": cwd, "env": environment, "state": state, "turns": all})
+        json!({"argv": [], "cwd": cwd, "env": environment, "state_dir": state, "setup": all})
     }
 
     /// The daemon dies.
@@ -92,9 +92,9 @@ impl FakeDaemon {
     pub(super) fn accept_reconnect(&mut self) -> Value {
         let (heard, stream, wake, hello) = accept(&self.listener);
         (self.received, self.stream, self.wake) = (heard, stream, wake);
-        let join = &hello["request"]["join"];
-        assert_eq!(join["agent"], self.pid);
-        join["turn"].clone()
+        let join = &hello["request"]["connect_shim"];
+        assert_eq!(join["agent_pid"], self.pid);
+        join["turn_status"].clone()
     }
 
     pub(super) fn send(&mut self, word: &Value) {
@@ -126,7 +126,7 @@ impl FakeDaemon {
     }
 
     pub(super) fn receive_turn_report(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        self.receive_until(what, |word| word.get("turn").filter(|now| wanted(now)).cloned())
+        self.receive_until(what, |word| word.get("turn_status").filter(|now| wanted(now)).cloned())
     }
 
     /// The command of its task has said so in `out/up`.
@@ -135,7 +135,7 @@ impl FakeDaemon {
     }
 
     pub(super) fn receive_idle(&mut self, turns: u64) -> Value {
-        self.receive_turn_report("it idles", |now| now["activity"] == "idle" && now["number"] == turns)
+        self.receive_turn_report("it idles", |now| now["activity"] == "idle" && now["turn_number"] == turns)
     }
 
     /// What the agent showed in its pane, so far.
@@ -149,8 +149,8 @@ impl FakeDaemon {
 
     /// Waits for the word of the end, notes it, and sees join go with everything that was its own.
     pub(super) fn finish(mut self) -> (TestEnv, Value) {
-        let ended = self.receive_until("it ends", |word| word.get("ended").cloned());
-        self.send(&json!("noted"));
+        let ended = self.receive_until("it ends", |word| word.get("exited").cloned());
+        self.send(&json!("exit_recorded"));
         self.exit_code();
         std::fs::remove_file(self.house.path("run/play.sock")).unwrap();
         self.assert_no_processes();

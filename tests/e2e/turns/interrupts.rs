@@ -12,15 +12,15 @@ fn interrupt_ends_the_turn_not_the_agent() {
     let mut play = FakeDaemon::start(house, &worker_turns(), None);
     play.wait_until_task_runs();
     play.send(&json!("interrupt"));
-    assert_eq!(play.receive_idle(1)["reason"], "interrupted");
-    assert!(play.receive_until("it answers", |word| word["interrupted"]["turn"].as_bool()));
+    assert_eq!(play.receive_idle(1)["idle_reason"], "interrupted");
+    assert!(play.receive_until("it answers", |word| word["interrupted"]["was_in_turn"].as_bool()));
     let told = play.idle_notifications();
     assert_eq!(
         (&told[0]["idleReason"], &told[0]["completedStatus"]),
         (&json!("interrupted"), &json!("failed"))
     );
     play.send(&json!("interrupt"));
-    assert!(!play.receive_until("it answers", |word| word["interrupted"]["turn"].as_bool()));
+    assert!(!play.receive_until("it answers", |word| word["interrupted"]["was_in_turn"].as_bool()));
     create_task(&play.house, "next", "touch out/next");
     play.wake();
     play.receive_idle(2);
@@ -37,7 +37,7 @@ fn interrupted_turn_leaves_no_processes() {
     let up = |name: &str| play.house.path(name).exists();
     play.house.wait_until("it is up", || (up("out/up") && up("out/deaf")).then_some(()));
     play.send(&json!("interrupt"));
-    assert_eq!(play.receive_idle(1)["reason"], "interrupted");
+    assert_eq!(play.receive_idle(1)["idle_reason"], "interrupted");
     play.assert_no_processes();
     play.stop().shut_down();
 }
@@ -54,7 +54,7 @@ fn late_interrupt_does_not_hit_the_next_turn() {
     play.house.wait_until("it ended", || (!PathBuf::from(format!("/proc/{first}")).exists()).then_some(()));
     Command::new("kill").args(["-INT", &play.pid.to_string()]).status().unwrap();
     play.house.write_file("root/tasks/survey/1.json", play.house.read("out/whole"));
-    assert_eq!(play.receive_idle(2)["reason"], "available");
+    assert_eq!(play.receive_idle(2)["idle_reason"], "available");
     assert!(play.house.path("out/next").exists());
     play.stop().shut_down();
 }
@@ -66,6 +66,6 @@ fn ctrl_c_in_the_pane_interrupts() {
     let mut play = FakeDaemon::start_in_pane(house, &worker_turns());
     play.wait_until_task_runs();
     play.house.tmux(["send-keys", "-t", "ann", "C-c"]);
-    assert_eq!(play.receive_idle(1)["reason"], "interrupted");
+    assert_eq!(play.receive_idle(1)["idle_reason"], "interrupted");
     play.stop().shut_down();
 }

@@ -12,9 +12,9 @@ fn worker_reports_each_task_once() {
     let pid = play.receive_until("it starts", |word| word["started"]["pid"].as_u64());
     assert_eq!(pid, u64::from(play.pid), "join itself");
     let now = play.receive_turn_report("the first turn runs", |now| now["activity"] == "active");
-    assert_eq!((&now["number"], &now["about"]), (&json!(1), &json!("task 1: one")));
+    assert_eq!((&now["turn_number"], &now["summary"]), (&json!(1), &json!("task 1: one")));
     assert!(now["pid"].is_u64());
-    assert_eq!(play.receive_idle(2)["reason"], "failed");
+    assert_eq!(play.receive_idle(2)["idle_reason"], "failed");
     let shown = play.pane_output().replace("\u{1b}[0m", "");
     let expected = "── task 1: one\nout\nerr\non a terminal\nTask 1 is done: one\n── task 2: two\nthe reason\nTask 2 failed (exit 7: the reason): two\nidle\n";
     assert_eq!(shown, expected);
@@ -59,10 +59,10 @@ fn session_id_of_the_first_turn_is_resumed() {
     let first =
         ["sh", "-c", r#"echo "$0" >>out/seen; echo '{"type":"thread","thread_id":"t-9"}'"#, "{prompt}"];
     let next = ["sh", "-c", r#"echo "$1: $0" >>out/seen"#, "{prompt}", "{session}"];
-    let mut turns = agent_turns(&first, &next, &json!({"told": {"key": "thread_id"}}));
+    let mut turns = agent_turns(&first, &next, &json!({"output_key": {"key": "thread_id"}}));
     turns["prompt"] = json!("$(touch evil) `x`");
     let mut play = FakeDaemon::start(house, &turns, None);
-    assert_eq!(play.receive_idle(1)["session"], "t-9");
+    assert_eq!(play.receive_idle(1)["session_id"], "t-9");
     play.house.teamctl(["-t", "survey", "send", "ann", "go on", "--as-user"]).expect_success();
     play.wake();
     play.receive_idle(2);
@@ -74,7 +74,7 @@ fn session_id_of_the_first_turn_is_resumed() {
 fn long_text_is_passed_by_file() {
     let house = env_without_daemon();
     let script = "for word in $0; do case $word in /*) wc -c <$word >out/size;; esac; done";
-    let mut turns = agent_turns(&["sh", "-c", script, "{prompt}"], &[], &json!("none"));
+    let mut turns = agent_turns(&["sh", "-c", script, "{prompt}"], &[], &json!("no_session"));
     turns["prompt"] = json!("x".repeat(200_000));
     let mut play = FakeDaemon::start(house, &turns, None);
     play.receive_idle(1);

@@ -38,13 +38,13 @@ fn agent_works_without_a_daemon_and_reports_later() {
     play.house.wait_until("it works on", || play.house.path("out/next").exists().then_some(()));
     let turn = loop {
         let turn = play.accept_reconnect();
-        if turn["number"] == 2 {
+        if turn["turn_number"] == 2 {
             break turn;
         }
         // It came back while the first one still ran.
         play.disconnect();
     };
-    assert_eq!((&turn["activity"], &turn["about"]), (&json!("active"), &json!("task 2: next")));
+    assert_eq!((&turn["activity"], &turn["summary"]), (&json!("active"), &json!("task 2: next")));
     play.send(&json!("adopted"));
     play.stop().shut_down();
 }
@@ -53,18 +53,18 @@ fn agent_works_without_a_daemon_and_reports_later() {
 fn missing_program_ends_the_agent() {
     let mut play = FakeDaemon::start(
         env_without_daemon(),
-        &agent_turns(&["no-such-program"], &[], &json!("none")),
+        &agent_turns(&["no-such-program"], &[], &json!("no_session")),
         None,
     );
     let message =
         play.receive_until("it fails", |word| word["failed"]["message"].as_str().map(str::to_owned));
     assert!(message.contains("cannot start no-such-program"), "{message}");
-    play.send(&json!("noted"));
+    play.send(&json!("exit_recorded"));
     assert_eq!(play.exit_code(), Some(72));
 
     let house = env_without_daemon();
     let program = house.write_script("prog", "#!/bin/sh\nrm -- \"$0\"\n").display().to_string();
-    let mut play = FakeDaemon::start(house, &agent_turns(&[&program], &[], &json!("none")), None);
+    let mut play = FakeDaemon::start(house, &agent_turns(&[&program], &[], &json!("no_session")), None);
     for (turns, text) in [(1, "one"), (2, "two")] {
         send(&play.house, text);
         play.wake();
@@ -73,7 +73,7 @@ fn missing_program_ends_the_agent() {
         }
     }
     let (house, ended) = play.finish();
-    let why = ended["not_started"].as_str().unwrap();
+    let why = ended["turn_not_started"].as_str().unwrap();
     assert!(why.contains("cannot start") && why.contains("prog"), "{why}");
     let inbox = house.inbox("survey", "ann");
     assert_eq!((&inbox[0]["read"], &inbox[1]["read"]), (&json!(true), &json!(false)));

@@ -43,7 +43,7 @@ fn lock_stale() {
     std::fs::create_dir(inbox_lock_path(&house)).unwrap();
     let old = SystemTime::now() - Duration::from_secs(60);
     std::fs::File::open(inbox_lock_path(&house)).unwrap().set_modified(old).unwrap();
-    run_suggested_command(&house, &assert_first_cause(&house, "inbox_lock_abandoned"));
+    run_suggested_command(&house, &assert_first_cause(&house, "inbox_lock_stale"));
     assert!(!inbox_lock_path(&house).exists());
     house.shut_down();
 }
@@ -53,10 +53,10 @@ fn lock_stale() {
 fn lock_of_a_killed_sender() {
     let house = TestEnv::with_team();
     spawn_idle_agent(&house);
-    let killed = send_command_at_failpoint(&house, "kill teamctl lock.taken 1").output().unwrap();
+    let killed = send_command_at_failpoint(&house, "kill teamctl lock.created 1").output().unwrap();
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&killed.status), Some(9), "{killed:?}");
     assert!(inbox_lock_path(&house).exists());
-    run_suggested_command(&house, &assert_first_cause(&house, "inbox_lock_abandoned"));
+    run_suggested_command(&house, &assert_first_cause(&house, "inbox_lock_stale"));
     assert!(!inbox_lock_path(&house).exists());
     // Of its half file the next teamd sees to.
     house.shut_down_after_kills();
@@ -67,7 +67,7 @@ fn lock_of_a_killed_sender() {
 fn lock_held() {
     let house = TestEnv::with_team();
     spawn_idle_agent(&house);
-    let mut sender = send_command_at_failpoint(&house, "pause teamctl lock.held 1").spawn().unwrap();
+    let mut sender = send_command_at_failpoint(&house, "pause teamctl lock.confirmed 1").spawn().unwrap();
     let told = assert_first_cause(&house, "inbox_locked");
     let holder = told["evidence"][1].as_str().unwrap();
     assert!(holder.contains(&format!("process {} (teamctl)", sender.id())), "{told}");
@@ -82,7 +82,7 @@ fn lock_path_blocked() {
     let house = TestEnv::with_team();
     spawn_idle_agent(&house);
     house.write_file(&format!("{INBOX}.lock"), "4711");
-    run_suggested_command(&house, &assert_first_cause(&house, "inbox_barred"));
+    run_suggested_command(&house, &assert_first_cause(&house, "inbox_lock_blocked"));
     std::fs::remove_file(inbox_lock_path(&house)).unwrap();
     house.shut_down();
 }
@@ -95,7 +95,7 @@ fn lead_lock_path_blocked() {
     house.write_file("root/teams/survey/inboxes/team-lead.json.lock", "4711");
     create_task(&house, "true");
     let told =
-        assert_cause_for_inbox(&house, "inbox_barred", |sentence| sentence.replace("team-lead", "ann"));
+        assert_cause_for_inbox(&house, "inbox_lock_blocked", |sentence| sentence.replace("team-lead", "ann"));
     assert!(told["sentence"].as_str().unwrap().contains("inbox of team-lead"), "{told}");
     run_suggested_command(&house, &told);
     std::fs::remove_file(house.path("root/teams/survey/inboxes/team-lead.json.lock")).unwrap();

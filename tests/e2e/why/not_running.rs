@@ -8,10 +8,10 @@ use harness::TestEnv;
 #[test]
 fn suspended() {
     let house = TestEnv::with_team();
-    house.teamctl(["spawn", "ann", "--agent", "worker"]).expect_success();
-    house.teamctl(["down", "--keep"]).expect_success();
+    house.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
+    house.teamctl(["down", "--suspend"]).expect_success();
     house.start_daemon();
-    let told = run_suggested_command(&house, &assert_first_cause(&house, "at_rest"));
+    let told = run_suggested_command(&house, &assert_first_cause(&house, "suspended"));
     assert!(told.contains("ann runs again in pane"), "{told}");
     house.shut_down();
 }
@@ -20,11 +20,11 @@ fn suspended() {
 fn budget_exhausted() {
     let house = TestEnv::new();
     house.start_daemon();
-    let policy = house.write_file("out/policy.toml", "[policy]\nturns = 1\n");
+    let policy = house.write_file("out/policy.toml", "[policy]\nmax_turns = 1\n");
     house.teamctl(["create", "survey", "--policy", &policy]).expect_success();
-    house.teamctl(["spawn", "ann", "--agent", "worker"]).expect_success();
+    house.teamctl(["spawn", "ann", "--profile", "worker"]).expect_success();
     create_task(&house, "true");
-    let told = assert_first_cause(&house, "budget_spent");
+    let told = assert_first_cause(&house, "budget_exhausted");
     assert_eq!(told["next"], serde_json::json!(["teamctl policy FILE", "teamctl up --resume"]), "{told}");
     house.shut_down();
 }
@@ -34,10 +34,10 @@ fn killed_by_command() {
     let house = TestEnv::with_team();
     spawn_idle_agent(&house);
     house.teamctl(["kill", "ann"]).expect_success();
-    run_suggested_command(&house, &assert_first_cause(&house, "ended"));
+    run_suggested_command(&house, &assert_first_cause(&house, "exited"));
     house.kill_process(house.daemon_pid());
     house.start_daemon();
-    let told = assert_first_cause(&house, "ended");
+    let told = assert_first_cause(&house, "exited");
     assert!(told["evidence"][0].as_str().unwrap().contains("ended"), "{told}");
     house.shut_down();
 }
@@ -49,7 +49,7 @@ fn restarts_exhausted() {
         .teamctl(["spawn", "ann", "--restart", "on-failure", "--", "sh", "-c", "echo no; exit 3"])
         .expect_success();
     run_suggested_command(&house, &assert_first_cause(&house, "restarting"));
-    let told = assert_first_cause(&house, "given_up");
+    let told = assert_first_cause(&house, "respawns_exhausted");
     assert!(told["evidence"][1].as_str().unwrap().contains("exit 3"), "{told}");
     assert!(run_suggested_command(&house, &told).contains("no"));
     house.shut_down();
@@ -69,8 +69,8 @@ fn pane_closed_by_hand() {
 fn program_exited() {
     let house = TestEnv::with_team();
     let program = house.write_script("prog", "#!/bin/sh\nrm -- \"$0\"\n").display().to_string();
-    house.write_profile("brief", &format!("feed = 'turn'\nprogram = '{program}'\n"));
-    house.teamctl(["spawn", "ann", "--agent", "brief", "--prompt", "one"]).expect_success();
+    house.write_profile("brief", &format!("delivery = 'turn'\nprogram = '{program}'\n"));
+    house.teamctl(["spawn", "ann", "--profile", "brief", "--prompt", "one"]).expect_success();
     wait_until_idle(&house);
     house.teamctl(["send", "ann", "two"]).expect_success();
     let told = assert_first_cause(&house, "program_missing");

@@ -11,7 +11,7 @@ fn daemon_not_running() {
     let told = assert_first_cause(&house, "no_daemon");
     assert!(told["evidence"][0].as_str().unwrap().contains("without a word"), "{told}");
     run_suggested_command(&house, &told);
-    assert_first_cause(&house, "works");
+    assert_first_cause(&house, "working");
     house.shut_down();
 }
 
@@ -23,8 +23,8 @@ fn daemon_stopped() {
     house.teamctl(["create", "survey"]).expect_success();
     spawn_idle_agent(&house);
     let stopped = PausedProcess::new(teamd.id());
-    run_suggested_command(&house, &assert_first_cause(&house, "daemon_silent"));
-    assert_first_cause(&house, "works");
+    run_suggested_command(&house, &assert_first_cause(&house, "daemon_unresponsive"));
+    assert_first_cause(&house, "working");
     drop(stopped);
     house.teamctl(["kill", "ann"]).expect_success();
     house.teamctl(["down"]).expect_success();
@@ -37,8 +37,8 @@ fn tmux_stopped() {
     let house = TestEnv::with_team();
     spawn_idle_agent(&house);
     let stopped = PausedProcess::new(house.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap());
-    run_suggested_command(&house, &assert_first_cause(&house, "tmux_silent"));
-    assert_first_cause(&house, "works");
+    run_suggested_command(&house, &assert_first_cause(&house, "tmux_unresponsive"));
+    assert_first_cause(&house, "working");
     drop(stopped);
     house.shut_down();
 }
@@ -55,6 +55,6 @@ fn disk_full() {
     disk.fill();
     run_suggested_command(&house, &assert_first_cause(&house, "disk_full"));
     disk.free();
-    assert_first_cause(&house, "works");
+    assert_first_cause(&house, "working");
     house.shut_down();
 }

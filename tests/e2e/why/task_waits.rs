@@ -58,7 +58,7 @@ fn all_tasks_owned_by_others() {
     spawn_worker(&house);
     spawn_bob(&house);
     create_task(&house, &["--owner", "bob"]);
-    let told = assert_first_cause(&house, "others_tasks");
+    let told = assert_first_cause(&house, "tasks_owned_by_others");
     run_suggested_command(&house, &told);
     let id = told["next"][0].as_str().unwrap().split(' ').nth(3).unwrap();
     assert_eq!(house.json(["task", "get", id])["task"]["owner"], "ann");

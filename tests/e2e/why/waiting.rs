@@ -20,13 +20,13 @@ fn awaiting_permission_or_plan_approval() {
         &house,
         r#"{"type":"permission_request","request_id":"perm-1-abcdefg","agent_id":"ann","tool_name":"Bash","tool_use_id":"t","description":"count","input":{"command":"cargo test"},"permission_suggestions":[]}"#,
     );
-    let told = assert_first_cause(&house, "permission");
+    let told = assert_first_cause(&house, "awaiting_permission");
     assert!(told["sentence"].as_str().unwrap().contains("Bash: {\"command\":\"cargo test\"}"), "{told}");
     assert!(told["evidence"][0].as_str().unwrap().contains("perm-1-abcdefg"), "{told}");
     assert!(run_suggested_command(&house, &told).contains("cargo test"));
-    let ann = [("TEAMD_AGENT", "ann"), ("TEAMD_TEAM", "survey")];
+    let ann = [("TEAMD_MEMBER", "ann"), ("TEAMD_TEAM", "survey")];
     let herself = house.teamctl_with(&["--json", "why", "ann"], &ann).json();
-    assert_eq!(herself["causes"][0]["cause"], "permission");
+    assert_eq!(herself["causes"][0]["cause"], "awaiting_permission");
     assert_eq!(herself["causes"][0]["next"], json!(["teamctl send team-lead TEXT"]), "she may not answer it");
     let answer = told["next"][1].as_str().unwrap();
     assert!(house.command("sh").args(["-c", answer]).status().unwrap().success(), "{answer}");
@@ -34,7 +34,7 @@ fn awaiting_permission_or_plan_approval() {
         &house,
         r#"{"type":"plan_approval_request","from":"ann","timestamp":"2026-01-01T00:00:00.000Z","planFilePath":"","planContent":"count","requestId":"plan-1-abcdefg"}"#,
     );
-    let told = assert_first_cause(&house, "plan_approval");
+    let told = assert_first_cause(&house, "awaiting_plan_approval");
     assert!(run_suggested_command(&house, &told).contains("hands in a plan"));
     house.shut_down();
 }
@@ -42,8 +42,10 @@ fn awaiting_permission_or_plan_approval() {
 #[test]
 fn awaiting_a_person() {
     let house = TestEnv::with_daemon();
-    let policy = house
-        .write_file("policy.toml", "[policy]\npermissions = 'person'\ntimeout = '10m'\nafter = 'deny'\n");
+    let policy = house.write_file(
+        "policy.toml",
+        "[policy]\npermissions = 'person'\nanswer_timeout = '10m'\non_timeout = 'deny'\n",
+    );
     house.teamctl(["create", "survey", "--policy", &policy]).expect_success();
     spawn_idle_agent(&house);
     write_request(
@@ -57,7 +59,7 @@ fn awaiting_a_person() {
     assert!(told.contains("the team's policy denies it in"), "{told}");
     let lead = house.teamctl(["why", "team-lead"]).expect_success();
     assert!(lead.contains("1 request of members without an answer"), "{lead}");
-    let ann = [("TEAMD_AGENT", "ann")];
+    let ann = [("TEAMD_MEMBER", "ann")];
     assert!(house.teamctl_with(&["why", "ann"], &ann).expect_success().contains("asks to use Bash"));
     house.teamctl_with(&["why", "team-lead"], &ann).expect_failure(77);
     house.shut_down();
@@ -69,20 +71,23 @@ fn at_a_dialog() {
     let script =
         house.write_script("asks", "#!/bin/sh\nprintf 'Do you trust it?\\n1. Yes\\n'\nexec sleep 3600\n");
     let profile = format!(
-        "feed = 'pull'\nprogram = '{}'\ndialog = ['''Do you trust it?\n1. Yes''']\n",
+        "delivery = 'pull'\nprogram = '{}'\ndialogs = ['''Do you trust it?\n1. Yes''']\n",
         script.display()
     );
     house.write_profile("asker", &profile);
-    house.teamctl(["spawn", "ann", "--agent", "asker"]).expect_success();
-    assert!(run_suggested_command(&house, &assert_first_cause(&house, "dialog")).contains("1. Yes"));
+    house.teamctl(["spawn", "ann", "--profile", "asker"]).expect_success();
+    assert!(run_suggested_command(&house, &assert_first_cause(&house, "at_dialog")).contains("1. Yes"));
     house.shut_down();
 }
 
 #[test]
 fn in_plan_mode_without_a_plan() {
     let house = TestEnv::with_team();
-    house.write_profile("planner", "feed = 'turn'\nprogram = 'true'\n[modes]\nplan = ['p']\ndefault = []\n");
-    house.teamctl(["spawn", "ann", "--agent", "planner", "--mode", "plan"]).expect_success();
+    house.write_profile(
+        "planner",
+        "delivery = 'turn'\nprogram = 'true'\n[modes]\nplan = ['p']\ndefault = []\n",
+    );
+    house.teamctl(["spawn", "ann", "--profile", "planner", "--mode", "plan"]).expect_success();
     wait_until_idle(&house);
     run_suggested_command(&house, &assert_first_cause(&house, "plan_mode"));
     house.shut_down();
@@ -107,9 +112,9 @@ fn awaiting_shutdown_answer() {
 #[test]
 fn awaiting_a_hook() {
     let house = TestEnv::with_team();
-    house.write_profile("deaf", "feed = \"hook\"\nprogram = \"sleep\"\nargs = [\"3600\"]\n");
-    house.teamctl(["spawn", "ann", "--agent", "deaf"]).expect_success();
-    run_suggested_command(&house, &assert_first_cause(&house, "never_ready"));
+    house.write_profile("deaf", "delivery = \"hook\"\nprogram = \"sleep\"\nargs = [\"3600\"]\n");
+    house.teamctl(["spawn", "ann", "--profile", "deaf"]).expect_success();
+    run_suggested_command(&house, &assert_first_cause(&house, "no_hook_events"));
     house.shut_down();
 }
 
@@ -118,9 +123,9 @@ fn program_not_ready() {
     let house = TestEnv::with_team();
     house.write_profile(
         "mute",
-        "feed = \"acp\"\nprogram = \"sleep\"\nargs = [\"3600\"]\ninstructions = \"none\"\n",
+        "delivery = \"acp\"\nprogram = \"sleep\"\nargs = [\"3600\"]\ninstructions = \"none\"\n",
     );
-    let mut asked = house.start_teamctl(["spawn", "ann", "--agent", "mute"]);
+    let mut asked = house.start_teamctl(["spawn", "ann", "--profile", "mute"]);
     run_suggested_command(&house, &assert_first_cause(&house, "starting"));
     house.teamctl(["kill", "ann"]).expect_success();
     asked.wait().unwrap();
@@ -147,11 +152,14 @@ fn after_failed_and_interrupted_turns() {
     });
     wait_until_idle(&house);
     create_task(&house, "true");
-    assert_first_cause(&house, "rests");
+    assert_first_cause(&house, "idle");
     create_task(&house, "sleep 3600");
     house.wait_until("it works", || (house.member("ann")?["activity"] == "active").then_some(()));
-    run_suggested_command(&house, &assert_first_cause(&house, "works"));
-    run_suggested_command(&house, &assert_cause_with_options(&house, "silent", &["--silent", "1s"]));
+    run_suggested_command(&house, &assert_first_cause(&house, "working"));
+    run_suggested_command(
+        &house,
+        &assert_cause_with_options(&house, "no_output", &["--no-output-after", "1s"]),
+    );
     house.teamctl(["interrupt", "ann"]).expect_success();
     let told = assert_first_cause(&house, "interrupted");
     assert!(told["next"][0].as_str().unwrap().starts_with("teamctl task release"), "{told}");
@@ -165,7 +173,7 @@ fn hidden_and_idle() {
     spawn_worker(&house);
     house.teamctl(["hide", "ann"]).expect_success();
     run_suggested_command(&house, &assert_first_cause(&house, "hidden"));
-    run_suggested_command(&house, &assert_first_cause(&house, "rests"));
+    run_suggested_command(&house, &assert_first_cause(&house, "idle"));
     house.shut_down();
 }
 
@@ -175,7 +183,7 @@ fn undelivered_messages() {
     spawn_idle_agent(&house);
     house.teamctl(["send", "ann", "one"]).expect_success();
     house.teamctl(["send", "ann", "two"]).expect_success();
-    let told = assert_first_cause(&house, "unfed");
+    let told = assert_first_cause(&house, "undelivered");
     assert!(run_suggested_command(&house, &told).contains("two"));
     house.shut_down();
 }
@@ -186,7 +194,7 @@ fn stopped_process() {
     let stopped = PausedProcess::new(spawn_idle_agent(&house));
     let told = assert_first_cause(&house, "process_stopped");
     run_suggested_command(&house, &told);
-    assert_first_cause(&house, "works");
+    assert_first_cause(&house, "working");
     drop(stopped);
     house.shut_down();
 }
@@ -202,7 +210,7 @@ fn stopped_turn_process() {
     });
     let stopped = PausedProcess::new(turn);
     run_suggested_command(&house, &assert_first_cause(&house, "process_stopped"));
-    assert_first_cause(&house, "works");
+    assert_first_cause(&house, "working");
     drop(stopped);
     house.shut_down();
 }
@@ -219,12 +227,12 @@ fn shim_not_connected_to_new_daemon() {
     house.wait_until("the roster has its process", || {
         let state = std::fs::read_dir(house.path("state/teamd")).ok()?.flatten().next()?.path();
         let roster = std::fs::read_to_string(state.join("roster.json")).ok()?;
-        roster.contains(&format!("\"agent\":{}", spawned["pid"])).then_some(())
+        roster.contains(&format!("\"agent_pid\":{}", spawned["pid"])).then_some(())
     });
     house.kill_process(house.daemon_pid());
     house.start_daemon();
-    run_suggested_command(&house, &assert_first_cause(&house, "cut_off"));
-    assert_first_cause(&house, "works");
+    run_suggested_command(&house, &assert_first_cause(&house, "shim_disconnected"));
+    assert_first_cause(&house, "working");
     drop(stopped);
     house.shut_down();
 }

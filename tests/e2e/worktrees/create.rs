@@ -11,7 +11,8 @@ fn worktree_is_created_beside_the_repository_and_deleted_with_the_team() {
     let house = env_with_repository();
     let repository = house.path("repo");
     let sub = repository.join("sub");
-    let agent = house.write_script("where.sh", "#!/bin/sh\npwd >\"$HOUSE/out/$TEAMD_AGENT\"\nexec cat <&0\n");
+    let agent =
+        house.write_script("where.sh", "#!/bin/sh\npwd >\"$HOUSE/out/$TEAMD_MEMBER\"\nexec cat <&0\n");
     for name in ["ann", "bob"] {
         let cwd = path_text(&sub);
         house
@@ -73,11 +74,11 @@ fn returning_member_reuses_its_worktree() {
     let other = super::repository(&house, "other");
     let cwd = path_text(&other);
     house
-        .teamctl(["spawn", "ann", "--agent", "worker", "--cwd", cwd, "--worktree", "topic"])
+        .teamctl(["spawn", "ann", "--profile", "worker", "--cwd", cwd, "--worktree", "topic"])
         .expect_success();
     assert!(house.path("other.worktrees/survey-ann/a").exists());
     assert_eq!(git(&house, &other, &["branch", "--list", "topic"]), "+ topic");
-    let again = ["spawn", "bob", "--agent", "worker", "--cwd", cwd, "--worktree", "topic"];
+    let again = ["spawn", "bob", "--profile", "worker", "--cwd", cwd, "--worktree", "topic"];
     let said = house.teamctl(again).expect_failure(73);
     assert!(said.contains("cannot check out topic"), "{said}");
     assert!(house.member("bob").is_none() && worktree_path(&house, "bob").is_none(), "nothing is left of it");
@@ -88,7 +89,7 @@ fn returning_member_reuses_its_worktree() {
 fn invalid_worktree_request_starts_nothing() {
     let house = env_with_repository();
     let spawn = |cwd: &str, branch: &[&str], variables: &[(&str, &str)]| {
-        let words = ["spawn", "ann", "--agent", "worker", "--cwd", cwd, "--worktree"];
+        let words = ["spawn", "ann", "--profile", "worker", "--cwd", cwd, "--worktree"];
         house.teamctl_with(&[&words, branch].concat(), variables)
     };
     let (home, repository) = (house.path("home"), house.path("repo"));
@@ -126,7 +127,7 @@ fn worktree_survives_a_daemon_killed_during_creation() {
         path_text(&gate)
     );
     house.write_script("hooks/post-checkout", &hook);
-    let words = ["spawn", "ann", "--agent", "worker", "--cwd", path_text(&repository), "--worktree"];
+    let words = ["spawn", "ann", "--profile", "worker", "--cwd", path_text(&repository), "--worktree"];
     let mut waiting = house.start_teamctl(words);
     house.wait_until("git is at work", || held.exists().then_some(()));
     assert!(house.teamctl(["delete", "survey"]).expect_failure(76).contains("is being made"));
@@ -152,11 +153,11 @@ fn worktree_survives_a_daemon_killed_during_creation() {
 fn run_keeps_the_team_if_a_worktree_has_unsaved_work() {
     let house = env_with_repository();
     let file = house.path("run.toml");
-    let commit = "echo $TEAMD_AGENT >>a && git commit --quiet --all --message work";
+    let commit = "echo $TEAMD_MEMBER >>a && git commit --quiet --all --message work";
     write_file(
         &file,
         &format!(
-            "name = 'crew'\ncwd = 'repo'\nagent = 'worker'\n\
+            "name = 'crew'\ncwd = 'repo'\nprofile = 'worker'\n\
              [[member]]\nname = 'ann'\nworktree = true\n[[member]]\nname = 'bob'\nworktree = 'topic'\n\
              [[task]]\nkey = 'one'\nsubject = 'x'\nowner = 'ann'\ncommand = '{commit}'\n\
              [[task]]\nkey = 'two'\nsubject = 'y'\nowner = 'bob'\ncommand = '{commit}'\n"

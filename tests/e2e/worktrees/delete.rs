@@ -90,7 +90,7 @@ fn moved_worktree_is_not_treated_as_removed() {
     assert!(said.contains("untracked: new"), "{said}");
     moved(&beside, &away);
     let reply = house.json(["delete", "survey", "--discard", path_text(&tree)]);
-    assert_eq!(reply["gone"][0], path_text(&tree), "{reply}");
+    assert_eq!(reply["missing"][0], path_text(&tree), "{reply}");
     assert!(away.join("survey-ann/new").exists());
     house.shut_down();
 }

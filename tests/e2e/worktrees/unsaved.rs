@@ -68,7 +68,7 @@ fn discarded_work_can_be_restored() {
     for dirty in &all {
         let it = trashed.iter().find(|it| path_from_json(&it["path"]) == dirty.worktree).expect(dirty.kind);
         assert!(!dirty.worktree.exists(), "{}", dirty.kind);
-        assert_restored(&house, dirty, &path_from_json(&it["trash"]));
+        assert_restored(&house, dirty, &path_from_json(&it["trash_dir"]));
     }
     assert!(!house.path("root/teams/survey").exists());
     end_processes(&mut all);

@@ -94,12 +94,16 @@ fn library_claimer(round: &ClaimRound, me: &str) -> Claimer {
 }
 
 fn start_mcp_server(round: &ClaimRound, me: &str) -> McpClient {
-    McpClient::connect_with_env(round.house, &[], &[("TEAMD_AGENT", me), ("TEAMD_TEAM", round.team.as_str())])
+    McpClient::connect_with_env(
+        round.house,
+        &[],
+        &[("TEAMD_MEMBER", me), ("TEAMD_TEAM", round.team.as_str())],
+    )
 }
 
 fn claim_by_command(round: &ClaimRound, me: &str, id: u64) -> ClaimResult {
     let words = ["-t", round.team.as_str(), "task", "claim", &id.to_string()];
-    let ran = round.house.teamctl_with(&words, &[("TEAMD_AGENT", me)]);
+    let ran = round.house.teamctl_with(&words, &[("TEAMD_MEMBER", me)]);
     match ran.code {
         0 => ClaimResult::Won,
         // 65: it is half written for longer than anybody waits.

@@ -90,7 +90,7 @@ impl<'r> InboxReaderLoop<'r> {
     fn by_command(&mut self, killed: Option<Duration>) {
         let mut command = self.round.house.command(harness::programs().join("teamctl"));
         command.args(["-t", &self.round.team, "--json", "inbox", "--unread", "--mark-read"]);
-        command.env("TEAMD_AGENT", &self.me).stdout(std::process::Stdio::piped());
+        command.env("TEAMD_MEMBER", &self.me).stdout(std::process::Stdio::piped());
         let mut child = command.spawn().unwrap();
         if let Some(span) = killed {
             sleep(span);
@@ -134,5 +134,5 @@ impl<'r> InboxReaderLoop<'r> {
 
 /// As an agent starts it, whose environment says who it is: a foreign writer may just have dropped it from config.json.
 fn start_mcp_server(round: &MessageRound, me: &str) -> McpClient {
-    McpClient::connect_with_env(round.house, &[], &[("TEAMD_AGENT", me), ("TEAMD_TEAM", &round.team)])
+    McpClient::connect_with_env(round.house, &[], &[("TEAMD_MEMBER", me), ("TEAMD_TEAM", &round.team)])
 }

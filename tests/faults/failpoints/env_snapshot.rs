@@ -38,7 +38,7 @@ impl EnvSnapshot {
 
 pub(super) fn take_snapshot(house: &TestEnv) -> EnvSnapshot {
     let roster = roster(house);
-    let agents = roster["agents"].as_array().into_iter().flatten();
+    let agents = roster["records"].as_array().into_iter().flatten();
     EnvSnapshot {
         agents: agents
             .map(|agent| format!("{}/{}", value_text(&agent["team"]), value_text(&agent["name"])))
@@ -47,7 +47,10 @@ pub(super) fn take_snapshot(house: &TestEnv) -> EnvSnapshot {
             .iter()
             .flat_map(|team| members(house, team).into_iter().map(move |name| format!("{team}/{name}")))
             .collect(),
-        teams: roster["teams"].as_object().map(|teams| teams.keys().cloned().collect()).unwrap_or_default(),
+        teams: roster["joined_counts"]
+            .as_object()
+            .map(|teams| teams.keys().cloned().collect())
+            .unwrap_or_default(),
         panes: panes(house),
         shims: count_shims(house),
         files: ["root", "state", "run"].iter().flat_map(|top| remaining_files(house, top)).collect(),
@@ -102,7 +105,7 @@ pub(super) fn members(house: &TestEnv, team: &str) -> Vec<String> {
 
 /// Panes with our mark.
 pub(super) fn panes(house: &TestEnv) -> usize {
-    let marks = house.tmux(["list-panes", "-a", "-F", "#{@teamd}"]);
+    let marks = house.tmux(["list-panes", "-a", "-F", "#{@teamd_spawn}"]);
     marks.lines().filter(|mark| !mark.is_empty()).count()
 }
 
@@ -127,8 +130,16 @@ fn directories(path: &Path) -> Vec<String> {
 }
 
 /// Mail and tasks come and go with the trial, logs grow, locks of the kernel's stay, and the trash is nobody's to empty.
-const IGNORED_FILES: [&str; 8] =
-    ["root/tasks/survey/", "/inboxes/", "/logs/", "/aside/", "/journal/", "/run-t", "/up.lock", "/trash/"];
+const IGNORED_FILES: [&str; 8] = [
+    "root/tasks/survey/",
+    "/inboxes/",
+    "/logs/",
+    "/corrupt/",
+    "/journal/",
+    "/run-t",
+    "/daemon-start.lock",
+    "/trash/",
+];
 
 /// Those that stay.
 fn remaining_files(house: &TestEnv, top: &str) -> Vec<String> {

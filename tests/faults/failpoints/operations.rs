@@ -135,7 +135,7 @@ pub(super) const OPERATIONS: [SweepOperation; 13] = [
         leaves: None,
         prepare: |house, n| {
             let begun = made(house, n, to_strings(&["shutdown", "-t", &team_name(n), "eve"]));
-            house.teamctl(["spawn", "-t", &team_name(n), "eve", "--agent", "worker"]).expect_success();
+            house.teamctl(["spawn", "-t", &team_name(n), "eve", "--profile", "worker"]).expect_success();
             begun
         },
         retry: |_, n| Some(to_strings(&["shutdown", "-t", &team_name(n), "eve"])),
@@ -276,7 +276,7 @@ fn claim(house: &TestEnv, n: u64) -> Vec<String> {
 fn run_file(house: &TestEnv, n: u64) -> String {
     let out = house.path(&format!("out/{}", team_name(n)));
     let text = format!(
-        "name = \"{}\"\nagent = \"worker\"\n[[member]]\nname = \"eve\"\nbackend = \"in-process\"\n[[task]]\nkey = \"one\"\n\
+        "name = \"{}\"\nprofile = \"worker\"\n[[member]]\nname = \"eve\"\nbackend = \"in-process\"\n[[task]]\nkey = \"one\"\n\
          subject = \"write\"\ncommand = \"echo done >> {}\"\n",
         team_name(n),
         out.display()
@@ -314,7 +314,7 @@ fn expect_single_member(house: &TestEnv, n: u64, its_panes: usize) -> Result<(),
     expect_eq("processes", count_running(house, n), 1)?;
     expect_eq("joins", count_shims(house), RESIDENTS.len() + 1)?;
     expect_eq("panes", panes(house), 1 + its_panes)?;
-    let agents = roster(house)["agents"].as_array().cloned().unwrap_or_default();
+    let agents = roster(house)["records"].as_array().cloned().unwrap_or_default();
     expect_eq(
         "in the roster",
         agents.iter().filter(|agent| agent["team"] == team_name(n).as_str()).count(),

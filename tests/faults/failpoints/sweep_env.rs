@@ -133,7 +133,7 @@ impl SweepEnv {
         command.args(["-c", r#""$@" >crash/out 2>crash/err; echo $? >crash/code"#, "sh"]);
         command.arg(harness::programs().join("teamctl")).args(words);
         if words.iter().any(|word| word == "inbox" || word == "claim") {
-            command.envs([("TEAMD_TEAM", "survey"), ("TEAMD_AGENT", "ann")]);
+            command.envs([("TEAMD_TEAM", "survey"), ("TEAMD_MEMBER", "ann")]);
         }
         let mut child = command.spawn().unwrap();
         std::thread::spawn(move || child.wait());
@@ -312,7 +312,7 @@ impl SweepEnv {
                     self.house.teamctl_with(&as_strs(&words), &[]).expect_success();
                     return None;
                 };
-                let acting = [("TEAMD_TEAM", "survey"), ("TEAMD_AGENT", "ann")];
+                let acting = [("TEAMD_TEAM", "survey"), ("TEAMD_MEMBER", "ann")];
                 let own = words.iter().any(|word| word == "inbox" || word == "claim");
                 let ran = self.house.teamctl_with(&as_strs(&words), if own { &acting } else { &[] });
                 *why.borrow_mut() = format!("{ran:?}");
@@ -339,7 +339,7 @@ impl SweepEnv {
             let members = serde_json::from_str::<Value>(&status.stdout).unwrap_or_default();
             let teams = members["teams"].as_array().cloned().unwrap_or_default();
             let mut all = teams.iter().flat_map(|team| team["members"].as_array().into_iter().flatten());
-            all.any(|member| member["name"] == **name && member["phase"] == "running")
+            all.any(|member| member["name"] == **name && member["lifecycle"] == "running")
         };
         RESIDENTS.iter().filter(|name| !runs(name)).map(|name| format!("{name} is not heard\n")).collect()
     }

@@ -48,7 +48,7 @@ pub(super) fn discard(house: &TestEnv, n: u64) -> Vec<String> {
 fn recorded_worktrees(house: &TestEnv, n: u64) -> Vec<String> {
     let roster = roster(house);
     let all = roster["worktrees"][team_name(n)].as_array().cloned().unwrap_or_default();
-    all.iter().map(|ground| ground["tree"]["path"].as_str().unwrap().to_owned()).collect()
+    all.iter().map(|ground| ground["record"]["path"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Those of the team that lie beside the repository.
@@ -129,9 +129,14 @@ pub(super) fn expect_kept_or_in_trash(house: &TestEnv, n: u64) -> Result<(), Str
 pub(super) fn is_in_trash(house: &TestEnv, n: u64) -> bool {
     trash_directories(house, n).iter().any(|trash| {
         let words = std::fs::read_to_string(trash.join("README")).unwrap_or_default();
-        let files =
-            house.command("tar").arg("-xOf").arg(trash.join("files.tar")).arg(UNSAVED).output().unwrap();
-        words.contains("files.tar") && files.stdout == b"work"
+        let files = house
+            .command("tar")
+            .arg("-xOf")
+            .arg(trash.join("changed-files.tar"))
+            .arg(UNSAVED)
+            .output()
+            .unwrap();
+        words.contains("changed-files.tar") && files.stdout == b"work"
     })
 }
 

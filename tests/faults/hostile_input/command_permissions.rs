@@ -64,7 +64,7 @@ const COMMANDS: [(&[&str], CommandPermission, &[i32]); 53] = [
     (&["layout", "tiled"], CommandPermission::Lead, &[0]),
     (&["lead", "--release"], CommandPermission::Lead, &[0, 67]),
     (&["interrupt", "nobody"], CommandPermission::Lead, &[67]),
-    (&["mode", "nobody", "plan"], CommandPermission::Lead, &[67]),
+    (&["mode", "nobody", "submit-plan"], CommandPermission::Lead, &[67]),
     (&["approve", "nothing"], CommandPermission::LeadAtFiles, &[67]),
     (&["deny", "nothing", "--reason", "r"], CommandPermission::LeadAtFiles, &[67]),
     (&["task", "create", "x", "--metadata", "{\"command\": \"true\"}"], CommandPermission::LeadAtFiles, &[0]),
@@ -83,8 +83,8 @@ const COMMANDS: [(&[&str], CommandPermission, &[i32]); 53] = [
     (&["task", "done", "999"], CommandPermission::Member, &[67]),
     (&["task", "release", "999"], CommandPermission::Member, &[67]),
     (&["task", "delete", "999"], CommandPermission::Member, &[67]),
-    (&["respond", "nothing", "--approve"], CommandPermission::OwnName, &[67]),
-    (&["prompt"], CommandPermission::Member, &[0]),
+    (&["answer-shutdown", "nothing", "--approve"], CommandPermission::OwnName, &[67]),
+    (&["instructions"], CommandPermission::Member, &[0]),
     (&["doctor"], CommandPermission::Member, &[0, 1]),
     (&["why", "bob"], CommandPermission::Member, &[0]),
     (&["why", "ann"], CommandPermission::LeadAtFiles, &[0]),
@@ -95,9 +95,9 @@ const COMMANDS: [(&[&str], CommandPermission, &[i32]); 53] = [
     (&["logs", "ann"], CommandPermission::Member, &[67]),
     (&["wait", "--timeout", "0s"], CommandPermission::Member, &[0, 75]),
     (&["requests"], CommandPermission::LeadAtFiles, &[0]),
-    (&["plan", "out/plan.md"], CommandPermission::OwnName, &[76]),
+    (&["submit-plan", "out/plan.md"], CommandPermission::OwnName, &[76]),
     (&["events"], CommandPermission::Member, &[0]),
-    (&["agents"], CommandPermission::Member, &[0]),
+    (&["records"], CommandPermission::Member, &[0]),
     (&["setup", "codex"], CommandPermission::Member, &[0]),
     (&["notify", "a word"], CommandPermission::Member, &[78]),
     (&["completions", "bash"], CommandPermission::Member, &[0]),
@@ -136,7 +136,7 @@ pub(super) fn token_of(house: &TestEnv, name: &str) -> String {
     let roster =
         std::fs::read_to_string(single_file_below(&house.path("state/teamd"), "roster.json")).unwrap();
     let roster: Value = serde_json::from_str(&roster).unwrap();
-    let agent = roster["agents"].as_array().unwrap().iter().find(|agent| agent["name"] == name).unwrap();
+    let agent = roster["records"].as_array().unwrap().iter().find(|agent| agent["name"] == name).unwrap();
     agent["token"].as_str().unwrap().to_owned()
 }
 
@@ -148,9 +148,9 @@ fn commands_check_the_role() {
     let token = &token_of(&house, "bob");
     let roles = [
         (Role::Person, vec![]),
-        (Role::Lead, vec![("TEAMD_AGENT", "team-lead")]),
-        (Role::Member, vec![("TEAMD_AGENT", "bob"), ("TEAMD_TOKEN", token)]),
-        (Role::Forger, vec![("TEAMD_AGENT", "bob"), ("TEAMD_TOKEN", "wrong")]),
+        (Role::Lead, vec![("TEAMD_MEMBER", "team-lead")]),
+        (Role::Member, vec![("TEAMD_MEMBER", "bob"), ("TEAMD_TOKEN", token)]),
+        (Role::Forger, vec![("TEAMD_MEMBER", "bob"), ("TEAMD_TOKEN", "wrong")]),
         (Role::WithoutName, vec![("TEAMD_TOKEN", token)]),
     ];
     let (mut tried, mut wrong) = (0, Vec::new());
@@ -171,7 +171,7 @@ fn commands_check_the_role() {
         tried += 1;
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert_eq!(house.member("ann").unwrap()["phase"], "running");
+    assert_eq!(house.member("ann").unwrap()["lifecycle"], "running");
     house.shut_down();
     record_result("roles-verbs", tried);
 }

@@ -24,7 +24,10 @@ pub(super) fn call_daemon(house: &TestEnv, request: &Value) -> Value {
 /// What it says to whoever has this token.
 pub(super) fn call_daemon_with_token(house: &TestEnv, token: Option<&str>, request: &Value) -> Value {
     let mut stream = connect(house);
-    send_bytes(&mut stream, format!("{}\n", json!({"v": 1, "token": token, "request": request})).as_bytes());
+    send_bytes(
+        &mut stream,
+        format!("{}\n", json!({"version": 2, "token": token, "request": request})).as_bytes(),
+    );
     serde_json::from_str(&read_reply(stream)).unwrap()
 }
 
@@ -50,13 +53,13 @@ fn read_reply(stream: UnixStream) -> String {
 }
 
 fn call(request: Value) -> Vec<u8> {
-    format!("{}\n", json!({"v": 1, "request": request})).into_bytes()
+    format!("{}\n", json!({"version": 2, "request": request})).into_bytes()
 }
 
 pub(super) fn send_frame(siege: &mut HostileRun) {
     let mut stream = connect(&siege.house);
     match siege.rng.u32(0..14) {
-        0 => send_bytes(&mut stream, br#"{"v":1,"requ"#),
+        0 => send_bytes(&mut stream, br#"{"version":2,"requ"#),
         1 => {
             send_bytes(&mut stream, &vec![b'x'; 70 * 1024]);
             assert_eq!(read_reply(stream), "");
@@ -70,7 +73,7 @@ pub(super) fn send_frame(siege: &mut HostileRun) {
             read_reply(stream);
         }
         4 => {
-            send_bytes(&mut stream, b"{\"v\":9999,\"request\":\"status\"}\n");
+            send_bytes(&mut stream, b"{\"version\":9999,\"request\":\"status\"}\n");
             assert!(read_reply(stream).contains("failed"));
         }
         5 => {
@@ -78,14 +81,14 @@ pub(super) fn send_frame(siege: &mut HostileRun) {
             assert!(!read_reply(stream).contains("\"done\""));
         }
         6 => {
-            let sound = call(json!({"locate": {"team": "nobodys", "name": "nobody"}}));
+            let sound = call(json!({"locate_pane": {"team": "nobodys", "name": "nobody"}}));
             send_bytes(&mut stream, &mutate(&mut siege.rng, &sound));
             send_bytes(&mut stream, b"\n");
             read_reply(stream);
         }
         7 => {
             send_bytes(&mut stream, &forged_shim_hello(siege));
-            send_bytes(&mut stream, b"{\"ended\":{\"exited\":0}}\n");
+            send_bytes(&mut stream, b"{\"exited\":{\"exited\":0}}\n");
             let mut said = String::new();
             stream.read_to_string(&mut said).ok();
             assert!(!said.contains("\"go\""), "a stranger was let in: {said}");
@@ -169,12 +172,12 @@ fn unknown_names(siege: &mut HostileRun) -> Vec<u8> {
     let who = json!({"team": "survey", "name": name});
     let targets = json!({"team": "survey", "names": [name]});
     call(match siege.rng.u32(0..8) {
-        0 => json!({"locate": who}),
-        1 => json!({"hide": who}),
+        0 => json!({"locate_pane": who}),
+        1 => json!({"hide_pane": who}),
         2 => json!({"kill": targets}),
         3 => json!({"shutdown": {"targets": targets, "grace_ms": 1, "force": true}}),
-        4 => json!({"capture": {"team": "survey", "name": name, "lines": u32::MAX}}),
-        5 => json!({"delete": {"team": if name == "survey" { "x" } else { name }, "force": true}}),
+        4 => json!({"capture_pane": {"team": "survey", "name": name, "lines": u32::MAX}}),
+        5 => json!({"delete_team": {"team": if name == "survey" { "x" } else { name }, "force": true}}),
         6 => json!({"set_mode": {"team": "survey", "name": name, "mode": "bypassPermissions"}}),
         _ => json!({"interrupt": who}),
     })
@@ -185,11 +188,11 @@ fn forged_shim_hello(siege: &mut HostileRun) -> Vec<u8> {
     let roster =
         std::fs::read_to_string(single_file_below(&siege.house.path("state/teamd"), "roster.json")).unwrap();
     let roster: Value = serde_json::from_str(&roster).unwrap();
-    let agents = roster["agents"].as_array().unwrap();
-    let spawn = &agents[siege.rng.usize(0..agents.len())]["spawn"];
+    let agents = roster["records"].as_array().unwrap();
+    let spawn = &agents[siege.rng.usize(0..agents.len())]["spawn_id"];
     let spawn = if siege.rng.bool() { spawn.clone() } else { json!("00000000-0000-0000-0000-000000000000") };
     call(
-        json!({"join": {"spawn": spawn, "pid": std::process::id(), "start": 1, "version": "0", "ended": null}}),
+        json!({"connect_shim": {"spawn_id": spawn, "pid": std::process::id(), "start_time": 1, "version": "0", "exited": null}}),
     )
 }
 

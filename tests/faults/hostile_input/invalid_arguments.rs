@@ -29,11 +29,11 @@ const COMMANDS: [&[&str]; 27] = [
     &["logs", X],
     &["delete", X],
     &["spawn", X, "--", "true"],
-    &["spawn", "x", "--agent", X],
-    &["agents", "show", X],
+    &["spawn", "x", "--profile", X],
+    &["profiles", "show", X],
     &["layout", X],
     &["events", "--since", X],
-    &["respond", X, "--approve"],
+    &["answer-shutdown", X, "--approve"],
 ];
 
 const INVALID_ARGUMENTS: [&str; 34] = [

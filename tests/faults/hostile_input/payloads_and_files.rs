@@ -104,13 +104,13 @@ pub(super) fn call_hook(siege: &mut HostileRun) {
     let input = mutate(&mut siege.rng, sound.to_string().as_bytes());
     let roster = read_to_string(single_file_below(&siege.house.path("state/teamd"), "roster.json")).unwrap();
     let roster: Value = serde_json::from_str(&roster).unwrap();
-    let bob = roster["agents"].as_array().unwrap().iter().find(|agent| agent["name"] == "bob").unwrap();
+    let bob = roster["records"].as_array().unwrap().iter().find(|agent| agent["name"] == "bob").unwrap();
     let mut command = siege.house.command(harness::programs().join("teamd-shim"));
     let token = if siege.rng.bool() { bob["token"].as_str().unwrap() } else { "wrong" };
     command
         .args(["hook", event])
         .env("TEAMD_TEAM", "survey")
-        .env("TEAMD_AGENT", "bob")
+        .env("TEAMD_MEMBER", "bob")
         .env("TEAMD_TOKEN", token);
     assert_eq!(run_with_input(command, &input).code, 0);
 }
@@ -129,15 +129,15 @@ pub(super) fn run_invalid_file(siege: &mut HostileRun) {
     remove_file(file).unwrap();
 }
 
-const PROFILE: &str = "feed = \"turn\"\nprogram = \"no-such-program\"\nargs = [\"{options}\", \"{prompt}\"]\nresume = \
-                       [\"{session}\"]\nsession = \"ours\"\nmodel = [\"-m\", \"{model}\"]\n[modes]\nplan = []\n";
+const PROFILE: &str = "delivery = \"turn\"\nprogram = \"no-such-program\"\nargs = [\"{options}\", \"{prompt}\"]\nresume_args = \
+                       [\"{session}\"]\nsession = \"generated\"\nmodel = [\"-m\", \"{model}\"]\n[modes]\nplan = []\n";
 
 /// A profile with faults: nobody is started by it.
 pub(super) fn spawn_with_invalid_profile(siege: &mut HostileRun) {
     let bytes = mutate(&mut siege.rng, PROFILE.as_bytes());
-    let file = siege.house.write_file("home/.config/teamd/agents/evil.toml", bytes);
+    let file = siege.house.write_file("home/.config/teamd/profiles/evil.toml", bytes);
     let ran =
-        siege.house.teamctl(["spawn", "x", "-t", "survey", "--agent", "evil", "--backend", "in-process"]);
+        siege.house.teamctl(["spawn", "x", "-t", "survey", "--profile", "evil", "--backend", "in-process"]);
     assert!([64, 65, 70, 72, 78].contains(&ran.code), "{ran:#?}");
     remove_file(file).unwrap();
 }

@@ -25,15 +25,15 @@ fn requests() -> Vec<(Value, RequestPermission)> {
     let targets = json!({"team": "survey", "names": ["nobody"]});
     vec![
         (json!("status"), RequestPermission::Anyone),
-        (json!("status_on_screen"), RequestPermission::Anyone),
-        (json!({"create": {"team": "survey", "cwd": "/", "unique": false}}), RequestPermission::Lead),
+        (json!("status_with_screens"), RequestPermission::Anyone),
+        (json!({"create_team": {"team": "survey", "cwd": "/", "unique": false}}), RequestPermission::Lead),
         (
-            json!({"worktree": {"team": "survey", "name": "bob", "unique": false, "cwd": "/", "env": {}}}),
+            json!({"create_worktree": {"team": "survey", "name": "bob", "unique": false, "cwd": "/", "env": {}}}),
             RequestPermission::Lead,
         ),
         (
             json!({"spawn": {"team": "survey", "name": "bob", "unique": false, "argv": ["true"], "cwd": "/", "env": {},
-                "prompt": "", "feed": "pull"}}),
+                "prompt": "", "delivery": "pull"}}),
             RequestPermission::Lead,
         ),
         (json!({"shutdown": {"targets": targets, "grace_ms": 1, "force": false}}), RequestPermission::Lead),
@@ -41,21 +41,21 @@ fn requests() -> Vec<(Value, RequestPermission)> {
         (json!({"interrupt": nobody}), RequestPermission::Lead),
         (json!({"set_mode": {"team": "survey", "name": "nobody", "mode": "plan"}}), RequestPermission::Lead),
         (json!({"set_policy": {"team": "nobodys", "policy": {}}}), RequestPermission::Lead),
-        (json!({"delete": {"team": "survey", "force": false}}), RequestPermission::Lead),
-        (json!({"locate": nobody}), RequestPermission::Anyone),
-        (json!({"capture": nobody}), RequestPermission::Anyone),
-        (json!({"hide": nobody}), RequestPermission::Lead),
-        (json!({"show": nobody}), RequestPermission::Lead),
-        (json!({"layout": {"team": "survey", "layout": "tiled"}}), RequestPermission::Lead),
+        (json!({"delete_team": {"team": "survey", "force": false}}), RequestPermission::Lead),
+        (json!({"locate_pane": nobody}), RequestPermission::Anyone),
+        (json!({"capture_pane": nobody}), RequestPermission::Anyone),
+        (json!({"hide_pane": nobody}), RequestPermission::Lead),
+        (json!({"show_pane": nobody}), RequestPermission::Lead),
+        (json!({"set_layout": {"team": "survey", "layout": "tiled"}}), RequestPermission::Lead),
         (json!({"next_task": {"team": "survey", "owner": "nobody"}}), RequestPermission::Anyone),
         // Of whoever has no token it says nothing.
-        (json!({"activity": "idle"}), RequestPermission::Anyone),
-        (json!({"hook": {"said": "ended"}}), RequestPermission::Member),
-        (json!({"park": {}}), RequestPermission::Member),
-        (json!({"lead": {"release": "nobodys"}}), RequestPermission::Lead),
-        (json!({"bring_back": {"team": "nobodys"}}), RequestPermission::Lead),
+        (json!({"report_activity": "idle"}), RequestPermission::Anyone),
+        (json!({"report_hook": {"event": "turn_ended"}}), RequestPermission::Member),
+        (json!({"long_poll": {}}), RequestPermission::Member),
+        (json!({"set_lead": {"release": "nobodys"}}), RequestPermission::Lead),
+        (json!({"resume_members": {"team": "nobodys"}}), RequestPermission::Lead),
         // Last, since whoever may would end it; nobody's that is not the first line of a first process.
-        (json!({"down": null}), RequestPermission::Lead),
+        (json!({"stop_daemon": null}), RequestPermission::Lead),
     ]
 }
 
@@ -86,7 +86,8 @@ fn requests_check_their_caller() {
             (Some(bob.as_str()), may == RequestPermission::Lead),
             (None, may == RequestPermission::Member),
         ] {
-            let is_last = request["down"].is_null() && request.get("down").is_some() && !refused;
+            let is_last =
+                request["stop_daemon"].is_null() && request.get("stop_daemon").is_some() && !refused;
             if is_last {
                 continue;
             }
@@ -140,9 +141,9 @@ fn tools_check_their_caller() {
     let bob = token_of(&house, "bob");
     let roles: [(&[(&str, &str)], bool); 4] = [
         (&[], true),
-        (&[("TEAMD_AGENT", "team-lead")], true),
-        (&[("TEAMD_AGENT", "bob"), ("TEAMD_TOKEN", &bob)], false),
-        (&[("TEAMD_AGENT", "bob"), ("TEAMD_TOKEN", "none")], false),
+        (&[("TEAMD_MEMBER", "team-lead")], true),
+        (&[("TEAMD_MEMBER", "bob"), ("TEAMD_TOKEN", &bob)], false),
+        (&[("TEAMD_MEMBER", "bob"), ("TEAMD_TOKEN", "none")], false),
     ];
     let mut tried = 0;
     for (variables, leads) in roles {
@@ -163,7 +164,7 @@ fn tools_check_their_caller() {
 
 fn assert_team_unchanged(house: TestEnv) {
     for name in ["ann", "bob"] {
-        assert_eq!(house.member(name).unwrap()["phase"], "running");
+        assert_eq!(house.member(name).unwrap()["lifecycle"], "running");
     }
     house.shut_down();
 }

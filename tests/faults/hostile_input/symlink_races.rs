@@ -62,7 +62,7 @@ fn delete_does_not_follow_swapped_links() {
     let mut done = 0;
     for number in 0..races {
         let team = format!("r{number}");
-        let create = json!({"create": {"team": team, "cwd": "/", "unique": false}});
+        let create = json!({"create_team": {"team": team, "cwd": "/", "unique": false}});
         assert!(call_daemon(&house, &create)["done"].is_object(), "{team} is made");
         house.write_file(&format!("root/teams/{team}/inboxes/bob.json"), "[]");
         house.write_file(&format!("root/tasks/{team}/1.json"), "{}");
@@ -72,7 +72,7 @@ fn delete_does_not_follow_swapped_links() {
         std::thread::scope(|scope| {
             scope.spawn(|| swap_with_links(&places, &victim, &spare, &over, &swaps));
             let _over = StopOnDrop(&over);
-            let delete = json!({"delete": {"team": team, "force": true}});
+            let delete = json!({"delete_team": {"team": team, "force": true}});
             done += u64::from((0..TRIES).any(|_| call_daemon(&house, &delete)["done"].is_object()));
         });
         places.iter().chain([&spare]).for_each(|place| std::fs::remove_dir_all(place).unwrap_or_default());

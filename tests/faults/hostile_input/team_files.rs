@@ -72,7 +72,7 @@ fn stable_contents(house: &TestEnv) -> Contents {
         let goes_on = name.ends_with("/ann.json") || name.ends_with("/team-lead.json");
         !goes_on
             && !name.ends_with("/config.json")
-            && ![".tmp.", ".twin", ".lock"].iter().any(|ours| name.contains(ours))
+            && ![".tmp.", ".shadow", ".lock"].iter().any(|ours| name.contains(ours))
     });
     found
 }
@@ -165,7 +165,7 @@ fn wait_for_rewritten_config(siege: &mut HostileRun, which: usize) {
         let config: Value = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
         config["members"].as_array()?.iter().any(|member| member["name"] == "m").then_some(())
     });
-    let aside = super::single_file_below(&house.path("state/teamd"), "aside");
+    let aside = super::single_file_below(&house.path("state/teamd"), "corrupt");
     let copies = contents_below(&aside);
     let copy = copies.iter().find(|(path, bytes)| {
         path.file_name().unwrap().to_string_lossy().contains(&format!("{team}-config")) && **bytes == spoilt
@@ -277,7 +277,7 @@ pub(super) fn assert_only_corrupted_files_changed(siege: &HostileRun) {
 /// At most five copies of each file.
 fn assert_copy_limit(house: &TestEnv) {
     let mut of: BTreeMap<String, u32> = BTreeMap::new();
-    for path in contents_below(&super::single_file_below(&house.path("state/teamd"), "aside")).into_keys() {
+    for path in contents_below(&super::single_file_below(&house.path("state/teamd"), "corrupt")).into_keys() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         *of.entry(name.rsplit_once('.').unwrap().0.to_owned()).or_default() += 1;
     }

@@ -48,10 +48,9 @@ pub(super) struct SpawnTeammateInput {
     /// The name of your team. No other team is possible.
     #[serde(default)]
     team_name: Option<String>,
-    /// The member's program: claude, codex, gemini, worker… `teamctl agents` lists them. By default
+    /// The member's program: claude, codex, gemini, worker… `teamctl profiles` lists them. By default
     /// the usual one.
     #[serde(default)]
-    #[serde(rename = "agent")]
     profile: Option<String>,
 }
 
@@ -92,8 +91,8 @@ fn without_cli_help(error: ErrorReport) -> ErrorReport {
         Some((before, _)) => error.with_help(before),
         None if help.contains("--cwd DIR") => error.with_help("name an existing directory in cwd"),
         None if help.contains("--unique") => error.with_help("take another name"),
-        None if help.contains("--agent PROFILE") => {
-            error.with_help("name a program in agent; teamctl agents lists what there is")
+        None if help.contains("--profile PROFILE") => {
+            error.with_help("name a program in profile; teamctl profiles lists what there is")
         }
         None => error,
     }
@@ -112,11 +111,16 @@ fn check_own_team(own: &TeamName, named: Option<&str>) -> Result<(), ErrorReport
 fn spawn_command(input: SpawnTeammateInput) -> Result<TeamctlCommand, ErrorReport> {
     let to_report = |error: protocol::name::NameError| ErrorReport::new(ErrorKind::Usage, error.to_string());
     let name = AgentName::parse(&input.name).map_err(to_report)?;
-    let call = TeamctlCommand::new("spawn").arg(name.to_string()).option("agent", input.profile.as_deref());
-    let call = call.option("type", input.subagent_type.as_deref()).option("model", input.model.as_deref());
+    let call = TeamctlCommand::new("spawn").arg(name.to_string()).option("profile", input.profile.as_deref());
+    let call =
+        call.option("agent-type", input.subagent_type.as_deref()).option("model", input.model.as_deref());
     let call = call.option("mode", input.mode.as_deref()).option("cwd", input.cwd.as_deref());
     // The prompt may be longer than an argument can be.
-    let call = if input.prompt.is_empty() { call } else { call.arg("-").with_stdin(input.prompt) };
+    let call = if input.prompt.is_empty() {
+        call
+    } else {
+        call.option("prompt", Some("-")).with_stdin(input.prompt)
+    };
     // This option is last: without a branch it would take the next argument for its value.
     match (input.worktree, input.branch.filter(|branch| !branch.is_empty())) {
         (true, None) => Ok(call.flag("worktree")),
@@ -146,7 +150,8 @@ mod tests {
             assert_eq!(named(name), Err(ErrorKind::Usage), "{name}");
         }
         assert!(
-            named("ann").is_ok_and(|call| call.contains(r#"args: ["spawn", "ann", "-"], stdin: "--all""#))
+            named("ann")
+                .is_ok_and(|call| call.contains(r#"args: ["spawn", "ann", "--prompt=-"], stdin: "--all""#))
         );
     }
 
@@ -176,9 +181,9 @@ mod tests {
         let has = |more: Value, wanted: &str| {
             assert!(command(more).is_ok_and(|call| call.contains(wanted)), "{wanted}");
         };
-        has(json!({"worktree": true}), r#""-", "--worktree"]"#);
-        has(json!({"worktree": true, "branch": "--x"}), r#""-", "--worktree=--x"]"#);
-        has(json!({"branch": ""}), r#""-"]"#);
+        has(json!({"worktree": true}), r#""--prompt=-", "--worktree"]"#);
+        has(json!({"worktree": true, "branch": "--x"}), r#""--prompt=-", "--worktree=--x"]"#);
+        has(json!({"branch": ""}), r#""--prompt=-"]"#);
         assert_eq!(command(json!({"branch": "x"})), Err(ErrorKind::Usage));
     }
 }

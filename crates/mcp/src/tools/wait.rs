@@ -54,7 +54,7 @@ impl ToolDefinition for WaitTool {
         let timeout = format!("{}s", input.timeout_seconds.unwrap_or(DEFAULT_SECONDS).clamp(1, MAX_SECONDS));
         context.require_team()?;
         let call = TeamctlCommand::new("wait")
-            .flag("while-read")
+            .flag("exit-with-reader")
             .option("for", Some(&condition))
             .option("timeout", Some(&timeout));
         match call.args_after_dashes(input.names.unwrap_or_default()).run(context).await {

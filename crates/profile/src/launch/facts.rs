@@ -55,9 +55,9 @@ pub(super) fn variable_value(variable: &str, facts: &LaunchFacts<'_>) -> Option<
         "team" => facts.team.to_string(),
         "id" => format!("{}@{}", facts.name, facts.team),
         "model" => facts.model.unwrap_or_default().to_owned(),
-        "type" => facts.agent_type.unwrap_or("general-purpose").to_owned(),
+        "agent_type" => facts.agent_type.unwrap_or("general-purpose").to_owned(),
         "root" => facts.root.to_owned(),
-        "self" => facts.teamctl_path.to_owned(),
+        "teamctl" => facts.teamctl_path.to_owned(),
         "instructions" => facts.instructions.to_owned(),
         _ => return None,
     };

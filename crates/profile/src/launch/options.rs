@@ -114,7 +114,7 @@ impl Profile {
             tools.join(", ")
         );
         ErrorReport::new(ErrorKind::Usage, message)
-            .with_help("say --allow or --deny, take another --agent, or leave --type out")
+            .with_help("say --allow or --deny, take another --profile, or leave --agent-type out")
     }
 
     fn mode_arguments<'a>(&self, program: &'a ProgramSpec, mode: &str) -> Result<&'a [String], ErrorReport> {
@@ -153,7 +153,7 @@ impl Profile {
     fn tools_unsupported(&self, flag: &str) -> ErrorReport {
         let message = format!("cannot start {} with {flag}: its profile has no argument for that", self.name);
         ErrorReport::new(ErrorKind::Usage, message)
-            .with_help("set the program's own permissions, or name another --agent")
+            .with_help("set the program's own permissions, or name another --profile")
     }
 }
 
@@ -201,13 +201,13 @@ pub fn read_only_unsupported(what: &str, agent_type: &str) -> ErrorReport {
     let message =
         format!("cannot start {what} as an agent of type {agent_type}: nothing keeps it from writing");
     ErrorReport::new(ErrorKind::Usage, message)
-        .with_help("leave --type out, or take an --agent whose profile can plan")
+        .with_help("leave --agent-type out, or take an --profile whose profile can plan")
 }
 
 fn mode_conflicts_with_type(agent_type: &str, mode: &str) -> ErrorReport {
     let message =
         format!("cannot start an agent of type {agent_type} in the mode {mode}: that type only reads");
-    ErrorReport::new(ErrorKind::Usage, message).with_help("leave --mode away, or take another --type")
+    ErrorReport::new(ErrorKind::Usage, message).with_help("leave --mode away, or take another --agent-type")
 }
 
 /// The arguments for a list of tools: with `{tool}` the template is repeated for each tool, with

@@ -83,7 +83,11 @@ fn a_server_that_a_built_in_profile_hands_over_is_told_for_whom_it_speaks() {
     for name in built_in_names() {
         let ProfileKind::Program(program) = built_in_profile(name).unwrap().unwrap().kind else { continue };
         let mcp = program.mcp.join(" ");
-        assert_eq!(mcp.contains("{self"), mcp.contains("--agent") && mcp.contains("{id_"), "{name}: {mcp}");
+        assert_eq!(
+            mcp.contains("{teamctl"),
+            mcp.contains("--member") && mcp.contains("{id_"),
+            "{name}: {mcp}"
+        );
     }
 }
 
@@ -122,7 +126,7 @@ fn codex_gets_its_options_before_the_verb_that_resumes() {
 fn blanks_are_filled_once_and_the_turns_own_are_left() {
     let member = member();
     let profile = profile(
-        "feed = \"turn\"\nprogram = \"{self}\"\nargs = [\"{id} {cwd}\", \"{team}{type}{model}\", \"{prompt}\"]\n\
+        "delivery = \"turn\"\nprogram = \"{teamctl}\"\nargs = [\"{id} {cwd}\", \"{team}{agent_type}{model}\", \"{prompt}\"]\n\
          env = { WHERE = \"{cwd}\" }",
     );
     let launch = profile.build_launch(&member.facts()).unwrap();
@@ -135,7 +139,7 @@ fn blanks_are_filled_once_and_the_turns_own_are_left() {
 #[test]
 fn a_pulling_program_gets_its_prompt_as_it_stands() {
     let member = member();
-    let profile = profile("feed = \"pull\"\nprogram = \"p\"\nargs = [\"{prompt}\", \"{name}\"]");
+    let profile = profile("delivery = \"pull\"\nprogram = \"p\"\nargs = [\"{prompt}\", \"{name}\"]");
     let launch = profile.build_launch(&member.facts()).unwrap();
     assert_eq!(launch.argv, ["p", "count {cwd}; $(rm)", "ann"]);
     assert_eq!((launch.turns.is_none(), launch.delivery), (true, Delivery::Pull));
@@ -145,7 +149,7 @@ fn a_pulling_program_gets_its_prompt_as_it_stands() {
 fn a_tool_stands_alone_or_with_the_others_and_options_come_last_by_default() {
     let mut member = member();
     (member.allow, member.deny) = (vec!["a".into(), "b".into()], vec!["c".into(), "d".into()]);
-    let text = "feed = \"pull\"\nprogram = \"p\"\nargs = [\"x\"]\nallow = [\"+\", \"{tool}\"]\ndeny = [\"-{tools}\"]";
+    let text = "delivery = \"pull\"\nprogram = \"p\"\nargs = [\"x\"]\nallow = [\"+\", \"{tool}\"]\ndeny = [\"-{tools}\"]";
     let launch = profile(text).build_launch(&member.facts()).unwrap();
     assert_eq!(launch.argv, ["p", "x", "+", "a", "+", "b", "-c,d"]);
 }
@@ -153,7 +157,7 @@ fn a_tool_stands_alone_or_with_the_others_and_options_come_last_by_default() {
 #[test]
 fn what_the_program_has_no_argument_for_is_refused() {
     let mut member = member();
-    let plain = profile("feed = \"turn\"\nprogram = \"p\"\nmodes = { plan = [] }");
+    let plain = profile("delivery = \"turn\"\nprogram = \"p\"\nmodes = { plan = [] }");
     let error = plain.build_launch(&LaunchFacts { mode: Some("auto"), ..member.facts() }).unwrap_err();
     assert_eq!((error.kind, error.help.as_deref()), (ErrorKind::Usage, Some("it has: plan")));
     member.allow = vec!["Edit".to_owned()];
@@ -164,7 +168,7 @@ fn what_the_program_has_no_argument_for_is_refused() {
 #[test]
 fn what_looks_like_a_blank_arrives_as_it_stands() {
     let mut member = member();
-    let text = "feed = \"turn\"\nprogram = \"p\"\nargs = [\"{cwd}\"]\nallow = [\"{tools}\"]";
+    let text = "delivery = \"turn\"\nprogram = \"p\"\nargs = [\"{cwd}\"]\nallow = [\"{tools}\"]";
     member.allow = vec!["{session}".to_owned()];
     let facts = LaunchFacts { cwd: "/{prompt}{color}", ..member.facts() };
     let first = turns(profile(text).build_launch(&facts).unwrap()).first_argv;
@@ -176,7 +180,7 @@ fn what_looks_like_a_blank_arrives_as_it_stands() {
 #[test]
 fn a_first_prompt_stands_where_its_blank_does_and_nowhere_without_one() {
     let member = member();
-    let text = "feed = \"pull\"\nprogram = \"p\"\nargs = [\"{first_prompt}\", \"x\"]\nprompt = [\"-i\", \"{prompt}\"]";
+    let text = "delivery = \"pull\"\nprogram = \"p\"\nargs = [\"{prompt_args}\", \"x\"]\nprompt_args = [\"-i\", \"{prompt}\"]";
     let argv = |prompt| profile(text).build_launch(&LaunchFacts { prompt, ..member.facts() }).unwrap();
     assert_eq!(argv("hi").argv, ["p", "-i", "hi", "x"]);
     assert!(argv("hi").is_prompt_in_argv && !argv("").is_prompt_in_argv);
@@ -206,9 +210,10 @@ fn a_prompt_is_spelled_as_its_blank_says() {
     let prompt = "it's {prompt_sh} {color}";
     let order = |text: &str| profile(text).build_launch(&LaunchFacts { prompt, ..member.facts() }).unwrap();
     let sh = "'it'\\''s {prompt_sh} {color}'";
-    let pull = order("feed = \"pull\"\nprogram = \"sh\"\nargs = [\"-c\", \"echo {prompt_sh}\"]");
+    let pull = order("delivery = \"pull\"\nprogram = \"sh\"\nargs = [\"-c\", \"echo {prompt_sh}\"]");
     assert_eq!((pull.argv[2].replace('\0', ""), pull.is_prompt_in_argv), (format!("echo {sh}"), true));
-    let prompted = order("feed = \"pull\"\nprogram = \"p\"\nprompt = [\"{\\\"a\\\":{prompt_json}}\"]");
+    let prompted =
+        order("delivery = \"pull\"\nprogram = \"p\"\nprompt_args = [\"{\\\"a\\\":{prompt_json}}\"]");
     assert_eq!(prompted.argv[1].replace('\0', ""), "{\"a\":\"it's {prompt_sh} {color}\"}");
     let filled = protocol::deferred_variables::fill(&pull.argv[2], |_| Some("x"));
     assert_eq!(filled, format!("echo {sh}"), "nobody fills what it says");
@@ -217,8 +222,7 @@ fn a_prompt_is_spelled_as_its_blank_says() {
 #[test]
 fn an_agent_with_a_hook_always_has_a_first_turn() {
     let member = member();
-    let text =
-        "feed = \"hook\"\nprogram = \"p\"\nprompt = [\"{prompt}\"]\nresume = [\"-r\", \"{session}\"]\n";
+    let text = "delivery = \"hook\"\nprogram = \"p\"\nprompt_args = [\"{prompt}\"]\nresume_args = [\"-r\", \"{session}\"]\n";
     let order = |more: &str, prompt| {
         profile(&format!("{text}{more}")).build_launch(&LaunchFacts { prompt, ..member.facts() }).unwrap()
     };
@@ -239,7 +243,7 @@ fn who_plans_is_asked_for_a_plan_and_started_again_in_any_mode_of_its_own() {
     let member = member();
     let modes = "modes = { plan = [\"--read\"], default = [], acceptEdits = [\"--edit\"] }";
     let text = format!(
-        "feed = \"hook\"\nprogram = \"p\"\nprompt = [\"{{prompt}}\"]\nresume = [\"-r\", \"{{session}}\"]\n{modes}"
+        "delivery = \"hook\"\nprogram = \"p\"\nprompt_args = [\"{{prompt}}\"]\nresume_args = [\"-r\", \"{{session}}\"]\n{modes}"
     );
     let facts = LaunchFacts { mode: Some("plan"), prompt: "count", ..member.facts() };
     let launch = profile(&text).build_launch(&facts).unwrap();
@@ -264,10 +268,10 @@ fn who_plans_is_asked_for_a_plan_and_started_again_in_any_mode_of_its_own() {
 #[test]
 fn who_could_not_leave_plan_mode_is_not_started_in_it() {
     let member = member();
-    let acp = "feed = \"acp\"\nprogram = \"p\"\n";
+    let acp = "delivery = \"acp\"\nprogram = \"p\"\n";
     for (text, missing) in [
-        ("feed = \"pull\"\nprogram = \"p\"\nmodes = { plan = [] }".to_owned(), "no default in `modes`"),
-        ("feed = \"hook\"\nprogram = \"p\"\nmodes = { default = [] }".to_owned(), "no plan in `modes`"),
+        ("delivery = \"pull\"\nprogram = \"p\"\nmodes = { plan = [] }".to_owned(), "no default in `modes`"),
+        ("delivery = \"hook\"\nprogram = \"p\"\nmodes = { default = [] }".to_owned(), "no plan in `modes`"),
         (format!("{acp}modes = {{ plan = [] }}"), "no plan in `session_modes`"),
         (format!("{acp}session_modes = {{ plan = \"r\" }}"), "no default in `session_modes`"),
     ] {
@@ -285,8 +289,8 @@ fn who_could_not_leave_plan_mode_is_not_started_in_it() {
 #[test]
 fn a_type_that_only_reads_is_never_let_write() {
     let member = member();
-    let text = "feed = \"turn\"\nprogram = \"p\"\nmodes = { default = [\"d\"], acceptEdits = [\"w\"] }\n\
-                types = { Explore = [\"r\"], tester = [\"t\"] }";
+    let text = "delivery = \"turn\"\nprogram = \"p\"\nmodes = { default = [\"d\"], acceptEdits = [\"w\"] }\n\
+                agent_types = { Explore = [\"r\"], tester = [\"t\"] }";
     let order =
         |agent_type, mode| profile(text).build_launch(&LaunchFacts { agent_type, mode, ..member.facts() });
     let first = |agent_type, mode| turns(order(agent_type, mode).unwrap()).first_argv.join(" ");
@@ -297,10 +301,10 @@ fn a_type_that_only_reads_is_never_let_write() {
     assert_eq!(turns(order(Some("tester"), None).unwrap()).mode_args["acceptEdits"], ["w"]);
     assert!(turns(order(Some("Explore"), None).unwrap()).mode_args.is_empty(), "it stays so");
     assert_eq!(order(Some("Explore"), Some("acceptEdits")).unwrap_err().kind, ErrorKind::Usage);
-    let plans = "feed = \"turn\"\nprogram = \"p\"\nmodes = { plan = [\"r\"], acceptEdits = [\"w\"] }\nmode = \"acceptEdits\"";
+    let plans = "delivery = \"turn\"\nprogram = \"p\"\nmodes = { plan = [\"r\"], acceptEdits = [\"w\"] }\ndefault_mode = \"acceptEdits\"";
     let explore = LaunchFacts { agent_type: Some("Explore"), ..member.facts() };
     assert_eq!(turns(profile(plans).build_launch(&explore).unwrap()).first_argv, ["p", "r"], "as it plans");
-    let acp = "feed = \"acp\"\nprogram = \"p\"\nsession_modes = { plan = \"r\", default = \"w\" }";
+    let acp = "delivery = \"acp\"\nprogram = \"p\"\nsession_modes = { plan = \"r\", default = \"w\" }";
     let Some(TurnProgram::Driven(stands)) = profile(acp).build_launch(&explore).unwrap().turns else {
         panic!()
     };
@@ -326,7 +330,7 @@ fn a_type_that_only_reads_is_never_let_write() {
 #[test]
 fn a_value_never_becomes_an_option() {
     let mut member = member();
-    let text = "feed = \"turn\"\nprogram = \"p\"\nmodel = [\"-m\", \"{model}\"]\nallow = [\"{tool}\"]\ndeny = [\"-d={tool}\"]";
+    let text = "delivery = \"turn\"\nprogram = \"p\"\nmodel = [\"-m\", \"{model}\"]\nallow = [\"{tool}\"]\ndeny = [\"-d={tool}\"]";
     let error =
         profile(text).build_launch(&LaunchFacts { model: Some("--yolo"), ..member.facts() }).unwrap_err();
     assert!(error.kind == ErrorKind::Usage && error.message.contains("--yolo"), "{error}");
@@ -358,8 +362,9 @@ fn claude_asks_by_default_and_shares_its_leads_freedom_from_asking() {
 
 #[test]
 fn a_usual_mode_that_is_no_mode_is_refused() {
-    let error = parse_profile("x", "x.toml", "feed = \"pull\"\nprogram = \"x\"\nmode = \"y\"").unwrap_err();
-    assert!(error.message.contains("`mode` must be one of `modes`"), "{error:?}");
+    let error = parse_profile("x", "x.toml", "delivery = \"pull\"\nprogram = \"x\"\ndefault_mode = \"y\"")
+        .unwrap_err();
+    assert!(error.message.contains("`default_mode` must be one of `modes`"), "{error:?}");
 }
 
 #[test]
@@ -377,7 +382,7 @@ fn a_type_that_is_written_down_is_told_and_kept_to() {
         profile(text).build_launch(&facts)
     };
     let order = |text: &str, allow: &[String]| asked(text, allow).unwrap();
-    let text = "feed = \"turn\"\nprogram = \"p\"\ninstructions = [\"{instructions}\"]\nallow = [\"+{tool}\"]\nteam_tools = [\"team\"]";
+    let text = "delivery = \"turn\"\nprogram = \"p\"\ninstructions = [\"{instructions}\"]\nallow = [\"+{tool}\"]\nteam_tools = [\"team\"]";
     let error = asked(text, &[]).unwrap_err();
     assert!(
         error.kind == ErrorKind::Usage && error.message.contains("only the tools Read, Bash(ls)"),
@@ -388,12 +393,13 @@ fn a_type_that_is_written_down_is_told_and_kept_to() {
         ["+team", "+Edit"],
         "as whoever spawns says"
     );
-    let limited = format!("{text}\ntools = [\"--only={{tools}}\"]");
+    let limited = format!("{text}\nonly_tools = [\"--only={{tools}}\"]");
     assert_eq!(turns(order(&limited, &[])).first_argv, ["p", "Test it.\n\nYou are ann.", "--only=Read,Bash"]);
-    let of_type = format!("{text}\ntypes = {{ tester = [\"t\"] }}");
+    let of_type = format!("{text}\nagent_types = {{ tester = [\"t\"] }}");
     assert_eq!(turns(order(&of_type, &[])).first_argv[2..], ["t"]);
-    let without = "feed = \"turn\"\nprogram = \"p\"\ninstructions = \"ahead\"\ntypes = { tester = [] }";
+    let without =
+        "delivery = \"turn\"\nprogram = \"p\"\ninstructions = \"prepend\"\nagent_types = { tester = [] }";
     assert_eq!(turns(order(without, &[])).prompt_prefix, "Test it.\n\nYou are ann.");
-    let native = "feed = \"native\"\nprogram = \"p\"\nargs = [\"{type}\"]\nallow = [\"+{tool}\"]";
+    let native = "delivery = \"native\"\nprogram = \"p\"\nargs = [\"{agent_type}\"]\nallow = [\"+{tool}\"]";
     assert_eq!(order(native, &[]).argv, ["p", "tester"], "it looks it up itself");
 }

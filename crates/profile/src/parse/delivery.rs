@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use toml::Value;
 
 const DELIVERIES: &str = "native, hook, acp, turn or pull";
-const SESSION_FORMAT: &str = "\"none\", \"ours\" or { told = \"KEY\" }";
-const REPLY_FORMAT: &str = "{ told = \"KEY\" }, or with feed hook { file = \"KEY\", told = \"KEY\" }";
-const USAGE_FORMAT: &str = "{ tokens = [\"KEY.KEY\", …], cost = \"KEY\" }, with once = \"KEY\" where each line tells a part, \
-    per = \"session\" where it counts on from turn to turn, and with feed hook file = \"KEY\"";
+const SESSION_FORMAT: &str = "\"none\", \"generated\" or { output_key = \"KEY\" }";
+const REPLY_FORMAT: &str = "{ key = \"KEY\" }, or with delivery hook { file_key = \"KEY\", key = \"KEY\" }";
+const USAGE_FORMAT: &str = "{ tokens = [\"KEY.KEY\", …], cost = \"KEY\" }, with part_id = \"KEY\" where each line tells a part, \
+    scope = \"session\" where it counts on from turn to turn, and with delivery hook file_key = \"KEY\"";
 const CONTINUED_FORMAT: &str = "a text: a key of the turn-end event";
 const RESPONSE_FORMAT: &str = "a table in which some text holds {text}";
 
@@ -31,9 +31,9 @@ struct DeliveryKeys {
 }
 
 pub(crate) fn parse_delivery(keys: &mut TomlTable<'_>) -> Result<DeliverySpec, ErrorReport> {
-    let delivery: Option<String> = keys.take("feed", &format!("a text: {DELIVERIES}"))?;
+    let delivery: Option<String> = keys.take("delivery", &format!("a text: {DELIVERIES}"))?;
     let delivery =
-        delivery.ok_or_else(|| keys.invalid_key("feed", &format!("must be there: {DELIVERIES}")))?;
+        delivery.ok_or_else(|| keys.invalid_key("delivery", &format!("must be there: {DELIVERIES}")))?;
     let values = DeliveryKeys::take(keys, &delivery)?;
     values.reject_unused(keys, &delivery)?;
     match delivery.as_str() {
@@ -44,13 +44,13 @@ pub(crate) fn parse_delivery(keys: &mut TomlTable<'_>) -> Result<DeliverySpec, E
             usage_span: values.used.map_or(Ok(UsageSpan::Turn), |value| parse_usage_span(keys, &value))?,
         }),
         "turn" => Ok(DeliverySpec::Turn {
-            reply_key: values.said.map(|value| parse_key(keys, "said", &value)).transpose()?,
+            reply_key: values.said.map(|value| parse_key(keys, "reply", "key", &value)).transpose()?,
             usage_paths: values.used.map(|value| parse_usage_paths(keys, value)).transpose()?,
             session: parse_session(keys, values.session)?,
             resume_args: values.resume.unwrap_or_default(),
         }),
         "pull" => Ok(DeliverySpec::Pull),
-        other => Err(keys.invalid_key("feed", &format!("must be {DELIVERIES}, not \"{other}\""))),
+        other => Err(keys.invalid_key("delivery", &format!("must be {DELIVERIES}, not \"{other}\""))),
     }
 }
 
@@ -68,13 +68,13 @@ fn parse_hook_delivery(keys: &TomlTable<'_>, values: DeliveryKeys) -> Result<Del
 impl DeliveryKeys {
     fn take(keys: &mut TomlTable<'_>, delivery: &str) -> Result<DeliveryKeys, ErrorReport> {
         Ok(DeliveryKeys {
-            resume: keys.take_templates("resume", variables_in_resume(delivery))?,
+            resume: keys.take_templates("resume_args", variables_in_resume(delivery))?,
             session: keys.take("session", SESSION_FORMAT)?,
-            said: keys.take("said", REPLY_FORMAT)?,
-            used: keys.take("used", USAGE_FORMAT)?,
-            taken: keys.take("taken", CONTINUED_FORMAT)?,
-            answer: keys.take("answer", RESPONSE_FORMAT)?,
-            park: keys.take("park", "a text: a duration such as \"550s\"")?,
+            said: keys.take("reply", REPLY_FORMAT)?,
+            used: keys.take("usage", USAGE_FORMAT)?,
+            taken: keys.take("continued_key", CONTINUED_FORMAT)?,
+            answer: keys.take("hook_response", RESPONSE_FORMAT)?,
+            park: keys.take("max_wait", "a text: a duration such as \"550s\"")?,
             session_modes: keys.take("session_modes", "a table of texts")?,
         })
     }
@@ -83,13 +83,13 @@ impl DeliveryKeys {
     /// has an effect.
     fn reject_unused(&self, keys: &TomlTable<'_>, delivery: &str) -> Result<(), ErrorReport> {
         let uses = [
-            ("resume", self.resume.is_some(), &["turn", "hook", "native"][..]),
+            ("resume_args", self.resume.is_some(), &["turn", "hook", "native"][..]),
             ("session", self.session.is_some(), &["turn"]),
-            ("said", self.said.is_some(), &["turn", "hook"]),
-            ("used", self.used.is_some(), &["turn", "hook", "acp"]),
-            ("taken", self.taken.is_some(), &["hook"]),
-            ("answer", self.answer.is_some(), &["hook"]),
-            ("park", self.park.is_some(), &["hook"]),
+            ("reply", self.said.is_some(), &["turn", "hook"]),
+            ("usage", self.used.is_some(), &["turn", "hook", "acp"]),
+            ("continued_key", self.taken.is_some(), &["hook"]),
+            ("hook_response", self.answer.is_some(), &["hook"]),
+            ("max_wait", self.park.is_some(), &["hook"]),
             ("session_modes", self.session_modes.is_some(), &["acp"]),
         ];
         let is_unused =
@@ -98,7 +98,7 @@ impl DeliveryKeys {
             Some((key, _, deliveries)) => {
                 let deliveries: Vec<String> =
                     deliveries.iter().map(|delivery| format!("\"{delivery}\"")).collect();
-                Err(keys.invalid_key(key, &format!("is for feed {}", deliveries.join(", "))))
+                Err(keys.invalid_key(key, &format!("is for delivery {}", deliveries.join(", "))))
             }
             None => Ok(()),
         }
@@ -109,9 +109,9 @@ impl DeliveryKeys {
 pub(crate) fn variables_in_args(delivery: &DeliverySpec) -> &'static [&'static str] {
     match delivery {
         DeliverySpec::Turn { .. } => &["prompt", "session", "options"],
-        DeliverySpec::Native { .. } => &["color", "lead_session", "session", "options", "first_prompt"],
-        DeliverySpec::Hook { .. } => &["options", "first_prompt"],
-        DeliverySpec::Pull => &["prompt", "options", "first_prompt"],
+        DeliverySpec::Native { .. } => &["color", "lead_session", "session", "options", "prompt_args"],
+        DeliverySpec::Hook { .. } => &["options", "prompt_args"],
+        DeliverySpec::Pull => &["prompt", "options", "prompt_args"],
         DeliverySpec::Acp { .. } => &["options"],
     }
 }
@@ -119,8 +119,8 @@ pub(crate) fn variables_in_args(delivery: &DeliverySpec) -> &'static [&'static s
 fn variables_in_resume(delivery: &str) -> &'static [&'static str] {
     match delivery {
         "turn" => &["prompt", "session", "options"],
-        "native" => &["color", "lead_session", "session", "options", "first_prompt"],
-        _ => &["session", "options", "first_prompt"],
+        "native" => &["color", "lead_session", "session", "options", "prompt_args"],
+        _ => &["session", "options", "prompt_args"],
     }
 }
 
@@ -128,8 +128,8 @@ fn parse_session(keys: &TomlTable<'_>, given: Option<Value>) -> Result<SessionSo
     match &given {
         None => Ok(SessionSource::NoSession),
         Some(Value::String(word)) if word == "none" => Ok(SessionSource::NoSession),
-        Some(Value::String(word)) if word == "ours" => Ok(SessionSource::Generated),
-        Some(value @ Value::Table(_)) => match parse_key(keys, "session", value) {
+        Some(Value::String(word)) if word == "generated" => Ok(SessionSource::Generated),
+        Some(value @ Value::Table(_)) => match parse_key(keys, "session", "output_key", value) {
             Ok(key) => Ok(SessionSource::OutputKey { key }),
             Err(_) => Err(keys.invalid_key("session", &format!("must be {SESSION_FORMAT}"))),
         },
@@ -137,31 +137,32 @@ fn parse_session(keys: &TomlTable<'_>, given: Option<Value>) -> Result<SessionSo
     }
 }
 
-/// `{ told = "KEY" }`.
-fn parse_key(keys: &TomlTable<'_>, key: &str, value: &Value) -> Result<String, ErrorReport> {
+/// Reads the value of `key`, a table with `inner` alone, as in `{ output_key = "KEY" }`.
+fn parse_key(keys: &TomlTable<'_>, key: &str, inner: &str, value: &Value) -> Result<String, ErrorReport> {
     let table = value.as_table().filter(|table| table.len() == 1);
-    let value = table.and_then(|table| table.get("told")).and_then(Value::as_str);
+    let value = table.and_then(|table| table.get(inner)).and_then(Value::as_str);
     value
         .filter(|value| !value.is_empty())
         .map(str::to_owned)
-        .ok_or_else(|| keys.invalid_key(key, "must be { told = \"KEY\" }"))
+        .ok_or_else(|| keys.invalid_key(key, &format!("must be {{ {inner} = \"KEY\" }}")))
 }
 
 fn parse_reply_source(keys: &TomlTable<'_>, value: Value) -> Result<ReplySource, ErrorReport> {
     let has_keys = |source: &ReplySource| !source.key.is_empty() && source.file_key.as_deref() != Some("");
     let source = value.try_into().ok().filter(has_keys);
-    source.ok_or_else(|| keys.invalid_key("said", &format!("must be {REPLY_FORMAT}")))
+    source.ok_or_else(|| keys.invalid_key("reply", &format!("must be {REPLY_FORMAT}")))
 }
 
-/// `{ per = "turn" }` or `{ per = "process" }`. The Agent Client Protocol does not define which of
+/// `{ scope = "turn" }` or `{ scope = "session" }`. The Agent Client Protocol does not define which of
 /// the two a program reports.
 fn parse_usage_span(keys: &TomlTable<'_>, value: &Value) -> Result<UsageSpan, ErrorReport> {
     let table = value.as_table().filter(|table| table.len() == 1);
-    match table.and_then(|table| table.get("per")).and_then(Value::as_str) {
+    match table.and_then(|table| table.get("scope")).and_then(Value::as_str) {
         Some("turn") => Ok(UsageSpan::Turn),
-        Some("process") => Ok(UsageSpan::Process),
+        Some("session") => Ok(UsageSpan::Process),
         _ => {
-            Err(keys.invalid_key("used", "must be { per = \"turn\" } or { per = \"process\" } with feed acp"))
+            let why = "must be { scope = \"turn\" } or { scope = \"session\" } with delivery acp";
+            Err(keys.invalid_key("usage", why))
         }
     }
 }
@@ -173,15 +174,15 @@ fn parse_usage_paths(keys: &TomlTable<'_>, value: Value) -> Result<UsagePaths, E
         !(usage.tokens.is_empty() && usage.cost.is_none()) && paths.all(is_path)
     };
     let usage = value.try_into().ok().filter(is_valid);
-    usage.ok_or_else(|| keys.invalid_key("used", &format!("must be {USAGE_FORMAT}")))
+    usage.ok_or_else(|| keys.invalid_key("usage", &format!("must be {USAGE_FORMAT}")))
 }
 
 /// The file is read as a whole each time, so its usage always covers the session.
 fn parse_usage_file(keys: &TomlTable<'_>, mut value: Value) -> Result<UsageFile, ErrorReport> {
-    let path_key = value.as_table_mut().and_then(|table| table.remove("file"));
+    let path_key = value.as_table_mut().and_then(|table| table.remove("file_key"));
     let path_key = path_key.and_then(|key| key.as_str().map(str::to_owned)).filter(|key| !key.is_empty());
-    let path_key =
-        path_key.ok_or_else(|| keys.invalid_key("used", "must hold file = \"KEY\": a key of its events"))?;
+    let path_key = path_key
+        .ok_or_else(|| keys.invalid_key("usage", "must hold file_key = \"KEY\": a key of its events"))?;
     let usage_paths = UsagePaths { scope: UsageScope::Session, ..parse_usage_paths(keys, value)? };
     Ok(UsageFile { path_key, usage_paths })
 }
@@ -191,13 +192,13 @@ fn parse_hook_response(keys: &TomlTable<'_>, value: Option<Value>) -> Result<Map
     let Some(value) = value else { return Ok(HookDelivery::default().response_template) };
     match serde_json::to_value(&value).unwrap_or_default() {
         Json::Object(response) if json!(response).to_string().contains("{text}") => Ok(response),
-        _ => Err(keys.invalid_key("answer", &format!("must be {RESPONSE_FORMAT}"))),
+        _ => Err(keys.invalid_key("hook_response", &format!("must be {RESPONSE_FORMAT}"))),
     }
 }
 
 fn parse_max_wait(keys: &TomlTable<'_>, given: Option<String>) -> Result<Option<u64>, ErrorReport> {
     let Some(word) = given else { return Ok(None) };
-    let wrong = || keys.invalid_key("park", "must be a duration such as \"550s\"");
+    let wrong = || keys.invalid_key("max_wait", "must be a duration such as \"550s\"");
     let duration = protocol::duration::parse(&word).map_err(|_| wrong())?;
     u64::try_from(duration.as_millis()).map(Some).map_err(|_| wrong())
 }
@@ -214,7 +215,7 @@ pub(crate) fn check_session(
     let DeliverySpec::Turn { session, .. } = delivery else {
         return match resume.is_empty() || later {
             true => Ok(()),
-            false => Err(keys.invalid_key("resume", "must hold {session}, or be left out")),
+            false => Err(keys.invalid_key("resume_args", "must hold {session}, or be left out")),
         };
     };
     match session {
@@ -222,19 +223,20 @@ pub(crate) fn check_session(
             Err(keys.invalid_key("args", "holds {session}, and `session` is \"none\""))
         }
         SessionSource::NoSession if later => {
-            Err(keys.invalid_key("resume", "holds {session}, and `session` is \"none\""))
+            Err(keys.invalid_key("resume_args", "holds {session}, and `session` is \"none\""))
         }
         SessionSource::Generated if !first => {
-            Err(keys.invalid_key("args", "must hold {session}, since `session` is \"ours\""))
+            Err(keys.invalid_key("args", "must hold {session}, since `session` is \"generated\""))
         }
         SessionSource::Generated if !later && !resume.is_empty() => {
-            Err(keys.invalid_key("resume", "must hold {session}, since `session` is \"ours\""))
+            Err(keys.invalid_key("resume_args", "must hold {session}, since `session` is \"generated\""))
         }
         SessionSource::OutputKey { .. } if first => {
             Err(keys.invalid_key("args", "holds {session} before the first turn told it"))
         }
         SessionSource::OutputKey { .. } if !later => {
-            Err(keys.invalid_key("resume", "must hold {session}, since `session` is told by the first turn"))
+            Err(keys
+                .invalid_key("resume_args", "must hold {session}, since `session` is told by the first turn"))
         }
         _ => Ok(()),
     }

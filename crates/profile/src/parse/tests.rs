@@ -12,22 +12,22 @@ fn error_of(text: &str) -> String {
 }
 
 fn turn(rest: &str) -> String {
-    format!("feed = \"turn\"\nprogram = \"p\"\n{rest}")
+    format!("delivery = \"turn\"\nprogram = \"p\"\n{rest}")
 }
 
 #[test]
 fn a_whole_file_is_read() {
     let text = turn(
         r#"
-        about = "a program"
+        description = "a program"
         args = ["-s", "{session}", "{options}", "{prompt}", "--id={id}"]
-        resume = ["-r", "{session}", "{prompt}"]
-        session = "ours"
+        resume_args = ["-r", "{session}", "{prompt}"]
+        session = "generated"
         model = ["-m", "{model}"]
         allow = ["+{tool}"]
         deny = ["--no", "{tools}"]
         env = { A = "{cwd}" }
-        unset = ["B"]
+        remove_env = ["B"]
         [modes]
         plan = ["--plan"]"#,
     );
@@ -45,7 +45,7 @@ fn a_whole_file_is_read() {
         }
     );
     assert_eq!(program.modes["plan"], ["--plan"]);
-    let pull = parse_profile("x", "x.toml", "feed = \"pull\"\nprogram = \"p\"").unwrap();
+    let pull = parse_profile("x", "x.toml", "delivery = \"pull\"\nprogram = \"p\"").unwrap();
     assert!(
         matches!(pull.kind, ProfileKind::Program(program) if program.delivery == DeliverySpec::Pull && program.args.is_empty())
     );
@@ -64,7 +64,7 @@ fn the_example_of_the_page_is_a_profile() {
 
 #[test]
 fn what_is_no_toml_is_told_with_its_line() {
-    assert!(error_of("feed = \"turn\"\nprogram = p").contains("line 2: "));
+    assert!(error_of("delivery = \"turn\"\nprogram = p").contains("line 2: "));
     assert!(error_of("a = 1\na = 2").contains("line 2: "));
     assert!(error_of("a = \"\u{1b}[2J\"").contains("line 1: "));
 }
@@ -73,98 +73,100 @@ fn what_is_no_toml_is_told_with_its_line() {
 fn an_unknown_key_is_told_with_the_nearest_and_all_others() {
     let message = error_of(&turn("arg = []"));
     assert!(message.contains("`arg` is unknown") && message.contains("did you mean args?"), "{message}");
-    assert!(message.contains("resume, session"), "{message}");
+    assert!(message.contains("resume_args, session"), "{message}");
 }
 
 #[test]
 fn a_value_of_the_wrong_kind_is_told_with_the_right_one() {
     for (key, value, wanted) in [
-        ("about", "1", "a text"),
+        ("description", "1", "a text"),
         ("args", "\"-p\"", "a list of texts"),
         ("args", "[1]", "a list of texts"),
-        ("resume", "{}", "a list of texts"),
+        ("resume_args", "{}", "a list of texts"),
         ("model", "\"m\"", "a list of texts"),
         ("modes", "[]", "a table of lists of texts"),
         ("modes", "{ plan = \"x\" }", "a table of lists of texts"),
         ("allow", "true", "a list of texts"),
         ("deny", "1.5", "a list of texts"),
         ("env", "[\"A=1\"]", "a table of texts"),
-        ("unset", "\"A\"", "a list of texts"),
-        ("session", "\"theirs\"", "{ told = \"KEY\" }"),
-        ("session", "{ told = 1 }", "{ told = \"KEY\" }"),
-        ("session", "{ told = \"\" }", "{ told = \"KEY\" }"),
-        ("session", "{ tell = \"id\" }", "{ told = \"KEY\" }"),
-        ("used", "\"cost\"", "{ tokens = ["),
-        ("used", "{ per = \"turn\" }", "{ tokens = ["),
-        ("used", "{ tokens = [\"a..b\"] }", "{ tokens = ["),
-        ("used", "{ tokens = [\"a\"], file = \"f\" }", "{ tokens = ["),
-        ("used", "{ cost = \"a\", per = \"life\" }", "{ tokens = ["),
+        ("remove_env", "\"A\"", "a list of texts"),
+        ("session", "\"theirs\"", "{ output_key = \"KEY\" }"),
+        ("session", "{ output_key = 1 }", "{ output_key = \"KEY\" }"),
+        ("session", "{ output_key = \"\" }", "{ output_key = \"KEY\" }"),
+        ("session", "{ tell = \"id\" }", "{ output_key = \"KEY\" }"),
+        ("usage", "\"cost\"", "{ tokens = ["),
+        ("usage", "{ scope = \"turn\" }", "{ tokens = ["),
+        ("usage", "{ tokens = [\"a..b\"] }", "{ tokens = ["),
+        ("usage", "{ tokens = [\"a\"], file_key = \"f\" }", "{ tokens = ["),
+        ("usage", "{ cost = \"a\", scope = \"life\" }", "{ tokens = ["),
     ] {
         let message = error_of(&turn(&format!("{key} = {value}")));
         assert!(message.contains(&format!("`{key}` must be")) && message.contains(wanted), "{message}");
     }
-    assert!(error_of("feed = 1\nprogram = \"p\"").contains("`feed` must be a text"));
-    assert!(error_of("feed = \"turn\"\nprogram = [\"p\"]").contains("`program` must be a text"));
+    assert!(error_of("delivery = 1\nprogram = \"p\"").contains("`delivery` must be a text"));
+    assert!(error_of("delivery = \"turn\"\nprogram = [\"p\"]").contains("`program` must be a text"));
 }
 
 #[test]
 fn where_what_is_used_up_stands_is_another_thing_for_each_feed() {
     let of = |feed: &str, used: &str| {
-        parse_profile("x", "x.toml", &format!("feed = \"{feed}\"\nprogram = \"p\"\nused = {used}\n"))
+        parse_profile("x", "x.toml", &format!("delivery = \"{feed}\"\nprogram = \"p\"\nusage = {used}\n"))
             .map_err(|error| error.message)
     };
     for (feed, used) in [
         ("turn", "{ cost = \"a.*\" }"),
-        ("hook", "{ cost = \"a\", file = \"f\" }"),
-        ("acp", "{ per = \"process\" }"),
+        ("hook", "{ cost = \"a\", file_key = \"f\" }"),
+        ("acp", "{ scope = \"session\" }"),
     ] {
         assert!(of(feed, used).is_ok(), "{feed} {used}");
     }
-    assert!(of("hook", "{ cost = \"a\" }").unwrap_err().contains("must hold file = \"KEY\""));
-    assert!(of("acp", "{ cost = \"a\" }").unwrap_err().contains("{ per = \"process\" } with feed acp"));
-    assert!(of("acp", "{ per = \"session\" }").unwrap_err().contains("with feed acp"));
-    assert!(of("pull", "{ cost = \"a\" }").unwrap_err().contains("`used` is for feed \"turn\""));
+    assert!(of("hook", "{ cost = \"a\" }").unwrap_err().contains("must hold file_key = \"KEY\""));
+    assert!(of("acp", "{ cost = \"a\" }").unwrap_err().contains("{ scope = \"session\" } with delivery acp"));
+    assert!(of("acp", "{ scope = \"process\" }").unwrap_err().contains("with delivery acp"));
+    assert!(of("pull", "{ cost = \"a\" }").unwrap_err().contains("`usage` is for delivery \"turn\""));
 }
 
 #[test]
 fn program_and_feed_must_be_there() {
-    assert!(error_of("feed = \"turn\"").contains("`program` must be there"));
-    assert!(error_of("feed = \"turn\"\nprogram = \"\"").contains("`program` must be there"));
-    assert!(error_of("program = \"p\"").contains("`feed` must be there: native, hook, acp, turn or pull"));
-    assert!(error_of("feed = \"push\"\nprogram = \"p\"").contains("turn or pull, not \"push\""));
+    assert!(error_of("delivery = \"turn\"").contains("`program` must be there"));
+    assert!(error_of("delivery = \"turn\"\nprogram = \"\"").contains("`program` must be there"));
+    assert!(
+        error_of("program = \"p\"").contains("`delivery` must be there: native, hook, acp, turn or pull")
+    );
+    assert!(error_of("delivery = \"push\"\nprogram = \"p\"").contains("turn or pull, not \"push\""));
 }
 
 #[test]
 fn every_feed_has_its_own_keys() {
     for (feed, key, feeds) in [
-        ("pull", "resume = [\"{session}\"]", "`resume` is for feed \"turn\""),
-        ("acp", "resume = [\"{session}\"]", "`resume` is for feed \"turn\""),
-        ("pull", "session = \"none\"", "`session` is for feed \"turn\""),
-        ("pull", "said = { told = \"x\" }", "`said` is for feed \"turn\", \"hook\""),
-        ("hook", "said = { file = \"x\" }", "`said` must be { told"),
-        ("hook", "said = { told = \"\" }", "`said` must be { told"),
-        ("turn", "answer = { a = \"{text}\" }", "`answer` is for feed \"hook\""),
-        ("turn", "park = \"5s\"", "`park` is for feed \"hook\""),
-        ("turn", "prompt = [\"{prompt}\"]", "`prompt` is for feed \"hook\""),
-        ("native", "prompt = [\"{prompt}\"]", "`prompt` is for feed \"hook\""),
-        ("pull", "instructions = \"ahead\"", "cannot be \"ahead\""),
+        ("pull", "resume_args = [\"{session}\"]", "`resume_args` is for delivery \"turn\""),
+        ("acp", "resume_args = [\"{session}\"]", "`resume_args` is for delivery \"turn\""),
+        ("pull", "session = \"none\"", "`session` is for delivery \"turn\""),
+        ("pull", "reply = { key = \"x\" }", "`reply` is for delivery \"turn\", \"hook\""),
+        ("hook", "reply = { file_key = \"x\" }", "`reply` must be { key"),
+        ("hook", "reply = { key = \"\" }", "`reply` must be { key"),
+        ("turn", "hook_response = { a = \"{text}\" }", "`hook_response` is for delivery \"hook\""),
+        ("turn", "max_wait = \"5s\"", "`max_wait` is for delivery \"hook\""),
+        ("turn", "prompt_args = [\"{prompt}\"]", "`prompt_args` is for delivery \"hook\""),
+        ("native", "prompt_args = [\"{prompt}\"]", "`prompt_args` is for delivery \"hook\""),
+        ("pull", "instructions = \"prepend\"", "cannot be \"prepend\""),
         ("pull", "args = [\"{session}\"]", "holds {session}"),
         ("acp", "args = [\"{prompt}\"]", "holds {prompt}"),
         ("hook", "args = [\"{color}\"]", "holds {color}"),
-        ("hook", "resume = [\"-c\"]", "`resume` must hold {session}"),
-        ("hook", "prompt = [\"-i\"]", "`prompt` must hold {prompt}"),
-        ("hook", "args = [\"{first_prompt}\"]", "there is no `prompt`"),
-        ("hook", "args = [\"-i={first_prompt}\"]", "one of its own"),
-        ("hook", "answer = \"text\"", "`answer` must be a table"),
-        ("hook", "answer = { decision = \"block\" }", "holds {text}"),
-        ("hook", "park = \"long\"", "`park` must be a duration"),
-        ("turn", "said = { told = \"\" }", "`said` must be { told"),
+        ("hook", "resume_args = [\"-c\"]", "`resume_args` must hold {session}"),
+        ("hook", "prompt_args = [\"-i\"]", "`prompt_args` must hold {prompt}"),
+        ("hook", "args = [\"{prompt_args}\"]", "there is no `prompt_args`"),
+        ("hook", "args = [\"-i={prompt_args}\"]", "one of its own"),
+        ("hook", "hook_response = \"text\"", "`hook_response` must be a table"),
+        ("hook", "hook_response = { decision = \"block\" }", "holds {text}"),
+        ("hook", "max_wait = \"long\"", "`max_wait` must be a duration"),
+        ("turn", "reply = { key = \"\" }", "`reply` must be { key"),
         ("turn", "instructions = \"behind\"", "`instructions` must be"),
         ("turn", "instructions = [\"-s\"]", "must hold {instructions}"),
-        ("turn", "tried = \"no\"", "`tried` must be true or false"),
-        ("turn", "dialog = \"x\"", "`dialog` must be a list"),
+        ("turn", "verified = \"no\"", "`verified` must be true or false"),
+        ("turn", "dialogs = \"x\"", "`dialogs` must be a list"),
     ] {
-        let message = error_of(&format!("feed = \"{feed}\"\nprogram = \"p\"\n{key}"));
+        let message = error_of(&format!("delivery = \"{feed}\"\nprogram = \"p\"\n{key}"));
         assert!(message.contains(feeds), "{key}: {message}");
     }
 }
@@ -172,13 +174,13 @@ fn every_feed_has_its_own_keys() {
 #[test]
 fn settings_are_checked() {
     for (value, expected) in [
-        ("[{ file = \"x\" }]", "`setup` must be a list of tables"),
+        ("[{ file = \"x\" }]", "`settings` must be a list of tables"),
         ("[{ file = \"~/../x\", format = \"json\", merge = {} }]", "must name its file"),
         ("[{ file = \"/etc/x\", format = \"json\", merge = {} }]", "must name its file"),
-        ("[{ file = \"x\", format = \"yaml\", merge = {} }]", "`setup` must be a list of tables"),
+        ("[{ file = \"x\", format = \"yaml\", merge = {} }]", "`settings` must be a list of tables"),
         ("[{ file = \"x\", format = \"json\", merge = { a = \"{cwd}\" } }]", "holds {cwd}"),
     ] {
-        let message = error_of(&format!("feed = \"turn\"\nprogram = \"p\"\nsetup = {value}"));
+        let message = error_of(&format!("delivery = \"turn\"\nprogram = \"p\"\nsettings = {value}"));
         assert!(message.contains(expected), "{value}: {message}");
     }
 }
@@ -189,19 +191,19 @@ fn what_a_feed_needs_has_its_usual_value() {
         ProfileKind::Program(program) => program,
         ProfileKind::Worker => panic!("it is a program"),
     };
-    let hook = program("feed = \"hook\"\nprogram = \"p\"\npark = \"550s\"");
+    let hook = program("delivery = \"hook\"\nprogram = \"p\"\nmax_wait = \"550s\"");
     let DeliverySpec::Hook { hook: delivery, .. } = &hook.delivery else { panic!("{hook:?}") };
     let answer = &delivery.response_template;
     assert_eq!((answer["decision"].as_str(), answer["reason"].as_str()), (Some("block"), Some("{text}")));
     assert_eq!((delivery.max_wait_ms, &hook.instructions), (Some(550_000), &InstructionDelivery::Prepended));
-    let filter = program("feed = \"turn\"\nprogram = \"tr\"");
+    let filter = program("delivery = \"turn\"\nprogram = \"tr\"");
     assert_eq!(filter.instructions, InstructionDelivery::NotNeeded);
     assert_eq!(
-        program(&turn("session = { told = \"id\" }\nresume = [\"{session}\"]")).instructions,
+        program(&turn("session = { output_key = \"id\" }\nresume_args = [\"{session}\"]")).instructions,
         InstructionDelivery::Prepended
     );
-    let spelled = program("feed = \"pull\"\nprogram = \"p\"\nargs = [\"{id_json}\", \"{self_sh}\"]");
-    assert_eq!(spelled.args, ["{id_json}", "{self_sh}"]);
+    let spelled = program("delivery = \"pull\"\nprogram = \"p\"\nargs = [\"{id_json}\", \"{teamctl_sh}\"]");
+    assert_eq!(spelled.args, ["{id_json}", "{teamctl_sh}"]);
 }
 
 #[test]
@@ -217,7 +219,7 @@ fn a_blank_that_nothing_stands_for_is_told_with_the_nearest() {
     ] {
         assert!(error_of(&turn(rest)).contains("nothing stands for here"), "{rest}");
     }
-    assert!(error_of("feed = \"turn\"\nprogram = \"{prompt}\"").contains("`program` holds {prompt}"));
+    assert!(error_of("delivery = \"turn\"\nprogram = \"{prompt}\"").contains("`program` holds {prompt}"));
     assert!(error_of(&turn("args = [\"x{options}\"]")).contains("one of its own"));
     assert!(error_of(&turn("args = [\"a\\u0000\"]")).contains("zero byte"));
 }
@@ -225,14 +227,14 @@ fn a_blank_that_nothing_stands_for_is_told_with_the_nearest() {
 #[test]
 fn a_session_is_named_where_it_is_known_and_nowhere_else() {
     let session = |session: &str, args: &str, resume: &str| {
-        error_of(&turn(&format!("session = {session}\nargs = [\"{args}\"]\nresume = [\"{resume}\"]")))
+        error_of(&turn(&format!("session = {session}\nargs = [\"{args}\"]\nresume_args = [\"{resume}\"]")))
     };
     assert!(session("\"none\"", "{session}", "x").contains("`args` holds {session}"));
-    assert!(session("\"none\"", "x", "{session}").contains("`resume` holds {session}"));
-    assert!(session("\"ours\"", "x", "{session}").contains("`args` must hold {session}"));
-    assert!(session("\"ours\"", "{session}", "x").contains("`resume` must hold {session}"));
-    assert!(session("{ told = \"id\" }", "{session}", "{session}").contains("before the first turn"));
-    assert!(session("{ told = \"id\" }", "x", "y").contains("`resume` must hold {session}"));
+    assert!(session("\"none\"", "x", "{session}").contains("`resume_args` holds {session}"));
+    assert!(session("\"generated\"", "x", "{session}").contains("`args` must hold {session}"));
+    assert!(session("\"generated\"", "{session}", "x").contains("`resume_args` must hold {session}"));
+    assert!(session("{ output_key = \"id\" }", "{session}", "{session}").contains("before the first turn"));
+    assert!(session("{ output_key = \"id\" }", "x", "y").contains("`resume_args` must hold {session}"));
 }
 
 #[test]

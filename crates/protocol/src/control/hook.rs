@@ -15,22 +15,17 @@ use serde::{Deserialize, Serialize};
 pub struct HookReport {
     /// The team that the program leads. `None`: the call's token identifies the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "lead")]
     pub leads_team: Option<TeamName>,
     /// The program's session id. `None` if the hook input has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "session")]
     pub session_id: Option<String>,
     /// The ancestor processes of the hook, its parent first. Empty if they cannot be determined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[serde(rename = "above")]
     pub ancestors: Vec<Process>,
     /// The usage of the program's session. `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "used")]
     pub usage: Option<UsageReport>,
     /// The event.
-    #[serde(rename = "said")]
     pub event: HookEvent,
 }
 
@@ -41,7 +36,6 @@ pub struct Process {
     /// The process id.
     pub pid: u32,
     /// When the process started, in clock ticks since boot (field 22 of /proc/PID/stat).
-    #[serde(rename = "start")]
     pub start_time: u64,
 }
 
@@ -51,27 +45,21 @@ pub struct Process {
 #[serde(rename_all = "snake_case")]
 pub enum HookEvent {
     /// A session was started or resumed.
-    #[serde(rename = "session")]
     SessionStarted,
     /// A turn started, because a person typed a prompt or a hook delivered a message or task.
-    #[serde(rename = "began")]
     TurnStarted {
         /// A line for people, such as `message from bob` or `task 3: count the lines`.
-        #[serde(rename = "about")]
         summary: String,
         /// Ids of the delivered messages that are still unread (`InboxEntry::message_id`). They are
         /// marked as read at the end of the turn, if the program has taken them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        #[serde(rename = "handed")]
         delivered_ids: Vec<u64>,
     },
     /// A hook marked the prompt or the plan approval on the program's command line as read.
     PromptRead,
     /// A turn ended. The agent becomes idle later, when its hook finds no new work.
-    #[serde(rename = "ended")]
     TurnEnded,
     /// The program waits at a dialog on its screen, such as a permission question.
-    #[serde(rename = "dialog")]
     DialogShown {
         /// The dialog's text, for people.
         text: String,
@@ -87,7 +75,6 @@ pub enum HookEvent {
 pub struct LongPollRequest {
     /// The team that the program leads. `None`: the call's token identifies the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "lead")]
     pub leads_team: Option<TeamName>,
 }
 
@@ -97,15 +84,12 @@ pub struct LongPollRequest {
 #[serde(rename_all = "snake_case")]
 pub enum LongPollEnd {
     /// There may be a new message or task.
-    #[serde(rename = "mail")]
     WorkMayWait,
     /// A person typed a prompt.
-    #[serde(rename = "typed")]
     PersonTyped,
     /// A newer hook of the same agent waits instead.
     Superseded,
     /// The agent has exited or is about to exit.
-    #[serde(rename = "ended")]
     AgentExited,
 }
 
@@ -116,13 +100,10 @@ pub struct HookReply {
     /// Whether the hook delivers messages to this program. False if the agent has another kind of
     /// delivery, if its spawn is about to end, or if a nested program runs the hook. Then the hook
     /// only marks earlier deliveries as read.
-    #[serde(rename = "fed")]
     pub delivers_by_hook: bool,
     /// When the current or just ended turn started, in milliseconds since the epoch.
-    #[serde(rename = "since")]
     pub turn_started_at: u64,
     /// Whether this is the first report of the turn's end. If so, the hook notifies the lead.
-    #[serde(rename = "first")]
     pub is_first_report: bool,
     /// The task of the turn. `None` if the turn has no task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -130,15 +111,12 @@ pub struct HookReply {
     /// Text of the prompt that was on the program's command line and is not marked as read yet. The
     /// hook marks its message as read and reports [`HookEvent::PromptRead`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "given")]
     pub prompt_in_args: Option<String>,
     /// Whether the approval of the agent's plan was on the program's command line. If so, the hook
     /// marks the approval's message as read and reports [`HookEvent::PromptRead`].
     #[serde(default)]
-    #[serde(rename = "approved")]
     pub approval_in_args: bool,
     /// Ids of the messages that were delivered last, from [`HookEvent::TurnStarted`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[serde(rename = "handed")]
     pub delivered_ids: Vec<u64>,
 }

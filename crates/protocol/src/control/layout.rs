@@ -68,7 +68,7 @@ pub struct VisibilityReply {
     /// The pane, such as `%14`.
     pub pane: String,
     /// Whether the pane is hidden.
-    pub hidden: bool,
+    pub is_hidden: bool,
 }
 
 #[cfg(test)]

@@ -13,18 +13,15 @@ pub struct LeadProcess {
     /// The first process of the session's terminal.
     pub pid: u32,
     /// When that process started, in clock ticks since boot (field 22 of /proc/PID/stat).
-    #[serde(rename = "start")]
     pub start_time: u64,
     /// The session's pane, such as `%3`. `None` outside of tmux.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pane: Option<String>,
     /// Socket of the tmux server of that pane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "tmux")]
     pub tmux_socket: Option<PathBuf>,
     /// The session id of the program. `None` until a hook reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "session")]
     pub session_id: Option<String>,
 }
 

@@ -44,7 +44,7 @@ use serde::{Deserialize, Serialize};
 
 /// The protocol version. The daemon answers a [`Call`] of another version with an error of the kind
 /// `config`.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// The daemon's answer to a [`Call`].
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -16,7 +16,6 @@ pub struct NextTaskRequest {
     pub owner: AgentName,
     /// Whether a task that the member already has in progress comes first.
     #[serde(default)]
-    #[serde(rename = "resume")]
     pub include_in_progress: bool,
 }
 
@@ -29,7 +28,6 @@ pub enum NextTaskHint {
     /// The suggested task.
     Task(TaskId),
     /// There is no task. An idle member is woken when there is one.
-    #[serde(rename = "nothing")]
     NoTask,
     /// The daemon does not know, because it gets no change events. The caller reads the task files.
     Unknown,

@@ -22,49 +22,36 @@ pub enum Reply {
     /// Reply to `status` and `status_on_screen`.
     Status(StatusReply),
     /// Reply to `create`.
-    #[serde(rename = "create")]
     CreateTeam(CreateTeamReply),
     /// Reply to `worktree`.
-    #[serde(rename = "worktree")]
     CreateWorktree(WorktreeReply),
     /// Reply to `spawn`.
     Spawn(SpawnReply),
     /// Reply to `shutdown`, `kill`, `down` and `rest`.
-    #[serde(rename = "endings")]
     Exits(ExitsReply),
     /// Reply to `bring_back`.
-    #[serde(rename = "back")]
     ResumeMembers(ResumeMembersReply),
     /// Reply to `delete`.
-    #[serde(rename = "delete")]
     DeleteTeam(DeleteTeamReply),
     /// Reply to `locate`.
-    #[serde(rename = "locate")]
     LocatePane(LocatePaneReply),
     /// Reply to `capture`.
-    #[serde(rename = "capture")]
     CapturePane(CapturePaneReply),
     /// Reply to `next_task`.
     NextTask(NextTaskHint),
     /// Reply to `interrupt`.
     Interrupt(InterruptReply),
     /// Reply to `hide` and `show`.
-    #[serde(rename = "sight")]
     Visibility(VisibilityReply),
     /// Reply to `layout`.
-    #[serde(rename = "layout")]
     SetLayout(SetLayoutReply),
     /// Reply to `set_mode`.
-    #[serde(rename = "mode")]
     SetMode(SetModeReply),
     /// Reply to `hook`.
-    #[serde(rename = "hook")]
     ReportHook(HookReply),
     /// Reply to `park`.
-    #[serde(rename = "park")]
     LongPoll(LongPollEnd),
     /// Reply to a request that returns no data.
-    #[serde(rename = "nothing")]
     Ack,
 }
 
@@ -92,11 +79,9 @@ pub struct DaemonStatus {
     pub tmux: Option<PathBuf>,
     /// How the daemon detects changes of files: `events`, or `rescan` if the file system sends no
     /// events.
-    #[serde(rename = "watch")]
     pub watch_mode: String,
     /// Whether the daemon is stopping and waits for its agents to exit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    #[serde(rename = "closing")]
     pub is_stopping: bool,
 }
 
@@ -110,7 +95,6 @@ pub struct TeamStatus {
     pub members: Vec<MemberStatus>,
     /// Past members whose names are still free, the most recent last.
     #[serde(default)]
-    #[serde(rename = "past")]
     pub past_members: Vec<PastMember>,
     /// The worktrees of current and past members that are not removed yet.
     #[serde(default)]
@@ -136,30 +120,23 @@ pub struct BudgetStatus {
     pub turns: u64,
     /// Maximum number of turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "of_turns")]
     pub max_turns: Option<u64>,
     /// Tokens and cost of all members, as reported by their programs.
     #[serde(default, skip_serializing_if = "Usage::is_zero")]
-    #[serde(rename = "used")]
     pub usage: Usage,
     /// Maximum number of tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "of_tokens")]
     pub max_tokens: Option<u64>,
     /// Maximum cost in millionths of a US dollar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "of_microdollars")]
     pub max_microdollars: Option<u64>,
     /// When the team's time limit began, in milliseconds since the epoch.
-    #[serde(rename = "since")]
     pub started_at: u64,
     /// Maximum duration in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "of_ms")]
     pub max_time_ms: Option<u64>,
     /// Which limit is reached. `None` if none is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "spent")]
     pub exhausted_reason: Option<String>,
 }
 
@@ -170,26 +147,20 @@ pub struct PastMember {
     /// Name of the member.
     pub name: AgentName,
     /// `completed` (by itself or after a shutdown request), `failed` or `killed`.
-    #[serde(rename = "state")]
     pub outcome: String,
     /// How the spawn ended, for people, such as `exit 1`, `killed (signal 9)` or `approved`.
-    #[serde(rename = "how")]
     pub description: String,
     /// When the spawn ended, in milliseconds since the epoch.
-    #[serde(rename = "at")]
     pub ended_at: u64,
     /// When the member is started again, in milliseconds since the epoch. `None` if no respawn is
     /// scheduled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "again_at")]
     pub respawns_at: Option<u64>,
     /// Whether the member is suspended. Only `teamctl up --resume` starts it again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    #[serde(rename = "rests")]
     pub is_suspended: bool,
     /// Tokens and cost of the spawn, as reported by its program.
     #[serde(default, skip_serializing_if = "Usage::is_zero")]
-    #[serde(rename = "used")]
     pub usage: Usage,
 }
 
@@ -248,7 +219,6 @@ pub struct MemberStatus {
     /// Id of the member: `NAME@TEAM`.
     pub agent_id: String,
     /// `starting`, `running`, `stopping`, or `unknown` if the shim is not connected.
-    #[serde(rename = "phase")]
     pub lifecycle: String,
     /// `pending` or `running`, the names that other programs use.
     #[serde(default)]
@@ -265,16 +235,13 @@ pub struct MemberStatus {
     pub evidence: String,
     /// How often the member was started again.
     #[serde(default)]
-    #[serde(rename = "restarts")]
     pub respawns: u32,
     /// Tokens and cost, as reported by the member's program.
     #[serde(default, skip_serializing_if = "Usage::is_zero")]
-    #[serde(rename = "used")]
     pub usage: Usage,
     /// Whether the member is in a turn.
     pub activity: Activity,
     /// Since when the activity has lasted, in milliseconds since the epoch.
-    #[serde(rename = "since")]
     pub activity_since: u64,
     /// The task that the member works on.
     pub task: Option<String>,
@@ -283,18 +250,16 @@ pub struct MemberStatus {
     pub mode: Option<String>,
     /// How messages reach the member.
     #[serde(default)]
-    #[serde(rename = "feed")]
     pub delivery: Delivery,
     /// At which moment messages reach the member. Differs from the usual moment of `delivery` if
     /// that is currently uncertain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "reaches")]
     pub delivery_point: Option<DeliveryPoint>,
     /// The pane, such as `%14`. `None` without a pane.
     pub pane: Option<String>,
     /// Whether the pane is hidden.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub hidden: bool,
+    pub is_hidden: bool,
     /// The agent's process id.
     pub pid: Option<u32>,
     /// `tmux`, `window` or `in-process`.
@@ -306,7 +271,6 @@ pub struct MemberStatus {
     pub color: String,
     /// Name of the file with the agent's environment, in `env` of the daemon's state directory.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[serde(rename = "environment")]
     pub environment_file: String,
 }
 
@@ -362,7 +326,6 @@ pub struct InterruptReply {
     /// Name of the member.
     pub name: AgentName,
     /// Whether the member was in a turn, which was interrupted.
-    #[serde(rename = "turn")]
     pub was_in_turn: bool,
 }
 
@@ -381,7 +344,6 @@ pub struct SetModeReply {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExitsReply {
     /// One entry for each member of the request.
-    #[serde(rename = "ended")]
     pub exits: Vec<AgentExit>,
 }
 
@@ -396,14 +358,11 @@ pub struct AgentExit {
     pub team: Option<TeamName>,
     /// The result, for people, such as `approved`, `exit 0`, `rejected: …`, `no answer` or
     /// `killed`.
-    #[serde(rename = "how")]
     pub description: String,
     /// Whether the member has exited.
-    #[serde(rename = "gone")]
     pub has_exited: bool,
     /// Whether the member is suspended, so that `teamctl up --resume` starts it again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    #[serde(rename = "rests")]
     pub is_suspended: bool,
     /// Id of the shutdown request. `None` if the member was not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -439,7 +398,7 @@ pub enum LocatePaneReply {
         tmux: PathBuf,
         /// Whether the pane is hidden and must be shown first.
         #[serde(default)]
-        hidden: bool,
+        is_hidden: bool,
     },
     /// In a log file, because the member has no pane.
     Log {

@@ -19,7 +19,6 @@ use std::path::PathBuf;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Call {
     /// Version of the protocol: 1.
-    #[serde(rename = "v")]
     pub version: u32,
     /// Secret of the agent that calls. `None` for a person or a lead session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,7 +26,6 @@ pub struct Call {
     /// Key that the caller chooses. A second call with the same key has no effect and gets the
     /// reply of the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "once")]
     pub idempotency_key: Option<String>,
     /// The request.
     pub request: Request,
@@ -50,13 +48,10 @@ pub enum Request {
     Status,
     /// Returns the same as `status`, after a scan of the screens of members whose dialogs are
     /// known.
-    #[serde(rename = "status_on_screen")]
     StatusWithScreens,
     /// Creates a team.
-    #[serde(rename = "create")]
     CreateTeam(CreateTeamRequest),
     /// Creates a git worktree for a teammate that will be spawned.
-    #[serde(rename = "worktree")]
     CreateWorktree(WorktreeRequest),
     /// Spawns a teammate.
     Spawn(Box<SpawnRequest>),
@@ -71,49 +66,35 @@ pub enum Request {
     /// Replaces the policy of a team.
     SetPolicy(SetPolicyRequest),
     /// Removes a team and its files.
-    #[serde(rename = "delete")]
     DeleteTeam(DeleteTeamRequest),
     /// Returns the location of a member's pane.
-    #[serde(rename = "locate")]
     LocatePane(MemberAddress),
     /// Returns the content of a member's pane.
-    #[serde(rename = "capture")]
     CapturePane(CapturePaneRequest),
     /// Hides a member's pane.
-    #[serde(rename = "hide")]
     HidePane(MemberAddress),
     /// Shows a hidden pane again.
-    #[serde(rename = "show")]
     ShowPane(MemberAddress),
     /// Sets the layout of a team's windows.
-    #[serde(rename = "layout")]
     SetLayout(SetLayoutRequest),
     /// Returns the task that a member may claim next.
     NextTask(NextTaskRequest),
     /// Reports whether an agent is in a turn. The call's token identifies the agent.
-    #[serde(rename = "activity")]
     ReportActivity(Activity),
     /// Reports an event from a hook of an agent's program.
-    #[serde(rename = "hook")]
     ReportHook(HookReport),
     /// Waits until there may be work for the agent of the hook.
-    #[serde(rename = "park")]
     LongPoll(LongPollRequest),
     /// Makes a session the lead of a team, or removes the lead session of a team.
-    #[serde(rename = "lead")]
     SetLead(SetLeadRequest),
     /// Shuts down every agent and stops the daemon. Agents that do not answer are killed.
-    #[serde(rename = "down")]
     StopDaemon,
     /// Suspends every agent and stops the daemon. `bring_back` starts them again, with their
     /// sessions if possible.
-    #[serde(rename = "rest")]
     StopDaemonAndSuspend,
     /// Starts suspended members again. The reply lists them and does not wait for their starts.
-    #[serde(rename = "bring_back")]
     ResumeMembers(ResumeMembersRequest),
     /// Connects the shim of an agent.
-    #[serde(rename = "join")]
     ConnectShim(ShimHello),
 }
 
@@ -165,7 +146,6 @@ pub struct ShutdownMembersRequest {
     pub force: bool,
     /// Whether to reply as soon as the members are asked, without waiting for their answers.
     #[serde(default)]
-    #[serde(rename = "at_once")]
     pub no_wait: bool,
 }
 
@@ -179,7 +159,6 @@ pub struct DeleteTeamRequest {
     pub force: bool,
     /// Worktrees to remove despite unsaved work. The work is moved to the trash.
     #[serde(default)]
-    #[serde(rename = "discard")]
     pub discard_worktrees: Vec<PathBuf>,
 }
 

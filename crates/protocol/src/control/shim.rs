@@ -21,15 +21,12 @@ use std::process::ExitStatus;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ShimHello {
     /// Id of the spawn, from the shim's command line.
-    #[serde(rename = "spawn")]
     pub spawn_id: String,
     /// The agent's process id. `None` before the agent starts. If the shim runs the agent's turns,
     /// the process id of the shim.
-    #[serde(rename = "agent")]
     pub agent_pid: Option<u32>,
     /// What the agent is doing, if the shim runs its turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "turn")]
     pub turn_status: Option<TurnStatus>,
 }
 
@@ -38,7 +35,6 @@ pub struct ShimHello {
 #[serde(rename_all = "snake_case")]
 pub enum ToShim {
     /// Start the agent.
-    #[serde(rename = "go")]
     StartAgent(Box<StartAgent>),
     /// The daemon has adopted the agent.
     Adopted,
@@ -55,7 +51,6 @@ pub enum ToShim {
     /// [`FromShim::Interrupted`].
     Interrupt,
     /// The shim's exit report is stored in the roster on disk; the shim can exit.
-    #[serde(rename = "noted")]
     ExitRecorded,
 }
 
@@ -70,11 +65,9 @@ pub struct StartAgent {
     pub env: BTreeMap<String, String>,
     /// The daemon's state directory. The shim stores its exit report there before it sends the
     /// report.
-    #[serde(rename = "state")]
     pub state_dir: PathBuf,
     /// How to run the agent turn by turn. `None`: `argv` is one process for the whole spawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "turns")]
     pub setup: Option<Box<TurnSetup>>,
 }
 
@@ -96,17 +89,14 @@ pub struct TurnSetup {
     pub prompt: String,
     /// Whether an earlier spawn of the teammate failed. If so, the tasks that it left in progress
     /// are continued.
-    #[serde(rename = "again")]
     pub is_respawn: bool,
     /// Session of the earlier spawn, to be resumed. `None` starts a new session.
-    #[serde(rename = "session")]
     pub session_id: Option<String>,
     /// The initial permission mode.
     #[serde(default)]
     pub mode: Option<PermissionMode>,
     /// The stage of plan mode. `None` if the teammate is not in plan mode.
     #[serde(default)]
-    #[serde(rename = "plan")]
     pub plan_stage: Option<PlanStage>,
 }
 
@@ -131,16 +121,13 @@ pub enum FromShim {
         message: String,
     },
     /// The new status of an agent whose turns the shim runs. Sent at each change.
-    #[serde(rename = "turn")]
     TurnStatus(TurnStatus),
     /// The reply to [`ToShim::Interrupt`], sent after the turn has ended.
     Interrupted {
         /// Whether a turn was running.
-        #[serde(rename = "turn")]
         was_in_turn: bool,
     },
     /// The agent and all its descendants have exited.
-    #[serde(rename = "ended")]
     Exited(ExitReport),
 }
 
@@ -154,21 +141,16 @@ pub enum ExitReport {
     Signal(i32),
     /// The agent's terminal closed. The daemon determines whether the pane was closed or the tmux
     /// server ended.
-    #[serde(rename = "hangup")]
     TerminalGone,
     /// The agent's pane was closed.
-    #[serde(rename = "pane_killed")]
     PaneClosed,
     /// The agent's tmux server ended.
-    #[serde(rename = "tmux_gone")]
     TmuxServerGone,
     /// The shim was killed, so the cause of the exit is unknown.
-    #[serde(rename = "lost")]
     ShimKilled,
     /// The machine was rebooted.
     Rebooted,
     /// The program of a turn could not be started. The text names the program and the reason.
-    #[serde(rename = "not_started")]
     TurnNotStarted(String),
 }
 

@@ -29,11 +29,9 @@ pub struct SpawnRequest {
     pub argv: Vec<String>,
     /// Whether `argv` contains `{color}` or `{lead_session}` for the daemon to fill in.
     #[serde(default)]
-    #[serde(rename = "late")]
     pub has_deferred_variables: bool,
     /// How to start a later spawn that resumes the session. `None`: a later spawn uses `argv`.
     #[serde(default)]
-    #[serde(rename = "resume")]
     pub resume_argv: Option<ResumeArgv>,
     /// How to start the spawns after the approval of the member's plan, by the approved permission
     /// mode. Set only if the mode is `plan` and the program sets its mode at its start. If not
@@ -42,7 +40,6 @@ pub struct SpawnRequest {
     pub approved: BTreeMap<String, LaunchArgv>,
     /// Whether `argv` contains the prompt, so that its message is not delivered again.
     #[serde(default)]
-    #[serde(rename = "prompted")]
     pub prompt_in_args: bool,
     /// Working directory, an absolute path.
     pub cwd: PathBuf,
@@ -57,11 +54,9 @@ pub struct SpawnRequest {
     /// The permission mode.
     pub mode: Option<String>,
     /// How messages reach the agent.
-    #[serde(rename = "feed")]
     pub delivery: Delivery,
     /// Texts of the program's dialogs, as its screen shows them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[serde(rename = "dialog")]
     pub dialog_patterns: Vec<String>,
     /// How to run the teammate turn by turn. `None`: `argv` is one process for the whole spawn.
     #[serde(default)]
@@ -114,7 +109,6 @@ pub struct LaunchArgv {
     pub argv: Vec<String>,
     /// How to resume the session later, as in [`SpawnRequest::resume_argv`].
     #[serde(default)]
-    #[serde(rename = "resume")]
     pub resume_argv: Option<ResumeArgv>,
 }
 
@@ -179,9 +173,9 @@ mod tests {
         let request = |stand_in: Option<&str>| -> SpawnRequest {
             serde_json::from_value(serde_json::json!({
                 "team": "t", "name": "ann", "unique": true, "stand_in": stand_in, "argv": ["-n", "s0@t", "{name}"],
-                "resume": {"argv": ["\"s0\""]}, "approved": {"default": {"argv": ["s0"], "resume": {"argv": ["s0"]}}}, "cwd": "/s0", "env": {"WHO": "s0"}, "prompt": "s0 ann",
-                "feed": "turn", "turns": {"agent": {
-                    "first": ["s0"], "next": ["s0s0"], "session": "none", "ahead": "You are s0.", "modes": {"plan": ["s0"]}
+                "resume_argv": {"argv": ["\"s0\""]}, "approved": {"default": {"argv": ["s0"], "resume_argv": {"argv": ["s0"]}}}, "cwd": "/s0", "env": {"WHO": "s0"}, "prompt": "s0 ann",
+                "delivery": "turn", "turns": {"per_turn": {
+                    "first_argv": ["s0"], "later_argv": ["s0s0"], "session": "no_session", "prompt_prefix": "You are s0.", "mode_args": {"plan": ["s0"]}
                 }}
             }))
             .unwrap()

@@ -16,30 +16,24 @@ pub struct TurnStatus {
     #[serde(default)]
     pub since: u64,
     /// Number of turns that have started.
-    #[serde(rename = "number")]
     pub turn_number: u64,
     /// Summary of the turn for people, such as `task 3: count the lines` or `message from bob`.
-    #[serde(rename = "about")]
     pub summary: String,
     /// The turn's process id. `None` between turns.
     pub pid: Option<u32>,
     /// How the last turn ended, if the agent is idle. `None` before the first turn.
-    #[serde(rename = "reason")]
     pub idle_reason: Option<IdleReason>,
     /// Id of the program's session. `None` if there is none yet.
     #[serde(default)]
-    #[serde(rename = "session")]
     pub session_id: Option<String>,
     /// Usage that the program has reported. `None` if it reports none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "used")]
     pub usage: Option<UsageReport>,
     /// The permission mode of the turns. `None` if no mode was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<PermissionMode>,
     /// The stage of plan mode. `None` if the agent is not in plan mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "plan")]
     pub plan_stage: Option<PlanStage>,
     /// Whether a shutdown request waits for the end of the turn.
     #[serde(default)]
@@ -73,10 +67,8 @@ pub enum PlanStage {
     /// The agent works on its plan. The next successful turn submits it.
     Planning,
     /// The plan waits for an answer.
-    #[serde(rename = "waiting")]
     AwaitingApproval {
         /// Id of the plan approval request.
-        #[serde(rename = "request")]
         request_id: RequestId,
         /// The plan's file, in the directory `plans` of the root.
         file: String,

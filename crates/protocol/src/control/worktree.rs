@@ -44,7 +44,6 @@ pub struct WorktreeReply {
     /// The directory of the worktree that corresponds to the request's `cwd`.
     pub cwd: PathBuf,
     /// Whether the worktree already existed from an earlier spawn of the member.
-    #[serde(rename = "again")]
     pub is_reused: bool,
 }
 
@@ -75,12 +74,10 @@ pub struct RemovedWorktrees {
     /// Worktrees that neither exist nor are known to git any more, and paths in the request that do
     /// not exist. Nothing was changed for them.
     #[serde(default)]
-    #[serde(rename = "gone")]
     pub missing: Vec<PathBuf>,
     /// Worktrees that were kept, each as a text with the reason: the directory is not the worktree
     /// that was created.
     #[serde(default)]
-    #[serde(rename = "left")]
     pub kept: Vec<String>,
 }
 
@@ -91,7 +88,6 @@ pub struct TrashedWorktree {
     /// Former path of the worktree.
     pub path: PathBuf,
     /// Directory with the saved work. Its README says how to restore the work.
-    #[serde(rename = "trash")]
     pub trash_dir: PathBuf,
 }
 

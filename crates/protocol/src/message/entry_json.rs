@@ -18,8 +18,8 @@ impl InboxEntry {
         match &self.message {
             Ok(message) => object["kind"] = json!(kind_name(message)),
             Err(error) => {
-                object["kind"] = json!("fault");
-                object["fault"] = json!(error.to_string());
+                object["kind"] = json!("invalid");
+                object["error"] = json!(error.to_string());
             }
         }
         object
@@ -35,7 +35,7 @@ fn entry_value(entry: &InboxEntry) -> Value {
 }
 
 fn kind_name(message: &Message) -> &'static str {
-    Payload::parse(&message.text).map_or("message", |payload| payload.type_name())
+    Payload::parse(&message.text).map_or("text", |payload| payload.type_name())
 }
 
 #[cfg(test)]
@@ -49,10 +49,7 @@ mod tests {
     #[test]
     fn output_has_all_fields_and_index_and_kind() {
         let entry = entry_json(r#"{"from":"a","text":"hi","timestamp":"t","msgV":1}"#);
-        assert_eq!(
-            entry,
-            json!({"from":"a","text":"hi","timestamp":"t","msgV":1,"index":3,"kind":"message"})
-        );
+        assert_eq!(entry, json!({"from":"a","text":"hi","timestamp":"t","msgV":1,"index":3,"kind":"text"}));
     }
 
     #[test]
@@ -60,6 +57,6 @@ mod tests {
         let entry = entry_json(r#"{"from":"a","text":"hi","timestamp":"t","x":1e999}"#);
         assert_eq!((&entry["text"], &entry["read"]), (&json!("hi"), &json!(false)));
         let entry = entry_json("null");
-        assert_eq!((&entry["kind"], &entry["raw"]), (&json!("fault"), &json!("null")));
+        assert_eq!((&entry["kind"], &entry["raw"]), (&json!("invalid"), &json!("null")));
     }
 }

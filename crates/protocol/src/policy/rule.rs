@@ -13,13 +13,13 @@ use std::path::{Component, Path, PathBuf};
 /// A rule of a team's policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct PolicyRule {
     /// Name of the tool, as a pattern in which `*` matches any text.
     pub tool: String,
     /// Pattern for the tool's action, in which `*` matches any text. It is compared with the
     /// command, path, URL or search text in the tool's input. `None` matches every action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "matches")]
     pub pattern: Option<String>,
     /// The directory in which the tool acts, an absolute path. `None` matches every directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -114,7 +114,6 @@ pub struct Task {
     /// Unknown fields, for output only. Edits of the file keep the original spelling of unknown
     /// fields.
     #[serde(flatten)]
-    #[serde(rename = "extra")]
     pub unknown_fields: Map<String, Value>,
 }
 

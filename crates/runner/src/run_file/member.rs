@@ -25,17 +25,17 @@ pub(crate) struct MemberDefaults<'a> {
     pub(crate) cwd: &'a Path,
     /// Where the teams are.
     pub(crate) root: &'a Path,
-    pub(crate) agent: Option<String>,
+    pub(crate) profile: Option<String>,
     pub(crate) model: Option<String>,
 }
 
 const KEYS: [&str; 15] = [
     "name",
-    "agent",
+    "profile",
     "command",
     "prompt",
     "prompt_file",
-    "type",
+    "agent_type",
     "model",
     "mode",
     "cwd",
@@ -70,11 +70,11 @@ pub(crate) fn parse_member(
     let args = spawn_request::SpawnOptions {
         name: name.as_ref().map_or_else(|| "unnamed".to_owned(), ToString::to_string),
         prompt: parse_prompt(&member, defaults.directory, errors),
-        agent_type: text("type", errors),
+        agent_type: text("agent_type", errors),
         model: text("model", errors).or_else(|| defaults.model.clone()),
         mode: member.one_of("mode", &MODES.map(|mode| (mode, mode)), errors).map(str::to_owned),
         env: parse_env(&member, errors),
-        agent: text("agent", errors),
+        profile: text("profile", errors),
         allow: list("allow", errors).unwrap_or_default(),
         deny: list("deny", errors).unwrap_or_default(),
         command: command.unwrap_or_default(),
@@ -174,10 +174,10 @@ fn resolve_program(
     defaults: &MemberDefaults,
     errors: &mut ValidationErrors,
 ) -> Option<RunMember> {
-    let (agent, command) = (member.key_offset("agent"), member.key_offset("command"));
+    let (agent, command) = (member.key_offset("profile"), member.key_offset("command"));
     match (agent, command) {
         (Some(_), Some(at)) => {
-            errors.push(at, "a member takes an agent or a command, not both");
+            errors.push(at, "a member takes a profile or a command, not both");
             return None;
         }
         (None, Some(at)) if args.command.first().is_none_or(|program| program.is_empty()) => {
@@ -185,12 +185,12 @@ fn resolve_program(
             return None;
         }
         // One of the wrong type, which was told.
-        (Some(_), None) if args.agent.is_none() => return None,
+        (Some(_), None) if args.profile.is_none() => return None,
         (None, Some(at)) if !args.allow.is_empty() || !args.deny.is_empty() => {
             errors.push(at, "a command takes no allow and no deny: give it arguments of its own");
             return None;
         }
-        (None, None) => args.agent = defaults.agent.clone(),
+        (None, None) => args.profile = defaults.profile.clone(),
         _ => {}
     }
     let at = agent.or(command).unwrap_or(member.at);
@@ -214,12 +214,12 @@ fn check_profile_exists(
     errors: &mut ValidationErrors,
 ) -> bool {
     let other = "command = [\"PROGRAM\", …]";
-    let Some(agent) = &args.agent else {
+    let Some(agent) = &args.profile else {
         let is_there = spawn_request::has_default_profile(cwd, &args.env);
         if !is_there {
             errors.push_missing(
                 at,
-                format!("a member needs agent = \"worker\" (or another profile) or {other}"),
+                format!("a member needs profile = \"worker\" (or another profile) or {other}"),
             );
         }
         return is_there;
@@ -241,7 +241,7 @@ fn error_text(error: &ErrorReport) -> String {
     let hint = error.help.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
     let text = format!("{}{hint}", error.message).replace('\n', " ");
     match error.kind {
-        ErrorKind::Usage => ["allow", "deny", "agent"]
+        ErrorKind::Usage => ["allow", "deny", "profile"]
             .iter()
             .fold(text, |text, flag| text.replace(&format!("--{flag}"), flag)),
         _ => text,

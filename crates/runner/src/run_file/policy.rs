@@ -35,15 +35,15 @@ const KEYS: [&str; 12] = [
     "plans",
     "permissions",
     "commands",
-    "timeout",
-    "after",
+    "answer_timeout",
+    "on_timeout",
     "rule",
     "grace",
     "retries",
-    "turns",
-    "time",
-    "tokens",
-    "cost",
+    "max_turns",
+    "max_time",
+    "max_tokens",
+    "max_cost",
 ];
 const WHO: [(&str, Approver); 3] =
     [("person", Approver::Person), ("lead", Approver::Lead), ("auto", Approver::Auto)];
@@ -73,14 +73,14 @@ fn parse_team_policy(
     otherwise: TeamPolicy,
     errors: &mut ValidationErrors,
 ) -> TeamPolicy {
-    let timeout = parse_duration(table, "timeout", "a string such as \"10m\"", errors);
-    let after = table.one_of("after", &AFTER, errors);
+    let timeout = parse_duration(table, "answer_timeout", "a string such as \"10m\"", errors);
+    let after = table.one_of("on_timeout", &AFTER, errors);
     // One without the other would wait for ever, or for nothing.
-    if let (None, Some(at)) = (table.key_offset("timeout"), table.key_offset("after")) {
-        errors.push(at, "after needs the key timeout: how long a request waits before");
+    if let (None, Some(at)) = (table.key_offset("answer_timeout"), table.key_offset("on_timeout")) {
+        errors.push(at, "on_timeout needs the key answer_timeout: how long a request waits before");
     }
-    if let (Some(at), None) = (table.key_offset("timeout"), table.key_offset("after")) {
-        errors.push(at, "timeout needs the key after: deny, approve or wait");
+    if let (Some(at), None) = (table.key_offset("answer_timeout"), table.key_offset("on_timeout")) {
+        errors.push(at, "answer_timeout needs the key on_timeout: deny, approve or wait");
     }
     let rules = table.tables("rule", "a rule", errors).unwrap_or_default();
     TeamPolicy {
@@ -93,19 +93,19 @@ fn parse_team_policy(
             .unwrap_or(otherwise.task_commands),
         answer_timeout_ms: timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         on_timeout: after.unwrap_or(otherwise.on_timeout),
-        max_turns: table.count("turns", errors),
-        max_tokens: table.count("tokens", errors),
-        max_microdollars: table.amount("cost", errors).and_then(to_microdollars),
-        max_time_ms: parse_duration(table, "time", "a string such as \"8h\"", errors)
+        max_turns: table.count("max_turns", errors),
+        max_tokens: table.count("max_tokens", errors),
+        max_microdollars: table.amount("max_cost", errors).and_then(to_microdollars),
+        max_time_ms: parse_duration(table, "max_time", "a string such as \"8h\"", errors)
             .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         rules: rules.into_iter().filter_map(|table| parse_rule(table, directory, errors)).collect(),
     }
 }
 
 fn parse_rule(table: TableReader, directory: &Path, errors: &mut ValidationErrors) -> Option<PolicyRule> {
-    table.check_keys(&["tool", "matches", "directory", "answer"], errors);
+    table.check_keys(&["tool", "pattern", "directory", "answer"], errors);
     let tool = table.required_string("tool", errors);
-    let matches = table.string("matches", errors).map(|text| text.value);
+    let matches = table.string("pattern", errors).map(|text| text.value);
     let place = table.string("directory", errors).map(|text| directory.join(text.value));
     let answer = match table.key_offset("answer") {
         Some(_) => table.one_of("answer", &ANSWERS, errors),

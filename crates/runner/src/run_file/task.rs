@@ -31,7 +31,7 @@ const KEYS: [&str; 8] =
     ["key", "subject", "description", "active_form", "owner", "blocked_by", "command", "metadata"];
 /// What the task list itself keeps in the metadata.
 const RESERVED_METADATA: [&str; 7] =
-    ["key", "command", "failure", "_internal", "attempts", "retried", "left"];
+    ["key", "command", "failure", "_internal", "attempts", "retries", "abandoned"];
 
 /// All tasks; one with a error is left out, and the error says so.
 pub(crate) fn parse_tasks(tasks: &[TableReader], errors: &mut ValidationErrors) -> Vec<TaskSpec> {

@@ -48,23 +48,23 @@ fn all_that_can_be_said_is_read() {
 name = "survey"
 description = "counts"
 model = "m1"
-agent = "worker"
+profile = "worker"
 cwd = "src"
 [policy]
 plans = "auto"
 permissions = "lead"
 commands = "any"
-turns = 500
-time = "8h"
-timeout = "10m"
-after = "deny"
+max_turns = 500
+max_time = "8h"
+answer_timeout = "10m"
+on_timeout = "deny"
 grace = "5s"
 retries = 2
-tokens = 5_000_000_000
-cost = 2.50
+max_tokens = 5_000_000_000
+max_cost = 2.50
 [[policy.rule]]
 tool = "Bash"
-matches = "cargo *"
+pattern = "cargo *"
 directory = "src"
 answer = "allow"
 [[policy.rule]]
@@ -72,7 +72,7 @@ tool = "Bash"
 answer = "ask"
 [[member]]
 name = "ann"
-type = "counter"
+agent_type = "counter"
 mode = "acceptEdits"
 env = { A = "1" }
 restart = "on-failure"
@@ -145,7 +145,7 @@ blocked_by = ["count", "count"]
 
 #[test]
 fn every_flaw_is_told_at_once_in_the_order_of_the_file() {
-    let text = "nam = 't'\n[policy]\ngrace = '5'\n[[member]]\nname = 'a b'\nagent = 'worker'\n[[task]]\nkey = 'x'\nowner = 'c'\n";
+    let text = "nam = 't'\n[policy]\ngrace = '5'\n[[member]]\nname = 'a b'\nprofile = 'worker'\n[[task]]\nkey = 'x'\nowner = 'c'\n";
     let found = errors(text);
     let starts =
         ["1:1: a run file needs the key name", "1:1: a run file takes no key \"nam\"; the nearest is name"];
@@ -180,22 +180,22 @@ fn a_flaw_of_the_syntax_is_told_alone_and_hides_no_other() {
     let tasks = "[[task]]\nkey = 'a'\nsubject = 's'\nblocked_by = ['a']\nowner = 'ann'\n";
     let circle = "8:15: a task would wait for itself: a → a";
     for (broken, error) in [
-        ("agent = worker", "4:9: string values must be quoted, expected literal string"),
-        ("agent = 'worker", "4:16: invalid literal string, expected `'`"),
+        ("profile = worker", "4:11: string values must be quoted, expected literal string"),
+        ("profile = 'worker", "4:18: invalid literal string, expected `'`"),
     ] {
         assert_eq!(errors(&format!("{head}{broken}\n")), [error]);
         assert_eq!(errors(&format!("{head}{broken}\n{tasks}")), [error, circle]);
     }
-    assert_eq!(errors(&format!("{head}agent 'worker'\n")), ["4:7: key with no value, expected `=`"]);
+    assert_eq!(errors(&format!("{head}profile 'worker'\n")), ["4:9: key with no value, expected `=`"]);
     let open = "[[task]]\nkey = 'a'\nsubject = 's'\nblocked_by = ['b'\n[[task]]\nkey = 'b'\nsubject = 's'\n";
-    let found = errors(&format!("{head}agent = 'worker'\n{open}"));
+    let found = errors(&format!("{head}profile = 'worker'\n{open}"));
     assert!(found.len() == 1 && found[0].starts_with("9:1: missing comma"), "{found:?}");
 }
 
 #[test]
 fn a_key_that_nobody_knows() {
     error("[policy]\nretry = 1\n", "6:1: the policy takes no key \"retry\"; the nearest is retries");
-    member("agent = 'worker'\npromt = ''\n", "8:1: a member takes no key \"promt\"; the nearest is prompt");
+    member("profile = 'worker'\npromt = ''\n", "8:1: a member takes no key \"promt\"; the nearest is prompt");
     task("blockedby = []\n", "8:1: a task takes no key \"blockedby\"; the nearest is blocked_by");
 }
 
@@ -205,7 +205,7 @@ fn what_is_missing() {
         errors(""),
         ["1:1: a run file needs at least one [[member]]", "1:1: a run file needs the key name"]
     );
-    error("[[member]]\nagent = 'worker'\n", "5:1: a member needs the key name");
+    error("[[member]]\nprofile = 'worker'\n", "5:1: a member needs the key name");
     error("[[task]]\nsubject = 's'\n", "5:1: a task needs the key key");
     error("[[task]]\nkey = 'k'\nsubject = ' '\n", "7:11: subject is empty");
 }
@@ -216,15 +216,18 @@ fn what_is_wrong_with_a_policy() {
     rule("answer = 'allow'\n", "5:1: a rule needs the key tool");
     rule("tool = 'Bash'\n", "5:1: a rule needs the key answer");
     rule("tool = 'Bash'\nanswer = 'yes'\n", "7:10: answer is one of allow, deny, ask, not \"yes\"");
-    rule(
-        "tool = 'Bash'\nanswer = 'ask'\nmatch = 'x'\n",
-        "8:1: a rule takes no key \"match\"; the nearest is matches",
-    );
-    error("[policy]\ntimeout = '5s'\n", "6:1: timeout needs the key after: deny, approve or wait");
-    error("[policy]\nafter = 'deny'\n", "6:1: after needs the key timeout: how long a request waits before");
+    rule("tool = 'Bash'\nanswer = 'ask'\nmatch = 'x'\n", "8:1: a rule takes no key \"match\"");
     error(
-        "[policy]\ntimeout = 5\nafter = 'deny'\n",
-        "6:11: timeout takes a string such as \"10m\", not a number",
+        "[policy]\nanswer_timeout = '5s'\n",
+        "6:1: answer_timeout needs the key on_timeout: deny, approve or wait",
+    );
+    error(
+        "[policy]\non_timeout = 'deny'\n",
+        "6:1: on_timeout needs the key answer_timeout: how long a request waits before",
+    );
+    error(
+        "[policy]\nanswer_timeout = 5\non_timeout = 'deny'\n",
+        "6:18: answer_timeout takes a string such as \"10m\", not a number",
     );
     let alone = parse_policy("plans = 'auto'\n", Path::new("/")).unwrap_err();
     let alone: Vec<&str> = alone.iter().map(|error| error.message.as_str()).collect();
@@ -236,17 +239,17 @@ fn what_is_wrong_with_a_policy() {
 
 #[test]
 fn a_value_of_the_wrong_type() {
-    error("[policy]\ncost = -0.5\n", "6:8: cost takes an amount from 0 on, such as 2.50, not -0.5");
-    error("[policy]\ncost = inf\n", "6:8: cost takes an amount from 0 on, such as 2.50, not inf");
-    error("[policy]\ncost = \"2\"\n", "6:8: cost takes an amount such as 2.50, not a string");
-    error("[policy]\ntokens = 1e9\n", "6:10: tokens takes a number, not a number with a fraction");
+    error("[policy]\nmax_cost = -0.5\n", "6:12: max_cost takes an amount from 0 on, such as 2.50, not -0.5");
+    error("[policy]\nmax_cost = inf\n", "6:12: max_cost takes an amount from 0 on, such as 2.50, not inf");
+    error("[policy]\nmax_cost = \"2\"\n", "6:12: max_cost takes an amount such as 2.50, not a string");
+    error("[policy]\nmax_tokens = 1e9\n", "6:14: max_tokens takes a number, not a number with a fraction");
     error("[policy]\nretries = -1\n", "6:11: retries takes a number from 0 to 9223372036854775807, not -1");
     error("[policy]\ngrace = 30\n", "6:9: grace takes a string such as \"30s\", not a number");
     error("[policy]\nretries = 'x'\n", "6:11: retries takes a number, not a string");
-    member("agent = 3\n", "7:9: agent takes a string, not a number");
+    member("profile = 3\n", "7:11: profile takes a string, not a number");
     member("command = 'ls'\n", "7:11: command takes a list of strings, not a string");
     member("command = ['ls', 1]\n", "7:18: command takes a list of strings, not a number");
-    member("agent = 'worker'\nenv = { A = 1 }\n", "8:13: A takes a string, not a number");
+    member("profile = 'worker'\nenv = { A = 1 }\n", "8:13: A takes a string, not a number");
     task("metadata = 'x'\n", "8:12: metadata takes a table, not a string");
     task("metadata = { x = inf }\n", "8:18: this number does not fit into JSON");
     task("description = \"a\\u0000\"\n", "8:15: description holds a NUL, which nothing can be called with");
@@ -263,16 +266,16 @@ fn a_duration_or_word_that_is_none() {
     error("[policy]\npermissions = ''\n", "6:15: permissions is one of person, lead, auto, not \"\"");
     error("[policy]\ncommands = 'all'\n", "6:12: commands is one of lead, any, not \"all\"");
     member(
-        "agent = 'worker'\nbackend = 'screen'\n",
+        "profile = 'worker'\nbackend = 'screen'\n",
         "8:11: backend is one of tmux, window, in-process, not \"screen\"",
     );
     member(
-        "agent = 'worker'\nrestart = 'always'\n",
+        "profile = 'worker'\nrestart = 'always'\n",
         "8:11: restart is one of never, on-failure, not \"always\"",
     );
     let modes = "default, acceptEdits, bypassPermissions, plan, delegate, dontAsk, auto";
-    member("agent = 'worker'\nmode = 'x'\n", &format!("8:8: mode is one of {modes}, not \"x\""));
-    member("agent = 'worker'\nworktree = 3\n", "8:12: worktree takes true or a string, not a number");
+    member("profile = 'worker'\nmode = 'x'\n", &format!("8:8: mode is one of {modes}, not \"x\""));
+    member("profile = 'worker'\nworktree = 3\n", "8:12: worktree takes true or a string, not a number");
 }
 
 #[test]
@@ -284,10 +287,10 @@ fn a_name_that_is_none_or_taken() {
         "1:8: the name session-12345678 belongs to a session of Claude Code"
     );
     error(
-        "[[member]]\nname = 'Team-Lead'\nagent = 'worker'\n",
+        "[[member]]\nname = 'Team-Lead'\nprofile = 'worker'\n",
         "6:8: no member can be called Team-Lead: that name is taken",
     );
-    error("[[member]]\nname = 'ANN'\nagent = 'worker'\n", "6:8: there is a member \"ANN\" already");
+    error("[[member]]\nname = 'ANN'\nprofile = 'worker'\n", "6:8: there is a member \"ANN\" already");
     task("[[task]]\nkey = 'a'\nsubject = 's'\n", "9:7: there is a task \"a\" already");
 }
 
@@ -330,24 +333,25 @@ fn programs_profiles_and_directories_that_are_not_there() {
         "command = ['no-such-program-here', 'x']\n",
         "7:1: cannot start no-such-program-here: no such program; is it installed, and in the PATH?",
     );
-    member("cwd = '/no/such/place'\nagent = 'worker'\n", "7:7: there is no directory \"/no/such/place\"");
+    member("cwd = '/no/such/place'\nprofile = 'worker'\n", "7:7: there is no directory \"/no/such/place\"");
     member("command = []\n", "7:1: command needs a program: command = [\"program\", \"argument\"]");
-    member("agent = 'worker'\ncommand = ['sh']\n", "8:1: a member takes an agent or a command, not both");
+    member("profile = 'worker'\ncommand = ['sh']\n", "8:1: a member takes a profile or a command, not both");
     for (rest, start) in [
-        ("agent = 'no-such-profile'\n", "7:1: "),
+        ("profile = 'no-such-profile'\n", "7:1: "),
         ("command = ['sh']\nallow = ['Bash']\n", "7:1: a command takes no allow and no deny"),
     ] {
         let found = errors(&format!("name = 't'\n{MEMBER}[[member]]\nname = 'bob'\n{rest}"));
         assert!(found.len() == 1 && found[0].starts_with(start), "{found:?}");
     }
     let bare = format!("name = 't'\n{MEMBER}[[member]]\nname = 'bob'\nenv = {{ PATH = '/no/such/place' }}\n");
-    let needed = "5:1: a member needs agent = \"worker\" (or another profile) or command = [\"PROGRAM\", …]";
+    let needed =
+        "5:1: a member needs profile = \"worker\" (or another profile) or command = [\"PROGRAM\", …]";
     assert_eq!(errors(&bare), [needed]);
-    let found = errors("name = 't'\nagent = 'wroker'\n[[member]]\nname = 'ann'\n");
+    let found = errors("name = 't'\nprofile = 'wroker'\n[[member]]\nname = 'ann'\n");
     let start = "3:1: there is no profile \"wroker\"; the nearest is worker; there are ";
     assert!(found[0].starts_with(start) && found[0].ends_with("command = [\"PROGRAM\", …]"), "{found:?}");
     member(
-        "agent = 'worker'\nallow = ['Bash']\n",
+        "profile = 'worker'\nallow = ['Bash']\n",
         "7:1: cannot start worker with allow or deny: it runs the commands of tasks as they stand",
     );
     assert_eq!(
@@ -359,17 +363,17 @@ fn programs_profiles_and_directories_that_are_not_there() {
 #[test]
 fn a_prompt_is_one_and_its_file_can_be_read() {
     member(
-        "agent = 'worker'\nprompt = 'p'\nprompt_file = 'f'\n",
+        "profile = 'worker'\nprompt = 'p'\nprompt_file = 'f'\n",
         "9:15: a member takes a prompt or a prompt_file, not both",
     );
     let found = errors(&format!("name = 't'\n{MEMBER}prompt_file = 'no-such-file'\n"));
     assert!(found[0].starts_with("5:15: cannot read") && found[0].contains("no-such-file"), "{found:?}");
-    member("agent = 'worker'\nenv = { 'A=B' = 'x' }\n", "8:9: \"A=B\" is no name for a variable");
+    member("profile = 'worker'\nenv = { 'A=B' = 'x' }\n", "8:9: \"A=B\" is no name for a variable");
 }
 
 #[test]
 fn a_task_without_a_command_for_workers_alone() {
-    let worker = "[[member]]\nname = 'bob'\nagent = 'worker'\n";
+    let worker = "[[member]]\nname = 'bob'\nprofile = 'worker'\n";
     let task = |rest: &str| format!("[[task]]\nkey = 'a'\nsubject = 's'\n{rest}");
     let needed = |line: u32| {
         [format!("{line}:1: a task for workers alone needs the key command: they do nothing else")]

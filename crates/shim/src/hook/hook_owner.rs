@@ -38,7 +38,7 @@ impl HookOwner {
 /// The owner of the current hook. `None` in a session that belongs to no team, which is the usual
 /// case.
 pub(crate) fn hook_owner(context: &TeamContext) -> Result<Option<HookOwner>, ErrorReport> {
-    if context.token().is_some() && env_var("TEAMD_AGENT").is_some() {
+    if context.token().is_some() && env_var("TEAMD_MEMBER").is_some() {
         return Ok(Some(HookOwner::Teammate));
     }
     Ok(led_by_this_session(&context.directories()?).map(|lead| HookOwner::Lead(Box::new(lead))))

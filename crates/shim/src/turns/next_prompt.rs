@@ -284,7 +284,7 @@ mod tests {
             none,
         )
         .unwrap();
-        let places = ["typed", "teamctl respond x-1 --approve", "from the lead", "from bob"]
+        let places = ["typed", "teamctl answer-shutdown x-1 --approve", "from the lead", "from bob"]
             .map(|text| prompt.text.find(text).unwrap_or_else(|| panic!("{text} in {}", prompt.text)));
         assert!(places.is_sorted(), "{}", prompt.text);
         assert!(prompt.text.contains("&lt;done&gt;") && !prompt.text.contains("<done>"), "{}", prompt.text);

@@ -14,7 +14,7 @@ use protocol::payload::{Payload, PlanApprovalResponse};
 
 /// The failure of a turn in plan mode without a plan.
 const NO_PLAN_ERROR: &str =
-    "its turn in plan mode said nothing: there is no plan; it can hand one in with: teamctl plan";
+    "its turn in plan mode said nothing: there is no plan; it can hand one in with: teamctl submit-plan";
 
 impl TeamFiles {
     /// Whether the member is in plan mode. False if its entry cannot be read.

@@ -61,7 +61,7 @@ pub(super) fn shutdown_request_text(request: &ShutdownRequest) -> String {
     let text = message_element("team-lead", None, Some("request to shut down"), &request_text);
     let commands = match shell_safe_id(&request.request_id) {
         Some(id) => format!(
-            "Finish what you must, then agree with: teamctl respond {id} --approve\nOr say why not: teamctl respond \
+            "Finish what you must, then agree with: teamctl answer-shutdown {id} --approve\nOr say why not: teamctl answer-shutdown \
              {id} --reject --reason 'WHY'"
         ),
         None => "Its id is not one that can be typed: it is seen with teamctl inbox.".to_owned(),

@@ -53,10 +53,10 @@ pub(crate) fn append_if_fits(dir: &DirHandle, name: &str, bytes: &[u8], limit: u
     if before + bytes.len() as u64 > limit {
         return Ok(());
     }
-    failpoint::hit_before_call("store.note")
+    failpoint::hit_before_call("journal.append")
         .and_then(|()| file.write_all(bytes))
         .map_err(|cause| Error::io("write", &dir.join(name), cause))?;
-    failpoint::hit("store.noted");
+    failpoint::hit("journal.appended");
     Ok(())
 }
 

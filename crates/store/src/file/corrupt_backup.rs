@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn at_most_five_copies_of_a_file_are_stored_and_equal_ones_once() {
         let dir = tempfile::TempDir::new().unwrap();
-        let aside = CorruptBackups::open(&dir.path().join("aside")).unwrap();
+        let aside = CorruptBackups::open(&dir.path().join("corrupt")).unwrap();
         let path = Path::new("/root/teams/orchard/inboxes/bob.json");
         let kept = |text: &str| aside.save(path, text.as_bytes()).unwrap();
         let first = kept("[0").unwrap();

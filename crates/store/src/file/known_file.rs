@@ -9,11 +9,9 @@ use serde::{Deserialize, Serialize};
 /// The version of a file after teamd's last change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KnownFile {
-    #[serde(rename = "file")]
     pub(super) version: FileVersion,
     /// The durability of the last write. The next change of the tail uses this or a higher one.
     pub(super) durability: Durability,
-    #[serde(rename = "twin")]
     pub(super) shadow: Option<ShadowCopy>,
 }
 
@@ -23,7 +21,6 @@ pub(super) struct ShadowCopy {
     /// The version of the copy.
     pub(super) identity: FileVersion,
     /// Number of bytes from the start that the copy and the file have in common.
-    #[serde(rename = "common")]
     pub(super) shared_bytes: u64,
 }
 

@@ -101,7 +101,7 @@ impl<'d> LongFile<'d> {
         if rename_exchange(self.dir, &staged.name, self.name).is_err() {
             return Ok(SwapOutcome::Rejected);
         }
-        failpoint::hit("end.exchanged");
+        failpoint::hit("shadow.exchanged");
         let at = |name| FileVersion::stat_file(self.dir, name);
         // After the exchange a failed `stat` must not be an error: the caller would send the
         // message again.
@@ -203,7 +203,7 @@ impl<'d> LongFile<'d> {
 
     fn create_copy(&self, staged_name: &str) -> std::io::Result<File> {
         let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        failpoint::hit_before_call("end.create")?;
+        failpoint::hit_before_call("shadow.create")?;
         let file = File::from(openat(self.dir, staged_name, flags, Mode::S_IRUSR | Mode::S_IWUSR)?);
         file.set_permissions(Permissions::from_mode(self.stat.st_mode & 0o7777))?;
         Ok(file)
@@ -263,12 +263,12 @@ fn write_tail(
     at: u64,
     durability: Durability,
 ) -> std::io::Result<()> {
-    failpoint::hit_before_call("end.write")?;
+    failpoint::hit_before_call("shadow.write")?;
     shadow.write_all_at(tail, at)?;
     let to = at + tail.len() as u64;
     if size > to {
         shadow.set_len(to)?;
     }
-    failpoint::hit_before_call("end.written")?;
+    failpoint::hit_before_call("shadow.written")?;
     if durability >= Durability::Ordered { shadow.sync_all() } else { Ok(()) }
 }

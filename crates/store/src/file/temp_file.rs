@@ -21,7 +21,7 @@ use uuid::Uuid;
 pub(crate) const TEMP_INFIX: &str = ".tmp.";
 
 /// Suffix of the names of shadow copies.
-pub(crate) const SHADOW_SUFFIX: &str = ".twin";
+pub(crate) const SHADOW_SUFFIX: &str = ".shadow";
 
 /// A unique name for a temporary file of `target`.
 pub(super) fn temp_name(target: &str) -> String {
@@ -89,13 +89,13 @@ impl<'d> TempFile<'d> {
     /// caller flushes the directory like after [`TempFile::replace`].
     pub(crate) fn create(mut self, target: &str) -> Result<bool, Error> {
         let path = self.dir.join(target);
-        failpoint::hit_before_call("store.place").map_err(|cause| Error::io("create", &path, cause))?;
+        failpoint::hit_before_call("store.create-file").map_err(|cause| Error::io("create", &path, cause))?;
         match rename_noreplace(self.dir, &self.name, target) {
             Ok(()) => self.is_placed = true,
             Err(Errno::EEXIST) => {}
             Err(errno) => return Err(Error::io("create", &path, errno)),
         }
-        failpoint::hit("store.placed");
+        failpoint::hit("store.file-created");
         Ok(self.is_placed)
     }
 }
@@ -105,7 +105,7 @@ pub(crate) fn sync_dir(dir: &DirHandle, durability: Durability) -> Result<(), Er
     if durability < Durability::Power {
         return Ok(());
     }
-    failpoint::hit_before_call("store.settle")
+    failpoint::hit_before_call("store.sync-dir")
         .and_then(|()| Ok(fsync(dir)?))
         .map_err(|cause| Error::io("flush", dir.path(), cause))
 }

@@ -32,12 +32,9 @@ const PADDED_INDEX_BYTES: usize = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TailIndex {
     /// The version of the file that this index describes.
-    #[serde(rename = "known")]
     file: KnownFile,
-    #[serde(rename = "last")]
     pub(super) last_entry: EntryPosition,
     /// No entry before this one is unread. If no entry is unread, this is the last entry.
-    #[serde(rename = "unread")]
     pub(super) first_unread: EntryPosition,
 }
 
@@ -47,7 +44,6 @@ pub(super) struct EntryPosition {
     /// Offset of the first byte after the `[` or `,` before the entry, in bytes.
     offset: u64,
     /// Number of entries before this one.
-    #[serde(rename = "entries")]
     index: usize,
 }
 

@@ -11,37 +11,30 @@ use std::io::Read;
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct JournalEntry {
     /// The name of the inbox's file.
-    #[serde(rename = "to")]
     pub(super) inbox_file: String,
     /// The generation of the inboxes directory, which distinguishes teams of the same name.
-    #[serde(rename = "of")]
     pub(super) generation: u64,
     /// Whether the entry was copied from the previous journal file. Such entries are older than all
     /// others in the file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    #[serde(rename = "old")]
     pub(super) is_carried_over: bool,
     #[serde(flatten)]
-    #[serde(rename = "note")]
     pub(super) kind: JournalEntryKind,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub(super) enum JournalEntryKind {
     /// This message was stored in the inbox.
     Sent(Message),
     /// The owner of the inbox has read the messages with these ids.
     Read(Vec<String>),
     /// The messages with these ids were missing and were restored.
-    #[serde(rename = "back")]
     Restored(Vec<String>),
     /// The program that reads the inbox removes messages after it has read them. Nothing is
     /// restored in this inbox from here on.
-    #[serde(rename = "taken")]
     ReaderRemoves {},
     /// A new member got the name of the inbox. Earlier messages are not for that member.
-    #[serde(rename = "retired")]
     NameReused {},
 }
 

@@ -243,6 +243,7 @@ pub fn check_text(me: &AgentName, text: String) -> Result<String, ErrorReport> {
 
 fn payload_text_error(kind: &str) -> ErrorReport {
     let message = format!("cannot send this text: it would be read as a {kind}");
-    ErrorReport::new(ErrorKind::NotPermitted, message)
-        .with_help("answer a shutdown request with: teamctl respond ID; work on tasks with: teamctl task")
+    ErrorReport::new(ErrorKind::NotPermitted, message).with_help(
+        "answer a shutdown request with: teamctl answer-shutdown ID; work on tasks with: teamctl task",
+    )
 }

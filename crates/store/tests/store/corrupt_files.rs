@@ -212,7 +212,7 @@ fn a_config_without_backup_or_with_a_wrong_field_is_not_repaired() {
     assert!(matches!(error, Error::Malformed { .. }), "{error}");
     for n in 0..5 {
         overwrite_in_place(
-            &env.path().join(format!("aside/teams-orchard-config.json.{n:032}")),
+            &env.path().join(format!("corrupt/teams-orchard-config.json.{n:032}")),
             "an earlier team",
         );
     }

@@ -46,7 +46,7 @@ impl TestRoot {
 
     /// The copies of damaged files.
     pub fn backups(&self) -> Vec<PathBuf> {
-        list_dir(&self.dir.path().join("aside"))
+        list_dir(&self.dir.path().join("corrupt"))
     }
 }
 
@@ -112,7 +112,7 @@ pub fn set_mtime(path: &Path, time: SystemTime) {
 pub fn list_dir(dir: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> =
         std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| !path.to_string_lossy().ends_with(".json.twin"));
+    paths.retain(|path| !path.to_string_lossy().ends_with(".json.shadow"));
     paths.sort();
     paths
 }

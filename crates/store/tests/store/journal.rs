@@ -188,7 +188,7 @@ fn an_incomplete_journal_line_hides_no_other() {
     send(&env, "a");
     let journal = env.path().join("journal/orchard.jsonl");
     let mut half = std::fs::read_to_string(&journal).unwrap();
-    half.push_str("\n{\"to\":\"bob.js");
+    half.push_str("\n{\"inbox_file\":\"bob.js");
     overwrite_in_place(&journal, &half);
     send(&env, "b");
     write(&env, "[]");

@@ -20,7 +20,7 @@ fn long_inbox(env: &TestRoot) -> (Inbox, PathBuf) {
 }
 
 fn shadow_path(env: &TestRoot) -> PathBuf {
-    env.inbox_path(".bob.json.twin")
+    env.inbox_path(".bob.json.shadow")
 }
 
 fn inode(path: &Path) -> u64 {

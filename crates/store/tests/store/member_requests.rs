@@ -276,9 +276,9 @@ fn members_with_two_timed_out_plans_in_a_row_are_listed() {
 #[test]
 fn an_answer_that_the_program_does_not_support_is_rejected() {
     let env = TestRoot::new();
-    let roster = json!({"version": 1, "agents": [
-        {"team": "orchard", "name": "ann", "feed": "turn", "modes": ["plan", "dontAsk"]},
-        {"team": "orchard", "name": "bob", "feed": "acp", "modes": ["plan"]}]});
+    let roster = json!({"version": protocol::roster_file::RosterFile::VERSION, "records": [
+        {"team": "orchard", "name": "ann", "delivery": "turn", "turn_modes": ["plan", "dontAsk"]},
+        {"team": "orchard", "name": "bob", "delivery": "acp", "turn_modes": ["plan"]}]});
     let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
     std::fs::set_permissions(env.path(), private).unwrap();
     crate::fixture::overwrite_in_place(&env.path().join("roster.json"), roster.to_string());

@@ -14,7 +14,7 @@ use store::now;
 #[derive(Debug, clap::Args)]
 #[command(
     group(clap::ArgGroup::new("answer").required(true).args(["approve", "reject"])),
-    after_help = "Examples:\n  teamctl respond shutdown-1770977144590@ann --approve\n  teamctl respond shutdown-1770977144590@ann --reject --reason 'the tests still run'"
+    after_help = "Examples:\n  teamctl answer-shutdown shutdown-1770977144590@ann --approve\n  teamctl answer-shutdown shutdown-1770977144590@ann --reject --reason 'the tests still run'"
 )]
 pub(crate) struct AnswerShutdownArgs {
     /// The request's id, as the request gives it

@@ -24,7 +24,7 @@ pub(crate) fn run(here: &CommandContext, args: &AttachArgs) -> Result<ExitCode, 
     let team = super::send::team_of_address(here, &args.name)?;
     let locate = MemberAddress { team: team.name().clone(), name: args.name.clone() };
     match here.call_daemon(Request::LocatePane(locate.clone()))? {
-        Reply::LocatePane(LocatePaneReply::Pane { pane, tmux, hidden }) => {
+        Reply::LocatePane(LocatePaneReply::Pane { pane, tmux, is_hidden: hidden }) => {
             let way = attach_method(&pane, &tmux)?;
             if hidden {
                 here.call_daemon(Request::ShowPane(locate))?;

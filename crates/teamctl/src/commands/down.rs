@@ -1,4 +1,4 @@
-//! `down`: every agent is asked to end, those that do not answer are ended, then the daemon ends. With `--keep` each can
+//! `down`: every agent is asked to end, those that do not answer are ended, then the daemon ends. With `--suspend` each can
 //! be brought back by `up --resume`.
 
 use super::shutdown::{exit_code, exit_line, print_exits};
@@ -14,15 +14,15 @@ use std::process::ExitCode;
 
 /// Shut every team's agents down, then teamd
 ///
-/// Agents are asked first; one that has not answered after 10 s is ended. Teams and their files stay. With --keep
+/// Agents are asked first; one that has not answered after 10 s is ended. Teams and their files stay. With --suspend
 /// the members are put to rest: teamctl up --resume starts them again, with their tasks, their worktrees and, where
 /// the program can go on with one, their sessions.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl down\n  teamctl down --keep")]
+#[command(after_help = "Examples:\n  teamctl down\n  teamctl down --suspend")]
 pub(crate) struct DownArgs {
     /// Put the members to rest, for: teamctl up --resume
     #[arg(long)]
-    keep: bool,
+    suspend: bool,
 }
 
 pub(crate) fn run(here: &CommandContext, args: &DownArgs) -> Result<ExitCode, ErrorReport> {
@@ -32,7 +32,7 @@ pub(crate) fn run(here: &CommandContext, args: &DownArgs) -> Result<ExitCode, Er
         Reply::Status(status) => open_pidfd(status.daemon.pid),
         _ => None,
     };
-    let request = if args.keep { Request::StopDaemonAndSuspend } else { Request::StopDaemon };
+    let request = if args.suspend { Request::StopDaemonAndSuspend } else { Request::StopDaemon };
     let Reply::Exits(reply) = here.call_daemon(request)? else { return Err(unexpected_reply()) };
     daemon.iter().for_each(wait_for_exit);
     if here.args.json || here.args.quiet {
@@ -41,7 +41,7 @@ pub(crate) fn run(here: &CommandContext, args: &DownArgs) -> Result<ExitCode, Er
     reply
         .exits
         .iter()
-        .for_each(|agent| output::print_line(&output::sanitize(&result_line(agent, args.keep))));
+        .for_each(|agent| output::print_line(&output::sanitize(&result_line(agent, args.suspend))));
     output::print_line("teamd has ended.");
     let rest = reply.exits.iter().filter(|agent| agent.is_suspended).count();
     suspended_line(rest, &command_rewriter::suggested_commands(here))

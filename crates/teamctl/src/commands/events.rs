@@ -129,15 +129,15 @@ mod tests {
     #[test]
     fn an_event_is_one_clean_line() {
         let event = json!({"time":"T","event":"task_failed","team":"t","task":"3","subject":"count","owner":"ann",
-            "why":"exit 1\n\u{1b}x","more":1});
+            "reason":"exit 1\n\u{1b}x","more":1});
         assert_eq!(event_text(&event), "T t task 3 failed by ann (exit 1 \\u{1b}x): count");
-        let idle = json!({"time":"T","event":"member_idle","team":"t","agent":"ann","reason":"failed"});
+        let idle = json!({"time":"T","event":"member_idle","team":"t","member":"ann","reason":"failed"});
         assert_eq!(event_text(&idle), "T ann@t idle after a failed turn");
     }
 
     #[test]
     fn of_an_older_or_a_later_kind_all_fields_are_told() {
-        let older = json!({"time":"T","event":"ended","team":"t","agent":"ann","text":"exit 1\n\u{1b}x"});
+        let older = json!({"time":"T","event":"ended","team":"t","member":"ann","text":"exit 1\n\u{1b}x"});
         assert_eq!(event_text(&older), "T ann@t ended exit 1 \\u{1b}x");
         assert_eq!(event_text(&json!({"time":"T","event":"ready"})), "T ready");
         let later = json!({"time":"T","event":"from_tomorrow","team":"t","n":1,"why":"x","list":["a"]});

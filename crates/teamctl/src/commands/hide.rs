@@ -41,7 +41,7 @@ pub(super) fn send_and_print(here: &CommandContext, request: Request) -> Result<
 }
 
 fn result_text(reply: &VisibilityReply) -> String {
-    match reply.hidden {
+    match reply.is_hidden {
         true => format!("{} is out of sight; it goes on in {}.", reply.name, reply.pane),
         false => format!("{} is to be seen in {}.", reply.name, reply.pane),
     }

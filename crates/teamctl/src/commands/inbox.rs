@@ -35,7 +35,7 @@ pub(crate) struct InboxArgs {
     #[arg(long)]
     unread: bool,
     /// Wait for more, until interrupted
-    #[arg(long)]
+    #[arg(short, long)]
     follow: bool,
     /// Mark what was shown read; only in your own inbox
     #[arg(long)]

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 /// environment it is called in; elsewhere for a lead.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl prompt\n  teamctl prompt --for lead --headless\n  codex exec \"$(teamctl prompt --headless) Count the lines of src/\""
+    after_help = "Examples:\n  teamctl instructions\n  teamctl instructions --for lead --non-interactive\n  codex exec \"$(teamctl instructions --non-interactive) Count the lines of src/\""
 )]
 pub(crate) struct InstructionsArgs {
     /// For whom [default: for whoever calls]
@@ -24,7 +24,7 @@ pub(crate) struct InstructionsArgs {
     whom: Option<Audience>,
     /// For a lead that nobody can talk to between its turns: its team must be gone before it answers
     #[arg(long)]
-    headless: bool,
+    non_interactive: bool,
 }
 
 /// See `--for`.
@@ -32,7 +32,7 @@ pub(crate) struct InstructionsArgs {
 enum Audience {
     /// Whoever leads the team
     Lead,
-    /// A teammate; without $TEAMD_AGENT an unnamed one
+    /// A teammate; without $TEAMD_MEMBER an unnamed one
     Teammate,
 }
 
@@ -49,9 +49,13 @@ pub(crate) fn run(here: &CommandContext, args: &InstructionsArgs) -> Result<Exit
         team: team.as_ref(),
         config: config.as_ref(),
         root: &path.to_string_lossy(),
-        interactivity: if args.headless { Interactivity::NonInteractive } else { Interactivity::Unknown },
+        interactivity: if args.non_interactive {
+            Interactivity::NonInteractive
+        } else {
+            Interactivity::Unknown
+        },
     });
-    output::print_result(here, &json!({"prompt": text}), text.trim_end());
+    output::print_result(here, &json!({"instructions": text}), text.trim_end());
     Ok(ExitCode::SUCCESS)
 }
 

@@ -53,7 +53,7 @@ mod tests {
         assert_eq!(result_text(&reply(false)), "ann is idle: there was no turn to end.");
         assert_eq!(
             serde_json::to_value(reply(true)).unwrap(),
-            serde_json::json!({"name": "ann", "turn": true})
+            serde_json::json!({"name": "ann", "was_in_turn": true})
         );
     }
 }

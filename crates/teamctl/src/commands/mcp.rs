@@ -21,34 +21,34 @@ const SERVER_PROGRAM: &str = "teamd-mcp";
 /// Serve the team's tools on standard input and output, for agents (MCP)
 ///
 /// SendMessage, TeamCreate, TeamDelete, SpawnTeammate, TaskCreate, TaskGet, TaskList, TaskUpdate, ReadInbox, MarkRead,
-/// Wait, Requests, Approve, Deny. Who it speaks for is said by --agent or by the environment that every agent has,
+/// Wait, Requests, Approve, Deny. Who it speaks for is said by --member or by the environment that every agent has,
 /// this process's or that of the process it runs under, once and for all: no call can be somebody else's. Where
 /// no --team is said, a lead's is the one that the session in this terminal leads (teamctl lead), else the one that it
 /// makes: never one for being the only one there. Exit code 67: there is no such member. See docs/mcp.md.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl mcp\n  teamctl mcp --agent ann@survey\n  claude mcp add team -- teamctl mcp\n  codex mcp add team -- teamctl mcp"
+    after_help = "Examples:\n  teamctl mcp\n  teamctl mcp --member ann@survey\n  claude mcp add team -- teamctl mcp\n  codex mcp add team -- teamctl mcp"
 )]
 pub(crate) struct McpArgs {
-    /// Whom it speaks for; where $TEAMD_AGENT is set it must be that one [default: $TEAMD_AGENT, else the lead]
+    /// Whom it speaks for; where $TEAMD_MEMBER is set it must be that one [default: $TEAMD_MEMBER, else the lead]
     #[arg(long, value_name = "NAME@TEAM")]
-    agent: Option<String>,
+    member: Option<String>,
 }
 
 /// Becomes the server; returns only where it can't.
 pub(crate) fn run(here: &CommandContext, args: &McpArgs) -> Result<ExitCode, ErrorReport> {
-    if env_var("TEAMD_AGENT").is_none() {
+    if env_var("TEAMD_MEMBER").is_none() {
         identify_by_parent(here, args)?;
     }
-    let home = env_var("TEAMD_AGENT").and_then(|_| env_var("TEAMD_TEAM"));
+    let home = env_var("TEAMD_MEMBER").and_then(|_| env_var("TEAMD_TEAM"));
     let team = here.args.team.as_deref();
     reject_other_team(home.as_deref(), team)?;
-    let speaker = resolve_identity(args.agent.as_deref(), env_var("TEAMD_AGENT").as_deref(), team)?;
-    let speaker = if env_var("TEAMD_AGENT").is_none() { checked_identity(here, speaker)? } else { speaker };
+    let speaker = resolve_identity(args.member.as_deref(), env_var("TEAMD_MEMBER").as_deref(), team)?;
+    let speaker = if env_var("TEAMD_MEMBER").is_none() { checked_identity(here, speaker)? } else { speaker };
     let program = server_path()?;
     let mut command = Command::new(&program);
-    command.arg("--root").arg(here.root_path()?).arg("--state").arg(here.directories()?.state_dir);
-    command.arg("--socket").arg(here.socket()?).args(["--agent", speaker.name.as_str()]);
+    command.arg("--root").arg(here.root_path()?).arg("--state-dir").arg(here.directories()?.state_dir);
+    command.arg("--socket").arg(here.socket()?).args(["--member", speaker.name.as_str()]);
     command.args(speaker.team.iter().flat_map(|team| ["--team", team.as_str()]));
     let error = command.exec();
     let message = format!("cannot start {}: {error}", program.display());
@@ -61,7 +61,7 @@ fn identify_by_parent(here: &CommandContext, args: &McpArgs) -> Result<(), Error
     let named = here.args.root.as_deref().map(|root| ExpectedRoot { root, socket: &socket });
     match parent_agent(named) {
         ParentAgent::Known(variables) => exec_self_as_agent(&variables),
-        ParentAgent::Unidentified if args.agent.is_none() => Err(unidentified_agent()),
+        ParentAgent::Unidentified if args.member.is_none() => Err(unidentified_agent()),
         ParentAgent::Unidentified | ParentAgent::NotFound => Ok(()),
     }
 }
@@ -77,7 +77,7 @@ fn unidentified_agent() -> ErrorReport {
     let message =
         "cannot tell for whom to speak: this runs under an agent of a team, and nothing here says which one";
     ErrorReport::new(ErrorKind::NotPermitted, message)
-        .with_help("hand the variables that begin with TEAMD_ through to it, or say --agent NAME@TEAM")
+        .with_help("hand the variables that begin with TEAMD_ through to it, or say --member NAME@TEAM")
 }
 
 /// An agent is on one team, whatever the arguments say.
@@ -117,7 +117,7 @@ fn resolve_identity(
         && asked != me
     {
         let message = format!("cannot speak for {asked}: this is the environment of {me}");
-        return Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help("leave --agent out"));
+        return Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help("leave --member out"));
     }
     if let (Some(of), Some(team)) = (of, team)
         && of != team
@@ -132,9 +132,8 @@ fn resolve_identity(
     let team = team.map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
     if team.is_none() && !name.is_lead() {
         let message = format!("cannot speak for {name}: its team is not said");
-        return Err(
-            ErrorReport::new(ErrorKind::Usage, message).with_help(format!("write it as --agent {name}@TEAM"))
-        );
+        return Err(ErrorReport::new(ErrorKind::Usage, message)
+            .with_help(format!("write it as --member {name}@TEAM")));
     }
     Ok(McpIdentity { name, team })
 }

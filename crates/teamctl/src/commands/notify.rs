@@ -15,7 +15,7 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Tell a person something by the command that you have named for it
 ///
-/// The command is `notify` in ~/.config/teamd/config.toml. teamd runs it when a request waits, and for the rest that
+/// The command is `notify_command` in ~/.config/teamd/config.toml. teamd runs it when a request waits, and for the rest that
 /// docs/requests.md tells of. By hand it shows whether the command works; where none is named it says so (78).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl notify 'a word to try it'")]
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &NotifyArgs) -> Result<ExitCode, ErrorReport> {
 fn no_command(config: Option<PathBuf>) -> ErrorReport {
     let config = config.unwrap_or_else(|| "~/.config/teamd/config.toml".into()).display().to_string();
     ErrorReport::new(ErrorKind::Config, format!("cannot tell anybody: {config} names no command for it"))
-        .with_help(r#"name one there, as in: notify = ["notify-send", "{text}"]"#)
+        .with_help(r#"name one there, as in: notify_command = ["notify-send", "{text}"]"#)
 }
 
 fn run_command(words: &[String], text: &str, patience: Duration) -> Result<(), ErrorReport> {
@@ -44,7 +44,7 @@ fn run_command(words: &[String], text: &str, patience: Duration) -> Result<(), E
     command.args(arguments).env("TEAMD_NOTICE", text).stdin(Stdio::null()).process_group(0);
     let mut child = command.spawn().map_err(|error| {
         ErrorReport::new(ErrorKind::MissingPath, format!("cannot start {program}: {error}"))
-            .with_help("see `notify` in config.toml: is it installed, and in the PATH?")
+            .with_help("see `notify_command` in config.toml: is it installed, and in the PATH?")
     })?;
     let group = i32::try_from(child.id()).map(Pid::from_raw);
     let (tell, hear) = mpsc::channel();

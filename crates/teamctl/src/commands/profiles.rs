@@ -13,9 +13,11 @@ use store::env_var;
 
 /// List the agent programs that can be spawned, show a profile, or check a program
 ///
-/// A profile says how a program is started and fed: built in, or a file of yours in ~/.config/teamd/agents.
+/// A profile says how a program is started and fed: built in, or a file of yours in ~/.config/teamd/profiles.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl agents\n  teamctl agents show codex\n  teamctl agents check")]
+#[command(
+    after_help = "Examples:\n  teamctl profiles\n  teamctl profiles show codex\n  teamctl profiles check"
+)]
 pub(crate) struct ProfilesArgs {
     #[command(subcommand)]
     what: Option<ProfilesCommand>,
@@ -25,10 +27,10 @@ pub(crate) struct ProfilesArgs {
 #[derive(Debug, clap::Subcommand)]
 enum ProfilesCommand {
     /// All profiles, whether their programs are installed, and how messages reach them
-    #[command(after_help = "Examples:\n  teamctl agents list\n  teamctl agents list --json")]
+    #[command(after_help = "Examples:\n  teamctl profiles list\n  teamctl profiles list --json")]
     List,
     /// A profile: its text, what it starts, and what can be promised of it
-    #[command(after_help = "Examples:\n  teamctl agents show codex")]
+    #[command(after_help = "Examples:\n  teamctl profiles show codex")]
     Show {
         /// Which
         #[arg(value_name = "NAME")]
@@ -36,7 +38,7 @@ enum ProfilesCommand {
     },
     /// Is the program installed, in which version, does its help tell of the options that we pass, do its settings
     /// hold what it needs? Ends with 72 where it is missing, with 78 where something does not fit
-    #[command(after_help = "Examples:\n  teamctl agents check\n  teamctl agents check claude")]
+    #[command(after_help = "Examples:\n  teamctl profiles check\n  teamctl profiles check claude")]
     Check {
         /// Which [default: all that are installed]
         #[arg(value_name = "NAME")]
@@ -75,7 +77,7 @@ fn list(here: &CommandContext) -> Result<ExitCode, ErrorReport> {
         }
     }
     if here.args.json {
-        output::print_result(here, &json!({"agents": entries}), "");
+        output::print_result(here, &json!({"profiles": entries}), "");
     } else if !here.args.quiet {
         output::print_clipped_table(&rows);
     }
@@ -96,21 +98,21 @@ fn row(profile: &Profile) -> Vec<String> {
 fn profile_json(profile: &Profile) -> Value {
     json!({
         "name": profile.name,
-        "about": profile.description,
-        "feed": profile.delivery(),
-        "reaches": profile.delivery().delivery_point(),
+        "description": profile.description,
+        "delivery": profile.delivery(),
+        "delivery_point": profile.delivery().delivery_point(),
         "program": profile.program(),
         "path": installed_path(profile),
-        "tried": profile.is_verified,
+        "is_verified": profile.is_verified,
     })
 }
 
 /// Where its program is; none where it is not, or is our own.
 fn installed_path(profile: &Profile) -> Option<PathBuf> {
     let program = profile.program()?;
-    // Before a spawn only `{self}` is known of its blanks.
+    // Before a spawn only `{teamctl}` is known of its blanks.
     let own = std::env::current_exe().ok()?;
-    let program = program.replace("{self}", &own.to_string_lossy());
+    let program = program.replace("{teamctl}", &own.to_string_lossy());
     program_lookup::find_program(&program, Path::new("."), &env_var("PATH").unwrap_or_default())
 }
 
@@ -123,10 +125,10 @@ fn show(here: &CommandContext, name: &str) -> Result<ExitCode, ErrorReport> {
         ProfileSource::File(path) => path.display().to_string(),
     };
     let mut all = profile_json(&profile);
-    all["from"] = json!(from);
+    all["source"] = json!(from);
     all["text"] = json!(text);
     all["argv"] = json!(profile.argv());
-    all["resume"] = json!(profile.resume_argv());
+    all["resume_argv"] = json!(profile.resume_argv());
     output::print_result(here, &all, &profile_text(&profile, &from, &text));
     Ok(ExitCode::SUCCESS)
 }

@@ -106,7 +106,7 @@ fn request_json(of: &TeamRequest) -> Value {
     });
     if let Some((at, approved)) = ends {
         object["times_out_at"] = json!(at);
-        object["after"] = json!(if *approved { "approve" } else { "deny" });
+        object["on_timeout"] = json!(if *approved { "approve" } else { "deny" });
     }
     object
 }

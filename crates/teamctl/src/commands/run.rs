@@ -30,7 +30,7 @@ use store::env_var;
 /// docs/run.md lists the keys of the file.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl run survey.toml\n  teamctl run survey.toml --timeout 1h --json\n  teamctl run survey.toml --keep\n  teamctl run survey.toml --resume\n\nA whole file:\n  name = \"survey\"\n  [[member]]\n  name = \"ann\"\n  agent = \"worker\"\n  [[task]]\n  key = \"count\"\n  subject = \"count the lines\"\n  command = \"wc -l *.md\""
+    after_help = "Examples:\n  teamctl run survey.toml\n  teamctl run survey.toml --timeout 1h --json\n  teamctl run survey.toml --keep-team\n  teamctl run survey.toml --resume\n\nA whole file:\n  name = \"survey\"\n  [[member]]\n  name = \"ann\"\n  profile = \"worker\"\n  [[task]]\n  key = \"count\"\n  subject = \"count the lines\"\n  command = \"wc -l *.md\""
 )]
 pub(crate) struct RunArgs {
     /// The file: TOML, with the team's members and tasks
@@ -38,7 +38,7 @@ pub(crate) struct RunArgs {
     file: PathBuf,
     /// Leave the team's files when its members have ended
     #[arg(long)]
-    keep: bool,
+    keep_team: bool,
     /// Go on with a run of this file that was killed; where there is none, begin
     #[arg(long)]
     resume: bool,
@@ -63,7 +63,7 @@ pub(crate) fn run(context: &CommandContext, args: &RunArgs) -> Result<ExitCode, 
         path: &args.file,
         file,
         if_team_exists: if args.resume { IfTeamExists::Resume } else { IfTeamExists::Fail },
-        after_run: if args.keep { AfterRun::KeepTeam } else { AfterRun::DeleteTeam },
+        after_run: if args.keep_team { AfterRun::KeepTeam } else { AfterRun::DeleteTeam },
         deadline,
     };
     let display = RunDisplay::new(&context);

@@ -29,7 +29,7 @@ pub(super) fn print_validation_errors(
     };
     let message = format!("cannot {verb} {}: {count}, and nothing was {effect}", path.display());
     if context.args.json {
-        let error = json!({"kind": ErrorKind::InvalidData, "message": message, "faults": errors});
+        let error = json!({"kind": ErrorKind::InvalidData, "message": message, "validation_errors": errors});
         output::print_json(&json!({"ok": false, "error": error}).to_string());
     }
     output::print_warning(&message);

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl setup codex\n  teamctl setup gemini --write")]
 pub(crate) struct SetupArgs {
-    /// The profile of the program: see teamctl agents list
+    /// The profile of the program: see teamctl profiles list
     #[arg(value_name = "PROFILE")]
     profile: String,
     /// Write it
@@ -39,7 +39,6 @@ pub(crate) struct SetupArgs {
 struct SettingsChange {
     file: PathBuf,
     /// It held everything already.
-    #[serde(rename = "ready")]
     is_up_to_date: bool,
     diff: String,
     /// Where a copy of what it was lies.

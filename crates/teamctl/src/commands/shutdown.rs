@@ -97,7 +97,7 @@ pub(super) fn exit_line(agent: &AgentExit) -> String {
 fn exits_json(reply: &ExitsReply, one: Option<&AgentExit>) -> Value {
     let gone = reply.exits.iter().all(|agent| agent.has_exited);
     let gone = gone || reply.exits.iter().all(|agent| agent.has_exited || agent.description == "asked");
-    let mut object = json!({"ok": gone, "success": gone, "ended": reply.exits});
+    let mut object = json!({"ok": gone, "success": gone, "exits": reply.exits});
     if let Some(AgentExit { name, request_id: Some(id), .. }) = one {
         object["message"] = json!(format!("Shutdown request sent to {name}. Request ID: {id}"));
         object["request_id"] = json!(id);

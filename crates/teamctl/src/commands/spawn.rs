@@ -14,9 +14,7 @@ use std::process::ExitCode;
 
 pub(crate) fn run(here: &CommandContext, mut args: SpawnOptions) -> Result<ExitCode, ErrorReport> {
     here.require_lead("spawn")?;
-    if args.stdin.take().is_some() {
-        args.prompt = Some(message_input::standard_input()?);
-    }
+    args.prompt = args.prompt.as_deref().map(message_input::read_text).transpose()?;
     let mut request = spawn_request(here, args.clone())?;
     if !here.args.quiet {
         profile_warnings(&request)

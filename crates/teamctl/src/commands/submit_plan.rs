@@ -15,7 +15,7 @@ use store::now;
 /// in plan mode, or your last plan has no answer yet.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl plan plan.md\n  printf '1. read\\n2. write\\n' | teamctl plan -"
+    after_help = "Examples:\n  teamctl submit-plan plan.md\n  printf '1. read\\n2. write\\n' | teamctl submit-plan -"
 )]
 pub(crate) struct SubmitPlanArgs {
     /// The file with the plan; - or nothing: standard input
@@ -28,7 +28,7 @@ pub(crate) fn run(here: &CommandContext, args: &SubmitPlanArgs) -> Result<ExitCo
     let plan = match args.file.as_ref().filter(|file| file.as_os_str() != "-") {
         Some(file) => std::fs::read_to_string(file).map_err(|error| {
             ErrorReport::new(ErrorKind::MissingPath, format!("cannot read {}: {error}", file.display()))
-                .with_help("or hand it in on standard input: teamctl plan -")
+                .with_help("or hand it in on standard input: teamctl submit-plan -")
         })?,
         None => message_input::standard_input()?,
     };

@@ -55,7 +55,7 @@ pub(crate) fn run(here: &CommandContext, args: &TopArgs) -> Result<ExitCode, Err
     let program = installed_program(&own_program()?, SCREEN_PROGRAM, Path::is_file);
     let mut words: Vec<OsString> = vec!["--root".into(), here.root_path()?.into()];
     words.extend([
-        "--state".into(),
+        "--state-dir".into(),
         here.directories()?.state_dir.into(),
         "--socket".into(),
         here.socket()?.into(),
@@ -82,7 +82,7 @@ fn exec_popup(program: &Path, words: &[OsString]) -> ErrorReport {
     command
         .arg(escape_for_tmux(program.as_os_str()))
         .args(words.iter().map(|word| escape_for_tmux(word)))
-        .arg("--in-popup");
+        .arg("--popup");
     tmux_failed(&command.exec())
 }
 

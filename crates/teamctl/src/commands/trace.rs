@@ -89,9 +89,9 @@ impl MessageTrace {
         json!({
             "team": copy.team.name(), "to": copy.to, "from": copy.message.from, "summary": copy.message.summary,
             "index": index, "sent": copy.sent_at(), "stored": chain.stored,
-            "fed": chain.delivered.as_ref().map(|(_, at)| at), "read": matches!(chain.read, ReadState::ReadAt(_)),
+            "delivered": chain.delivered.as_ref().map(|(_, at)| at), "read": matches!(chain.read, ReadState::ReadAt(_)),
             "read_at": match chain.read { ReadState::ReadAt(at) => at, ReadState::Unread | ReadState::Removed => None },
-            "answered": chain.reply.as_ref().map(MessageReply::to_json), "waits": waits,
+            "reply": chain.reply.as_ref().map(MessageReply::to_json), "blocked_by": waits,
         })
     }
 

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 ///
 /// On the tmux server of $TMUX where there is one, else on a server named teamd. The session is named teamd; after a
 /// crash of teamd server and session are those of before, where its panes are. Returns when teamd is ready; with
-/// --resume when those run again that down --keep, or the machine's end, has put to rest. Each goes on with its tasks
+/// --resume when those run again that down --suspend, or the machine's end, has put to rest. Each goes on with its tasks
 /// and its worktree, and with its session where its program can; the first prompt is not given again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl up\n  teamctl up --resume\n  teamctl up --root ~/work/.claude")]

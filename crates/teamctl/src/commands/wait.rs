@@ -32,7 +32,7 @@ pub(crate) struct WaitArgs {
     timeout: Option<Duration>,
     /// End when nobody reads our output any more: whoever asked is gone
     #[arg(long, hide = true)]
-    while_read: bool,
+    exit_with_reader: bool,
 }
 
 /// See `--for`.
@@ -63,7 +63,7 @@ pub(crate) fn run(here: &CommandContext, args: &WaitArgs) -> Result<ExitCode, Er
     let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let condition = WaitCondition::from_args(here, args)?;
     let directories = condition.directories();
-    let mut follow = if args.while_read {
+    let mut follow = if args.exit_with_reader {
         DirectoryWatcher::new_for_stream(&directories)?
     } else {
         DirectoryWatcher::new(&directories)?

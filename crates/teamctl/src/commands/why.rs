@@ -38,14 +38,14 @@ const NO_OUTPUT_DEFAULT: Duration = Duration::from_secs(300);
 /// Of one that has ended: how and when.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl why ann\n  teamctl why ann --json\n  teamctl why ann --silent 30s"
+    after_help = "Examples:\n  teamctl why ann\n  teamctl why ann --json\n  teamctl why ann --no-output-after 30s"
 )]
 pub(crate) struct WhyArgs {
     /// The member; also NAME@TEAM
     name: String,
     /// How long a turn may write nothing before that is worth a word
     #[arg(long, value_name = "D", default_value = "5m", value_parser = duration::parse)]
-    silent: Duration,
+    no_output_after: Duration,
 }
 
 pub(crate) fn run(here: &CommandContext, args: &WhyArgs) -> Result<ExitCode, ErrorReport> {
@@ -54,7 +54,7 @@ pub(crate) fn run(here: &CommandContext, args: &WhyArgs) -> Result<ExitCode, Err
         here.require_lead("say why another member is not moving")?;
     }
     let ground = SystemSnapshot::take(here, EventLog::read(&here.directories()?.state_dir))?;
-    let evidence = evidence::gather(here, &ground, &team, &args.name, args.silent)?;
+    let evidence = evidence::gather(here, &ground, &team, &args.name, args.no_output_after)?;
     if !evidence.is_known() {
         return Err(unknown_member(&evidence));
     }

@@ -101,26 +101,26 @@ impl Effect {
     /// The failpoint before the effect.
     pub(crate) fn failpoint(&self) -> &'static str {
         match self {
-            Effect::Reply { .. } => "act.reply",
-            Effect::SendToShim { .. } => "act.tell",
-            Effect::CloseConnection { .. } => "act.hang-up",
-            Effect::SuperviseShim { .. } => "act.adopt",
-            Effect::WatchProcess { .. } | Effect::RetryProcessWatches => "act.watch",
-            Effect::WakeAgent { .. } => "act.wake",
-            Effect::KillShim { .. } => "act.kill",
-            Effect::CloseHandles { .. } => "act.forget",
+            Effect::Reply { .. } => "effect.reply",
+            Effect::SendToShim { .. } => "effect.send-to-shim",
+            Effect::CloseConnection { .. } => "effect.close-connection",
+            Effect::SuperviseShim { .. } => "effect.supervise-shim",
+            Effect::WatchProcess { .. } | Effect::RetryProcessWatches => "effect.watch-process",
+            Effect::WakeAgent { .. } => "effect.wake-agent",
+            Effect::KillShim { .. } => "effect.kill-shim",
+            Effect::CloseHandles { .. } => "effect.close-handles",
             Effect::WatchRoot
             | Effect::WatchTeam { .. }
             | Effect::UnwatchTeam { .. }
-            | Effect::ConfirmWatches(_) => "act.watch-team",
-            Effect::CreateBarrier { .. } => "act.mark",
-            Effect::File(_) => "act.file",
-            Effect::Pane(_) => "act.pane",
-            Effect::Worktree(_) => "act.worktree",
-            Effect::StartShim { .. } => "act.launch",
-            Effect::ShowNotice { .. } => "act.ring",
-            Effect::Log(_) => "act.log",
-            Effect::Exit => "act.exit",
+            | Effect::ConfirmWatches(_) => "effect.watch-team",
+            Effect::CreateBarrier { .. } => "effect.create-barrier",
+            Effect::File(_) => "effect.file-job",
+            Effect::Pane(_) => "effect.pane-job",
+            Effect::Worktree(_) => "effect.worktree-job",
+            Effect::StartShim { .. } => "effect.start-shim",
+            Effect::ShowNotice { .. } => "effect.show-notice",
+            Effect::Log(_) => "effect.log",
+            Effect::Exit => "effect.exit",
         }
     }
 

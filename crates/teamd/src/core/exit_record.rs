@@ -27,22 +27,19 @@ impl ExitOutcome {
 /// How and when an agent ended, and who is notified.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ExitRecord {
-    #[serde(rename = "how")]
     pub(crate) description: String,
     #[serde(default)]
     pub(crate) outcome: ExitOutcome,
     /// What follows, as a sentence for people. `None` if nothing does.
     #[serde(default)]
-    #[serde(rename = "then")]
     pub(crate) next_step: Option<String>,
-    #[serde(rename = "at")]
     pub(crate) ended_at: u64,
-    #[serde(rename = "told")]
     pub(crate) report_to: ReportTo,
 }
 
 /// Who is notified of an exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum ReportTo {
     /// No one: the lead has the agent's own approval.
     Nobody,

@@ -43,7 +43,7 @@ fn mix_bits(number: u64) -> u64 {
 }
 
 /// The id of one spawn of a member. It stands on the shim's command line, in the pane's option
-/// `@teamd` and in the roster.
+/// `@teamd_spawn` and in the roster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct SpawnId(String);
 

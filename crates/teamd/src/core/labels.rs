@@ -11,7 +11,7 @@ use tmux::BorderLabel;
 /// The label of the agent's pane.
 pub(crate) fn label(agent: &Agent) -> BorderLabel {
     let state = match (&agent.record.lifecycle, agent.activity) {
-        (Lifecycle::Running(_), _) if !agent.open_requests.is_empty() => "asks",
+        (Lifecycle::Running(_), _) if !agent.open_requests.is_empty() => "needs-answer",
         (Lifecycle::Running(_), Activity::Active) => "active",
         (Lifecycle::Running(_), Activity::Idle) => "idle",
         (phase, _) => phase.as_str(),

@@ -173,10 +173,10 @@ impl Lifecycle {
     pub(crate) fn as_str(&self) -> &'static str {
         match self {
             Lifecycle::Starting(_) => "starting",
-            Lifecycle::Running(AgentProcess { conn: None, .. }) => "unknown",
+            Lifecycle::Running(AgentProcess { conn: None, .. }) => "disconnected",
             Lifecycle::Running(_) => "running",
             Lifecycle::Stopping(_) => "stopping",
-            Lifecycle::Exited(_) => "gone",
+            Lifecycle::Exited(_) => "exited",
         }
     }
 }

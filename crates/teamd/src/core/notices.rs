@@ -34,24 +34,18 @@ pub(crate) struct NoticeQueue {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum NoticeKind {
     /// A member waits for an answer to its request.
-    #[serde(rename = "asks")]
     RequestWaiting(MemberRequestKind),
     /// The program of a member waits at a dialog.
     AtDialog,
     /// A member has exited, and is neither respawned nor suspended.
-    #[serde(rename = "died")]
     Exited,
     /// A member was suspended without a request.
-    #[serde(rename = "rests")]
     Suspended,
     /// The turn of a member has had no output for this long, in milliseconds.
-    #[serde(rename = "stuck")]
     NoOutput(u64),
     /// All tasks of the team are completed. The number of tasks.
-    #[serde(rename = "done")]
     AllTasksDone(usize),
     /// The budget of the team is exhausted.
-    #[serde(rename = "spent")]
     BudgetExhausted,
 }
 
@@ -60,9 +54,7 @@ pub(crate) enum NoticeKind {
 pub(crate) struct Notice {
     pub(crate) team: TeamName,
     /// `None`: the notice is about the whole team.
-    #[serde(rename = "who")]
     member: Option<AgentName>,
-    #[serde(rename = "news")]
     kind: NoticeKind,
     /// The pane in which the cause can be seen. Clients that show it need no text. It is not saved,
     /// because a later pane may have the same number.

@@ -63,7 +63,7 @@ fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
         delivery: record.request.delivery,
         delivery_point: Some(delivery_point(agent)),
         pane: record.pane.as_ref().map(|pane| pane.id.clone()),
-        hidden: record.is_hidden,
+        is_hidden: record.is_hidden,
         pid: record.lifecycle.process().agent_pid,
         backend: record.request.backend.as_str().to_owned(),
         worktree: record.worktree.as_ref().map(|tree| tree.path.clone()),
@@ -108,7 +108,7 @@ fn flags(agent: &Agent, dialogs: &DialogCheck) -> Vec<MemberFlag> {
 /// The evidence for the agent's activity, as a sentence.
 fn activity_evidence(agent: &Agent) -> String {
     match (&agent.turn, agent.record.lifecycle.as_str()) {
-        (_, "unknown") => "its first process is not connected; this is what was known before".to_owned(),
+        (_, "disconnected") => "its first process is not connected; this is what was known before".to_owned(),
         (Some(turn), _) if agent.record.request.delivery == Delivery::Hook => {
             format!("{}; {}", turn_evidence(turn), hook_evidence(agent))
         }
@@ -169,7 +169,7 @@ fn find_location(state: &State, agent: &Agent) -> Result<LocatePaneReply, ErrorR
         .as_ref()
         .ok_or_else(|| no_pane_error(&record.request.team, record.request.name.as_str(), "show"))?;
     let tmux = state.settings.tmux_socket.clone().ok_or_else(tmux_gone_error)?;
-    Ok(LocatePaneReply::Pane { pane: pane.id.clone(), tmux, hidden: record.is_hidden })
+    Ok(LocatePaneReply::Pane { pane: pane.id.clone(), tmux, is_hidden: record.is_hidden })
 }
 
 pub(crate) fn capture(context: &mut Context, client: ConnId, capture: &CapturePaneRequest) {

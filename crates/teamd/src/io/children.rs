@@ -38,10 +38,10 @@ impl Children {
         let (program, arguments) = argv.split_first().expect("the core names a program");
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        failpoint::hit("headless.start");
+        failpoint::hit("child.start");
         let child =
             command.spawn().map_err(|error| ErrorReport::from_io("start", Path::new(program), &error))?;
-        failpoint::hit("headless.started");
+        failpoint::hit("child.started");
         let pid = child.id();
         // The limits are in time for the agent: the shim starts it only when the daemon allows it.
         self.limits.restore_for_child(pid);

@@ -287,7 +287,7 @@ impl ConnectionReader {
     /// If the connection must be closed: a shim's report is not valid, the peer has exited, or the
     /// event loop has ended.
     fn handle_message(&mut self, text: &str) -> Result<(), Box<dyn std::error::Error>> {
-        failpoint::hit("connection.heard");
+        failpoint::hit("connection.received");
         let conn = self.conn;
         let event = if self.is_shim {
             CoreEvent::ShimReported { conn, report: serde_json::from_str::<FromShim>(text)? }
@@ -326,10 +326,12 @@ async fn read_with_timeout(
 /// read: another release of the client may send calls that this daemon does not know.
 fn invalid_call(client: ConnId, text: &str, error: &serde_json::Error) -> CoreEvent {
     #[derive(serde::Deserialize)]
-    struct Version {
-        v: u32,
+    struct CallVersion {
+        /// Version 1 of the protocol names this key `v`.
+        #[serde(alias = "v")]
+        version: u32,
     }
-    let version = serde_json::from_str(text).ok().map(|version: Version| version.v);
+    let version = serde_json::from_str(text).ok().map(|call: CallVersion| call.version);
     CoreEvent::InvalidCall { client, version, error: error.to_string() }
 }
 

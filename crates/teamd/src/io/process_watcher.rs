@@ -162,7 +162,7 @@ fn report_deaths(epoll: &OwnedFd, names: &Mutex<HashMap<u64, SpawnId>>, events: 
         // If a signal interrupts the wait, the next call returns the pending events.
         epoll::wait(epoll, spare_capacity(&mut ready), None).ok();
         for event in ready.drain(..) {
-            failpoint::hit("life.ended");
+            failpoint::hit("process.died");
             let name = names.lock().unwrap_or_else(PoisonError::into_inner).remove(&event.data.u64());
             if let Some(spawn) = name
                 && events.send(CoreEvent::ProcessDied { spawn }).is_err()

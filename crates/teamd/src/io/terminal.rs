@@ -19,13 +19,13 @@ impl DaemonTerminal {
         let (lines, queue) = sync_channel::<String>(MAX_PENDING_LINES);
         let write = move || {
             queue.iter().for_each(|text| {
-                failpoint::hit("screen.line");
+                failpoint::hit("terminal.line");
                 let mut out = std::io::stdout();
                 out.write_all(text.as_bytes()).and_then(|()| out.flush()).unwrap_or_default();
             });
         };
         // If the thread cannot be started, the daemon runs without output on its terminal.
-        std::thread::Builder::new().name("screen".into()).spawn(write).map(drop).unwrap_or_default();
+        std::thread::Builder::new().name("terminal".into()).spawn(write).map(drop).unwrap_or_default();
         DaemonTerminal(lines)
     }
 

@@ -70,7 +70,7 @@ impl AgentIdentity {
         };
         AgentIdentity {
             team: TeamName::parse(&var("TEAMD_TEAM")).expect("it is one"),
-            name: AgentName::new_unchecked(&var("TEAMD_AGENT")),
+            name: AgentName::new_unchecked(&var("TEAMD_MEMBER")),
             token: var("TEAMD_TOKEN"),
             spawn_request_id: var(REQUEST_ID_VARIABLE),
             first_argument: go.argv.first().cloned().unwrap_or_default(),

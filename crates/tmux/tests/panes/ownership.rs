@@ -104,7 +104,7 @@ fn respawned_pane_loses_its_tag() {
             assert!(matches!(result, Err(Error::NotOwned { .. })), "{result:?}");
         }
         assert_eq!(server.kill(created.pane, &tag("bob")).unwrap(), KillOutcome::NotOwned);
-        assert!(fixture.run(["show-options", "-p", "-t", &pane]).contains("@teamd ann"));
+        assert!(fixture.run(["show-options", "-p", "-t", &pane]).contains("@teamd_spawn ann"));
         assert_eq!(server.kill(created.pane, &tag("ann")).unwrap(), KillOutcome::NotOwned);
         assert_eq!(fixture.run(["show-options", "-p", "-t", &pane]), "");
         assert!(pane_ids(fixture).contains(&pane));
@@ -120,7 +120,7 @@ fn pane_of_release_0_1_is_owned_until_respawned() {
             let script = format!("exec sleep 1000 # {spawn}");
             let pane = fixture.run(["new-window", "-d", "-P", "-F", "#{pane_id}", &script]);
             let pane = pane.trim();
-            fixture.run(["set-option", "-p", "-t", pane, "@teamd", spawn]);
+            fixture.run(["set-option", "-p", "-t", pane, "@teamd_spawn", spawn]);
             if let Some(command) = respawn {
                 fixture.run(["respawn-pane", "-k", "-t", pane, command]);
             }
@@ -144,7 +144,7 @@ fn pane_ids_of_another_server_are_rejected() {
                 fixture.command(["new-session", "-d", "-s", "main", "--", "sleep", "1000"]).output().unwrap();
             output.status.success().then_some(())
         });
-        fixture.run(["set-option", "-p", "-t", "%0", "@teamd", "ann"]);
+        fixture.run(["set-option", "-p", "-t", "%0", "@teamd_spawn", "ann"]);
         let error = server.kill(pane, &tag("ann")).unwrap_err();
         assert!(
             matches!(&error, Error::OtherServer { expected, found } if expected.pid == old && found.pid != old)
@@ -162,7 +162,7 @@ fn list_parses_any_tag_value() {
         let (mut server, _notices) = fixture.connect();
         let created = create_session(&mut server);
         let value = "a b\n%99 @9 $9 1 0 0 1 1 ann";
-        fixture.run(["set-option", "-p", "-t", &created.pane.to_string(), "@teamd", value]);
+        fixture.run(["set-option", "-p", "-t", &created.pane.to_string(), "@teamd_spawn", value]);
         let rows = server.list_panes().unwrap();
         let row = rows.iter().find(|row| row.pane == created.pane).unwrap();
         assert_eq!(row.tag.as_deref(), Some("a_b__99__9__9_1_0_0_1_1_ann"));

@@ -134,7 +134,7 @@ fn kill_leaves_no_session() {
 #[test]
 fn connect_waits_for_the_stale_client() {
     on_all_servers(|fixture| {
-        let name = format!("_teamd-{}-0", u32::MAX);
+        let name = format!("_teamd-control-{}-0", u32::MAX);
         let create = ["new-session", "-d", "-s", &name, "--", "sleep", "1000", ";"].into_iter();
         fixture.run(create.chain(["set-option", "-t", &name, "destroy-unattached", "off"]));
         // The wrapper kills the session after the second check, as the watcher would.
@@ -154,12 +154,12 @@ fn connect_waits_for_the_stale_client() {
 #[test]
 fn only_the_stale_session_is_removed() {
     on_all_servers(|fixture| {
-        let [stale, user_session] = ["0", "1"].map(|n| format!("_teamd-{}-{n}", u32::MAX));
+        let [stale, user_session] = ["0", "1"].map(|n| format!("_teamd-control-{}-{n}", u32::MAX));
         for name in [&stale, &user_session] {
             let create = ["new-session", "-d", "-s", name, "--", "sleep", "1000", ";"].into_iter();
             fixture.run(create.chain(["set-option", "-t", name, "destroy-unattached", "off"]));
         }
-        fixture.run(["set-option", "-F", "-t", &stale, "@teamd_server", "#{pid} #{start_time}"]);
+        fixture.run(["set-option", "-F", "-t", &stale, "@teamd_server_epoch", "#{pid} #{start_time}"]);
         let (server, _) = fixture.connect();
         let sessions = fixture.run(["list-sessions", "-F", "#{session_name}"]);
         assert!(!sessions.contains(&stale) && sessions.contains(&user_session), "{sessions}");

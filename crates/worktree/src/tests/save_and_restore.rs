@@ -102,8 +102,8 @@ fn stashes_and_reflog_commits_are_restored() {
     let (_, restored) = save_and_restore(&repo, &tree);
     let content = |name: &str| repo.git(&restored, &["show", &format!("refs/restored/{name}:a")]);
     assert_eq!(content("stash-0"), "stashed");
-    assert_eq!(content("abandoned-0"), "abandoned");
-    assert_eq!(repo.git(&restored, &["rev-parse", "refs/restored/abandoned-0"]), abandoned);
+    assert_eq!(content("reflog-0"), "abandoned");
+    assert_eq!(repo.git(&restored, &["rev-parse", "refs/restored/reflog-0"]), abandoned);
     assert_eq!(
         repo.git(&repo.repository, &["stash", "list"]).lines().count(),
         1,
@@ -124,7 +124,7 @@ fn conflict_is_restored() {
     let before = files(&tree.path);
     let (saved, restored) = save_and_restore(&repo, &tree);
     assert_eq!(files(&restored), before);
-    assert!(saved.directory.join("git.tar").exists());
+    assert!(saved.directory.join("git-dir.tar").exists());
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn unchecked_out_submodule_saves_its_reflog() {
     assert_eq!(repo.keep_reasons(&tree)[0], KeepReason::Untracked(vec!["part".into()]));
     let (saved, restored) = save_and_restore(&repo, &tree);
     assert_eq!(read_file(&restored.join("part/deep/new")), "x");
-    let bundle = saved.directory.join("submodules/repository-0/commits.bundle");
+    let bundle = saved.directory.join("submodules/not-checked-out-0/commits.bundle");
     repo.git(&repo.home().join("sub"), &["fetch", path_str(&bundle), "+refs/*:refs/restored/*"]);
     repo.git(&repo.home().join("sub"), &["cat-file", "-e", &abandoned]);
 }

@@ -20,7 +20,7 @@ pub(super) fn check(
     let place = here.directories()?;
     check_private("runtime", &place.runtime_dir, treatment, report);
     check_private("state", &place.state_dir, treatment, report);
-    check_corrupt_copies(&place.state_dir.join("aside"), report);
+    check_corrupt_copies(&place.state_dir.join(store::CORRUPT_DIR), report);
     Ok(())
 }
 
@@ -85,10 +85,10 @@ fn is_private(found: &Metadata) -> bool {
 
 fn check_corrupt_copies(aside: &Path, report: &mut DoctorReport) {
     match read_dir(aside).map_or(0, Iterator::count) {
-        0 => report.ok("aside", "no damaged file was set aside"),
+        0 => report.ok("corrupt_copies", "no damaged file was set aside"),
         count => {
             let message = format!("copies of damaged files are in {}: {count}", aside.display());
-            report.warn("aside", message, "mend the originals from them, then remove them");
+            report.warn("corrupt_copies", message, "mend the originals from them, then remove them");
         }
     }
 }

@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use store::env_var;
 
 /// Of each pane: its id, whose it is, whether its process is the one that the mark was given for, how that was started.
-const PANE_FORMAT: &str =
-    "#{pane_id} #{s/[^A-Za-z0-9-]/_/:@teamd} #{==:#{@teamd_pid},#{pane_pid}} #{pane_start_command}";
+const PANE_FORMAT: &str = "#{pane_id} #{s/[^A-Za-z0-9-]/_/:@teamd_spawn} #{==:#{@teamd_pane_pid},#{pane_pid}} #{pane_start_command}";
 
 /// A pane with our mark, in which nobody else has started anything since.
 #[derive(Debug, PartialEq, Eq)]
@@ -62,7 +61,7 @@ impl TaggedPane {
         let [flag, name] = &self.server;
         let (name, pane, life) = (name.replace('\'', r"'\''"), &self.pane, &self.spawn_id);
         format!(
-            "tmux {flag} '{name}' if-shell -F -t {pane} '#{{==:#{{@teamd}},{life}}}' 'kill-pane -t {pane}'"
+            "tmux {flag} '{name}' if-shell -F -t {pane} '#{{==:#{{@teamd_spawn}},{life}}}' 'kill-pane -t {pane}'"
         )
     }
 }
@@ -131,7 +130,8 @@ mod tests {
         ] {
             assert_eq!(of(line), None, "{line}");
         }
-        let close = r"tmux -S '/tmp/it'\''s/s' if-shell -F -t %5 '#{==:#{@teamd},a-1}' 'kill-pane -t %5'";
+        let close =
+            r"tmux -S '/tmp/it'\''s/s' if-shell -F -t %5 '#{==:#{@teamd_spawn},a-1}' 'kill-pane -t %5'";
         assert_eq!(TaggedPane::parse(&server, join).unwrap().close_command(), close);
     }
 }

@@ -12,7 +12,7 @@ pub(super) struct DoctorReport(Vec<Check>);
 #[derive(Debug, Serialize)]
 pub(super) struct Check {
     id: &'static str,
-    state: Severity,
+    severity: Severity,
     message: String,
     fix: Option<String>,
 }
@@ -28,23 +28,23 @@ enum Severity {
 impl DoctorReport {
     /// It is as it should be.
     pub(super) fn ok(&mut self, id: &'static str, message: impl Into<String>) {
-        self.0.push(Check { id, state: Severity::Ok, message: message.into(), fix: None });
+        self.0.push(Check { id, severity: Severity::Ok, message: message.into(), fix: None });
     }
 
     /// It works, but somebody should know.
     pub(super) fn warn(&mut self, id: &'static str, message: impl Into<String>, fix: impl Into<String>) {
-        self.0.push(Check { id, state: Severity::Warn, message: message.into(), fix: Some(fix.into()) });
+        self.0.push(Check { id, severity: Severity::Warn, message: message.into(), fix: Some(fix.into()) });
     }
 
     /// It does not work.
     pub(super) fn fail(&mut self, id: &'static str, message: impl Into<String>, fix: impl Into<String>) {
-        self.0.push(Check { id, state: Severity::Fail, message: message.into(), fix: Some(fix.into()) });
+        self.0.push(Check { id, severity: Severity::Fail, message: message.into(), fix: Some(fix.into()) });
     }
 
     /// It does not work, as the fault says.
     pub(super) fn fail_with_error(&mut self, id: &'static str, fault: &ErrorReport) {
         let check =
-            Check { id, state: Severity::Fail, message: fault.message.clone(), fix: fault.help.clone() };
+            Check { id, severity: Severity::Fail, message: fault.message.clone(), fix: fault.help.clone() };
         self.0.push(check);
     }
 
@@ -60,13 +60,13 @@ impl DoctorReport {
 
     /// Whether anything is broken.
     pub(super) fn has_failed(&self) -> bool {
-        self.0.iter().any(|check| check.state == Severity::Fail)
+        self.0.iter().any(|check| check.severity == Severity::Fail)
     }
 }
 
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = match self.state {
+        let word = match self.severity {
             Severity::Ok => "ok",
             Severity::Warn => "warn",
             Severity::Fail => "fail",

@@ -34,7 +34,7 @@ pub(super) fn check(root: &Root, treatment: FixMode, report: &mut DoctorReport) 
     let found: Vec<(PathBuf, StaleFile)> =
         directories(root.path()).iter().flat_map(|directory| stale_files_in(directory)).collect();
     if found.is_empty() {
-        report.ok("leftovers", "no stale locks and no old files on their way");
+        report.ok("stale_files", "no stale locks and no old files on their way");
     }
     for (path, leftover) in found {
         report_file(&path, leftover, &remedy(root, &path, leftover, treatment), report);
@@ -55,7 +55,7 @@ fn report_file(path: &Path, leftover: StaleFile, rest: &str, report: &mut Doctor
             report.fail("locks", message, rest);
         }
         StaleFile::AbandonedTemp => {
-            report.warn("leftovers", format!("{shown} is of a writer that died"), rest);
+            report.warn("stale_files", format!("{shown} is of a writer that died"), rest);
         }
     }
 }
@@ -100,7 +100,7 @@ fn fix(root: &Root, report: &mut DoctorReport) {
     for name in ours {
         match root.team(&name).map_err(ErrorReport::from) {
             Ok(team) => remove_stale(&team, report),
-            Err(fault) => report.fail_with_error("leftovers", &fault),
+            Err(fault) => report.fail_with_error("stale_files", &fault),
         }
     }
 }
@@ -116,7 +116,7 @@ fn remove_stale(team: &Team, report: &mut DoctorReport) {
         Err(fault) => report.fail_with_error("locks", &fault),
     }
     if let Err(fault) = team.remove_abandoned().map_err(ErrorReport::from) {
-        report.fail_with_error("leftovers", &fault);
+        report.fail_with_error("stale_files", &fault);
     }
 }
 

@@ -57,14 +57,16 @@ fn check_parsable<T: DeserializeOwned>(
 
 fn check_private(state: &Path, treatment: FixMode, report: &mut DoctorReport) {
     let open = public_files(state);
-    let Some(first) = open.first() else { return report.ok("private", "no file of ours is open to others") };
+    let Some(first) = open.first() else {
+        return report.ok("permissions", "no file of ours is open to others");
+    };
     let message = format!("{} of our files are open to others, {} among them", open.len(), first.display());
     if treatment == FixMode::ReportOnly {
-        return report.fail("private", message, "teamctl doctor --fix");
+        return report.fail("permissions", message, "teamctl doctor --fix");
     }
     match open.iter().try_for_each(|path| make_private(path)) {
-        Ok(()) => report.ok("private", format!("{message}: now they are private")),
-        Err(error) => report.fail("private", message, format!("it stays so: {error}")),
+        Ok(()) => report.ok("permissions", format!("{message}: now they are private")),
+        Err(error) => report.fail("permissions", message, format!("it stays so: {error}")),
     }
 }
 

@@ -27,9 +27,9 @@ fn check_restored_messages(team: &Team, report: &mut DoctorReport) {
             let owner = file.trim_end_matches(".json");
             let message =
                 format!("{}: {count} message(s) were put back into the inbox of {owner}", team.name());
-            report.warn("mail", message, "another program rewrites it without its lock: find out which");
+            report.warn("messages", message, "another program rewrites it without its lock: find out which");
         }),
-        Err(fault) => report.fail_with_error("mail", &fault),
+        Err(fault) => report.fail_with_error("messages", &fault),
     }
 }
 

@@ -44,7 +44,7 @@ fn nearest_agent(
 ) -> ParentAgent {
     for (environ, cmdline) in processes {
         let all = variables(&environ);
-        if all.contains_key("TEAMD_AGENT") && all.contains_key("TEAMD_TEAM") {
+        if all.contains_key("TEAMD_MEMBER") && all.contains_key("TEAMD_TEAM") {
             let other = |its: &String| named.is_some_and(|named| !is_same_path(named.root, Path::new(its)));
             return match all.get("TEAMD_ROOT") {
                 Some(its) if other(its) => ParentAgent::NotFound,
@@ -100,8 +100,8 @@ fn read_proc(pid: u32, what: &str) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    const ANN: &[u8] = b"PATH=/bin\0TEAMD_AGENT=ann\0TEAMD_TEAM=survey\0TEAMD_ROOT=/r\0TEAMD_WAKE_FD=7\0";
-    const BOB: &[u8] = b"TEAMD_AGENT=bob\0TEAMD_TEAM=survey\0TEAMD_ROOT=/r\0";
+    const ANN: &[u8] = b"PATH=/bin\0TEAMD_MEMBER=ann\0TEAMD_TEAM=survey\0TEAMD_ROOT=/r\0TEAMD_WAKE_FD=7\0";
+    const BOB: &[u8] = b"TEAMD_MEMBER=bob\0TEAMD_TEAM=survey\0TEAMD_ROOT=/r\0";
     const JOIN: &[u8] = b"/usr/bin/teamd-shim\0run\0c93b\0--socket\0/run/its\0";
     const OTHER: &[u8] = b"/usr/bin/teamd-shim\0run\0c93b\0--socket\0/run/another\0";
 
@@ -117,11 +117,11 @@ mod tests {
         else {
             panic!()
         };
-        assert_eq!((ann["TEAMD_AGENT"].as_str(), ann["TEAMD_ROOT"].as_str()), ("ann", "/r"));
+        assert_eq!((ann["TEAMD_MEMBER"].as_str(), ann["TEAMD_ROOT"].as_str()), ("ann", "/r"));
         assert!(!ann.contains_key("TEAMD_WAKE_FD") && !ann.contains_key("PATH"), "{ann:?}");
         assert!(matches!(parent_agent_of(&[(ANN, b"x\0")], Some("/r")), ParentAgent::Known(_)));
         assert_eq!(
-            parent_agent_of(&[(b"A=b\0\xff", b"bash\0"), (b"TEAMD_AGENT=\0TEAMD_TEAM=t\0", b"x\0")], None),
+            parent_agent_of(&[(b"A=b\0\xff", b"bash\0"), (b"TEAMD_MEMBER=\0TEAMD_TEAM=t\0", b"x\0")], None),
             ParentAgent::NotFound
         );
     }

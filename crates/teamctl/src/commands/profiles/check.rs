@@ -23,16 +23,12 @@ struct ProfileCheck {
     /// Options that we pass and that its help does not tell of.
     unknown_options: Vec<String>,
     /// Files of settings that lack what it needs.
-    #[serde(rename = "settings_lack")]
     incomplete_settings: Vec<PathBuf>,
     /// What could not be found out, and why.
-    #[serde(rename = "trouble")]
     errors: Vec<String>,
     /// What its program was not asked, and so was not checked.
-    #[serde(rename = "not_asked")]
     unchecked: Vec<&'static str>,
     #[serde(skip)]
-    #[serde(rename = "of")]
     kind: ProfileCheckKind,
 }
 
@@ -84,9 +80,9 @@ pub(super) fn run(here: &CommandContext, name: Option<&str>) -> Result<ExitCode,
     let lines: Vec<String> = found.iter().map(result_text).collect();
     match (&fault, here.args.json) {
         (Some(fault), true) => {
-            output::print_json(&json!({"ok": false, "agents": found, "error": fault}).to_string());
+            output::print_json(&json!({"ok": false, "profiles": found, "error": fault}).to_string());
         }
-        (None, true) => output::print_result(here, &json!({"agents": found}), ""),
+        (None, true) => output::print_result(here, &json!({"profiles": found}), ""),
         (_, false) => output::print_result(here, &json!({}), &lines.join("\n")),
     }
     if let Some(fault) = &fault {

@@ -114,7 +114,7 @@ mod tests {
         OwnPrograms { teamctl: teamctl.to_owned(), shim: shim.display().to_string() }
     }
 
-    const TEMPLATE: &str = "[mcp.team]\ncommand = \"{self}\"\nargs = [\"mcp\"]\n[[hooks.Stop]]\n\
+    const TEMPLATE: &str = "[mcp.team]\ncommand = \"{teamctl}\"\nargs = [\"mcp\"]\n[[hooks.Stop]]\n\
                             hooks = [{ command = \"{shim_sh} hook turn-end\", timeout = 600 }]\n";
 
     fn merge(held: &str, own: &str) -> Result<String, String> {
@@ -127,7 +127,7 @@ mod tests {
             let once = merge(empty, "/a b/teamctl").unwrap();
             let value: Value = serde_json::from_str(&once).unwrap();
             assert_eq!(value["mcp"]["team"]["command"], "/a b/teamctl");
-            assert_eq!(value["hooks"]["Stop"][0]["hooks"][0]["command"], "'/a b/teamctl' hook turn-end");
+            assert_eq!(value["hooks"]["Stop"][0]["hooks"][0]["command"], "'/a b/teamd-shim' hook turn-end");
             assert_eq!(merge(&once, "/a b/teamctl").unwrap(), once);
         }
     }
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn the_words_of_our_own_server_are_ours_and_those_of_other_lists_are_not() {
         let template: Table =
-            "[mcp.team]\ncommand = [\"{self}\", \"mcp\"]\n[hooks]\nstop = [\"{shim_sh} hook\"]\n"
+            "[mcp.team]\ncommand = [\"{teamctl}\", \"mcp\"]\n[hooks]\nstop = [\"{shim_sh} hook\"]\n"
                 .parse()
                 .unwrap();
         let merge = |held: &str, own: &str| merge_json(held, &template, &programs(own)).unwrap();
@@ -164,7 +164,7 @@ mod tests {
         let moved = merge(&once, "/new/teamctl");
         let value: Value = serde_json::from_str(&moved).unwrap();
         assert_eq!(value["mcp"]["team"]["command"], serde_json::json!(["/new/teamctl", "mcp"]));
-        assert_eq!(value["hooks"]["stop"], serde_json::json!(["mine", "/new/teamctl hook"]));
+        assert_eq!(value["hooks"]["stop"], serde_json::json!(["mine", "/new/teamd-shim hook"]));
         assert_eq!(merge(&moved, "/new/teamctl"), moved);
         let spoiled = "{\"mcp\": {\"team\": {\"command\": [\"/new/teamctl\", \"mcp\", \"x\"]}}}";
         let value: Value = serde_json::from_str(&merge(spoiled, "/new/teamctl")).unwrap();

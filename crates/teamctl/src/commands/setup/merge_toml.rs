@@ -122,7 +122,7 @@ mod tests {
         OwnPrograms { teamctl: teamctl.to_owned(), shim: shim.display().to_string() }
     }
 
-    const TEMPLATE: &str = "[mcp_servers.team]\ncommand = \"{self}\"\nargs = [\"mcp\"]\n[[hooks.Stop]]\n\
+    const TEMPLATE: &str = "[mcp_servers.team]\ncommand = \"{teamctl}\"\nargs = [\"mcp\"]\n[[hooks.Stop]]\n\
                             hooks = [{ command = \"{shim_sh} hook turn-end\", timeout = 600 }]\n";
 
     fn merge(held: &str, own: &str) -> Result<String, String> {
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(table["mcp_servers"]["team"]["command"].as_str(), Some("/a b/teamctl"));
         assert_eq!(
             table["hooks"]["Stop"][0]["hooks"][0]["command"].as_str(),
-            Some("'/a b/teamctl' hook turn-end")
+            Some("'/a b/teamd-shim' hook turn-end")
         );
         assert_eq!(merge(&once, "/a b/teamctl").unwrap(), once);
     }

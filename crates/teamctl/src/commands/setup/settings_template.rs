@@ -71,7 +71,7 @@ pub(super) fn starts_other_program(template: &Table, held: &Value, own: &OwnProg
 fn command_key(template: &Table) -> Option<&str> {
     let is_us = |value: &Template| {
         let first = value.as_array().and_then(|words| words.first()).unwrap_or(value);
-        first.as_str() == Some("{self}")
+        first.as_str() == Some("{teamctl}")
     };
     template.iter().find(|(_, value)| is_us(value)).map(|(key, _)| key.as_str())
 }

@@ -307,7 +307,8 @@ mod tests {
         let rests = "One member rests; bring it back with: teamctl up -t t --resume";
         assert_eq!(team_notes(&team, &typed)[2], rests);
         assert_eq!(member_rows(&team)[2][7], "exit 1\\u{1b}[2J; rests");
-        let spent = json!({"turns": 2, "since": 1, "spent": "its budget of 2 turns is used up"});
+        let spent =
+            json!({"turns": 2, "started_at": 1, "exhausted_reason": "its budget of 2 turns is used up"});
         team.budget = Some(serde_json::from_value(spent).unwrap());
         let stopped = "Nobody is started: its budget of 2 turns is used up; give it more with: teamctl policy FILE; \
                        then bring back who rests with: teamctl up --resume";

@@ -50,14 +50,14 @@ mod tests {
 
     fn segment_text(members: &[Value], past: &Value) -> String {
         let status = json!({
-            "daemon": {"pid": 1, "version": "1", "root": "/r", "tmux": null, "watch": "events"},
-            "teams": [{"name": "survey", "members": members, "past": past}, {"name": "other", "members": []}],
+            "daemon": {"pid": 1, "version": "1", "root": "/r", "tmux": null, "watch_mode": "events"},
+            "teams": [{"name": "survey", "members": members, "past_members": past}, {"name": "other", "members": []}],
         });
         segment_line(&serde_json::from_value(status).unwrap(), None)
     }
 
     fn agent(activity: &str, flags: &Value) -> Value {
-        json!({"name": "ann", "agent_id": "ann@survey", "phase": "running", "activity": activity, "since": 1,
+        json!({"name": "ann", "agent_id": "ann@survey", "lifecycle": "running", "activity": activity, "activity_since": 1,
             "flags": flags, "backend": "tmux", "color": "blue", "task": null, "pane": "%1", "pid": 7})
     }
 
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(segment_text(&[], &none), "");
         assert_eq!(segment_text(&[agent("active", &none), agent("idle", &none)], &none), "survey 1/2");
         let asks = agent("active", &json!(["awaiting_permission"]));
-        let past = |state: &str, rests: bool| json!({"name": "bob", "state": state, "how": "", "at": 1, "rests": rests});
+        let past = |state: &str, rests: bool| json!({"name": "bob", "outcome": state, "description": "", "ended_at": 1, "is_suspended": rests});
         let all = segment_text(
             &[asks],
             &json!([past("failed", false), past("killed", true), past("completed", false)]),

@@ -188,7 +188,7 @@ mod tests {
     use std::path::Path;
 
     fn event(at: u64, what: Value) -> Event {
-        let mut event = json!({"time": iso8601(at), "team": "t", "agent": "ann"});
+        let mut event = json!({"time": iso8601(at), "team": "t", "member": "ann"});
         event.as_object_mut().unwrap().extend(what.as_object().unwrap().clone());
         serde_json::from_value(event).unwrap()
     }
@@ -202,7 +202,7 @@ mod tests {
     }
 
     fn active(at: u64, about: &str) -> Event {
-        event(at, json!({"event": "member_active", "about": about}))
+        event(at, json!({"event": "member_active", "summary": about}))
     }
 
     #[test]

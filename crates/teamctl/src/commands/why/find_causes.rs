@@ -107,7 +107,7 @@ fn end_cause(e: &Evidence) -> Cause {
 fn causes_if_running(e: &Evidence, agent: &MemberStatus, causes: &mut Vec<Cause>) {
     match agent.lifecycle.as_str() {
         "starting" => return causes.push(Cause::Starting),
-        "unknown" => causes.push(Cause::ShimDisconnected),
+        "disconnected" => causes.push(Cause::ShimDisconnected),
         _ => {}
     }
     causes.extend(stopped_process(e));
@@ -192,7 +192,7 @@ fn work_causes(e: &Evidence, agent: &MemberStatus, causes: &mut Vec<Cause>) {
         let others = tasks_of_others(&e.tasks, &e.name);
         causes.extend((!others.is_empty()).then_some(Cause::TasksOwnedByOthers(others)));
     }
-    causes.extend(agent.hidden.then_some(Cause::Hidden));
+    causes.extend(agent.is_hidden.then_some(Cause::Hidden));
     if !causes.iter().any(Cause::blocks_member) {
         causes.push(if idle { Cause::Idle } else { Cause::Working });
     }
@@ -279,14 +279,14 @@ mod tests {
     use serde_json::{Value, json};
 
     fn agent(more: &Value) -> MemberStatus {
-        let mut agent = json!({"name": "ann", "agent_id": "ann@t", "phase": "running", "activity": "idle", "since": 1,
-            "task": null, "feed": "turn", "reaches": "turn-end", "pane": "%1", "pid": 7, "backend": "tmux", "color": ""});
+        let mut agent = json!({"name": "ann", "agent_id": "ann@t", "lifecycle": "running", "activity": "idle", "activity_since": 1,
+            "task": null, "delivery": "turn", "delivery_point": "turn-end", "pane": "%1", "pid": 7, "backend": "tmux", "color": ""});
         agent.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         serde_json::from_value(agent).unwrap()
     }
 
     fn evidence(more: &Value) -> Evidence {
-        let daemon = json!({"pid": 1, "version": "", "root": "/", "tmux": null, "watch": "events"});
+        let daemon = json!({"pid": 1, "version": "", "root": "/", "tmux": null, "watch_mode": "events"});
         Evidence {
             now: 1_000_000,
             team: TeamName::parse("t").unwrap(),
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn what_makes_the_others_pointless_to_mend_comes_first() {
-        let mut e = evidence(&json!({"flags": ["at_dialog", "shutdown_requested"], "hidden": true}));
+        let mut e = evidence(&json!({"flags": ["at_dialog", "shutdown_requested"], "is_hidden": true}));
         e.asks = vec![ask()];
         e.stopped = vec![StoppedProcess { pid: 7, name: "sh".into(), is_essential: true }];
         e.inboxes = vec![inbox_of("ann", Some("x")), inbox_of("team-lead", None)];
@@ -360,9 +360,9 @@ mod tests {
             "inbox_damaged",
             "process_stopped",
             "shutting_down",
-            "permission",
-            "dialog",
-            "tmux_silent",
+            "awaiting_permission",
+            "at_dialog",
+            "tmux_unresponsive",
             "hidden",
         ];
         assert_eq!(words(&e), all);
@@ -372,16 +372,16 @@ mod tests {
 
     #[test]
     fn in_a_turn_nothing_but_silence_is_worth_a_word() {
-        let mut e = evidence(&json!({"activity": "active", "since": 900_000}));
+        let mut e = evidence(&json!({"activity": "active", "activity_since": 900_000}));
         e.tasks = vec![task(1, "bob", &[]), task(2, "ann", &["1"])];
-        assert_eq!(words(&e), ["works"]);
+        assert_eq!(words(&e), ["working"]);
         e.no_output_after_ms = 100_000;
-        assert_eq!(words(&e), ["silent"]);
+        assert_eq!(words(&e), ["no_output"]);
         e.stopped = vec![StoppedProcess { pid: 7, name: "sh".into(), is_essential: false }];
-        assert_eq!(words(&e), ["silent", "process_stopped"]);
+        assert_eq!(words(&e), ["no_output", "process_stopped"]);
         e.stopped.clear();
         e.last_output = Some(900_001);
-        assert_eq!(words(&e), ["works"]);
+        assert_eq!(words(&e), ["working"]);
     }
 
     #[test]
@@ -392,12 +392,12 @@ mod tests {
         e.unread = vec![Message::new(&AgentName::lead(), given.to_string(), 1)];
         assert_eq!(words(&e), ["blocked"]);
         e.unread = vec![Message::new(&AgentName::lead(), "x".into(), 1)];
-        assert_eq!(words(&e)[0], "unfed");
+        assert_eq!(words(&e)[0], "undelivered");
         e.unread = vec![Message::new(&AgentName::lead(), "x".into(), e.now)];
         e.tasks = vec![task(1, "", &[]), task(2, "ann", &["1"])];
         assert_eq!(words(&e), ["blockers_unowned"], "mail that came just now is on its way");
         e.tasks.push(task(3, "ann", &[]));
-        assert_eq!(words(&e), ["rests"], "there is one that it can start");
+        assert_eq!(words(&e), ["idle"], "there is one that it can start");
     }
 
     #[test]
@@ -433,6 +433,6 @@ mod tests {
         e.chronicle = MemberHistory::from_events(failed());
         assert!(matches!(find_causes(&e)[0], Cause::TurnsFailed { count: 2, .. }), "{:?}", find_causes(&e));
         e.chronicle = MemberHistory::from_events([failed(), vec![idle(IdleReason::Available)]].concat());
-        assert_eq!(words(&e), ["rests"]);
+        assert_eq!(words(&e), ["idle"]);
     }
 }

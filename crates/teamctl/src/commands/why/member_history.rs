@@ -12,7 +12,7 @@ pub(super) struct MemberHistory(Vec<Event>);
 
 /// What besides a member's own name is looked for: the daemon's life, the team's and those of others.
 const SPAWN_EVENTS: [&str; 5] =
-    ["\"daemon_", "\"team_", "\"member_spawned\"", "\"member_not_spawned\"", "\"member_ended\""];
+    ["\"daemon_", "\"team_", "\"member_spawned\"", "\"member_spawn_failed\"", "\"member_exited\""];
 
 /// Its story, and who else was ever told of in that team.
 pub(super) fn member_history(

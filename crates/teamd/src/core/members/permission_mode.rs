@@ -73,9 +73,8 @@ fn check_allowed(agent: &Agent, mode: PermissionMode) -> Result<(), ErrorReport>
     if let Some(agent_type) = reads.filter(|_| mode != PermissionMode::Plan) {
         let message =
             format!("cannot set the mode of {name} to {mode}: it is of type {agent_type}, and only reads");
-        return Err(
-            ErrorReport::new(ErrorKind::Refused, message).with_help("spawn another without that --type")
-        );
+        return Err(ErrorReport::new(ErrorKind::Refused, message)
+            .with_help("spawn another without that --agent-type"));
     }
     let modes = record.turn_modes();
     if matches!(record.request.delivery, Delivery::Turn | Delivery::Acp)

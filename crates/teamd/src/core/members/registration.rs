@@ -272,7 +272,7 @@ fn agent_variables(state: &State, record: &AgentRecord) -> Vec<(String, String)>
         ("TEAMD_ROOT", state.settings.root.to_string_lossy().into_owned()),
         ("TEAMD_SOCKET", state.settings.socket.to_string_lossy().into_owned()),
         ("TEAMD_TEAM", record.request.team.to_string()),
-        ("TEAMD_AGENT", record.request.name.to_string()),
+        ("TEAMD_MEMBER", record.request.name.to_string()),
         ("TEAMD_TOKEN", record.token.clone()),
         ("TEAMD_SPAWN", record.spawn_id.as_str().to_owned()),
     ];

@@ -64,7 +64,7 @@ pub(crate) fn handle_pane_moved(
             agent.record.is_hidden = sight == PaneVisibility::Hidden;
             let (name, team) = (agent.record.request.name.clone(), agent.record.request.team.clone());
             let pane = agent.record.pane.as_ref().map(|pane| pane.id.clone()).unwrap_or_default();
-            let reply = VisibilityReply { name, pane, hidden: agent.record.is_hidden };
+            let reply = VisibilityReply { name, pane, is_hidden: agent.record.is_hidden };
             context.state.has_roster_changed = true;
             context.effects.push(write_hidden_panes(context.state, &team, Some((client, reply))));
         }
@@ -83,7 +83,7 @@ pub(crate) fn handle_hidden_panes_written(
     reply: VisibilityReply,
     result: Result<(), ErrorReport>,
 ) {
-    let done = if reply.hidden { "hidden" } else { "shown" };
+    let done = if reply.is_hidden { "hidden" } else { "shown" };
     let result = result.map_err(|error| {
         let message = format!("{}'s pane is {done}, but config.json lacks it: {}", reply.name, error.message);
         ErrorReport { message, ..error }

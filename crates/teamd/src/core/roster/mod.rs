@@ -11,14 +11,15 @@ use crate::core::roster::record::{AgentRecord, SharedRecord};
 use crate::core::roster::respawn::{PendingRespawn, RespawnRecord};
 use protocol::control::{Layout, LeadProcess, PastMember, SpawnRequest};
 use protocol::name::{AgentName, TeamName};
+use protocol::roster_file::RosterFile;
 use protocol::usage::Usage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use worktree::WorktreeRecord;
 
-/// The version of the file format. A daemon refuses a newer one.
-pub(crate) const ROSTER_VERSION: u32 = 1;
+/// The version of the format of roster.json. A daemon refuses a file of any other version and leaves it as it is.
+pub(crate) const ROSTER_VERSION: u32 = RosterFile::VERSION;
 
 /// The content of roster.json.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -26,34 +27,26 @@ pub(crate) struct Roster {
     pub(crate) version: u32,
     /// The boot in which the processes ran, as `boot_id` of `io::process_watcher` returns it.
     #[serde(default)]
-    #[serde(rename = "boot")]
     pub(crate) boot_id: Option<String>,
-    #[serde(rename = "teams")]
     pub(crate) joined_counts: BTreeMap<TeamName, u64>,
     /// Layouts of the teams' windows, without the default one.
     #[serde(default)]
     pub(crate) layouts: BTreeMap<TeamName, Layout>,
-    #[serde(rename = "agents")]
     pub(crate) records: Vec<SharedRecord>,
     /// Members whose last spawn has ended, until their name is taken again.
     #[serde(default)]
-    #[serde(rename = "past")]
     pub(crate) past_members: BTreeMap<TeamName, Vec<PastMember>>,
     #[serde(default)]
-    #[serde(rename = "resting")]
     pub(crate) pending_respawns: Vec<PendingRespawn>,
     #[serde(default)]
-    #[serde(rename = "leads")]
     pub(crate) lead_sessions: Vec<LeadProcess>,
     /// Worktrees that were created for members. None is removed before its team.
     #[serde(default)]
     pub(crate) worktrees: BTreeMap<TeamName, Vec<MemberWorktree>>,
     #[serde(default)]
-    #[serde(rename = "spent")]
     pub(crate) usage: BTreeMap<TeamName, TeamUsage>,
     /// Notices that were not shown yet.
     #[serde(default)]
-    #[serde(rename = "untold")]
     pub(crate) pending_notices: Vec<Notice>,
 }
 
@@ -62,7 +55,6 @@ pub(crate) struct Roster {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MemberWorktree {
     pub(crate) member: AgentName,
-    #[serde(rename = "tree")]
     pub(crate) record: WorktreeRecord,
 }
 
@@ -73,12 +65,9 @@ pub(crate) struct TeamUsage {
     pub(crate) turns: u64,
     /// The usage of those turns, as far as programs report it.
     #[serde(default)]
-    #[serde(rename = "used")]
     pub(crate) usage: Usage,
     /// When the time limit of the team began, in milliseconds since the epoch.
-    #[serde(rename = "since")]
     pub(crate) started_at: u64,
-    #[serde(rename = "why")]
     pub(crate) exhausted_reason: Option<String>,
 }
 
@@ -141,7 +130,7 @@ mod tests {
     fn an_environment_is_not_in_the_roster_and_comes_back_from_its_file() {
         let order: SpawnRequest = serde_json::from_value(serde_json::json!({
             "team": "survey", "name": "ann", "unique": false, "argv": ["x"], "cwd": "/", "env": {"KEY": "secret"},
-            "prompt": "", "feed": "pull"
+            "prompt": "", "delivery": "pull"
         }))
         .unwrap();
         let pending = vec![PendingRespawn {
@@ -160,9 +149,8 @@ mod tests {
 
     #[test]
     fn another_start_of_the_machine_disowns_all_processes_and_an_unknown_one_none() {
-        let lead = serde_json::json!({"team": "survey", "pid": 1, "start": 7});
-        let roster =
-            serde_json::json!({"version": 1, "boot": "one", "teams": {}, "agents": [], "leads": [lead]});
+        let lead = serde_json::json!({"team": "survey", "pid": 1, "start_time": 7});
+        let roster = serde_json::json!({"version": ROSTER_VERSION, "boot_id": "one", "joined_counts": {}, "records": [], "lead_sessions": [lead]});
         for (boot, start) in [(None, 7), (Some("one"), 7), (Some("two"), UNKNOWN_START)] {
             let mut roster: Roster = serde_json::from_value(roster.clone()).unwrap();
             roster.invalidate_after_reboot(boot.map(str::to_owned));
@@ -171,22 +159,16 @@ mod tests {
         }
     }
 
-    /// Beside the sources lies one of each release, and none of them is ever changed.
+    /// `fixtures` has a roster of each version. A fixture of an earlier version is never changed.
     #[test]
-    fn the_roster_of_every_release_can_be_read() {
-        let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures");
-        let mut read = 0;
-        for entry in std::fs::read_dir(fixtures).unwrap() {
-            let path = entry.unwrap().path();
-            let roster: Roster = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-            assert!(roster.version <= ROSTER_VERSION, "{}", path.display());
-            let mut names: Vec<String> =
-                roster.records.iter().map(|record| record.request.name.to_string()).collect();
-            names.sort();
-            assert_eq!(names, ["ann", "bob"], "{}", path.display());
-            assert_eq!(roster.past_members.values().flatten().count(), 1);
-            read += 1;
-        }
-        assert!(read > 0);
+    fn roster_of_this_version_can_be_read() {
+        let path = format!("{}/fixtures/roster-{ROSTER_VERSION}.json", env!("CARGO_MANIFEST_DIR"));
+        let roster: Roster = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        assert_eq!(roster.version, ROSTER_VERSION);
+        let mut names: Vec<String> =
+            roster.records.iter().map(|record| record.request.name.to_string()).collect();
+        names.sort();
+        assert_eq!(names, ["ann", "bob"]);
+        assert_eq!(roster.past_members.values().flatten().count(), 1);
     }
 }

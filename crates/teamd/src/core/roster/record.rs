@@ -18,10 +18,8 @@ use worktree::WorktreeRecord;
 /// The pane of an agent. `server_epoch` identifies its tmux server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AgentPane {
-    #[serde(rename = "pane")]
     pub(crate) id: String,
     pub(crate) window: String,
-    #[serde(rename = "epoch")]
     pub(crate) server_epoch: String,
 }
 
@@ -226,10 +224,8 @@ impl std::fmt::Debug for SharedRecord {
 pub(crate) struct HookState {
     /// The ancestors of the first hook of the session, the nearest first. Empty until a hook
     /// reports in this spawn.
-    #[serde(rename = "above")]
     pub(crate) ancestors: Vec<Process>,
     /// The ids of the messages that were delivered last.
-    #[serde(rename = "handed")]
     pub(crate) delivered_ids: Vec<u64>,
     /// The dialog at which the program waits.
     #[serde(default)]
@@ -258,10 +254,10 @@ mod tests {
     #[test]
     fn a_record_is_spelled_once_until_it_changes_and_its_text_is_in_no_log() {
         let record: SharedRecord = serde_json::from_value(serde_json::json!({
-            "spawn": "c93b690c-1c1e-4c5e-9d0e-d9451b749ac2", "team": "survey", "name": "ann", "token": "secret",
-            "color": "blue", "feed": "native", "agent_type": null, "model": "", "prompt": "private", "cwd": "/",
-            "plan_mode_required": false, "born": 7, "tracking": null, "pane": null, "join": null, "agent": null,
-            "ended": null
+            "spawn_id": "c93b690c-1c1e-4c5e-9d0e-d9451b749ac2", "team": "survey", "name": "ann", "token": "secret",
+            "color": "blue", "delivery": "native", "agent_type": null, "model": "", "prompt": "private", "cwd": "/",
+            "plan_mode_required": false, "spawned_at": 7, "tracking_task": null, "pane": null, "shim": null, "agent_pid": null,
+            "exit": null
         }))
         .unwrap();
         let text = |record: &SharedRecord| serde_json::to_string(&[record]).unwrap();

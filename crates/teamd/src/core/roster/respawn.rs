@@ -13,20 +13,16 @@ pub(crate) struct RespawnRecord {
     /// The file of the member's environment, below `env` of the state directory. Empty until the
     /// first spawn, and in the roster of an early release.
     #[serde(default)]
-    #[serde(rename = "env")]
     pub(crate) environment_file: String,
     /// When spawns failed, in milliseconds since the epoch, the latest last. Only failures that
     /// still count.
-    #[serde(rename = "failures")]
     pub(crate) failed_at: Vec<u64>,
     /// How often the member was respawned.
-    #[serde(rename = "restarts")]
     pub(crate) respawns: u32,
     /// The session of the member's program, for the next spawn to resume.
     pub(crate) session: Option<String>,
     /// The usage of all spawns, as far as the program reports it.
     #[serde(default)]
-    #[serde(rename = "tally")]
     pub(crate) usage: UsageTotals,
     /// The permission mode of the last turn. `None`: the mode of the request.
     #[serde(default)]
@@ -37,11 +33,9 @@ pub(crate) struct RespawnRecord {
     pub(crate) plan: Option<PlanStage>,
     /// A plan of the member was approved.
     #[serde(default)]
-    #[serde(rename = "plan_approved")]
     pub(crate) is_plan_approved: bool,
     /// The mode of that approval, if the program can change its mode only at its start.
     #[serde(default)]
-    #[serde(rename = "approved")]
     pub(crate) approved_mode: Option<PermissionMode>,
 }
 

@@ -38,90 +38,66 @@ impl<'de> Deserialize<'de> for AgentRecord {
 /// keys.
 #[derive(Serialize, Deserialize)]
 struct SavedRecord {
-    #[serde(rename = "spawn")]
     spawn_id: SpawnId,
     team: TeamName,
     name: AgentName,
     token: String,
     color: Option<Color>,
-    #[serde(rename = "feed")]
     delivery: Delivery,
     #[serde(default)]
-    #[serde(rename = "dialog")]
     dialog_patterns: Vec<String>,
     #[serde(default)]
     backend: Backend,
     #[serde(default)]
     has_turns: bool,
     #[serde(default)]
-    #[serde(rename = "comeback")]
     respawn: Option<SavedRespawn>,
     agent_type: Option<String>,
     model: String,
     prompt: String,
     #[serde(default)]
-    #[serde(rename = "prompted")]
     is_prompt_in_args: bool,
     #[serde(default)]
-    #[serde(rename = "prompt_told")]
     is_prompt_acknowledged: bool,
     #[serde(default)]
     session: Option<String>,
     #[serde(default)]
-    #[serde(rename = "heard")]
     hook_state: HookState,
     cwd: PathBuf,
     #[serde(default)]
     worktree: Option<WorktreeRecord>,
     #[serde(default)]
-    #[serde(rename = "env")]
     environment_file: String,
     plan_mode_required: bool,
     #[serde(default)]
-    #[serde(rename = "plan_approved")]
     is_plan_approved: bool,
     #[serde(default)]
     mode: Option<String>,
     #[serde(default)]
-    #[serde(rename = "goes_on")]
     has_handover: bool,
     #[serde(default)]
-    #[serde(rename = "to_rest")]
     is_suspended_on_exit: bool,
     #[serde(default)]
-    #[serde(rename = "killed")]
     is_forced: bool,
     #[serde(default)]
-    #[serde(rename = "approval_given")]
     is_approval_in_args: bool,
     #[serde(default)]
-    #[serde(rename = "stuck")]
     no_output_turn: Option<u64>,
     #[serde(default)]
-    #[serde(rename = "modes")]
     turn_modes: Vec<String>,
-    #[serde(rename = "born")]
     spawned_at: u64,
-    #[serde(rename = "tracking")]
     tracking_task: Option<TaskId>,
     pane: Option<AgentPane>,
     #[serde(default)]
-    #[serde(rename = "hidden")]
     is_hidden: bool,
-    #[serde(rename = "join")]
     shim: Option<Process>,
-    #[serde(rename = "agent")]
     agent_pid: Option<u32>,
     #[serde(default)]
-    #[serde(rename = "asked")]
     shutdown_requests: Vec<RequestId>,
     #[serde(default)]
-    #[serde(rename = "approved")]
     is_shutdown_approved: bool,
     #[serde(default)]
-    #[serde(rename = "reported")]
     exit_report: Option<ExitReport>,
-    #[serde(rename = "ended")]
     exit: Option<ExitRecord>,
 }
 
@@ -302,7 +278,6 @@ impl SavedRecord {
 /// respawn record.
 #[derive(Serialize, Deserialize)]
 struct SavedRespawn {
-    #[serde(rename = "order")]
     request: SpawnRequest,
     #[serde(flatten)]
     record: RespawnRecord,
@@ -318,12 +293,9 @@ impl SavedRespawn {
 /// A [`PendingRespawn`] with the keys of roster.json.
 #[derive(Serialize, Deserialize)]
 struct SavedPendingRespawn {
-    #[serde(rename = "comeback")]
     respawn: SavedRespawn,
-    #[serde(rename = "at")]
     respawn_at: u64,
     #[serde(default)]
-    #[serde(rename = "put_away")]
     is_suspended: bool,
 }
 
@@ -356,9 +328,9 @@ mod tests {
     use serde_json::{Value, json};
 
     fn fixture_agents() -> Vec<Value> {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/roster-0.1.0.json");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/roster-2.json");
         let roster: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-        roster["agents"].as_array().unwrap().clone()
+        roster["records"].as_array().unwrap().clone()
     }
 
     /// Asserts that `after` has each key of `before` with the same value.
@@ -379,15 +351,15 @@ mod tests {
 
     #[test]
     fn the_lifecycle_is_read_from_its_keys_and_written_to_them() {
-        let exit = json!({"how": "exit 1", "outcome": "failed", "then": null, "at": 7, "told": "Lead"});
+        let exit = json!({"description": "exit 1", "outcome": "failed", "next_step": null, "ended_at": 7, "report_to": "lead"});
         let cases = [
-            (json!({}), "unknown"),
-            (json!({"goes_on": true, "to_rest": true}), "unknown"),
-            (json!({"reported": "hangup"}), "unknown"),
-            (json!({"asked": ["shutdown-1@bob"]}), "stopping"),
-            (json!({"asked": ["shutdown-1@bob"], "approved": true}), "stopping"),
-            (json!({"killed": true}), "stopping"),
-            (json!({"ended": exit}), "gone"),
+            (json!({}), "disconnected"),
+            (json!({"has_handover": true, "is_suspended_on_exit": true}), "disconnected"),
+            (json!({"exit_report": "terminal_gone"}), "disconnected"),
+            (json!({"shutdown_requests": ["shutdown-1@bob"]}), "stopping"),
+            (json!({"shutdown_requests": ["shutdown-1@bob"], "is_shutdown_approved": true}), "stopping"),
+            (json!({"is_forced": true}), "stopping"),
+            (json!({"exit": exit}), "exited"),
         ];
         let bob = fixture_agents().pop().unwrap();
         for (keys, state) in cases {
@@ -403,6 +375,6 @@ mod tests {
     fn a_member_without_a_respawn_record_is_never_respawned() {
         let record: AgentRecord = serde_json::from_value(fixture_agents().remove(0)).unwrap();
         assert!(!record.can_respawn() && !record.is_respawn());
-        assert_eq!(serde_json::to_value(&record).unwrap()["comeback"], Value::Null);
+        assert_eq!(serde_json::to_value(&record).unwrap()["respawn"], Value::Null);
     }
 }

@@ -10,10 +10,8 @@ const MAX_SESSIONS: usize = 8;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct UsageTotals {
-    #[serde(rename = "used")]
     pub(crate) usage: Usage,
     /// The largest report of each session, or of each spawn without one, the latest last.
-    #[serde(rename = "told")]
     last_reports: Vec<UsageReport>,
 }
 

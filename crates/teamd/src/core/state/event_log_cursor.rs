@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(words(Some(&LoggedTask::from_task(&failed)), &task("pending", "")), ["task_released"]);
         assert_eq!(words(Some(&LoggedTask::from_task(&done)), &done), [""; 0]);
         let renamed = task("completed", r#","owner":"bob""#);
-        assert_eq!(words(Some(&LoggedTask::from_task(&done)), &renamed), ["task_changed"]);
+        assert_eq!(words(Some(&LoggedTask::from_task(&done)), &renamed), ["task_updated"]);
     }
 
     #[test]

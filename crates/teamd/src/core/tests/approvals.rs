@@ -232,7 +232,7 @@ fn an_answer_that_could_not_be_written_is_tried_again_and_one_that_was_given_is_
     let mut state = state_with_policy(Policy { permission_approver: Approver::Auto, ..Policy::default() });
     requests_scanned(&mut state, open_requests(), NOW);
     let effects = answer_written(&mut state, Err(ErrorReport::new(ErrorKind::Io, "full")));
-    assert_eq!(logged_event_kinds(&effects), ["trouble"]);
+    assert_eq!(logged_event_kinds(&effects), ["error"]);
     assert_eq!(written_answer(&requests_scanned(&mut state, open_requests(), NOW)), [true]);
     assert_eq!(
         has_request_scan(&answer_written(
@@ -467,7 +467,7 @@ fn a_planner_that_nobody_answers_plans_three_times_and_not_for_ever() {
     let effects = overlooked(&mut state, plan);
     assert_eq!(
         (logged_event_kinds(&effects), shown_notices(&effects)),
-        (vec!["request_opened".to_owned(), "trouble".to_owned()], 1)
+        (vec!["request_opened".to_owned(), "error".to_owned()], 1)
     );
     assert!(logged_event_kinds(&overlooked(&mut state, plan)).is_empty(), "it is told once");
     assert!(written_answer(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(90_000))).is_empty());

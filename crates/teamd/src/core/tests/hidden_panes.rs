@@ -62,7 +62,7 @@ fn the_caller_is_answered_when_tmux_and_the_file_have_it() {
         NOW,
     );
     assert!(
-        matches!(reply_value(&effects, 9), Some(Reply::Visibility(reply)) if reply.hidden && reply.pane == "%7")
+        matches!(reply_value(&effects, 9), Some(Reply::Visibility(reply)) if reply.is_hidden && reply.pane == "%7")
     );
     let effects = handle_event(&mut state, pane_moved(&ann, PaneVisibility::Shown, Ok(())), NOW);
     assert_eq!((hidden_pane_ids(&effects), is_hidden(&state, &ann)), (Some(Vec::new()), false));
@@ -182,7 +182,7 @@ fn what_config_could_not_take_is_written_at_the_next_rescan() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 1);
     handle_event(&mut state, pane_moved(&ann, PaneVisibility::Hidden, Ok(())), NOW);
-    let reply = VisibilityReply { name: AgentName::new_unchecked("ann"), pane: "%7".into(), hidden: true };
+    let reply = VisibilityReply { name: AgentName::new_unchecked("ann"), pane: "%7".into(), is_hidden: true };
     let full = Err(ErrorReport::new(ErrorKind::Io, "cannot write: no space left on device"));
     handle_event(
         &mut state,

@@ -276,7 +276,7 @@ fn a_foreign_owner_is_not_gone() {
         FileResult::TasksScanned { team: survey_team(), members, result: Ok(tasks), queries: Vec::new() };
     let effects = handle_event(&mut state, CoreEvent::FileJobDone(looked), NOW);
     assert!(
-        !logged_event_kinds(&effects).contains(&"task_left".to_owned()),
+        !logged_event_kinds(&effects).contains(&"task_abandoned".to_owned()),
         "{:?}",
         logged_event_kinds(&effects)
     );

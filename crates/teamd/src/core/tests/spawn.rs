@@ -199,7 +199,7 @@ fn a_closed_connection_is_no_death_and_a_dead_join_is() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 50);
     assert!(handle_event(&mut state, CoreEvent::ConnectionClosed { conn: 50 }, NOW).is_empty());
-    assert_eq!(state.agents[&ann].record.lifecycle.as_str(), "unknown");
+    assert_eq!(state.agents[&ann].record.lifecycle.as_str(), "disconnected");
     let effects = handle_event(&mut state, shim_connected(&ann, 51, 50, Some(99)), NOW);
     assert!(
         effects

@@ -235,7 +235,7 @@ fn a_failed_life_is_followed_by_another_with_what_it_knew() {
         TurnStatus { session_id: Some("s-1".into()), ..turn_state(Activity::Active, 1) },
     );
     let effects = report_exit(&mut state, &ann, 50, ExitReport::Signal(9));
-    assert_eq!(logged_event_kinds(&effects), ["member_ended", "member_restarts"]);
+    assert_eq!(logged_event_kinds(&effects), ["member_exited", "member_respawn_scheduled"]);
     let past = &state.teams[&survey_team()].past_members[0];
     assert_eq!((past.outcome.as_str(), past.respawns_at.is_some()), ("failed", true));
     finish_cleanup(&mut state, &ann);
@@ -315,7 +315,7 @@ fn what_a_dead_owner_left_is_told_once() {
         result: Ok(shared_tasks(hers())),
         queries: Vec::new(),
     });
-    assert_eq!(logged_event_kinds(&handle_event(&mut state, looked, NOW)), ["task_left"]);
+    assert_eq!(logged_event_kinds(&handle_event(&mut state, looked, NOW)), ["task_abandoned"]);
     assert_eq!(logged_event_kinds(&scan_tasks(&mut state, hers())), [""; 0]);
 }
 
@@ -393,7 +393,7 @@ fn of_turns_that_a_join_runs_that_alone_tells() {
     let mut state = new_state();
     let ann = start_member_with(&mut state, worker_request("ann", |_| {}), 50);
     let turn = serde_json::from_value(serde_json::json!({
-        "activity": "idle", "number": 1, "about": "", "pid": null, "reason": "available"
+        "activity": "idle", "turn_number": 1, "summary": "", "pid": null, "idle_reason": "available"
     }));
     handle_event(
         &mut state,

@@ -159,5 +159,5 @@ fn restore_members(team: &Team, config: &TeamConfig, registered: &[RegisteredMem
 
 /// The name of a team's config backup in the state directory.
 pub(super) fn backup_file(name: &TeamName) -> String {
-    format!("config-{name}.json")
+    format!("config-backup-{name}.json")
 }

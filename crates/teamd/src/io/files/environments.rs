@@ -1,13 +1,10 @@
-//! Saves the environments of agents: one file each, readable only by its owner, in `env` of the
-//! state directory. An environment is removed when the roster does not name it any more.
+//! Saves the environments of agents: one file each, readable only by its owner, in `environments` of
+//! the state directory. An environment is removed when the roster does not name it any more.
 
 use crate::core::roster::Roster;
 use crate::io::files::thread::FilesThread;
 use std::collections::{BTreeMap, BTreeSet};
-use store::{Error, StateDir};
-
-/// The name of the directory in the state directory.
-const ENVIRONMENTS_DIR: &str = "env";
+use store::{ENVIRONMENTS_DIR, Error, StateDir};
 
 impl FilesThread {
     /// Writes an environment to the file `file`.

@@ -209,7 +209,7 @@ impl FilesThread {
 /// The name of a spawn's exit report in the state directory. The shim writes it before it reports
 /// the exit to the daemon.
 pub(crate) fn exit_report_file(spawn: &SpawnId) -> String {
-    format!("end-{}.json", spawn.as_str())
+    format!("exit-{}.json", spawn.as_str())
 }
 
 /// Marks unread shutdown requests as read. They were for the previous spawn of the member.

@@ -100,7 +100,7 @@ impl FilesThread {
     /// deletion of a team may have left them.
     pub(super) fn remove_orphaned_files(&self, known: &[TeamName]) -> Result<(), Error> {
         for file in self.state.names()? {
-            let name = ["policy-", "config-"]
+            let name = ["policy-", "config-backup-"]
                 .iter()
                 .find_map(|prefix| file.strip_prefix(prefix)?.strip_suffix(".json"));
             let Some(team) = name.and_then(|name| TeamName::parse(name).ok()) else { continue };

@@ -67,10 +67,10 @@ fn add_task(team: &Team, subject: &str) -> TaskId {
 
 fn new_record(name: &str, spawned_at: u64) -> AgentRecord {
     let record = serde_json::json!({
-        "spawn": "c93b690c-1c1e-4c5e-9d0e-d9451b749ac2", "team": "survey", "name": name, "token": "t",
-        "color": "blue", "feed": "native", "agent_type": null, "model": "", "prompt": "go", "cwd": "/",
-        "plan_mode_required": false, "born": spawned_at, "tracking": null, "pane": null, "join": null, "agent": null,
-        "ended": null
+        "spawn_id": "c93b690c-1c1e-4c5e-9d0e-d9451b749ac2", "team": "survey", "name": name, "token": "t",
+        "color": "blue", "delivery": "native", "agent_type": null, "model": "", "prompt": "go", "cwd": "/",
+        "plan_mode_required": false, "spawned_at": spawned_at, "tracking_task": null, "pane": null, "shim": null, "agent_pid": null,
+        "exit": null
     });
     serde_json::from_value(record).unwrap()
 }

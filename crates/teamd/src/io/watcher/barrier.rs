@@ -18,7 +18,7 @@ pub(crate) struct Barriers(PathBuf);
 impl Barriers {
     /// Barrier files are in the daemon's state directory `state`, where only the daemon writes.
     pub(crate) fn new(state: &Path) -> Barriers {
-        Barriers(state.join("marks"))
+        Barriers(state.join("barriers"))
     }
 
     /// Creates the directory, and returns it to be watched.
@@ -33,9 +33,9 @@ impl Barriers {
     pub(super) fn create(&self, mark: u64) -> io::Result<()> {
         let path = self.0.join(mark.to_string());
         File::create(&path)?;
-        failpoint::hit("watch.mark");
+        failpoint::hit("watch.barrier");
         remove_file(path)?;
-        failpoint::hit("watch.marked");
+        failpoint::hit("watch.barrier-done");
         Ok(())
     }
 

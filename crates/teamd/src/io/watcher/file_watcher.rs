@@ -189,7 +189,7 @@ pub(super) fn handle_event(
     event: notify::Result<notify::Event>,
     (wake_sockets, overflow, events): &WatchSinks,
 ) {
-    failpoint::hit("watch.saw");
+    failpoint::hit("watch.event");
     let Ok(event) = event else { return overflow.report_once(events) };
     if event.need_rescan() {
         overflow.report_once(events);

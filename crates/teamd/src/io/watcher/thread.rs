@@ -33,13 +33,13 @@ impl WatcherThread {
     pub(crate) fn start(self) -> Result<Sender<WatchCommand>, ErrorReport> {
         let (commands, queue) = channel();
         commands.send(WatchCommand::WatchRoot).ok();
-        let thread = std::thread::Builder::new().name("watch".into()).spawn(move || self.run(&queue));
+        let thread = std::thread::Builder::new().name("watcher".into()).spawn(move || self.run(&queue));
         thread.map(|_| commands).map_err(|error| thread_error(&error))
     }
 
     fn run(mut self, queue: &Receiver<WatchCommand>) {
         for command in queue {
-            failpoint::hit("watch.asked");
+            failpoint::hit("watch.command");
             match command {
                 WatchCommand::WatchRoot => self.watch_root(),
                 WatchCommand::WatchTeam(team) => self.watch_team(&team),

@@ -50,7 +50,7 @@ fn a_config_backup_that_could_not_be_written_is_written_by_the_next_scan() {
     let (team, ann) = team_with_ann(&mut files);
     let text = std::fs::read_to_string(team.config_path()).unwrap();
     std::fs::write(team.config_path(), text.replacen("a survey", "another", 1)).unwrap();
-    let backup = dir.path().join("state/config-survey.json");
+    let backup = dir.path().join("state/config-backup-survey.json");
     let before = std::fs::read(&backup).unwrap();
     std::fs::remove_file(&backup).unwrap();
     std::fs::create_dir(&backup).unwrap();

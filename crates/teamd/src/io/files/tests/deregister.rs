@@ -54,7 +54,7 @@ fn a_rescan_removes_files_of_deleted_teams() {
     created_team(&mut files);
     let policy =
         |team: &str| dir.path().join("state").join(Policy::file_name(&TeamName::parse(team).unwrap()));
-    let backup = |team: &str| dir.path().join(format!("state/config-{team}.json"));
+    let backup = |team: &str| dir.path().join(format!("state/config-backup-{team}.json"));
     let probe = files.root.path().join("teams/.probe.tmp.1");
     for left in [&policy("gone"), &backup("gone"), &backup("known"), &policy("survey"), &probe] {
         std::fs::write(left, "{}").unwrap();

@@ -10,7 +10,7 @@ fn the_first_roster_removes_unused_environments_of_earlier_daemons() {
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     files.save_environment("left.json", &BTreeMap::new()).unwrap();
     files.save_roster(&Roster::default()).unwrap();
-    assert!(!dir.path().join("state/env/left.json").exists());
+    assert!(!dir.path().join("state/environments/left.json").exists());
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn a_roster_can_drop_one_environment_and_add_another() {
         files.save_environment(&format!("{name}.json"), &BTreeMap::new()).unwrap();
         files.save_roster(&roster_of(name)).unwrap();
     }
-    let left = std::fs::read_dir(dir.path().join("state/env")).unwrap();
+    let left = std::fs::read_dir(dir.path().join("state/environments")).unwrap();
     assert_eq!(left.map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>(), ["bob.json"]);
 }
 
@@ -33,7 +33,7 @@ fn a_roster_can_drop_one_environment_and_add_another() {
 fn the_next_roster_removes_an_environment_that_could_not_be_removed() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
-    let left = dir.path().join("state/env/left.json");
+    let left = dir.path().join("state/environments/left.json");
     files.save_environment("left.json", &BTreeMap::new()).unwrap();
     std::fs::remove_file(&left).unwrap();
     // A directory in the place of the file cannot be removed as a file.
@@ -59,9 +59,9 @@ fn a_member_whose_environment_could_not_be_saved_is_not_registered() {
             _ => panic!("no result"),
         }
     };
-    std::fs::write(dir.path().join("state/env"), "in its place").unwrap();
+    std::fs::write(dir.path().join("state/environments"), "in its place").unwrap();
     assert!(!registered(&mut files));
     assert!(team.config().unwrap().member(&AgentName::new_unchecked("ann")).is_none());
-    std::fs::remove_file(dir.path().join("state/env")).unwrap();
+    std::fs::remove_file(dir.path().join("state/environments")).unwrap();
     assert!(registered(&mut files));
 }

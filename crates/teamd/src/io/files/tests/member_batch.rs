@@ -167,7 +167,7 @@ fn each_job_of_a_batch_has_its_own_error() {
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     let (team, _) = team_with_ann(&mut files);
     // A directory in the place of a file makes its write fail.
-    std::fs::create_dir_all(dir.path().join("state/env/carl.json/x")).unwrap();
+    std::fs::create_dir_all(dir.path().join("state/environments/carl.json/x")).unwrap();
     std::fs::create_dir_all(team.path().join("inboxes/fred.json")).unwrap();
     let names = ["bob", "eve", "carl", "fred", "dora"];
     let jobs =
