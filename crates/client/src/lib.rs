@@ -19,6 +19,7 @@ pub mod lead_session;
 pub mod next_task_client;
 pub mod process_table;
 pub mod program_output;
+pub mod reply_payload;
 pub mod request_timeout;
 pub mod request_view;
 pub mod stdout_closed;

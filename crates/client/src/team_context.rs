@@ -3,9 +3,9 @@
 //! An agent has all of them in its environment. Any other caller acts as the lead.
 
 use crate::connection::Connection;
-use crate::error::unexpected_reply;
 use crate::lead_session::led_by_this_session;
 use crate::next_task_client::NextTaskClient;
+use crate::reply_payload::{ReplyPayload, payload_of};
 use crate::request_timeout::request_timeout;
 use protocol::control::{Call, PROTOCOL_VERSION, Reply, Request, Response, WorktreeReply, WorktreeRequest};
 use protocol::did_you_mean::did_you_mean;
@@ -178,6 +178,15 @@ impl TeamContext {
         self.call_daemon_with(self.token(), request)
     }
 
+    /// Sends a request to the daemon and returns the payload of the reply.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::call_daemon`], and `Internal` if the reply has another payload.
+    pub fn request<T: ReplyPayload>(&self, request: Request) -> Result<T, ErrorReport> {
+        payload_of(self.call_daemon(request)?)
+    }
+
     /// Asks for the daemon's status, without the caller's token. A daemon rejects a token that it
     /// does not know, such as that of an agent whose record was lost.
     pub fn daemon_status(&self) -> Result<Reply, ErrorReport> {
@@ -186,10 +195,7 @@ impl TeamContext {
 
     /// Has the daemon make a git worktree for a member.
     pub fn create_worktree(&self, request: WorktreeRequest) -> Result<WorktreeReply, ErrorReport> {
-        match self.call_daemon(Request::CreateWorktree(request))? {
-            Reply::CreateWorktree(reply) => Ok(reply),
-            _ => Err(unexpected_reply()),
-        }
+        self.request(Request::CreateWorktree(request))
     }
 
     fn call_daemon_with(&self, token: Option<String>, request: Request) -> Result<Reply, ErrorReport> {

@@ -1,0 +1,56 @@
+//! Takes the payload out of a reply of the daemon, and rejects a reply that does not fit the
+//! request.
+
+use crate::error::unexpected_reply;
+use protocol::control::{
+    CreateTeamReply, DeleteTeamReply, ExitsReply, InterruptReply, Reply, ResumeMembersReply, SetModeReply,
+    SpawnReply, StatusReply, WorktreeReply,
+};
+use protocol::error::ErrorReport;
+
+/// The payload of one kind of reply.
+pub trait ReplyPayload: Sized {
+    /// The payload of `reply`. `None` if the reply is of another kind.
+    fn from_reply(reply: Reply) -> Option<Self>;
+}
+
+/// The payload of a reply.
+///
+/// # Errors
+///
+/// `Internal` if the reply has another payload.
+pub fn payload_of<T: ReplyPayload>(reply: Reply) -> Result<T, ErrorReport> {
+    T::from_reply(reply).ok_or_else(unexpected_reply)
+}
+
+macro_rules! impl_reply_payload {
+    ($($kind:ident($payload:ty),)*) => {
+        $(impl ReplyPayload for $payload {
+            fn from_reply(reply: Reply) -> Option<Self> {
+                match reply {
+                    Reply::$kind(payload) => Some(payload),
+                    _ => None,
+                }
+            }
+        })*
+    };
+}
+
+impl_reply_payload! {
+    CreateTeam(CreateTeamReply),
+    CreateWorktree(WorktreeReply),
+    DeleteTeam(DeleteTeamReply),
+    Exits(ExitsReply),
+    Interrupt(InterruptReply),
+    ResumeMembers(ResumeMembersReply),
+    SetMode(SetModeReply),
+    Spawn(SpawnReply),
+    Status(StatusReply),
+}
+
+/// For a request whose reply has no data.
+impl ReplyPayload for () {
+    fn from_reply(reply: Reply) -> Option<()> {
+        matches!(reply, Reply::Ack).then_some(())
+    }
+}
