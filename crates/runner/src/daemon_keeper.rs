@@ -1,14 +1,15 @@
-//! The daemon of a run: the one that answers, or one that is started; and again where it dies.
+//! The daemon of a run: the running one or a new one, which is started again if it dies.
 //!
-//! Silence proves nothing, so it is asked; only "nobody listens" is its death. Its pidfd is a reason to ask. One
-//! that somebody took down stays down: the event log tells that from a death.
+//! Only a refused connection proves that the daemon is dead. When the daemon's process exits, its
+//! pidfd wakes the run, which then calls the daemon. A daemon that a person stopped stays stopped:
+//! the event log tells a stop from a crash.
 
 use crate::observer::RunObserver;
 use crate::task_times;
 use client::daemon_process;
 use client::daemon_start::{self, DaemonStart};
 use client::directory_watcher::WatchNotifier;
-use client::error::unexpected_reply;
+use client::reply_payload::payload_of;
 use client::team_context::TeamContext;
 use client::tmux_target::{TMUX_NAME, TmuxTarget};
 use profile::ProfileRegistry;
@@ -18,84 +19,82 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// So often in `START_WINDOW` a daemon that dies is started again.
+/// How often a daemon that dies is started again within [`START_WINDOW`].
 const MAX_STARTS: usize = 5;
+/// See [`MAX_STARTS`].
 const START_WINDOW: Duration = Duration::from_secs(60);
 
-/// Whoever is asked.
+/// Calls the daemon and starts it again if it dies.
 pub(crate) struct DaemonKeeper<'a> {
     team_context: &'a TeamContext,
     observer: &'a dyn RunObserver,
-    /// Woken when it dies.
+    /// Wakes the run when the daemon's process exits.
     notifier: WatchNotifier,
-    started: VecDeque<Instant>,
-    /// The next daemon is to find the panes of the one before.
-    server: TmuxTarget,
-    /// Of the last that answered.
-    process: Option<OwnedFd>,
-    taken: Takedown,
+    /// When this run started a daemon, oldest first.
+    recent_starts: VecDeque<Instant>,
+    /// A new daemon runs on the tmux server of the last one, where the panes are.
+    tmux_target: TmuxTarget,
+    /// The process of the last daemon that replied.
+    daemon_pidfd: Option<OwnedFd>,
+    takedown: Takedown,
 }
 
-/// Whether somebody took it down.
+/// Whether a person stopped the daemon during the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Takedown {
-    /// Not that we know.
+    /// As far as this run knows, nobody did.
     NotSeen,
-    /// And with it every agent.
+    /// The daemon was stopped, and all agents with it.
     Seen,
 }
 
 impl<'a> DaemonKeeper<'a> {
-    /// The one that runs, or a fresh one.
+    /// Connects to the running daemon, or starts one.
     pub(crate) fn start_or_connect(
         team_context: &'a TeamContext,
         observer: &'a dyn RunObserver,
         notifier: WatchNotifier,
     ) -> Result<DaemonKeeper<'a>, ErrorReport> {
-        let server = TmuxTarget::CallerOrNamed(TMUX_NAME.to_owned());
-        let (started, process) = (VecDeque::new(), None);
         let mut daemon = DaemonKeeper {
             team_context,
             observer,
             notifier,
-            started,
-            server,
-            process,
-            taken: Takedown::NotSeen,
+            recent_starts: VecDeque::new(),
+            tmux_target: TmuxTarget::CallerOrNamed(TMUX_NAME.to_owned()),
+            daemon_pidfd: None,
+            takedown: Takedown::NotSeen,
         };
         daemon.start()?;
         Ok(daemon)
     }
 
-    /// Asks; where nobody answers, the next daemon is asked the same. For what may be asked twice.
+    /// Calls the daemon. If it dies, the next daemon gets the same request, so the request must be
+    /// one that may be sent twice.
     pub(crate) fn call(&mut self, request: &Request) -> Result<Reply, ErrorReport> {
         loop {
             match self.team_context.call_daemon(request.clone()) {
                 Err(error) if error.kind == ErrorKind::NoDaemon => self.start()?,
-                answer => return answer,
+                reply => return reply,
             }
         }
     }
 
-    /// Teams and members.
+    /// The daemon's teams and members.
     pub(crate) fn status(&mut self) -> Result<StatusReply, ErrorReport> {
-        match self.call(&Request::Status)? {
-            Reply::Status(status) if status.daemon.is_stopping => Err(self.takedown_error()),
-            Reply::Status(status) => Ok(status),
-            _ => Err(unexpected_reply()),
-        }
+        let status: StatusReply = payload_of(self.call(&Request::Status)?)?;
+        if status.daemon.is_stopping { Err(self.takedown_error()) } else { Ok(status) }
     }
 
-    /// Starts one unless one answers.
+    /// Starts a daemon unless one runs.
     pub(crate) fn start(&mut self) -> Result<(), ErrorReport> {
         let status = loop {
             self.check_start_rate()?;
             self.check_takedown()?;
-            match daemon_start::start_unless_running(self.team_context, &self.server, &no_output_after) {
+            match daemon_start::start_unless_running(self.team_context, &self.tmux_target, &no_output_after) {
                 Ok(DaemonStart::AlreadyRunning(status)) => break status,
                 Ok(DaemonStart::Started { status, warnings }) => {
                     warnings.iter().for_each(|warning| self.observer.show_warning(warning));
-                    self.started.push_back(Instant::now());
+                    self.recent_starts.push_back(Instant::now());
                     break status;
                 }
                 Ok(DaemonStart::Failed { code, message }) => {
@@ -105,41 +104,44 @@ impl<'a> DaemonKeeper<'a> {
                         "cannot start teamd: it has said why above",
                     ));
                 }
-                // Killed before it could answer. Where none has ever run, it would not run the next time either.
+                // The new daemon died before it replied. If no daemon ran before, another start
+                // would fail too.
                 Err(error)
-                    if error.kind == ErrorKind::NoDaemon && matches!(self.server, TmuxTarget::Socket(_)) =>
+                    if error.kind == ErrorKind::NoDaemon
+                        && matches!(self.tmux_target, TmuxTarget::Socket(_)) =>
                 {
-                    self.started.push_back(Instant::now());
+                    self.recent_starts.push_back(Instant::now());
                 }
                 Err(error) => return Err(error),
             }
         };
         if let Some(socket) = status.daemon.tmux {
-            self.server = TmuxTarget::Socket(socket);
+            self.tmux_target = TmuxTarget::Socket(socket);
         }
-        // Where it can't be watched, the next look asks it all the same.
+        // Without a notification the next snapshot finds a dead daemon.
         self.notifier.notify_on_exit(status.daemon.pid);
-        self.process = daemon_process::open_pidfd(status.daemon.pid);
+        self.daemon_pidfd = daemon_process::open_pidfd(status.daemon.pid);
         Ok(())
     }
 
-    /// Whether one of our daemons was found to be taken down.
+    /// Whether a person stopped the daemon during the run.
     pub(crate) fn takedown(&self) -> Takedown {
-        self.taken
+        self.takedown
     }
 
     fn takedown_error(&mut self) -> ErrorReport {
-        self.taken = Takedown::Seen;
+        self.takedown = Takedown::Seen;
         ErrorReport::new(ErrorKind::NoDaemon, "cannot go on with the run: somebody has taken teamd down")
     }
 
-    /// One that was down before we came is another matter: then it is started.
+    /// Returns an error if a person stopped the daemon during the run. A daemon that was stopped
+    /// before the run may be started.
     fn check_takedown(&mut self) -> Result<(), ErrorReport> {
-        if matches!(self.server, TmuxTarget::CallerOrNamed(_)) || self.is_responsive() {
+        if matches!(self.tmux_target, TmuxTarget::CallerOrNamed(_)) || self.is_responsive() {
             return Ok(());
         }
-        // It hangs up first, and writes down why it goes then.
-        self.process.iter().for_each(daemon_process::wait_for_exit);
+        // The daemon closes its connections before it logs why it stops.
+        self.daemon_pidfd.iter().for_each(daemon_process::wait_for_exit);
         if task_times::was_daemon_taken_down(self.team_context.state_dir()?.path())? && !self.is_responsive()
         {
             return Err(self.takedown_error());
@@ -147,16 +149,16 @@ impl<'a> DaemonKeeper<'a> {
         Ok(())
     }
 
-    /// Somebody may have started the next one already.
+    /// Whether a daemon replies. Another process may have started one.
     fn is_responsive(&self) -> bool {
         self.team_context.call_daemon(Request::Status).is_ok()
     }
 
     fn check_start_rate(&mut self) -> Result<(), ErrorReport> {
-        while self.started.front().is_some_and(|at| at.elapsed() > START_WINDOW) {
-            self.started.pop_front();
+        while self.recent_starts.front().is_some_and(|at| at.elapsed() > START_WINDOW) {
+            self.recent_starts.pop_front();
         }
-        if self.started.len() < MAX_STARTS {
+        if self.recent_starts.len() < MAX_STARTS {
             return Ok(());
         }
         let message = format!("cannot keep teamd running: it died {MAX_STARTS} times within a minute");
@@ -166,12 +168,12 @@ impl<'a> DaemonKeeper<'a> {
     }
 }
 
-/// The user's setting of that name.
+/// The user's setting `no_output_after`, for a new daemon.
 fn no_output_after() -> Result<Option<String>, ErrorReport> {
     ProfileRegistry::for_user().no_output_after()
 }
 
-/// The kind with that exit code.
+/// The kind of error with this exit code. `Internal` for any other code.
 fn error_kind_of_exit_code(code: u8) -> ErrorKind {
     use ErrorKind::{Config, InvalidData, Io, MissingPath, NoDaemon, NotPermitted, Refused, Timeout, Usage};
     let kinds = [Config, InvalidData, Io, MissingPath, NoDaemon, NotPermitted, Refused, Timeout, Usage];

@@ -1,5 +1,5 @@
-//! A team that is there already: whether this file made it, what is left to do in it, and where the file says
-//! something else by now. It only looks.
+//! Examines a team that exists before the run: whether it belongs to the run file, what is left to
+//! do in it, and how its tasks differ from the file. Nothing is changed.
 
 use crate::run_file::{RunFile, TaskSpec};
 use crate::task_fate::{MemberState, MemberStates, RetryRules, TaskFate, evaluate, run_file_key};
@@ -20,18 +20,25 @@ pub enum IfTeamExists {
     Resume,
 }
 
-/// What there is of the file's team.
+/// What exists of the file's team.
 pub(crate) enum ExistingTeam {
-    /// Nothing: it is to be made.
+    /// There is no such team.
     Missing,
-    /// It can be gone on with. It is cut where its members have ended, or never came, and some of its tasks are not there:
-    /// it was being deleted, or made.
+    /// The run can go on with the team.
+    ///
+    /// `is_incomplete`: the team has no members and lacks some of its tasks, because an earlier run
+    /// was killed while it created or deleted the team.
     Unfinished { team: Team, is_incomplete: bool },
-    /// It was kept: its members have ended, and nothing in it can be done.
+    /// The team was kept: its members have ended, and all of its tasks are final.
     Finished(Team),
 }
 
-/// Looks for it; one that may not be taken up is a error.
+/// Looks for the file's team.
+///
+/// # Errors
+///
+/// `AlreadyExists` if the team exists and `if_team_exists` is `Fail`, `Refused` if it belongs to
+/// another file.
 pub(crate) fn find_team(
     root: &Root,
     file: &RunFile,
@@ -44,47 +51,51 @@ pub(crate) fn find_team(
     };
     let config = team.config()?;
     let tasks = team.tasks().list()?;
-    let stranger = foreign_team_error(file, &config, &tasks);
+    let foreign = foreign_team_error(file, &config, &tasks);
     let is_empty = config.members.iter().all(|member| member.name.is_lead());
-    let finished = stranger.is_none() && is_empty && is_complete(file, &tasks);
-    let is_cut = is_empty && !has_all_tasks(file, &tasks);
-    match stranger {
-        _ if if_team_exists == IfTeamExists::Fail => Err(team_exists_error(file, finished)),
-        Some(stranger) => Err(stranger),
-        None if finished => Ok(ExistingTeam::Finished(team)),
-        None => Ok(ExistingTeam::Unfinished { team, is_incomplete: is_cut }),
+    let is_finished = foreign.is_none() && is_empty && is_complete(file, &tasks);
+    let is_incomplete = is_empty && !has_all_tasks(file, &tasks);
+    let existing = match is_finished {
+        true => ExistingTeam::Finished(team),
+        false => ExistingTeam::Unfinished { team, is_incomplete },
+    };
+    match foreign {
+        _ if if_team_exists == IfTeamExists::Fail => Err(team_exists_error(file, &existing)),
+        Some(error) => Err(error),
+        None => Ok(existing),
     }
 }
 
-fn team_exists_error(file: &RunFile, finished: bool) -> ErrorReport {
+fn team_exists_error(file: &RunFile, existing: &ExistingTeam) -> ErrorReport {
     let name = &file.name;
-    let hint = match finished {
-        true => format!(
+    let help = match existing {
+        ExistingTeam::Finished(_) => format!(
             "nothing is left to do in it; {}; to begin anew: teamctl delete {name}",
             retry_help(name.as_str(), &[])
         ),
-        false => format!(
+        _ => format!(
             "to go on with a run that was killed: teamctl run FILE --resume; else: teamctl delete {name}"
         ),
     };
     ErrorReport::new(ErrorKind::AlreadyExists, format!("cannot create team {name}: it exists already"))
-        .with_help(hint)
+        .with_help(help)
 }
 
-/// How failed tasks are tried again; the table knows them by their keys alone.
+/// How to retry failed tasks. The ids are named because the table of results shows only keys.
 pub(crate) fn retry_help(team: &str, failed: &[TaskId]) -> String {
     let ids: Vec<String> = failed.iter().map(ToString::to_string).collect();
     let ids = if ids.is_empty() { String::new() } else { format!(" ({})", ids.join(", ")) };
     format!("its failed tasks{ids}: teamctl task release ID -t {team}, then: teamctl run FILE --resume")
 }
 
-/// What shows that another than this file made the team.
+/// The error for a team that another file created. `None` if the team belongs to this file.
 fn foreign_team_error(file: &RunFile, config: &TeamConfig, tasks: &[Task]) -> Option<ErrorReport> {
-    let refused = |why: String| {
-        ErrorReport::new(ErrorKind::Refused, format!("cannot take up team {}: {why}", file.name))
+    let refused = |reason: String| {
+        ErrorReport::new(ErrorKind::Refused, format!("cannot take up team {}: {reason}", file.name))
     };
-    let known = |name: &AgentName| name.is_lead() || file.members.iter().any(|member| member.name == *name);
-    if let Some(other) = config.members.iter().find(|member| !known(&member.name)) {
+    let is_known =
+        |name: &AgentName| name.is_lead() || file.members.iter().any(|member| member.name == *name);
+    if let Some(other) = config.members.iter().find(|member| !is_known(&member.name)) {
         let name = &other.name;
         let error = refused(format!("{name} is on it, and the file has no such member (any more)"));
         return Some(error.with_help(format!(
@@ -93,15 +104,16 @@ fn foreign_team_error(file: &RunFile, config: &TeamConfig, tasks: &[Task]) -> Op
         )));
     }
     let mut tasks = tasks.iter().filter(|task| !task.is_internal()).peekable();
-    let ours =
-        |task: &Task| run_file_key(task).is_some_and(|key| file.tasks.iter().any(|plan| plan.key == key));
-    (tasks.peek().is_some() && !tasks.any(ours)).then(|| {
+    let is_in_file =
+        |task: &Task| run_file_key(task).is_some_and(|key| file.tasks.iter().any(|spec| spec.key == key));
+    (tasks.peek().is_some() && !tasks.any(is_in_file)).then(|| {
         let error = refused("this file did not make it: none of its tasks is in the file".to_owned());
         error.with_help("give the team in the file another name")
     })
 }
 
-/// Whether all that the file wants is there and over, were all its members there again.
+/// Whether every task of the file exists and is final. Members that have ended count as running: a
+/// task that only lacks its member is not final.
 pub(crate) fn is_complete(file: &RunFile, tasks: &[Task]) -> bool {
     let decision = evaluate(&RetryRules::from_file(file), tasks, &all_running(file));
     has_all_tasks(file, tasks)
@@ -109,62 +121,63 @@ pub(crate) fn is_complete(file: &RunFile, tasks: &[Task]) -> bool {
         && decision.fates.values().all(TaskFate::is_final)
 }
 
-/// Whether each task of the file is there; not, where the file has none.
+/// Whether every task of the file exists. `false` if the file has no tasks.
 fn has_all_tasks(file: &RunFile, tasks: &[Task]) -> bool {
-    let is_there = |plan: &TaskSpec| tasks.iter().any(|task| run_file_key(task) == Some(&plan.key));
-    !file.tasks.is_empty() && file.tasks.iter().all(is_there)
+    let exists = |spec: &TaskSpec| tasks.iter().any(|task| run_file_key(task) == Some(&spec.key));
+    !file.tasks.is_empty() && file.tasks.iter().all(exists)
 }
 
-/// All members of the file, as if they lived.
+/// The states that say that every member of the file runs.
 pub(crate) fn all_running(file: &RunFile) -> MemberStates {
-    let all = file.members.iter().map(|member| (member.name.clone(), MemberState::Running));
-    MemberStates(all.collect(), Default::default())
+    let states = file.members.iter().map(|member| (member.name.clone(), MemberState::Running));
+    MemberStates { states: states.collect(), ..MemberStates::default() }
 }
 
-/// A sentence for each task of the team that the file has otherwise by now.
+/// A warning for each task of the team that differs from the file.
 pub(crate) fn difference_warnings(file: &RunFile, tasks: &[Task]) -> Vec<String> {
-    let sentence = |(plan, task): (&TaskSpec, &Task)| {
-        let what = changed_fields(plan, task);
-        let all = what.join(", ");
-        (!what.is_empty())
-            .then(|| format!("task {} differs from the file ({all}): the team's stays", plan.key))
+    let warning = |(spec, task): (&TaskSpec, &Task)| {
+        let fields = changed_fields(spec, task).join(", ");
+        (!fields.is_empty())
+            .then(|| format!("task {} differs from the file ({fields}): the team's stays", spec.key))
     };
-    matched_tasks(file, tasks).filter_map(sentence).collect()
+    matched_tasks(file, tasks).filter_map(warning).collect()
 }
 
-/// Whose each task is alone by the file, unless the team says otherwise.
+/// The rules of the file, with the owners that the team's tasks have.
 pub(crate) fn rules_for_existing(file: &RunFile, tasks: &[Task]) -> RetryRules {
     let mut rules = RetryRules::from_file(file);
-    for (plan, task) in matched_tasks(file, tasks).filter(|(plan, task)| has_other_owner(plan, task)) {
-        // Of one that was begun it is not known any more whether it was its worker's alone.
+    for (spec, task) in matched_tasks(file, tasks).filter(|(spec, task)| has_other_owner(spec, task)) {
+        // The owner of a started task need not be the only member that may do it.
         match task.owner.clone().filter(|_| task.status == TaskStatus::Pending) {
-            Some(owner) => rules.owners.insert(plan.key.clone(), owner),
-            None => rules.owners.remove(&plan.key),
+            Some(owner) => rules.owners.insert(spec.key.clone(), owner),
+            None => rules.owners.remove(&spec.key),
         };
     }
     rules
 }
 
+/// Each task of the file with the task of the team that has the same key.
 fn matched_tasks<'a>(file: &'a RunFile, tasks: &'a [Task]) -> impl Iterator<Item = (&'a TaskSpec, &'a Task)> {
     file.tasks
         .iter()
-        .filter_map(|plan| Some((plan, tasks.iter().find(|task| run_file_key(task) == Some(&plan.key))?)))
+        .filter_map(|spec| Some((spec, tasks.iter().find(|task| run_file_key(task) == Some(&spec.key))?)))
 }
 
-fn changed_fields(plan: &TaskSpec, task: &Task) -> Vec<&'static str> {
+fn changed_fields(spec: &TaskSpec, task: &Task) -> Vec<&'static str> {
     let command = |metadata: Option<&serde_json::Map<String, Value>>| metadata?.get("command").cloned();
-    let all = [
-        ("subject", plan.subject != task.subject),
-        ("description", plan.description != task.description),
-        ("command", command(Some(&plan.metadata)) != command(task.metadata.as_ref())),
-        ("owner", has_other_owner(plan, task)),
+    let fields = [
+        ("subject", spec.subject != task.subject),
+        ("description", spec.description != task.description),
+        ("command", command(Some(&spec.metadata)) != command(task.metadata.as_ref())),
+        ("owner", has_other_owner(spec, task)),
     ];
-    all.into_iter().filter(|(_, differs)| *differs).map(|(what, _)| what).collect()
+    fields.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
 }
 
-/// Whoever takes a task that is nobody's becomes its owner, and that is no difference.
-fn has_other_owner(plan: &TaskSpec, task: &Task) -> bool {
-    match (&task.status, &plan.owner) {
+/// Whether the file says another owner. A member that claims a task without owner becomes its
+/// owner, which is no difference.
+fn has_other_owner(spec: &TaskSpec, task: &Task) -> bool {
+    match (&task.status, &spec.owner) {
         (TaskStatus::Completed | TaskStatus::Deleted, _) => false,
         (TaskStatus::Pending, owner) => *owner != task.owner,
         (_, Some(owner)) => task.owner.as_ref() != Some(owner),
@@ -190,30 +203,31 @@ mod tests {
     }
 
     #[test]
-    fn what_the_file_has_otherwise_is_told_and_the_teams_stays() {
+    fn differences_from_the_file_are_warnings_and_the_teams_tasks_stay() {
         let a = |rest: &str| file(&format!("[[task]]\nkey = 'a'\n{rest}\n"));
-        let told = |rest: &str, task: Task| difference_warnings(&a(rest), &[task]);
+        let warnings = |rest: &str, task: Task| difference_warnings(&a(rest), &[task]);
         let pending = || task("a", "pending", "");
-        assert!(told("subject = 's'\ncommand = 'c'", pending()).is_empty());
+        assert!(warnings("subject = 's'\ncommand = 'c'", pending()).is_empty());
         assert_eq!(
-            told("subject = 'x'\ndescription = 'd'\ncommand = 'y'\nowner = 'ann'", pending()),
+            warnings("subject = 'x'\ndescription = 'd'\ncommand = 'y'\nowner = 'ann'", pending()),
             ["task a differs from the file (subject, description, command, owner): the team's stays"]
         );
-        let bobs = |status: &str| task("a", status, r#""owner":"bob","#);
-        let hers = "subject = 's'\ncommand = 'c'\nowner = 'ann'";
-        assert!(told("subject = 's'\ncommand = 'c'", bobs("in_progress")).is_empty(), "who took it");
-        assert!(told(hers, bobs("completed")).is_empty());
-        assert_eq!(told(hers, bobs("in_progress")).len(), 1);
+        let owned_by_bob = |status: &str| task("a", status, r#""owner":"bob","#);
+        let for_ann = "subject = 's'\ncommand = 'c'\nowner = 'ann'";
+        let unowned = "subject = 's'\ncommand = 'c'";
+        assert!(warnings(unowned, owned_by_bob("in_progress")).is_empty(), "bob claimed it");
+        assert!(warnings(for_ann, owned_by_bob("completed")).is_empty());
+        assert_eq!(warnings(for_ann, owned_by_bob("in_progress")).len(), 1);
         assert_eq!(
-            rules_for_existing(&a(hers), &[bobs("pending")]).owners["a"],
+            rules_for_existing(&a(for_ann), &[owned_by_bob("pending")]).owners["a"],
             AgentName::new_unchecked("bob")
         );
-        assert!(rules_for_existing(&a(hers), &[bobs("in_progress")]).owners.is_empty());
-        assert_eq!(rules_for_existing(&a(hers), &[]).owners["a"], AgentName::new_unchecked("ann"));
+        assert!(rules_for_existing(&a(for_ann), &[owned_by_bob("in_progress")]).owners.is_empty());
+        assert_eq!(rules_for_existing(&a(for_ann), &[]).owners["a"], AgentName::new_unchecked("ann"));
     }
 
     #[test]
-    fn nothing_is_left_where_all_are_there_and_none_can_be_done() {
+    fn team_is_complete_if_all_tasks_exist_and_are_final() {
         let file = file("[[task]]\nkey = 'a'\nsubject = 's'\ncommand = 'c'\n");
         assert!(is_complete(&file, &[task("a", "completed", "")]));
         for left in ["pending", "in_progress"] {

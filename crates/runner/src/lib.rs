@@ -1,9 +1,9 @@
-//! Runs a team from a file until its tasks are done: creates the team, spawns its members, creates the tasks, follows
-//! them, and shuts the team down.
+//! Runs a team from a file until its tasks are done: creates the team, spawns its members, creates
+//! the tasks, follows them, and shuts the team down.
 //!
-//! A run keeps nothing in memory that it can't read again: after each change it reads the task list and asks the daemon
-//! for the members. So a run that was killed can be resumed. The crate prints nothing; the caller is a [`RunObserver`]
-//! and gets a [`RunReport`].
+//! After each change a run reads the task list again and asks the daemon for the members. Its
+//! memory has nothing that it can't read again, so a run that was killed can be resumed. The crate
+//! prints nothing: it reports to a [`RunObserver`] and returns a [`RunReport`].
 
 mod daemon_keeper;
 mod existing_team;

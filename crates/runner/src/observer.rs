@@ -1,9 +1,9 @@
-//! What a run reports while it goes on.
+//! The interface through which a run reports its progress.
 
 use crate::progress::RunProgress;
 use protocol::error::ErrorReport;
 
-/// Receives what a run reports while it goes on; the command line implements it.
+/// Receives the reports of a run. The command line implements it.
 ///
 /// Lines that may contain text from agents have their control characters escaped already.
 pub trait RunObserver {
@@ -16,7 +16,7 @@ pub trait RunObserver {
     /// Whether progress is on a screen that must be redrawn each second.
     fn is_live(&self) -> bool;
 
-    /// A sentence for the user. It may contain commands of `teamctl` without the options of this call.
+    /// A sentence for the user. Commands of `teamctl` in it lack the options of this invocation.
     fn show_warning(&self, warning: &str);
 
     /// An error that does not end the run.

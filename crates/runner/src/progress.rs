@@ -1,4 +1,4 @@
-//! The state of a run for a screen: its tasks and its members, as text that is safe to show.
+//! The state of a run's tasks and members for display. All text is safe to print.
 
 use crate::run_file::RunFile;
 use crate::task_fate::TaskFate;
@@ -11,7 +11,7 @@ use protocol::terminal::visible;
 pub struct RunProgress {
     /// The team's name.
     pub team: String,
-    /// Why the run is ending. None: it goes on.
+    /// Why the run is ending. `None`: it is not ending.
     pub ending: Option<String>,
     /// In the order of their ids.
     pub tasks: Vec<TaskProgress>,
@@ -24,13 +24,13 @@ pub struct RunProgress {
 pub struct TaskProgress {
     /// Its key in the file, else its id.
     pub name: String,
-    /// What is to be done.
+    /// Its subject.
     pub subject: String,
     /// The owner's name; empty without an owner.
     pub owner: String,
     /// How it stands.
     pub fate: TaskFate,
-    /// How long an agent has worked on it, in milliseconds. None: not yet.
+    /// How long an agent has worked on it, in milliseconds. `None`: no agent has.
     pub duration_ms: Option<u64>,
 }
 
@@ -41,11 +41,12 @@ pub struct MemberProgress {
     pub name: String,
     /// `idle`, `active: TASK`, `asks: TASK`, or another state of its lifecycle.
     pub doing: String,
-    /// It has a plan or permission request without an answer.
+    /// Whether it has an open plan or permission request.
     pub is_awaiting_answer: bool,
 }
 
-/// The running members: active ones first, each group in the file's order. A small screen shows the first of them.
+/// The running members: active ones first, each group in the file's order. A small screen shows
+/// only the first ones.
 pub(crate) fn member_progress(file: &RunFile, running: &[MemberStatus]) -> Vec<MemberProgress> {
     sort_members(file, running).into_iter().map(one_member).collect()
 }

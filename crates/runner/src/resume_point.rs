@@ -1,4 +1,4 @@
-//! Where a run begins: at its start, or at the point where an earlier run of the same file was killed.
+//! Decides which part of a run is left to do if an earlier run of the same file was killed.
 
 use crate::existing_team::ExistingTeam;
 use crate::run_lock::RunNote;
@@ -7,26 +7,27 @@ use store::Team;
 /// Whether the team's files stay after the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterRun {
-    /// `--keep-team`.
+    /// They stay (`--keep-team`).
     KeepTeam,
-    /// The default.
+    /// They are deleted, which is the default.
     DeleteTeam,
 }
 
 /// What is left to do of a run.
 pub(crate) enum ResumePoint {
-    /// The work, from its start or from where the earlier run was killed.
+    /// The work. `None`: there is no team yet.
     Work(Option<Team>),
-    /// The members have ended; the team is to be deleted.
+    /// Only the team's deletion. The members have ended.
     DeleteTeam(Team),
-    /// The earlier run was killed while it deleted the team. Its exit code is known.
+    /// The earlier run was killed while it deleted the team, and noted its exit code. `None`: no
+    /// task is left to report.
     FinishDeletion { team: Option<Team>, exit_code: u8 },
-    /// The team was kept, and none of its tasks can be done.
+    /// Nothing. The team was kept, and all of its tasks are final.
     Nothing(Team),
 }
 
 impl ResumePoint {
-    /// Decides from the team that exists and from the note of the earlier run.
+    /// Decides from the existing team and from the note of the earlier run.
     pub(crate) fn determine(existing: ExistingTeam, note: RunNote, after_run: AfterRun) -> ResumePoint {
         match (existing, note) {
             (ExistingTeam::Finished(team), RunNote::KeepTeam) => ResumePoint::Nothing(team),

@@ -1,4 +1,4 @@
-//! A whole run, from the file to the report.
+//! Runs a team from the parsed file to the report.
 
 use crate::daemon_keeper::DaemonKeeper;
 use crate::existing_team::{self, IfTeamExists};
@@ -6,7 +6,7 @@ use crate::observer::RunObserver;
 use crate::resume_point::{AfterRun, ResumePoint};
 use crate::run_context::RunContext;
 use crate::run_file::RunFile;
-use crate::run_lock::{self, RunNote};
+use crate::run_lock::{self, RunLock, RunNote};
 use crate::run_report::RunReport;
 use crate::run_state::{RunState, TeamOrigin};
 use crate::stop_requests::StopRequests;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use store::{Root, StateDir, Team};
 
-/// What the user wants to be run.
+/// A run that the user requests.
 #[derive(Debug)]
 pub struct RunRequest<'a> {
     /// The file's path as the user typed it, for messages.
@@ -31,65 +31,79 @@ pub struct RunRequest<'a> {
     pub if_team_exists: IfTeamExists,
     /// Whether the team's files stay.
     pub after_run: AfterRun,
-    /// When the work ends at the latest. None: no limit.
+    /// When the work ends at the latest. `None`: no limit.
     pub deadline: Option<Instant>,
 }
 
-/// Runs the team of a file to its end.
-///
-/// `team_context` names the team of the file.
+/// Runs the team of a file until its tasks are done. `team_context` must name the file's team.
 ///
 /// # Errors
-/// The team exists and may not be resumed; another run has it; teamd can't be started; a member can't be spawned. The
-/// error's help says what is left and how to go on.
+///
+/// Fails if the team exists and may not be resumed, if another run has the team, if teamd can't be
+/// started, or if a member can't be spawned. The error's help says how to resume the run.
 pub fn run_team(
     team_context: &TeamContext,
     request: RunRequest,
     observer: &dyn RunObserver,
 ) -> Result<RunReport, ErrorReport> {
-    let RunRequest { path, file, if_team_exists, after_run, deadline } = request;
     let (root, state_dir) = (team_context.root()?, team_context.state_dir()?);
-    let mut lock = run_lock::acquire(&state_dir, &file.name)?;
-    let note = match if_team_exists {
+    let mut lock = run_lock::acquire(&state_dir, &request.file.name)?;
+    let note = match request.if_team_exists {
         IfTeamExists::Resume => lock.previous_note(),
         IfTeamExists::Fail => RunNote::KeepTeam,
     };
-    let existing = existing_team::find_team(&root, &file, if_team_exists)?;
-    let resume_point = match ResumePoint::determine(existing, note, after_run) {
+    let existing = existing_team::find_team(&root, &request.file, request.if_team_exists)?;
+    let resume_point = ResumePoint::determine(existing, note, request.after_run);
+    match &resume_point {
         ResumePoint::Nothing(team) => {
             lock.write_note(RunNote::KeepTeam)?;
-            return team_shutdown::report_nothing_to_do(team_context, &file, &team);
+            return team_shutdown::report_nothing_to_do(team_context, &request.file, team);
         }
-        resume_point => resume_point,
-    };
-    if !matches!(resume_point, ResumePoint::FinishDeletion { .. }) {
-        lock.write_note(after_run.into())?;
+        ResumePoint::FinishDeletion { .. } => {}
+        ResumePoint::Work(_) | ResumePoint::DeleteTeam(_) => lock.write_note(request.after_run.into())?,
     }
-    let rules = retry_rules(&resume_point, &file, observer)?;
-    let watcher = DirectoryWatcher::new(&watched_directories(&root, &state_dir, &file))?;
-    let stop_requests = StopRequests::install(watcher.notifier())?;
-    let daemon = DaemonKeeper::start_or_connect(team_context, observer, watcher.notifier())?;
-    let mut run =
-        RunContext { team_context, observer, path, file, rules, daemon, watcher, stop_requests, deadline };
-    let report = match resume_point {
-        ResumePoint::FinishDeletion { team, exit_code } => {
-            team_shutdown::resume_deletion(&mut run, team.as_ref(), exit_code)?
-        }
-        ResumePoint::Work(team) => {
-            let mut state = open_team(&mut run, &root, team)?;
-            let end = run_loop::run_to_end(&mut run, &mut state)?;
-            team_shutdown::end_run(&mut run, state, end, &mut lock)?
-        }
-        ResumePoint::DeleteTeam(team) | ResumePoint::Nothing(team) => {
-            let mut state = open_team(&mut run, &root, Some(team))?;
-            let end = state.finish_without_work(&run.file)?;
-            team_shutdown::end_run(&mut run, state, end, &mut lock)?
-        }
+    let rules = retry_rules(&resume_point, &request.file, observer)?;
+    let watcher = DirectoryWatcher::new(&watched_directories(&root, &state_dir, &request.file))?;
+    let mut run = RunContext {
+        team_context,
+        observer,
+        path: request.path,
+        file: request.file,
+        rules,
+        stop_requests: StopRequests::install(watcher.notifier())?,
+        daemon: DaemonKeeper::start_or_connect(team_context, observer, watcher.notifier())?,
+        watcher,
+        deadline: request.deadline,
     };
+    let report = run_from(&mut run, &root, resume_point, &mut lock)?;
     if report.cleanup.is_ok() {
         lock.write_note(RunNote::KeepTeam)?;
     }
     Ok(report)
+}
+
+/// Does what is left of the run.
+fn run_from(
+    run: &mut RunContext,
+    root: &Root,
+    resume_point: ResumePoint,
+    lock: &mut RunLock,
+) -> Result<RunReport, ErrorReport> {
+    match resume_point {
+        ResumePoint::FinishDeletion { team, exit_code } => {
+            team_shutdown::resume_deletion(run, team.as_ref(), exit_code)
+        }
+        ResumePoint::Work(team) => {
+            let mut state = open_team(run, root, team)?;
+            let end = run_loop::run_to_end(run, &mut state)?;
+            team_shutdown::end_run(run, state, end, lock)
+        }
+        ResumePoint::DeleteTeam(team) | ResumePoint::Nothing(team) => {
+            let mut state = open_team(run, root, Some(team))?;
+            let end = state.finish_without_work(&run.file)?;
+            team_shutdown::end_run(run, state, end, lock)
+        }
+    }
 }
 
 impl From<AfterRun> for RunNote {
@@ -101,7 +115,8 @@ impl From<AfterRun> for RunNote {
     }
 }
 
-/// The rules of the file. For a team that exists they follow the team's tasks where these differ from the file.
+/// The rules of the file, with the owners of an existing team's tasks. Reports how the tasks
+/// differ.
 fn retry_rules(
     resume_point: &ResumePoint,
     file: &RunFile,
@@ -117,7 +132,7 @@ fn retry_rules(
     Ok(existing_team::rules_for_existing(file, &tasks))
 }
 
-/// The team that exists, else a new one. Events from before are not reported.
+/// Opens the existing team or creates it. Events from before the run are not reported.
 fn open_team<'a>(
     run: &mut RunContext<'a>,
     root: &Root,
@@ -131,7 +146,7 @@ fn open_team<'a>(
     Ok(RunState::new(run.observer, task_times, team, origin))
 }
 
-/// The directories whose changes can be a reason for a snapshot: event log, tasks and inboxes.
+/// The directories whose changes wake the run: event log, tasks and inboxes.
 fn watched_directories(root: &Root, state_dir: &StateDir, file: &RunFile) -> [PathBuf; 3] {
     let name = file.name.as_str();
     [

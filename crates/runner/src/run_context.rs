@@ -1,41 +1,41 @@
-//! What stays the same during a run: the caller's team, the file, the daemon and the sources of events.
+//! What is set once per run: the caller's team, the run file, the daemon and the sources of events.
 
 use crate::daemon_keeper::{DaemonKeeper, Takedown};
 use crate::observer::RunObserver;
 use crate::run_file::RunFile;
-use crate::run_state::RunState;
 use crate::stop_requests::StopRequests;
 use crate::task_fate::RetryRules;
 use client::directory_watcher::DirectoryWatcher;
 use client::team_context::TeamContext;
+use protocol::control::MemberStatus;
 use protocol::error::ErrorReport;
 use std::path::Path;
 use std::time::Instant;
 
-/// What a run works with.
+/// What every step of a run uses.
 pub(crate) struct RunContext<'a> {
     pub(crate) team_context: &'a TeamContext,
     pub(crate) observer: &'a dyn RunObserver,
-    /// The file's path as the user typed it.
+    /// The run file's path as the user typed it.
     pub(crate) path: &'a Path,
     pub(crate) file: RunFile,
     pub(crate) rules: RetryRules,
     pub(crate) daemon: DaemonKeeper<'a>,
     pub(crate) watcher: DirectoryWatcher,
     pub(crate) stop_requests: StopRequests,
-    /// When the work ends at the latest. None: no limit.
+    /// When the work ends at the latest. `None`: no limit.
     pub(crate) deadline: Option<Instant>,
 }
 
 impl RunContext<'_> {
-    /// Adds to an error that ends the run which members may still run, and how to resume the run.
-    pub(crate) fn with_resume_help(&self, state: &RunState, error: ErrorReport) -> ErrorReport {
+    /// Adds help to an error that ends the run: which members may still run, and how to resume it.
+    pub(crate) fn with_resume_help(&self, running: &[MemberStatus], error: ErrorReport) -> ErrorReport {
         if self.daemon.takedown() == Takedown::Seen {
             let next = "its agents end with it, and the team's files are left as they are; go on with the run: teamctl run FILE --resume";
             return error.with_help(next);
         }
-        let running: Vec<&str> = state.snapshot.running.iter().map(|agent| agent.name.as_str()).collect();
-        let running = if running.is_empty() { "nobody".to_owned() } else { running.join(", ") };
+        let names: Vec<&str> = running.iter().map(|member| member.name.as_str()).collect();
+        let running = if names.is_empty() { "nobody".to_owned() } else { names.join(", ") };
         let next = format!(
             "the team is left as it is ({running} may still run); go on with it: teamctl run FILE --resume"
         );

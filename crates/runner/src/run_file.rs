@@ -1,7 +1,8 @@
-//! A team in a file, parsed once: what comes out can be run, or every error is told at once.
+//! Parses run files and policy files. The result is a valid team, or all errors of the file.
 //!
-//! Three looks: at the text (`section`), at what stands in it together (`links`), and at the machine
-//! (directories, programs: [`member`]). Nothing is started, made or written by any of them.
+//! The parser checks the types of all values ([`table_reader`]), the names that tables refer to
+//! ([`references`]), and the directories and programs of members ([`member`]). It starts and writes
+//! nothing.
 
 mod member;
 mod policy;
@@ -29,41 +30,44 @@ use validation_error::{Located, ValidationErrors};
 /// The largest run file, in bytes.
 const MAX_FILE_BYTES: u64 = 8 << 20;
 
-/// A team, as it is to be run.
+/// A team that can be run.
 #[derive(Debug)]
 pub struct RunFile {
     /// The team's name.
     pub name: TeamName,
-    /// What it is for.
+    /// The team's purpose.
     pub(crate) description: Option<String>,
-    /// The model of members that name none.
+    /// The model of members without a model.
     pub(crate) model: Option<String>,
-    /// Where the lead stands, absolute.
+    /// The lead's working directory, absolute.
     pub(crate) cwd: PathBuf,
-    /// How it is run.
+    /// How the team is run.
     pub(crate) policy: RunPolicy,
-    /// Its members, each ready to be spawned.
+    /// The spawn requests of the members.
     pub members: Vec<control::SpawnRequest>,
-    /// Those that work in a worktree of their own: what their orders are made of.
+    /// The options of the members with a worktree. Their requests are built again when the worktree
+    /// exists.
     pub(crate) worktree_members: BTreeMap<AgentName, spawn_request::SpawnOptions>,
-    /// Its tasks, in the order of the file.
+    /// The tasks, in the file's order.
     pub(crate) tasks: Vec<TaskSpec>,
 }
 
-/// Reads the file at `path`.
+/// Reads the run file at `path`. The inner error lists what is wrong in it.
 ///
 /// # Errors
-/// `Missing` or `Io` where it can't be read; what is wrong in it is the inner error.
+///
+/// `MissingPath` or `Io` if the file can't be read, `InvalidData` if it is too long or not UTF-8.
 pub fn read_run_file(path: &Path, root: &Path) -> Result<Result<RunFile, Vec<ValidationError>>, ErrorReport> {
     let caller = current_dir()?;
     let text = read_text(path)?;
     let path = caller.join(path);
-    Ok(parse(&text, path.parent().unwrap_or(&caller), &FileContext { cwd: &caller, root }))
+    let directory = path.parent().unwrap_or(&caller);
+    Ok(parse(&text, &FileContext { directory, caller_cwd: &caller, root }))
 }
 
 fn read_text(path: &Path) -> Result<String, ErrorReport> {
     use std::io::Read;
-    let cannot = |error: std::io::Error| {
+    let read_error = |error: std::io::Error| {
         let kind =
             if error.kind() == std::io::ErrorKind::NotFound { ErrorKind::MissingPath } else { ErrorKind::Io };
         ErrorReport::new(kind, format!("cannot read {}: {error}", path.display()))
@@ -71,10 +75,10 @@ fn read_text(path: &Path) -> Result<String, ErrorReport> {
     };
     let mut bytes = Vec::new();
     std::fs::File::open(path)
-        .map_err(cannot)?
+        .map_err(read_error)?
         .take(MAX_FILE_BYTES + 1)
         .read_to_end(&mut bytes)
-        .map_err(cannot)?;
+        .map_err(read_error)?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
         let message = format!("cannot run {}: it has over {MAX_FILE_BYTES} bytes", path.display());
         return Err(ErrorReport::new(ErrorKind::InvalidData, message));
@@ -84,18 +88,19 @@ fn read_text(path: &Path) -> Result<String, ErrorReport> {
     })
 }
 
-/// Where the one is who runs the file, and where the teams are.
+/// The directories that a run file depends on.
 struct FileContext<'a> {
-    cwd: &'a Path,
+    /// The file's own directory. Paths in the file are relative to it.
+    directory: &'a Path,
+    /// The caller's working directory, which is the default for the lead and the members.
+    caller_cwd: &'a Path,
     root: &'a Path,
 }
 
-/// The file's text, with paths against its `directory`; who names no directory works where the `caller` is.
-fn parse(text: &str, directory: &Path, caller: &FileContext<'_>) -> Result<RunFile, Vec<ValidationError>> {
+fn parse(text: &str, context: &FileContext<'_>) -> Result<RunFile, Vec<ValidationError>> {
     let mut errors = ValidationErrors::new(text);
     let table = parse_toml(text, &mut errors);
-    let run =
-        parse_run_file(TableReader::new(table.get_ref(), 0, "a run file"), directory, caller, &mut errors);
+    let run = parse_run_file(TableReader::new(table.get_ref(), 0, "a run file"), context, &mut errors);
     let errors = errors.into_sorted();
     match run {
         Some(run) if errors.is_empty() => Ok(run),
@@ -119,8 +124,7 @@ const RUN_FILE_KEYS: [&str; 8] =
 
 fn parse_run_file(
     file: TableReader,
-    directory: &Path,
-    caller: &FileContext<'_>,
+    context: &FileContext<'_>,
     errors: &mut ValidationErrors,
 ) -> Option<RunFile> {
     file.check_keys(&RUN_FILE_KEYS, errors);
@@ -130,12 +134,10 @@ fn parse_run_file(
     let profile = file.string("profile", errors).map(|text| text.value);
     let policy = file
         .table("policy", "the policy", errors)
-        .map(|table| policy::parse_policy_table(table, directory, errors));
-    let cwd = match file.string("cwd", errors) {
-        Some(cwd) => member::resolve_directory(&cwd, directory, errors),
-        None => None,
-    };
-    let cwd = cwd.unwrap_or_else(|| caller.cwd.to_owned());
+        .map(|table| policy::parse_policy_table(table, context.directory, errors));
+    let cwd = file.string("cwd", errors);
+    let cwd = cwd.and_then(|cwd| member::resolve_directory(&cwd, context.directory, errors));
+    let cwd = cwd.unwrap_or_else(|| context.caller_cwd.to_owned());
     let members = file.tables("member", "a member", errors);
     let tasks = file.tables("task", "a task", errors).unwrap_or_default();
     if members.as_ref().is_some_and(Vec::is_empty) {
@@ -143,26 +145,50 @@ fn parse_run_file(
     }
     let members = members.unwrap_or_default();
     references::check_references(&members, &tasks, errors);
-    let team = name.clone().unwrap_or_else(unnamed_team);
-    let defaults =
-        MemberDefaults { team, directory, cwd: &cwd, root: caller.root, profile, model: model.clone() };
-    let count = members.len();
-    let members: Vec<RunMember> =
-        members.into_iter().filter_map(|member| member::parse_member(member, &defaults, errors)).collect();
-    let ground = |member: &RunMember| Some((member.request.name.clone(), member.worktree_spawn.clone()?));
-    let grounds = members.iter().filter_map(ground).collect();
-    let members: Vec<control::SpawnRequest> = members.into_iter().map(|member| member.request).collect();
-    // Of a member with a error it is not known what it can do.
-    if members.len() == count {
-        task::check_worker_commands(&tasks, &members, errors);
-    }
+    let defaults = MemberDefaults {
+        team: name.clone().unwrap_or_else(placeholder_team),
+        directory: context.directory,
+        cwd: &cwd,
+        root: context.root,
+        profile,
+        model: model.clone(),
+    };
+    let RunMembers { members, worktree_members } = parse_members(&members, &tasks, &defaults, errors);
     let tasks = task::parse_tasks(&tasks, errors);
     let policy = policy.unwrap_or_default();
-    Some(RunFile { name: name?, description, model, cwd, policy, members, worktree_members: grounds, tasks })
+    Some(RunFile { name: name?, description, model, cwd, policy, members, worktree_members, tasks })
 }
 
-/// For the members of a file whose name is a error: they are looked at all the same.
-fn unnamed_team() -> TeamName {
+/// See the fields of [`RunFile`].
+struct RunMembers {
+    members: Vec<control::SpawnRequest>,
+    worktree_members: BTreeMap<AgentName, spawn_request::SpawnOptions>,
+}
+
+fn parse_members(
+    members: &[TableReader],
+    tasks: &[TableReader],
+    defaults: &MemberDefaults<'_>,
+    errors: &mut ValidationErrors,
+) -> RunMembers {
+    let parsed: Vec<RunMember> =
+        members.iter().filter_map(|member| member::parse_member(*member, defaults, errors)).collect();
+    let all_are_valid = parsed.len() == members.len();
+    let mut worktree_members = BTreeMap::new();
+    let mut requests = Vec::new();
+    for RunMember { request, worktree_spawn } in parsed {
+        worktree_members.extend(worktree_spawn.map(|options| (request.name.clone(), options)));
+        requests.push(request);
+    }
+    // Nothing is known about the program of an invalid member.
+    if all_are_valid {
+        task::check_worker_commands(tasks, &requests, errors);
+    }
+    RunMembers { members: requests, worktree_members }
+}
+
+/// Stands for an invalid team name, so that the members are checked all the same.
+fn placeholder_team() -> TeamName {
     TeamName::parse("unnamed").expect("it is a name")
 }
 
@@ -183,10 +209,12 @@ fn team_name(name: &Located<String>, errors: &mut ValidationErrors) -> Option<Te
     }
 }
 
-/// The policy of a file that holds one, be it a whole team's or the policy alone.
+/// Reads the policy from a run file or from a file with the table `[policy]` alone. The inner error
+/// lists what is wrong in the policy.
 ///
 /// # Errors
-/// As `read`.
+///
+/// As [`read_run_file`].
 pub fn read_policy_file(path: &Path) -> Result<Result<TeamPolicy, Vec<ValidationError>>, ErrorReport> {
     let caller = current_dir()?;
     let text =
@@ -200,13 +228,13 @@ fn parse_policy(text: &str, directory: &Path) -> Result<TeamPolicy, Vec<Validati
     let table = parse_toml(text, &mut errors);
     let file = TableReader::new(table.get_ref(), 0, "a policy file");
     file.check_keys(&RUN_FILE_KEYS, &mut errors);
-    let found = file.table("policy", "the policy", &mut errors);
-    if found.is_none() {
+    let policy_table = file.table("policy", "the policy", &mut errors);
+    if policy_table.is_none() {
         errors.push_missing(0, "a policy file needs a table [policy]");
     }
-    let found = found.map(|table| policy::parse_policy_table(table, directory, &mut errors));
+    let policy = policy_table.map(|table| policy::parse_policy_table(table, directory, &mut errors));
     let errors = errors.into_sorted();
-    match found {
+    match policy {
         Some(policy) if errors.is_empty() => Ok(policy.team),
         _ => Err(errors),
     }
@@ -219,18 +247,18 @@ fn current_dir() -> Result<PathBuf, ErrorReport> {
     })
 }
 
-/// A good file, for tests of what follows from one.
+/// Parses a valid run file, for tests of other modules.
 #[cfg(test)]
 pub(crate) fn parse_valid(text: &str) -> RunFile {
     let directory = std::env::temp_dir();
-    parse(text, &directory, &FileContext { cwd: &directory, root: &directory }).unwrap()
+    parse(text, &FileContext { directory: &directory, caller_cwd: &directory, root: &directory }).unwrap()
 }
 
-/// Parses the text of a run file, for the fuzz target of that name.
+/// Parses the text of a run file, for the fuzz target `run_file`.
 #[cfg(fuzzing)]
 pub fn fuzz_run_file(text: &str) {
     let nowhere = Path::new("/nonexistent");
-    parse(text, nowhere, &FileContext { cwd: nowhere, root: nowhere }).ok();
+    parse(text, &FileContext { directory: nowhere, caller_cwd: nowhere, root: nowhere }).ok();
 }
 
 #[cfg(test)]

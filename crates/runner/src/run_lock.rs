@@ -1,6 +1,7 @@
-//! One run of a team at a time: two would give back each other's tasks. The kernel frees the lock with the
-//! process, however that ends; the file stays, and says whether the team is to go with its run, and how that has ended
-//! whose team was being deleted.
+//! The lock that allows one run of a team at a time. Two runs would release each other's tasks.
+//!
+//! The kernel releases the lock when the process exits. The file stays and holds a note for a later
+//! run with `--resume`: whether the run deletes its team, and the exit code once it does.
 
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
@@ -10,24 +11,25 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use store::StateDir;
 
-/// What the file says of a run without `--keep-team`, until its team is deleted.
+/// The note of a run without `--keep-team`, until it deletes its team.
 const DELETE_TEAM_LINE: &str = "delete_team\n";
-/// The same of one that is over, with its exit code behind.
+/// The note of a run that deletes its team. The exit code follows.
 const DELETING_PREFIX: &str = "deleting exit_code=";
 
-/// What is noted of a run, for the one after it.
+/// What a run notes for a later run of the same team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RunNote {
-    /// Its team stays; also of none, and of one that has come to its end.
+    /// The team stays. Also the note if there was no run or the last one is complete.
     KeepTeam,
-    /// Its team goes with it.
+    /// The run deletes its team at its end.
     DeleteTeam,
-    /// All was over, and this was its exit code: nothing but the deletion is left to do.
+    /// The run has ended with this exit code, and only the deletion of the team is left to do.
     Deleting(u8),
 }
 
 impl RunNote {
-    /// The first line counts: of a kill in the midst of noting there may be more.
+    /// Parses the first line. If a run was killed while it wrote the note, an older line can
+    /// follow.
     fn parse(text: &str) -> RunNote {
         let line = text.split_inclusive('\n').next().unwrap_or_default();
         let code = line.strip_prefix(DELETING_PREFIX).and_then(|code| code.trim_end().parse().ok());
@@ -47,21 +49,21 @@ impl RunNote {
     }
 }
 
-/// Held for as long as it lives.
+/// The lock of a team's run. Dropping it releases the lock.
 pub(crate) struct RunLock {
     lock: File,
     path: PathBuf,
 }
 
 impl RunLock {
-    /// What is noted of the run before, if that was killed.
+    /// The note of the last run.
     pub(crate) fn previous_note(&mut self) -> RunNote {
-        let mut said = String::new();
-        let read = self.lock.rewind().and_then(|()| self.lock.read_to_string(&mut said));
-        read.map_or(RunNote::KeepTeam, |_| RunNote::parse(&said))
+        let mut text = String::new();
+        let read = self.lock.rewind().and_then(|()| self.lock.read_to_string(&mut text));
+        read.map_or(RunNote::KeepTeam, |_| RunNote::parse(&text))
     }
 
-    /// Notes this of the present one.
+    /// Writes the note of this run.
     pub(crate) fn write_note(&mut self, note: RunNote) -> Result<(), ErrorReport> {
         let text = note.text();
         let written = self.lock.rewind().and_then(|()| self.lock.write_all(text.as_bytes()));
@@ -73,17 +75,22 @@ impl RunLock {
 
 impl Drop for RunLock {
     fn drop(&mut self) {
-        // Closing alone would leave it with what was just forked.
+        // A child process that was just forked has the descriptor too, so closing it is not enough.
         self.lock.unlock().ok();
     }
 }
 
+/// Takes the lock of the team's run.
+///
+/// # Errors
+///
+/// `AlreadyExists` if another run holds the lock.
 pub(crate) fn acquire(state: &StateDir, team: &TeamName) -> Result<RunLock, ErrorReport> {
     let path = state.path().join(format!("run-{team}.lock"));
-    let cannot = |error: &dyn std::fmt::Display| ErrorReport::from_io("lock", &path, error);
+    let lock_error = |error: &dyn std::fmt::Display| ErrorReport::from_io("lock", &path, error);
     let mut options = File::options();
     let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
-    let lock = file.map_err(|error| cannot(&error))?;
+    let lock = file.map_err(|error| lock_error(&error))?;
     match lock.try_lock() {
         Ok(()) => Ok(RunLock { lock, path }),
         Err(TryLockError::WouldBlock) => {
@@ -91,7 +98,7 @@ pub(crate) fn acquire(state: &StateDir, team: &TeamName) -> Result<RunLock, Erro
             Err(ErrorReport::new(ErrorKind::AlreadyExists, message)
                 .with_help(format!("see it with: teamctl status -t {team}")))
         }
-        Err(TryLockError::Error(error)) => Err(cannot(&error)),
+        Err(TryLockError::Error(error)) => Err(lock_error(&error)),
     }
 }
 
@@ -100,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_run_of_a_team_is_refused_and_one_of_another_is_not() {
+    fn only_one_run_of_a_team_is_allowed_and_notes_are_kept() {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDir::open(&dir.path().join("state")).unwrap();
         let [t, u] = ["t", "u"].map(|name| TeamName::parse(name).unwrap());

@@ -1,24 +1,28 @@
-//! The work of a run: take a snapshot, decide, act, wait for a change; until every task is final or a person stops it.
+//! The main loop of a run: takes a snapshot, decides, acts and waits for a change, until every task
+//! is final or a person stops the run.
 
 use crate::run_context::RunContext;
 use crate::run_state::{RunEnd, RunState, TICK, TeamOrigin};
-use crate::task_fate::{RETRIES_KEY, TaskFate};
+use crate::task_fate::{ReleaseReason, TaskFate};
 use crate::{team_setup, team_shutdown, team_snapshot};
 use client::suggested_commands::SuggestedCommands;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::time::{Duration, Instant};
 
-/// A snapshot takes at most a fifth of the time, so that a long task list leaves the processor to the agents.
-const SCAN_SHARE: u32 = 4;
-/// The longest pause that follows from [`SCAN_SHARE`].
+/// The pause after a snapshot, as a multiple of the time that the snapshot took. It leaves the
+/// processor to the agents when the task list is long.
+const PAUSE_FACTOR: u32 = 4;
+/// The longest pause that follows from [`PAUSE_FACTOR`].
 const MAX_PAUSE: Duration = Duration::from_millis(200);
 
-/// Fills the team and works until the end. A team that this run created and can't fill is removed.
+/// Spawns the members, creates the tasks and works until the run ends. If that start fails, a team
+/// that this run created is removed.
 pub(crate) fn run_to_end(run: &mut RunContext, state: &mut RunState) -> Result<RunEnd, ErrorReport> {
     let filled = set_policy_of_existing_team(run, state).and_then(|()| team_setup::populate(run, state));
     match filled {
         Ok(()) => {}
-        // The daemon spawns no more members of a team without budget; the running ones may finish the tasks.
+        // With an exhausted budget no member is spawned, but running members may complete the
+        // tasks.
         Err(error)
             if [ErrorKind::Refused, ErrorKind::NotFound].contains(&error.kind)
                 && is_budget_exhausted(run, state) => {}
@@ -26,9 +30,9 @@ pub(crate) fn run_to_end(run: &mut RunContext, state: &mut RunState) -> Result<R
             team_shutdown::remove_unfilled_team(run, state);
             return Err(error);
         }
-        Err(error) => return Err(run.with_resume_help(state, error)),
+        Err(error) => return Err(run.with_resume_help(&state.snapshot.running, error)),
     }
-    run_loop(run, state).map_err(|error| run.with_resume_help(state, error))
+    run_loop(run, state).map_err(|error| run.with_resume_help(&state.snapshot.running, error))
 }
 
 fn set_policy_of_existing_team(run: &mut RunContext, state: &RunState) -> Result<(), ErrorReport> {
@@ -56,10 +60,10 @@ fn run_loop(run: &mut RunContext, state: &mut RunState) -> Result<RunEnd, ErrorR
             Ok(NextStep::End(end)) => return Ok(end),
             Ok(NextStep::Wait) => {
                 state.forget_last_error();
-                wait_for_change(run, state, (started_at.elapsed() * SCAN_SHARE).min(MAX_PAUSE))?;
+                wait_for_change(run, state, (started_at.elapsed() * PAUSE_FACTOR).min(MAX_PAUSE))?;
             }
             Ok(NextStep::RetrySoon) => drop(run.watcher.wait(Some(Instant::now() + TICK))?),
-            // These errors may pass: a full disk, a stopped daemon, a damaged file.
+            // These errors may be temporary: a full disk, a stopped daemon, a damaged file.
             Err(error)
                 if [ErrorKind::Io, ErrorKind::Timeout, ErrorKind::InvalidData].contains(&error.kind) =>
             {
@@ -75,9 +79,9 @@ fn run_loop(run: &mut RunContext, state: &mut RunState) -> Result<RunEnd, ErrorR
 enum NextStep {
     /// The step changed something: take the next snapshot at once.
     RepeatNow,
-    /// A change failed, and no file event may announce when it can succeed.
+    /// A change failed. There may be no file event when it can succeed, so retry after a pause.
     RetrySoon,
-    /// Take the next snapshot after an event.
+    /// Take the next snapshot after the next event.
     Wait,
     /// The work ends.
     End(RunEnd),
@@ -98,7 +102,7 @@ fn run_step(run: &mut RunContext, state: &mut RunState) -> Result<NextStep, Erro
     if !state.is_stalled(Instant::now()) {
         return Ok(if state.is_finished() { NextStep::End(RunEnd::Finished) } else { NextStep::Wait });
     }
-    if state.snapshot.lives.any_suspended() {
+    if state.snapshot.members.any_suspended() {
         let none_runs = state.snapshot.running.is_empty();
         let reason = if none_runs { "its members rest" } else { "some of its members rest" };
         return Ok(NextStep::End(RunEnd::Suspended(suspended_error(run, reason, "go on with it"))));
@@ -107,7 +111,7 @@ fn run_step(run: &mut RunContext, state: &mut RunState) -> Result<NextStep, Erro
     Ok(NextStep::End(RunEnd::Finished))
 }
 
-/// Some tasks are not completed, and the team stays until the run is resumed.
+/// The error of a run that ends with open tasks. The team stays until the run is resumed.
 fn suspended_error(run: &RunContext, reason: &str, next: &str) -> ErrorReport {
     let message = format!("cannot run team {} to its end: {reason}", run.file.name);
     let resume =
@@ -115,7 +119,7 @@ fn suspended_error(run: &RunContext, reason: &str, next: &str) -> ErrorReport {
     ErrorReport::new(ErrorKind::Partial, message).with_help(format!("the team stays; {next}: {resume}"))
 }
 
-/// Makes the decided tasks pending again. None: there was none.
+/// Makes the decided tasks pending again. `None`: there is no such task.
 fn release_tasks(state: &mut RunState) -> Result<Option<NextStep>, ErrorReport> {
     let mut step = None;
     for release in std::mem::take(&mut state.decision.releases) {
@@ -123,8 +127,11 @@ fn release_tasks(state: &mut RunState) -> Result<Option<NextStep>, ErrorReport> 
             step.get_or_insert(NextStep::RetrySoon);
             continue;
         }
-        let reason = if release.why == RETRIES_KEY { "failed" } else { "was left by its worker" };
-        let times = if release.times == 1 { "once".to_owned() } else { format!("{} times", release.times) };
+        let reason = match release.reason {
+            ReleaseReason::Failed => "failed",
+            ReleaseReason::Abandoned => "was left by its worker",
+        };
+        let times = if release.count == 1 { "once".to_owned() } else { format!("{} times", release.count) };
         state.report(&format!("task {} {reason}, and is given back ({times} so far)", release.id));
         step = Some(NextStep::RepeatNow);
     }

@@ -1,4 +1,5 @@
-//! What changes during a run: the last snapshot of the team, what was decided from it, and what was reported.
+//! The mutable state of a run: the last snapshot of the team, the decision from it, and the
+//! reports.
 
 use crate::existing_team::{all_running, is_complete};
 use crate::observer::RunObserver;
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant};
 use store::Team;
 use store::now;
 
-/// The interval of redrawing progress, and of trying again after an error that may pass.
+/// The interval at which progress is redrawn, and the pause before a retry after a temporary error.
 pub(crate) const TICK: Duration = Duration::from_secs(1);
 
 /// Why a run ends.
@@ -26,7 +27,7 @@ pub(crate) const TICK: Duration = Duration::from_secs(1);
 pub(crate) enum RunEnd {
     /// Every task is final.
     Finished,
-    /// By Ctrl-C or SIGTERM.
+    /// The run got SIGINT (Ctrl-C) or SIGTERM.
     Stopped,
     /// `--timeout` is over.
     TimedOut,
@@ -41,22 +42,22 @@ pub(crate) enum TeamOrigin {
     Existing,
 }
 
-/// What changes during a run.
+/// The mutable state of a run.
 pub(crate) struct RunState<'a> {
     observer: &'a dyn RunObserver,
     pub(crate) team: Team,
     pub(crate) team_origin: TeamOrigin,
     pub(crate) task_times: TaskTimes,
-    /// Every task that any snapshot had, in its last version.
+    /// The last version of every task that was in some snapshot.
     pub(crate) all_tasks: BTreeMap<TaskId, Task>,
     pub(crate) snapshot: TeamSnapshot,
     pub(crate) decision: RunDecision,
-    /// Why the run is ending, for people.
+    /// Why the run is ending, for people. `None`: it is not ending.
     end_reason: Option<String>,
-    /// The error that was reported last.
+    /// The error that was reported last, unless the run went on since.
     last_error: Option<String>,
     stall: StallDetector,
-    /// When a team that does nothing is given up.
+    /// When the team counts as stalled. `None`: it is working.
     pub(crate) stall_deadline: Option<Instant>,
 }
 
@@ -82,10 +83,12 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// For a team without work left. Its ended members count as running, because an ended member is no reason for a
-    /// task to be not done.
+    /// Prepares the state for the end of a team without work left.
+    ///
+    /// Its members count as running although they have ended: their end is not why a task is not
+    /// completed.
     pub(crate) fn finish_without_work(&mut self, file: &RunFile) -> Result<RunEnd, ErrorReport> {
-        self.snapshot.lives = all_running(file);
+        self.snapshot.members = all_running(file);
         self.remember_tasks(&self.team.tasks().list()?);
         Ok(RunEnd::Finished)
     }
@@ -125,23 +128,25 @@ impl<'a> RunState<'a> {
         self.end_reason = Some(reason);
     }
 
-    /// Takes a new snapshot and decides from it.
+    /// Stores a new snapshot and decides from it.
     pub(crate) fn update(&mut self, rules: &RetryRules, snapshot: TeamSnapshot) {
-        self.decision = evaluate(rules, &snapshot.tasks, &snapshot.lives);
+        self.decision = evaluate(rules, &snapshot.tasks, &snapshot.members);
         self.take_tasks(&snapshot.tasks);
         self.snapshot = snapshot;
     }
 
-    /// Takes a new snapshot while the members end. Members that ran before the end count as running.
+    /// Stores a new snapshot during the shutdown. Members that ran before the shutdown count as
+    /// running.
     pub(crate) fn update_while_ending(&mut self, rules: &RetryRules, snapshot: TeamSnapshot) {
         self.decide_at_end(rules, &snapshot.tasks);
-        let lives = std::mem::take(&mut self.snapshot.lives);
-        self.snapshot = TeamSnapshot { lives, ..snapshot };
+        let members = std::mem::take(&mut self.snapshot.members);
+        self.snapshot = TeamSnapshot { members, ..snapshot };
     }
 
-    /// Decides from the task list at the end of a run. Members that ran before the end count as running.
+    /// Decides from the task list at the end of a run. Members that ran before the shutdown count
+    /// as running.
     pub(crate) fn decide_at_end(&mut self, rules: &RetryRules, tasks: &[Task]) {
-        self.decision = evaluate(rules, tasks, &self.snapshot.lives);
+        self.decision = evaluate(rules, tasks, &self.snapshot.members);
         self.take_tasks(tasks);
     }
 
@@ -159,24 +164,24 @@ impl<'a> RunState<'a> {
     pub(crate) fn is_finished(&self) -> bool {
         let is_idle = |agent: &MemberStatus| agent.activity == Activity::Idle;
         let has_ended = !self.decision.fates.is_empty()
-            || (self.snapshot.running.iter().all(is_idle) && !self.snapshot.lives.any_respawning());
+            || (self.snapshot.running.iter().all(is_idle) && !self.snapshot.members.any_respawning());
         has_ended && self.decision.releases.is_empty() && self.decision.fates.values().all(TaskFate::is_final)
     }
 
-    /// Whether the team has done nothing for so long that the rest will not be done.
+    /// Whether the team has done nothing for so long that it will not complete the open tasks.
     pub(crate) fn is_stalled(&mut self, now: Instant) -> bool {
         self.stall_deadline = self.stall.update_deadline(&self.snapshot, now);
         !self.is_finished() && self.stall_deadline.is_some_and(|deadline| deadline <= now)
     }
 
-    /// Why the daemon spawns nobody any more, if no member runs and tasks are left.
+    /// The reason why the daemon spawns no more members, if none runs and tasks are open.
     pub(crate) fn exhausted_budget(&self, file: &RunFile) -> Option<String> {
         let reason = self.snapshot.exhausted_budget.clone().filter(|_| self.snapshot.running.is_empty())?;
         let finished = self.is_finished() && is_complete(file, &self.snapshot.tasks);
         (!finished).then_some(reason)
     }
 
-    /// Reports the state of all tasks and members, if a screen shows it.
+    /// Reports the state of all tasks and members if a screen shows it.
     pub(crate) fn report_progress(&self, file: &RunFile) {
         if self.observer.is_live() {
             self.observer.show_progress(&self.progress(file));

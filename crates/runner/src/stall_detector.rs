@@ -1,6 +1,8 @@
-//! A team in which everybody is idle and nothing changes, although something is left to do: an agent gave a task
-//! back and nobody takes it, or took one and forgot it; or some rest, since their tmux server went away say. Such a run
-//! ends after a while, since nobody will wake it.
+//! Detects a team that does nothing although tasks are open, so that the run ends after a while.
+//!
+//! A team stalls if an agent releases a task that no other agent claims, if an agent forgets a task
+//! that it claimed, or if members are suspended (because their tmux server was killed, for
+//! example).
 
 use crate::team_snapshot::TeamSnapshot;
 use protocol::control::{Activity, MemberFlag, MemberStatus};
@@ -9,52 +11,68 @@ use protocol::name::AgentName;
 use protocol::task::TaskStatus;
 use std::time::{Duration, Instant};
 
-/// So long nothing may happen while everybody is idle.
+/// How long nothing may change while all members are idle.
 const STALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Since when nothing has moved.
+/// Knows since when all members are idle and the open tasks are the same.
 #[derive(Debug, Default)]
 pub(crate) struct StallDetector {
-    since: Option<(OpenTasks, Instant)>,
+    idle_since: Option<IdlePeriod>,
 }
 
-/// Every open task with its status and owner.
-type OpenTasks = Vec<(TaskId, TaskStatus, Option<AgentName>)>;
+/// A time in which all members were idle and no open task changed.
+#[derive(Debug)]
+struct IdlePeriod {
+    open_tasks: Vec<OpenTask>,
+    since: Instant,
+}
+
+/// What must change of an open task so that the team does not count as stalled.
+#[derive(Debug, PartialEq, Eq)]
+struct OpenTask {
+    id: TaskId,
+    status: TaskStatus,
+    owner: Option<AgentName>,
+}
 
 impl StallDetector {
-    /// When it is over, if nothing moves until then; none while somebody may still do something.
-    pub(crate) fn update_deadline(&mut self, look: &TeamSnapshot, now: Instant) -> Option<Instant> {
-        let picture = open_tasks(look);
-        let anybody = !look.running.is_empty() || look.lives.any_suspended();
-        let waits = anybody && look.running.iter().all(is_idle_without_request) && !has_lead_task(&picture);
-        if !waits || look.lives.any_respawning() {
-            self.since = None;
+    /// When the team counts as stalled if nothing changes until then. `None` while a member or the
+    /// lead may still do something.
+    pub(crate) fn update_deadline(&mut self, snapshot: &TeamSnapshot, now: Instant) -> Option<Instant> {
+        let open_tasks = open_tasks(snapshot);
+        let has_members = !snapshot.running.is_empty() || snapshot.members.any_suspended();
+        let is_idle = has_members
+            && snapshot.running.iter().all(is_idle_without_request)
+            && !has_lead_task(&open_tasks);
+        if !is_idle || snapshot.members.any_respawning() {
+            self.idle_since = None;
             return None;
         }
-        let since = match self.since.take() {
-            Some((before, since)) if before == picture => since,
+        let since = match self.idle_since.take() {
+            Some(period) if period.open_tasks == open_tasks => period.since,
             _ => now,
         };
-        self.since = Some((picture, since));
+        self.idle_since = Some(IdlePeriod { open_tasks, since });
         Some(since + STALL_TIMEOUT)
     }
 }
 
-fn open_tasks(look: &TeamSnapshot) -> OpenTasks {
-    let open = look.tasks.iter().filter(|task| !task.is_internal() && !task.status.is_closed());
-    open.map(|task| (task.id, task.status.clone(), task.owner.clone())).collect()
+fn open_tasks(snapshot: &TeamSnapshot) -> Vec<OpenTask> {
+    let open = snapshot.tasks.iter().filter(|task| !task.is_internal() && !task.status.is_closed());
+    open.map(|task| OpenTask { id: task.id, status: task.status.clone(), owner: task.owner.clone() })
+        .collect()
 }
 
-/// For something new, not for the answer to a question.
-fn is_idle_without_request(agent: &MemberStatus) -> bool {
-    let waits =
+/// Whether the member is idle and has no open request, whose answer would make it go on.
+fn is_idle_without_request(member: &MemberStatus) -> bool {
+    let is_request =
         |flag: &MemberFlag| matches!(flag, MemberFlag::AwaitingPlanApproval | MemberFlag::AwaitingPermission);
-    agent.activity == Activity::Idle && !agent.flags.iter().any(waits)
+    member.activity == Activity::Idle && !member.flags.iter().any(is_request)
 }
 
-/// A person works at their own pace.
-fn has_lead_task(picture: &OpenTasks) -> bool {
-    picture.iter().any(|(_, _, owner)| owner.as_ref().is_some_and(AgentName::is_lead))
+/// Whether the lead owns an open task. A person may take any time for it.
+fn has_lead_task(open_tasks: &[OpenTask]) -> bool {
+    open_tasks.iter().any(|task| task.owner.as_ref().is_some_and(AgentName::is_lead))
 }
 
 #[cfg(test)]
@@ -69,12 +87,12 @@ mod tests {
             "name": "ann", "agent_id": "ann@t", "lifecycle": "running", "activity": activity, "activity_since": 0, "task": null,
             "delivery": "turn", "pane": null, "pid": 1, "backend": "tmux", "color": ""
         });
-        let living = vec![serde_json::from_value(agent).unwrap()];
-        TeamSnapshot { tasks: vec![Task::parse(&task).unwrap()], running: living, ..TeamSnapshot::default() }
+        let running = vec![serde_json::from_value(agent).unwrap()];
+        TeamSnapshot { tasks: vec![Task::parse(&task).unwrap()], running, ..TeamSnapshot::default() }
     }
 
     #[test]
-    fn only_a_team_that_rests_with_work_left_comes_to_its_end() {
+    fn only_an_idle_team_with_open_tasks_stalls() {
         let mut stall = StallDetector::default();
         let start = Instant::now();
         let later = start + Duration::from_secs(50);
@@ -96,18 +114,18 @@ mod tests {
             Some(later + STALL_TIMEOUT)
         );
         assert_eq!(stall.update_deadline(&snapshot("idle", "in_progress", "team-lead"), later), None);
-        let mut rests = snapshot("idle", "pending", "");
-        rests.lives.0.insert(AgentName::new_unchecked("bob"), MemberState::Suspended);
+        let mut suspended = snapshot("idle", "pending", "");
+        suspended.members.states.insert(AgentName::new_unchecked("bob"), MemberState::Suspended);
         assert_eq!(
-            stall.update_deadline(&rests, later),
+            stall.update_deadline(&suspended, later),
             Some(later + STALL_TIMEOUT),
-            "what is bob's ann does not do"
+            "ann does not do bob's tasks"
         );
-        rests.running.iter_mut().for_each(|ann| ann.activity = Activity::Active);
-        assert_eq!(stall.update_deadline(&rests, later), None, "she is at something");
-        rests.running.clear();
-        assert_eq!(stall.update_deadline(&rests, later), Some(later + STALL_TIMEOUT));
-        rests.lives.0.insert(AgentName::new_unchecked("ann"), MemberState::Respawning);
-        assert_eq!(stall.update_deadline(&rests, later), None);
+        suspended.running.iter_mut().for_each(|ann| ann.activity = Activity::Active);
+        assert_eq!(stall.update_deadline(&suspended, later), None, "ann works");
+        suspended.running.clear();
+        assert_eq!(stall.update_deadline(&suspended, later), Some(later + STALL_TIMEOUT));
+        suspended.members.states.insert(AgentName::new_unchecked("ann"), MemberState::Respawning);
+        assert_eq!(stall.update_deadline(&suspended, later), None);
     }
 }

@@ -1,4 +1,5 @@
-//! Ctrl-C: once asks the team to stop, twice ends it. The handlers only count and wake.
+//! Counts the SIGINT and SIGTERM signals of a run. The first one asks the team to stop, the second
+//! one kills it.
 
 use client::directory_watcher::WatchNotifier;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -8,35 +9,35 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How often somebody asked us to stop.
+/// How many SIGINT and SIGTERM signals have arrived.
 #[derive(Debug)]
 pub(crate) struct StopRequests(Arc<AtomicUsize>);
 
 impl StopRequests {
-    /// Catches SIGINT and SIGTERM from now on, and wakes whoever waits.
+    /// Catches SIGINT and SIGTERM from now on. Each signal wakes the run through `notifier`.
     pub(crate) fn install(notifier: WatchNotifier) -> Result<StopRequests, ErrorReport> {
-        let cannot = |error: std::io::Error| {
+        let signal_error = |error: std::io::Error| {
             ErrorReport::new(ErrorKind::Internal, format!("cannot catch signals: {error}"))
         };
-        let (mut pipe, write) = UnixStream::pair().map_err(cannot)?;
+        let (mut pipe, write) = UnixStream::pair().map_err(signal_error)?;
         for signal in [SIGINT, SIGTERM] {
-            let write = write.try_clone().map_err(cannot)?;
-            signal_hook::low_level::pipe::register(signal, write).map_err(cannot)?;
+            let write = write.try_clone().map_err(signal_error)?;
+            signal_hook::low_level::pipe::register(signal, write).map_err(signal_error)?;
         }
         let count = Arc::new(AtomicUsize::new(0));
-        let counted = count.clone();
+        let thread_count = count.clone();
         std::thread::spawn(move || {
-            // One byte for each; the writing ends live as long as the process.
+            // The signal handlers write one byte per signal. They keep their ends of the pipe open.
             let mut byte = [0];
             while matches!(pipe.read(&mut byte), Ok(1)) {
-                counted.fetch_add(1, Ordering::Release);
+                thread_count.fetch_add(1, Ordering::Release);
                 notifier.notify();
             }
         });
         Ok(StopRequests(count))
     }
 
-    /// So far.
+    /// How many signals have arrived so far.
     pub(crate) fn count(&self) -> usize {
         self.0.load(Ordering::Acquire)
     }

@@ -1,5 +1,8 @@
-//! What follows from the task list and from who lives: what is given back, and whether there is anything left
-//! to wait for. A plain function: the files are read and changed elsewhere, and each look decides anew.
+//! Decides what follows from the task list and the members' states: which tasks are released, and
+//! whether the run still waits for any task.
+//!
+//! The decision is a pure function of the last snapshot; reading and changing files is done
+//! elsewhere.
 
 use crate::run_file::{RunFile, TaskSpec};
 use protocol::id::TaskId;
@@ -9,11 +12,11 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::UNREADABLE_STATUS;
 
-/// How often a failed task was given back, in its metadata: a run that is taken up again counts on.
-pub(crate) const RETRIES_KEY: &str = "retries";
-/// How often a task was given back because its worker died.
-pub(crate) const ABANDONED_KEY: &str = "abandoned";
-/// The failure of a turn that somebody ended on purpose: that is no reason to begin it again.
+/// The metadata key of a task that counts its releases after a failure.
+const RETRIES_KEY: &str = "retries";
+/// The metadata key of a task that counts its releases after its owner's exit.
+const ABANDONED_KEY: &str = "abandoned";
+/// The failure of a task whose turn a person interrupted. Such a task is not retried.
 const INTERRUPTED: &str = "interrupted";
 
 /// Whether a member can still do something.
@@ -23,203 +26,240 @@ pub(crate) enum MemberState {
     Running,
     /// It is about to be started again.
     Respawning,
-    /// It rests, until somebody brings it back.
+    /// It does not run until a person resumes it.
     Suspended,
-    /// For good.
+    /// It has ended, or was never spawned.
     Gone,
 }
 
-/// Everybody who is or was on the team, but for the lead; and the tasks that somebody's turn is on.
+/// The states of all members and past members but the lead.
 #[derive(Debug, Default)]
-pub(crate) struct MemberStates(pub(crate) BTreeMap<AgentName, MemberState>, pub(crate) BTreeSet<TaskId>);
+pub(crate) struct MemberStates {
+    pub(crate) states: BTreeMap<AgentName, MemberState>,
+    /// The tasks that some member's current turn works on.
+    pub(crate) turn_tasks: BTreeSet<TaskId>,
+}
 
 impl MemberStates {
-    /// A person works as the lead, and is nobody's to watch.
+    /// The state of `name`. The lead always counts as running, because a person can act as the
+    /// lead.
     pub(crate) fn state_of(&self, name: &AgentName) -> MemberState {
         if name.is_lead() {
             MemberState::Running
         } else {
-            self.0.get(name).copied().unwrap_or(MemberState::Gone)
+            self.states.get(name).copied().unwrap_or(MemberState::Gone)
         }
     }
 
-    /// Somebody is about to be started again.
+    /// Whether some member is about to be started again.
     pub(crate) fn any_respawning(&self) -> bool {
-        self.0.values().any(|life| *life == MemberState::Respawning)
+        self.states.values().any(|state| *state == MemberState::Respawning)
     }
 
-    /// Somebody has what is its own for as long as nobody brings it back.
+    /// Whether some member is suspended.
     pub(crate) fn any_suspended(&self) -> bool {
-        self.0.values().any(|life| *life == MemberState::Suspended)
+        self.states.values().any(|state| *state == MemberState::Suspended)
     }
 
     fn any_left(&self) -> bool {
-        self.0.values().any(|life| *life != MemberState::Gone)
+        self.states.values().any(|state| *state != MemberState::Gone)
     }
 }
 
-/// What the file says about its tasks beyond what they say themselves.
+/// What the file says about its tasks that the task list does not.
 #[derive(Debug, Default)]
 pub(crate) struct RetryRules {
-    /// Whose each task is alone, by its key.
+    /// By a task's key: the only member that may do the task.
     pub(crate) owners: HashMap<String, AgentName>,
-    /// How often a failed one is given back.
+    /// How often a failed task is released.
     pub(crate) retries: u32,
 }
 
 impl RetryRules {
-    /// Those of a file.
+    /// The rules of a file.
     pub(crate) fn from_file(file: &RunFile) -> RetryRules {
-        let owner = |plan: &TaskSpec| Some((plan.key.clone(), plan.owner.clone()?));
+        let owner = |spec: &TaskSpec| Some((spec.key.clone(), spec.owner.clone()?));
         RetryRules { owners: file.tasks.iter().filter_map(owner).collect(), retries: file.policy.retries }
+    }
+
+    /// The only member that may do the task. `None`: any member may.
+    pub(crate) fn owner_of(&self, task: &Task) -> Option<AgentName> {
+        self.owners.get(run_file_key(task)?).cloned()
     }
 }
 
 /// How a task stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskFate {
-    /// It is done.
+    /// It is completed.
     Completed,
-    /// Somebody works on it.
+    /// A member works on it.
     Running,
-    /// Somebody can take it, now or later.
+    /// A member can claim it, now or later.
     Waiting,
-    /// Its work failed, for good.
+    /// It failed and is not retried. The text is the reason.
     Failed(String),
-    /// Nobody will ever begin it.
+    /// No member will ever start it. The text is the reason.
     Unreachable(String),
 }
 
 impl TaskFate {
-    /// Whether there is nothing to wait for.
+    /// Whether the task will not change any more.
     pub fn is_final(&self) -> bool {
         !matches!(self, TaskFate::Running | TaskFate::Waiting)
+    }
+}
+
+/// Why a task becomes pending again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReleaseReason {
+    /// The task failed.
+    Failed,
+    /// The task's owner has exited.
+    Abandoned,
+}
+
+impl ReleaseReason {
+    /// The metadata key that counts the releases. A resumed run goes on counting.
+    pub(crate) fn metadata_key(self) -> &'static str {
+        match self {
+            ReleaseReason::Failed => RETRIES_KEY,
+            ReleaseReason::Abandoned => ABANDONED_KEY,
+        }
     }
 }
 
 /// A task that becomes pending again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TaskRelease {
-    /// Which.
     pub(crate) id: TaskId,
-    /// To whom alone.
-    pub(crate) to: Option<AgentName>,
-    /// `RETRIES_KEY` or `ABANDONED_KEY`.
-    pub(crate) why: &'static str,
-    /// How often it was then.
-    pub(crate) times: u32,
+    /// The only member that may claim it. `None`: any member may.
+    pub(crate) owner: Option<AgentName>,
+    pub(crate) reason: ReleaseReason,
+    /// How often the task was released for this reason, including this time.
+    pub(crate) count: u32,
 }
 
-/// What one look came to.
+impl TaskRelease {
+    /// Releases `task` once more, to its owner in the file.
+    pub(crate) fn new(rules: &RetryRules, task: &Task, reason: ReleaseReason) -> TaskRelease {
+        let count = release_count(task, reason) + 1;
+        TaskRelease { id: task.id, owner: rules.owner_of(task), reason, count }
+    }
+}
+
+/// What follows from one snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct RunDecision {
-    /// To be carried out.
+    /// The tasks to release.
     pub(crate) releases: Vec<TaskRelease>,
-    /// Of every task of the list that is not an agent's tracking task.
+    /// The fate of every task that is neither internal nor deleted.
     pub(crate) fates: BTreeMap<TaskId, TaskFate>,
 }
 
-/// Looks at the whole list.
-pub(crate) fn evaluate(rules: &RetryRules, tasks: &[Task], lives: &MemberStates) -> RunDecision {
+/// Decides for the whole task list.
+pub(crate) fn evaluate(rules: &RetryRules, tasks: &[Task], members: &MemberStates) -> RunDecision {
     let mut decision = RunDecision::default();
     for task in tasks.iter().filter(|task| !task.is_internal() && task.status != TaskStatus::Deleted) {
-        let (fate, give_back) = evaluate_task(rules, task, lives);
+        let (fate, release) = evaluate_task(rules, task, members);
         decision.fates.insert(task.id, fate);
-        decision.releases.extend(give_back);
+        decision.releases.extend(release);
     }
     propagate_failures(tasks, &mut decision.fates);
     decision
 }
 
-/// The key that the file gives a task.
+/// The task's key in the run file. `None` for a task of an agent.
 pub(crate) fn run_file_key(task: &Task) -> Option<&str> {
     task.metadata.as_ref()?.get("key")?.as_str()
 }
 
-/// How often it was given back for this reason.
-pub(crate) fn release_count(task: &Task, why: &str) -> u32 {
-    let count = task.metadata.as_ref().and_then(|metadata| metadata.get(why)).and_then(Value::as_u64);
+/// How often the task was released for this reason.
+fn release_count(task: &Task, reason: ReleaseReason) -> u32 {
+    let metadata = task.metadata.as_ref();
+    let count = metadata.and_then(|metadata| metadata.get(reason.metadata_key())).and_then(Value::as_u64);
     count.and_then(|count| u32::try_from(count).ok()).unwrap_or(0)
 }
 
-/// A task without regard to what it waits for.
-fn evaluate_task(rules: &RetryRules, task: &Task, lives: &MemberStates) -> (TaskFate, Option<TaskRelease>) {
+/// Decides for one task, without regard to its blockers.
+fn evaluate_task(rules: &RetryRules, task: &Task, members: &MemberStates) -> (TaskFate, Option<TaskRelease>) {
     match (&task.status, task.failure()) {
         (TaskStatus::Completed | TaskStatus::Deleted, _) => (TaskFate::Completed, None),
-        // Its agent has said so itself, and is still at it.
-        (TaskStatus::InProgress, Some(_)) if lives.1.contains(&task.id) => (TaskFate::Running, None),
-        (TaskStatus::InProgress, Some(why)) => {
-            let again = rules.retries > release_count(task, RETRIES_KEY) && why != INTERRUPTED;
-            release_or_fail(rules, task, lives, RETRIES_KEY, again, why)
+        // The agent marked its task as failed, and its turn goes on.
+        (TaskStatus::InProgress, Some(_)) if members.turn_tasks.contains(&task.id) => {
+            (TaskFate::Running, None)
         }
-        (TaskStatus::InProgress, None) => match task.owner.as_ref().map(|owner| lives.state_of(owner)) {
+        (TaskStatus::InProgress, Some(failure)) => {
+            let retries = if failure == INTERRUPTED { 0 } else { rules.retries };
+            release_or_fail(TaskRelease::new(rules, task, ReleaseReason::Failed), retries, members, failure)
+        }
+        (TaskStatus::InProgress, None) => match task.owner.as_ref().map(|owner| members.state_of(owner)) {
             Some(MemberState::Running | MemberState::Respawning | MemberState::Suspended) => {
                 (TaskFate::Running, None)
             }
             Some(MemberState::Gone) | None => {
-                let again = rules.retries.max(1) > release_count(task, ABANDONED_KEY);
-                release_or_fail(rules, task, lives, ABANDONED_KEY, again, "its worker died")
+                let release = TaskRelease::new(rules, task, ReleaseReason::Abandoned);
+                release_or_fail(release, rules.retries.max(1), members, "its worker died")
             }
         },
-        (TaskStatus::Pending, _) => (pending_fate(task, lives), None),
-        // Who writes it may be held up; where nobody is, it is the end of a team that rests.
+        (TaskStatus::Pending, _) => (pending_fate(task, members), None),
+        // A program may be writing the file. The stall detector ends the wait for a damaged file.
         (TaskStatus::Other(status), _) if status == UNREADABLE_STATUS => (TaskFate::Waiting, None),
         (TaskStatus::Other(status), _) => (TaskFate::Unreachable(format!("its file says {status}")), None),
     }
 }
 
-/// A task that nobody works on any more: somebody may get it again, or `failure` is how it ended.
+/// Decides for a task that no member works on any more: it is released at most `max_releases` times
+/// and if a member can claim it, else it has failed.
 fn release_or_fail(
-    rules: &RetryRules,
-    task: &Task,
-    lives: &MemberStates,
-    why: &'static str,
-    again: bool,
+    release: TaskRelease,
+    max_releases: u32,
+    members: &MemberStates,
     failure: &str,
 ) -> (TaskFate, Option<TaskRelease>) {
-    let to = run_file_key(task).and_then(|key| rules.owners.get(key)).cloned();
-    let taker = match &to {
-        Some(owner) => lives.state_of(owner),
-        None if lives.any_left() => MemberState::Running,
+    let claimer = match &release.owner {
+        Some(owner) => members.state_of(owner),
+        None if members.any_left() => MemberState::Running,
         None => MemberState::Gone,
     };
-    let give_back = TaskRelease { id: task.id, to, why, times: release_count(task, why) + 1 };
-    match taker {
-        MemberState::Running if again => (TaskFate::Waiting, Some(give_back)),
-        // It is no member at this moment, and can own nothing.
-        MemberState::Respawning | MemberState::Suspended if again => (TaskFate::Waiting, None),
-        _ => (TaskFate::Failed(failure.to_owned()), None),
+    match claimer {
+        _ if release.count > max_releases => (TaskFate::Failed(failure.to_owned()), None),
+        MemberState::Running => (TaskFate::Waiting, Some(release)),
+        // The owner is not a member at the moment, and only a member can own a task.
+        MemberState::Respawning | MemberState::Suspended => (TaskFate::Waiting, None),
+        MemberState::Gone => (TaskFate::Failed(failure.to_owned()), None),
     }
 }
 
-fn pending_fate(task: &Task, lives: &MemberStates) -> TaskFate {
+fn pending_fate(task: &Task, members: &MemberStates) -> TaskFate {
     match &task.owner {
-        Some(owner) if lives.state_of(owner) == MemberState::Gone => {
+        Some(owner) if members.state_of(owner) == MemberState::Gone => {
             TaskFate::Unreachable(format!("{owner}, whose it is, is gone"))
         }
-        None if !lives.any_left() => TaskFate::Unreachable("nobody is left to do it".to_owned()),
+        None if !members.any_left() => TaskFate::Unreachable("nobody is left to do it".to_owned()),
         _ => TaskFate::Waiting,
     }
 }
 
-/// What waits for something that will never be done will never be done.
+/// Marks every waiting task as unreachable that is blocked by a failed or unreachable task.
 fn propagate_failures(tasks: &[Task], fates: &mut BTreeMap<TaskId, TaskFate>) {
-    let mut waiting_for: HashMap<TaskId, Vec<TaskId>> = HashMap::new();
+    let mut blocked_by: HashMap<TaskId, Vec<TaskId>> = HashMap::new();
     for task in tasks {
-        // Both ends: a crash may have left a link half written.
-        task.blocked_by.iter().for_each(|blocker| waiting_for.entry(*blocker).or_default().push(task.id));
-        waiting_for.entry(task.id).or_default().extend(&task.blocks);
+        // Both ends of each link are read, because a crash can leave only one of them.
+        task.blocked_by.iter().for_each(|blocker| blocked_by.entry(*blocker).or_default().push(task.id));
+        blocked_by.entry(task.id).or_default().extend(&task.blocks);
     }
     let keys: HashMap<TaskId, &str> =
         tasks.iter().filter_map(|task| Some((task.id, run_file_key(task)?))).collect();
-    let named = |id: TaskId| keys.get(&id).map_or_else(|| format!("task {id}"), |key| (*key).to_owned());
-    let hopeless = |fate: &TaskFate| matches!(fate, TaskFate::Failed(_) | TaskFate::Unreachable(_));
-    let mut open: Vec<TaskId> = fates.iter().filter(|(_, fate)| hopeless(fate)).map(|(id, _)| *id).collect();
-    while let Some(blocker) = open.pop() {
-        for id in waiting_for.get(&blocker).into_iter().flatten() {
+    let name = |id: TaskId| keys.get(&id).map_or_else(|| format!("task {id}"), |key| (*key).to_owned());
+    let is_failure = |fate: &TaskFate| matches!(fate, TaskFate::Failed(_) | TaskFate::Unreachable(_));
+    let mut queue: Vec<TaskId> =
+        fates.iter().filter(|(_, fate)| is_failure(fate)).map(|(id, _)| *id).collect();
+    while let Some(blocker) = queue.pop() {
+        for id in blocked_by.get(&blocker).into_iter().flatten() {
             if let Some(fate @ TaskFate::Waiting) = fates.get_mut(id) {
-                *fate = TaskFate::Unreachable(format!("it waits for {}", named(blocker)));
-                open.push(*id);
+                *fate = TaskFate::Unreachable(format!("it waits for {}", name(blocker)));
+                queue.push(*id);
             }
         }
     }
@@ -237,112 +277,119 @@ mod tests {
         Task::parse(&text).unwrap()
     }
 
-    fn member_states(all: &[(&str, MemberState)]) -> MemberStates {
-        let all = all.iter().map(|(name, life)| (AgentName::new_unchecked(name), *life)).collect();
-        MemberStates(all, BTreeSet::new())
+    fn member_states(members: &[(&str, MemberState)]) -> MemberStates {
+        let states = members.iter().map(|(name, state)| (AgentName::new_unchecked(name), *state));
+        MemberStates { states: states.collect(), turn_tasks: BTreeSet::new() }
     }
 
     fn rules(retries: u32) -> RetryRules {
-        let owners = [("hers".to_owned(), AgentName::new_unchecked("ann"))];
+        let owners = [("for-ann".to_owned(), AgentName::new_unchecked("ann"))];
         RetryRules { owners: owners.into_iter().collect(), retries }
     }
 
-    /// Why, for the how-manieth time, and to whom.
-    type Release = (&'static str, u32, Option<String>);
-
-    /// What becomes of one task, and to whom it is given back for the how-manieth time.
-    fn one(rules: &RetryRules, task: Task, lives: &MemberStates) -> (TaskFate, Option<Release>) {
+    /// The fate of a single task, and its release.
+    fn evaluate_one(
+        rules: &RetryRules,
+        task: Task,
+        members: &MemberStates,
+    ) -> (TaskFate, Option<TaskRelease>) {
         let id = task.id;
-        let mut decision = evaluate(rules, &[task], lives);
-        let given = decision.releases.pop();
-        let given = given.map(|given| (given.why, given.times, given.to.map(|name| name.to_string())));
-        (decision.fates.remove(&id).unwrap(), given)
+        let mut decision = evaluate(rules, &[task], members);
+        (decision.fates.remove(&id).unwrap(), decision.releases.pop())
     }
 
-    use MemberState::{Gone, Respawning, Running as Lives_, Suspended};
+    /// A waiting task 1 that is released to any member.
+    fn released(reason: ReleaseReason, count: u32) -> (TaskFate, Option<TaskRelease>) {
+        let id = TaskId::from_number(1).unwrap();
+        (TaskFate::Waiting, Some(TaskRelease { id, owner: None, reason, count }))
+    }
+
+    fn failed(reason: &str) -> (TaskFate, Option<TaskRelease>) {
+        (TaskFate::Failed(reason.to_owned()), None)
+    }
+
+    use MemberState::{Gone, Respawning, Running, Suspended};
 
     #[test]
-    fn a_failed_task_is_given_back_as_often_as_the_policy_says() {
-        let both = member_states(&[("ann", Lives_), ("bob", Lives_)]);
-        let failed =
+    fn failed_task_is_retried_as_often_as_the_policy_says() {
+        let both = member_states(&[("ann", Running), ("bob", Running)]);
+        let failed_task =
             |metadata: &str| task(1, "in_progress", "bob", "", &format!(r#""failure":"exit 1"{metadata}"#));
-        assert_eq!(one(&rules(0), failed(""), &both), (TaskFate::Failed("exit 1".into()), None));
-        assert_eq!(one(&rules(2), failed(""), &both), (TaskFate::Waiting, Some((RETRIES_KEY, 1, None))));
-        assert_eq!(
-            one(&rules(2), failed(r#","retries":1"#), &both),
-            (TaskFate::Waiting, Some((RETRIES_KEY, 2, None)))
-        );
-        assert_eq!(
-            one(&rules(2), failed(r#","retries":2"#), &both),
-            (TaskFate::Failed("exit 1".into()), None)
-        );
+        let retried = |count: u32| failed_task(&format!(r#","retries":{count}"#));
+        assert_eq!(evaluate_one(&rules(0), failed_task(""), &both), failed("exit 1"));
+        assert_eq!(evaluate_one(&rules(2), failed_task(""), &both), released(ReleaseReason::Failed, 1));
+        assert_eq!(evaluate_one(&rules(2), retried(1), &both), released(ReleaseReason::Failed, 2));
+        assert_eq!(evaluate_one(&rules(2), retried(2), &both), failed("exit 1"));
         let interrupted = task(1, "in_progress", "bob", "", r#""failure":"interrupted""#);
-        assert_eq!(one(&rules(2), interrupted, &both), (TaskFate::Failed("interrupted".into()), None));
+        assert_eq!(evaluate_one(&rules(2), interrupted, &both), failed("interrupted"));
     }
 
     #[test]
-    fn a_failed_task_is_not_given_back_while_its_turn_goes_on() {
-        let mut bob = member_states(&[("bob", Lives_)]);
-        let failed = || task(1, "in_progress", "bob", "", r#""failure":"no idea""#);
-        bob.1.insert(failed().id);
-        assert_eq!(one(&rules(1), failed(), &bob), (TaskFate::Running, None));
-        bob.1.clear();
-        assert_eq!(one(&rules(1), failed(), &bob), (TaskFate::Waiting, Some((RETRIES_KEY, 1, None))));
+    fn failed_task_is_not_retried_before_its_turn_ends() {
+        let mut bob = member_states(&[("bob", Running)]);
+        let failed_task = || task(1, "in_progress", "bob", "", r#""failure":"no idea""#);
+        bob.turn_tasks.insert(failed_task().id);
+        assert_eq!(evaluate_one(&rules(1), failed_task(), &bob), (TaskFate::Running, None));
+        bob.turn_tasks.clear();
+        assert_eq!(evaluate_one(&rules(1), failed_task(), &bob), released(ReleaseReason::Failed, 1));
     }
 
     #[test]
-    fn a_task_of_the_files_owner_goes_back_to_it_alone() {
-        let hers = || task(1, "in_progress", "ann", "", r#""key":"hers","failure":"exit 1""#);
-        let to_ann = Some((RETRIES_KEY, 1, Some("ann".to_owned())));
-        assert_eq!(one(&rules(1), hers(), &member_states(&[("ann", Lives_)])), (TaskFate::Waiting, to_ann));
-        assert_eq!(one(&rules(1), hers(), &member_states(&[("ann", Respawning)])), (TaskFate::Waiting, None));
-        let without_her = member_states(&[("ann", Gone), ("bob", Lives_)]);
-        assert_eq!(one(&rules(1), hers(), &without_her), (TaskFate::Failed("exit 1".into()), None));
+    fn task_with_an_owner_in_the_file_is_released_to_that_owner() {
+        let for_ann = || task(1, "in_progress", "ann", "", r#""key":"for-ann","failure":"exit 1""#);
+        let evaluate_for_ann =
+            |members: &[(&str, MemberState)]| evaluate_one(&rules(1), for_ann(), &member_states(members));
+        let (fate, release) = evaluate_for_ann(&[("ann", Running)]);
+        assert_eq!(fate, TaskFate::Waiting);
+        assert_eq!(release.unwrap().owner, Some(AgentName::new_unchecked("ann")));
+        assert_eq!(evaluate_for_ann(&[("ann", Respawning)]), (TaskFate::Waiting, None));
+        assert_eq!(evaluate_for_ann(&[("ann", Gone), ("bob", Running)]), failed("exit 1"));
     }
 
     #[test]
-    fn a_task_whose_worker_died_is_for_the_others() {
-        let left = |metadata: &str| task(1, "in_progress", "ann", "", metadata);
-        let died = || TaskFate::Failed("its worker died".into());
-        let others = member_states(&[("ann", Gone), ("bob", Lives_)]);
-        assert_eq!(one(&rules(0), left(""), &others), (TaskFate::Waiting, Some((ABANDONED_KEY, 1, None))));
-        assert_eq!(one(&rules(0), left(r#""abandoned":1"#), &others), (died(), None));
+    fn abandoned_task_is_released_to_the_other_members() {
+        let started = |metadata: &str| task(1, "in_progress", "ann", "", metadata);
+        let died = || failed("its worker died");
+        let others = member_states(&[("ann", Gone), ("bob", Running)]);
+        assert_eq!(evaluate_one(&rules(0), started(""), &others), released(ReleaseReason::Abandoned, 1));
+        assert_eq!(evaluate_one(&rules(0), started(r#""abandoned":1"#), &others), died());
         assert_eq!(
-            one(&rules(3), left(r#""abandoned":2"#), &others),
-            (TaskFate::Waiting, Some((ABANDONED_KEY, 3, None)))
+            evaluate_one(&rules(3), started(r#""abandoned":2"#), &others),
+            released(ReleaseReason::Abandoned, 3)
         );
-        assert_eq!(one(&rules(0), left(""), &member_states(&[("ann", Gone)])), (died(), None));
-        assert_eq!(one(&rules(0), left(r#""key":"hers""#), &others), (died(), None));
-        assert_eq!(
-            one(&rules(0), left(""), &member_states(&[("ann", Respawning)])),
-            (TaskFate::Running, None)
-        );
-        assert_eq!(
-            one(&rules(0), left(""), &member_states(&[("ann", Suspended)])),
-            (TaskFate::Running, None)
-        );
-        assert_eq!(one(&rules(0), left(""), &member_states(&[("ann", Lives_)])), (TaskFate::Running, None));
+        assert_eq!(evaluate_one(&rules(0), started(""), &member_states(&[("ann", Gone)])), died());
+        assert_eq!(evaluate_one(&rules(0), started(r#""key":"for-ann""#), &others), died());
+        for state in [Respawning, Suspended, Running] {
+            let ann = member_states(&[("ann", state)]);
+            assert_eq!(evaluate_one(&rules(0), started(""), &ann), (TaskFate::Running, None));
+        }
     }
 
     #[test]
-    fn what_nobody_can_take_is_over() {
+    fn pending_task_that_no_member_can_claim_is_unreachable() {
         let pending = |owner: &str| task(1, "pending", owner, "", "");
-        let bob = member_states(&[("ann", Gone), ("bob", Lives_)]);
-        assert_eq!(one(&rules(0), pending(""), &bob).0, TaskFate::Waiting);
-        assert_eq!(one(&rules(0), pending("bob"), &bob).0, TaskFate::Waiting);
-        assert_eq!(one(&rules(0), pending("team-lead"), &bob).0, TaskFate::Waiting);
-        assert!(matches!(one(&rules(0), pending("ann"), &bob).0, TaskFate::Unreachable(_)));
+        let bob = member_states(&[("ann", Gone), ("bob", Running)]);
+        assert_eq!(evaluate_one(&rules(0), pending(""), &bob).0, TaskFate::Waiting);
+        assert_eq!(evaluate_one(&rules(0), pending("bob"), &bob).0, TaskFate::Waiting);
+        assert_eq!(evaluate_one(&rules(0), pending("team-lead"), &bob).0, TaskFate::Waiting);
+        assert!(matches!(evaluate_one(&rules(0), pending("ann"), &bob).0, TaskFate::Unreachable(_)));
         assert!(matches!(
-            one(&rules(0), pending(""), &member_states(&[("ann", Gone)])).0,
+            evaluate_one(&rules(0), pending(""), &member_states(&[("ann", Gone)])).0,
             TaskFate::Unreachable(_)
         ));
-        assert!(matches!(one(&rules(0), task(1, "odd", "", "", ""), &bob).0, TaskFate::Unreachable(_)));
-        assert_eq!(one(&rules(0), task(1, UNREADABLE_STATUS, "", "", ""), &bob).0, TaskFate::Waiting);
+        assert!(matches!(
+            evaluate_one(&rules(0), task(1, "odd", "", "", ""), &bob).0,
+            TaskFate::Unreachable(_)
+        ));
+        assert_eq!(
+            evaluate_one(&rules(0), task(1, UNREADABLE_STATUS, "", "", ""), &bob).0,
+            TaskFate::Waiting
+        );
     }
 
     #[test]
-    fn what_waits_for_a_failure_is_over_however_far_behind_it_is() {
-        let bob = member_states(&[("bob", Lives_)]);
+    fn tasks_behind_a_failed_task_are_unreachable() {
+        let bob = member_states(&[("bob", Running)]);
         let tasks = [
             task(1, "in_progress", "bob", "", r#""failure":"exit 1""#),
             task(2, "pending", "", r#""1""#, ""),
@@ -352,18 +399,18 @@ mod tests {
             task(6, "in_progress", "", "", r#""_internal":true"#),
         ];
         let fates = evaluate(&rules(0), &tasks, &bob).fates;
-        let over: Vec<bool> = fates.values().map(TaskFate::is_final).collect();
-        assert_eq!(over, [true, true, true, false, true]);
+        let is_final: Vec<bool> = fates.values().map(TaskFate::is_final).collect();
+        assert_eq!(is_final, [true, true, true, false, true]);
         assert_eq!(fates[&tasks[2].id], TaskFate::Unreachable("it waits for task 2".into()));
-        let again = evaluate(&rules(1), &tasks, &bob).fates;
-        assert_eq!(again.values().filter(|fate| fate.is_final()).count(), 1);
+        let fates = evaluate(&rules(1), &tasks, &bob).fates;
+        assert_eq!(fates.values().filter(|fate| fate.is_final()).count(), 1);
     }
 
     #[test]
-    fn a_long_chain_behind_a_failure_is_one_pass() {
+    fn long_chain_behind_a_failed_task_takes_one_pass() {
         let mut tasks = vec![task(1, "in_progress", "bob", "", r#""failure":"x""#)];
         tasks.extend((2..5000).map(|id| task(id, "pending", "", &format!(r#""{}""#, id - 1), "")));
-        let fates = evaluate(&rules(0), &tasks, &member_states(&[("bob", Lives_)])).fates;
+        let fates = evaluate(&rules(0), &tasks, &member_states(&[("bob", Running)])).fates;
         assert!(fates.values().all(TaskFate::is_final));
     }
 }

@@ -1,4 +1,4 @@
-//! What a run came to: one row for each task, for people and as JSON, and the exit code.
+//! The results of a run, one for each task, for people and as JSON.
 
 use crate::run_file::RunFile;
 use crate::task_fate::{RunDecision, TaskFate, run_file_key};
@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use store::now;
 
-/// What became of a task.
+/// How a task ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskOutcome {
@@ -20,7 +20,7 @@ pub enum TaskOutcome {
 }
 
 impl TaskOutcome {
-    /// In words, for people.
+    /// The outcome for people.
     pub fn text(self) -> &'static str {
         match self {
             TaskOutcome::Completed => "completed",
@@ -31,59 +31,61 @@ impl TaskOutcome {
     }
 }
 
-/// One task at the end.
+/// The result of one task.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TaskResult {
-    /// What the file calls it; none for one that an agent added.
+    /// The task's key in the file. `None` for a task that an agent added.
     pub key: Option<String>,
-    /// None for one that was never made.
+    /// `None` for a task that was never created.
     pub id: Option<TaskId>,
     pub subject: String,
     pub owner: Option<String>,
-    /// What became of it.
+    /// How it ended.
     pub outcome: TaskOutcome,
-    /// How long it was worked on; none where nobody did.
+    /// How long an agent worked on it. `None` if no agent did.
     pub seconds: Option<f64>,
-    /// Why it is not completed.
+    /// Why it is not completed. `None` if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// All rows: the file's tasks in its order, then those that were added.
+/// The results of all tasks: those of the file in its order, then those that agents added.
+///
+/// `known` has every task that the run has seen.
 pub(crate) fn task_results(
     file: &RunFile,
     known: &BTreeMap<TaskId, Task>,
     decision: &RunDecision,
-    log: &TaskTimes,
+    times: &TaskTimes,
 ) -> Vec<TaskResult> {
-    let of = |task: &Task| task_result(task, decision.fates.get(&task.id), log);
+    let result = |task: &Task| task_result(task, decision.fates.get(&task.id), times);
     let by_key: BTreeMap<&str, &Task> =
         known.values().filter_map(|task| Some((run_file_key(task)?, task))).collect();
-    let planned = file.tasks.iter().map(|plan| match by_key.get(plan.key.as_str()) {
-        Some(task) => of(task),
+    let planned = file.tasks.iter().map(|spec| match by_key.get(spec.key.as_str()) {
+        Some(task) => result(task),
         None => TaskResult {
-            key: Some(plan.key.clone()),
+            key: Some(spec.key.clone()),
             id: None,
-            subject: plan.subject.clone(),
-            owner: plan.owner.as_ref().map(ToString::to_string),
+            subject: spec.subject.clone(),
+            owner: spec.owner.as_ref().map(ToString::to_string),
             outcome: TaskOutcome::NotDone,
             seconds: None,
             reason: Some("it was never made".to_owned()),
         },
     });
     let is_planned =
-        |task: &&Task| run_file_key(task).is_some_and(|key| file.tasks.iter().any(|plan| plan.key == key));
-    planned.chain(known.values().filter(|task| !is_planned(task)).map(of)).collect()
+        |task: &&Task| run_file_key(task).is_some_and(|key| file.tasks.iter().any(|spec| spec.key == key));
+    planned.chain(known.values().filter(|task| !is_planned(task)).map(result)).collect()
 }
 
-fn task_result(task: &Task, fate: Option<&TaskFate>, log: &TaskTimes) -> TaskResult {
-    let (outcome, why) = match fate {
+fn task_result(task: &Task, fate: Option<&TaskFate>, times: &TaskTimes) -> TaskResult {
+    let (outcome, reason) = match fate {
         Some(TaskFate::Completed) => (TaskOutcome::Completed, None),
-        Some(TaskFate::Failed(why)) => (TaskOutcome::Failed, Some(why.clone())),
-        Some(TaskFate::Unreachable(why)) => (TaskOutcome::NotDone, Some(why.clone())),
+        Some(TaskFate::Failed(reason)) => (TaskOutcome::Failed, Some(reason.clone())),
+        Some(TaskFate::Unreachable(reason)) => (TaskOutcome::NotDone, Some(reason.clone())),
         Some(TaskFate::Running) => (TaskOutcome::NotDone, Some("it was not finished".to_owned())),
         Some(TaskFate::Waiting) => (TaskOutcome::NotDone, Some("it was not begun".to_owned())),
-        // Newer programs tidy up files of what is completed.
+        // Claude Code deletes the files of completed tasks.
         None if task.status == TaskStatus::Completed => (TaskOutcome::Completed, None),
         None => (TaskOutcome::Deleted, Some("somebody deleted it".to_owned())),
     };
@@ -93,17 +95,17 @@ fn task_result(task: &Task, fate: Option<&TaskFate>, log: &TaskTimes) -> TaskRes
         subject: task.subject.clone(),
         owner: task.owner.as_ref().map(ToString::to_string),
         outcome,
-        seconds: log.duration(task.id, now()).map(|ms| ms as f64 / 1000.0),
-        reason: why,
+        seconds: times.duration(task.id, now()).map(|ms| ms as f64 / 1000.0),
+        reason,
     }
 }
 
-/// How many are completed.
-pub fn completed_count(rows: &[TaskResult]) -> usize {
-    rows.iter().filter(|row| row.outcome == TaskOutcome::Completed).count()
+/// How many tasks are completed.
+pub fn completed_count(results: &[TaskResult]) -> usize {
+    results.iter().filter(|result| result.outcome == TaskOutcome::Completed).count()
 }
 
-/// A duration in ms, short: `0.4s`, `12s`, `3m05s`, `2h10m`.
+/// Formats a duration in milliseconds: `0.4s`, `12s`, `3m05s`, `2h10m`.
 pub fn short_duration(ms: u64) -> String {
     let seconds = ms / 1000;
     match seconds {
@@ -119,8 +121,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_short() {
-        let shown = [430, 9_999, 12_000, 185_000, 7_800_000].map(short_duration);
-        assert_eq!(shown, ["0.4s", "9.9s", "12s", "3m05s", "2h10m"]);
+    fn durations_have_two_units_at_most() {
+        let texts = [430, 9_999, 12_000, 185_000, 7_800_000].map(short_duration);
+        assert_eq!(texts, ["0.4s", "9.9s", "12s", "3m05s", "2h10m"]);
     }
 }

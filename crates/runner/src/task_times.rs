@@ -1,7 +1,7 @@
-//! The event log, as a run follows it: lines to print, and from when to when each task was worked on.
+//! Follows the event log during a run: the lines to show, and how long agents worked on each task.
 //!
-//! What was there before is read for the times alone: a run that is taken up again knows how long its tasks
-//! took. Where the log has no word on a task, what the looks saw is used.
+//! Events from before the run are read only for the times, so that a resumed run knows how long its
+//! tasks took. For a task without events the times come from the snapshots.
 
 use client::event_log::event_line;
 use client::file_tail::FileTail;
@@ -15,18 +15,18 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The log, and how far it was read.
+/// The event log, how far it was read, and the times of the tasks.
 pub(crate) struct TaskTimes {
     tail: FileTail,
-    /// The start of a line whose end is not there yet.
+    /// The start of a line that is not written to its end yet.
     rest: Vec<u8>,
     team: TeamName,
-    /// As it stands in a line that is about the team: most lines need not be parsed.
+    /// Part of every line about the team. Lines without it need not be parsed.
     team_pattern: String,
     times: HashMap<TaskId, WorkSpan>,
 }
 
-/// From when to when, ms since the epoch.
+/// When an agent worked on a task, in milliseconds since the epoch.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct WorkSpan {
     started: Option<u64>,
@@ -34,37 +34,36 @@ struct WorkSpan {
 }
 
 impl TaskTimes {
-    /// Everything that is there already is read, and not news.
+    /// Reads the existing event log for its times.
     pub(crate) fn open(state: &Path, team: &TeamName) -> Result<TaskTimes, ErrorReport> {
         let tail = |name| FileTail::new(state.join(name));
-        let mark = format!("\"team\":\"{team}\"");
-        let mut log = TaskTimes {
+        let mut task_times = TaskTimes {
             tail: tail("events.jsonl"),
             rest: Vec::new(),
             team: team.clone(),
-            team_pattern: mark,
+            team_pattern: format!("\"team\":\"{team}\""),
             times: HashMap::new(),
         };
         let mut older = tail("events.jsonl.1");
-        while !older.is_same_file(&log.tail)
+        while !older.is_same_file(&task_times.tail)
             && let Some(chunk) = older.next_chunk()?
         {
-            log.push(&chunk);
+            task_times.push(&chunk);
         }
-        log.new_lines()?;
-        Ok(log)
+        task_times.new_lines()?;
+        Ok(task_times)
     }
 
-    /// What was written since the last call, as lines for people with their time.
+    /// The events since the last call, as lines for people.
     pub(crate) fn new_lines(&mut self) -> Result<Vec<String>, ErrorReport> {
-        let mut news = Vec::new();
+        let mut lines = Vec::new();
         while let Some(chunk) = self.tail.next_chunk()? {
-            news.extend(self.push(&chunk));
+            lines.extend(self.push(&chunk));
         }
-        Ok(news)
+        Ok(lines)
     }
 
-    /// A look at the list, for tasks that the log does not tell of.
+    /// Updates the times from the task list, for tasks without events.
     pub(crate) fn update_from_tasks(&mut self, tasks: &[Task], now: u64) {
         for task in tasks.iter().filter(|task| !task.is_internal()) {
             let span = self.times.entry(task.id).or_default();
@@ -80,7 +79,7 @@ impl TaskTimes {
         }
     }
 
-    /// How long a task was worked on, in ms, up to `now` where somebody still does.
+    /// How long an agent has worked on the task by `now`, in milliseconds. `None`: no agent has.
     pub(crate) fn duration(&self, id: TaskId, now: u64) -> Option<u64> {
         let span = self.times.get(&id)?;
         span.started.map(|started| span.ended.unwrap_or(now).saturating_sub(started))
@@ -94,7 +93,7 @@ impl TaskTimes {
         String::from_utf8_lossy(&whole).lines().filter_map(|line| self.event_line(line)).collect()
     }
 
-    /// The line for people; none where it is about another team.
+    /// The line for people. `None` for an event of another team.
     fn event_line(&mut self, line: &str) -> Option<String> {
         if !line.contains(&self.team_pattern) {
             return None;
@@ -112,7 +111,7 @@ impl TaskTimes {
     fn record_event(&mut self, event: &Event) {
         let Some(at) = parse_iso8601(&event.time) else { return };
         match &event.kind {
-            // An earlier team of the name: its tasks had the same numbers.
+            // Tasks of an earlier team with this name have the same ids.
             EventKind::TeamCreated => self.times.clear(),
             EventKind::TaskStarted { task, .. } => {
                 let ended = self.times.get(task).and_then(|span| span.ended).filter(|ended| *ended >= at);
@@ -126,7 +125,7 @@ impl TaskTimes {
     }
 }
 
-/// Whether the last that the log tells of a daemon is that somebody took it down.
+/// Whether the last event of a daemon says that a person stopped it.
 pub(crate) fn was_daemon_taken_down(state: &Path) -> Result<bool, ErrorReport> {
     for name in ["events.jsonl", "events.jsonl.1"] {
         let mut tail = FileTail::new(state.join(name));
@@ -134,16 +133,16 @@ pub(crate) fn was_daemon_taken_down(state: &Path) -> Result<bool, ErrorReport> {
         while let Some(chunk) = tail.next_chunk_of_open_file()? {
             text.extend(chunk);
         }
-        if let Some(what) = String::from_utf8_lossy(&text).lines().rev().find_map(daemon_event) {
-            return Ok(what == EventKind::DaemonStopped { reason: REQUESTED_STOP_REASON.to_owned() });
+        if let Some(event) = String::from_utf8_lossy(&text).lines().rev().find_map(daemon_event) {
+            return Ok(event == EventKind::DaemonStopped { reason: REQUESTED_STOP_REASON.to_owned() });
         }
     }
     Ok(false)
 }
 
-/// That a daemon came or went.
+/// The event if it says that a daemon started or stopped.
 fn daemon_event(line: &str) -> Option<EventKind> {
-    // Most lines need not be parsed.
+    // Other lines need not be parsed.
     let event = line.contains("\"daemon_").then(|| serde_json::from_str::<Event>(line).ok())??;
     matches!(event.kind, EventKind::DaemonReady { .. } | EventKind::DaemonStopped { .. })
         .then_some(event.kind)
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_is_no_news_and_an_earlier_team_is_forgotten() {
+    fn new_lines_begin_after_the_existing_log_and_a_new_team_resets_the_times() {
         let dir = tempfile::tempdir().unwrap();
         let mut file = File::create(dir.path().join("events.jsonl")).unwrap();
         let started = |task: u32| {
@@ -173,21 +172,21 @@ mod tests {
         file.write_all(log_line(1000, &started(1)).as_bytes()).unwrap();
         file.write_all(log_line(2000, r#""team":"t","event":"team_created""#).as_bytes()).unwrap();
         file.write_all(log_line(3000, &started(2)).as_bytes()).unwrap();
-        let mut log = TaskTimes::open(dir.path(), &TeamName::parse("t").unwrap()).unwrap();
-        assert_eq!((log.duration(id(1), 9000), log.duration(id(2), 9000)), (None, Some(6000)));
+        let mut times = TaskTimes::open(dir.path(), &TeamName::parse("t").unwrap()).unwrap();
+        assert_eq!((times.duration(id(1), 9000), times.duration(id(2), 9000)), (None, Some(6000)));
         let done = r#""team":"t","event":"task_completed","task":"2","subject":"s","owner":"ann""#;
         file.write_all(log_line(4500, done).as_bytes()).unwrap();
         file.write_all(log_line(4500, r#""team":"u","event":"team_created""#).as_bytes()).unwrap();
         file.write_all(log_line(4500, r#""team":"t","event":"from_tomorrow","text":"x""#).as_bytes())
             .unwrap();
-        let news = log.new_lines().unwrap();
-        assert_eq!(news.len(), 2, "{news:?}");
-        assert!(news[0].ends_with("t task 2 completed by ann: s"), "{news:?}");
-        assert_eq!(log.duration(id(2), 9000), Some(1500));
+        let lines = times.new_lines().unwrap();
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines[0].ends_with("t task 2 completed by ann: s"), "{lines:?}");
+        assert_eq!(times.duration(id(2), 9000), Some(1500));
     }
 
     #[test]
-    fn a_daemon_that_was_taken_down_is_told_from_one_that_died() {
+    fn stopped_daemon_is_distinguished_from_a_crashed_one() {
         let dir = tempfile::tempdir().unwrap();
         let put = |name: &str, lines: &[&str]| {
             let text: String = lines.iter().map(|rest| log_line(1000, rest)).collect();
@@ -207,20 +206,20 @@ mod tests {
     }
 
     #[test]
-    fn a_look_fills_in_what_the_log_does_not_tell_and_the_log_corrects_it() {
+    fn task_list_gives_times_until_the_log_does() {
         let dir = tempfile::tempdir().unwrap();
-        let mut log = TaskTimes::open(dir.path(), &TeamName::parse("t").unwrap()).unwrap();
+        let mut times = TaskTimes::open(dir.path(), &TeamName::parse("t").unwrap()).unwrap();
         let task = |status: &str| {
             Task::parse(&format!(r#"{{"id":"1","subject":"s","status":"{status}"}}"#)).unwrap()
         };
-        log.update_from_tasks(&[task("in_progress")], 1000);
-        log.update_from_tasks(&[task("completed")], 3000);
-        log.update_from_tasks(&[task("completed")], 4000);
-        assert_eq!(log.duration(id(1), 9000), Some(2000));
+        times.update_from_tasks(&[task("in_progress")], 1000);
+        times.update_from_tasks(&[task("completed")], 3000);
+        times.update_from_tasks(&[task("completed")], 4000);
+        assert_eq!(times.duration(id(1), 9000), Some(2000));
         let mut file = File::create(dir.path().join("events.jsonl")).unwrap();
         let started = r#""team":"t","event":"task_started","task":"1","subject":"s","owner":null"#;
         file.write_all(log_line(500, started).as_bytes()).unwrap();
-        log.new_lines().unwrap();
-        assert_eq!(log.duration(id(1), 9000), Some(2500));
+        times.new_lines().unwrap();
+        assert_eq!(times.duration(id(1), 9000), Some(2500));
     }
 }

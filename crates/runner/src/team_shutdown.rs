@@ -1,5 +1,4 @@
-//! The end of a run: the members are shut down, the results are read, and the team is deleted. When the run has ended,
-//! none of its agents runs.
+//! The end of a run: shuts down the members, reads the results and deletes the team.
 
 use crate::existing_team::{all_running, retry_help};
 use crate::run_context::RunContext;
@@ -23,8 +22,8 @@ use store::Team;
 /// Longer than the removal of worktrees takes.
 const DELETE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Ends the team and reports its results. A suspended team stays as it is, because members that were asked to end would
-/// not be resumed.
+/// Ends the team and reports its results. A suspended team is not shut down, because a member that
+/// was shut down can't be resumed.
 pub(crate) fn end_run(
     run: &mut RunContext,
     mut state: RunState,
@@ -33,11 +32,12 @@ pub(crate) fn end_run(
 ) -> Result<RunReport, ErrorReport> {
     let is_suspended = matches!(end, RunEnd::Suspended(_));
     let shutdown = if is_suspended { Ok(()) } else { shut_down_members(run, &mut state, &end) };
-    let shutdown = shutdown.map_err(|error| run.with_resume_help(&state, error));
-    let tasks = final_results(run, &mut state).map_err(|error| run.with_resume_help(&state, error));
+    let shutdown = shutdown.map_err(|error| run.with_resume_help(&state.snapshot.running, error));
+    let tasks =
+        final_results(run, &mut state).map_err(|error| run.with_resume_help(&state.snapshot.running, error));
     let deletion = match (&shutdown, &tasks) {
         (Ok(()), Ok(tasks)) if !is_suspended && lock.previous_note() == RunNote::DeleteTeam => lock
-            // The exit code is nowhere else once the files are gone.
+            // A run that resumes the deletion can't compute the exit code without the team's files.
             .write_note(RunNote::Deleting(exit_code(&run.file.name, &end, tasks)))
             .and_then(|()| delete_team(run)),
         _ => Ok(()),
@@ -54,7 +54,8 @@ pub(crate) fn end_run(
     })
 }
 
-/// Completes a run that was killed while it deleted its team. The results can be read only if the tasks still exist.
+/// Completes a run that was killed while it deleted its team. The report has the tasks only if
+/// their files still exist.
 pub(crate) fn resume_deletion(
     run: &mut RunContext,
     team: Option<&Team>,
@@ -75,7 +76,7 @@ pub(crate) fn resume_deletion(
     })
 }
 
-/// For a team that was kept and whose tasks are all final. The team stays.
+/// The report for a team that was kept and whose tasks are all final. The team stays.
 pub(crate) fn report_nothing_to_do(
     team_context: &TeamContext,
     file: &RunFile,
@@ -109,8 +110,8 @@ fn results_of_ended_team(
     Ok(task_results(file, &visible.collect(), &decision, &times))
 }
 
-/// Removes a team that this run created and could not fill. Errors are not returned, because the caller has the error
-/// that matters.
+/// Removes a team whose start failed. Errors are not returned, because the caller returns the error
+/// of the start.
 pub(crate) fn remove_unfilled_team(run: &mut RunContext, state: &mut RunState) {
     let removal = shut_down_members(run, state, &RunEnd::Stopped).and_then(|()| delete_team(run));
     if removal.is_err() {
@@ -120,9 +121,10 @@ pub(crate) fn remove_unfilled_team(run: &mut RunContext, state: &mut RunState) {
     }
 }
 
-/// Asks all members to end, and ends those that do not within the grace period. One more Ctrl-C kills them at once.
+/// Asks all members to shut down, and kills those that do not within the grace period. Another
+/// Ctrl-C kills all of them at once.
 fn shut_down_members(run: &mut RunContext, state: &mut RunState, end: &RunEnd) -> Result<(), ErrorReport> {
-    // A Ctrl-C that began the shutdown does not count.
+    // The Ctrl-C that started the shutdown does not count.
     let stops_to_kill = if *end == RunEnd::Stopped && run.stop_requests.count() > 0 { 2 } else { 1 };
     state.begin_ending(end_message(run, end, stops_to_kill));
     let mut reply = start_shutdown_request(run, end);
@@ -148,7 +150,7 @@ fn shut_down_members(run: &mut RunContext, state: &mut RunState, end: &RunEnd) -
     }
 }
 
-/// What happens now, how long it may take, and how to end it sooner.
+/// Says why the run ends, how long the shutdown may take, and how to end it sooner.
 fn end_message(run: &RunContext, end: &RunEnd, stops_to_kill: usize) -> String {
     let reason = match end {
         RunEnd::Finished => "all is over",
@@ -165,7 +167,8 @@ fn grace_ms(run: &RunContext) -> u64 {
     u64::try_from(run.file.policy.grace.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A snapshot that fails is skipped: it would only be shown.
+/// Reports events and progress during the shutdown. A failed snapshot is skipped, because it is
+/// only for display.
 fn report_while_ending(run: &mut RunContext, state: &mut RunState) -> Result<(), ErrorReport> {
     state.report_new_events()?;
     if run.observer.is_live()
@@ -177,7 +180,7 @@ fn report_while_ending(run: &mut RunContext, state: &mut RunState) -> Result<(),
     Ok(())
 }
 
-/// At the end no task is made pending again.
+/// The rules at the end of a run: no task is retried.
 fn rules_at_end(run: &RunContext) -> RetryRules {
     RetryRules { owners: run.rules.owners.clone(), retries: 0 }
 }
@@ -186,7 +189,7 @@ fn all_members(run: &RunContext) -> MemberSelection {
     MemberSelection { team: run.file.name.clone(), names: Vec::new() }
 }
 
-/// Sends the request from a thread, so that a second Ctrl-C does not wait for the reply.
+/// Sends the shutdown request from a thread, so that a second Ctrl-C takes effect before the reply.
 fn start_shutdown_request(run: &RunContext, end: &RunEnd) -> Receiver<Result<Reply, ErrorReport>> {
     let reason = match end {
         RunEnd::Finished => "all tasks are over",
@@ -204,14 +207,14 @@ fn start_shutdown_request(run: &RunContext, end: &RunEnd) -> Receiver<Result<Rep
     let (sender, receiver) = channel();
     let (team_context, notifier) = (run.team_context.for_team(&run.file.name), run.watcher.notifier());
     std::thread::spawn(move || {
-        // Without a receiver the process is about to end.
+        // There is no receiver if the process is about to exit.
         sender.send(team_context.call_daemon(request)).ok();
         notifier.notify();
     });
     receiver
 }
 
-/// Reads the task list once more: a member may have completed a task while it was asked to end.
+/// Reads the task list once more, because a member can complete a task during the shutdown.
 fn final_results(run: &RunContext, state: &mut RunState) -> Result<Vec<TaskResult>, ErrorReport> {
     let tasks = state.team.tasks().list()?;
     state.report_new_events()?;
@@ -219,7 +222,8 @@ fn final_results(run: &RunContext, state: &mut RunState) -> Result<Vec<TaskResul
     Ok(task_results(&run.file, &state.all_tasks, &state.decision, &state.task_times))
 }
 
-/// Deletes the team. It is no error if the team is gone already, or if it stays because a worktree has unsaved work.
+/// Deletes the team. It is no error if the team is already deleted, or if the daemon keeps it
+/// because a worktree has unsaved work.
 fn delete_team(run: &mut RunContext) -> Result<(), ErrorReport> {
     let request = Request::DeleteTeam(DeleteTeamRequest {
         team: run.file.name.clone(),
@@ -229,7 +233,7 @@ fn delete_team(run: &mut RunContext) -> Result<(), ErrorReport> {
     let deadline = Instant::now() + DELETE_TIMEOUT;
     let reply = loop {
         match run.daemon.call(&request) {
-            // The daemon still deletes the team for a client that was killed.
+            // The daemon is deleting the team for another client, which may have been killed.
             Err(error) if error.message.ends_with(BEING_DELETED_SUFFIX) && Instant::now() < deadline => {
                 run.watcher.wait(Some(Instant::now() + TICK))?;
             }

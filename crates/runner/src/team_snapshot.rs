@@ -1,54 +1,64 @@
-//! A snapshot at a running team: its tasks, who lives, and how a task is given back.
+//! Reads a team's tasks and members at one moment, and makes a task of it pending again.
 
 use crate::run_context::RunContext;
-use crate::task_fate::{ABANDONED_KEY, MemberState, MemberStates, TaskRelease};
+use crate::task_fate::{MemberState, MemberStates, ReleaseReason, TaskRelease};
 use protocol::control::{MemberStatus, TeamStatus};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use store::{Error, TaskUpdate, Team};
 
-/// What there is at one moment.
+/// The state of a team at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct TeamSnapshot {
-    /// All tasks, internal ones too.
+    /// All tasks, including internal ones.
     pub(crate) tasks: Vec<Task>,
-    /// Who can still do something.
-    pub(crate) lives: MemberStates,
-    /// Those that the daemon has running.
+    /// The states of all members.
+    pub(crate) members: MemberStates,
+    /// The running members, as the daemon reports them.
     pub(crate) running: Vec<MemberStatus>,
-    /// Why the daemon starts nobody for it any more.
+    /// Why the daemon spawns no member for the team any more. `None`: the budget is not exhausted.
     pub(crate) exhausted_budget: Option<String>,
 }
 
-/// Looks. The tasks first: who is gone after that will not have begun one of them since.
+/// Takes a snapshot. The tasks are read before the members: a member that has exited by the second
+/// step can't have started a task after the first one.
 pub(crate) fn take(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot, ErrorReport> {
     let tasks = team.tasks().list()?;
-    let others = team.config()?.members.into_iter().map(|member| member.name);
-    let file = &run.file;
-    let others = others.filter(|name| !file.members.iter().any(|member| member.name == *name));
-    let others = others.filter(|name| !name.is_lead()).map(|name| (name, MemberState::Running));
-    let mut lives = MemberStates(others.collect(), BTreeSet::new());
+    let mut states = added_members(run, team)?;
     let status = run.daemon.status()?;
     let status = status.teams.into_iter().find(|status| status.name == *team.name());
     let status = status.unwrap_or_else(|| empty_status(team));
     for past in status.past_members {
-        let life = match past.is_suspended {
+        let state = match past.is_suspended {
             true => MemberState::Suspended,
             false if past.has_respawn() => MemberState::Respawning,
             false => MemberState::Gone,
         };
-        lives.0.insert(past.name, life);
+        states.insert(past.name, state);
     }
-    lives.0.extend(status.members.iter().map(|agent| (agent.name.clone(), MemberState::Running)));
-    lives.1.extend(status.members.iter().filter_map(|agent| agent.turn_task));
-    let spent = status.budget.and_then(|budget| budget.exhausted_reason);
-    Ok(TeamSnapshot { tasks, lives, running: status.members, exhausted_budget: spent })
+    states.extend(status.members.iter().map(|member| (member.name.clone(), MemberState::Running)));
+    let turn_tasks = status.members.iter().filter_map(|member| member.turn_task).collect();
+    Ok(TeamSnapshot {
+        tasks,
+        members: MemberStates { states, turn_tasks },
+        running: status.members,
+        exhausted_budget: status.budget.and_then(|budget| budget.exhausted_reason),
+    })
 }
 
-/// Of a team that the daemon has not seen yet.
+/// The members of the team's config that are not in the file. They count as running unless the
+/// daemon reports another state.
+fn added_members(run: &RunContext, team: &Team) -> Result<BTreeMap<AgentName, MemberState>, ErrorReport> {
+    let is_in_file = |name: &AgentName| run.file.members.iter().any(|member| member.name == *name);
+    let names = team.config()?.members.into_iter().map(|member| member.name);
+    let added = names.filter(|name| !name.is_lead() && !is_in_file(name));
+    Ok(added.map(|name| (name, MemberState::Running)).collect())
+}
+
+/// The status of a team that the daemon has not read yet.
 fn empty_status(team: &Team) -> TeamStatus {
     TeamStatus {
         name: team.name().clone(),
@@ -59,30 +69,33 @@ fn empty_status(team: &Team) -> TeamStatus {
     }
 }
 
-/// Makes a task pending again; false where it is no longer as it was when that was decided.
-pub(crate) fn release_task(team: &Team, given: &TaskRelease) -> Result<bool, ErrorReport> {
+/// Makes a task pending again. Returns `false` if the task has changed since the decision.
+pub(crate) fn release_task(team: &Team, release: &TaskRelease) -> Result<bool, ErrorReport> {
     let tasks = team.tasks();
-    let still = |task: &Task| {
-        let failed = task.failure().is_some();
-        task.status == TaskStatus::InProgress && failed == (given.why != ABANDONED_KEY)
+    let is_unchanged = |task: &Task| {
+        let has_failed = task.failure().is_some();
+        task.status == TaskStatus::InProgress && has_failed == (release.reason == ReleaseReason::Failed)
     };
-    let metadata = [("failure".to_owned(), Value::Null), (given.why.to_owned(), Value::from(given.times))];
+    let count_key = release.reason.metadata_key().to_owned();
+    let metadata = [("failure".to_owned(), Value::Null), (count_key, Value::from(release.count))];
     let update = TaskUpdate {
         status: Some(TaskStatus::Pending),
-        owner: given.to.clone(),
+        owner: release.owner.clone(),
         metadata: Some(Map::from_iter(metadata)),
         ..TaskUpdate::default()
     };
-    match tasks.get(&given.id) {
-        Ok(task) if still(&task) => {}
+    match tasks.get(&release.id) {
+        Ok(task) if is_unchanged(&task) => {}
         Ok(_) | Err(Error::NoSuchTask { .. }) => return Ok(false),
         Err(error) => return Err(ErrorReport::from(error)),
     }
-    match tasks.update(&given.id, update, &AgentName::lead()) {
+    match tasks.update(&release.id, update, &AgentName::lead()) {
         Ok(_) => Ok(true),
-        // It was given its owner; that it hears of it by a message is a courtesy.
+        // The task is released. Only the message to its owner is missing, and the owner does not
+        // need it.
         Err(Error::OwnerNotNotified { .. }) => Ok(true),
-        // Somebody was faster, or the owner has just gone: the next snapshot decides anew.
+        // A member claimed the task, or the owner has left the team. The next snapshot decides
+        // again.
         Err(error) if [ErrorKind::Refused, ErrorKind::NotFound].contains(&error.kind()) => Ok(false),
         Err(error) => Err(ErrorReport::from(error)),
     }

@@ -1,29 +1,31 @@
-//! The members of a run file: each becomes the very order that `spawn` would send, checked by the same code.
+//! Parses the tables `[[member]]` of a run file. Each becomes a spawn request, built by the same
+//! code as for `teamctl spawn`.
 
 use crate::run_file::table_reader::TableReader;
 use crate::run_file::validation_error::{Located, ValidationErrors, nearest_help};
 use profile::ProfileRegistry;
-use profile::spawn_request;
-use protocol::control;
-use protocol::control::{Backend, RestartPolicy};
+use profile::spawn_request::{self, SpawnOptions};
+use protocol::control::{Backend, RestartPolicy, SpawnRequest};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
+use protocol::permission_mode::PermissionMode;
 use std::path::{Path, PathBuf};
+use store::MESSAGE_LIMIT;
 
-/// A member, ready to be spawned.
+/// A valid member.
 pub(crate) struct RunMember {
-    pub(crate) request: control::SpawnRequest,
-    /// What the order is made of, where it is to be made anew for a worktree.
-    pub(crate) worktree_spawn: Option<spawn_request::SpawnOptions>,
+    pub(crate) request: SpawnRequest,
+    /// The member's options if it works in a worktree. The request is built again from them when
+    /// the worktree exists.
+    pub(crate) worktree_spawn: Option<SpawnOptions>,
 }
 
-/// What holds for every member that does not say otherwise.
+/// The defaults for all members.
 pub(crate) struct MemberDefaults<'a> {
     pub(crate) team: TeamName,
-    /// Where the file lies.
+    /// The run file's directory.
     pub(crate) directory: &'a Path,
     pub(crate) cwd: &'a Path,
-    /// Where the teams are.
     pub(crate) root: &'a Path,
     pub(crate) profile: Option<String>,
     pub(crate) model: Option<String>,
@@ -47,7 +49,7 @@ const KEYS: [&str; 15] = [
     "backend",
 ];
 
-/// One member; none where something is wrong with it.
+/// Parses one member. `None` if it is invalid.
 pub(crate) fn parse_member(
     member: TableReader,
     defaults: &MemberDefaults,
@@ -55,46 +57,56 @@ pub(crate) fn parse_member(
 ) -> Option<RunMember> {
     member.check_keys(&KEYS, errors);
     let name = member.required_string("name", errors).and_then(|name| agent_name(&name, errors));
-    let text = |key: &str, errors: &mut ValidationErrors| member.string(key, errors).map(|text| text.value);
     let cwd = member.string("cwd", errors);
     let cwd = cwd.map_or_else(
         || Some(defaults.cwd.to_owned()),
         |cwd| resolve_directory(&cwd, defaults.directory, errors),
     );
-    let list = |key: &str, errors: &mut ValidationErrors| {
-        let found = member.strings(key, errors)?.value;
-        Some(found.into_iter().map(|text| text.value).collect::<Vec<String>>())
-    };
-    let command = list("command", errors);
-    let of_the_wrong_type = command.is_none() && member.key_offset("command").is_some();
-    let args = spawn_request::SpawnOptions {
+    let command = parse_list(&member, "command", errors);
+    let is_command_invalid = command.is_none() && member.key_offset("command").is_some();
+    let options = SpawnOptions {
         name: name.as_ref().map_or_else(|| "unnamed".to_owned(), ToString::to_string),
-        prompt: parse_prompt(&member, defaults.directory, errors),
-        agent_type: text("agent_type", errors),
-        model: text("model", errors).or_else(|| defaults.model.clone()),
-        mode: member.one_of("mode", &MODES.map(|mode| (mode, mode)), errors).map(str::to_owned),
-        env: parse_env(&member, errors),
-        profile: text("profile", errors),
-        allow: list("allow", errors).unwrap_or_default(),
-        deny: list("deny", errors).unwrap_or_default(),
         command: command.unwrap_or_default(),
-        worktree: member.bool_or_string("worktree", errors),
-        ..spawn_request::SpawnOptions::default()
+        ..parse_options(&member, defaults, errors)
     };
     let backend = member.one_of("backend", &BACKENDS, errors).unwrap_or_default();
     let restart = member.one_of("restart", &RESTARTS, errors).unwrap_or_default();
-    if of_the_wrong_type {
+    if is_command_invalid {
         return None;
     }
-    let found = resolve_program(&member, args, cwd.as_deref().unwrap_or(defaults.cwd), defaults, errors)?;
-    let order = control::SpawnRequest { backend, restart, ..found.request };
-    (name.is_some() && cwd.is_some()).then_some(RunMember { request: order, ..found })
+    let resolved =
+        resolve_program(&member, options, cwd.as_deref().unwrap_or(defaults.cwd), defaults, errors)?;
+    let request = SpawnRequest { backend, restart, ..resolved.request };
+    (name.is_some() && cwd.is_some()).then_some(RunMember { request, ..resolved })
 }
 
-/// The longest first message, as of every message, in bytes.
-const MESSAGE_LIMIT: usize = 256 << 10;
-const MODES: [&str; 7] =
-    ["default", "acceptEdits", "bypassPermissions", "plan", "delegate", "dontAsk", "auto"];
+/// The options that do not depend on other keys. Name, command and directory are left out.
+fn parse_options(
+    member: &TableReader,
+    defaults: &MemberDefaults,
+    errors: &mut ValidationErrors,
+) -> SpawnOptions {
+    let text = |key: &str, errors: &mut ValidationErrors| member.string(key, errors).map(|text| text.value);
+    let modes = PermissionMode::ALL.map(|mode| (mode.as_str(), mode.as_str()));
+    SpawnOptions {
+        prompt: parse_prompt(member, defaults.directory, errors),
+        agent_type: text("agent_type", errors),
+        model: text("model", errors).or_else(|| defaults.model.clone()),
+        mode: member.one_of("mode", &modes, errors).map(str::to_owned),
+        env: parse_env(member, errors),
+        profile: text("profile", errors),
+        allow: parse_list(member, "allow", errors).unwrap_or_default(),
+        deny: parse_list(member, "deny", errors).unwrap_or_default(),
+        worktree: member.bool_or_string("worktree", errors),
+        ..SpawnOptions::default()
+    }
+}
+
+fn parse_list(member: &TableReader, key: &str, errors: &mut ValidationErrors) -> Option<Vec<String>> {
+    let list = member.strings(key, errors)?.value;
+    Some(list.into_iter().map(|text| text.value).collect())
+}
+
 const BACKENDS: [(&str, Backend); 3] =
     [("tmux", Backend::Tmux), ("window", Backend::Window), ("in-process", Backend::InProcess)];
 const RESTARTS: [(&str, RestartPolicy); 2] =
@@ -114,17 +126,17 @@ fn agent_name(name: &Located<String>, errors: &mut ValidationErrors) -> Option<A
     }
 }
 
-/// A directory that is there, absolute.
+/// The absolute path of a directory that must exist. Relative paths are resolved against `from`.
 pub(crate) fn resolve_directory(
     given: &Located<String>,
     from: &Path,
     errors: &mut ValidationErrors,
 ) -> Option<PathBuf> {
-    let found = from.join(&given.value).canonicalize().ok().filter(|path| path.is_dir());
-    if found.is_none() {
+    let path = from.join(&given.value).canonicalize().ok().filter(|path| path.is_dir());
+    if path.is_none() {
         errors.push(given.at, format!("there is no directory {:?}", given.value));
     }
-    found
+    path
 }
 
 fn parse_prompt(member: &TableReader, directory: &Path, errors: &mut ValidationErrors) -> Option<String> {
@@ -148,8 +160,8 @@ fn parse_prompt(member: &TableReader, directory: &Path, errors: &mut ValidationE
             None
         }
         Ok(text) => Some(text),
-        Err(why) => {
-            errors.push(at, why);
+        Err(message) => {
+            errors.push(at, message);
             None
         }
     }
@@ -166,80 +178,82 @@ fn parse_env(member: &TableReader, errors: &mut ValidationErrors) -> Vec<String>
     pairs.into_iter().map(|(name, value)| format!("{}={value}", name.value)).collect()
 }
 
-/// Which program it is, and whether it is there.
+/// Builds the spawn request. Checks that the member names one program and that the program exists.
 fn resolve_program(
     member: &TableReader,
-    mut args: spawn_request::SpawnOptions,
+    mut options: SpawnOptions,
     cwd: &Path,
     defaults: &MemberDefaults,
     errors: &mut ValidationErrors,
 ) -> Option<RunMember> {
-    let (agent, command) = (member.key_offset("profile"), member.key_offset("command"));
-    match (agent, command) {
+    let (profile, command) = (member.key_offset("profile"), member.key_offset("command"));
+    match (profile, command) {
         (Some(_), Some(at)) => {
             errors.push(at, "a member takes a profile or a command, not both");
             return None;
         }
-        (None, Some(at)) if args.command.first().is_none_or(|program| program.is_empty()) => {
+        (None, Some(at)) if options.command.first().is_none_or(|program| program.is_empty()) => {
             errors.push(at, "command needs a program: command = [\"program\", \"argument\"]");
             return None;
         }
-        // One of the wrong type, which was told.
-        (Some(_), None) if args.profile.is_none() => return None,
-        (None, Some(at)) if !args.allow.is_empty() || !args.deny.is_empty() => {
+        // The value of `profile` has the wrong type, which is already an error.
+        (Some(_), None) if options.profile.is_none() => return None,
+        (None, Some(at)) if !options.allow.is_empty() || !options.deny.is_empty() => {
             errors.push(at, "a command takes no allow and no deny: give it arguments of its own");
             return None;
         }
-        (None, None) => args.profile = defaults.profile.clone(),
+        (None, None) => options.profile = defaults.profile.clone(),
         _ => {}
     }
-    let at = agent.or(command).unwrap_or(member.at);
-    if command.is_none() && !check_profile_exists(at, &args, cwd, errors) {
+    let at = profile.or(command).unwrap_or(member.at);
+    if command.is_none() && !check_profile_exists(at, &options, cwd, errors) {
         return None;
     }
-    args.cwd = Some(cwd.to_owned());
-    // A variable that is none was told; here it would hide what is wrong with the program.
-    args.env.retain(|pair| !pair.starts_with('='));
-    let ground = args.worktree.is_some().then(|| args.clone());
-    let order = spawn_request::build_spawn_request(defaults.root, defaults.team.clone(), None, args);
-    let order = order.map_err(|error| errors.push(at, error_text(&error))).ok()?;
-    Some(RunMember { request: order, worktree_spawn: ground })
+    options.cwd = Some(cwd.to_owned());
+    // A variable without a name is already an error. In the request it would hide the program's
+    // errors.
+    options.env.retain(|pair| !pair.starts_with('='));
+    let worktree_spawn = options.worktree.is_some().then(|| options.clone());
+    let request = spawn_request::build_spawn_request(defaults.root, defaults.team.clone(), None, options);
+    let request = request.map_err(|error| errors.push(at, error_text(&error))).ok()?;
+    Some(RunMember { request, worktree_spawn })
 }
 
-/// Whether there is a profile for it; `spawn` would say how to name one on its own command line.
+/// Whether the member's profile exists. The error says how to name a profile in a file; the error
+/// of `build_spawn_request` would name options of `teamctl spawn`.
 fn check_profile_exists(
     at: usize,
-    args: &spawn_request::SpawnOptions,
+    options: &SpawnOptions,
     cwd: &Path,
     errors: &mut ValidationErrors,
 ) -> bool {
     let other = "command = [\"PROGRAM\", …]";
-    let Some(agent) = &args.profile else {
-        let is_there = spawn_request::has_default_profile(cwd, &args.env);
-        if !is_there {
+    let Some(profile) = &options.profile else {
+        let has_default = spawn_request::has_default_profile(cwd, &options.env);
+        if !has_default {
             errors.push_missing(
                 at,
                 format!("a member needs profile = \"worker\" (or another profile) or {other}"),
             );
         }
-        return is_there;
+        return has_default;
     };
     let names = ProfileRegistry::for_user().all_names();
-    let is_there = names.contains(agent);
-    if !is_there {
-        let (near, all) = (nearest_help(agent, &names), names.join(", "));
+    let exists = names.contains(profile);
+    if !exists {
+        let (near, all) = (nearest_help(profile, &names), names.join(", "));
         errors.push(
             at,
-            format!("there is no profile {agent:?}{near}; there are {all}; for another program: {other}"),
+            format!("there is no profile {profile:?}{near}; there are {all}; for another program: {other}"),
         );
     }
-    is_there
+    exists
 }
 
-/// A error with its hint, on one line. The flags of `spawn` are keys here.
+/// An error with its help, on one line. Options of `teamctl spawn` become keys of the file.
 fn error_text(error: &ErrorReport) -> String {
-    let hint = error.help.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-    let text = format!("{}{hint}", error.message).replace('\n', " ");
+    let help = error.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
+    let text = format!("{}{help}", error.message).replace('\n', " ");
     match error.kind {
         ErrorKind::Usage => ["allow", "deny", "profile"]
             .iter()

@@ -1,4 +1,4 @@
-//! The table `[policy]`: how a team is run, and who answers what its members ask.
+//! Parses the table `[policy]` of a run file or policy file.
 
 use crate::run_file::table_reader::TableReader;
 use crate::run_file::validation_error::ValidationErrors;
@@ -9,14 +9,14 @@ use protocol::usage::to_microdollars;
 use std::path::Path;
 use std::time::Duration;
 
-/// How a team is run.
+/// How a team is run, and who answers the requests of its members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunPolicy {
-    /// What the daemon decides by.
+    /// The policy that the daemon applies.
     pub(crate) team: TeamPolicy,
-    /// How long a member may take to end.
+    /// How long a member may take to shut down before it is killed.
     pub(crate) grace: Duration,
-    /// How often a failed task is given back.
+    /// How often a failed task is retried.
     pub(crate) retries: u32,
 }
 
@@ -52,30 +52,31 @@ const AFTER: [(&str, TimeoutAction); 3] =
 const ANSWERS: [(&str, RuleAction); 3] =
     [("allow", RuleAction::Allow), ("deny", RuleAction::Deny), ("ask", RuleAction::Ask)];
 
-/// The table, with relative directories against that of the file.
+/// Parses the table. Relative directories in it are resolved against `directory`, the file's own.
 pub(crate) fn parse_policy_table(
     table: TableReader,
     directory: &Path,
     errors: &mut ValidationErrors,
 ) -> RunPolicy {
     table.check_keys(&KEYS, errors);
-    let otherwise = RunPolicy::default();
+    let defaults = RunPolicy::default();
     RunPolicy {
-        team: parse_team_policy(table, directory, otherwise.team, errors),
-        grace: parse_duration(table, "grace", "a string such as \"30s\"", errors).unwrap_or(otherwise.grace),
-        retries: table.count("retries", errors).map_or(otherwise.retries, saturate_u32),
+        team: parse_team_policy(table, directory, defaults.team, errors),
+        grace: parse_duration(table, "grace", "a string such as \"30s\"", errors).unwrap_or(defaults.grace),
+        retries: table.count("retries", errors).map_or(defaults.retries, saturate_u32),
     }
 }
 
 fn parse_team_policy(
     table: TableReader,
     directory: &Path,
-    otherwise: TeamPolicy,
+    defaults: TeamPolicy,
     errors: &mut ValidationErrors,
 ) -> TeamPolicy {
     let timeout = parse_duration(table, "answer_timeout", "a string such as \"10m\"", errors);
     let after = table.one_of("on_timeout", &AFTER, errors);
-    // One without the other would wait for ever, or for nothing.
+    // A timeout without an action would do nothing, and an action without a timeout would never
+    // happen.
     if let (None, Some(at)) = (table.key_offset("answer_timeout"), table.key_offset("on_timeout")) {
         errors.push(at, "on_timeout needs the key answer_timeout: how long a request waits before");
     }
@@ -84,15 +85,15 @@ fn parse_team_policy(
     }
     let rules = table.tables("rule", "a rule", errors).unwrap_or_default();
     TeamPolicy {
-        plan_approver: table.one_of("plans", &WHO, errors).unwrap_or(otherwise.plan_approver),
+        plan_approver: table.one_of("plans", &WHO, errors).unwrap_or(defaults.plan_approver),
         permission_approver: table
             .one_of("permissions", &WHO, errors)
-            .unwrap_or(otherwise.permission_approver),
+            .unwrap_or(defaults.permission_approver),
         task_commands: table
             .one_of("commands", &[("lead", TaskCommandPolicy::Lead), ("any", TaskCommandPolicy::Any)], errors)
-            .unwrap_or(otherwise.task_commands),
+            .unwrap_or(defaults.task_commands),
         answer_timeout_ms: timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
-        on_timeout: after.unwrap_or(otherwise.on_timeout),
+        on_timeout: after.unwrap_or(defaults.on_timeout),
         max_turns: table.count("max_turns", errors),
         max_tokens: table.count("max_tokens", errors),
         max_microdollars: table.amount("max_cost", errors).and_then(to_microdollars),
@@ -105,20 +106,21 @@ fn parse_team_policy(
 fn parse_rule(table: TableReader, directory: &Path, errors: &mut ValidationErrors) -> Option<PolicyRule> {
     table.check_keys(&["tool", "pattern", "directory", "answer"], errors);
     let tool = table.required_string("tool", errors);
-    let matches = table.string("pattern", errors).map(|text| text.value);
-    let place = table.string("directory", errors).map(|text| directory.join(text.value));
+    let pattern = table.string("pattern", errors).map(|text| text.value);
+    let rule_directory = table.string("directory", errors).map(|text| directory.join(text.value));
     let answer = match table.key_offset("answer") {
         Some(_) => table.one_of("answer", &ANSWERS, errors),
         None => table.required_string("answer", errors).and(None),
     };
-    Some(PolicyRule { tool: tool?.value, pattern: matches, directory: place, answer: answer? })
+    Some(PolicyRule { tool: tool?.value, pattern, directory: rule_directory, answer: answer? })
 }
 
-/// More tries than that nobody sees the end of.
+/// A count above `u32::MAX` becomes `u32::MAX`.
 fn saturate_u32(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
+/// `wanted` says what the key takes, for the error.
 fn parse_duration(
     table: TableReader,
     key: &str,
@@ -126,5 +128,5 @@ fn parse_duration(
     errors: &mut ValidationErrors,
 ) -> Option<Duration> {
     let text = table.text(key, wanted, errors)?;
-    duration::parse(&text.value).map_err(|wrong| errors.push(text.at, wrong)).ok()
+    duration::parse(&text.value).map_err(|error| errors.push(text.at, error)).ok()
 }

@@ -1,13 +1,14 @@
-//! What the tables say about each other: names and keys that are there twice, owners, blockers, circles.
+//! Checks the names in a run file: duplicate names and keys, owners and blockers that do not exist,
+//! and dependency cycles.
 //!
-//! It looks at the words as they stand, so that one error in a task does not hide those of its neighbours.
+//! The check reads the tables itself, so that an invalid task does not hide the errors of others.
 
 use crate::run_file::table_reader::TableReader;
 use crate::run_file::validation_error::{Located, ValidationErrors, nearest_help};
 use protocol::name::AgentName;
 use std::collections::{HashMap, HashSet};
 
-/// The words of a task that name something else.
+/// The key of a task and the keys of its blockers.
 struct TaskReferences {
     key: Located<String>,
     blocked_by: Vec<Located<String>>,
@@ -20,25 +21,25 @@ pub(crate) fn check_references(
 ) {
     let names: Vec<Located<String>> =
         members.iter().filter_map(|member| string_without_errors(member, "name")).collect();
-    let folded = |name: &Located<String>| name.value.to_ascii_lowercase();
-    check_duplicates(&names, folded, "member", errors);
-    let links: Vec<TaskReferences> = tasks.iter().filter_map(references_of).collect();
-    let keys: Vec<Located<String>> = links.iter().map(|task| task.key.clone()).collect();
+    let lowercase = |name: &Located<String>| name.value.to_ascii_lowercase();
+    check_duplicates(&names, lowercase, "member", errors);
+    let references: Vec<TaskReferences> = tasks.iter().filter_map(references_of).collect();
+    let keys: Vec<Located<String>> = references.iter().map(|task| task.key.clone()).collect();
     check_duplicates(&keys, |key| key.value.clone(), "task", errors);
     for task in tasks {
         check_owner(task, &names, errors);
     }
     let known: HashSet<&str> = keys.iter().map(|key| key.value.as_str()).collect();
-    for blocker in links.iter().flat_map(|task| &task.blocked_by) {
+    for blocker in references.iter().flat_map(|task| &task.blocked_by) {
         if !known.contains(blocker.value.as_str()) {
             let near = nearest_help(&blocker.value, keys.iter().map(|key| &key.value));
             errors.push_missing(blocker.at, format!("there is no task {:?}{near}", blocker.value));
         }
     }
-    check_cycles(&links, errors);
+    check_cycles(&references, errors);
 }
 
-/// What is wrong with the word itself is told where it is read.
+/// Reads a string. Its errors are dropped, because the parser of the table reports them.
 fn string_without_errors(table: &TableReader, key: &str) -> Option<Located<String>> {
     table.string(key, &mut ValidationErrors::new(""))
 }
@@ -51,16 +52,17 @@ fn references_of(task: &TableReader) -> Option<TaskReferences> {
     })
 }
 
+/// `what` is the kind of the named thing, for the error.
 fn check_duplicates(
-    words: &[Located<String>],
-    alike: impl Fn(&Located<String>) -> String,
+    names: &[Located<String>],
+    normalize: impl Fn(&Located<String>) -> String,
     what: &str,
     errors: &mut ValidationErrors,
 ) {
     let mut seen = HashSet::new();
-    for word in words {
-        if !seen.insert(alike(word)) {
-            errors.push(word.at, format!("there is a {what} {:?} already", word.value));
+    for name in names {
+        if !seen.insert(normalize(name)) {
+            errors.push(name.at, format!("there is a {what} {:?} already", name.value));
         }
     }
 }
@@ -74,7 +76,7 @@ fn check_owner(task: &TableReader, names: &[Located<String>], errors: &mut Valid
     }
 }
 
-/// How far the search for circles is with a task.
+/// How far the search for cycles is with a task.
 #[derive(Clone, Copy, PartialEq)]
 enum VisitState {
     Unvisited,
@@ -82,28 +84,29 @@ enum VisitState {
     Done,
 }
 
-/// Each circle once, at the word that closes it. Without recursion: a chain may be as long as the file.
+/// Reports each cycle once, at the blocker that closes it. The search is not recursive, because a
+/// chain can be as long as the file.
 fn check_cycles(tasks: &[TaskReferences], errors: &mut ValidationErrors) {
-    let places: HashMap<&str, usize> =
-        tasks.iter().enumerate().map(|(place, task)| (task.key.value.as_str(), place)).collect();
-    let mut marks = vec![VisitState::Unvisited; tasks.len()];
+    let indexes: HashMap<&str, usize> =
+        tasks.iter().enumerate().map(|(index, task)| (task.key.value.as_str(), index)).collect();
+    let mut states = vec![VisitState::Unvisited; tasks.len()];
     for start in 0..tasks.len() {
-        // The way so far: each task, and how many of its blockers were looked at.
-        let mut way = if marks[start] == VisitState::Unvisited { vec![(start, 0)] } else { Vec::new() };
-        while let Some((at, looked)) = way.pop() {
-            marks[at] = VisitState::InProgress;
-            let Some(blocker) = tasks[at].blocked_by.get(looked) else {
-                marks[at] = VisitState::Done;
+        // The path from `start`: each task, and how many of its blockers were visited.
+        let mut path = if states[start] == VisitState::Unvisited { vec![(start, 0)] } else { Vec::new() };
+        while let Some((task, visited)) = path.pop() {
+            states[task] = VisitState::InProgress;
+            let Some(blocker) = tasks[task].blocked_by.get(visited) else {
+                states[task] = VisitState::Done;
                 continue;
             };
-            way.push((at, looked + 1));
-            match places.get(blocker.value.as_str()) {
-                Some(next) if marks[*next] == VisitState::Unvisited => way.push((*next, 0)),
-                Some(next) if marks[*next] == VisitState::InProgress => {
-                    let from = way.iter().position(|(place, _)| place == next).unwrap_or(0);
-                    let round = way[from..].iter().map(|(place, _)| *place).chain([*next]);
-                    let words: Vec<&str> = round.map(|place| tasks[place].key.value.as_str()).collect();
-                    errors.push(blocker.at, format!("a task would wait for itself: {}", words.join(" → ")));
+            path.push((task, visited + 1));
+            match indexes.get(blocker.value.as_str()) {
+                Some(next) if states[*next] == VisitState::Unvisited => path.push((*next, 0)),
+                Some(next) if states[*next] == VisitState::InProgress => {
+                    let from = path.iter().position(|(task, _)| task == next).unwrap_or(0);
+                    let cycle = path[from..].iter().map(|(task, _)| *task).chain([*next]);
+                    let keys: Vec<&str> = cycle.map(|task| tasks[task].key.value.as_str()).collect();
+                    errors.push(blocker.at, format!("a task would wait for itself: {}", keys.join(" → ")));
                 }
                 _ => {}
             }

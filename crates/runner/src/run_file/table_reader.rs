@@ -1,4 +1,5 @@
-//! A table of the file, looked into by key: what is of the wrong type or unknown is a error, and is left out.
+//! Reads the values of a TOML table by key. A value of the wrong type counts as missing and is
+//! added to the validation errors.
 
 use crate::run_file::validation_error::{Located, ValidationErrors, nearest_help};
 use serde_json::{Map, Number, Value};
@@ -6,13 +7,13 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-/// One table.
+/// A table of the file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TableReader<'a> {
     table: &'a DeTable<'a>,
-    /// Where it begins.
+    /// Where the table begins, as a byte offset in the file.
     pub(crate) at: usize,
-    /// What it is: `a member`.
+    /// What the table is, for errors: `a member`.
     what: &'static str,
 }
 
@@ -21,7 +22,7 @@ impl<'a> TableReader<'a> {
         TableReader { table, at, what }
     }
 
-    /// Every key that is not one of these is a error.
+    /// Adds an error for each key that is not in `known`.
     pub(crate) fn check_keys(&self, known: &[&str], errors: &mut ValidationErrors) {
         for key in self.table.keys().filter(|key| !known.contains(&key.get_ref().as_ref())) {
             let name = key.get_ref();
@@ -30,7 +31,7 @@ impl<'a> TableReader<'a> {
         }
     }
 
-    /// Where the key stands, if it does.
+    /// The byte offset of the key. `None` if the table does not have it.
     pub(crate) fn key_offset(&self, key: &str) -> Option<usize> {
         self.table.get_key_value(key).map(|(key, _)| key.span().start)
     }
@@ -43,7 +44,7 @@ impl<'a> TableReader<'a> {
         self.text(key, "a string", errors)
     }
 
-    /// A string that is called `wanted` where something else stands there.
+    /// A string. `wanted` says what the key takes, for the error.
     pub(crate) fn text(
         &self,
         key: &str,
@@ -61,7 +62,7 @@ impl<'a> TableReader<'a> {
         }
     }
 
-    /// One that has to be there, and not empty.
+    /// A string that must exist and not be empty.
     pub(crate) fn required_string(
         &self,
         key: &str,
@@ -100,7 +101,7 @@ impl<'a> TableReader<'a> {
         Some(Located { at: span.start, value: strings })
     }
 
-    /// A number from 0, as far as numbers go in TOML.
+    /// An integer from 0 to `i64::MAX`.
     pub(crate) fn count(&self, key: &str, errors: &mut ValidationErrors) -> Option<u64> {
         let (span, value) = self.get(key)?;
         let DeValue::Integer(number) = value else {
@@ -114,7 +115,7 @@ impl<'a> TableReader<'a> {
         count
     }
 
-    /// A number from 0, perhaps with a fraction.
+    /// A finite number from 0, with or without a fraction.
     pub(crate) fn amount(&self, key: &str, errors: &mut ValidationErrors) -> Option<f64> {
         let (span, value) = self.get(key)?;
         let text = match value {
@@ -129,28 +130,28 @@ impl<'a> TableReader<'a> {
         found
     }
 
-    /// `true`, or a text; `false` is as if nothing stood there.
+    /// `true` (`Some(None)`) or a string. `None` for `false`, as if the key were missing.
     pub(crate) fn bool_or_string(&self, key: &str, errors: &mut ValidationErrors) -> Option<Option<String>> {
         match self.get(key)?.1 {
-            DeValue::Boolean(yes) => yes.then_some(None),
+            DeValue::Boolean(value) => value.then_some(None),
             _ => self.text(key, "true or a string", errors).map(|text| Some(text.value)),
         }
     }
 
-    /// One word of several.
+    /// The value that belongs to the string. `choices` are all allowed strings with their values.
     pub(crate) fn one_of<T: Copy>(
         &self,
         key: &str,
-        words: &[(&str, T)],
+        choices: &[(&str, T)],
         errors: &mut ValidationErrors,
     ) -> Option<T> {
         let found = self.string(key, errors)?;
-        let meant = words.iter().find(|(word, _)| *word == found.value);
-        if meant.is_none() {
-            let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            errors.push(found.at, format!("{key} is one of {}, not {:?}", all.join(", "), found.value));
+        let choice = choices.iter().find(|(name, _)| *name == found.value);
+        if choice.is_none() {
+            let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+            errors.push(found.at, format!("{key} is one of {}, not {:?}", names.join(", "), found.value));
         }
-        meant.map(|(_, value)| *value)
+        choice.map(|(_, value)| *value)
     }
 
     pub(crate) fn table(
@@ -166,7 +167,7 @@ impl<'a> TableReader<'a> {
         }
     }
 
-    /// The tables of `[[key]]`; none where it is written in another way.
+    /// The tables `[[key]]`. `None` if the key has another type.
     pub(crate) fn tables(
         &self,
         key: &str,
@@ -187,7 +188,7 @@ impl<'a> TableReader<'a> {
         Some(array.iter().filter_map(|value| table(value, errors)).collect())
     }
 
-    /// Name and text of each.
+    /// The names and values of a table that has only strings.
     pub(crate) fn string_pairs(&self, errors: &mut ValidationErrors) -> Vec<(Located<String>, String)> {
         let pair = |key: &Spanned<std::borrow::Cow<'_, str>>, errors: &mut ValidationErrors| {
             let value = self.string(key.get_ref(), errors)?.value;
@@ -236,7 +237,7 @@ fn list(array: &DeArray, errors: &mut ValidationErrors) -> Value {
     array.iter().map(|value| json(value, errors)).collect()
 }
 
-/// A date becomes its text; JSON has none.
+/// Converts a value. A date becomes a string, because JSON has no dates.
 fn json(value: &Spanned<DeValue>, errors: &mut ValidationErrors) -> Value {
     let at = value.span().start;
     let number = |found: Option<Number>, errors: &mut ValidationErrors| {
@@ -255,7 +256,7 @@ fn json(value: &Spanned<DeValue>, errors: &mut ValidationErrors) -> Value {
             number(parsed.map(Number::from), errors)
         }
         DeValue::Float(float) => number(float.as_str().parse().ok().and_then(Number::from_f64), errors),
-        DeValue::Boolean(truth) => Value::Bool(*truth),
+        DeValue::Boolean(value) => Value::Bool(*value),
         DeValue::Datetime(time) => Value::String(time.to_string()),
         DeValue::Array(array) => list(array, errors),
         DeValue::Table(table) => Value::Object(object(table, errors)),

@@ -1,4 +1,4 @@
-//! The tasks of a run file.
+//! Parses the tables `[[task]]` of a run file.
 
 use crate::run_file::table_reader::TableReader;
 use crate::run_file::validation_error::ValidationErrors;
@@ -8,44 +8,44 @@ use protocol::turn_program::TurnProgram;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// One task, as it is to be made.
+/// A task of a run file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TaskSpec {
-    /// What the file calls it; also in its metadata, so that it is found again.
+    /// The task's key. It is stored in the task's metadata, so that a later run finds the task.
     pub(crate) key: String,
-    /// What to do.
     pub(crate) subject: String,
-    /// More of it.
+    /// May be empty.
     pub(crate) description: String,
-    /// What is shown while it runs.
+    /// The text that is shown while the task is in progress.
     pub(crate) active_form: Option<String>,
-    /// The member that alone may take it.
+    /// The only member that may do the task. `None`: any member may.
     pub(crate) owner: Option<AgentName>,
-    /// The places, in the list of all tasks, of those it waits for.
+    /// The indexes of its blockers in the list of all tasks, sorted.
     pub(crate) blocked_by: Vec<usize>,
-    /// Anything else, with `key` and `command`.
+    /// The file's metadata, with `key` and `command`.
     pub(crate) metadata: Map<String, Value>,
 }
 
 const KEYS: [&str; 8] =
     ["key", "subject", "description", "active_form", "owner", "blocked_by", "command", "metadata"];
-/// What the task list itself keeps in the metadata.
+/// Metadata keys that teamd's programs use themselves.
 const RESERVED_METADATA: [&str; 7] =
     ["key", "command", "failure", "_internal", "attempts", "retries", "abandoned"];
 
-/// All tasks; one with a error is left out, and the error says so.
+/// Parses all tasks. An invalid task is left out and added to `errors`.
 pub(crate) fn parse_tasks(tasks: &[TableReader], errors: &mut ValidationErrors) -> Vec<TaskSpec> {
     if tasks.iter().any(|task| task.key_offset("command").is_some()) && !has_shell() {
         let at = tasks.iter().find_map(|task| task.key_offset("command")).unwrap_or(0);
         errors.push(at, "cannot run a command: there is no sh in the PATH");
     }
-    let places =
-        tasks.iter().enumerate().filter_map(|(place, task)| Some((key_without_errors(task)?, place)));
-    let places: HashMap<String, usize> = places.collect();
-    tasks.iter().filter_map(|task| parse_task(task, &places, errors)).collect()
+    let indexes =
+        tasks.iter().enumerate().filter_map(|(index, task)| Some((key_without_errors(task)?, index)));
+    let indexes: HashMap<String, usize> = indexes.collect();
+    tasks.iter().filter_map(|task| parse_task(task, &indexes, errors)).collect()
 }
 
-/// A worker runs commands, and fails a task that has none.
+/// Checks that every task that only workers can claim has a command. A worker runs commands only,
+/// and fails any other task.
 pub(crate) fn check_worker_commands(
     tasks: &[TableReader],
     members: &[SpawnRequest],
@@ -55,9 +55,9 @@ pub(crate) fn check_worker_commands(
         let owner = task
             .string("owner", &mut ValidationErrors::new(""))
             .map(|owner| AgentName::new_unchecked(&owner.value));
-        let takes = |member: &&SpawnRequest| owner.as_ref().is_none_or(|owner| member.name == *owner);
-        let mut takers = members.iter().filter(takes).peekable();
-        if takers.peek().is_some() && takers.all(needs_command) {
+        let can_claim = |member: &&SpawnRequest| owner.as_ref().is_none_or(|owner| member.name == *owner);
+        let mut claimers = members.iter().filter(can_claim).peekable();
+        if claimers.peek().is_some() && claimers.all(needs_command) {
             errors.push_missing(
                 task.at,
                 "a task for workers alone needs the key command: they do nothing else",
@@ -70,14 +70,14 @@ fn needs_command(member: &SpawnRequest) -> bool {
     matches!(&member.turns, Some(TurnProgram::Worker(worker)) if worker.run.is_none())
 }
 
-/// Without a word on what is wrong with it: `plan` says that.
+/// The task's key. Its errors are dropped, because [`parse_task`] reports them.
 fn key_without_errors(task: &TableReader) -> Option<String> {
     task.string("key", &mut ValidationErrors::new("")).map(|key| key.value)
 }
 
 fn parse_task(
     task: &TableReader,
-    places: &HashMap<String, usize>,
+    indexes: &HashMap<String, usize>,
     errors: &mut ValidationErrors,
 ) -> Option<TaskSpec> {
     task.check_keys(&KEYS, errors);
@@ -87,34 +87,38 @@ fn parse_task(
     let active_form = task.string("active_form", errors).map(|text| text.value);
     let owner = task.string("owner", errors).map(|owner| AgentName::new_unchecked(&owner.value));
     let blockers = task.strings("blocked_by", errors).map(|list| list.value).unwrap_or_default();
-    let place = |name: &str| places.get(name).copied();
-    let mut after: Vec<usize> = blockers.iter().filter_map(|blocker| place(&blocker.value)).collect();
-    after.sort_unstable();
-    after.dedup();
-    let metadata = parse_metadata(task, errors);
+    let index = |key: &str| indexes.get(key).copied();
+    let mut blocked_by: Vec<usize> = blockers.iter().filter_map(|blocker| index(&blocker.value)).collect();
+    blocked_by.sort_unstable();
+    blocked_by.dedup();
+    let other_metadata = parse_metadata(task, errors);
     let (key, subject) = (key?.value, subject?.value);
-    let mut all = Map::from_iter([("key".to_owned(), Value::from(key.as_str()))]);
-    all.extend(metadata);
-    Some(TaskSpec { key, subject, description, active_form, owner, blocked_by: after, metadata: all })
+    let mut metadata = Map::from_iter([("key".to_owned(), Value::from(key.as_str()))]);
+    metadata.extend(other_metadata);
+    Some(TaskSpec { key, subject, description, active_form, owner, blocked_by, metadata })
 }
 
+/// The metadata of the task without its key.
 fn parse_metadata(task: &TableReader, errors: &mut ValidationErrors) -> Map<String, Value> {
-    let mut all = Map::new();
+    let mut metadata = Map::new();
     if let Some(command) = task.string("command", errors) {
         if command.value.trim().is_empty() {
             errors.push(command.at, "command is empty");
         }
-        all.insert("command".to_owned(), Value::from(command.value));
+        metadata.insert("command".to_owned(), Value::from(command.value));
     }
     if let Some(table) = task.table("metadata", "metadata", errors) {
-        for ours in RESERVED_METADATA {
-            if let Some(at) = table.key_offset(ours) {
-                errors.push(at, format!("metadata cannot hold {ours:?}: the task list keeps its own there"));
+        for reserved in RESERVED_METADATA {
+            if let Some(at) = table.key_offset(reserved) {
+                errors.push(
+                    at,
+                    format!("metadata cannot hold {reserved:?}: the task list keeps its own there"),
+                );
             }
         }
-        all.extend(table.json(errors));
+        metadata.extend(table.json(errors));
     }
-    all
+    metadata
 }
 
 fn has_shell() -> bool {

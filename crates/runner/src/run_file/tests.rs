@@ -1,4 +1,4 @@
-//! Every error that a run file can have, and what a good one becomes.
+//! Tests of all validation errors of a run file, and of the result of a valid one.
 
 use super::*;
 use protocol::control::{Backend, RestartPolicy};
@@ -6,42 +6,44 @@ use protocol::policy::TaskCommandPolicy;
 use protocol::policy::{Approver, PolicyRule, RuleAction, TimeoutAction};
 use std::time::Duration;
 
-fn caller(cwd: &Path) -> FileContext<'_> {
-    FileContext { cwd, root: Path::new("/root-of-teams") }
+fn parse_in(text: &str, directory: &Path) -> Result<RunFile, Vec<ValidationError>> {
+    let root = Path::new("/root-of-teams");
+    parse(text, &FileContext { directory, caller_cwd: directory, root })
 }
 
 const MEMBER: &str = "[[member]]\nname = 'ann'\ncommand = ['sh']\n";
 
 fn errors(text: &str) -> Vec<String> {
-    let directory = std::env::temp_dir();
-    match parse(text, &directory, &caller(&directory)) {
-        Ok(run) => panic!("nothing is wrong with {run:?}"),
+    match parse_in(text, &std::env::temp_dir()) {
+        Ok(run) => panic!("no errors in {run:?}"),
         Err(errors) => {
             errors.iter().map(|error| format!("{}:{}: {}", error.line, error.column, error.message)).collect()
         }
     }
 }
 
-/// The one error of a file with a good name and a good member on lines 1 to 4, and this behind.
+/// Asserts that a file with a valid name and member in lines 1 to 4 and `rest` after them has one
+/// error.
 #[track_caller]
-fn error(behind: &str, expected: &str) {
-    assert_eq!(errors(&format!("name = 't'\n{MEMBER}{behind}")), [expected]);
+fn assert_error(rest: &str, expected: &str) {
+    assert_eq!(errors(&format!("name = 't'\n{MEMBER}{rest}")), [expected]);
 }
 
-/// The one error of a second member, which has a name on line 6, and this from line 7 on.
+/// Asserts that a second member, whose name is in line 6 and `rest` after it, has one error.
 #[track_caller]
-fn member(rest: &str, expected: &str) {
-    error(&format!("[[member]]\nname = 'bob'\n{rest}"), expected);
+fn assert_member_error(rest: &str, expected: &str) {
+    assert_error(&format!("[[member]]\nname = 'bob'\n{rest}"), expected);
 }
 
-/// The one error of a task, which has key and subject on lines 6 and 7, and this from line 8 on.
+/// Asserts that a task, whose key and subject are in lines 6 and 7 and `rest` after them, has one
+/// error.
 #[track_caller]
-fn task(rest: &str, expected: &str) {
-    error(&format!("[[task]]\nkey = 'a'\nsubject = 's'\n{rest}"), expected);
+fn assert_task_error(rest: &str, expected: &str) {
+    assert_error(&format!("[[task]]\nkey = 'a'\nsubject = 's'\n{rest}"), expected);
 }
 
 #[test]
-fn all_that_can_be_said_is_read() {
+fn all_keys_are_read() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::create_dir(directory.path().join("src")).unwrap();
     let text = r#"
@@ -96,7 +98,7 @@ active_form = "writing"
 owner = "Bob"
 blocked_by = ["count", "count"]
 "#;
-    let run = parse(text, directory.path(), &caller(Path::new("/"))).unwrap();
+    let run = parse_in(text, directory.path()).unwrap();
     let src = directory.path().join("src").canonicalize().unwrap();
     assert_eq!((run.name.as_str(), run.description.as_deref(), &run.cwd), ("survey", Some("counts"), &src));
     let grace = Duration::from_secs(5);
@@ -144,7 +146,7 @@ blocked_by = ["count", "count"]
 }
 
 #[test]
-fn every_flaw_is_told_at_once_in_the_order_of_the_file() {
+fn all_errors_are_reported_in_the_order_of_the_file() {
     let text = "nam = 't'\n[policy]\ngrace = '5'\n[[member]]\nname = 'a b'\nprofile = 'worker'\n[[task]]\nkey = 'x'\nowner = 'c'\n";
     let found = errors(text);
     let starts =
@@ -162,7 +164,7 @@ fn every_flaw_is_told_at_once_in_the_order_of_the_file() {
 }
 
 #[test]
-fn what_is_no_toml() {
+fn invalid_toml_is_reported_without_missing_keys() {
     let found = errors("name = 't'\nx = \n[[member]\nname = 'ann'\n");
     assert!(found.len() >= 2, "{found:?}");
     assert!(
@@ -170,21 +172,21 @@ fn what_is_no_toml() {
             && found.iter().any(|error| error.starts_with("3:")),
         "{found:?}"
     );
-    assert!(!found.iter().any(|error| error.contains("needs")), "what is missing may be in there: {found:?}");
+    assert!(!found.iter().any(|error| error.contains("needs")), "{found:?}");
     assert!(errors("name = 't'\nname = 'u'\n")[0].starts_with("2:1: duplicate key"));
 }
 
 #[test]
-fn a_flaw_of_the_syntax_is_told_alone_and_hides_no_other() {
+fn syntax_error_is_reported_once_and_hides_no_other_error() {
     let head = "name = 't'\n[[member]]\nname = 'ann'\n";
     let tasks = "[[task]]\nkey = 'a'\nsubject = 's'\nblocked_by = ['a']\nowner = 'ann'\n";
-    let circle = "8:15: a task would wait for itself: a → a";
+    let cycle = "8:15: a task would wait for itself: a → a";
     for (broken, error) in [
         ("profile = worker", "4:11: string values must be quoted, expected literal string"),
         ("profile = 'worker", "4:18: invalid literal string, expected `'`"),
     ] {
         assert_eq!(errors(&format!("{head}{broken}\n")), [error]);
-        assert_eq!(errors(&format!("{head}{broken}\n{tasks}")), [error, circle]);
+        assert_eq!(errors(&format!("{head}{broken}\n{tasks}")), [error, cycle]);
     }
     assert_eq!(errors(&format!("{head}profile 'worker'\n")), ["4:9: key with no value, expected `=`"]);
     let open = "[[task]]\nkey = 'a'\nsubject = 's'\nblocked_by = ['b'\n[[task]]\nkey = 'b'\nsubject = 's'\n";
@@ -193,39 +195,45 @@ fn a_flaw_of_the_syntax_is_told_alone_and_hides_no_other() {
 }
 
 #[test]
-fn a_key_that_nobody_knows() {
-    error("[policy]\nretry = 1\n", "6:1: the policy takes no key \"retry\"; the nearest is retries");
-    member("profile = 'worker'\npromt = ''\n", "8:1: a member takes no key \"promt\"; the nearest is prompt");
-    task("blockedby = []\n", "8:1: a task takes no key \"blockedby\"; the nearest is blocked_by");
+fn unknown_keys_are_reported() {
+    assert_error("[policy]\nretry = 1\n", "6:1: the policy takes no key \"retry\"; the nearest is retries");
+    assert_member_error(
+        "profile = 'worker'\npromt = ''\n",
+        "8:1: a member takes no key \"promt\"; the nearest is prompt",
+    );
+    assert_task_error(
+        "blockedby = []\n",
+        "8:1: a task takes no key \"blockedby\"; the nearest is blocked_by",
+    );
 }
 
 #[test]
-fn what_is_missing() {
+fn missing_keys_are_reported() {
     assert_eq!(
         errors(""),
         ["1:1: a run file needs at least one [[member]]", "1:1: a run file needs the key name"]
     );
-    error("[[member]]\nprofile = 'worker'\n", "5:1: a member needs the key name");
-    error("[[task]]\nsubject = 's'\n", "5:1: a task needs the key key");
-    error("[[task]]\nkey = 'k'\nsubject = ' '\n", "7:11: subject is empty");
+    assert_error("[[member]]\nprofile = 'worker'\n", "5:1: a member needs the key name");
+    assert_error("[[task]]\nsubject = 's'\n", "5:1: a task needs the key key");
+    assert_error("[[task]]\nkey = 'k'\nsubject = ' '\n", "7:11: subject is empty");
 }
 
 #[test]
-fn what_is_wrong_with_a_policy() {
-    let rule = |text: &str, wanted: &str| error(&format!("[[policy.rule]]\n{text}"), wanted);
+fn policy_errors_are_reported() {
+    let rule = |text: &str, expected: &str| assert_error(&format!("[[policy.rule]]\n{text}"), expected);
     rule("answer = 'allow'\n", "5:1: a rule needs the key tool");
     rule("tool = 'Bash'\n", "5:1: a rule needs the key answer");
     rule("tool = 'Bash'\nanswer = 'yes'\n", "7:10: answer is one of allow, deny, ask, not \"yes\"");
     rule("tool = 'Bash'\nanswer = 'ask'\nmatch = 'x'\n", "8:1: a rule takes no key \"match\"");
-    error(
+    assert_error(
         "[policy]\nanswer_timeout = '5s'\n",
         "6:1: answer_timeout needs the key on_timeout: deny, approve or wait",
     );
-    error(
+    assert_error(
         "[policy]\non_timeout = 'deny'\n",
         "6:1: on_timeout needs the key answer_timeout: how long a request waits before",
     );
-    error(
+    assert_error(
         "[policy]\nanswer_timeout = 5\non_timeout = 'deny'\n",
         "6:18: answer_timeout takes a string such as \"10m\", not a number",
     );
@@ -238,21 +246,36 @@ fn what_is_wrong_with_a_policy() {
 }
 
 #[test]
-fn a_value_of_the_wrong_type() {
-    error("[policy]\nmax_cost = -0.5\n", "6:12: max_cost takes an amount from 0 on, such as 2.50, not -0.5");
-    error("[policy]\nmax_cost = inf\n", "6:12: max_cost takes an amount from 0 on, such as 2.50, not inf");
-    error("[policy]\nmax_cost = \"2\"\n", "6:12: max_cost takes an amount such as 2.50, not a string");
-    error("[policy]\nmax_tokens = 1e9\n", "6:14: max_tokens takes a number, not a number with a fraction");
-    error("[policy]\nretries = -1\n", "6:11: retries takes a number from 0 to 9223372036854775807, not -1");
-    error("[policy]\ngrace = 30\n", "6:9: grace takes a string such as \"30s\", not a number");
-    error("[policy]\nretries = 'x'\n", "6:11: retries takes a number, not a string");
-    member("profile = 3\n", "7:11: profile takes a string, not a number");
-    member("command = 'ls'\n", "7:11: command takes a list of strings, not a string");
-    member("command = ['ls', 1]\n", "7:18: command takes a list of strings, not a number");
-    member("profile = 'worker'\nenv = { A = 1 }\n", "8:13: A takes a string, not a number");
-    task("metadata = 'x'\n", "8:12: metadata takes a table, not a string");
-    task("metadata = { x = inf }\n", "8:18: this number does not fit into JSON");
-    task("description = \"a\\u0000\"\n", "8:15: description holds a NUL, which nothing can be called with");
+fn values_of_the_wrong_type_are_reported() {
+    assert_error(
+        "[policy]\nmax_cost = -0.5\n",
+        "6:12: max_cost takes an amount from 0 on, such as 2.50, not -0.5",
+    );
+    assert_error(
+        "[policy]\nmax_cost = inf\n",
+        "6:12: max_cost takes an amount from 0 on, such as 2.50, not inf",
+    );
+    assert_error("[policy]\nmax_cost = \"2\"\n", "6:12: max_cost takes an amount such as 2.50, not a string");
+    assert_error(
+        "[policy]\nmax_tokens = 1e9\n",
+        "6:14: max_tokens takes a number, not a number with a fraction",
+    );
+    assert_error(
+        "[policy]\nretries = -1\n",
+        "6:11: retries takes a number from 0 to 9223372036854775807, not -1",
+    );
+    assert_error("[policy]\ngrace = 30\n", "6:9: grace takes a string such as \"30s\", not a number");
+    assert_error("[policy]\nretries = 'x'\n", "6:11: retries takes a number, not a string");
+    assert_member_error("profile = 3\n", "7:11: profile takes a string, not a number");
+    assert_member_error("command = 'ls'\n", "7:11: command takes a list of strings, not a string");
+    assert_member_error("command = ['ls', 1]\n", "7:18: command takes a list of strings, not a number");
+    assert_member_error("profile = 'worker'\nenv = { A = 1 }\n", "8:13: A takes a string, not a number");
+    assert_task_error("metadata = 'x'\n", "8:12: metadata takes a table, not a string");
+    assert_task_error("metadata = { x = inf }\n", "8:18: this number does not fit into JSON");
+    assert_task_error(
+        "description = \"a\\u0000\"\n",
+        "8:15: description holds a NUL, which nothing can be called with",
+    );
     assert_eq!(
         errors("name = 't'\n[member]\nname = 'a'\n")[0],
         "2:2: member is written as [[member]], once for each; this is a table"
@@ -260,59 +283,71 @@ fn a_value_of_the_wrong_type() {
 }
 
 #[test]
-fn a_duration_or_word_that_is_none() {
-    error("[policy]\ngrace = '5 s'\n", "6:9: cannot read the duration 5 s: write it as 500ms, 5s, 10m or 2h");
-    error("[policy]\nplans = 'me'\n", "6:9: plans is one of person, lead, auto, not \"me\"");
-    error("[policy]\npermissions = ''\n", "6:15: permissions is one of person, lead, auto, not \"\"");
-    error("[policy]\ncommands = 'all'\n", "6:12: commands is one of lead, any, not \"all\"");
-    member(
+fn unknown_choices_and_invalid_durations_are_reported() {
+    assert_error(
+        "[policy]\ngrace = '5 s'\n",
+        "6:9: cannot read the duration 5 s: write it as 500ms, 5s, 10m or 2h",
+    );
+    assert_error("[policy]\nplans = 'me'\n", "6:9: plans is one of person, lead, auto, not \"me\"");
+    assert_error("[policy]\npermissions = ''\n", "6:15: permissions is one of person, lead, auto, not \"\"");
+    assert_error("[policy]\ncommands = 'all'\n", "6:12: commands is one of lead, any, not \"all\"");
+    assert_member_error(
         "profile = 'worker'\nbackend = 'screen'\n",
         "8:11: backend is one of tmux, window, in-process, not \"screen\"",
     );
-    member(
+    assert_member_error(
         "profile = 'worker'\nrestart = 'always'\n",
         "8:11: restart is one of never, on-failure, not \"always\"",
     );
     let modes = "default, acceptEdits, bypassPermissions, plan, delegate, dontAsk, auto";
-    member("profile = 'worker'\nmode = 'x'\n", &format!("8:8: mode is one of {modes}, not \"x\""));
-    member("profile = 'worker'\nworktree = 3\n", "8:12: worktree takes true or a string, not a number");
+    assert_member_error(
+        "profile = 'worker'\nmode = 'x'\n",
+        &format!("8:8: mode is one of {modes}, not \"x\""),
+    );
+    assert_member_error(
+        "profile = 'worker'\nworktree = 3\n",
+        "8:12: worktree takes true or a string, not a number",
+    );
 }
 
 #[test]
-fn a_name_that_is_none_or_taken() {
+fn invalid_and_duplicate_names_are_reported() {
     let named = |name: &str| errors(&format!("name = '{name}'\n{MEMBER}")).remove(0);
     assert!(named("My Team").ends_with("; my-team would do"), "{}", named("My Team"));
     assert_eq!(
         named("session-12345678"),
         "1:8: the name session-12345678 belongs to a session of Claude Code"
     );
-    error(
+    assert_error(
         "[[member]]\nname = 'Team-Lead'\nprofile = 'worker'\n",
         "6:8: no member can be called Team-Lead: that name is taken",
     );
-    error("[[member]]\nname = 'ANN'\nprofile = 'worker'\n", "6:8: there is a member \"ANN\" already");
-    task("[[task]]\nkey = 'a'\nsubject = 's'\n", "9:7: there is a task \"a\" already");
+    assert_error("[[member]]\nname = 'ANN'\nprofile = 'worker'\n", "6:8: there is a member \"ANN\" already");
+    assert_task_error("[[task]]\nkey = 'a'\nsubject = 's'\n", "9:7: there is a task \"a\" already");
 }
 
 #[test]
-fn links_to_nowhere_and_in_a_circle() {
-    task("blocked_by = ['b']\n", "8:15: there is no task \"b\"");
-    task("owner = 'amn'\n", "8:9: the owner \"amn\" is no member of this file; the nearest is ann");
-    task("blocked_by = ['a']\n", "8:15: a task would wait for itself: a → a");
+fn unknown_references_and_cycles_are_reported() {
+    assert_task_error("blocked_by = ['b']\n", "8:15: there is no task \"b\"");
+    assert_task_error(
+        "owner = 'amn'\n",
+        "8:9: the owner \"amn\" is no member of this file; the nearest is ann",
+    );
+    assert_task_error("blocked_by = ['a']\n", "8:15: a task would wait for itself: a → a");
     let more = "blocked_by = ['c']\n[[task]]\nkey = 'b'\nsubject = 's'\nblocked_by = ['a']\n[[task]]\nkey = 'c'\nsubject = 's'\nblocked_by = ['b']\n";
-    task(more, "12:15: a task would wait for itself: a → c → b → a");
+    assert_task_error(more, "12:15: a task would wait for itself: a → c → b → a");
 }
 
 #[test]
-fn two_circles_are_two_flaws_and_a_diamond_is_none() {
-    let task = |key: &str, after: &str| format!("[[task]]\nkey='{key}'\nsubject='s'\nblocked_by=[{after}]\n");
-    let circles: String =
+fn each_cycle_is_one_error_and_a_diamond_is_none() {
+    let task =
+        |key: &str, blockers: &str| format!("[[task]]\nkey='{key}'\nsubject='s'\nblocked_by=[{blockers}]\n");
+    let cycles: String =
         [("a", "'b'"), ("b", "'a'"), ("c", "'d'"), ("d", "'c', 'a'")].map(|(k, a)| task(k, a)).concat();
-    assert_eq!(errors(&format!("name='t'\n{MEMBER}{circles}")).len(), 2);
+    assert_eq!(errors(&format!("name='t'\n{MEMBER}{cycles}")).len(), 2);
     let diamond: String =
         [("a", ""), ("b", "'a'"), ("c", "'a'"), ("d", "'b','c'")].map(|(k, a)| task(k, a)).concat();
-    let run =
-        parse(&format!("name='t'\n{MEMBER}{diamond}"), Path::new("/"), &caller(Path::new("/"))).unwrap();
+    let run = parse_in(&format!("name='t'\n{MEMBER}{diamond}"), Path::new("/")).unwrap();
     assert_eq!(
         run.tasks.iter().map(|task| task.blocked_by.clone()).collect::<Vec<_>>(),
         [vec![], vec![0], vec![0], vec![1, 2]]
@@ -320,7 +355,7 @@ fn two_circles_are_two_flaws_and_a_diamond_is_none() {
 }
 
 #[test]
-fn a_chain_as_long_as_the_file_allows_is_no_trouble() {
+fn cycle_of_20000_tasks_is_found() {
     let task = |n: usize| format!("[[task]]\nkey='{n}'\nsubject='s'\nblocked_by=['{}']\n", (n + 1) % 20_000);
     let chain: String = (0..20_000).map(task).collect();
     let found = errors(&format!("name='t'\n{MEMBER}{chain}"));
@@ -328,14 +363,23 @@ fn a_chain_as_long_as_the_file_allows_is_no_trouble() {
 }
 
 #[test]
-fn programs_profiles_and_directories_that_are_not_there() {
-    member(
+fn missing_programs_profiles_and_directories_are_reported() {
+    assert_member_error(
         "command = ['no-such-program-here', 'x']\n",
         "7:1: cannot start no-such-program-here: no such program; is it installed, and in the PATH?",
     );
-    member("cwd = '/no/such/place'\nprofile = 'worker'\n", "7:7: there is no directory \"/no/such/place\"");
-    member("command = []\n", "7:1: command needs a program: command = [\"program\", \"argument\"]");
-    member("profile = 'worker'\ncommand = ['sh']\n", "8:1: a member takes a profile or a command, not both");
+    assert_member_error(
+        "cwd = '/no/such/place'\nprofile = 'worker'\n",
+        "7:7: there is no directory \"/no/such/place\"",
+    );
+    assert_member_error(
+        "command = []\n",
+        "7:1: command needs a program: command = [\"program\", \"argument\"]",
+    );
+    assert_member_error(
+        "profile = 'worker'\ncommand = ['sh']\n",
+        "8:1: a member takes a profile or a command, not both",
+    );
     for (rest, start) in [
         ("profile = 'no-such-profile'\n", "7:1: "),
         ("command = ['sh']\nallow = ['Bash']\n", "7:1: a command takes no allow and no deny"),
@@ -350,7 +394,7 @@ fn programs_profiles_and_directories_that_are_not_there() {
     let found = errors("name = 't'\nprofile = 'wroker'\n[[member]]\nname = 'ann'\n");
     let start = "3:1: there is no profile \"wroker\"; the nearest is worker; there are ";
     assert!(found[0].starts_with(start) && found[0].ends_with("command = [\"PROGRAM\", …]"), "{found:?}");
-    member(
+    assert_member_error(
         "profile = 'worker'\nallow = ['Bash']\n",
         "7:1: cannot start worker with allow or deny: it runs the commands of tasks as they stand",
     );
@@ -361,18 +405,21 @@ fn programs_profiles_and_directories_that_are_not_there() {
 }
 
 #[test]
-fn a_prompt_is_one_and_its_file_can_be_read() {
-    member(
+fn two_prompts_and_an_unreadable_prompt_file_are_reported() {
+    assert_member_error(
         "profile = 'worker'\nprompt = 'p'\nprompt_file = 'f'\n",
         "9:15: a member takes a prompt or a prompt_file, not both",
     );
     let found = errors(&format!("name = 't'\n{MEMBER}prompt_file = 'no-such-file'\n"));
     assert!(found[0].starts_with("5:15: cannot read") && found[0].contains("no-such-file"), "{found:?}");
-    member("profile = 'worker'\nenv = { 'A=B' = 'x' }\n", "8:9: \"A=B\" is no name for a variable");
+    assert_member_error(
+        "profile = 'worker'\nenv = { 'A=B' = 'x' }\n",
+        "8:9: \"A=B\" is no name for a variable",
+    );
 }
 
 #[test]
-fn a_task_without_a_command_for_workers_alone() {
+fn task_that_only_workers_can_claim_needs_a_command() {
     let worker = "[[member]]\nname = 'bob'\nprofile = 'worker'\n";
     let task = |rest: &str| format!("[[task]]\nkey = 'a'\nsubject = 's'\n{rest}");
     let needed = |line: u32| {
@@ -387,18 +434,18 @@ fn a_task_without_a_command_for_workers_alone() {
 }
 
 #[test]
-fn what_the_task_list_keeps_for_itself_is_not_set() {
-    for ours in ["_internal", "failure", "key", "command"] {
-        task(
-            &format!("metadata = {{ {ours} = 'x' }}\n"),
-            &format!("8:14: metadata cannot hold \"{ours}\": the task list keeps its own there"),
+fn reserved_metadata_is_reported() {
+    for reserved in ["_internal", "failure", "key", "command"] {
+        assert_task_error(
+            &format!("metadata = {{ {reserved} = 'x' }}\n"),
+            &format!("8:14: metadata cannot hold \"{reserved}\": the task list keeps its own there"),
         );
     }
-    task("command = ''\n", "8:11: command is empty");
+    assert_task_error("command = ''\n", "8:11: command is empty");
 }
 
 #[test]
-fn every_example_is_a_run_file_without_flaws_but_for_programs_that_are_not_here() {
+fn examples_are_valid_run_files_except_for_missing_programs() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let mut names = Vec::new();
     for entry in std::fs::read_dir(&directory).unwrap() {
