@@ -1,4 +1,5 @@
-//! What the user may type. The doc comments are the help texts and the man pages.
+//! The command line: its parser, and the dispatch to the commands. The doc comments of arguments
+//! are the help texts and the man pages.
 
 #[cfg(test)]
 mod help_tests;
@@ -11,8 +12,9 @@ use std::process::ExitCode;
 
 /// Drive teams of coding agents in tmux
 ///
-/// A whole team from a file: teamctl run FILE. By hand: up, create, spawn, task create, status; and at the end
-/// shutdown, delete, down. Inside an agent team and sender are known; elsewhere you are the lead.
+/// teamctl run FILE runs a team from a file. To do it by hand: up, create, spawn, task create,
+/// status; at the end shutdown, delete, down. In an agent, team and sender are known. Elsewhere you
+/// act as the lead.
 #[derive(Debug, Parser)]
 #[command(
     name = "teamctl",
@@ -20,60 +22,66 @@ use std::process::ExitCode;
     max_term_width = 100,
     after_help = "Examples:\n  teamctl run survey.toml\n  teamctl up\n  teamctl create survey\n  teamctl spawn ann --profile worker\n  teamctl help spawn"
 )]
-pub(crate) struct CommandLine<V: Subcommand> {
+pub(crate) struct CommandLine<C: Subcommand> {
     #[command(flatten)]
     pub(crate) global: GlobalArgs,
     #[command(subcommand)]
-    pub(crate) verb: V,
+    pub(crate) command: C,
 }
 
-/// Any line.
+/// The command line with all commands.
 pub(crate) type Cli = CommandLine<CliCommand>;
 
-/// What was typed. To make the parser of all verbs takes longer than to send a message: it is made where a line is none
-/// of those that are said all day, and to tell what is wrong, or to help.
+/// Parses the arguments of this process.
+///
+/// Building the parser of all commands takes longer than sending a message. So the most frequent
+/// commands have small parsers, which are tried first. The full parser does the rest, with all
+/// errors and help.
 pub(crate) fn parse_command_line() -> Result<Cli, clap::Error> {
-    alone::<Often>().or_else(alone::<OfTasks>).map_or_else(Cli::try_parse, Ok)
+    parse_quickly::<FrequentCommand>()
+        .or_else(parse_quickly::<TaskCommandOnly>)
+        .map_or_else(Cli::try_parse, Ok)
 }
 
-fn alone<V: Subcommand + Into<CliCommand>>() -> Option<Cli> {
-    let is_one = |word: std::ffi::OsString| word.to_str().is_some_and(V::has_subcommand);
-    let might_be = std::env::args_os().skip(1).any(is_one);
-    let line = might_be.then(CommandLine::<V>::try_parse)?.ok()?;
-    Some(CommandLine { global: line.global, verb: line.verb.into() })
+/// Parses with the parser of `C` alone. `None` if another parser is needed.
+fn parse_quickly<C: Subcommand + Into<CliCommand>>() -> Option<Cli> {
+    let is_command = |argument: std::ffi::OsString| argument.to_str().is_some_and(C::has_subcommand);
+    let may_succeed = std::env::args_os().skip(1).any(is_command);
+    let line = may_succeed.then(CommandLine::<C>::try_parse)?.ok()?;
+    Some(CommandLine { global: line.global, command: line.command.into() })
 }
 
-/// What agents, hooks and scripts say all day.
+/// The most frequent commands of agents, hooks and scripts.
 #[derive(Debug, Subcommand)]
-enum Often {
+enum FrequentCommand {
     Send(commands::send::SendArgs),
     Inbox(commands::inbox::InboxArgs),
     Status(commands::status::StatusArgs),
 }
 
-/// The same, with many verbs of its own.
+/// Apart from [`FrequentCommand`], because the parser of `task` is large.
 #[derive(Debug, Subcommand)]
-enum OfTasks {
+enum TaskCommandOnly {
     Task(commands::task::TaskArgs),
 }
 
-impl From<OfTasks> for CliCommand {
-    fn from(OfTasks::Task(task): OfTasks) -> CliCommand {
+impl From<TaskCommandOnly> for CliCommand {
+    fn from(TaskCommandOnly::Task(task): TaskCommandOnly) -> CliCommand {
         CliCommand::Task(task)
     }
 }
 
-impl From<Often> for CliCommand {
-    fn from(often: Often) -> CliCommand {
-        match often {
-            Often::Send(it) => CliCommand::Send(it),
-            Often::Inbox(it) => CliCommand::Inbox(it),
-            Often::Status(it) => CliCommand::Status(it),
+impl From<FrequentCommand> for CliCommand {
+    fn from(command: FrequentCommand) -> CliCommand {
+        match command {
+            FrequentCommand::Send(args) => CliCommand::Send(args),
+            FrequentCommand::Inbox(args) => CliCommand::Inbox(args),
+            FrequentCommand::Status(args) => CliCommand::Status(args),
         }
     }
 }
 
-/// One verb each; its arguments stand in its own file.
+/// All commands. The arguments of each are in its own file.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CliCommand {
     Up(commands::up::UpArgs),
@@ -111,6 +119,13 @@ pub(crate) enum CliCommand {
     Events(commands::events::EventsArgs),
     Why(commands::why::WhyArgs),
     Trace(commands::trace::TraceArgs),
+    #[command(flatten)]
+    Integration(IntegrationCommand),
+}
+
+/// The commands that connect teamd with agent programs, shells and the system.
+#[derive(Debug, Subcommand)]
+pub(crate) enum IntegrationCommand {
     Profiles(commands::profiles::ProfilesArgs),
     Setup(commands::setup::SetupArgs),
     Doctor(commands::doctor::DoctorArgs),
@@ -122,52 +137,61 @@ pub(crate) enum CliCommand {
     Man(commands::man::ManArgs),
 }
 
-/// Runs a verb. What it prints it has printed when this returns.
-pub(crate) fn dispatch(verb: CliCommand, here: &CommandContext) -> Result<ExitCode, ErrorReport> {
-    match verb {
-        CliCommand::Up(args) => commands::up::run(here, &args),
-        CliCommand::Down(args) => commands::down::run(here, &args),
-        CliCommand::Create(args) => commands::create::run(here, &args),
-        CliCommand::Spawn(args) => commands::spawn::run(here, args),
-        CliCommand::Status(args) => commands::status::run(here, &args),
-        CliCommand::Top(args) => commands::top::run(here, &args),
-        CliCommand::Attach(args) => commands::attach::run(here, &args),
-        CliCommand::Capture(args) => commands::capture::run(here, &args),
-        CliCommand::Hide(args) => commands::hide::run(here, &args),
-        CliCommand::Show(args) => commands::show::run(here, &args),
-        CliCommand::Layout(args) => commands::layout::run(here, &args),
-        CliCommand::Logs(args) => commands::logs::run(here, &args),
-        CliCommand::Send(args) => commands::send::run(here, &args),
-        CliCommand::Broadcast(args) => commands::broadcast::run(here, &args),
-        CliCommand::Inbox(args) => commands::inbox::run(here, &args),
-        CliCommand::Wait(args) => commands::wait::run(here, &args),
-        CliCommand::Requests(args) => commands::requests::run(here, &args),
-        CliCommand::Approve(args) => commands::approve::run(here, &args),
-        CliCommand::Deny(args) => commands::deny::run(here, &args),
-        CliCommand::Mode(args) => commands::mode::run(here, &args),
-        CliCommand::Interrupt(args) => commands::interrupt::run(here, &args),
-        CliCommand::Shutdown(args) => commands::shutdown::run(here, &args),
-        CliCommand::AnswerShutdown(args) => commands::answer_shutdown::run(here, &args),
-        CliCommand::SubmitPlan(args) => commands::submit_plan::run(here, &args),
-        CliCommand::Kill(args) => commands::kill::run(here, &args),
-        CliCommand::Delete(args) => commands::delete::run(here, &args),
-        CliCommand::Policy(args) => commands::policy::run(here, &args),
-        CliCommand::Export(args) => commands::export::run(here, &args),
-        CliCommand::Import(args) => commands::import::run(here, &args),
-        CliCommand::Task(args) => commands::task::run(here, &args),
-        CliCommand::Run(args) => commands::run::run(here, &args),
-        CliCommand::Events(args) => commands::events::run(here, &args),
-        CliCommand::Trace(args) => commands::trace::run(here, &args),
-        CliCommand::Why(args) => commands::why::run(here, &args),
-        CliCommand::Profiles(args) => commands::profiles::run(here, args),
-        CliCommand::Setup(args) => commands::setup::run(here, &args),
-        CliCommand::Doctor(args) => commands::doctor::run(here, &args),
-        CliCommand::Mcp(args) => commands::mcp::run(here, &args),
-        CliCommand::Instructions(args) => commands::instructions::run(here, &args),
-        CliCommand::Lead(args) => commands::lead::run(here, &args),
-        CliCommand::Notify(args) => commands::notify::run(&args),
-        CliCommand::Completions(args) => commands::completions::run(&args, &Cli::command()),
-        CliCommand::Man(args) => commands::man::run(&args, Cli::command()),
+/// Runs a command, which prints its results.
+pub(crate) fn dispatch(command: CliCommand, context: &CommandContext) -> Result<ExitCode, ErrorReport> {
+    match command {
+        CliCommand::Up(args) => commands::up::run(context, &args),
+        CliCommand::Down(args) => commands::down::run(context, &args),
+        CliCommand::Create(args) => commands::create::run(context, &args),
+        CliCommand::Spawn(args) => commands::spawn::run(context, args),
+        CliCommand::Status(args) => commands::status::run(context, &args),
+        CliCommand::Top(args) => commands::top::run(context, &args),
+        CliCommand::Attach(args) => commands::attach::run(context, &args),
+        CliCommand::Capture(args) => commands::capture::run(context, &args),
+        CliCommand::Hide(args) => commands::hide::run(context, &args),
+        CliCommand::Show(args) => commands::show::run(context, &args),
+        CliCommand::Layout(args) => commands::layout::run(context, &args),
+        CliCommand::Logs(args) => commands::logs::run(context, &args),
+        CliCommand::Send(args) => commands::send::run(context, &args),
+        CliCommand::Broadcast(args) => commands::broadcast::run(context, &args),
+        CliCommand::Inbox(args) => commands::inbox::run(context, &args),
+        CliCommand::Wait(args) => commands::wait::run(context, &args),
+        CliCommand::Requests(args) => commands::requests::run(context, &args),
+        CliCommand::Approve(args) => commands::approve::run(context, &args),
+        CliCommand::Deny(args) => commands::deny::run(context, &args),
+        CliCommand::Mode(args) => commands::mode::run(context, &args),
+        CliCommand::Interrupt(args) => commands::interrupt::run(context, &args),
+        CliCommand::Shutdown(args) => commands::shutdown::run(context, &args),
+        CliCommand::AnswerShutdown(args) => commands::answer_shutdown::run(context, &args),
+        CliCommand::SubmitPlan(args) => commands::submit_plan::run(context, &args),
+        CliCommand::Kill(args) => commands::kill::run(context, &args),
+        CliCommand::Delete(args) => commands::delete::run(context, &args),
+        CliCommand::Policy(args) => commands::policy::run(context, &args),
+        CliCommand::Export(args) => commands::export::run(context, &args),
+        CliCommand::Import(args) => commands::import::run(context, &args),
+        CliCommand::Task(args) => commands::task::run(context, &args),
+        CliCommand::Run(args) => commands::run::run(context, &args),
+        CliCommand::Events(args) => commands::events::run(context, &args),
+        CliCommand::Trace(args) => commands::trace::run(context, &args),
+        CliCommand::Why(args) => commands::why::run(context, &args),
+        CliCommand::Integration(command) => dispatch_integration(command, context),
+    }
+}
+
+fn dispatch_integration(
+    command: IntegrationCommand,
+    context: &CommandContext,
+) -> Result<ExitCode, ErrorReport> {
+    match command {
+        IntegrationCommand::Profiles(args) => commands::profiles::run(context, args),
+        IntegrationCommand::Setup(args) => commands::setup::run(context, &args),
+        IntegrationCommand::Doctor(args) => commands::doctor::run(context, &args),
+        IntegrationCommand::Mcp(args) => commands::mcp::run(context, &args),
+        IntegrationCommand::Instructions(args) => commands::instructions::run(context, &args),
+        IntegrationCommand::Lead(args) => commands::lead::run(context, &args),
+        IntegrationCommand::Notify(args) => commands::notify::run(&args),
+        IntegrationCommand::Completions(args) => commands::completions::run(&args, &Cli::command()),
+        IntegrationCommand::Man(args) => commands::man::run(&args, Cli::command()),
     }
 }
 
@@ -176,10 +200,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_all_day_is_understood_as_the_parser_of_all_verbs_does() {
-        fn quick<V: Subcommand + Into<CliCommand>>(words: &[&str]) -> Option<String> {
-            let line = CommandLine::<V>::try_parse_from(words).ok()?;
-            Some(format!("{:?}", CommandLine::<CliCommand> { global: line.global, verb: line.verb.into() }))
+    fn quick_parsers_agree_with_the_parser_of_all_commands() {
+        fn parse_quickly<C: Subcommand + Into<CliCommand>>(arguments: &[&str]) -> Option<String> {
+            let line = CommandLine::<C>::try_parse_from(arguments).ok()?;
+            let line = CommandLine::<CliCommand> { global: line.global, command: line.command.into() };
+            Some(format!("{line:?}"))
         }
         for (line, is_quick) in [
             ("teamctl send bob hello --team survey", true),
@@ -191,11 +216,12 @@ mod tests {
             ("teamctl create send", false),
             ("teamctl send", false),
         ] {
-            let words: Vec<&str> = line.split(' ').collect();
-            let found = quick::<Often>(&words).or_else(|| quick::<OfTasks>(&words));
-            assert_eq!(found.is_some(), is_quick, "{line}");
-            let whole = Cli::try_parse_from(&words).ok().map(|line| format!("{line:?}"));
-            assert!(found.is_none() || found == whole, "{line}: {found:?}, {whole:?}");
+            let arguments: Vec<&str> = line.split(' ').collect();
+            let quick = parse_quickly::<FrequentCommand>(&arguments)
+                .or_else(|| parse_quickly::<TaskCommandOnly>(&arguments));
+            assert_eq!(quick.is_some(), is_quick, "{line}");
+            let full = Cli::try_parse_from(&arguments).ok().map(|line| format!("{line:?}"));
+            assert!(quick.is_none() || quick == full, "{line}: {quick:?}, {full:?}");
         }
     }
 
@@ -209,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_team_may_be_called_as_an_option_is() {
+    fn team_name_may_begin_with_a_hyphen() {
         let line = Cli::try_parse_from(["teamctl", "up", "--resume", "-t", "-x"]).unwrap();
         assert!(format!("{line:?}").contains(r#"team: Some("-x")"#), "{line:?}");
     }

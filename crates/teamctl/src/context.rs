@@ -1,22 +1,22 @@
-//! What every command gets: the options that hold for all commands, and the caller's team.
+//! The context of a command: the global options, and the team that they name.
 
 use clap::Args;
 use client::team_context::{TeamContext, TeamOptions};
 use std::ops::Deref;
 use std::path::PathBuf;
 
-/// Accepted before and after every verb.
+/// The options of all commands, accepted before and after the command's name.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
-    /// The directory that holds teams/ and tasks/ [default: $CLAUDE_CONFIG_DIR, else ~/.claude]
+    /// The directory with teams/ and tasks/ [default: $CLAUDE_CONFIG_DIR, else ~/.claude]
     #[arg(long, global = true, env = "TEAMD_ROOT", value_name = "DIR", hide_env_values = true)]
     pub(crate) root: Option<PathBuf>,
     /// The daemon's control socket [default: in the runtime directory, one per root]
     #[arg(long, global = true, env = "TEAMD_SOCKET", value_name = "PATH", hide_env_values = true)]
     pub(crate) socket: Option<PathBuf>,
-    /// The team; may be left out where there is just one
-    // A team of another program's may be called -x.
+    /// The team; not needed if there is only one
+    // A team that another program created may have a name such as -x.
     #[arg(
         short,
         long,
@@ -30,12 +30,13 @@ pub(crate) struct GlobalArgs {
     /// Print one JSON object (streams: one per line)
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Print nothing but errors
+    /// Print only errors
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
 }
 
-/// The options of this call and the team that they name. Dereferences to the team context, which most commands need.
+/// The global options of this invocation, and the team that they name. Dereferences to the team
+/// context, which most commands need.
 #[derive(Debug)]
 pub(crate) struct CommandContext {
     pub(crate) args: GlobalArgs,
@@ -47,6 +48,13 @@ impl CommandContext {
         let options =
             TeamOptions { root: args.root.clone(), socket: args.socket.clone(), team: args.team.clone() };
         CommandContext { args, team_context: TeamContext::new(options) }
+    }
+
+    /// The same context for the team `name`, if there is one: the argument of a command wins over
+    /// `-t`.
+    pub(crate) fn with_team_argument(&self, name: Option<&str>) -> CommandContext {
+        let team = name.map(str::to_owned).or_else(|| self.args.team.clone());
+        CommandContext::new(GlobalArgs { team, ..self.args.clone() })
     }
 }
 

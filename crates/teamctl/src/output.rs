@@ -1,5 +1,8 @@
-//! The one place that prints. People get sentences and tables, scripts get one JSON object; what agents
-//! wrote is shown with its control characters made visible. A reader that hangs up early is no error.
+//! All printing of `teamctl`: sentences and tables for people, JSON objects for scripts, errors on
+//! standard error.
+//!
+//! Control characters in text of agents are made visible. A reader that closes the pipe early is no
+//! error.
 
 use crate::command_rewriter::rewrite_commands;
 use crate::context::CommandContext;
@@ -11,7 +14,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A line for people on stdout, as it stands: what comes from agents goes through `clean` before.
+/// Prints a line for people on standard output. The caller sanitizes text of agents ([`sanitize`]).
 pub(crate) fn print_line(text: &str) {
     if let Err(error) = writeln!(std::io::stdout(), "{text}")
         && error.kind() != io::ErrorKind::BrokenPipe
@@ -20,89 +23,90 @@ pub(crate) fn print_line(text: &str) {
     }
 }
 
-/// One JSON object. A person's terminal may show it, so it steers that no more than a sentence does.
+/// Prints one JSON object. Its control characters are escaped, because a terminal may show it.
 pub(crate) fn print_json(text: &str) {
     print_line(&visible_json(text));
 }
 
-/// Whether something could not be printed, a full disk say: then nobody may take the output for whole.
+/// Whether some output could not be written, because the disk is full, for example.
 pub(crate) fn has_lost_output() -> bool {
     OUTPUT_LOST.load(Ordering::Relaxed)
 }
 
 static OUTPUT_LOST: AtomicBool = AtomicBool::new(false);
 
-/// Text from outside, safe to show.
+/// Makes the control characters of a text visible, so that it is safe to print.
 pub(crate) fn sanitize(text: &str) -> String {
     visible(text)
 }
 
-/// The result of a verb: the object with `"ok": true`, or the sentence.
-pub(crate) fn print_result<T: Serialize>(here: &CommandContext, result: &T, sentence: &str) {
-    if here.args.json {
+/// Prints the result of a command: with `--json` the object and `"ok": true`, else the sentence.
+pub(crate) fn print_result<T: Serialize>(context: &CommandContext, result: &T, sentence: &str) {
+    if context.args.json {
         print_json(&result_object(result).to_string());
-    } else if !here.args.quiet && !sentence.is_empty() {
+    } else if !context.args.quiet && !sentence.is_empty() {
         print_line(sentence);
     }
 }
 
-/// One object of a stream, or its line for people.
-pub(crate) fn print_item<T: Serialize>(here: &CommandContext, item: &T, sentence: &str) {
-    print_result(here, item, sentence);
+/// Prints one object of a stream, or its line for people.
+pub(crate) fn print_item<T: Serialize>(context: &CommandContext, item: &T, sentence: &str) {
+    print_result(context, item, sentence);
 }
 
 fn result_object<T: Serialize>(result: &T) -> Value {
     let mut object = json!({"ok": true});
-    if let (Value::Object(all), Ok(Value::Object(fields))) = (&mut object, serde_json::to_value(result)) {
-        all.extend(fields);
+    if let (Value::Object(object), Ok(Value::Object(fields))) = (&mut object, serde_json::to_value(result)) {
+        object.extend(fields);
     }
     object
 }
 
-/// A fault: a line on stderr, with `--json` an object on stdout too, and the exit code of its kind.
-pub(crate) fn print_error(here: &CommandContext, fault: &ErrorReport) -> ExitCode {
-    let fault = with_suggested_commands(here, fault);
-    if here.args.json {
-        print_json(&json!({"ok": false, "error": fault}).to_string());
+/// Prints an error on standard error, and with `--json` also an object on standard output. Returns
+/// the exit code.
+pub(crate) fn print_error(context: &CommandContext, error: &ErrorReport) -> ExitCode {
+    let error = with_suggested_commands(context, error);
+    if context.args.json {
+        print_json(&json!({"ok": false, "error": error}).to_string());
     }
-    print_error_to_stderr(&fault)
+    print_error_to_stderr(&error)
 }
 
-/// The same of one thing among several: no object.
-pub(crate) fn print_partial_error(here: &CommandContext, fault: &ErrorReport) {
-    print_error_to_stderr(&with_suggested_commands(here, fault));
+/// Prints the error of one item among several on standard error.
+pub(crate) fn print_partial_error(context: &CommandContext, error: &ErrorReport) {
+    print_error_to_stderr(&with_suggested_commands(context, error));
 }
 
-/// Whoever made its hint did not know what was typed here.
-pub(crate) fn with_suggested_commands(here: &CommandContext, fault: &ErrorReport) -> ErrorReport {
-    ErrorReport { help: fault.help.as_ref().map(|hint| rewrite_commands(here, hint)), ..fault.clone() }
+/// The error with the commands of its help rewritten for this invocation.
+pub(crate) fn with_suggested_commands(context: &CommandContext, error: &ErrorReport) -> ErrorReport {
+    ErrorReport { help: error.help.as_ref().map(|help| rewrite_commands(context, help)), ..error.clone() }
 }
 
-/// A fault where nobody has said how it is to be shown.
-pub(crate) fn print_error_to_stderr(fault: &ErrorReport) -> ExitCode {
-    print_warning(&fault.message);
-    if let Some(hint) = &fault.help {
-        writeln!(std::io::stderr(), "  {}", sanitize(hint)).ok();
+/// Prints an error on standard error as it is. Returns the exit code.
+pub(crate) fn print_error_to_stderr(error: &ErrorReport) -> ExitCode {
+    print_warning(&error.message);
+    if let Some(help) = &error.help {
+        writeln!(std::io::stderr(), "  {}", sanitize(help)).ok();
     }
-    ExitCode::from(fault.kind.exit_code())
+    ExitCode::from(error.kind.exit_code())
 }
 
-/// A line for people on stderr.
+/// Prints a line for people on standard error.
 pub(crate) fn print_warning(message: &str) {
     writeln!(std::io::stderr(), "teamctl: {}", sanitize(message)).ok();
 }
 
-/// A line for people on stderr that begins with a place in a file, as compilers print it.
+/// Prints an error on standard error that begins with a position in a file, as compilers do.
 pub(crate) fn print_located_error(message: &str) {
     writeln!(std::io::stderr(), "{}", sanitize(&message.replace('\n', " "))).ok();
 }
 
-/// Whether stdout takes colour: a terminal, and no `NO_COLOR`.
+/// Whether standard output is a terminal and `NO_COLOR` is not set.
 pub(crate) fn supports_color() -> bool {
     std::io::stdout().is_terminal() && store::env_var("NO_COLOR").is_none()
 }
 
-/// A protocol colour's text, in that colour where the terminal takes it.
+/// The text in a color of the protocol, if standard output supports colors.
 pub(crate) fn paint(color: &str, text: &str) -> String {
     let code = match color {
         "red" => "31",
@@ -118,15 +122,16 @@ pub(crate) fn paint(color: &str, text: &str) -> String {
     if supports_color() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
 }
 
-/// Columns as wide as their widest cell; the last one is left ragged.
+/// Prints a table. Each column is as wide as its widest cell.
 pub(crate) fn print_table(rows: &[Vec<String>]) {
-    // In one write: thousands of rows would be as many.
+    // One write instead of one per row.
     if !rows.is_empty() {
         print_line(&table_lines(rows).join("\n"));
     }
 }
 
-/// The same, each row cut to the terminal's width where stdout is one. For cells without colours.
+/// Prints a table whose rows are clipped to the width of the terminal. The cells must not have
+/// colors.
 pub(crate) fn print_clipped_table(rows: &[Vec<String>]) {
     let width = terminal_size().map_or(usize::MAX, |(width, _)| width);
     let clipped: Vec<String> = table_lines(rows).iter().map(|row| clip(row, width)).collect();
@@ -135,7 +140,8 @@ pub(crate) fn print_clipped_table(rows: &[Vec<String>]) {
     }
 }
 
-/// Columns and lines of the terminal that stdout is; none where it is none, or does not tell.
+/// Columns and lines of the terminal on standard output. `None` if it is no terminal or has no
+/// size.
 pub(crate) fn terminal_size() -> Option<(usize, usize)> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     (size.ws_col > 0 && size.ws_row > 0).then(|| (usize::from(size.ws_col), usize::from(size.ws_row)))
@@ -164,7 +170,7 @@ fn table_lines(rows: &[Vec<String>]) -> Vec<String> {
     rows.iter().map(text).collect()
 }
 
-/// Characters that show, colours left out.
+/// The number of characters without color sequences.
 fn visible_width(cell: &str) -> usize {
     let mut escape = false;
     cell.chars()
@@ -181,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_cut_where_it_is_too_wide_and_says_so() {
+    fn wide_rows_are_clipped_with_an_ellipsis() {
         let rows = [vec!["a".to_owned(), "bö".to_owned()], vec!["long".to_owned(), "c".to_owned()]];
         let lines = table_lines(&rows);
         assert_eq!(lines, ["a     bö", "long  c"]);

@@ -1,9 +1,9 @@
-//! Every verb that is listed shows in its help how it is typed, and what is shown is understood.
+//! Tests that the help of every command has examples, and that the examples can be parsed.
 
 use super::Cli;
 use clap::{Command, CommandFactory, Parser};
 
-/// What an example may begin with beside ourselves: what our verbs are put together with.
+/// The programs besides `teamctl` that an example may begin with.
 const PROGRAMS: [&str; 6] = ["claude", "codex", "git", "printf", "ssh", "tmux"];
 
 /// The lines below `Examples:`, up to the next paragraph.
@@ -13,7 +13,8 @@ fn examples(command: &Command) -> Vec<String> {
     examples.lines().take_while(|line| line.starts_with("  ")).map(|line| line.trim().to_owned()).collect()
 }
 
-/// The words of the first command of a line, as a shell has them, as far as examples need one.
+/// Splits the first command of a line into words, as a shell does. Knows only the syntax of
+/// examples.
 fn shell_words(line: &str) -> Vec<String> {
     let end = [" | ", " > ", " < "].iter().filter_map(|sign| line.find(sign)).min();
     let (mut words, mut quote) = (vec![String::new()], None);
@@ -22,46 +23,47 @@ fn shell_words(line: &str) -> Vec<String> {
             (None, '\'' | '"') => quote = Some(letter),
             (Some(open), _) if open == letter => quote = None,
             (None, ' ') => words.push(String::new()),
-            _ => words.last_mut().expect("there is one from the start").push(letter),
+            _ => words.last_mut().expect("the list has at least one word").push(letter),
         }
     }
     words
 }
 
-/// Help is printed by way of an error that is none.
-fn is_refused(words: &[String]) -> bool {
+/// Whether the parser rejects the words. A request for help is not an error.
+fn is_rejected(words: &[String]) -> bool {
     Cli::try_parse_from(words).is_err_and(|error| error.use_stderr())
 }
 
-fn example_error(command: &Command, name: &str) -> Vec<String> {
+/// The errors in the examples of one command.
+fn own_example_errors(command: &Command, name: &str) -> Vec<String> {
     let examples = examples(command);
     if examples.is_empty() {
         return vec![format!("{name} has no examples")];
     }
-    let wrong = |line: &String| {
+    let error = |line: &String| {
         let words = shell_words(line);
         match words[0].as_str() {
-            "teamctl" => is_refused(&words).then(|| format!("{name}: refused is {line}")),
-            program => (!PROGRAMS.contains(&program)).then(|| format!("{name}: what is {line}?")),
+            "teamctl" => is_rejected(&words).then(|| format!("{name}: cannot parse: {line}")),
+            program => (!PROGRAMS.contains(&program)).then(|| format!("{name}: unknown program: {line}")),
         }
     };
-    examples.iter().filter_map(wrong).collect()
+    examples.iter().filter_map(error).collect()
 }
 
-/// Of a command, and of all below it.
+/// The errors in the examples of a command and all its subcommands.
 fn example_errors(command: &Command, name: &str) -> Vec<String> {
-    let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set() && verb.get_name() != "help");
-    let below = verbs.flat_map(|verb| example_errors(verb, &format!("{name} {}", verb.get_name())));
-    example_error(command, name).into_iter().chain(below).collect()
+    let commands = command.get_subcommands().filter(|each| !each.is_hide_set() && each.get_name() != "help");
+    let errors = commands.flat_map(|each| example_errors(each, &format!("{name} {}", each.get_name())));
+    own_example_errors(command, name).into_iter().chain(errors).collect()
 }
 
 #[test]
-fn every_verb_shows_how_it_is_typed_and_that_is_understood() {
+fn examples_in_the_help_of_every_command_can_be_parsed() {
     let mut teamctl = Cli::command();
     teamctl.build();
     assert_eq!(example_errors(&teamctl, "teamctl"), Vec::<String>::new());
-    let with = |examples: &'static str| example_error(&Command::new("x").after_help(examples), "x");
-    assert_eq!(with(""), ["x has no examples"]);
-    assert_eq!(with("Examples:\n  nothing up"), ["x: what is nothing up?"]);
-    assert_eq!(with("Examples:\n  teamctl stauts 'a b'"), ["x: refused is teamctl stauts 'a b'"]);
+    let errors = |examples: &'static str| own_example_errors(&Command::new("x").after_help(examples), "x");
+    assert_eq!(errors(""), ["x has no examples"]);
+    assert_eq!(errors("Examples:\n  nothing up"), ["x: unknown program: nothing up"]);
+    assert_eq!(errors("Examples:\n  teamctl stauts 'a b'"), ["x: cannot parse: teamctl stauts 'a b'"]);
 }

@@ -1,11 +1,10 @@
-//! The verbs, one file each: its arguments on top, then what it does.
+//! The commands, one file each: its arguments first, then what it does.
 
 pub(crate) mod answer_shutdown;
 pub(crate) mod approve;
 pub(crate) mod attach;
 pub(crate) mod broadcast;
 pub(crate) mod capture;
-
 pub(crate) mod completions;
 pub(crate) mod create;
 pub(crate) mod delete;
