@@ -9,7 +9,7 @@ mod commands;
 mod context;
 mod output;
 
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error::ErrorKind;
 use std::process::ExitCode;
 
 /// Runs `teamctl` with the arguments of this process.

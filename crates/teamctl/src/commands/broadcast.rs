@@ -1,5 +1,7 @@
-//! `broadcast`: one message into every inbox but the sender's own. Each inbox is an append of its own, so
-//! some may have it and others not: the result says which, and the exit code that it was not all.
+//! `teamctl broadcast`: sends a message to every other member.
+//!
+//! Each inbox is written separately, so a broadcast can fail for some members only. The output
+//! names them, and the exit code is 1.
 
 use super::message_input;
 use crate::context::CommandContext;
@@ -7,52 +9,53 @@ use crate::output;
 use protocol::error::ErrorReport;
 use serde_json::json;
 use std::process::ExitCode;
-use store::now;
-use store::{FailedRecipient, message_id};
+use store::{FailedRecipient, message_id, now};
 
 /// Send a message to every other member
 ///
-/// Exit code 0: every inbox has it. 1: some have it, and the output says which have not.
+/// Exit code 0: the message is in every inbox. 1: it is not, and the output names the members
+/// without it.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl broadcast 'main is frozen until noon' --summary 'code freeze'\n  teamctl broadcast - < news.txt"
 )]
 pub(crate) struct BroadcastArgs {
-    /// What; - takes it from standard input
+    /// The text; - reads it from standard input
     #[arg(allow_hyphen_values = true)]
     text: String,
-    /// What it is about, in a few words
+    /// A summary in a few words
     #[arg(long, value_name = "S")]
     summary: Option<String>,
 }
 
-pub(crate) fn run(here: &CommandContext, args: &BroadcastArgs) -> Result<ExitCode, ErrorReport> {
-    let caller = here.caller()?;
+pub(crate) fn run(context: &CommandContext, args: &BroadcastArgs) -> Result<ExitCode, ErrorReport> {
+    let caller = context.caller()?;
     let sent = caller.broadcast(message_input::read_text(&args.text)?, args.summary.as_deref(), now())?;
-    let Some(fault) = sent.partial_error() else {
+    let Some(error) = sent.partial_error() else {
         let mut result = sent.to_json();
         result["message_id"] = json!(message_id(&sent.message));
         let sentence = format!("{}.", result["message"].as_str().unwrap_or_default());
-        output::print_result(here, &result, &output::sanitize(&sentence));
+        output::print_result(context, &result, &output::sanitize(&sentence));
         return Ok(ExitCode::SUCCESS);
     };
-    Ok(print_partial_result(here, &sent, &fault))
+    Ok(print_partial_result(context, &sent, &error))
 }
 
+/// Prints the members without the message, and the error of the whole broadcast.
 fn print_partial_result(
-    here: &CommandContext,
+    context: &CommandContext,
     sent: &store::BroadcastResult,
-    fault: &ErrorReport,
+    whole_error: &ErrorReport,
 ) -> ExitCode {
-    if here.args.json {
+    if context.args.json {
         let mut result = sent.to_json();
         result["ok"] = json!(false);
         result["message_id"] = json!(message_id(&sent.message));
         output::print_json(&result.to_string());
     }
-    for FailedRecipient { name, error: fault } in &sent.failed {
-        let message = format!("{name}: {fault}");
-        output::print_partial_error(here, &ErrorReport { message, ..fault.clone() });
+    for FailedRecipient { name, error } in &sent.failed {
+        let message = format!("{name}: {error}");
+        output::print_partial_error(context, &ErrorReport { message, ..error.clone() });
     }
-    output::print_error_to_stderr(fault)
+    output::print_error_to_stderr(whole_error)
 }

@@ -1,4 +1,4 @@
-//! `completions`: what a shell needs to complete the verbs, their flags and values.
+//! `teamctl completions`: prints the completion script of a shell.
 
 use clap::Command;
 use clap_complete::Shell;
@@ -21,23 +21,23 @@ pub(crate) fn run(args: &CompletionsArgs, command: &Command) -> Result<ExitCode,
     write_stdout(&completion_script(args.shell, command))
 }
 
-/// In memory: the generator panics where its output is closed early.
+/// The script in memory. The generator panics if its output is closed early.
 fn completion_script(shell: Shell, command: &Command) -> Vec<u8> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut visible_commands(command), "teamctl", &mut script);
     script
 }
 
-/// The generator offers hidden verbs as well, and none can be taken away: the program is put together anew.
-fn visible_commands(all: &Command) -> Command {
-    let shown = all.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
+/// A copy of the parser without hidden commands, which the generator would offer.
+fn visible_commands(parser: &Command) -> Command {
+    let visible = parser.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
     Command::new("teamctl")
         .version(env!("CARGO_PKG_VERSION"))
-        .args(all.get_arguments().cloned())
-        .subcommands(shown)
+        .args(parser.get_arguments().cloned())
+        .subcommands(visible)
 }
 
-/// To stdout; a reader that hangs up early is no error.
+/// Writes bytes to standard output. A reader that closes the pipe early is no error.
 pub(super) fn write_stdout(bytes: &[u8]) -> Result<ExitCode, ErrorReport> {
     match std::io::stdout().write_all(bytes) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -54,22 +54,18 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn each_shell_is_told_of_all_verbs_but_hidden_ones() {
+    fn scripts_complete_all_commands_except_hidden_ones() {
         let teamctl = Cli::command();
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
             let script = String::from_utf8(completion_script(shell, &teamctl)).unwrap();
-            let words = |verb: &Command| match shell {
-                Shell::Fish => format!(" -a \"{}\"", verb.get_name()),
-                Shell::Zsh => format!("\n'{}:", verb.get_name()),
-                _ => format!("\n            teamctl,{})\n", verb.get_name()),
+            let completion = |name: &str| match shell {
+                Shell::Fish => format!(" -a \"{name}\""),
+                Shell::Zsh => format!("\n'{name}:"),
+                _ => format!("\n            teamctl,{name})\n"),
             };
-            for verb in teamctl.get_subcommands() {
-                assert_eq!(
-                    script.contains(&words(verb)),
-                    !verb.is_hide_set(),
-                    "{shell}: {}",
-                    verb.get_name()
-                );
+            for command in teamctl.get_subcommands() {
+                let name = command.get_name();
+                assert_eq!(script.contains(&completion(name)), !command.is_hide_set(), "{shell}: {name}");
             }
             assert!(["socket", "json", "version"].iter().all(|flag| script.contains(flag)), "{shell}");
         }

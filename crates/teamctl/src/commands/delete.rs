@@ -1,57 +1,51 @@
-//! `delete`: remove a team and its files.
+//! `teamctl delete`: deletes a team and its files.
 
 use crate::context::CommandContext;
 use crate::output;
-use client::error::unexpected_reply;
-use protocol::control::{self, DeleteTeamReply, Reply, Request};
+use protocol::control::{DeleteTeamReply, DeleteTeamRequest, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Remove a team: its configuration, inboxes, tasks and worktrees
+/// Delete a team: its configuration, inboxes, tasks and worktrees
 ///
-/// Refused (76) while members live; --force ends them first, if nothing else refuses it. Refused too, and then nothing
-/// is deleted, while a worktree holds work that would be lost: changes, untracked and ignored files, commits that no
-/// other branch has, stashes, a rebase under way, a lock, a process in it. It says which, and the command that discards
-/// it: then all of it goes into the trash first, with the words for having it back. A branch with commits of its own
-/// always stays.
+/// Refused (76) while members run; --force ends them first. Also refused, and then nothing is
+/// deleted, while a worktree has work that would be lost. Such work is: changes, untracked and
+/// ignored files, commits that no other branch has, stashes, an unfinished rebase, a lock, a
+/// process in the directory. The error names the worktree and the command that discards it. A
+/// discarded worktree goes into the trash, and the output says how to restore it. A branch with
+/// commits that no other branch has always stays.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl delete survey\n  teamctl delete survey --force\n  teamctl delete survey --discard ~/project.worktrees/survey-ann"
 )]
 pub(crate) struct DeleteArgs {
-    /// Which [default: the only one]
+    /// The team to delete [default: the only one]
     #[arg(value_name = "TEAM")]
     name: Option<String>,
-    /// End its members first
+    /// End the team's members first
     #[arg(long)]
     force: bool,
-    /// A worktree that goes although there is unsaved work in it; may be repeated
+    /// A worktree to discard although it has unsaved work; may be repeated
     #[arg(long, value_name = "PATH")]
     discard: Vec<PathBuf>,
 }
 
-pub(crate) fn run(here: &CommandContext, args: &DeleteArgs) -> Result<ExitCode, ErrorReport> {
-    here.require_lead("delete a team")?;
-    let mut global = here.args.clone();
-    global.team = args.name.clone().or(global.team);
-    let here = CommandContext::new(global);
-    let team = here.team_name(&here.root()?)?;
-    let discard = args.discard.iter().map(|path| recorded_path(path)).collect::<Result<_, _>>()?;
-    match here.call_daemon(Request::DeleteTeam(control::DeleteTeamRequest {
-        team,
+pub(crate) fn run(context: &CommandContext, args: &DeleteArgs) -> Result<ExitCode, ErrorReport> {
+    context.require_lead("delete a team")?;
+    let context = context.with_team_argument(args.name.as_deref());
+    let request = DeleteTeamRequest {
+        team: context.team_name(&context.root()?)?,
         force: args.force,
-        discard_worktrees: discard,
-    }))? {
-        Reply::DeleteTeam(reply) => {
-            output::print_result(&here, &reply, &output::sanitize(&result_text(&reply)));
-            Ok(ExitCode::SUCCESS)
-        }
-        _ => Err(unexpected_reply()),
-    }
+        discard_worktrees: args.discard.iter().map(|path| recorded_path(path)).collect::<Result<_, _>>()?,
+    };
+    let reply: DeleteTeamReply = context.request(Request::DeleteTeam(request))?;
+    output::print_result(&context, &reply, &output::sanitize(&result_text(&reply)));
+    Ok(ExitCode::SUCCESS)
 }
 
-/// As it is recorded: absolute, without links. One that is gone is taken as it was written.
+/// The path as the daemon has recorded it: absolute and without symbolic links. For a directory
+/// that does not exist, links are not resolved.
 fn recorded_path(path: &Path) -> Result<PathBuf, ErrorReport> {
     path.canonicalize().or_else(|_| std::path::absolute(path)).map_err(|error| {
         ErrorReport::new(ErrorKind::Usage, format!("cannot understand --discard {}: {error}", path.display()))
@@ -60,10 +54,10 @@ fn recorded_path(path: &Path) -> Result<PathBuf, ErrorReport> {
 
 fn result_text(reply: &DeleteTeamReply) -> String {
     let trashed = reply.worktrees.trashed.iter().map(ToString::to_string);
-    let gone = reply.worktrees.missing.iter();
-    let gone = gone.map(|path| format!("Not there any more, nothing was removed: {}", path.display()));
-    let left = reply.worktrees.kept.iter().map(|why| format!("Left alone: {why}"));
+    let missing = reply.worktrees.missing.iter();
+    let missing = missing.map(|path| format!("Not there any more, nothing was removed: {}", path.display()));
+    let kept = reply.worktrees.kept.iter().map(|worktree| format!("Left alone: {worktree}"));
     let lines: Vec<String> =
-        std::iter::once(format!("{}.", reply.message)).chain(trashed).chain(gone).chain(left).collect();
+        std::iter::once(format!("{}.", reply.message)).chain(trashed).chain(missing).chain(kept).collect();
     lines.join("\n")
 }

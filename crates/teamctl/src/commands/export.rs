@@ -1,4 +1,4 @@
-//! `export`: a team's files in one archive, at the paths that they have below a root.
+//! `teamctl export`: packs a team's files into a tar archive. Paths in it are relative to the root.
 
 use crate::context::CommandContext;
 use crate::output;
@@ -13,33 +13,32 @@ use std::process::ExitCode;
 use store::{Team, now};
 use tar::{Builder, Header};
 
-/// The team's policy, which lies outside the root.
+/// The archive's entry for the team's policy, which is a file outside the root.
 pub(super) const POLICY_ENTRY: &str = "teamd/policy.json";
 
-/// Pack a team's files: its config, inboxes, tasks and policy
+/// Pack a team's config, inboxes, tasks and policy into a tar archive
 ///
-/// A tar archive with the paths below a root: teamctl import makes a team of it, here under another name or on another
-/// machine, and so does any tar. Worktrees are not in it, nor is what the agents' programs keep of their sessions.
+/// The paths in the archive are relative to the root. teamctl import creates a team from it, on
+/// this machine under another name or on another machine. The archive has no worktrees and no
+/// sessions of agent programs.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl export survey\n  teamctl export survey --output - | ssh host teamctl import -"
 )]
 pub(crate) struct ExportArgs {
-    /// Which [default: the only one]
+    /// The team to export [default: the only one]
     #[arg(value_name = "TEAM")]
     name: Option<String>,
-    /// Into this file, which must not be there yet; - is standard output [default: TEAM.tar]
+    /// The archive, which must not exist yet; - writes to standard output [default: TEAM.tar]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
-pub(crate) fn run(here: &CommandContext, args: &ExportArgs) -> Result<ExitCode, ErrorReport> {
-    here.require_lead("export a team")?;
-    let mut global = here.args.clone();
-    global.team = args.name.clone().or(global.team);
-    let here = CommandContext::new(global);
-    let team = here.team()?;
-    let policy = here.state_dir()?.read(&Policy::file_name(team.name()))?;
+pub(crate) fn run(context: &CommandContext, args: &ExportArgs) -> Result<ExitCode, ErrorReport> {
+    context.require_lead("export a team")?;
+    let context = context.with_team_argument(args.name.as_deref());
+    let team = context.team()?;
+    let policy = context.state_dir()?.read(&Policy::file_name(team.name()))?;
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.tar", team.name())));
     if path == Path::new("-") {
         if std::io::stdout().is_terminal() {
@@ -51,15 +50,15 @@ pub(crate) fn run(here: &CommandContext, args: &ExportArgs) -> Result<ExitCode, 
     }
     let file = create_private_file(&path)?;
     let count = write_archive(&team, policy, file, &path).inspect_err(|_| {
-        // Half an archive is worse than none.
+        // An incomplete archive is of no use.
         std::fs::remove_file(&path).ok();
     })?;
     let sentence = format!("{} is packed in {}: {count} files.", team.name(), path.display());
-    output::print_result(&here, &json!({"file": path, "files": count}), &output::sanitize(&sentence));
+    output::print_result(&context, &json!({"file": path, "files": count}), &output::sanitize(&sentence));
     Ok(ExitCode::SUCCESS)
 }
 
-/// For its owner alone: mail is in it.
+/// Creates a file that only its owner can read, because it contains messages.
 fn create_private_file(path: &Path) -> Result<File, ErrorReport> {
     File::options().write(true).create_new(true).mode(0o600).open(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
@@ -71,23 +70,23 @@ fn create_private_file(path: &Path) -> Result<File, ErrorReport> {
     })
 }
 
-/// Gives how many files.
+/// Writes the archive and returns the number of files in it. `path` is for errors.
 fn write_archive(
     team: &Team,
     policy: Option<Vec<u8>>,
-    to: impl Write,
+    writer: impl Write,
     path: &Path,
 ) -> Result<usize, ErrorReport> {
-    let mut archive = Builder::new(BufWriter::new(to));
+    let mut archive = Builder::new(BufWriter::new(writer));
     let mut count = 0;
-    let mut put = |name: &str, bytes: &[u8]| {
+    let mut add_file = |name: &str, bytes: &[u8]| {
         count += 1;
         append_entry(&mut archive, name, bytes).map_err(|error| ErrorReport::from_io("write", path, &error))
     };
-    team.export(&mut put)?;
-    policy.map_or(Ok(()), |policy| put(POLICY_ENTRY, &policy))?;
-    let done = archive.into_inner().and_then(|mut to| to.flush());
-    done.map(|()| count).map_err(|error| ErrorReport::from_io("write", path, &error))
+    team.export(&mut add_file)?;
+    policy.map_or(Ok(()), |policy| add_file(POLICY_ENTRY, &policy))?;
+    let result = archive.into_inner().and_then(|mut writer| writer.flush());
+    result.map(|()| count).map_err(|error| ErrorReport::from_io("write", path, &error))
 }
 
 fn append_entry(archive: &mut Builder<impl Write>, name: &str, bytes: &[u8]) -> std::io::Result<()> {

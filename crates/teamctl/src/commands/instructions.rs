@@ -1,6 +1,8 @@
-//! `prompt`: the text that tells an agent about its team. What it says is `protocol::prompt`; here are the facts.
+//! `teamctl instructions`: prints the team instructions of an agent.
 //!
-//! It is for a program's instructions, so it never fails for want of a team: what can't be found is left out.
+//! The text is [`protocol::instructions`]; this command finds the facts for it. An agent's program
+//! may start before its team exists, so a missing team is no error: the text leaves out what is
+//! unknown.
 
 use crate::context::CommandContext;
 use crate::output;
@@ -10,42 +12,42 @@ use protocol::name::AgentName;
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Print the text that tells an agent about its team
+/// Print the instructions about the team for an agent
 ///
-/// Its name, the lead, the members, how to talk and to work on tasks, and the manners. For the agent whose
-/// environment it is called in; elsewhere for a lead.
+/// They contain its name, the lead, the members, the rules of the team, and how to send messages
+/// and work on tasks. In an agent the text is for that agent, elsewhere for a lead.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl instructions\n  teamctl instructions --for lead --non-interactive\n  codex exec \"$(teamctl instructions --non-interactive) Count the lines of src/\""
 )]
 pub(crate) struct InstructionsArgs {
-    /// For whom [default: for whoever calls]
+    /// The agent that the text is for [default: the caller]
     #[arg(long = "for", value_enum, value_name = "WHOM")]
-    whom: Option<Audience>,
-    /// For a lead that nobody can talk to between its turns: its team must be gone before it answers
+    audience: Option<Audience>,
+    /// For a lead without a person between its turns: it must end its team before it answers
     #[arg(long)]
     non_interactive: bool,
 }
 
-/// See `--for`.
+/// The values of `--for`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Audience {
-    /// Whoever leads the team
+    /// The lead of the team
     Lead,
     /// A teammate; without $TEAMD_MEMBER an unnamed one
     Teammate,
 }
 
-pub(crate) fn run(here: &CommandContext, args: &InstructionsArgs) -> Result<ExitCode, ErrorReport> {
-    let me = audience_name(here.caller_name(), args.whom);
-    let path = here.root_path()?;
-    // To open a root makes what it lacks, and this only looks.
-    let root = path.join("teams").is_dir().then(|| here.root()).transpose()?;
-    let team = root.as_ref().and_then(|root| here.team_name(root).ok());
+pub(crate) fn run(context: &CommandContext, args: &InstructionsArgs) -> Result<ExitCode, ErrorReport> {
+    let name = audience_name(context.caller_name(), args.audience);
+    let path = context.root_path()?;
+    // Opening a root would create missing directories, and this command only reads.
+    let root = path.join("teams").is_dir().then(|| context.root()).transpose()?;
+    let team = root.as_ref().and_then(|root| context.team_name(root).ok());
     let config =
         root.as_ref().zip(team.as_ref()).and_then(|(root, team)| root.team(team).ok()?.config().ok());
     let text = protocol::instructions::render(&InstructionContext {
-        name: &me,
+        name: &name,
         team: team.as_ref(),
         config: config.as_ref(),
         root: &path.to_string_lossy(),
@@ -55,12 +57,13 @@ pub(crate) fn run(here: &CommandContext, args: &InstructionsArgs) -> Result<Exit
             Interactivity::Unknown
         },
     });
-    output::print_result(here, &json!({"instructions": text}), text.trim_end());
+    output::print_result(context, &json!({"instructions": text}), text.trim_end());
     Ok(ExitCode::SUCCESS)
 }
 
-fn audience_name(caller: AgentName, whom: Option<Audience>) -> AgentName {
-    match whom {
+/// The name of the agent that the text is for.
+fn audience_name(caller: AgentName, audience: Option<Audience>) -> AgentName {
+    match audience {
         Some(Audience::Lead) => AgentName::lead(),
         Some(Audience::Teammate) if caller.is_lead() => AgentName::new_unchecked("a-teammate"),
         _ => caller,
@@ -72,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_for_the_caller_unless_said_otherwise() {
+    fn text_is_for_the_caller_unless_the_option_says_otherwise() {
         let (ann, lead) = (AgentName::new_unchecked("ann"), AgentName::lead());
         assert_eq!(audience_name(ann.clone(), None), ann);
         assert_eq!(audience_name(ann.clone(), Some(Audience::Teammate)), ann);

@@ -1,37 +1,30 @@
-//! `interrupt`: end a member's turn, not the member.
+//! `teamctl interrupt`: ends a member's current turn. The member keeps running.
 
 use crate::context::CommandContext;
 use crate::output;
-use client::error::unexpected_reply;
-use protocol::control::{InterruptReply, MemberAddress, Reply, Request};
+use protocol::control::{InterruptReply, MemberAddress, Request};
 use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
-/// End a member's turn, not the member
+/// End a member's current turn; the member keeps running
 ///
-/// What its turn runs gets INT, after 2 s TERM, after 2 s more KILL; answers when it has ended. The task that it
-/// worked on has failed with that; give it back with: teamctl task release ID. A program that runs for its whole
-/// life has no turn that could be ended (76).
+/// The processes of the turn get INT, after 2 s TERM, after 2 s more KILL. The command returns when
+/// they have ended. The task of the turn fails; make it pending again with: teamctl task release
+/// ID. Not possible (76) for a program that is not started for each turn.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl interrupt ann")]
 pub(crate) struct InterruptArgs {
-    /// Whose
+    /// The member
     name: String,
 }
 
-pub(crate) fn run(here: &CommandContext, args: &InterruptArgs) -> Result<ExitCode, ErrorReport> {
-    here.require_lead("interrupt")?;
-    let team = super::send::team_of_address(here, &args.name)?;
-    match here.call_daemon(Request::Interrupt(MemberAddress {
-        team: team.name().clone(),
-        name: args.name.clone(),
-    }))? {
-        Reply::Interrupt(reply) => {
-            output::print_result(here, &reply, &result_text(&reply));
-            Ok(ExitCode::SUCCESS)
-        }
-        _ => Err(unexpected_reply()),
-    }
+pub(crate) fn run(context: &CommandContext, args: &InterruptArgs) -> Result<ExitCode, ErrorReport> {
+    context.require_lead("interrupt")?;
+    let team = super::send::team_of_address(context, &args.name)?;
+    let member = MemberAddress { team: team.name().clone(), name: args.name.clone() };
+    let reply: InterruptReply = context.request(Request::Interrupt(member))?;
+    output::print_result(context, &reply, &result_text(&reply));
+    Ok(ExitCode::SUCCESS)
 }
 
 fn result_text(reply: &InterruptReply) -> String {
@@ -47,8 +40,8 @@ mod tests {
     use protocol::name::AgentName;
 
     #[test]
-    fn it_says_what_became_of_the_turn() {
-        let reply = |turn| InterruptReply { name: AgentName::parse("ann").unwrap(), was_in_turn: turn };
+    fn result_says_whether_there_was_a_turn() {
+        let reply = |was_in_turn| InterruptReply { name: AgentName::parse("ann").unwrap(), was_in_turn };
         assert_eq!(result_text(&reply(true)), "ann's turn is ended; it lives on.");
         assert_eq!(result_text(&reply(false)), "ann is idle: there was no turn to end.");
         assert_eq!(

@@ -1,26 +1,24 @@
-//! `kill`: end members without asking.
+//! `teamctl kill`: ends members by force.
 
 use super::shutdown::print_exits;
 use crate::context::CommandContext;
-use client::error::unexpected_reply;
-use protocol::control::{MemberSelection, Reply, Request};
+use protocol::control::{ExitsReply, MemberSelection, Request};
 use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
-/// End members without asking: TERM, then KILL, and everything that they started
+/// Kill members and all processes that they started: TERM, then KILL
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl kill ann\n  teamctl kill ann bob")]
 pub(crate) struct KillArgs {
-    /// Whom
+    /// The members to kill
     #[arg(required = true)]
     names: Vec<String>,
 }
 
-pub(crate) fn run(here: &CommandContext, args: &KillArgs) -> Result<ExitCode, ErrorReport> {
-    here.require_lead("kill")?;
-    let team = here.team_name(&here.root()?)?;
-    match here.call_daemon(Request::Kill(MemberSelection { team, names: args.names.clone() }))? {
-        Reply::Exits(reply) => Ok(print_exits(here, &reply, None, "Nobody is there.")),
-        _ => Err(unexpected_reply()),
-    }
+pub(crate) fn run(context: &CommandContext, args: &KillArgs) -> Result<ExitCode, ErrorReport> {
+    context.require_lead("kill")?;
+    let team = context.team_name(&context.root()?)?;
+    let members = MemberSelection { team, names: args.names.clone() };
+    let reply: ExitsReply = context.request(Request::Kill(members))?;
+    Ok(print_exits(context, &reply, None, "Nobody is there."))
 }

@@ -1,4 +1,5 @@
-//! `man`: the man pages, made from the same words as the help: one for the program, one for each verb.
+//! `teamctl man`: writes the man pages, one for `teamctl` and one for each command. Their text is
+//! that of the help.
 
 use super::completions::write_stdout;
 use clap::Command;
@@ -13,13 +14,14 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl man ~/.local/share/man/man1\n  teamctl man | man -l -")]
 pub(crate) struct ManArgs {
-    /// Where; made if it is missing [default: standard output]
+    /// The directory, which is created if it is missing [default: standard output]
     #[arg(value_name = "DIR")]
     directory: Option<PathBuf>,
 }
 
-/// A page and its name, `teamctl-send`.
+/// One man page.
 struct ManPage {
+    /// As in `teamctl-send`.
     name: String,
     roff: Vec<u8>,
 }
@@ -46,14 +48,14 @@ fn all_pages(mut teamctl: Command) -> Vec<ManPage> {
     pages
 }
 
-/// The page of `command`, then those of its verbs.
+/// Adds the page of `command`, then those of its subcommands.
 fn add_pages(command: &Command, name: &str, pages: &mut Vec<ManPage>) {
     let mut roff = Vec::new();
     let rendered = Generator::new(command.clone().display_name(name.to_owned())).render(&mut roff);
     rendered.expect("writing into memory does not fail");
     pages.push(ManPage { name: name.to_owned(), roff });
-    let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set() && verb.get_name() != "help");
-    verbs.for_each(|verb| add_pages(verb, &format!("{name}-{}", verb.get_name()), pages));
+    let commands = command.get_subcommands().filter(|each| !each.is_hide_set() && each.get_name() != "help");
+    commands.for_each(|each| add_pages(each, &format!("{name}-{}", each.get_name()), pages));
 }
 
 #[cfg(test)]
@@ -63,15 +65,15 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn every_verb_has_a_page_with_its_name_and_examples() {
+    fn every_command_has_a_page_with_examples() {
         let pages = all_pages(Cli::command());
         let help = Cli::command().render_help().to_string();
-        let (_, verbs) = help.split_once("Commands:\n").expect("verbs are listed");
-        let verbs = verbs.lines().map_while(|line| line.split_whitespace().next());
-        for verb in verbs.filter(|verb| *verb != "help") {
-            let page = pages.iter().find(|page| page.name == format!("teamctl-{verb}"));
+        let (_, list) = help.split_once("Commands:\n").expect("the help lists the commands");
+        let names = list.lines().map_while(|line| line.split_whitespace().next());
+        for name in names.filter(|name| *name != "help") {
+            let page = pages.iter().find(|page| page.name == format!("teamctl-{name}"));
             let text = page.map(|page| String::from_utf8_lossy(&page.roff).into_owned()).unwrap_or_default();
-            assert!(text.contains("Examples:"), "{verb}");
+            assert!(text.contains("Examples:"), "{name}");
         }
         let page = |name: &str| pages.iter().find(|page| page.name == name);
         let text = |name: &str| page(name).map(|page| String::from_utf8_lossy(&page.roff).into_owned());

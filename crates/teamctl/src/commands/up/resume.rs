@@ -1,13 +1,14 @@
-//! `up --resume`: who rests is started again, and each is told of once it runs, or will not.
+//! `teamctl up --resume`: starts suspended members, waits for them, and prints how each start
+//! ended.
 
-use super::{budget_line, daemon_line};
+use super::daemon_text::{budget_line, daemon_line};
 use crate::context::CommandContext;
 use crate::output;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
-use client::error::unexpected_reply;
+use client::reply_payload::payload_of;
 use client::team_context::team_by_name;
 use protocol::control::{
-    MemberStatus, PastMember, Reply, Request, ResumeMembersReply, ResumeMembersRequest, StatusReply,
+    MemberStatus, PastMember, Request, ResumeMembersReply, ResumeMembersRequest, StatusReply, TeamStatus,
 };
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
@@ -15,127 +16,140 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Longer than the daemon takes to give a start up.
+/// How long all starts may take together. The daemon gives up a start earlier.
 const RESUME_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// What became of one.
+/// A member that the daemon resumes.
+struct ResumedMember {
+    team: TeamName,
+    name: AgentName,
+}
+
+/// How the start of a member ended.
 enum ResumeResult {
-    Running {
-        pane: Option<String>,
-        pid: u32,
-    },
-    /// And rests on.
+    /// `pane` is `None` if the member has no pane.
+    Running { pane: Option<String>, pid: u32 },
+    /// The start failed for this reason, and the member stays suspended.
     StillSuspended(String),
+    /// The member has exited for this reason, and is not suspended.
     Exited(String),
 }
 
+/// Resumes the members of the team of `-t`, or of all teams. `status` and `daemon_state` are of the
+/// daemon when the command began.
 pub(super) fn resume_members(
-    here: &CommandContext,
+    context: &CommandContext,
     status: &StatusReply,
-    how: &str,
+    daemon_state: &str,
 ) -> Result<ExitCode, ErrorReport> {
-    // Armed before anything can happen.
-    let mut follow = DirectoryWatcher::new(&[here.directories()?.state_dir])?;
-    let team = match &here.args.team {
-        Some(name) => Some(team_by_name(&here.root()?, name)?),
+    // The watch begins before the request, so that no change is missed.
+    let mut watcher = DirectoryWatcher::new(&[context.directories()?.state_dir])?;
+    let team = match &context.args.team {
+        Some(name) => Some(team_by_name(&context.root()?, name)?),
         None => None,
     };
-    let reply = here.call_daemon(Request::ResumeMembers(ResumeMembersRequest { team }))?;
-    let Reply::ResumeMembers(ResumeMembersReply { members }) = reply else { return Err(unexpected_reply()) };
-    let members: Vec<(TeamName, AgentName)> = members
+    let reply: ResumeMembersReply = context.request(Request::ResumeMembers(ResumeMembersRequest { team }))?;
+    let members: Vec<ResumedMember> = reply
+        .members
         .into_iter()
-        .flat_map(|(team, names)| names.into_iter().map(move |name| (team.clone(), name)))
+        .flat_map(|(team, names)| {
+            names.into_iter().map(move |name| ResumedMember { team: team.clone(), name })
+        })
         .collect();
-    let became = wait_for_all(here, &members, &mut follow)?;
-    print_results(here, status, how, &members, &became);
-    let failed = became.iter().any(|became| !matches!(became, ResumeResult::Running { .. }));
-    Ok(if failed { ExitCode::from(ErrorKind::Partial.exit_code()) } else { ExitCode::SUCCESS })
+    let results = wait_for_all(context, &members, &mut watcher)?;
+    print_results(context, status, daemon_state, &members, &results);
+    let all_run = results.iter().all(|result| matches!(result, ResumeResult::Running { .. }));
+    Ok(if all_run { ExitCode::SUCCESS } else { ExitCode::from(ErrorKind::Partial.exit_code()) })
 }
 
-/// Waits until each of them runs, or is not started any more.
+/// Waits until the start of each member has succeeded or failed.
 fn wait_for_all(
-    here: &CommandContext,
-    members: &[(TeamName, AgentName)],
-    follow: &mut DirectoryWatcher,
+    context: &CommandContext,
+    members: &[ResumedMember],
+    watcher: &mut DirectoryWatcher,
 ) -> Result<Vec<ResumeResult>, ErrorReport> {
-    let until = Instant::now() + RESUME_TIMEOUT;
+    let deadline = Instant::now() + RESUME_TIMEOUT;
     loop {
-        let Reply::Status(status) = here.daemon_status()? else { return Err(unexpected_reply()) };
-        let became: Option<Vec<ResumeResult>> =
-            members.iter().map(|(team, name)| member_result(&status, team, name)).collect();
-        if let Some(became) = became {
-            return Ok(became);
+        let status: StatusReply = payload_of(context.daemon_status()?)?;
+        let results: Option<Vec<ResumeResult>> =
+            members.iter().map(|member| member_result(&status, member)).collect();
+        if let Some(results) = results {
+            return Ok(results);
         }
-        if follow.wait(Some(until))? == WatchEvent::TimedOut {
+        if watcher.wait(Some(deadline))? == WatchEvent::TimedOut {
             let message = "cannot wait any longer: not all who rested run again";
             return Err(ErrorReport::new(ErrorKind::Timeout, message).with_help("see: teamctl status"));
         }
     }
 }
 
-/// None while it starts.
-fn member_result(status: &StatusReply, team: &TeamName, name: &AgentName) -> Option<ResumeResult> {
-    let Some(team) = status.teams.iter().find(|status| status.name == *team) else {
+/// How the member's start ended. `None`: it is not finished.
+fn member_result(status: &StatusReply, member: &ResumedMember) -> Option<ResumeResult> {
+    let Some(team) = status.teams.iter().find(|team| team.name == member.team) else {
         return Some(ResumeResult::Exited("its team is gone".to_owned()));
     };
-    if let Some(MemberStatus { pane, pid: Some(pid), .. }) =
-        team.members.iter().find(|agent| agent.name == *name && agent.lifecycle != "starting")
-    {
-        return Some(ResumeResult::Running { pane: pane.clone(), pid: *pid });
+    match team.members.iter().find(|status| status.name == member.name) {
+        Some(MemberStatus { pane, pid: Some(pid), lifecycle, .. }) if lifecycle != "starting" => {
+            Some(ResumeResult::Running { pane: pane.clone(), pid: *pid })
+        }
+        Some(_) => None,
+        None => past_member_result(team, &member.name),
     }
-    let starts = team.members.iter().any(|agent| agent.name == *name);
-    let past = team.past_members.iter().find(|past| past.name == *name);
-    match past {
-        Some(PastMember { is_suspended: true, description: how, .. }) if !starts => {
-            Some(ResumeResult::StillSuspended(how.clone()))
+}
+
+/// The result of a member that is not running and not starting. `None`: it is about to respawn.
+fn past_member_result(team: &TeamStatus, name: &AgentName) -> Option<ResumeResult> {
+    match team.past_members.iter().find(|past| past.name == *name) {
+        Some(PastMember { is_suspended: true, description, .. }) => {
+            Some(ResumeResult::StillSuspended(description.clone()))
         }
-        Some(PastMember { respawns_at: None, description: how, .. }) if !starts => {
-            Some(ResumeResult::Exited(how.clone()))
+        Some(PastMember { respawns_at: None, description, .. }) => {
+            Some(ResumeResult::Exited(description.clone()))
         }
-        None if !starts => Some(ResumeResult::Exited("it has ended".to_owned())),
-        _ => None,
+        Some(_) => None,
+        None => Some(ResumeResult::Exited("it has ended".to_owned())),
     }
 }
 
 fn print_results(
-    here: &CommandContext,
+    context: &CommandContext,
     status: &StatusReply,
-    how: &str,
-    members: &[(TeamName, AgentName)],
-    became: &[ResumeResult],
+    daemon_state: &str,
+    members: &[ResumedMember],
+    results: &[ResumeResult],
 ) {
-    let each = members.iter().zip(became);
-    let mut lines = vec![daemon_line(status, how)];
-    lines.extend(each.clone().map(|((team, name), became)| result_line(team, name, became)));
-    lines.extend(status.teams.iter().filter_map(|team| budget_line(here, team)));
+    let each = members.iter().zip(results);
+    let mut lines = vec![daemon_line(status, daemon_state)];
+    lines.extend(each.clone().map(|(member, result)| result_line(member, result)));
+    lines.extend(status.teams.iter().filter_map(|team| budget_line(context, team)));
     if lines.len() == 1 {
         lines.push("Nobody rests.".to_owned());
     }
-    let all: Vec<Value> = each.map(|((team, name), became)| result_json(team, name, became)).collect();
-    let whole = json!({"daemon": status.daemon, "members": all});
-    output::print_result(here, &whole, &output::sanitize(&lines.join("\n")));
+    let members: Vec<Value> = each.map(|(member, result)| result_json(member, result)).collect();
+    let object = json!({"daemon": status.daemon, "members": members});
+    output::print_result(context, &object, &output::sanitize(&lines.join("\n")));
 }
 
-fn result_line(team: &TeamName, name: &AgentName, became: &ResumeResult) -> String {
-    match became {
+fn result_line(ResumedMember { team, name }: &ResumedMember, result: &ResumeResult) -> String {
+    match result {
         ResumeResult::Running { pane: Some(pane), pid } => {
             format!("{name} runs again in pane {pane} of {team}, pid {pid}.")
         }
         ResumeResult::Running { pane: None, pid } => {
             format!("{name} of {team} runs again without a pane, pid {pid}.")
         }
-        ResumeResult::StillSuspended(why) => {
-            format!("{name} of {team} could not be started, and rests on: {why}")
+        ResumeResult::StillSuspended(reason) => {
+            format!("{name} of {team} could not be started, and rests on: {reason}")
         }
-        ResumeResult::Exited(why) => format!("{name} of {team} was started, and has ended: {why}"),
+        ResumeResult::Exited(reason) => format!("{name} of {team} was started, and has ended: {reason}"),
     }
 }
 
-fn result_json(team: &TeamName, name: &AgentName, became: &ResumeResult) -> Value {
-    match became {
+fn result_json(ResumedMember { team, name }: &ResumedMember, result: &ResumeResult) -> Value {
+    match result {
         ResumeResult::Running { pane, pid } => json!({"team": team, "name": name, "pane": pane, "pid": pid}),
-        ResumeResult::StillSuspended(why) | ResumeResult::Exited(why) => {
-            json!({"team": team, "name": name, "error": why})
+        ResumeResult::StillSuspended(reason) | ResumeResult::Exited(reason) => {
+            json!({"team": team, "name": name, "error": reason})
         }
     }
 }

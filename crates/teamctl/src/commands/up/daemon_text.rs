@@ -1,0 +1,30 @@
+//! Lines about the daemon and suspended members, for `teamctl up` and `teamctl down`.
+
+use crate::command_rewriter::rewrite_commands;
+use crate::context::CommandContext;
+use client::suggested_commands::SuggestedCommands;
+use protocol::control::{StatusReply, TeamStatus};
+
+/// The line about the daemon. `state` is `is ready` or `runs already`.
+pub(super) fn daemon_line(status: &StatusReply, state: &str) -> String {
+    let daemon = &status.daemon;
+    let tmux = daemon.tmux.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+    format!("teamd {state}: pid {}, root {}, tmux {tmux}.", daemon.pid, daemon.root.display())
+}
+
+/// Says how many members are suspended and how to resume them. `None`: there are none.
+pub(in crate::commands) fn suspended_line(count: usize, commands: &SuggestedCommands) -> Option<String> {
+    let resume = commands.command(&["up", "--resume"]);
+    match count {
+        0 => None,
+        1 => Some(format!("One member rests; bring it back with: {resume}")),
+        several => Some(format!("{several} members rest; bring them back with: {resume}")),
+    }
+}
+
+/// Says that the team's budget is exhausted and how to raise it. `None`: it is not exhausted.
+pub(super) fn budget_line(context: &CommandContext, team: &TeamStatus) -> Option<String> {
+    let reason = team.budget.as_ref()?.exhausted_reason.as_ref()?;
+    let help = format!("give it more with: teamctl policy FILE -t {}", team.name);
+    Some(format!("Of {} nobody is started: {reason}.\n  {}", team.name, rewrite_commands(context, &help)))
+}
