@@ -1,38 +1,38 @@
-//! The text of a message as the user gives it: an argument, or `-` for standard input, byte for byte.
+//! Reads a text that the user passes as an argument, or on standard input if the argument is `-`.
 
 use protocol::error::{ErrorKind, ErrorReport};
 use std::io::Read;
+use store::MESSAGE_LIMIT;
 
-/// The longest text of a message, in bytes: what the store takes.
-const MESSAGE_LIMIT: usize = 256 << 10;
-
-/// The text that `given` stands for.
-pub(super) fn read_text(given: &str) -> Result<String, ErrorReport> {
-    if given == "-" { standard_input() } else { Ok(given.to_owned()) }
+/// The text of an argument. For `-` it is standard input, unchanged.
+pub(super) fn read_text(argument: &str) -> Result<String, ErrorReport> {
+    if argument == "-" { standard_input() } else { Ok(argument.to_owned()) }
 }
 
-/// All of standard input, up to the longest text of a message.
+/// Reads standard input to its end.
+///
+/// # Errors
+///
+/// `Usage` if the text is longer than a message may be, `InvalidData` if it is not UTF-8.
 pub(super) fn standard_input() -> Result<String, ErrorReport> {
     read(std::io::stdin().lock())
 }
 
-/// One byte more than the limit shows that it is too long; the rest may never end.
 fn read(input: impl Read) -> Result<String, ErrorReport> {
     let mut bytes = Vec::new();
+    // One byte more than the limit shows that the text is too long. The input may be endless.
     let read = input.take(MESSAGE_LIMIT as u64 + 1).read_to_end(&mut bytes);
     read.map_err(|error| ErrorReport::new(ErrorKind::Io, format!("cannot read standard input: {error}")))?;
     if bytes.len() > MESSAGE_LIMIT {
-        return Err(too_long(&format!("more than {MESSAGE_LIMIT}")));
+        let message =
+            format!("cannot send a text of more than {MESSAGE_LIMIT} bytes: {MESSAGE_LIMIT} is the limit");
+        return Err(ErrorReport::new(ErrorKind::Usage, message)
+            .with_help("put it into a file and send the file's path"));
     }
-    let wrong = |error| {
+    let invalid = |error| {
         ErrorReport::new(ErrorKind::InvalidData, format!("cannot send what is on standard input: {error}"))
     };
-    String::from_utf8(bytes).map_err(wrong)
-}
-
-fn too_long(size: &str) -> ErrorReport {
-    let message = format!("cannot send a text of {size} bytes: {MESSAGE_LIMIT} is the limit");
-    ErrorReport::new(ErrorKind::Usage, message).with_help("put it into a file and send the file's path")
+    String::from_utf8(bytes).map_err(invalid)
 }
 
 #[cfg(test)]
@@ -40,11 +40,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn standard_input_is_taken_byte_for_byte_up_to_the_limit() {
+    fn standard_input_is_read_unchanged_up_to_the_limit() {
         assert_eq!(read("a\nb\n".as_bytes()), Ok("a\nb\n".to_owned()));
-        assert_eq!(read(&b"\xff"[..]).map_err(|fault| fault.kind), Err(ErrorKind::InvalidData));
+        assert_eq!(read(&b"\xff"[..]).map_err(|error| error.kind), Err(ErrorKind::InvalidData));
         assert_eq!(read("x".repeat(MESSAGE_LIMIT).as_bytes()).map(|text| text.len()), Ok(MESSAGE_LIMIT));
         let endless = read(std::io::repeat(b'x'));
-        assert_eq!(endless.map_err(|fault| fault.kind), Err(ErrorKind::Usage));
+        assert_eq!(endless.map_err(|error| error.kind), Err(ErrorKind::Usage));
     }
 }

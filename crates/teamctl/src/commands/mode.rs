@@ -1,39 +1,35 @@
-//! `mode`: the permission mode of a member while it runs, or of the lead.
+//! `teamctl mode`: sets the permission mode of a running member or of the lead.
 
 use crate::context::CommandContext;
 use crate::output;
-use client::error::unexpected_reply;
-use protocol::control::{Reply, Request, SetModeReply, SetModeRequest};
+use protocol::control::{Request, SetModeReply, SetModeRequest};
 use protocol::error::ErrorReport;
 use protocol::permission_mode::PermissionMode;
 use std::process::ExitCode;
 
-/// Change a member's permission mode while it runs, or the lead's
+/// Set the permission mode of a running member or of the lead
 ///
-/// A program that is run a turn at a time has it from its next turn on; Claude Code as a teammate and agents driven by
-/// their protocol as soon as they read it. One that plans leaves that by the approval of its plan alone (76), and a
-/// program that takes a mode at its start alone is refused (76). With team-lead: the mode that a member goes on in when
-/// its plan is approved, and with delegate a program that leads may do nothing but lead.
+/// A program that is started for each turn uses the mode from its next turn on. Claude Code as a
+/// teammate, and programs that speak the Agent Client Protocol, use it as soon as they read it. Not
+/// possible (76) for a member in plan mode, whose mode only changes when its plan is approved, and
+/// for a program that takes a mode only when it starts. The mode of team-lead is what a member gets
+/// when its plan is approved. With delegate a leading program can only lead.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl mode ann acceptEdits\n  teamctl mode team-lead delegate")]
 pub(crate) struct ModeArgs {
-    /// Whose; team-lead is the lead
+    /// The member; team-lead is the lead
     name: String,
-    /// Which: default, acceptEdits, bypassPermissions, plan, delegate, dontAsk, auto
+    /// The mode: default, acceptEdits, bypassPermissions, plan, delegate, dontAsk, auto
     mode: PermissionMode,
 }
 
-pub(crate) fn run(here: &CommandContext, args: &ModeArgs) -> Result<ExitCode, ErrorReport> {
-    here.require_lead("change a mode")?;
-    let team = super::send::team_of_address(here, &args.name)?;
-    let order = SetModeRequest { team: team.name().clone(), name: args.name.clone(), mode: args.mode };
-    match here.call_daemon(Request::SetMode(order))? {
-        Reply::SetMode(reply) => {
-            output::print_result(here, &reply, &result_text(&reply));
-            Ok(ExitCode::SUCCESS)
-        }
-        _ => Err(unexpected_reply()),
-    }
+pub(crate) fn run(context: &CommandContext, args: &ModeArgs) -> Result<ExitCode, ErrorReport> {
+    context.require_lead("change a mode")?;
+    let team = super::send::team_of_address(context, &args.name)?;
+    let request = SetModeRequest { team: team.name().clone(), name: args.name.clone(), mode: args.mode };
+    let reply: SetModeReply = context.request(Request::SetMode(request))?;
+    output::print_result(context, &reply, &result_text(&reply));
+    Ok(ExitCode::SUCCESS)
 }
 
 fn result_text(reply: &SetModeReply) -> String {

@@ -1,11 +1,10 @@
-//! `policy`: who answers what members ask, and what the team may use up; another from a file.
+//! `teamctl policy`: prints a team's policy, or replaces it by that of a file.
 
 use super::run_file_errors::{FileUse, print_validation_errors};
 use crate::context::CommandContext;
 use crate::output;
-use client::error::unexpected_reply;
 use client::text::short_duration;
-use protocol::control::{Reply, Request, SetPolicyRequest};
+use protocol::control::{Request, SetPolicyRequest};
 use protocol::error::ErrorReport;
 use protocol::policy::{Approver, Policy as TeamPolicy, TimeoutAction};
 use protocol::usage::{format_count, format_dollars};
@@ -13,11 +12,11 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Show a team's policy, or put another in its place
+/// Show or replace a team's policy
 ///
-/// Who answers what members ask, and what the team may use up: turns, tokens, money, and time from its making on. What waits for
-/// somebody is decided anew under another one, and a team whose budget was used up goes on with a larger one: bring
-/// its members back with teamctl up --resume.
+/// The policy says who answers the requests of members, and how many turns, tokens, dollars and
+/// hours the team may use. A new policy applies to open requests too. If a larger budget replaces
+/// an exhausted one, resume the members with: teamctl up --resume.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl policy\n  teamctl policy policy.toml -t survey\n\nA whole file:\n  [policy]\n  plans = \"auto\"\n  turns = 200\n  time = \"8h\""
@@ -27,45 +26,46 @@ pub(crate) struct PolicyArgs {
     file: Option<PathBuf>,
 }
 
-pub(crate) fn run(here: &CommandContext, args: &PolicyArgs) -> Result<ExitCode, ErrorReport> {
-    let caller = here.caller()?;
+pub(crate) fn run(context: &CommandContext, args: &PolicyArgs) -> Result<ExitCode, ErrorReport> {
+    let caller = context.caller()?;
     let team = caller.team().name().clone();
     let Some(path) = &args.file else {
         let policy = caller.policy()?;
-        output::print_result(here, &json!({"team": team, "policy": policy}), &policy_text(&policy));
+        output::print_result(context, &json!({"team": team, "policy": policy}), &policy_text(&policy));
         return Ok(ExitCode::SUCCESS);
     };
-    here.require_lead("change a policy")?;
+    context.require_lead("change a policy")?;
     let policy = match runner::read_policy_file(path)? {
         Ok(policy) => policy,
-        Err(flaws) => return Ok(print_validation_errors(here, FileUse::Policy, path, &flaws)),
+        Err(errors) => return Ok(print_validation_errors(context, FileUse::Policy, path, &errors)),
     };
-    let order = SetPolicyRequest { team: team.clone(), policy: policy.clone() };
-    let Reply::Ack = here.call_daemon(Request::SetPolicy(order))? else { return Err(unexpected_reply()) };
+    let request = SetPolicyRequest { team: team.clone(), policy: policy.clone() };
+    context.request::<()>(Request::SetPolicy(request))?;
     let sentence = format!("The policy of {team} is another now.\n{}", policy_text(&policy));
-    output::print_result(here, &json!({"team": team, "policy": policy}), &sentence);
+    output::print_result(context, &json!({"team": team, "policy": policy}), &sentence);
     Ok(ExitCode::SUCCESS)
 }
 
+/// Describes a policy for people, one rule per line.
 pub(super) fn policy_text(policy: &TeamPolicy) -> String {
     let rules = match policy.rules.len() {
         0 => String::new(),
         count => format!(" where none of {count} rules decides"),
     };
     let mut lines = vec![
-        format!("plans are answered by {}", answerer_text(policy.plan_approver)),
+        format!("plans are answered by {}", approver_text(policy.plan_approver)),
         format!(
             "questions for permission are answered by {}{rules}",
-            answerer_text(policy.permission_approver)
+            approver_text(policy.permission_approver)
         ),
     ];
     if let Some(ms) = policy.answer_timeout_ms {
-        let then = match policy.on_timeout {
+        let action = match policy.on_timeout {
             TimeoutAction::Wait => "it waits on",
             TimeoutAction::Deny => "the answer is no",
             TimeoutAction::Approve => "the answer is yes",
         };
-        lines.push(format!("after {} without an answer {then}", short_duration(ms)));
+        lines.push(format!("after {} without an answer {action}", short_duration(ms)));
     }
     lines.extend(policy.max_turns.map(|turns| format!("at most {turns} turns")));
     lines.extend(policy.max_tokens.map(|tokens| format!("at most {} tokens", format_count(tokens))));
@@ -74,8 +74,8 @@ pub(super) fn policy_text(policy: &TeamPolicy) -> String {
     lines.join("\n")
 }
 
-fn answerer_text(who: Approver) -> &'static str {
-    match who {
+fn approver_text(approver: Approver) -> &'static str {
+    match approver {
         Approver::Person => "a person",
         Approver::Lead => "the lead or a person",
         Approver::Auto => "nobody: yes at once",

@@ -1,84 +1,85 @@
-//! `agents`: the profiles that there are, what one says, and whether its program is there and takes what it says.
+//! `teamctl profiles`: lists profiles, shows one, or checks profiles against the installed
+//! programs.
 
 mod check;
+mod installed_path;
+
 use crate::context::CommandContext;
 use crate::output;
-use profile::program_lookup;
+use installed_path::installed_path;
 use profile::{Profile, ProfileRegistry, ProfileSource};
 use protocol::error::ErrorReport;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use store::env_var;
 
-/// List the agent programs that can be spawned, show a profile, or check a program
+/// List or show profiles, or check the installed programs
 ///
-/// A profile says how a program is started and fed: built in, or a file of yours in ~/.config/teamd/profiles.
+/// A profile says how an agent program is started and how it gets messages. Profiles are built in
+/// or files in ~/.config/teamd/profiles.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl profiles\n  teamctl profiles show codex\n  teamctl profiles check"
 )]
 pub(crate) struct ProfilesArgs {
     #[command(subcommand)]
-    what: Option<ProfilesCommand>,
+    command: Option<ProfilesCommand>,
 }
 
-/// Without one: the list.
+/// The default is `list`.
 #[derive(Debug, clap::Subcommand)]
 enum ProfilesCommand {
-    /// All profiles, whether their programs are installed, and how messages reach them
+    /// List all profiles with their delivery and the paths of their programs
     #[command(after_help = "Examples:\n  teamctl profiles list\n  teamctl profiles list --json")]
     List,
-    /// A profile: its text, what it starts, and what can be promised of it
+    /// Show a profile: its text, command lines and delivery
     #[command(after_help = "Examples:\n  teamctl profiles show codex")]
     Show {
-        /// Which
+        /// The profile
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Is the program installed, in which version, does its help tell of the options that we pass, do its settings
-    /// hold what it needs? Ends with 72 where it is missing, with 78 where something does not fit
+    /// Check that a program is installed, and that its help and settings fit the profile
+    ///
+    /// Exit code 72: the program is missing. 78: its help does not mention an option that the
+    /// profile uses, its settings are incomplete, or the profile is invalid.
     #[command(after_help = "Examples:\n  teamctl profiles check\n  teamctl profiles check claude")]
     Check {
-        /// Which [default: all that are installed]
+        /// The profile [default: those of all installed programs]
         #[arg(value_name = "NAME")]
         name: Option<String>,
     },
 }
 
-pub(crate) fn run(here: &CommandContext, args: ProfilesArgs) -> Result<ExitCode, ErrorReport> {
-    match args.what.unwrap_or(ProfilesCommand::List) {
-        ProfilesCommand::List => list(here),
-        ProfilesCommand::Show { name } => show(here, &name),
-        ProfilesCommand::Check { name } => check::run(here, name.as_deref()),
+pub(crate) fn run(context: &CommandContext, args: ProfilesArgs) -> Result<ExitCode, ErrorReport> {
+    match args.command.unwrap_or(ProfilesCommand::List) {
+        ProfilesCommand::List => list(context),
+        ProfilesCommand::Show { name } => show(context, &name),
+        ProfilesCommand::Check { name } => check::run(context, name.as_deref()),
     }
 }
 
-fn list(here: &CommandContext) -> Result<ExitCode, ErrorReport> {
-    let shelf = ProfileRegistry::for_user();
+fn list(context: &CommandContext) -> Result<ExitCode, ErrorReport> {
+    let registry = ProfileRegistry::for_user();
     let mut entries = Vec::new();
     let mut rows = vec![["NAME", "FEED", "PROGRAM", "ABOUT"].map(str::to_owned).to_vec()];
-    for name in shelf.all_names() {
-        // One that is at fault is told, and the others are listed all the same.
-        match shelf.profile(&name) {
+    for name in registry.all_names() {
+        // An invalid profile does not hide the others.
+        match registry.profile(&name) {
             Ok(profile) => {
                 rows.push(row(&profile));
                 entries.push(profile_json(&profile));
             }
-            Err(fault) => {
-                rows.push(vec![
-                    name.clone(),
-                    "-".to_owned(),
-                    "-".to_owned(),
-                    output::sanitize(&fault.message),
-                ]);
-                entries.push(json!({"name": name, "error": fault}));
+            Err(error) => {
+                rows.push(
+                    [name.as_str(), "-", "-", &output::sanitize(&error.message)].map(str::to_owned).to_vec(),
+                );
+                entries.push(json!({"name": name, "error": error}));
             }
         }
     }
-    if here.args.json {
-        output::print_result(here, &json!({"profiles": entries}), "");
-    } else if !here.args.quiet {
+    if context.args.json {
+        output::print_result(context, &json!({"profiles": entries}), "");
+    } else if !context.args.quiet {
         output::print_clipped_table(&rows);
     }
     Ok(ExitCode::SUCCESS)
@@ -90,9 +91,11 @@ fn row(profile: &Profile) -> Vec<String> {
         (Some(_), Some(path)) => path.display().to_string(),
         (Some(_), None) => "-".to_owned(),
     };
-    let untried = if profile.is_verified { "" } else { " (from its documentation, not tried)" };
-    let about = format!("{}{untried}", profile.description);
-    [profile.name.as_str(), profile.delivery().as_str(), &program, &about].map(output::sanitize).to_vec()
+    let note = if profile.is_verified { "" } else { " (from its documentation, not tried)" };
+    let description = format!("{}{note}", profile.description);
+    [profile.name.as_str(), profile.delivery().as_str(), &program, &description]
+        .map(output::sanitize)
+        .to_vec()
 }
 
 fn profile_json(profile: &Profile) -> Value {
@@ -107,42 +110,33 @@ fn profile_json(profile: &Profile) -> Value {
     })
 }
 
-/// Where its program is; none where it is not, or is our own.
-fn installed_path(profile: &Profile) -> Option<PathBuf> {
-    let program = profile.program()?;
-    // Before a spawn only `{teamctl}` is known of its blanks.
-    let own = std::env::current_exe().ok()?;
-    let program = program.replace("{teamctl}", &own.to_string_lossy());
-    program_lookup::find_program(&program, Path::new("."), &env_var("PATH").unwrap_or_default())
-}
-
-fn show(here: &CommandContext, name: &str) -> Result<ExitCode, ErrorReport> {
-    let shelf = ProfileRegistry::for_user();
-    let (origin, text) = shelf.source_text(name)?;
-    let profile = shelf.profile(name)?;
-    let from = match &origin {
+fn show(context: &CommandContext, name: &str) -> Result<ExitCode, ErrorReport> {
+    let registry = ProfileRegistry::for_user();
+    let (source, text) = registry.source_text(name)?;
+    let profile = registry.profile(name)?;
+    let source = match &source {
         ProfileSource::BuiltIn => "built in".to_owned(),
         ProfileSource::File(path) => path.display().to_string(),
     };
-    let mut all = profile_json(&profile);
-    all["source"] = json!(from);
-    all["text"] = json!(text);
-    all["argv"] = json!(profile.argv());
-    all["resume_argv"] = json!(profile.resume_argv());
-    output::print_result(here, &all, &profile_text(&profile, &from, &text));
+    let mut object = profile_json(&profile);
+    object["source"] = json!(source);
+    object["text"] = json!(text);
+    object["argv"] = json!(profile.argv());
+    object["resume_argv"] = json!(profile.resume_argv());
+    output::print_result(context, &object, &profile_text(&profile, &source, &text));
     Ok(ExitCode::SUCCESS)
 }
 
-fn profile_text(profile: &Profile, from: &str, text: &str) -> String {
-    let feed = profile.delivery();
-    let mut lines = vec![format!("{}: {} ({from})", profile.name, profile.description)];
+fn profile_text(profile: &Profile, source: &str, text: &str) -> String {
+    let delivery = profile.delivery();
+    let mut lines = vec![format!("{}: {} ({source})", profile.name, profile.description)];
     if !profile.is_verified {
         lines.push("written from its documentation: nobody has tried it".to_owned());
     }
-    lines.push(format!("feed {}: {}", feed.as_str(), feed.delivery_point().description()));
-    for (word, argv) in [("starts", profile.argv()), ("goes on with", profile.resume_argv())] {
+    lines.push(format!("feed {}: {}", delivery.as_str(), delivery.delivery_point().description()));
+    for (verb, argv) in [("starts", profile.argv()), ("goes on with", profile.resume_argv())] {
         if !argv.is_empty() {
-            lines.push(format!("{word}: {}", argv.join(" ")));
+            lines.push(format!("{verb}: {}", argv.join(" ")));
         }
     }
     if !text.is_empty() {

@@ -1,5 +1,5 @@
-//! `teamctl run FILE`: runs a team from a file until its tasks are done. The crate `runner` does the work; this command
-//! reads the arguments and prints.
+//! `teamctl run`: runs a team from a file until its tasks are done. The crate `runner` does the
+//! work. This command parses the arguments and prints.
 
 mod display;
 mod progress_table;
@@ -23,10 +23,11 @@ use store::env_var;
 
 /// Run a whole team from a file, to its end
 ///
-/// The file is checked as a whole before anything is started; every fault is told, with its line and column (65).
-/// Uses the running teamd or starts one, which stays: end it with teamctl down. Exit code 0: every task is
-/// completed. 1: some are not, or it was stopped by Ctrl-C: once asks the team to stop, twice ends it; or the team has
-/// used up its budget, and stays. 73: there is a team of that name. 75: the work took longer than --timeout.
+/// An invalid file is rejected (65) before anything starts. Each error names its line and column.
+/// The command uses the running teamd or starts one. teamd keeps running; stop it with teamctl
+/// down. Ctrl-C asks the members to shut down, a second Ctrl-C kills them. Exit code 0: every task
+/// is completed. 1: some are not, the run was stopped, or the team's budget is exhausted and the
+/// team stays. 73: there is a team with that name. 75: the work took longer than --timeout.
 /// docs/run.md lists the keys of the file.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -36,14 +37,14 @@ pub(crate) struct RunArgs {
     /// The file: TOML, with the team's members and tasks
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Leave the team's files when its members have ended
+    /// Keep the team's files at the end of the run
     #[arg(long)]
     keep_team: bool,
-    /// Go on with a run of this file that was killed; where there is none, begin
+    /// Resume a run of this file that was killed; if there is none, start a new one
     #[arg(long)]
     resume: bool,
-    /// The time for the work, as in 500ms, 5s, 10m or 2h; to end the team takes up to the grace more [default: for
-    /// ever]
+    /// The time limit for the work, such as 500ms, 5s, 10m or 2h; the shutdown takes up to the
+    /// grace period more [default: no limit]
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     timeout: Option<Duration>,
 }
@@ -68,7 +69,7 @@ pub(crate) fn run(context: &CommandContext, args: &RunArgs) -> Result<ExitCode, 
     };
     let display = RunDisplay::new(&context);
     let result = runner::run_team(&context, request, &display);
-    // The display leaves the terminal before anything is printed that is to stay there.
+    // The display leaves the alternate screen before the results are printed.
     drop(display);
     let report = result?;
     result_table::print_report(&context, &name, &report);
@@ -76,7 +77,8 @@ pub(crate) fn run(context: &CommandContext, args: &RunArgs) -> Result<ExitCode, 
     Ok(ExitCode::from(report.exit_code))
 }
 
-/// `-t` must name the file's team. $TEAMD_TEAM of the shell is ignored, because the user did not set it for this call.
+/// Checks that `-t` names the file's team. $TEAMD_TEAM is ignored: it was not set for this
+/// invocation.
 fn check_team_option(context: &CommandContext, name: &TeamName) -> Result<(), ErrorReport> {
     let given = context.args.team.as_deref().filter(|team| env_var("TEAMD_TEAM").as_deref() != Some(*team));
     match given {
@@ -89,7 +91,7 @@ fn check_team_option(context: &CommandContext, name: &TeamName) -> Result<(), Er
     }
 }
 
-/// Warns once for each profile that was never tried with its program.
+/// Prints a warning for each profile that was never tested with its program.
 fn print_profile_warnings(context: &CommandContext, file: &RunFile) {
     let warnings: BTreeSet<String> = file.members.iter().flat_map(profile_warnings).collect();
     if !context.args.quiet {

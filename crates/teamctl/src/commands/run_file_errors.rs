@@ -1,4 +1,4 @@
-//! The validation errors of a run file or policy file, as compilers print them.
+//! Prints the validation errors of a run file or policy file, in the format of compilers.
 
 use crate::context::CommandContext;
 use crate::output;
@@ -8,14 +8,15 @@ use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// What the command wanted to do with the file.
+/// What the command does with the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum FileUse {
     Run,
     Policy,
 }
 
-/// Prints every error with its line and column; with `--json` also an object. Returns the exit code.
+/// Prints every error with its line and column, and with `--json` also an object. Returns the exit
+/// code.
 pub(super) fn print_validation_errors(
     context: &CommandContext,
     file_use: FileUse,

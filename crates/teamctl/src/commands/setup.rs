@@ -1,5 +1,5 @@
-//! `setup`: what a program's own settings must hold so that it takes part in a team. Shown as a diff; written only if
-//! told to, and a copy of what was there stays.
+//! `teamctl setup`: shows as a diff what a program's own settings need to take part in a team.
+//! Writes the changes with `--write`, after a backup.
 
 mod merge_json;
 mod merge_toml;
@@ -16,89 +16,99 @@ use settings_file::SettingsFile;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Show what a program's own settings need, and write it if told to
+/// Show or write the settings that a program needs
 ///
-/// Hooks and MCP servers of programs that take them from their settings alone. Without --write nothing is changed. With
-/// it everything else in the file stays as it is, and a copy of the file stays beside it.
+/// For programs that take hooks and MCP servers only from their settings. Without --write nothing
+/// is changed. With --write everything else in the file stays unchanged, and a backup of the file
+/// is kept next to it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl setup codex\n  teamctl setup gemini --write")]
 pub(crate) struct SetupArgs {
-    /// The profile of the program: see teamctl profiles list
+    /// The profile of the program; see teamctl profiles list
     #[arg(value_name = "PROFILE")]
     profile: String,
-    /// Write it
+    /// Write the changes
     #[arg(long)]
     write: bool,
-    /// Where the settings of a project lie, for programs that have such [default: here]
+    /// The project's directory, for programs with settings per project [default: the current
+    /// directory]
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
 }
 
-/// One file, as `--json` tells it.
+/// The result for one settings file, as in `--json`.
 #[derive(Debug, Serialize)]
 struct SettingsChange {
     file: PathBuf,
-    /// It held everything already.
+    /// The file has everything that is needed.
     is_up_to_date: bool,
     diff: String,
-    /// Where a copy of what it was lies.
+    /// The backup of the old file. `None` if the file was not changed or did not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     backup: Option<PathBuf>,
 }
 
-pub(crate) fn run(here: &CommandContext, args: &SetupArgs) -> Result<ExitCode, ErrorReport> {
+pub(crate) fn run(context: &CommandContext, args: &SetupArgs) -> Result<ExitCode, ErrorReport> {
     let profile = ProfileRegistry::for_user().profile(&args.profile)?;
     let project = args.project.as_deref().unwrap_or(Path::new("."));
-    // All are looked at before one is written.
-    let targets = profile
+    let mode = if args.write { SetupMode::Write } else { SetupMode::ShowDiff };
+    // All files are read before one is written, so that an error leaves all of them unchanged.
+    let files = profile
         .settings_patches()
         .iter()
-        .map(|piece| SettingsFile::read(piece, project))
+        .map(|patch| SettingsFile::read(patch, project))
         .collect::<Result<Vec<_>, _>>()?;
-    let told =
-        targets.iter().map(|target| apply_or_diff(target, args.write)).collect::<Result<Vec<_>, _>>()?;
-    let text = result_text(&args.profile, &told, args.write);
-    output::print_result(
-        here,
-        &json!({"profile": args.profile, "written": args.write, "files": told}),
-        &text,
-    );
+    let changes = files.iter().map(|file| apply(file, mode)).collect::<Result<Vec<_>, _>>()?;
+    let text = result_text(&args.profile, &changes, mode);
+    let object = json!({"profile": args.profile, "written": args.write, "files": changes});
+    output::print_result(context, &object, &text);
     Ok(ExitCode::SUCCESS)
 }
 
-fn apply_or_diff(target: &SettingsFile, write: bool) -> Result<SettingsChange, ErrorReport> {
-    let suffix = format!(".before-teamd-{}", store::now());
-    let backup = match write && !target.is_up_to_date() {
-        true => target.settings.replace(target.wanted.as_bytes(), &suffix)?,
-        false => None,
-    };
-    let file = target.settings.path().to_owned();
-    Ok(SettingsChange { file, is_up_to_date: target.is_up_to_date(), diff: target.diff(), backup })
+/// Whether the settings files are changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SetupMode {
+    ShowDiff,
+    Write,
 }
 
-fn result_text(profile: &str, told: &[SettingsChange], write: bool) -> String {
-    if told.is_empty() {
+fn apply(file: &SettingsFile, mode: SetupMode) -> Result<SettingsChange, ErrorReport> {
+    let suffix = format!(".before-teamd-{}", store::now());
+    let backup = match mode {
+        SetupMode::Write if !file.is_up_to_date() => {
+            file.settings.replace(file.wanted.as_bytes(), &suffix)?
+        }
+        _ => None,
+    };
+    Ok(SettingsChange {
+        file: file.path().to_owned(),
+        is_up_to_date: file.is_up_to_date(),
+        diff: file.diff(),
+        backup,
+    })
+}
+
+fn result_text(profile: &str, changes: &[SettingsChange], mode: SetupMode) -> String {
+    if changes.is_empty() {
         return format!("{profile} needs nothing in its settings.");
     }
-    let mut lines: Vec<String> = told.iter().map(|told| change_text(told, write)).collect();
-    if !write && told.iter().any(|told| !told.is_up_to_date) {
+    let mut lines: Vec<String> = changes.iter().map(|change| change_text(change, mode)).collect();
+    if mode == SetupMode::ShowDiff && changes.iter().any(|change| !change.is_up_to_date) {
         lines.push(format!("Nothing is written yet. To write it: teamctl setup {profile} --write"));
     }
     lines.join("\n")
 }
 
-fn change_text(told: &SettingsChange, write: bool) -> String {
-    let file = output::sanitize(&told.file.display().to_string());
-    match (told.is_up_to_date, write, &told.backup) {
-        (true, _, _) => format!("{file} holds all that is needed."),
-        (_, false, _) => format!("{file} needs:\n{}", output::sanitize(told.diff.trim_end())),
-        (_, true, None) => format!("{}\n{file} is written.", output::sanitize(told.diff.trim_end())),
-        (_, true, Some(backup)) => {
+fn change_text(change: &SettingsChange, mode: SetupMode) -> String {
+    let file = output::sanitize(&change.file.display().to_string());
+    let diff = output::sanitize(change.diff.trim_end());
+    match (mode, &change.backup) {
+        _ if change.is_up_to_date => format!("{file} holds all that is needed."),
+        (SetupMode::ShowDiff, _) => format!("{file} needs:\n{diff}"),
+        (SetupMode::Write, None) => format!("{diff}\n{file} is written."),
+        (SetupMode::Write, Some(backup)) => {
             let backup = output::sanitize(&backup.display().to_string());
-            format!(
-                "{}\n{file} is written; what it was lies in {backup}.",
-                output::sanitize(told.diff.trim_end())
-            )
+            format!("{diff}\n{file} is written; what it was lies in {backup}.")
         }
     }
 }

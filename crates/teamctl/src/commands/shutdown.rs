@@ -1,67 +1,64 @@
-//! `shutdown`: ask, wait, end, and say how each ended.
+//! `teamctl shutdown`: asks members to shut down, waits, and prints how each of them ended.
 
 use super::message_input;
 use crate::context::CommandContext;
 use crate::output;
-use client::error::unexpected_reply;
-use protocol::control::{self, AgentExit, ExitsReply, MemberSelection, Reply, Request};
+use protocol::control::{AgentExit, ExitsReply, MemberSelection, Request, ShutdownMembersRequest};
 use protocol::duration;
 use protocol::error::{ErrorKind, ErrorReport};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Ask members to end, wait for it, and say how each ended
+/// Ask members to shut down, and wait for them
 ///
-/// Exit code 0: all ended. 1: one said no. 75: one gave no answer within the grace, and lives; with --force
-/// it is ended: TERM, then KILL.
+/// Exit code 0: all have ended. 1: a member refused. 75: a member did not answer within the grace
+/// period and still runs. With --force such a member is killed: TERM, then KILL.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl shutdown ann\n  teamctl shutdown --all --reason 'done, thank you'\n  teamctl shutdown ann --grace 5s --force"
 )]
 pub(crate) struct ShutdownArgs {
-    /// Whom
+    /// The members
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     names: Vec<String>,
-    /// Every member of the team
+    /// All members of the team
     #[arg(long)]
     all: bool,
-    /// Shown to the agent; - reads it from standard input
+    /// The reason, which the agent sees; - reads it from standard input
     #[arg(long, value_name = "R")]
     reason: Option<String>,
-    /// How long an answer may take
+    /// The grace period: how long an answer may take
     #[arg(long, value_name = "D", default_value = "30s", value_parser = duration::parse)]
     grace: Duration,
-    /// End whoever does not answer in time
+    /// Kill members that do not answer in time
     #[arg(long)]
     force: bool,
-    /// Ask, and don't wait for the answer: it comes into the lead's inbox
+    /// Do not wait for the answers; the lead gets them as messages
     #[arg(long)]
     no_wait: bool,
 }
 
-pub(crate) fn run(here: &CommandContext, args: &ShutdownArgs) -> Result<ExitCode, ErrorReport> {
-    here.require_lead("ask for a shutdown")?;
-    let team = here.team_name(&here.root()?)?;
-    let request = control::ShutdownMembersRequest {
+pub(crate) fn run(context: &CommandContext, args: &ShutdownArgs) -> Result<ExitCode, ErrorReport> {
+    context.require_lead("ask for a shutdown")?;
+    let team = context.team_name(&context.root()?)?;
+    let request = ShutdownMembersRequest {
         targets: MemberSelection { team, names: args.names.clone() },
         reason: args.reason.as_deref().map(message_input::read_text).transpose()?,
         grace_ms: u64::try_from(args.grace.as_millis()).unwrap_or(u64::MAX),
         force: args.force,
         no_wait: args.no_wait,
     };
-    let Reply::Exits(reply) = here.call_daemon(Request::Shutdown(request))? else {
-        return Err(unexpected_reply());
-    };
-    let asked_one = (args.names.len() == 1).then(|| reply.exits.first()).flatten();
+    let reply: ExitsReply = context.request(Request::Shutdown(request))?;
+    let only_member = (args.names.len() == 1).then(|| reply.exits.first()).flatten();
     if args.no_wait {
-        output::print_result(here, &exits_json(&reply, asked_one), &requested_text(&reply));
+        output::print_result(context, &exits_json(&reply, only_member), &requested_text(&reply));
         return Ok(ExitCode::SUCCESS);
     }
-    Ok(print_exits(here, &reply, asked_one, "Nobody is there."))
+    Ok(print_exits(context, &reply, only_member, "Nobody is there."))
 }
 
-/// A line for each that was asked.
+/// A line for each member that was asked.
 fn requested_text(reply: &ExitsReply) -> String {
     let line = |agent: &AgentExit| match &agent.request_id {
         Some(id) => format!("Shutdown request sent to {}. Request ID: {id}", agent.name),
@@ -70,16 +67,18 @@ fn requested_text(reply: &ExitsReply) -> String {
     output::sanitize(&reply.exits.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
-/// Tells how each ended; `empty` is the sentence where nobody had to.
+/// Prints how each member ended. Returns the exit code.
+///
+/// `only_member` is set if the user named exactly one. `empty` is printed if there are no members.
 pub(crate) fn print_exits(
-    here: &CommandContext,
+    context: &CommandContext,
     reply: &ExitsReply,
-    one: Option<&AgentExit>,
+    only_member: Option<&AgentExit>,
     empty: &str,
 ) -> ExitCode {
-    if here.args.json {
-        output::print_json(&exits_json(reply, one).to_string());
-    } else if !here.args.quiet {
+    if context.args.json {
+        output::print_json(&exits_json(reply, only_member).to_string());
+    } else if !context.args.quiet {
         reply.exits.iter().for_each(|agent| output::print_line(&output::sanitize(&exit_line(agent))));
         if reply.exits.is_empty() && !empty.is_empty() {
             output::print_line(empty);
@@ -88,17 +87,16 @@ pub(crate) fn print_exits(
     exit_code(&reply.exits)
 }
 
-/// What became of one.
+/// Says how one agent ended, or that it still runs.
 pub(super) fn exit_line(agent: &AgentExit) -> String {
     let verb = if agent.has_exited { "has ended" } else { "lives on" };
     format!("{} {verb}: {}", agent.name, agent.description)
 }
 
-fn exits_json(reply: &ExitsReply, one: Option<&AgentExit>) -> Value {
-    let gone = reply.exits.iter().all(|agent| agent.has_exited);
-    let gone = gone || reply.exits.iter().all(|agent| agent.has_exited || agent.description == "asked");
-    let mut object = json!({"ok": gone, "success": gone, "exits": reply.exits});
-    if let Some(AgentExit { name, request_id: Some(id), .. }) = one {
+fn exits_json(reply: &ExitsReply, only_member: Option<&AgentExit>) -> Value {
+    let is_success = reply.exits.iter().all(|agent| agent.has_exited || agent.description == "asked");
+    let mut object = json!({"ok": is_success, "success": is_success, "exits": reply.exits});
+    if let Some(AgentExit { name, request_id: Some(id), .. }) = only_member {
         object["message"] = json!(format!("Shutdown request sent to {name}. Request ID: {id}"));
         object["request_id"] = json!(id);
         object["target"] = json!(name);
@@ -106,12 +104,12 @@ fn exits_json(reply: &ExitsReply, one: Option<&AgentExit>) -> Value {
     object
 }
 
-/// A refusal is an answer, silence is not.
-pub(super) fn exit_code(ended: &[AgentExit]) -> ExitCode {
-    let living: Vec<&AgentExit> = ended.iter().filter(|agent| !agent.has_exited).collect();
-    match living.as_slice() {
+/// `Timeout` if a member has not answered, `Partial` if one refused, 0 if all have ended.
+pub(super) fn exit_code(exits: &[AgentExit]) -> ExitCode {
+    let running: Vec<&AgentExit> = exits.iter().filter(|agent| !agent.has_exited).collect();
+    match running.as_slice() {
         [] => ExitCode::SUCCESS,
-        living if living.iter().any(|agent| agent.description == "no answer") => {
+        running if running.iter().any(|agent| agent.description == "no answer") => {
             ExitCode::from(ErrorKind::Timeout.exit_code())
         }
         _ => ExitCode::from(ErrorKind::Partial.exit_code()),

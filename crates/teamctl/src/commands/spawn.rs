@@ -1,56 +1,50 @@
-//! `spawn`: a teammate, in a pane or without one; answers when it runs.
+//! `teamctl spawn`: starts a teammate, in a pane or without one, and waits until it runs.
 
 use super::message_input;
 use crate::command_rewriter;
 use crate::context::CommandContext;
 use crate::output;
-use client::error::unexpected_reply;
 use client::suggested_commands::SuggestedCommands;
 use profile::spawn_request::{SpawnOptions, build_spawn_request, profile_warnings};
 use profile::worktree_spawn::{rebuild_for_worktree, worktree_request};
-use protocol::control::{self, Reply, Request, SpawnReply};
+use protocol::control::{Request, SpawnReply, SpawnRequest};
 use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
-pub(crate) fn run(here: &CommandContext, mut args: SpawnOptions) -> Result<ExitCode, ErrorReport> {
-    here.require_lead("spawn")?;
+pub(crate) fn run(context: &CommandContext, mut args: SpawnOptions) -> Result<ExitCode, ErrorReport> {
+    context.require_lead("spawn")?;
     args.prompt = args.prompt.as_deref().map(message_input::read_text).transpose()?;
-    let mut request = spawn_request(here, args.clone())?;
-    if !here.args.quiet {
+    let mut request = spawn_request(context, args.clone())?;
+    if !context.args.quiet {
         profile_warnings(&request)
             .iter()
-            .for_each(|warning| output::print_warning(&command_rewriter::rewrite_commands(here, warning)));
+            .for_each(|warning| output::print_warning(&command_rewriter::rewrite_commands(context, warning)));
     }
     if args.worktree.is_some() {
-        let worktree = here.create_worktree(worktree_request(&request, &args))?;
-        request = rebuild_for_worktree(&here.root()?, request, args, worktree)?;
+        let worktree = context.create_worktree(worktree_request(&request, &args))?;
+        request = rebuild_for_worktree(&context.root()?, request, args, worktree)?;
     }
-    let Reply::Spawn(reply) = here.call_daemon(Request::Spawn(Box::new(request)))? else {
-        return Err(unexpected_reply());
-    };
-    output::print_result(
-        here,
-        &reply,
-        &result_text(&reply, &command_rewriter::suggested_commands_for_team(here, &reply.team_name)?),
-    );
+    let reply: SpawnReply = context.request(Request::Spawn(Box::new(request)))?;
+    let commands = command_rewriter::suggested_commands_for_team(context, &reply.team_name)?;
+    output::print_result(context, &reply, &result_text(&reply, &commands));
     Ok(ExitCode::SUCCESS)
 }
 
-fn result_text(reply: &SpawnReply, typed: &SuggestedCommands) -> String {
+fn result_text(reply: &SpawnReply, commands: &SuggestedCommands) -> String {
     let name = output::paint(&reply.color, reply.name.as_str());
     match reply.pane.as_str() {
         "in-process" => {
-            let logs = typed.command(&["logs", reply.name.as_str(), "-f"]);
+            let logs = commands.command(&["logs", reply.name.as_str(), "-f"]);
             format!("{name} runs without a pane, its output: {logs}")
         }
         pane => format!("{name} runs in pane {pane} of {}, pid {}.", reply.team_name, reply.pid),
     }
 }
 
-/// The request for a team that exists.
-fn spawn_request(here: &CommandContext, args: SpawnOptions) -> Result<control::SpawnRequest, ErrorReport> {
-    let root = here.root()?;
-    let team = here.team_name(&root)?;
+/// Builds the request for the selected team.
+fn spawn_request(context: &CommandContext, args: SpawnOptions) -> Result<SpawnRequest, ErrorReport> {
+    let root = context.root()?;
+    let team = context.team_name(&root)?;
     let config = root.team(&team).and_then(|team| team.config()).ok();
     build_spawn_request(root.path(), team, config.as_ref(), args)
 }
@@ -60,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sentence_says_where_to_look() {
+    fn result_names_the_pane_or_the_command_for_the_output() {
         let reply = |pane: &str| {
             let text = format!(
                 r#"{{"status":"teammate_spawned","agent_id":"ann@t","teammate_id":"ann@t","name":"ann","team_name":"t",

@@ -1,4 +1,4 @@
-//! `plan`: a teammate in plan mode hands in its plan.
+//! `teamctl submit-plan`: submits the plan of a teammate in plan mode.
 
 use super::message_input;
 use crate::context::CommandContext;
@@ -8,23 +8,24 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use store::now;
 
-/// Hand in your plan, as a teammate in plan mode
+/// Submit your plan, as a teammate in plan mode
 ///
-/// It is written to plans/ below the root, and the lead is asked to approve it; the answer comes as a message. For
-/// programs whose last words nobody hears: of the others these are handed in by themselves. Exit code 76: you are not
-/// in plan mode, or your last plan has no answer yet.
+/// The plan is written to plans/ in the root, and the lead is asked to approve it. The answer comes
+/// as a message. Only needed for programs whose last message teamd can't read; for others teamd
+/// submits the plan itself. Exit code 76: you are not in plan mode, or your last plan has no answer
+/// yet.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl submit-plan plan.md\n  printf '1. read\\n2. write\\n' | teamctl submit-plan -"
 )]
 pub(crate) struct SubmitPlanArgs {
-    /// The file with the plan; - or nothing: standard input
+    /// The file with the plan; without it, or with -, standard input is read
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 }
 
-pub(crate) fn run(here: &CommandContext, args: &SubmitPlanArgs) -> Result<ExitCode, ErrorReport> {
-    let caller = here.caller()?;
+pub(crate) fn run(context: &CommandContext, args: &SubmitPlanArgs) -> Result<ExitCode, ErrorReport> {
+    let caller = context.caller()?;
     let plan = match args.file.as_ref().filter(|file| file.as_os_str() != "-") {
         Some(file) => std::fs::read_to_string(file).map_err(|error| {
             ErrorReport::new(ErrorKind::MissingPath, format!("cannot read {}: {error}", file.display()))
@@ -34,6 +35,6 @@ pub(crate) fn run(here: &CommandContext, args: &SubmitPlanArgs) -> Result<ExitCo
     };
     let result = caller.submit_plan(&plan, now())?;
     let sentence = result["message"].as_str().unwrap_or_default().to_owned();
-    output::print_result(here, &result, &output::sanitize(&sentence));
+    output::print_result(context, &result, &output::sanitize(&sentence));
     Ok(ExitCode::SUCCESS)
 }

@@ -1,5 +1,7 @@
-//! Under whose process this one runs, where its own environment does not say: many programs start their MCP servers
-//! with a bare one, and settings that all sessions of a program share can't name an agent.
+//! Finds the agent among the parent processes of an MCP server whose own environment names none.
+//!
+//! Many programs start their MCP servers with an empty environment. Settings that all sessions of a
+//! program share can't name the agent either.
 
 use client::process_table::self_and_ancestors;
 use protocol::control::shim_command;
@@ -7,52 +9,70 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use store::env_var;
 
-/// What an agent's processes know of themselves.
+/// Environment variables of an agent, by name.
 pub(super) type AgentEnvironment = BTreeMap<String, String>;
 
-/// Where our own files are, as the agent has it; taken over where it is not said here.
+/// Variables that determine teamd's directories. A variable that this process lacks is taken from
+/// the agent.
 const DIRECTORY_VARIABLES: [&str; 4] = ["HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR"];
 
-/// Whose processes are above this one.
+/// The result of the search for an agent.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ParentAgent {
-    /// No agent's.
+    /// No parent process belongs to an agent.
     NotFound,
-    /// An agent's, which would find these here too.
+    /// A parent process belongs to an agent with these variables.
     Known(AgentEnvironment),
-    /// An agent's, and none of them tells which one.
+    /// A parent process belongs to an agent, but its name is unknown.
     Unidentified,
 }
 
-/// Of which root, and so of which daemon, an agent must be; none: of any.
+/// The root that the agent must belong to, and the socket of its daemon.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ExpectedRoot<'a> {
     pub(super) root: &'a Path,
     pub(super) socket: &'a Path,
 }
 
-/// The nearest agent. One of another root than was named here is nobody: it works on a team that is not its own.
-pub(super) fn parent_agent(named: Option<ExpectedRoot<'_>>) -> ParentAgent {
+/// Finds the nearest agent among the parent processes. An agent of another root than `expected`
+/// does not count. `None`: any root is accepted.
+pub(super) fn parent_agent(expected: Option<ExpectedRoot<'_>>) -> ParentAgent {
     let chain = self_and_ancestors().into_iter().skip(1).map(|process| process.pid);
-    nearest_agent(chain.map(|pid| (read_proc(pid, "environ"), read_proc(pid, "cmdline"))), named)
+    nearest_agent(chain.map(ProcessText::read), expected)
 }
 
-/// Of processes from the inner to the outer, each with its environment and its arguments, as /proc has them.
+/// A process as /proc shows it.
+struct ProcessText {
+    environ: Vec<u8>,
+    cmdline: Vec<u8>,
+}
+
+impl ProcessText {
+    /// Empty for a process that has exited or belongs to another user.
+    fn read(pid: u32) -> ProcessText {
+        let read = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        ProcessText { environ: read("environ"), cmdline: read("cmdline") }
+    }
+}
+
+/// Finds the first agent among `processes`, which are ordered from child to parent.
 fn nearest_agent(
-    processes: impl Iterator<Item = (Vec<u8>, Vec<u8>)>,
-    named: Option<ExpectedRoot<'_>>,
+    processes: impl Iterator<Item = ProcessText>,
+    expected: Option<ExpectedRoot<'_>>,
 ) -> ParentAgent {
-    for (environ, cmdline) in processes {
-        let all = variables(&environ);
-        if all.contains_key("TEAMD_MEMBER") && all.contains_key("TEAMD_TEAM") {
-            let other = |its: &String| named.is_some_and(|named| !is_same_path(named.root, Path::new(its)));
-            return match all.get("TEAMD_ROOT") {
-                Some(its) if other(its) => ParentAgent::NotFound,
-                _ => ParentAgent::Known(variables_to_pass(all)),
+    for process in processes {
+        let variables = parse_variables(&process.environ);
+        if variables.contains_key("TEAMD_MEMBER") && variables.contains_key("TEAMD_TEAM") {
+            let is_other_root = |root: &String| {
+                expected.is_some_and(|expected| !is_same_path(expected.root, Path::new(root)))
+            };
+            return match variables.get("TEAMD_ROOT") {
+                Some(root) if is_other_root(root) => ParentAgent::NotFound,
+                _ => ParentAgent::Known(variables_to_pass(variables)),
             };
         }
-        if let Some(its) = shim_socket(&cmdline)
-            && named.is_none_or(|named| is_same_path(named.socket, its))
+        if let Some(socket) = shim_socket(&process.cmdline)
+            && expected.is_none_or(|expected| is_same_path(expected.socket, socket))
         {
             return ParentAgent::Unidentified;
         }
@@ -60,28 +80,30 @@ fn nearest_agent(
     ParentAgent::NotFound
 }
 
-/// All but the descriptor that its first process alone has.
-fn variables_to_pass(all: AgentEnvironment) -> AgentEnvironment {
-    let ours = |name: &str| name.starts_with("TEAMD_") && name != "TEAMD_WAKE_FD";
-    let place = |name: &str| DIRECTORY_VARIABLES.contains(&name) && env_var(name).is_none();
-    all.into_iter().filter(|(name, _)| ours(name) || place(name)).collect()
+/// The agent's variables for this process. `TEAMD_WAKE_FD` is left out, because only the agent's
+/// first process has that descriptor.
+fn variables_to_pass(variables: AgentEnvironment) -> AgentEnvironment {
+    let is_teamd_variable = |name: &str| name.starts_with("TEAMD_") && name != "TEAMD_WAKE_FD";
+    let is_directory = |name: &str| DIRECTORY_VARIABLES.contains(&name) && env_var(name).is_none();
+    variables.into_iter().filter(|(name, _)| is_teamd_variable(name) || is_directory(name)).collect()
 }
 
-fn variables(environ: &[u8]) -> AgentEnvironment {
+/// The variables that are not empty.
+fn parse_variables(environ: &[u8]) -> AgentEnvironment {
     let pairs = split_nul(environ).filter_map(|pair| pair.split_once('='));
     let set = pairs.filter(|(_, value)| !value.is_empty());
     set.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// The socket that the first process of every agent is given.
+/// The daemon's socket, if the process is a shim that runs an agent.
 fn shim_socket(cmdline: &[u8]) -> Option<&Path> {
     let mut words = split_nul(cmdline);
-    let is_ours = Path::new(words.next()?).file_name().is_some_and(|name| name == "teamd-shim");
-    let joins = is_ours && words.next() == Some(shim_command::RUN);
-    words.skip_while(|word| *word != "--socket").nth(1).filter(|_| joins).map(Path::new)
+    let is_shim = Path::new(words.next()?).file_name().is_some_and(|name| name == "teamd-shim");
+    let runs_agent = is_shim && words.next() == Some(shim_command::RUN);
+    words.skip_while(|word| *word != "--socket").nth(1).filter(|_| runs_agent).map(Path::new)
 }
 
-/// What is no text is none of ours.
+/// Splits a list of /proc. Entries that are not UTF-8 are skipped: teamd sets none.
 fn split_nul(bytes: &[u8]) -> impl Iterator<Item = &str> {
     bytes.split(|byte| *byte == 0).filter_map(|word| std::str::from_utf8(word).ok())
 }
@@ -91,28 +113,25 @@ fn is_same_path(one: &Path, other: &Path) -> bool {
     real(one) == real(other)
 }
 
-/// Nothing of a process that has gone, or is not the user's.
-fn read_proc(pid: u32, what: &str) -> Vec<u8> {
-    std::fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const ANN: &[u8] = b"PATH=/bin\0TEAMD_MEMBER=ann\0TEAMD_TEAM=survey\0TEAMD_ROOT=/r\0TEAMD_WAKE_FD=7\0";
     const BOB: &[u8] = b"TEAMD_MEMBER=bob\0TEAMD_TEAM=survey\0TEAMD_ROOT=/r\0";
-    const JOIN: &[u8] = b"/usr/bin/teamd-shim\0run\0c93b\0--socket\0/run/its\0";
-    const OTHER: &[u8] = b"/usr/bin/teamd-shim\0run\0c93b\0--socket\0/run/another\0";
+    const SHIM: &[u8] = b"/usr/bin/teamd-shim\0run\0c93b\0--socket\0/run/its\0";
+    const OTHER_SHIM: &[u8] = b"/usr/bin/teamd-shim\0run\0c93b\0--socket\0/run/another\0";
 
     fn parent_agent_of(processes: &[(&[u8], &[u8])], root: Option<&str>) -> ParentAgent {
-        let processes = processes.iter().map(|(environ, cmdline)| (environ.to_vec(), cmdline.to_vec()));
+        let processes = processes
+            .iter()
+            .map(|(environ, cmdline)| ProcessText { environ: environ.to_vec(), cmdline: cmdline.to_vec() });
         let socket = Path::new("/run/its");
         nearest_agent(processes, root.map(|root| ExpectedRoot { root: Path::new(root), socket }))
     }
 
     #[test]
-    fn the_nearest_agent_is_whose_process_it_is() {
+    fn nearest_agent_is_found() {
         let ParentAgent::Known(ann) = parent_agent_of(&[(b"", b"sh\0"), (ANN, b"x\0"), (BOB, b"y\0")], None)
         else {
             panic!()
@@ -127,12 +146,12 @@ mod tests {
     }
 
     #[test]
-    fn one_of_another_root_is_nobody_and_one_that_nobody_names_is_hidden() {
+    fn agent_of_another_root_does_not_count_and_an_agent_without_variables_is_unidentified() {
         assert_eq!(parent_agent_of(&[(ANN, b"x\0")], Some("/other")), ParentAgent::NotFound);
-        assert_eq!(parent_agent_of(&[(b"", b"x\0"), (b"", JOIN)], None), ParentAgent::Unidentified);
-        assert_eq!(parent_agent_of(&[(b"", OTHER)], None), ParentAgent::Unidentified);
-        assert_eq!(parent_agent_of(&[(b"", JOIN)], Some("/r")), ParentAgent::Unidentified);
-        assert_eq!(parent_agent_of(&[(b"", OTHER)], Some("/r")), ParentAgent::NotFound);
+        assert_eq!(parent_agent_of(&[(b"", b"x\0"), (b"", SHIM)], None), ParentAgent::Unidentified);
+        assert_eq!(parent_agent_of(&[(b"", OTHER_SHIM)], None), ParentAgent::Unidentified);
+        assert_eq!(parent_agent_of(&[(b"", SHIM)], Some("/r")), ParentAgent::Unidentified);
+        assert_eq!(parent_agent_of(&[(b"", OTHER_SHIM)], Some("/r")), ParentAgent::NotFound);
         assert_eq!(parent_agent_of(&[(b"", b"teamd-shim\0log\0")], None), ParentAgent::NotFound);
     }
 }

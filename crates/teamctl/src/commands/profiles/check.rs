@@ -1,12 +1,11 @@
-//! `agents check`: does what a profile says fit the program that is installed?
+//! `teamctl profiles check`: checks profiles against the installed programs.
 
-use super::installed_path;
+use super::installed_path::installed_path;
 use crate::commands::setup::settings_file::SettingsFile;
 use crate::context::CommandContext;
 use crate::output;
 use client::program_output::program_output;
-use profile::spawn_environment;
-use profile::{Launch, Profile, ProfileRegistry};
+use profile::{Launch, Profile, ProfileRegistry, spawn_environment};
 use protocol::error::{ErrorKind, ErrorReport};
 use serde::Serialize;
 use serde_json::json;
@@ -14,37 +13,37 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What was found of one profile.
+/// The result for one profile.
 #[derive(Debug, Serialize)]
 struct ProfileCheck {
     name: String,
     installed: Option<PathBuf>,
     version: Option<String>,
-    /// Options that we pass and that its help does not tell of.
+    /// Options that the profile passes and the program's help does not mention.
     unknown_options: Vec<String>,
-    /// Files of settings that lack what it needs.
+    /// Settings files that lack what the profile needs.
     incomplete_settings: Vec<PathBuf>,
-    /// What could not be found out, and why.
+    /// Errors of the checks themselves, or of the profile.
     errors: Vec<String>,
-    /// What its program was not asked, and so was not checked.
+    /// `version` or `help`, if the profile does not say how to query it.
     unchecked: Vec<&'static str>,
     #[serde(skip)]
     kind: ProfileCheckKind,
 }
 
-/// What the profile is.
+/// What kind of profile was checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ProfileCheckKind {
-    /// That of a program of somebody's.
+    /// The program of another project.
     External,
-    /// That of our own program, which needs nothing.
+    /// teamd's own worker, which needs no program.
     BuiltIn,
-    /// At fault itself.
+    /// The profile has errors.
     Invalid,
 }
 
 impl ProfileCheck {
-    /// None: it fits.
+    /// The kind of the result as an error. `None`: the profile can be used.
     fn error_kind(&self) -> Option<ErrorKind> {
         match (self.kind, &self.installed) {
             (ProfileCheckKind::BuiltIn, _) => None,
@@ -59,67 +58,70 @@ impl ProfileCheck {
     }
 }
 
-pub(super) fn run(here: &CommandContext, name: Option<&str>) -> Result<ExitCode, ErrorReport> {
-    let shelf = ProfileRegistry::for_user();
-    let found = match name {
-        Some(name) => vec![check_profile(&shelf.profile(name)?)],
+pub(super) fn run(context: &CommandContext, name: Option<&str>) -> Result<ExitCode, ErrorReport> {
+    let registry = ProfileRegistry::for_user();
+    let checks = match name {
+        Some(name) => vec![check_profile(&registry.profile(name)?)],
         None => {
-            // One that is at fault is told, and the others are checked all the same.
-            let all = shelf.all_names().into_iter().map(|name| match shelf.profile(&name) {
+            // An invalid profile does not keep the others from being checked.
+            let all = registry.all_names().into_iter().map(|name| match registry.profile(&name) {
                 Ok(profile) => check_profile(&profile),
-                Err(fault) => ProfileCheck {
-                    errors: vec![fault.message],
+                Err(error) => ProfileCheck {
+                    errors: vec![error.message],
                     ..ProfileCheck::new(name, ProfileCheckKind::Invalid)
                 },
             });
-            all.filter(|found| found.kind != ProfileCheckKind::External || found.installed.is_some())
+            all.filter(|check| check.kind != ProfileCheckKind::External || check.installed.is_some())
                 .collect()
         }
     };
-    let fault = check_error(&found);
-    let lines: Vec<String> = found.iter().map(result_text).collect();
-    match (&fault, here.args.json) {
-        (Some(fault), true) => {
-            output::print_json(&json!({"ok": false, "profiles": found, "error": fault}).to_string());
+    let error = check_error(&checks);
+    let lines: Vec<String> = checks.iter().map(result_text).collect();
+    match (&error, context.args.json) {
+        (Some(error), true) => {
+            output::print_json(&json!({"ok": false, "profiles": checks, "error": error}).to_string());
         }
-        (None, true) => output::print_result(here, &json!({"profiles": found}), ""),
-        (_, false) => output::print_result(here, &json!({}), &lines.join("\n")),
+        (None, true) => output::print_result(context, &json!({"profiles": checks}), ""),
+        (_, false) => output::print_result(context, &json!({}), &lines.join("\n")),
     }
-    if let Some(fault) = &fault {
-        output::print_warning(&format!("{}: see above", fault.message));
+    if let Some(error) = &error {
+        output::print_warning(&format!("{}: see above", error.message));
     }
-    Ok(fault.map_or(ExitCode::SUCCESS, |fault| ExitCode::from(fault.kind.exit_code())))
+    Ok(error.map_or(ExitCode::SUCCESS, |error| ExitCode::from(error.kind.exit_code())))
 }
 
-/// Of several the one with the higher exit code.
-fn check_error(found: &[ProfileCheck]) -> Option<ErrorReport> {
-    let kinds = found.iter().filter_map(ProfileCheck::error_kind);
+/// The error of all failed checks together. Its kind is the one with the highest exit code.
+fn check_error(checks: &[ProfileCheck]) -> Option<ErrorReport> {
+    let kinds = checks.iter().filter_map(ProfileCheck::error_kind);
     let kind = kinds.max_by_key(|kind| kind.exit_code())?;
-    let wrong = found.iter().filter(|found| found.error_kind().is_some());
-    let names: Vec<&str> = wrong.map(|found| found.name.as_str()).collect();
+    let failed = checks.iter().filter(|check| check.error_kind().is_some());
+    let names: Vec<&str> = failed.map(|check| check.name.as_str()).collect();
     Some(ErrorReport::new(kind, format!("cannot use {} as it is", names.join(", "))))
 }
 
 fn check_profile(profile: &Profile) -> ProfileCheck {
-    let of = if profile.program().is_none() { ProfileCheckKind::BuiltIn } else { ProfileCheckKind::External };
-    let mut found =
-        ProfileCheck { installed: installed_path(profile), ..ProfileCheck::new(profile.name.clone(), of) };
-    if let Some(path) = found.installed.clone() {
+    let kind = match profile.program() {
+        None => ProfileCheckKind::BuiltIn,
+        Some(_) => ProfileCheckKind::External,
+    };
+    let mut check =
+        ProfileCheck { installed: installed_path(profile), ..ProfileCheck::new(profile.name.clone(), kind) };
+    if let Some(path) = check.installed.clone() {
         let env = spawn_environment::spawn_environment(&Launch::default(), BTreeMap::new());
-        found.run_version_and_help(profile, &path, &env);
+        check.query_program(profile, &path, &env);
     }
-    for piece in profile.settings_patches() {
-        match SettingsFile::read(piece, Path::new(".")) {
-            Ok(target) if target.is_up_to_date() => {}
-            Ok(target) => found.incomplete_settings.push(target.path().to_owned()),
-            Err(fault) => found.errors.push(fault.message),
+    for patch in profile.settings_patches() {
+        match SettingsFile::read(patch, Path::new(".")) {
+            Ok(file) if file.is_up_to_date() => {}
+            Ok(file) => check.incomplete_settings.push(file.path().to_owned()),
+            Err(error) => check.errors.push(error.message),
         }
     }
-    found
+    check
 }
 
 impl ProfileCheck {
-    fn new(name: String, of: ProfileCheckKind) -> ProfileCheck {
+    fn new(name: String, kind: ProfileCheckKind) -> ProfileCheck {
         ProfileCheck {
             name,
             installed: None,
@@ -128,11 +130,12 @@ impl ProfileCheck {
             incomplete_settings: Vec::new(),
             errors: Vec::new(),
             unchecked: Vec::new(),
-            kind: of,
+            kind,
         }
     }
 
-    fn run_version_and_help(&mut self, profile: &Profile, path: &Path, env: &BTreeMap<String, String>) {
+    /// Runs the program for its version and its help, as far as the profile says how.
+    fn query_program(&mut self, profile: &Profile, path: &Path, env: &BTreeMap<String, String>) {
         let (version, help) = profile.version_and_help();
         self.unchecked = [("version", version), ("help", help)]
             .into_iter()
@@ -141,10 +144,8 @@ impl ProfileCheck {
             .collect();
         if !version.is_empty() {
             match program_output(path, version, env) {
-                Ok(text) => {
-                    self.version = version_in(&text).map(shorten);
-                }
-                Err(why) => self.errors.push(why),
+                Ok(text) => self.version = version_line(&text).map(shorten),
+                Err(error) => self.errors.push(error),
             }
         }
         if !help.is_empty() {
@@ -156,63 +157,64 @@ impl ProfileCheck {
                         .filter(|option| !mentions_option(&text, option));
                     self.unknown_options = unknown.collect();
                 }
-                Err(why) => self.errors.push(why),
+                Err(error) => self.errors.push(error),
             }
         }
     }
 }
 
-/// The line that tells it: some programs warn of something before. Where no line has a number of several parts, the first.
-fn version_in(text: &str) -> Option<&str> {
+/// The first line with a version number such as `1.2`, because some programs print warnings before
+/// it. Without such a line, the first line. `None` if all lines are empty.
+fn version_line(text: &str) -> Option<&str> {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let is_one = |word: &str| {
+    let is_version = |word: &str| {
         let (first, rest) = word.trim_start_matches(['v', '(']).split_once('.').unwrap_or_default();
-        let number = |part: &str| part.starts_with(|c: char| c.is_ascii_digit());
-        number(first) && first.chars().all(|c| c.is_ascii_digit()) && number(rest)
+        let has_digit = |part: &str| part.starts_with(|c: char| c.is_ascii_digit());
+        has_digit(first) && first.chars().all(|c| c.is_ascii_digit()) && has_digit(rest)
     };
-    lines().find(|line| line.split_whitespace().any(is_one)).or_else(|| lines().next())
+    lines().find(|line| line.split_whitespace().any(is_version)).or_else(|| lines().next())
 }
 
 fn shorten(line: &str) -> String {
     line.chars().take(80).collect()
 }
 
-/// Whether `help` names the option, as a word of its own.
+/// Whether `help` contains the option as a whole word.
 fn mentions_option(help: &str, option: &str) -> bool {
-    let in_a_word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let is_word_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     help.match_indices(option).any(|(at, _)| {
         let before = help[..at].chars().next_back();
         let after = help[at + option.len()..].chars().next();
-        !before.is_some_and(in_a_word) && !after.is_some_and(in_a_word)
+        !before.is_some_and(is_word_part) && !after.is_some_and(is_word_part)
     })
 }
 
-fn result_text(found: &ProfileCheck) -> String {
-    let name = &found.name;
-    let text = match &found.installed {
-        _ if found.kind == ProfileCheckKind::BuiltIn => format!("{name}: built in"),
-        _ if found.kind == ProfileCheckKind::Invalid => format!("{name}: {}", found.errors.join("; ")),
+fn result_text(check: &ProfileCheck) -> String {
+    let name = &check.name;
+    let text = match &check.installed {
+        _ if check.kind == ProfileCheckKind::BuiltIn => format!("{name}: built in"),
+        _ if check.kind == ProfileCheckKind::Invalid => format!("{name}: {}", check.errors.join("; ")),
         None => format!("{name}: not installed"),
         Some(path) => {
-            let version = found.version.as_deref().unwrap_or("version unknown");
+            let version = check.version.as_deref().unwrap_or("version unknown");
             let mut lines = vec![format!("{name}: {} ({version})", path.display())];
-            if !found.unknown_options.is_empty() {
-                lines.push(format!("  its help does not tell of {}", found.unknown_options.join(", ")));
+            if !check.unknown_options.is_empty() {
+                lines.push(format!("  its help does not tell of {}", check.unknown_options.join(", ")));
             }
-            for file in &found.incomplete_settings {
+            for file in &check.incomplete_settings {
                 lines.push(format!("  {} lacks what it needs: teamctl setup {name}", file.display()));
             }
-            lines.extend(found.errors.iter().map(|why| format!("  {why}")));
-            lines.extend(unchecked_note(&found.unchecked));
+            lines.extend(check.errors.iter().map(|error| format!("  {error}")));
+            lines.extend(unchecked_note(&check.unchecked));
             lines.join("\n")
         }
     };
     output::sanitize(&text)
 }
 
-/// That it fits says little where nothing was asked.
-fn unchecked_note(not_asked: &[&str]) -> Option<String> {
-    match not_asked {
+/// Says what was not checked. `None` if the options were checked.
+fn unchecked_note(unchecked: &[&str]) -> Option<String> {
+    match unchecked {
         [_, _, ..] => {
             Some("  nothing was asked of it: the profile has no keys `version` and `help`".to_owned())
         }
@@ -226,24 +228,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_checked_is_told() {
+    fn note_says_what_was_not_checked() {
         assert!(unchecked_note(&["version", "help"]).is_some_and(|line| line.contains("nothing")));
         assert!(unchecked_note(&["help"]).is_some_and(|line| line.contains("its options")));
         assert_eq!((unchecked_note(&["version"]), unchecked_note(&[])), (None, None));
     }
 
     #[test]
-    fn a_version_is_found_below_a_warning() {
-        let warned = "\nWARNING: no alias in /tmp/1.x: see e.g. docs\n codex-cli 0.169.0 \n";
-        assert_eq!(version_in(warned), Some("codex-cli 0.169.0"));
+    fn version_is_found_after_a_warning() {
+        let text = "\nWARNING: no alias in /tmp/1.x: see e.g. docs\n codex-cli 0.169.0 \n";
+        assert_eq!(version_line(text), Some("codex-cli 0.169.0"));
         for text in ["aider 0.86.2", "v1.2", "1.0.102 (Claude Code)", "tool (2.1)", "nightly"] {
-            assert_eq!(version_in(text), Some(text));
+            assert_eq!(version_line(text), Some(text));
         }
-        assert_eq!(version_in("\n \n"), None);
+        assert_eq!(version_line("\n \n"), None);
     }
 
     #[test]
-    fn an_option_is_told_of_as_a_word_of_its_own() {
+    fn option_is_found_as_a_whole_word() {
         let help = "  -m, --model <M>  the model\n      --approval-mode=<x>\n  [-p|--prompt]";
         for option in ["-m", "--model", "--approval-mode", "-p", "--prompt"] {
             assert!(mentions_option(help, option), "{option}");

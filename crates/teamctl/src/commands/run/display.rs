@@ -1,4 +1,4 @@
-//! What a run shows while it goes on: nothing, a line for each event, or a table that is redrawn in place.
+//! Shows the progress of a run: not at all, as a line per event, or as a table that is redrawn.
 
 use super::progress_table::{Palette, TerminalSize, render};
 use crate::command_rewriter::{self, rewrite_commands};
@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
 
-/// How many of the last lines the table shows at its end.
+/// How many event lines the table shows.
 const RECENT_LINES: usize = 8;
 
 /// Shows a run to the user.
@@ -79,7 +79,8 @@ impl RunObserver for RunDisplay<'_> {
 }
 
 impl RunDisplay<'_> {
-    /// Prints now. While the table has the terminal, prints when the table leaves it: the table's screen has no history.
+    /// Prints at once, or when the table has left the terminal. The table's screen has no history,
+    /// so a text on it would be lost.
     fn print_or_keep(&self, print: Box<dyn FnOnce()>) {
         match &self.mode {
             DisplayMode::Table(table) if table.is_drawn() => table.state.borrow_mut().deferred.push(print),
@@ -88,8 +89,9 @@ impl RunDisplay<'_> {
     }
 }
 
-/// A table on the terminal's alternate screen, which has no history: a resize can't leave parts of it behind. The first
-/// draw enters the screen, the drop leaves it.
+/// A table on the terminal's alternate screen. The first draw enters the screen, and the drop
+/// leaves it. The alternate screen has no history, so a resize leaves no old parts of the table
+/// behind.
 struct LiveTable {
     state: RefCell<TableState>,
     suggested_commands: SuggestedCommands,
@@ -152,7 +154,7 @@ impl Drop for LiveTable {
     }
 }
 
-/// Errors are ignored: the next frame replaces this one.
+/// Writes to standard output. Errors are ignored, because the next frame replaces this one.
 fn write(text: &str) {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).ok();

@@ -1,4 +1,4 @@
-//! What a run came to, on standard output: a table for people or an object for scripts.
+//! Prints the result of a run: a table for people, or an object for scripts.
 
 use crate::command_rewriter::rewrite_commands;
 use crate::context::CommandContext;
@@ -7,9 +7,9 @@ use protocol::name::TeamName;
 use runner::{RunReport, TaskOutcome, TaskResult, completed_count, short_duration};
 use serde_json::json;
 
-/// Prints the results of the tasks, then why the run ended early or why nothing was left to do.
+/// Prints the results of the tasks, then why the run ended early or why there was nothing to do.
 pub(super) fn print_report(context: &CommandContext, team: &TeamName, report: &RunReport) {
-    // Of a team that is gone there are no results for a table.
+    // There are no results if the team is already deleted.
     let has_results = !report.tasks.is_empty() || report.nothing_to_do.is_none();
     if context.args.json {
         print_object(context, report);
@@ -37,21 +37,22 @@ fn print_object(context: &CommandContext, report: &RunReport) {
     output::print_json(&object.to_string());
 }
 
-/// With `--quiet` only the tasks that are not completed.
+/// Prints the table. With `--quiet` it has only the tasks that are not completed.
 fn print_rows(context: &CommandContext, team: &TeamName, tasks: &[TaskResult]) {
-    let failed = || tasks.iter().filter(|task| task.outcome != TaskOutcome::Completed);
+    let incomplete = || tasks.iter().filter(|task| task.outcome != TaskOutcome::Completed);
     if !context.args.quiet {
         output::print_clipped_table(&result_rows(tasks));
         output::print_line(&format!("{} of {} tasks are completed.", completed_count(tasks), tasks.len()));
         if let Some(help) = log_help(team, tasks) {
             output::print_line(&rewrite_commands(context, &help));
         }
-    } else if failed().next().is_some() {
-        output::print_clipped_table(&result_rows(failed()));
+    } else if incomplete().next().is_some() {
+        output::print_clipped_table(&result_rows(incomplete()));
     }
 }
 
-/// Names the owners of failed tasks: their logs outlive the team. None: no task has failed.
+/// Says how to see the output of failed tasks. The output logs outlive the team. `None`: no task
+/// has failed.
 fn log_help(team: &TeamName, tasks: &[TaskResult]) -> Option<String> {
     let mut owners: Vec<&str> = Vec::new();
     let failed = tasks.iter().filter(|task| task.outcome == TaskOutcome::Failed);
@@ -65,7 +66,7 @@ fn log_help(team: &TeamName, tasks: &[TaskResult]) -> Option<String> {
     Some(output::sanitize(&format!("see why: teamctl logs {first} -t {team}{others}")))
 }
 
-/// The table's rows, with a heading.
+/// The rows of the table and its heading.
 fn result_rows<'a>(tasks: impl IntoIterator<Item = &'a TaskResult>) -> Vec<Vec<String>> {
     let heading = ["TASK", "OWNER", "TIME", "OUTCOME", "SUBJECT"].map(str::to_owned).to_vec();
     std::iter::once(heading).chain(tasks.into_iter().map(result_row)).collect()
@@ -89,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn owners_of_failed_tasks_are_named_once_in_one_line() {
+    fn log_help_names_each_owner_of_a_failed_task_once() {
         let row = |owner: &str, outcome| TaskResult {
             key: None,
             id: None,

@@ -1,4 +1,4 @@
-//! What is needed, put into a JSON text: nothing else in it is touched.
+//! Adds settings to a JSON text. Everything else in the text stays byte for byte.
 
 use super::settings_template::{
     fill_value, is_outdated_entry, missing_values, name_taken_error, starts_other_program, starts_teamctl,
@@ -9,10 +9,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use toml::{Table, Value as Template};
 
-/// `held` with all of `template` in it; why not, in words.
+/// The text `held` with everything of `template` added. The error says why that is not possible.
 pub(super) fn merge_json(held: &str, template: &Table, own: &OwnPrograms) -> Result<String, String> {
     let held = if held.trim().is_empty() { "{}\n" } else { held };
-    // What an older program of ours left goes first, one after the other: two that stand side by side share a comma.
+    // Outdated entries are removed first. Each takes a pass, because neighbors share a comma.
     let mut text = held.to_owned();
     loop {
         let cleaned = JsonMerge { root: &text, own, pass: MergePass::RemoveStale }.apply_pass(template)?;
@@ -23,7 +23,7 @@ pub(super) fn merge_json(held: &str, template: &Table, own: &OwnPrograms) -> Res
     }
 }
 
-/// One way through a text.
+/// One pass over a text.
 struct JsonMerge<'a> {
     root: &'a str,
     own: &'a OwnPrograms,
@@ -51,24 +51,24 @@ impl JsonMerge<'_> {
         edits: &mut Vec<Edit>,
     ) -> Result<(), String> {
         let mut set = Vec::new();
-        let whole = starts_teamctl(template);
+        let is_own_table = starts_teamctl(template);
         for (key, wanted) in template {
             match (object.get(key), wanted) {
                 (None, wanted) => set.push((key.as_str(), fill_value(wanted, self.own))),
-                (Some(there), Template::Table(wanted)) => {
-                    if starts_other_program(wanted, &protocol::json::to_value(there), self.own) {
+                (Some(existing), Template::Table(wanted)) => {
+                    if starts_other_program(wanted, &protocol::json::to_value(existing), self.own) {
                         return Err(name_taken_error(key));
                     }
                     let inner =
-                        Object::from_raw(self.root, there).map_err(|error| format!("{key}: {error}"))?;
+                        Object::from_raw(self.root, existing).map_err(|error| format!("{key}: {error}"))?;
                     self.merge_object(&inner, wanted, edits)?;
                 }
-                (Some(there), Template::Array(wanted)) if !whole => {
-                    self.merge_array(there, key, wanted, edits)?;
+                (Some(existing), Template::Array(wanted)) if !is_own_table => {
+                    self.merge_array(existing, key, wanted, edits)?;
                 }
-                (Some(there), wanted) => {
+                (Some(existing), wanted) => {
                     let wanted = fill_value(wanted, self.own);
-                    if protocol::json::to_value(there) != wanted {
+                    if protocol::json::to_value(existing) != wanted {
                         set.push((key.as_str(), wanted));
                     }
                 }
@@ -82,12 +82,12 @@ impl JsonMerge<'_> {
 
     fn merge_array(
         &self,
-        there: &RawValue,
+        existing: &RawValue,
         key: &str,
         wanted: &[Template],
         edits: &mut Vec<Edit>,
     ) -> Result<(), String> {
-        let array = Array::from_raw(self.root, there).map_err(|error| format!("{key}: {error}"))?;
+        let array = Array::from_raw(self.root, existing).map_err(|error| format!("{key}: {error}"))?;
         let held: Vec<Value> =
             array.elements().iter().map(|element| protocol::json::to_value(element)).collect();
         match self.pass {
@@ -108,7 +108,7 @@ impl JsonMerge<'_> {
 mod tests {
     use super::*;
 
-    /// Those beside this teamctl.
+    /// The programs in the directory of `teamctl`.
     fn programs(teamctl: &str) -> OwnPrograms {
         let shim = std::path::Path::new(teamctl).with_file_name("teamd-shim");
         OwnPrograms { teamctl: teamctl.to_owned(), shim: shim.display().to_string() }
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_gets_all_of_it_and_a_second_time_nothing() {
+    fn empty_file_gets_everything_and_a_second_merge_changes_nothing() {
         for empty in ["", "{}", " \n"] {
             let once = merge(empty, "/a b/teamctl").unwrap();
             let value: Value = serde_json::from_str(&once).unwrap();
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_stays_byte_for_byte() {
+    fn other_settings_stay_byte_for_byte() {
         let held = "{\n    \"n\": 1e5, \"mcp\": {\"other\": {\"command\":\"x\"}},\n    \"hooks\": {\n        \"Stop\": [ {\"hooks\": []} ]\n    }\n}\n";
         let once = merge(held, "/teamctl").unwrap();
         for kept in ["\"n\": 1e5", "\"other\": {\"command\":\"x\"}", "{\"hooks\": []}"] {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_stands_there_once_when_our_program_has_moved() {
+    fn entries_are_replaced_if_the_program_has_moved() {
         let once = merge("", "/old/teamctl").unwrap();
         let moved: Value = serde_json::from_str(&merge(&once, "/new/teamctl").unwrap()).unwrap();
         assert_eq!(moved["hooks"]["Stop"].as_array().unwrap().len(), 1, "{moved:#}");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_our_own_server_are_ours_and_those_of_other_lists_are_not() {
+    fn command_list_of_the_own_server_is_replaced_and_other_lists_are_extended() {
         let template: Table =
             "[mcp.team]\ncommand = [\"{teamctl}\", \"mcp\"]\n[hooks]\nstop = [\"{shim_sh} hook\"]\n"
                 .parse()
@@ -172,15 +172,15 @@ mod tests {
     }
 
     #[test]
-    fn a_server_of_somebody_elses_is_not_taken_over() {
+    fn server_of_another_program_is_not_replaced() {
         for held in [
             "{\"command\": \"npx\", \"args\": [\"-y\", \"team-mcp\"]}",
             "{\"command\": \"/opt/teamctl-like\"}",
             "{\"command\": []}",
             "{\"url\": \"https://example.org/mcp\"}",
         ] {
-            let told = merge(&format!("{{\"mcp\": {{\"team\": {held}}}}}"), "/teamctl").unwrap_err();
-            assert!(told.contains("`team` is there already"), "{held}: {told}");
+            let message = merge(&format!("{{\"mcp\": {{\"team\": {held}}}}}"), "/teamctl").unwrap_err();
+            assert!(message.contains("`team` is there already"), "{held}: {message}");
         }
         let ours = "{\"mcp\": {\"team\": {\"command\": \"teamctl\", \"args\": [\"old\"], \"trust\": true}}}";
         let value: Value = serde_json::from_str(&merge(ours, "/teamctl").unwrap()).unwrap();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_parse_or_is_something_else_is_told() {
+    fn invalid_text_and_wrong_types_are_errors() {
         for broken in ["{", "// a comment\n{}", "[]", "{\"hooks\": []}", "{\"hooks\": {\"Stop\": 1}}"] {
             assert!(merge(broken, "/teamctl").is_err(), "{broken}");
         }

@@ -1,4 +1,4 @@
-//! What is needed, put into a TOML text: comments, order and everything else in it stay.
+//! Adds settings to a TOML text. Comments, order and everything else stay.
 
 use super::settings_template::{
     fill_value, is_outdated_entry, missing_values, name_taken_error, starts_other_program, starts_teamctl,
@@ -8,7 +8,7 @@ use serde_json::Value;
 use toml::{Table, Value as Template};
 use toml_edit::{ArrayOfTables, DocumentMut, InlineTable, Item, TableLike};
 
-/// `held` with all of `template` in it; why not, in words.
+/// The text `held` with everything of `template` added. The error says why that is not possible.
 pub(super) fn merge_toml(held: &str, template: &Table, own: &OwnPrograms) -> Result<String, String> {
     let mut document: DocumentMut =
         held.parse().map_err(|error: toml_edit::TomlError| error.to_string().replace('\n', " "))?;
@@ -17,22 +17,24 @@ pub(super) fn merge_toml(held: &str, template: &Table, own: &OwnPrograms) -> Res
 }
 
 fn merge_table(table: &mut dyn TableLike, template: &Table, own: &OwnPrograms) -> Result<(), String> {
-    let whole = starts_teamctl(template);
+    let is_own_table = starts_teamctl(template);
     for (key, wanted) in template {
         match (table.get_mut(key), wanted) {
             (None, wanted) => drop(table.insert(key, to_item(&fill_value(wanted, own)))),
-            (Some(there), Template::Table(wanted)) => {
-                if starts_other_program(wanted, &to_json(there), own) {
+            (Some(existing), Template::Table(wanted)) => {
+                if starts_other_program(wanted, &to_json(existing), own) {
                     return Err(name_taken_error(key));
                 }
-                let inner = there.as_table_like_mut().ok_or_else(|| format!("{key} should be a table"))?;
+                let inner = existing.as_table_like_mut().ok_or_else(|| format!("{key} should be a table"))?;
                 merge_table(inner, wanted, own)?;
             }
-            (Some(there), Template::Array(wanted)) if !whole => merge_list(there, key, wanted, own)?,
-            (Some(there), wanted) => {
+            (Some(existing), Template::Array(wanted)) if !is_own_table => {
+                merge_list(existing, key, wanted, own)?
+            }
+            (Some(existing), wanted) => {
                 let new = to_value(&fill_value(wanted, own));
-                if there.as_value().map(value_text) != Some(value_text(&new)) {
-                    *there = Item::Value(new);
+                if existing.as_value().map(value_text) != Some(value_text(&new)) {
+                    *existing = Item::Value(new);
                 }
             }
         }
@@ -40,15 +42,15 @@ fn merge_table(table: &mut dyn TableLike, template: &Table, own: &OwnPrograms) -
     Ok(())
 }
 
-fn merge_list(there: &mut Item, key: &str, wanted: &[Template], own: &OwnPrograms) -> Result<(), String> {
-    if let Some(array) = there.as_array_mut() {
+fn merge_list(existing: &mut Item, key: &str, wanted: &[Template], own: &OwnPrograms) -> Result<(), String> {
+    if let Some(array) = existing.as_array_mut() {
         let plain = |held: &toml_edit::Value| to_json(&Item::Value(held.clone()));
         array.retain(|held| !is_outdated_entry(wanted, &plain(held), own));
         let held: Vec<Value> = array.iter().map(plain).collect();
         missing_values(wanted, &held, own).iter().for_each(|missing| array.push(to_value(missing)));
         return Ok(());
     }
-    let tables = there.as_array_of_tables_mut().ok_or_else(|| format!("{key} should be a list"))?;
+    let tables = existing.as_array_of_tables_mut().ok_or_else(|| format!("{key} should be a list"))?;
     let plain = |held: &toml_edit::Table| to_json(&Item::Table(held.clone()));
     tables.retain(|held| !is_outdated_entry(wanted, &plain(held), own));
     let held: Vec<Value> = tables.iter().map(plain).collect();
@@ -58,7 +60,7 @@ fn merge_list(there: &mut Item, key: &str, wanted: &[Template], own: &OwnProgram
     Ok(())
 }
 
-/// An item without how it is written.
+/// The value of an item, without its formatting.
 fn to_json(item: &Item) -> Value {
     let text =
         format!("x = {}", item.clone().into_value().map(|value| value_text(&value)).unwrap_or_default());
@@ -72,7 +74,7 @@ fn value_text(value: &toml_edit::Value) -> String {
     value.to_string()
 }
 
-/// A table as one with a head of its own, a list of tables as such.
+/// Converts a value: an object to a table with a header, a list of objects to an array of tables.
 fn to_item(wanted: &Value) -> Item {
     match wanted {
         Value::Object(all) => {
@@ -103,7 +105,7 @@ fn to_value(wanted: &Value) -> toml_edit::Value {
             None => number.as_f64().unwrap_or_default().into(),
         },
         Value::Bool(flag) => (*flag).into(),
-        // What JSON has no number for.
+        // `fill_value` turns NaN and infinity into null, because JSON has no such numbers.
         Value::Null => f64::NAN.into(),
         Value::Array(all) => all.iter().map(to_value).collect::<toml_edit::Array>().into(),
         Value::Object(all) => {
@@ -116,7 +118,7 @@ fn to_value(wanted: &Value) -> toml_edit::Value {
 mod tests {
     use super::*;
 
-    /// Those beside this teamctl.
+    /// The programs in the directory of `teamctl`.
     fn programs(teamctl: &str) -> OwnPrograms {
         let shim = std::path::Path::new(teamctl).with_file_name("teamd-shim");
         OwnPrograms { teamctl: teamctl.to_owned(), shim: shim.display().to_string() }
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_gets_all_of_it_and_a_second_time_nothing() {
+    fn empty_file_gets_everything_and_a_second_merge_changes_nothing() {
         let once = merge("", "/a b/teamctl").unwrap();
         let table: Table = once.parse().unwrap();
         assert_eq!(table["mcp_servers"]["team"]["command"].as_str(), Some("/a b/teamctl"));
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_stays_as_it_is_written() {
+    fn other_settings_and_comments_stay() {
         let held = "# mine\nmodel = 'x' # why\n\n[mcp_servers.other]\ncommand = \"y\"\n\n[[hooks.Stop]]\nhooks = []\n";
         let once = merge(held, "/teamctl").unwrap();
         for kept in ["# mine\nmodel = 'x' # why\n", "[mcp_servers.other]\ncommand = \"y\"\n", "hooks = []\n"]
@@ -155,11 +157,11 @@ mod tests {
     }
 
     #[test]
-    fn a_server_of_somebody_elses_is_not_taken_over_and_our_own_is_ours() {
+    fn server_of_another_program_is_not_replaced_but_an_own_one_is() {
         for held in ["command = \"npx\"\nargs = [\"-y\", \"team-mcp\"]", "url = \"https://example.org/mcp\""]
         {
-            let told = merge(&format!("[mcp_servers.team]\n{held}\n"), "/teamctl").unwrap_err();
-            assert!(told.contains("`team` is there already"), "{held}: {told}");
+            let message = merge(&format!("[mcp_servers.team]\n{held}\n"), "/teamctl").unwrap_err();
+            assert!(message.contains("`team` is there already"), "{held}: {message}");
         }
         let ours =
             "[mcp_servers.team]\ncommand = \"/old/teamctl\" # ours\nargs = [\"-v\", \"mcp\"]\nextra = 1\n";
@@ -170,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_parse_or_is_something_else_is_told() {
+    fn invalid_text_and_wrong_types_are_errors() {
         for broken in ["x =", "mcp_servers = 1", "[hooks]\nStop = 1"] {
             assert!(merge(broken, "/teamctl").is_err(), "{broken}");
         }

@@ -1,14 +1,13 @@
-//! One file of settings: what it holds, and what it should.
+//! Reads a program's settings file and computes what it should contain.
 
 use super::{merge_json, merge_toml};
 use profile::settings_patch::{OwnPrograms, SettingsFormat, SettingsPatch};
 use protocol::error::{ErrorKind, ErrorReport};
 use similar::TextDiff;
 use std::path::{Path, PathBuf};
-use store::ForeignSettings;
-use store::{env_var, own_program};
+use store::{ForeignSettings, env_var, own_program};
 
-/// See above.
+/// A settings file with its current and its wanted text.
 pub(in crate::commands) struct SettingsFile {
     pub(super) settings: ForeignSettings,
     current: String,
@@ -16,57 +15,62 @@ pub(in crate::commands) struct SettingsFile {
 }
 
 impl SettingsFile {
-    /// Reads what is there; what does not parse is a fault, and is left alone.
+    /// Reads the file of a patch. `project` is the directory of settings per project.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidData` if the file can't be parsed or another program's entry has the wanted name.
     pub(in crate::commands) fn read(
-        piece: &SettingsPatch,
+        patch: &SettingsPatch,
         project: &Path,
     ) -> Result<SettingsFile, ErrorReport> {
-        let settings = ForeignSettings::read(&settings_path(piece, project)?)?;
+        let settings = ForeignSettings::read(&settings_path(patch, project)?)?;
         let teamctl = own_program()?;
         let shim = teamctl.with_file_name("teamd-shim");
         let own = OwnPrograms {
             teamctl: teamctl.to_string_lossy().into_owned(),
             shim: shim.to_string_lossy().into_owned(),
         };
-        let broken = |why: String| {
-            let message = format!("cannot use the settings {}: {why}", settings.path().display());
+        let invalid = |reason: String| {
+            let message = format!("cannot use the settings {}: {reason}", settings.path().display());
             ErrorReport::new(ErrorKind::InvalidData, message)
                 .with_help("nothing was changed: mend the file, or add what is needed by hand")
         };
-        let held = std::str::from_utf8(settings.bytes().unwrap_or_default());
-        let held = held.map_err(|error| broken(error.to_string()))?.to_owned();
-        let wanted = match piece.format {
-            SettingsFormat::Json => merge_json::merge_json(&held, &piece.merge, &own),
-            SettingsFormat::Toml => merge_toml::merge_toml(&held, &piece.merge, &own),
+        let current = std::str::from_utf8(settings.bytes().unwrap_or_default());
+        let current = current.map_err(|error| invalid(error.to_string()))?.to_owned();
+        let wanted = match patch.format {
+            SettingsFormat::Json => merge_json::merge_json(&current, &patch.merge, &own),
+            SettingsFormat::Toml => merge_toml::merge_toml(&current, &patch.merge, &own),
         };
-        let wanted = wanted.map_err(broken)?;
-        Ok(SettingsFile { settings, current: held, wanted })
+        let wanted = wanted.map_err(invalid)?;
+        Ok(SettingsFile { settings, current, wanted })
     }
 
-    /// It holds all that is needed.
+    /// Whether the file has everything that is needed.
     pub(in crate::commands) fn is_up_to_date(&self) -> bool {
         self.current == self.wanted
     }
 
-    /// Where it is.
+    /// The file's path.
     pub(in crate::commands) fn path(&self) -> &Path {
         self.settings.path()
     }
 
-    /// From what it holds to what it should.
+    /// The difference between the current and the wanted text.
     pub(super) fn diff(&self) -> String {
         let diff = TextDiff::from_lines(self.current.as_str(), self.wanted.as_str());
         diff.unified_diff().context_radius(2).missing_newline_hint(false).to_string()
     }
 }
 
-fn settings_path(piece: &SettingsPatch, project: &Path) -> Result<PathBuf, ErrorReport> {
-    let file = piece.file.as_str();
-    let moved = piece.relocated_by.iter().find_map(|(name, place)| {
-        let there = PathBuf::from(env_var(name)?);
-        Some(there.join(file.strip_prefix(place)?.trim_start_matches('/')))
+/// The path of the patch's file. An environment variable of the program can relocate its directory.
+fn settings_path(patch: &SettingsPatch, project: &Path) -> Result<PathBuf, ErrorReport> {
+    let file = patch.file.as_str();
+    let relocated = patch.relocated_by.iter().find_map(|(variable, default_directory)| {
+        let directory = PathBuf::from(env_var(variable)?);
+        Some(directory.join(file.strip_prefix(default_directory)?.trim_start_matches('/')))
     });
-    if let Some(path) = moved.filter(|path| path.is_absolute()) {
+    if let Some(path) = relocated.filter(|path| path.is_absolute()) {
         return Ok(path);
     }
     match file.strip_prefix("~/") {

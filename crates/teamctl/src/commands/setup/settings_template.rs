@@ -1,10 +1,11 @@
-//! What a file of settings must hold, however it is written: a profile's template with our own program filled in.
+//! Compares settings with a profile's template, in JSON and TOML alike: fills in the paths of
+//! teamd's programs, and finds what is missing and what an older installation added.
 
 use profile::settings_patch::{OwnPrograms, fill_setting, is_teamd_setting};
 use serde_json::Value;
 use toml::{Table, Value as Template};
 
-/// What `template` comes to for the program at `own`.
+/// The value of a template with the paths of `own` filled in.
 pub(super) fn fill_value(template: &Template, own: &OwnPrograms) -> Value {
     match template {
         Template::String(template) => Value::String(fill_setting(template, own)),
@@ -12,24 +13,25 @@ pub(super) fn fill_value(template: &Template, own: &OwnPrograms) -> Value {
         Template::Float(number) => (*number).into(),
         Template::Boolean(flag) => (*flag).into(),
         Template::Datetime(time) => Value::String(time.to_string()),
-        Template::Array(all) => all.iter().map(|value| fill_value(value, own)).collect(),
-        Template::Table(all) => {
-            all.iter().map(|(key, value)| (key.clone(), fill_value(value, own))).collect()
+        Template::Array(values) => values.iter().map(|value| fill_value(value, own)).collect(),
+        Template::Table(table) => {
+            table.iter().map(|(key, value)| (key.clone(), fill_value(value, own))).collect()
         }
     }
 }
 
-/// What `wanted` comes to and a list that holds `held` lacks.
+/// The wanted values that the list `held` does not contain.
 pub(super) fn missing_values(wanted: &[Template], held: &[Value], own: &OwnPrograms) -> Vec<Value> {
     wanted.iter().map(|wanted| fill_value(wanted, own)).filter(|wanted| !held.contains(wanted)).collect()
 }
 
-/// Whether an older program of ours, or one at another place, put it there for one of `wanted`.
+/// Whether `held` is an entry of teamd for one of `wanted`, but of an older release or another
+/// path.
 pub(super) fn is_outdated_entry(wanted: &[Template], held: &Value, own: &OwnPrograms) -> bool {
     wanted.iter().any(|wanted| is_teamd_entry(wanted, held) && fill_value(wanted, own) != *held)
 }
 
-/// Whether it is what we put there once, with another place of our program or other numbers.
+/// Whether `held` has the form of the template, with any path of teamd's program and any numbers.
 fn is_teamd_entry(template: &Template, held: &Value) -> bool {
     match (template, held) {
         (Template::String(template), Value::String(held)) => is_teamd_setting(template, held),
@@ -50,33 +52,34 @@ fn is_teamd_entry(template: &Template, held: &Value) -> bool {
     }
 }
 
-/// Whether a table says how our own program is started: then all of it is ours, lists of words too, which else get only
-/// what they lack.
+/// Whether a table starts `teamctl`. All of such a table belongs to teamd, so its lists are
+/// replaced instead of extended.
 pub(super) fn starts_teamctl(template: &Table) -> bool {
     command_key(template).is_some()
 }
 
-/// Whether `held`, in that table's place, starts another program: it is somebody else's server then.
+/// Whether the template starts `teamctl` and `held`, the entry with its name, starts another
+/// program.
 pub(super) fn starts_other_program(template: &Table, held: &Value, own: &OwnPrograms) -> bool {
     let Some(key) = command_key(template) else { return false };
     if held.as_object().is_some_and(serde_json::Map::is_empty) {
         return false;
     }
     let command = held.get(key).and_then(|command| command.get(0).unwrap_or(command).as_str());
-    let is_ours = |command: &str| command == own.teamctl || command.rsplit('/').next() == Some("teamctl");
-    !command.is_some_and(is_ours)
+    let is_teamctl = |command: &str| command == own.teamctl || command.rsplit('/').next() == Some("teamctl");
+    !command.is_some_and(is_teamctl)
 }
 
-/// Which of its keys holds the command.
+/// The key whose value is the command `{teamctl}`.
 fn command_key(template: &Table) -> Option<&str> {
-    let is_us = |value: &Template| {
+    let is_command = |value: &Template| {
         let first = value.as_array().and_then(|words| words.first()).unwrap_or(value);
         first.as_str() == Some("{teamctl}")
     };
-    template.iter().find(|(_, value)| is_us(value)).map(|(key, _)| key.as_str())
+    template.iter().find(|(_, value)| is_command(value)).map(|(key, _)| key.as_str())
 }
 
-/// What is said where `starts_other_program`.
+/// The error for [`starts_other_program`].
 pub(super) fn name_taken_error(key: &str) -> String {
     format!("`{key}` is there already, and starts another program: give that one another name first")
 }

@@ -1,0 +1,15 @@
+//! Finds the installed program of a profile.
+
+use profile::{Profile, program_lookup};
+use std::path::{Path, PathBuf};
+use store::env_var;
+
+/// The path of the profile's program. `None` if it is not installed, or if the profile has no
+/// program of its own.
+pub(super) fn installed_path(profile: &Profile) -> Option<PathBuf> {
+    let program = profile.program()?;
+    // Outside of a spawn, `{teamctl}` is the only template variable with a value.
+    let teamctl = std::env::current_exe().ok()?;
+    let program = program.replace("{teamctl}", &teamctl.to_string_lossy());
+    program_lookup::find_program(&program, Path::new("."), &env_var("PATH").unwrap_or_default())
+}
