@@ -68,8 +68,8 @@ impl<'a> DaemonKeeper<'a> {
         Ok(daemon)
     }
 
-    /// Calls the daemon. If it dies, the next daemon gets the same request, so the request must be
-    /// one that may be sent twice.
+    /// Calls the daemon. If the daemon dies, the next one gets the same request. So the request
+    /// must be one that may be sent twice.
     pub(crate) fn call(&mut self, request: &Request) -> Result<Reply, ErrorReport> {
         loop {
             match self.team_context.call_daemon(request.clone()) {

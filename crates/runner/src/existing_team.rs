@@ -174,8 +174,8 @@ fn changed_fields(spec: &TaskSpec, task: &Task) -> Vec<&'static str> {
     fields.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
 }
 
-/// Whether the file says another owner. A member that claims a task without owner becomes its
-/// owner, which is no difference.
+/// Whether the file names another owner than the team's task has. A task that has no owner in the
+/// file may have any owner, because the member that claims a task becomes its owner.
 fn has_other_owner(spec: &TaskSpec, task: &Task) -> bool {
     match (&task.status, &spec.owner) {
         (TaskStatus::Completed | TaskStatus::Deleted, _) => false,

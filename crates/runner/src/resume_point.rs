@@ -19,8 +19,8 @@ pub(crate) enum ResumePoint {
     Work(Option<Team>),
     /// Only the team's deletion. The members have ended.
     DeleteTeam(Team),
-    /// The earlier run was killed while it deleted the team, and noted its exit code. `None`: no
-    /// task is left to report.
+    /// The earlier run was killed while it deleted the team, and noted its exit code. `team` is
+    /// `None` if a part of its files is already deleted.
     FinishDeletion { team: Option<Team>, exit_code: u8 },
     /// Nothing. The team was kept, and all of its tasks are final.
     Nothing(Team),

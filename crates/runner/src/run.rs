@@ -115,8 +115,8 @@ impl From<AfterRun> for RunNote {
     }
 }
 
-/// The rules of the file, with the owners of an existing team's tasks. Reports how the tasks
-/// differ.
+/// The rules of the file, with the owners of an existing team's tasks. Reports how these tasks
+/// differ from the file.
 fn retry_rules(
     resume_point: &ResumePoint,
     file: &RunFile,

@@ -1,7 +1,8 @@
 //! The lock that allows one run of a team at a time. Two runs would release each other's tasks.
 //!
 //! The kernel releases the lock when the process exits. The file stays and holds a note for a later
-//! run with `--resume`: whether the run deletes its team, and the exit code once it does.
+//! run with `--resume`: whether the run deletes its team, and the exit code if the deletion has
+//! begun.
 
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;

@@ -9,8 +9,8 @@ use client::suggested_commands::SuggestedCommands;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::time::{Duration, Instant};
 
-/// The pause after a snapshot, as a multiple of the time that the snapshot took. It leaves the
-/// processor to the agents when the task list is long.
+/// The pause after a snapshot, as a multiple of the time that the snapshot took. The pause leaves
+/// the processor to the agents when the task list is long.
 const PAUSE_FACTOR: u32 = 4;
 /// The longest pause that follows from [`PAUSE_FACTOR`].
 const MAX_PAUSE: Duration = Duration::from_millis(200);

@@ -8,7 +8,7 @@ use protocol::error::ErrorReport;
 pub struct RunReport {
     /// The exit code of the command.
     pub exit_code: u8,
-    /// One entry for each task. Empty if the team's files are gone already.
+    /// One entry for each task. Empty if the team is already deleted.
     pub tasks: Vec<TaskResult>,
     /// Why the run ended before its tasks were final. `None`: they are final.
     pub early_end: Option<ErrorReport>,

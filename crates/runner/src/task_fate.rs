@@ -1,8 +1,7 @@
 //! Decides what follows from the task list and the members' states: which tasks are released, and
 //! whether the run still waits for any task.
 //!
-//! The decision is a pure function of the last snapshot; reading and changing files is done
-//! elsewhere.
+//! The decision is a pure function of the last snapshot. Other modules read and change the files.
 
 use crate::run_file::{RunFile, TaskSpec};
 use protocol::id::TaskId;

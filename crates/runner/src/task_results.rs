@@ -85,7 +85,7 @@ fn task_result(task: &Task, fate: Option<&TaskFate>, times: &TaskTimes) -> TaskR
         Some(TaskFate::Unreachable(reason)) => (TaskOutcome::NotDone, Some(reason.clone())),
         Some(TaskFate::Running) => (TaskOutcome::NotDone, Some("it was not finished".to_owned())),
         Some(TaskFate::Waiting) => (TaskOutcome::NotDone, Some("it was not begun".to_owned())),
-        // Claude Code deletes the files of completed tasks.
+        // Another program may delete the files of completed tasks.
         None if task.status == TaskStatus::Completed => (TaskOutcome::Completed, None),
         None => (TaskOutcome::Deleted, Some("somebody deleted it".to_owned())),
     };

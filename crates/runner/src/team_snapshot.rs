@@ -23,8 +23,8 @@ pub(crate) struct TeamSnapshot {
     pub(crate) exhausted_budget: Option<String>,
 }
 
-/// Takes a snapshot. The tasks are read before the members: a member that has exited by the second
-/// step can't have started a task after the first one.
+/// Takes a snapshot. The tasks are read before the members, so a member that counts as exited can't
+/// have started a task after the tasks were read.
 pub(crate) fn take(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot, ErrorReport> {
     let tasks = team.tasks().list()?;
     let mut states = added_members(run, team)?;
@@ -91,8 +91,8 @@ pub(crate) fn release_task(team: &Team, release: &TaskRelease) -> Result<bool, E
     }
     match tasks.update(&release.id, update, &AgentName::lead()) {
         Ok(_) => Ok(true),
-        // The task is released. Only the message to its owner is missing, and the owner does not
-        // need it.
+        // The task is released. The message to its owner could not be sent, but the owner does not
+        // depend on that message.
         Err(Error::OwnerNotNotified { .. }) => Ok(true),
         // A member claimed the task, or the owner has left the team. The next snapshot decides
         // again.

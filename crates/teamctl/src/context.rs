@@ -50,8 +50,7 @@ impl CommandContext {
         CommandContext { args, team_context: TeamContext::new(options) }
     }
 
-    /// The same context for the team `name`, if there is one: the argument of a command wins over
-    /// `-t`.
+    /// This context with the team of a command's argument. `None`: the team of `-t` stays.
     pub(crate) fn with_team_argument(&self, name: Option<&str>) -> CommandContext {
         let team = name.map(str::to_owned).or_else(|| self.args.team.clone());
         CommandContext::new(GlobalArgs { team, ..self.args.clone() })

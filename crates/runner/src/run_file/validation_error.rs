@@ -57,8 +57,8 @@ impl<'t> ValidationErrors<'t> {
         self.syntax_errors.push(error);
     }
 
-    /// Adds an error about something missing. It is dropped if the file has syntax errors, because
-    /// the part with the syntax error may contain it.
+    /// Adds an error about something missing. The error is dropped if the file has syntax errors,
+    /// because the missing part may be next to a syntax error.
     pub(crate) fn push_missing(&mut self, at: usize, message: impl Into<String>) {
         if !self.has_syntax_errors() {
             self.push(at, message);

@@ -50,7 +50,7 @@ pub(crate) fn run(context: &CommandContext, args: &ExportArgs) -> Result<ExitCod
     }
     let file = create_private_file(&path)?;
     let count = write_archive(&team, policy, file, &path).inspect_err(|_| {
-        // An incomplete archive is of no use.
+        // An incomplete archive can't be imported.
         std::fs::remove_file(&path).ok();
     })?;
     let sentence = format!("{} is packed in {}: {count} files.", team.name(), path.display());

@@ -24,9 +24,10 @@ const MAX_ARCHIVE_BYTES: u64 = 1 << 30;
 /// Create a team from an archive of teamctl export
 ///
 /// The team gets the inboxes, tasks and policy of the archive. The output shows the policy and the
-/// former members. They are not started: spawn them yourself. Messages in the archive count as
-/// read. The team's name must be free; -t sets another name. An archive with other or invalid files
-/// is refused (65), and nothing is created.
+/// former members. Former members are not started: spawn them yourself. For a member that is
+/// spawned with a former name, the messages in the archive count as read. The team's name must be
+/// free; -t sets another name. An archive with other or invalid files is refused (65), and nothing
+/// is created.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl import survey.tar\n  teamctl import survey.tar -t survey-2\n  ssh host teamctl export survey --output - | teamctl import -"

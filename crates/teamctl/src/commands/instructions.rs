@@ -1,8 +1,8 @@
 //! `teamctl instructions`: prints the team instructions of an agent.
 //!
-//! The text is [`protocol::instructions`]; this command finds the facts for it. An agent's program
-//! may start before its team exists, so a missing team is no error: the text leaves out what is
-//! unknown.
+//! The text comes from [`protocol::instructions`]; this command finds the facts for the text. An
+//! agent's program may start before its team exists, so a missing team is no error: the text leaves
+//! out what is unknown.
 
 use crate::context::CommandContext;
 use crate::output;
@@ -14,8 +14,8 @@ use std::process::ExitCode;
 
 /// Print the instructions about the team for an agent
 ///
-/// They contain its name, the lead, the members, the rules of the team, and how to send messages
-/// and work on tasks. In an agent the text is for that agent, elsewhere for a lead.
+/// The text contains the agent's name, the lead, the members, the rules of the team, and how to
+/// send messages and work on tasks. In an agent the text is for that agent, elsewhere for a lead.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl instructions\n  teamctl instructions --for lead --non-interactive\n  codex exec \"$(teamctl instructions --non-interactive) Count the lines of src/\""

@@ -25,9 +25,10 @@ const SERVER_PROGRAM: &str = "teamd-mcp";
 ///
 /// The tools: SendMessage, TeamCreate, TeamDelete, SpawnTeammate, TaskCreate, TaskGet, TaskList,
 /// TaskUpdate, ReadInbox, MarkRead, Wait, Requests, Approve, Deny. All calls are made as one
-/// member. It is named by --member, or by the environment of this process or of a parent process.
-/// Without --team a lead works on the team that the session in this terminal leads (teamctl lead),
-/// else on the team that it creates. Exit code 67: there is no such member. See docs/mcp.md.
+/// member. The member is named by --member, or by the environment of this process or of a parent
+/// process. Without --team a lead works on the team that the session in this terminal leads
+/// (teamctl lead), else on the team that it creates. Exit code 67: there is no such member. See
+/// docs/mcp.md.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl mcp\n  teamctl mcp --member ann@survey\n  claude mcp add team -- teamctl mcp\n  codex mcp add team -- teamctl mcp"
@@ -62,8 +63,8 @@ pub(crate) fn run(context: &CommandContext, args: &McpArgs) -> Result<ExitCode, 
     Err(ErrorReport::new(ErrorKind::MissingPath, message).with_help("install all programs: make install"))
 }
 
-/// Looks for the member in the environments of parent processes, because this process's own names
-/// none. If one is found, executes `teamctl` again in that environment.
+/// Looks for an agent among the parent processes, because the environment of this process names no
+/// member. If an agent is found, executes `teamctl` again with its variables.
 fn identify_by_parent(context: &CommandContext, args: &McpArgs) -> Result<(), ErrorReport> {
     let socket = context.socket().unwrap_or_default();
     let expected = context.args.root.as_deref().map(|root| ExpectedRoot { root, socket: &socket });

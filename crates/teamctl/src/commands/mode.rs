@@ -10,10 +10,10 @@ use std::process::ExitCode;
 /// Set the permission mode of a running member or of the lead
 ///
 /// A program that is started for each turn uses the mode from its next turn on. Claude Code as a
-/// teammate, and programs that speak the Agent Client Protocol, use it as soon as they read it. Not
-/// possible (76) for a member in plan mode, whose mode only changes when its plan is approved, and
-/// for a program that takes a mode only when it starts. The mode of team-lead is what a member gets
-/// when its plan is approved. With delegate a leading program can only lead.
+/// teammate, and programs that speak the Agent Client Protocol, switch as soon as they read the new
+/// mode. Not possible (76) for a member in plan mode, whose mode only changes when its plan is
+/// approved, and for a program that takes a mode only when it starts. The mode of team-lead is what
+/// a member gets when its plan is approved. With delegate a leading program can only lead.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl mode ann acceptEdits\n  teamctl mode team-lead delegate")]
 pub(crate) struct ModeArgs {

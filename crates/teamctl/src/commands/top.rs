@@ -1,7 +1,7 @@
 //! `teamctl top`: determines the team and executes the screen `teamd-top`.
 //!
 //! The screen is a separate program because its libraries would slow down the start of every
-//! command. If several teams are possible, it gets all of them and lets the user choose.
+//! command. If several teams are possible, the screen gets all of them and lets the user choose.
 
 use crate::context::CommandContext;
 use client::tmux_command::tmux_failed;

@@ -29,7 +29,7 @@ fn merge_table(table: &mut dyn TableLike, template: &Table, own: &OwnPrograms) -
                 merge_table(inner, wanted, own)?;
             }
             (Some(existing), Template::Array(wanted)) if !is_own_table => {
-                merge_list(existing, key, wanted, own)?
+                merge_list(existing, key, wanted, own)?;
             }
             (Some(existing), wanted) => {
                 let new = to_value(&fill_value(wanted, own));

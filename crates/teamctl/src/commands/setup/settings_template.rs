@@ -58,8 +58,8 @@ pub(super) fn starts_teamctl(template: &Table) -> bool {
     command_key(template).is_some()
 }
 
-/// Whether the template starts `teamctl` and `held`, the entry with its name, starts another
-/// program.
+/// Whether the template starts `teamctl`, but the existing entry `held` with the same name starts
+/// another program.
 pub(super) fn starts_other_program(template: &Table, held: &Value, own: &OwnPrograms) -> bool {
     let Some(key) = command_key(template) else { return false };
     if held.as_object().is_some_and(serde_json::Map::is_empty) {
