@@ -238,7 +238,7 @@ fn tests_use_their_own_tmux_server() {
 /// Crates whose modules still import each other: how many modules are in cycles, and how many
 /// items are imported from a parent. The numbers may only shrink. A crate that is not in the list
 /// has neither.
-const KNOWN_CYCLES: [(&str, usize, usize); 3] = [("profile", 3, 4), ("runner", 4, 0), ("teamctl", 46, 61)];
+const KNOWN_CYCLES: [(&str, usize, usize); 2] = [("profile", 3, 4), ("teamctl", 16, 16)];
 
 /// The numbers that the list has for a crate.
 fn known_cycles(name: &str) -> (usize, usize) {
