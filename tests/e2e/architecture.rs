@@ -192,7 +192,7 @@ fn camel_case(word: &str) -> String {
 /// spells the command, with that question, and runs none but a list.
 #[test]
 fn only_one_module_closes_panes() {
-    let doctor = "teamctl/src/commands/doctor/orphan_panes.rs";
+    let doctor = "teamctl/src/commands/diagnose/doctor/orphan_panes.rs";
     assert_eq!(
         files_using_commands(&["kill-pane"]),
         ["shim/src/own_pane.rs", doctor, "tmux/src/kill_pane.rs"]

@@ -117,8 +117,8 @@ pub(crate) enum CliCommand {
     Task(commands::task::TaskArgs),
     Run(commands::run::RunArgs),
     Events(commands::events::EventsArgs),
-    Why(commands::why::WhyArgs),
-    Trace(commands::trace::TraceArgs),
+    Why(commands::diagnose::why::WhyArgs),
+    Trace(commands::diagnose::trace::TraceArgs),
     #[command(flatten)]
     Integration(IntegrationCommand),
 }
@@ -128,7 +128,7 @@ pub(crate) enum CliCommand {
 pub(crate) enum IntegrationCommand {
     Profiles(commands::profiles::ProfilesArgs),
     Setup(commands::setup::SetupArgs),
-    Doctor(commands::doctor::DoctorArgs),
+    Doctor(commands::diagnose::doctor::DoctorArgs),
     Mcp(commands::mcp::McpArgs),
     Instructions(commands::instructions::InstructionsArgs),
     Lead(commands::lead::LeadArgs),
@@ -172,8 +172,8 @@ pub(crate) fn dispatch(command: CliCommand, context: &CommandContext) -> Result<
         CliCommand::Task(args) => commands::task::run(context, &args),
         CliCommand::Run(args) => commands::run::run(context, &args),
         CliCommand::Events(args) => commands::events::run(context, &args),
-        CliCommand::Trace(args) => commands::trace::run(context, &args),
-        CliCommand::Why(args) => commands::why::run(context, &args),
+        CliCommand::Trace(args) => commands::diagnose::trace::run(context, &args),
+        CliCommand::Why(args) => commands::diagnose::why::run(context, &args),
         CliCommand::Integration(command) => dispatch_integration(command, context),
     }
 }
@@ -185,7 +185,7 @@ fn dispatch_integration(
     match command {
         IntegrationCommand::Profiles(args) => commands::profiles::run(context, args),
         IntegrationCommand::Setup(args) => commands::setup::run(context, &args),
-        IntegrationCommand::Doctor(args) => commands::doctor::run(context, &args),
+        IntegrationCommand::Doctor(args) => commands::diagnose::doctor::run(context, &args),
         IntegrationCommand::Mcp(args) => commands::mcp::run(context, &args),
         IntegrationCommand::Instructions(args) => commands::instructions::run(context, &args),
         IntegrationCommand::Lead(args) => commands::lead::run(context, &args),

@@ -118,7 +118,7 @@ impl Evidence {
 }
 
 /// What all members stand on: seen once, however many are asked after.
-pub(in crate::commands) struct SystemSnapshot {
+pub(in crate::commands::diagnose) struct SystemSnapshot {
     /// As the daemon answers, else who rests as its roster tells.
     teams: Vec<TeamStatus>,
     daemon: DaemonProbe,
@@ -129,7 +129,7 @@ pub(in crate::commands) struct SystemSnapshot {
 }
 
 impl SystemSnapshot {
-    pub(in crate::commands) fn take(
+    pub(in crate::commands::diagnose) fn take(
         here: &CommandContext,
         log: EventLog,
     ) -> Result<SystemSnapshot, ErrorReport> {

@@ -270,8 +270,8 @@ fn no_output_cause(e: &Evidence, agent: &MemberStatus) -> Option<Cause> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::why::member_history::MemberHistory;
-    use crate::commands::why::system_probe::{FreeSpace, StoppedProcess};
+    use crate::commands::diagnose::why::member_history::MemberHistory;
+    use crate::commands::diagnose::why::system_probe::{FreeSpace, StoppedProcess};
     use protocol::error::{ErrorKind, ErrorReport};
     use protocol::event::Event;
     use protocol::name::TeamName;

@@ -1,7 +1,7 @@
 //! Which message is meant: in every inbox of the teams that may be meant, and in the journal of what was acknowledged,
 //! for one that is in no inbox any more.
 
-use crate::commands::doctor::team_files::inbox_owners;
+use crate::commands::diagnose::doctor::team_files::inbox_owners;
 use crate::commands::requests;
 use crate::context::CommandContext;
 use protocol::error::{ErrorKind, ErrorReport};

@@ -49,7 +49,7 @@ pub(crate) struct WhyArgs {
 }
 
 pub(crate) fn run(here: &CommandContext, args: &WhyArgs) -> Result<ExitCode, ErrorReport> {
-    let team = super::send::team_of_address(here, &args.name)?;
+    let team = crate::commands::send::team_of_address(here, &args.name)?;
     if here.caller_name() != AgentName::new_unchecked(strip_team(&args.name, team.name())) {
         here.require_lead("say why another member is not moving")?;
     }

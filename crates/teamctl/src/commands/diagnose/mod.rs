@@ -1,0 +1,6 @@
+//! Commands that find out what is wrong: with the installation and its files (`doctor`), with a
+//! member (`why`), with a message (`trace`).
+
+pub(crate) mod doctor;
+pub(crate) mod trace;
+pub(crate) mod why;
