@@ -74,7 +74,7 @@ impl MessageTrace {
     fn add_diagnosis(&mut self, here: &CommandContext, ground: &SystemSnapshot) -> Result<(), ErrorReport> {
         if self.is_pending() {
             let MessageCopy { team, to, .. } = &self.copy;
-            self.blocked_by = diagnose(here, ground, team, to.as_str())?.into_iter().next();
+            self.blocked_by = diagnose(here, ground, team, to)?.into_iter().next();
         }
         Ok(())
     }

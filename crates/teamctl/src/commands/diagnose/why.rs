@@ -1,34 +1,47 @@
-//! `why`: why a member is not moving. Everything that can be seen of it is gathered first; what that means is a plain
-//! function of it, so that it can be tested without a machine; then each cause is a sentence with its evidence and what
-//! to type next. Nothing is changed, and nothing that hangs is waited for longer than some seconds.
+//! `why`: explains why a member makes no progress.
+//!
+//! First all evidence about the member is gathered. Then the causes are derived from the evidence
+//! alone, so that tests need no running team. `why` changes nothing, and it waits only some seconds
+//! for a server that does not answer.
 
+mod agent_causes;
 mod cause;
+mod diagnosis;
 mod evidence;
-pub(super) mod explanation;
+mod evidence_lines;
+mod exit_causes;
 mod find_causes;
-pub(super) mod member_history;
+mod gather_evidence;
+mod inbox_causes;
+mod member_history;
 mod next_commands;
+mod request_causes;
+mod system_causes;
 mod system_probe;
+mod system_snapshot;
 mod task_waits;
+mod work_causes;
 
-use crate::command_rewriter;
+pub(super) use diagnosis::Diagnosis;
+pub(super) use system_snapshot::SystemSnapshot;
+
+use crate::commands::send::team_of_address;
 use crate::context::CommandContext;
-use crate::output::{self, sanitize};
-use cause::Cause;
+use crate::output;
 use client::event_log::EventLog;
-use client::suggested_commands::SuggestedCommands;
 use evidence::Evidence;
-pub(super) use evidence::SystemSnapshot;
+use find_causes::find_causes;
+use gather_evidence::gather_evidence;
 use protocol::did_you_mean::did_you_mean;
 use protocol::duration;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, strip_team};
-use serde::Serialize;
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
+use store::Team;
 
-/// So long a turn may write nothing before that is worth a word, unless somebody says otherwise.
+/// How long a turn may write nothing before that is a cause, if the user gives no other time.
 const NO_OUTPUT_DEFAULT: Duration = Duration::from_secs(300);
 
 /// Say why a member is not moving, with the evidence and what to type next
@@ -48,91 +61,48 @@ pub(crate) struct WhyArgs {
     no_output_after: Duration,
 }
 
-pub(crate) fn run(here: &CommandContext, args: &WhyArgs) -> Result<ExitCode, ErrorReport> {
-    let team = crate::commands::send::team_of_address(here, &args.name)?;
-    if here.caller_name() != AgentName::new_unchecked(strip_team(&args.name, team.name())) {
-        here.require_lead("say why another member is not moving")?;
+pub(crate) fn run(context: &CommandContext, args: &WhyArgs) -> Result<ExitCode, ErrorReport> {
+    let team = team_of_address(context, &args.name)?;
+    if context.caller_name() != AgentName::new_unchecked(strip_team(&args.name, team.name())) {
+        context.require_lead("say why another member is not moving")?;
     }
-    let ground = SystemSnapshot::take(here, EventLog::read(&here.directories()?.state_dir))?;
-    let evidence = evidence::gather(here, &ground, &team, &args.name, args.no_output_after)?;
+    let snapshot = SystemSnapshot::take(context, EventLog::read(&context.directories()?.state_dir))?;
+    let evidence = gather_evidence(context, &snapshot, &team, &args.name, args.no_output_after)?;
     if !evidence.is_known() {
         return Err(unknown_member(&evidence));
     }
-    let typed = command_rewriter::suggested_commands_for_team(here, team.name())?;
-    let told: Vec<Diagnosis> = find_causes::find_causes(&evidence)
-        .iter()
-        .map(|cause| to_diagnosis(cause, &evidence, &typed))
-        .collect();
-    if here.args.json {
-        let stuck = told.first().is_some_and(|first| first.stuck);
-        output::print_result(
-            here,
-            &json!({"team": evidence.team, "name": evidence.name, "stuck": stuck, "causes": told}),
-            "",
-        );
-    } else if !here.args.quiet {
-        told.iter().for_each(Diagnosis::print);
+    let causes = find_causes(&evidence);
+    if context.args.json {
+        let is_stuck = causes.first().is_some_and(Diagnosis::is_blocking);
+        let result =
+            json!({"team": evidence.team, "name": evidence.name, "stuck": is_stuck, "causes": causes});
+        output::print_result(context, &result, "");
+    } else if !context.args.quiet {
+        causes.iter().for_each(Diagnosis::print);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Why a member does not go on, for whoever follows something else to it; the strongest cause first.
+/// Finds out why a member makes no progress, for a command about something else. The strongest cause
+/// comes first.
 pub(super) fn diagnose(
-    here: &CommandContext,
-    ground: &SystemSnapshot,
-    team: &store::Team,
-    name: &str,
+    context: &CommandContext,
+    snapshot: &SystemSnapshot,
+    team: &Team,
+    name: &AgentName,
 ) -> Result<Vec<Diagnosis>, ErrorReport> {
-    let evidence = evidence::gather(here, ground, team, name, NO_OUTPUT_DEFAULT)?;
-    let typed = command_rewriter::suggested_commands_for_team(here, team.name())?;
-    Ok(find_causes::find_causes(&evidence)
-        .iter()
-        .map(|cause| to_diagnosis(cause, &evidence, &typed))
-        .collect())
+    let evidence = gather_evidence(context, snapshot, team, name.as_str(), NO_OUTPUT_DEFAULT)?;
+    Ok(find_causes(&evidence))
 }
 
 fn unknown_member(evidence: &Evidence) -> ErrorReport {
-    let members = evidence.members.iter().map(|name| name.as_str());
-    let near =
-        did_you_mean(evidence.name.as_str(), members.chain(evidence.former.iter().map(String::as_str)));
+    let members = evidence.members.iter().map(AgentName::as_str);
+    let others = evidence.history.other_members.iter().map(String::as_str);
+    let near = did_you_mean(evidence.name.as_str(), members.chain(others));
     let message = format!(
         "cannot find {}: it is no member of {}, and never was as far as the event log tells",
         evidence.name, evidence.team
     );
     ErrorReport::new(ErrorKind::NotFound, message)
         .with_help(near.unwrap_or_else(|| "those there are: teamctl status".to_owned()))
-}
-
-/// A cause as it is printed; the keys are those of `--json`.
-#[derive(Debug, Serialize)]
-pub(super) struct Diagnosis {
-    cause: &'static str,
-    #[serde(skip)]
-    stuck: bool,
-    sentence: String,
-    evidence: Vec<String>,
-    next: Vec<String>,
-}
-
-fn to_diagnosis(cause: &Cause, evidence: &Evidence, typed: &SuggestedCommands) -> Diagnosis {
-    Diagnosis {
-        cause: cause.code(),
-        stuck: cause.blocks_member(),
-        sentence: single_line(&explanation::sentence(cause, evidence)),
-        evidence: explanation::evidence(cause, evidence).iter().map(|line| single_line(line)).collect(),
-        next: next_commands::next_commands(cause, evidence, typed),
-    }
-}
-
-impl Diagnosis {
-    pub(super) fn print(&self) {
-        output::print_line(&sanitize(&self.sentence));
-        self.evidence.iter().for_each(|line| output::print_line(&sanitize(&format!("    {line}"))));
-        self.next.iter().for_each(|command| output::print_line(&sanitize(&format!("  > {command}"))));
-    }
-}
-
-/// No text passes for a line of ours.
-fn single_line(text: &str) -> String {
-    text.replace(['\r', '\n', '\t'], " ")
 }

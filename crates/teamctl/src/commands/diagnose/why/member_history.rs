@@ -1,112 +1,146 @@
-//! What the event log tells of one member, oldest first: its lives, its turns, how the daemon stopped.
+//! The events of one member in the event log: its spawns, its turns, and how the daemon stopped.
 
-use client::event_log::EventLog;
-use client::event_log::event_time;
+use client::event_log::{EventLog, event_time};
 use protocol::event::{Event, EventKind};
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::IdleReason;
 
-/// One member's story, and the daemon's.
-#[derive(Debug, Default)]
-pub(super) struct MemberHistory(Vec<Event>);
+/// How many exits of a member are shown.
+const MAX_SHOWN_EXITS: usize = 5;
 
-/// What besides a member's own name is looked for: the daemon's life, the team's and those of others.
-const SPAWN_EVENTS: [&str; 5] =
+/// The words that select lines of the event log besides those with the member's name: events of the
+/// daemon and of the team, and the spawns of other members.
+const SELECTED_EVENTS: [&str; 5] =
     ["\"daemon_", "\"team_", "\"member_spawned\"", "\"member_spawn_failed\"", "\"member_exited\""];
 
-/// Its story, and who else was ever told of in that team.
-pub(super) fn member_history(
-    log: &EventLog,
-    team: &TeamName,
-    name: &AgentName,
-) -> (MemberHistory, Vec<String>) {
-    let (mut events, mut names) = (Vec::new(), Vec::new());
-    for event in log.events_of(name, &SPAWN_EVENTS) {
-        match (&event.team, &event.member) {
-            // One of that name that is gone is another's story.
-            (Some(of), _)
-                if of == team && matches!(event.kind, EventKind::TeamCreated | EventKind::TeamDeleted) =>
-            {
-                events.retain(|event: &Event| event.team.is_none());
-                names.clear();
+/// The events of a member and of the daemon.
+#[derive(Debug, Default)]
+pub(super) struct MemberHistory {
+    /// Oldest first.
+    events: Vec<Event>,
+    /// The other members that the team has ever had.
+    pub(super) other_members: Vec<String>,
+}
+
+/// How a spawn of the member ended.
+#[derive(Debug)]
+pub(super) struct SpawnExit {
+    /// For people, such as `exit 1`.
+    pub(super) description: String,
+    /// In ms since the epoch. 0 if the time is not known.
+    pub(super) at: u64,
+}
+
+/// Turns without another one between them that ended for the same reason.
+#[derive(Debug)]
+pub(super) struct TurnStreak {
+    pub(super) count: usize,
+    /// When the first of them ended, in ms since the epoch.
+    pub(super) since: u64,
+}
+
+impl MemberHistory {
+    /// Selects the events of one member.
+    pub(super) fn read(log: &EventLog, team: &TeamName, name: &AgentName) -> MemberHistory {
+        let mut history = MemberHistory::default();
+        for event in log.events_of(name, &SELECTED_EVENTS) {
+            history.add(event, team, name);
+        }
+        history
+    }
+
+    fn add(&mut self, event: Event, team: &TeamName, name: &AgentName) {
+        let Some(event_team) = &event.team else { return self.events.push(event) };
+        if event_team != team {
+            return;
+        }
+        match &event.member {
+            // Earlier events are about an earlier team of the same name.
+            _ if matches!(event.kind, EventKind::TeamCreated | EventKind::TeamDeleted) => {
+                self.events.retain(|event| event.team.is_none());
+                self.other_members.clear();
             }
-            (None, _) => events.push(event),
-            (Some(of), Some(agent)) if of == team && agent == name => events.push(event),
-            (Some(of), Some(agent))
-                if of == team && is_spawn_event(&event.kind) && !names.contains(&agent.to_string()) =>
-            {
-                names.push(agent.to_string());
+            Some(member) if member == name => self.events.push(event),
+            Some(member) if is_spawn_event(&event.kind) => {
+                let member = member.to_string();
+                if !self.other_members.contains(&member) {
+                    self.other_members.push(member);
+                }
             }
             _ => {}
         }
     }
-    (MemberHistory(events), names)
+
+    #[cfg(test)]
+    pub(super) fn from_events(events: Vec<Event>) -> MemberHistory {
+        MemberHistory { events, other_members: Vec::new() }
+    }
+
+    /// Whether the daemon has ever tried to start the member.
+    pub(super) fn has_spawned(&self) -> bool {
+        self.events.iter().any(|event| is_spawn_event(&event.kind))
+    }
+
+    /// What `select` returns for the latest event for which it returns something, and the time of
+    /// that event in ms since the epoch.
+    pub(super) fn find_last<'e, T>(
+        &'e self,
+        select: impl Fn(&'e EventKind) -> Option<T>,
+    ) -> Option<(T, u64)> {
+        self.events.iter().rev().find_map(|event| Some((select(&event.kind)?, event_time(event))))
+    }
+
+    /// How the last spawn ended, or why it could not be started. `None` if it has not ended.
+    pub(super) fn last_exit(&self) -> Option<SpawnExit> {
+        let (description, at) = self.find_last(|event| match event {
+            EventKind::MemberExited { description: text, .. }
+            | EventKind::MemberSpawnFailed { reason: text } => Some(Some(text.clone())),
+            EventKind::MemberSpawned { .. } => Some(None),
+            _ => None,
+        })?;
+        Some(SpawnExit { description: description?, at })
+    }
+
+    /// Why the member is not started again. `None` if it was started since.
+    pub(super) fn respawn_refusal(&self) -> Option<String> {
+        let (reason, _) = self.find_last(|event| match event {
+            EventKind::MemberRespawnsExhausted { reason } => Some(Some(reason.clone())),
+            EventKind::MemberSpawned { .. } => Some(None),
+            _ => None,
+        })?;
+        reason
+    }
+
+    /// How the last spawns ended, the latest last.
+    pub(super) fn recent_exits(&self) -> Vec<SpawnExit> {
+        let to_exit = |event: &Event| match &event.kind {
+            EventKind::MemberExited { description, .. } => {
+                Some(SpawnExit { description: description.clone(), at: event_time(event) })
+            }
+            _ => None,
+        };
+        let mut exits: Vec<SpawnExit> = self.events.iter().filter_map(to_exit).collect();
+        exits.split_off(exits.len().saturating_sub(MAX_SHOWN_EXITS))
+    }
+
+    /// The last turns, if they ended for `reason`. Only turns of the current spawn count.
+    pub(super) fn turns_ended_by(&self, reason: IdleReason) -> Option<TurnStreak> {
+        let turns = self.events.iter().rev().filter_map(|event| match &event.kind {
+            EventKind::MemberIdle { reason } => Some((*reason, event_time(event))),
+            EventKind::MemberSpawned { .. } => Some((None, 0)),
+            _ => None,
+        });
+        let times: Vec<u64> =
+            turns.take_while(|(ended, _)| *ended == Some(reason)).map(|(_, at)| at).collect();
+        Some(TurnStreak { count: times.len(), since: *times.last()? })
+    }
 }
 
-fn is_spawn_event(what: &EventKind) -> bool {
+fn is_spawn_event(kind: &EventKind) -> bool {
     matches!(
-        what,
+        kind,
         EventKind::MemberSpawned { .. }
             | EventKind::MemberSpawnFailed { .. }
             | EventKind::MemberExited { .. }
     )
-}
-
-impl MemberHistory {
-    #[cfg(test)]
-    pub(super) fn from_events(events: Vec<Event>) -> MemberHistory {
-        MemberHistory(events)
-    }
-
-    pub(super) fn has_spawned(&self) -> bool {
-        self.0.iter().any(|event| is_spawn_event(&event.kind))
-    }
-
-    /// The newest that `of` finds something in, and when it was.
-    pub(super) fn find_last<'e, T>(&'e self, of: impl Fn(&'e EventKind) -> Option<T>) -> Option<(T, u64)> {
-        self.0.iter().rev().find_map(|event| Some((of(&event.kind)?, event_time(event))))
-    }
-
-    /// How its last life ended, or that it could not be started.
-    pub(super) fn end(&self) -> Option<(String, u64)> {
-        self.find_last(|what| match what {
-            EventKind::MemberExited { description: how, .. } => Some(Some(how.clone())),
-            EventKind::MemberSpawnFailed { reason: why } => Some(Some(why.clone())),
-            EventKind::MemberSpawned { .. } => Some(None),
-            _ => None,
-        })
-        .and_then(|(how, at)| Some((how?, at)))
-    }
-
-    /// Why it is not started again, if that is the last that was told of its lives.
-    pub(super) fn respawn_refusal(&self) -> Option<String> {
-        let (why, _) = self.find_last(|what| match what {
-            EventKind::MemberRespawnsExhausted { reason: why } => Some(Some(why.clone())),
-            EventKind::MemberSpawned { .. } => Some(None),
-            _ => None,
-        })?;
-        why
-    }
-
-    /// How its lives ended, the latest last; at most five.
-    pub(super) fn ends(&self) -> Vec<(String, u64)> {
-        let ends = self.0.iter().filter_map(|event| match &event.kind {
-            EventKind::MemberExited { description: how, .. } => Some((how.clone(), event_time(event))),
-            _ => None,
-        });
-        let mut ends: Vec<_> = ends.collect();
-        ends.split_off(ends.len().saturating_sub(5))
-    }
-
-    /// How many turns in a row have ended so, and when the first did.
-    pub(super) fn turns_in_row(&self, reason: IdleReason) -> Option<(usize, u64)> {
-        let turns = self.0.iter().rev().filter_map(|event| match &event.kind {
-            EventKind::MemberIdle { reason } => Some((*reason, event_time(event))),
-            // A life begins anew.
-            EventKind::MemberSpawned { .. } => Some((None, 0)),
-            _ => None,
-        });
-        let row: Vec<u64> = turns.take_while(|(ended, _)| *ended == Some(reason)).map(|(_, at)| at).collect();
-        Some((row.len(), *row.last()?))
-    }
 }

@@ -1,4 +1,4 @@
-//! What only the machine tells: stopped processes, servers that don't answer, disks without room.
+//! Probes the system: stopped processes, servers that do not answer, holders of locks, full disks.
 
 use client::process_table::{ProcessStat, descendants_of, program_name};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
@@ -11,36 +11,40 @@ use std::time::Duration;
 
 /// How long a server may take to answer.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Less than that is no room: files of ours are replaced by writing them anew.
+/// A disk with less free space counts as full: a changed file is written anew before it replaces
+/// the old one.
 const MIN_FREE_BYTES: u64 = 64 << 10;
 
-/// Who serves a socket.
+/// The state of the server behind a socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ServerState {
-    /// There is none to ask, or it is not known which.
+    /// There is no server, or its socket is not known.
     Unknown,
+    /// The server answers.
     Responsive,
-    /// Nobody listens there.
+    /// No process listens on the socket.
     NotListening(PathBuf),
-    /// Its process, where that is known, and whether a signal has stopped it.
+    /// The server does not answer, or has not been asked yet.
     Unresponsive {
+        /// `None` if the process is not known.
         pid: Option<u32>,
+        /// Whether a signal has stopped the process.
         stopped: bool,
     },
 }
 
-/// A disk that is full.
+/// The free space of a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FreeSpace {
-    /// A directory on it.
+    /// A directory on the disk.
     pub(super) path: PathBuf,
-    /// Bytes that are left.
     pub(super) bytes: u64,
-    /// Files that can be made yet; none where it does not count them.
+    /// Number of files that can still be created. `None` if the file system has no limit.
     pub(super) files: Option<u64>,
 }
 
-/// Whether the tmux server of that socket answers. A server that is stopped still takes connections.
+/// Tests whether the tmux server with this socket answers. A stopped server still accepts
+/// connections, so a connection alone proves nothing.
 pub(super) fn probe_tmux(socket: &Path) -> ServerState {
     match probe_socket(socket) {
         ServerState::Unresponsive { stopped: false, .. } if tmux_responds(socket) => ServerState::Responsive,
@@ -48,92 +52,112 @@ pub(super) fn probe_tmux(socket: &Path) -> ServerState {
     }
 }
 
-/// The tmux that asks is ended where it hangs.
 fn tmux_responds(socket: &Path) -> bool {
     let mut command = Command::new("tmux");
     command.arg("-S").arg(socket).args(["display-message", "-p", "ok"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let Ok(mut child) = command.spawn() else { return false };
-    let said = with_timeout(child.stdout.take(), |stdout| std::io::read_to_string(stdout?).ok());
+    let reply = with_timeout(child.stdout.take(), |stdout| std::io::read_to_string(stdout?).ok());
+    // The tmux client may wait for the server forever.
     child.kill().ok();
     child.wait().ok();
-    said.flatten().is_some_and(|said| said == "ok\n")
+    reply.flatten().is_some_and(|reply| reply == "ok\n")
 }
 
-/// Who listens at that socket, for one of which it is not known yet whether it answers.
+/// Finds the server that listens on the socket. Returns `Unresponsive` if there is one, because the
+/// server is not asked for anything.
 pub(super) fn probe_socket(socket: &Path) -> ServerState {
-    let found = with_timeout(socket.to_owned(), |socket: PathBuf| match UnixStream::connect(socket) {
-        Ok(stream) => {
-            getsockopt(&stream, PeerCredentials).map(|peer| peer.pid().unsigned_abs()).map_err(|_| true)
-        }
-        Err(_) => Err(false),
+    let connected = with_timeout(socket.to_owned(), |socket: PathBuf| {
+        let stream = UnixStream::connect(socket).ok()?;
+        Some(getsockopt(&stream, PeerCredentials).ok().map(|peer| peer.pid().unsigned_abs()))
     });
-    match found {
-        Some(Ok(pid)) => {
+    match connected {
+        Some(None) => ServerState::NotListening(socket.to_owned()),
+        Some(Some(Some(pid))) => {
             let stopped = ProcessStat::read(pid).is_some_and(|process| process.stopped);
             ServerState::Unresponsive { pid: Some(pid), stopped }
         }
-        Some(Err(false)) => ServerState::NotListening(socket.to_owned()),
-        Some(Err(true)) | None => ServerState::Unresponsive { pid: None, stopped: false },
+        Some(Some(None)) | None => ServerState::Unresponsive { pid: None, stopped: false },
     }
 }
 
-/// What that came to; none where it hangs. Its thread ends with this process.
+/// Runs `action` in a thread. `None` if it takes longer than [`PROBE_TIMEOUT`]; then the thread
+/// stays until teamctl exits.
 fn with_timeout<A: Send + 'static, T: Send + 'static>(
-    whom: A,
-    ask: impl FnOnce(A) -> T + Send + 'static,
+    argument: A,
+    action: impl FnOnce(A) -> T + Send + 'static,
 ) -> Option<T> {
-    let (tell, told) = channel();
-    std::thread::spawn(move || tell.send(ask(whom)).ok());
-    told.recv_timeout(PROBE_TIMEOUT).ok()
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || sender.send(action(argument)).ok());
+    receiver.recv_timeout(PROBE_TIMEOUT).ok()
 }
 
-/// A process that is stopped.
+/// A process of a member that a signal or a debugger has stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StoppedProcess {
     pub(super) pid: u32,
+    /// The name of its program.
     pub(super) name: String,
-    /// The member can't go on without it: its first process, its program, or the one of its turn. What those have
-    /// started may rest there for good.
+    /// Whether the process is the shim, the member's program or the process of a turn. The member
+    /// cannot work without these. Other processes may be stopped for good reason.
     pub(super) is_essential: bool,
 }
 
-/// Of an agent's processes, its first one among them, those that are stopped in this table.
+/// The stopped processes of a member, including its shim. `agent` is the process id of the member's
+/// program.
 pub(super) fn stopped_processes(table: &[ProcessStat], agent: u32) -> Vec<StoppedProcess> {
-    let is = |pid: u32, program: &str| program_name(pid).is_some_and(|name| name == program);
-    let first = ProcessStat::read(agent).map(|process| process.parent).filter(|pid| is(*pid, "teamd-shim"));
-    let first = first.unwrap_or(agent);
-    let carries = |process: &ProcessStat| {
-        [process.pid, process.parent].contains(&first) || is(process.parent, "teamd-acp")
+    let runs = |pid: u32, program: &str| program_name(pid).is_some_and(|name| name == program);
+    let parent = ProcessStat::read(agent).map(|process| process.parent);
+    let top = parent.filter(|pid| runs(*pid, "teamd-shim")).unwrap_or(agent);
+    let is_essential = |process: &ProcessStat| {
+        [process.pid, process.parent].contains(&top) || runs(process.parent, "teamd-acp")
     };
-    let stopped = descendants_of(table, &[first]).into_iter().filter(|process| process.stopped);
+    let stopped = descendants_of(table, &[top]).into_iter().filter(|process| process.stopped);
     stopped
         .map(|process| StoppedProcess {
             pid: process.pid,
             name: program_name(process.pid).unwrap_or_default(),
-            is_essential: carries(&process),
+            is_essential: is_essential(&process),
         })
         .collect()
 }
 
-/// Who of ours has a grip on the lock of that inode, as the kernel's table says, and that in words.
-pub(super) fn lock_holder(inode: u64) -> Option<(u32, String)> {
-    let table = std::fs::read_to_string("/proc/locks").ok()?;
-    let pid = table.lines().find_map(|line| holder_in_line(line, inode))?;
-    let stopped = ProcessStat::read(pid).is_some_and(|process| process.stopped);
-    let how = if stopped { ", and is stopped" } else { "" };
-    Some((pid, format!("process {pid} ({}) holds it{how}", program_name(pid).unwrap_or_default())))
+/// A process that holds a lock.
+#[derive(Debug, Clone)]
+pub(super) struct LockHolder {
+    pub(super) pid: u32,
+    /// The name of its program.
+    name: String,
+    /// Whether a signal has stopped the process.
+    is_stopped: bool,
 }
 
-/// A line is `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF`.
+impl LockHolder {
+    /// Finds the holder in the kernel's list of locks. `None` if the kernel lists no flock on the
+    /// inode, as for a lock of Claude Code.
+    pub(super) fn find(inode: u64) -> Option<LockHolder> {
+        let table = std::fs::read_to_string("/proc/locks").ok()?;
+        let pid = table.lines().find_map(|line| holder_in_line(line, inode))?;
+        let is_stopped = ProcessStat::read(pid).is_some_and(|process| process.stopped);
+        Some(LockHolder { pid, name: program_name(pid).unwrap_or_default(), is_stopped })
+    }
+
+    /// Describes the holder for people.
+    pub(super) fn description(&self) -> String {
+        let stopped = if self.is_stopped { ", and is stopped" } else { "" };
+        format!("process {} ({}) holds it{stopped}", self.pid, self.name)
+    }
+}
+
+/// Parses a line such as `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF`.
 fn holder_in_line(line: &str, inode: u64) -> Option<u32> {
     let fields: Vec<&str> = line.split_whitespace().collect();
-    let of = fields.get(5)?.rsplit(':').next()?;
-    let is_it = fields.get(1) == Some(&"FLOCK") && of.parse() == Ok(inode);
-    is_it.then(|| fields.get(4)?.parse().ok())?
+    let locked = fields.get(5)?.rsplit(':').next()?;
+    let is_match = fields.get(1) == Some(&"FLOCK") && locked.parse() == Ok(inode);
+    is_match.then(|| fields.get(4)?.parse().ok())?
 }
 
-/// Those of the directories whose disks have no room.
+/// The full disks among those of the directories.
 pub(super) fn full_disks(directories: &[PathBuf]) -> Vec<FreeSpace> {
     directories.iter().filter_map(|path| free_space(path)).filter(FreeSpace::is_full).collect()
 }
@@ -158,19 +182,20 @@ mod tests {
     use client::process_table::all_processes;
 
     #[test]
-    fn whoever_asks_a_silent_tmux_is_ended() {
+    fn client_of_an_unresponsive_tmux_is_ended() {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("tmux");
-        let _silent = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let _unresponsive = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         assert_eq!(
             probe_tmux(&socket),
             ServerState::Unresponsive { pid: Some(std::process::id()), stopped: false }
         );
-        let asks = |process: &ProcessStat| {
-            let words = std::fs::read_to_string(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
-            words.contains(&*socket.to_string_lossy())
+        let is_client = |process: &ProcessStat| {
+            let arguments =
+                std::fs::read_to_string(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+            arguments.contains(&*socket.to_string_lossy())
         };
-        assert!(!descendants_of(&all_processes(), &[std::process::id()]).iter().any(asks));
+        assert!(!descendants_of(&all_processes(), &[std::process::id()]).iter().any(is_client));
         let gone = dir.path().join("gone");
         assert_eq!(probe_tmux(&gone), ServerState::NotListening(gone.clone()));
     }

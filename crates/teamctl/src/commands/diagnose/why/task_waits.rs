@@ -1,81 +1,88 @@
-//! What a team's tasks say of one member: what it could start, what that waits for, and whose the rest is.
+//! Finds out from the task list what one member can work on, and what its tasks wait for.
 
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus, find_task};
 use std::collections::BTreeSet;
 
-/// A task, and what it waits for in the end: those of its blockers, and of theirs, that wait for nothing themselves.
+/// A task that cannot start yet.
 #[derive(Debug, Clone)]
 pub(super) struct TaskWait {
     pub(super) task: TaskId,
+    /// The direct and indirect blockers that wait for no other task. If the blockers form a cycle,
+    /// the direct blockers.
     pub(super) blockers: Vec<Task>,
 }
 
-/// What it could do and can't start yet: its own tasks, where it has any, else those that are anybody's. None where
-/// there is something that it can start, or works on.
+/// The tasks that the member could do but cannot start yet. These are its own tasks, or the tasks
+/// without an owner if it has none. Empty if the member works on a task or can start one.
 pub(super) fn task_waits(tasks: &[Task], name: &AgentName) -> Vec<TaskWait> {
-    let open = |task: &&Task| !task.is_internal() && task.status == TaskStatus::Pending;
-    let (mine, anybodys): (Vec<&Task>, Vec<&Task>) = tasks
-        .iter()
-        .filter(open)
+    let (own, unowned): (Vec<&Task>, Vec<&Task>) = pending(tasks)
         .filter(|task| task.owner.as_ref().is_none_or(|owner| owner == name))
         .partition(|task| task.owner.is_some());
-    let wanted = if mine.is_empty() { anybodys } else { mine };
-    if current_task(tasks, name).is_some() || wanted.iter().any(|task| task.open_blockers(tasks).is_empty()) {
+    let candidates = if own.is_empty() { unowned } else { own };
+    let can_start = candidates.iter().any(|task| task.open_blockers(tasks).is_empty());
+    if can_start || current_task(tasks, name).is_some() {
         return Vec::new();
     }
-    wanted.iter().map(|task| final_blockers(task, tasks)).collect()
+    candidates.iter().map(|task| final_blockers(task, tasks)).collect()
 }
 
-/// Where others have written tasks that wait for each other in a circle there is no end: what stands next is told.
 fn final_blockers(task: &Task, tasks: &[Task]) -> TaskWait {
-    let next = task.open_blockers(tasks);
-    let (mut seen, mut open) = (BTreeSet::new(), next.clone());
-    while let Some(id) = open.pop() {
-        if seen.insert(id) {
-            open.extend(find_task(tasks, id).into_iter().flat_map(|blocker| blocker.open_blockers(tasks)));
+    let direct = task.open_blockers(tasks);
+    let (mut found, mut queue) = (BTreeSet::new(), direct.clone());
+    while let Some(id) = queue.pop() {
+        if found.insert(id) {
+            queue.extend(find_task(tasks, id).into_iter().flat_map(|blocker| blocker.open_blockers(tasks)));
         }
     }
-    let all = || seen.iter().filter_map(|id| find_task(tasks, *id).cloned());
+    let all = || found.iter().filter_map(|id| find_task(tasks, *id).cloned());
     let mut blockers: Vec<Task> = all().filter(|task| task.open_blockers(tasks).is_empty()).collect();
     if blockers.is_empty() {
-        blockers = all().filter(|task| next.contains(&task.id)).collect();
+        blockers = all().filter(|task| direct.contains(&task.id)).collect();
     }
     TaskWait { task: task.id, blockers }
 }
 
 impl TaskWait {
-    /// Something that it waits for is nobody's, so that it would wait for ever.
-    pub(super) fn has_unowned_blocker(&self, lives: impl Fn(&AgentName) -> bool) -> bool {
-        self.blockers.iter().any(|task| is_unowned(task, &lives))
+    /// Whether no member works on one of the blockers, so that the task would wait forever.
+    pub(super) fn has_unowned_blocker(&self, members: &[AgentName]) -> bool {
+        self.blockers.iter().any(|task| is_unowned(task, members))
     }
 }
 
-/// Nobody is at work on it, nor has it for his own.
-pub(super) fn is_unowned(task: &Task, lives: impl Fn(&AgentName) -> bool) -> bool {
-    task.owner.as_ref().is_none_or(|owner| !lives(owner))
+/// Whether the task has no owner, or an owner that is not a member any more.
+pub(super) fn is_unowned(task: &Task, members: &[AgentName]) -> bool {
+    task.owner.as_ref().is_none_or(|owner| !members.contains(owner))
 }
 
-/// What it has in progress and has not failed.
-pub(super) fn current_task<'t>(tasks: &'t [Task], name: &AgentName) -> Option<&'t Task> {
+/// A task that the member has in progress and that has not failed.
+fn current_task<'t>(tasks: &'t [Task], name: &AgentName) -> Option<&'t Task> {
     in_progress(tasks, name).find(|task| task.failure().is_none())
 }
 
-/// What it has in progress and has failed, the latest.
+/// The last task that the member has in progress and that has failed.
 pub(super) fn failed_task<'t>(tasks: &'t [Task], name: &AgentName) -> Option<&'t Task> {
     in_progress(tasks, name).filter(|task| task.failure().is_some()).last()
 }
 
-fn in_progress<'t>(tasks: &'t [Task], name: &AgentName) -> impl Iterator<Item = &'t Task> {
-    let hers = |task: &&Task| task.owner.as_ref() == Some(name) && !task.is_internal();
-    tasks.iter().filter(hers).filter(|task| task.status == TaskStatus::InProgress)
+/// The task that the member has in progress. A task that has not failed is preferred.
+pub(super) fn unfinished_task<'t>(tasks: &'t [Task], name: &AgentName) -> Option<&'t Task> {
+    current_task(tasks, name).or_else(|| failed_task(tasks, name))
 }
 
-/// What could be done now, and is others' and not begun; none where there is anything for it.
-pub(super) fn tasks_of_others(tasks: &[Task], name: &AgentName) -> Vec<Task> {
-    let open = |task: &&Task| !task.is_internal() && task.status == TaskStatus::Pending;
-    let (others, rest): (Vec<&Task>, Vec<&Task>) =
-        tasks.iter().filter(open).partition(|task| task.owner.as_ref().is_some_and(|owner| owner != name));
-    if rest.is_empty() { others.into_iter().cloned().collect() } else { Vec::new() }
+fn in_progress<'t>(tasks: &'t [Task], name: &AgentName) -> impl Iterator<Item = &'t Task> {
+    let is_own = |task: &&Task| task.owner.as_ref() == Some(name) && !task.is_internal();
+    tasks.iter().filter(is_own).filter(|task| task.status == TaskStatus::InProgress)
+}
+
+fn pending(tasks: &[Task]) -> impl Iterator<Item = &Task> {
+    tasks.iter().filter(|task| !task.is_internal() && task.status == TaskStatus::Pending)
+}
+
+/// The pending tasks of other members. Empty if there is a pending task that the member may take.
+pub(super) fn tasks_of_others<'t>(tasks: &'t [Task], name: &AgentName) -> Vec<&'t Task> {
+    let (others, rest): (Vec<&'t Task>, Vec<&Task>) =
+        pending(tasks).partition(|task| task.owner.as_ref().is_some_and(|owner| owner != name));
+    if rest.is_empty() { others } else { Vec::new() }
 }

@@ -1,0 +1,109 @@
+//! Causes of a member without a running agent: how its last spawn ended, and whether it is started
+//! again.
+
+use super::cause::Cause;
+use super::diagnosis::Diagnosis;
+use super::evidence::Evidence;
+use super::evidence_lines::{abandoned_task_line, with_time};
+use super::member_history::SpawnExit;
+use super::next_commands::{logs, release_and_logs};
+use super::system_snapshot::DaemonProbe;
+use super::task_waits::unfinished_task;
+use client::text::short_duration;
+
+/// In the daemon's description of an exit.
+const TMUX_GONE: &str = "tmux gone";
+
+/// The cause for a member that the config lists and for which the daemon has no record.
+pub(super) fn unsupervised_cause(evidence: &Evidence) -> Diagnosis {
+    let member = evidence.member.as_ref().ok().and_then(Option::as_ref);
+    let sentence = format!("teamd runs no agent for {}, though {} lists it.", evidence.name, evidence.team);
+    Diagnosis::new(Cause::Unsupervised, sentence)
+        .with_evidence(member.map(|member| format!("in config.json it is in pane {:?}", member.tmux_pane_id)))
+        .with_next([evidence.commands.command(&["doctor"])])
+}
+
+/// Why the member has no running agent.
+pub(super) fn exit_cause(evidence: &Evidence) -> Diagnosis {
+    let from_past = || {
+        let past = evidence.past.as_ref()?;
+        Some(SpawnExit { description: past.description.clone(), at: past.ended_at })
+    };
+    let unknown = || SpawnExit { description: "nobody has told how".to_owned(), at: 0 };
+    let exit = from_past().or_else(|| evidence.history.last_exit()).unwrap_or_else(unknown);
+    respawn_cause(evidence, &exit)
+        .or_else(|| suspension_cause(evidence, &exit))
+        .or_else(|| exhaustion_cause(evidence))
+        .unwrap_or_else(|| final_exit_cause(evidence, &exit))
+}
+
+fn respawn_cause(evidence: &Evidence, exit: &SpawnExit) -> Option<Diagnosis> {
+    let at = evidence.past.as_ref()?.respawns_at?;
+    let wait = short_duration(at.saturating_sub(evidence.now));
+    let sentence = format!("{} has failed, and is started again in {wait}.", evidence.name);
+    let diagnosis = Diagnosis::new(Cause::Restarting, sentence);
+    Some(diagnosis.with_evidence(last_spawn_lines(evidence, exit)).with_next([logs(evidence)]))
+}
+
+fn suspension_cause(evidence: &Evidence, exit: &SpawnExit) -> Option<Diagnosis> {
+    if !evidence.is_suspended() {
+        return None;
+    }
+    let resume = evidence.commands.command(&["up", "--resume"]);
+    let diagnosis = if let Some(reason) = &evidence.exhausted_budget {
+        let sentence =
+            format!("{} rests, and nobody is started for {}: {reason}.", evidence.name, evidence.team);
+        Diagnosis::new(Cause::BudgetExhausted, sentence)
+            .with_next([evidence.commands.command(&["policy", "FILE"]), resume])
+    } else if !exit.description.contains(TMUX_GONE) {
+        let sentence = format!("{} rests until somebody brings it back.", evidence.name);
+        Diagnosis::new(Cause::Suspended, sentence).with_next([resume])
+    } else {
+        return None;
+    };
+    Some(diagnosis.with_evidence(last_spawn_lines(evidence, exit)))
+}
+
+fn exhaustion_cause(evidence: &Evidence) -> Option<Diagnosis> {
+    let reason = evidence.history.respawn_refusal()?;
+    let sentence = format!("{} has failed too often, and is not started again.", evidence.name);
+    let diagnosis = Diagnosis::new(Cause::RespawnsExhausted, sentence);
+    Some(diagnosis.with_evidence([reason]).with_evidence(exit_lines(evidence)).with_next([logs(evidence)]))
+}
+
+fn final_exit_cause(evidence: &Evidence, exit: &SpawnExit) -> Diagnosis {
+    let description = exit.description.as_str();
+    let (cause, reason) = match description {
+        text if text.contains(TMUX_GONE) => (Cause::TmuxGone, "its tmux server went away"),
+        text if text.contains("pane killed") => (Cause::PaneClosed, "somebody closed its pane"),
+        text if text.starts_with("cannot start") || text.contains("no such program") => {
+            (Cause::ProgramMissing, "its program can't be started")
+        }
+        text => (Cause::Exited, text),
+    };
+    let diagnosis = Diagnosis::new(cause, format!("{} has ended: {reason}.", evidence.name));
+    let ended = with_time("ended", exit.at, evidence);
+    match cause {
+        Cause::ProgramMissing => {
+            diagnosis.with_evidence([description.to_owned(), ended]).with_next([logs(evidence)])
+        }
+        Cause::TmuxGone if evidence.is_suspended() => diagnosis
+            .with_evidence([Some(ended), abandoned_task_line(evidence)])
+            .with_next([evidence.commands.command(&["up", "--resume"])]),
+        _ => diagnosis
+            .with_evidence([Some(ended), abandoned_task_line(evidence)])
+            .with_next(release_and_logs(unfinished_task(&evidence.tasks, &evidence.name), evidence)),
+    }
+}
+
+fn last_spawn_lines(evidence: &Evidence, exit: &SpawnExit) -> Vec<String> {
+    let is_down = matches!(evidence.daemon, DaemonProbe::NotRunning);
+    let daemon = is_down.then(|| "teamd is not running".to_owned());
+    let last = format!("its last life: {}", exit.description);
+    daemon.into_iter().chain([last]).chain(exit_lines(evidence)).collect()
+}
+
+fn exit_lines(evidence: &Evidence) -> Vec<String> {
+    let exits = evidence.history.recent_exits().into_iter();
+    exits.map(|exit| with_time(&format!("{},", exit.description), exit.at, evidence)).collect()
+}

@@ -1,0 +1,61 @@
+//! Causes in an inbox: it cannot be read, or its lock keeps everyone from writing.
+
+use super::cause::Cause;
+use super::diagnosis::Diagnosis;
+use super::evidence::{Evidence, InboxState};
+use super::evidence_lines::with_time;
+use super::next_commands::quoted_path;
+use store::{LockInfo, LockState};
+
+/// A lock is usually held for some milliseconds. If it is held for longer than this, that is a
+/// cause. In ms.
+const LONG_LOCK_MS: u64 = 1_000;
+
+pub(super) fn inbox_causes(evidence: &Evidence, inbox: &InboxState) -> Vec<Diagnosis> {
+    damage_cause(evidence, inbox).into_iter().chain(lock_cause(evidence, inbox)).collect()
+}
+
+fn damage_cause(evidence: &Evidence, inbox: &InboxState) -> Option<Diagnosis> {
+    let damage = inbox.damage.clone()?;
+    let sentence = format!("The inbox of {} can't be read.", inbox.owner);
+    let diagnosis = Diagnosis::new(Cause::InboxDamaged, sentence);
+    Some(diagnosis.with_evidence([damage]).with_next([evidence.commands.command(&["doctor"])]))
+}
+
+fn lock_cause(evidence: &Evidence, inbox: &InboxState) -> Option<Diagnosis> {
+    let owner = &inbox.owner;
+    let diagnosis = match &inbox.lock_state {
+        LockState::Free => return None,
+        LockState::NotALock(path) => {
+            let sentence = format!(
+                "Nobody can write to the inbox of {owner}: what stands at the place of its lock is none."
+            );
+            Diagnosis::new(Cause::InboxLockBlocked, sentence)
+                .with_evidence([path.display().to_string()])
+                .with_next([format!("ls -la {}", quoted_path(path))])
+        }
+        LockState::Stale(lock) => {
+            let sentence = format!("The inbox of {owner} is locked by a process that is dead.");
+            Diagnosis::new(Cause::InboxLockStale, sentence)
+                .with_evidence([lock_line(lock, evidence)])
+                .with_next([evidence.commands.command(&["doctor", "--fix"])])
+        }
+        LockState::Held(lock) if evidence.now.saturating_sub(lock.touched_at) < LONG_LOCK_MS => return None,
+        LockState::Held(lock) => {
+            let holder = inbox.lock_holder.as_ref();
+            let inspect = holder.map_or_else(
+                || evidence.commands.command(&["doctor"]),
+                |holder| format!("ps -o pid,stat,etime,args -p {}", holder.pid),
+            );
+            let sentence = format!("The inbox of {owner} is locked by another process.");
+            Diagnosis::new(Cause::InboxLocked, sentence)
+                .with_evidence([Some(lock_line(lock, evidence)), holder.map(|holder| holder.description())])
+                .with_next([inspect])
+        }
+    };
+    Some(diagnosis)
+}
+
+fn lock_line(lock: &LockInfo, evidence: &Evidence) -> String {
+    with_time(&format!("{}, touched", lock.path.display()), lock.touched_at, evidence)
+}

@@ -1,0 +1,85 @@
+//! Causes that only a person or the lead can remove: open requests and dialogs.
+
+use super::cause::Cause;
+use super::diagnosis::Diagnosis;
+use super::evidence::{Evidence, OpenRequestEvidence};
+use super::evidence_lines::{count_noun, with_time};
+use super::next_commands::answer_commands;
+use client::text::short_duration;
+use protocol::control::MemberFlag;
+use protocol::event::EventKind;
+use protocol::member_request::MemberRequestKind;
+
+/// The requests and dialogs of a member. `flags` are those of its agent, empty if none is known.
+pub(super) fn request_causes(evidence: &Evidence, flags: &[MemberFlag]) -> Vec<Diagnosis> {
+    let requests = [MemberRequestKind::Permission, MemberRequestKind::Plan];
+    let causes = requests.into_iter().filter_map(|kind| request_cause(evidence, flags, kind));
+    causes.chain(dialog_cause(evidence, flags)).collect()
+}
+
+fn request_cause(evidence: &Evidence, flags: &[MemberFlag], kind: MemberRequestKind) -> Option<Diagnosis> {
+    let (cause, flag, default_description) = match kind {
+        MemberRequestKind::Permission => {
+            (Cause::AwaitingPermission, MemberFlag::AwaitingPermission, "asks for permission")
+        }
+        MemberRequestKind::Plan => {
+            (Cause::AwaitingPlanApproval, MemberFlag::AwaitingPlanApproval, "hands in a plan")
+        }
+    };
+    let request = evidence.open_requests.iter().find(|request| request.kind == kind);
+    if request.is_none() && !flags.contains(&flag) {
+        return None;
+    }
+    let description = request.map_or(default_description, |request| &request.description);
+    let needs_person = request.is_some_and(|request| request.needs_person);
+    let who = if needs_person { "a person" } else { "the lead or a person" };
+    let sentence = format!("{} {description}, and waits for the answer of {who}.", evidence.name);
+    let diagnosis = Diagnosis::new(cause, sentence);
+    Some(match request {
+        Some(request) => diagnosis
+            .with_evidence(request_lines(request, evidence))
+            .with_next(answer_commands(request, evidence)),
+        None => diagnosis.with_next([evidence.commands.command(&["requests"])]),
+    })
+}
+
+fn request_lines(request: &OpenRequestEvidence, evidence: &Evidence) -> [Option<String>; 2] {
+    let asked =
+        with_time(&format!("request {} in the inbox of team-lead,", request.id), request.since, evidence);
+    let timeout = request.policy_answer.map(|(at, is_approved)| {
+        let answers = if is_approved { "approves" } else { "denies" };
+        format!("the team's policy {answers} it in {}", short_duration(at.saturating_sub(evidence.now)))
+    });
+    [Some(asked), timeout]
+}
+
+fn dialog_cause(evidence: &Evidence, flags: &[MemberFlag]) -> Option<Diagnosis> {
+    if !flags.contains(&MemberFlag::AtDialog) {
+        return None;
+    }
+    let text = evidence.history.find_last(|event| match event {
+        EventKind::MemberAtDialog { text } => Some(text.clone()),
+        _ => None,
+    });
+    let text = text.map_or_else(|| "its screen shows it".to_owned(), |(text, _)| text);
+    let diagnosis = Diagnosis::new(
+        Cause::AtDialog,
+        format!("The program of {} waits at a dialog of its own.", evidence.name),
+    );
+    Some(
+        diagnosis
+            .with_evidence([text])
+            .with_next([evidence.command("capture", &[]), evidence.command("attach", &[])]),
+    )
+}
+
+/// The lead is not supervised. Its evidence is the number of open requests and unread messages.
+pub(super) fn lead_cause(evidence: &Evidence) -> Diagnosis {
+    let sentence = format!("{} is the lead: a person, or a program that teamd does not run.", evidence.name);
+    let requests =
+        format!("{} of members without an answer", count_noun(evidence.open_requests.len(), "request"));
+    let messages = format!("{} unread in its inbox", count_noun(evidence.unread.len(), "message"));
+    Diagnosis::new(Cause::Lead, sentence)
+        .with_evidence([requests, messages])
+        .with_next([evidence.commands.command(&["requests"])])
+}

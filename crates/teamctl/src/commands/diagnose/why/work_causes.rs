@@ -1,0 +1,246 @@
+//! Causes in the work of a running agent: its turns, its messages and its tasks.
+
+use super::agent_causes::stopped_descendant_cause;
+use super::cause::Cause;
+use super::diagnosis::Diagnosis;
+use super::evidence::Evidence;
+use super::evidence_lines::{activity_line, count_noun, task_label, with_time};
+use super::next_commands::{assign_task, look_at_output, release_and_logs, resolve_blocker};
+use super::task_waits::{TaskWait, failed_task, is_unowned, task_waits, tasks_of_others};
+use client::text::short_duration;
+use protocol::control::{Activity, MemberStatus};
+use protocol::delivery::{Delivery, DeliveryPoint};
+use protocol::message::Message;
+use protocol::payload::{IdleReason, Payload};
+use protocol::task::{Task, TaskStatus, find_task};
+use protocol::timestamp::parse_iso8601;
+
+/// A younger message to an idle member may still be on its way. In ms.
+const IDLE_DELIVERY_MS: u64 = 2_000;
+/// A program that gets messages in the middle of a turn may be busy with one step for so long. In ms.
+const MID_TURN_DELIVERY_MS: u64 = 60_000;
+
+/// Adds the causes in the member's work, then `Working` or `Idle` if none of all causes is blocking.
+pub(super) fn add_work_causes(evidence: &Evidence, agent: &MemberStatus, causes: &mut Vec<Diagnosis>) {
+    let is_idle = agent.activity == Activity::Idle;
+    // Of a program that asks for its messages itself, it may be unknown whether it is in a turn.
+    let is_free = is_idle || agent.delivery == Delivery::Pull;
+    let hooks = no_hook_events_cause(evidence, agent);
+    let hooks_work = hooks.is_none();
+    causes.extend(hooks);
+    if is_idle && hooks_work {
+        causes.extend(last_turn_cause(evidence));
+    }
+    causes.extend(undelivered_cause(evidence, agent));
+    let was_blocked = is_blocked(causes);
+    if is_free {
+        causes.extend(blocked_tasks_cause(evidence));
+    }
+    if is_idle && evidence.open_requests.is_empty() && is_planning(evidence, agent) {
+        causes.push(plan_mode_cause(evidence));
+    }
+    if !is_free && hooks_work {
+        causes.extend(no_output_cause(evidence, agent));
+        causes.extend(stopped_descendant_cause(evidence));
+    }
+    if is_free && !was_blocked {
+        causes.extend(others_tasks_cause(evidence));
+    }
+    if agent.is_hidden {
+        causes.push(hidden_cause(evidence, agent));
+    }
+    if !is_blocked(causes) {
+        causes.push(if is_idle { idle_cause(evidence) } else { working_cause(evidence, agent) });
+    }
+}
+
+fn is_blocked(causes: &[Diagnosis]) -> bool {
+    causes.iter().any(|diagnosis| diagnosis.is_blocking())
+}
+
+/// The hooks of a program report the ends of its turns. Until the first report the daemon delivers
+/// neither messages nor tasks.
+fn no_hook_events_cause(evidence: &Evidence, agent: &MemberStatus) -> Option<Diagnosis> {
+    let is_silent = agent.delivery.has_hooks()
+        && agent.activity == Activity::Active
+        && agent.delivery_point == Some(DeliveryPoint::OnPull);
+    let sentence = format!(
+        "The program of {} runs, and none of its hooks has said anything: mail and tasks wait for that.",
+        evidence.name
+    );
+    let diagnosis = || Diagnosis::new(Cause::NoHookEvents, sentence);
+    is_silent
+        .then(|| diagnosis().with_evidence(activity_line(evidence)).with_next([look_at_output(evidence)]))
+}
+
+/// How the last turn ended, unless it ended normally.
+fn last_turn_cause(evidence: &Evidence) -> Option<Diagnosis> {
+    let (name, task) = (&evidence.name, failed_task(&evidence.tasks, &evidence.name));
+    let label = task.map(task_label);
+    let diagnosis = if let Some(turns) = evidence.history.turns_ended_by(IdleReason::Failed) {
+        let sentence = match turns.count {
+            1 => format!("The last turn of {name} has failed."),
+            count => format!("The last {count} turns of {name} have failed."),
+        };
+        let first = with_time("the first of them ended", turns.since, evidence);
+        Diagnosis::new(Cause::TurnsFailed, sentence).with_evidence([
+            evidence.turn_failure.clone(),
+            label,
+            Some(first),
+        ])
+    } else {
+        let turns = evidence.history.turns_ended_by(IdleReason::Interrupted)?;
+        Diagnosis::new(Cause::Interrupted, format!("The last turn of {name} was interrupted."))
+            .with_evidence([Some(with_time("ended", turns.since, evidence)), label])
+    };
+    Some(diagnosis.with_next(release_and_logs(task, evidence)))
+}
+
+/// Messages that are unread for longer than their delivery usually takes.
+fn undelivered_cause(evidence: &Evidence, agent: &MemberStatus) -> Option<Diagnosis> {
+    let usual_ms = match (agent.activity, agent.delivery_point) {
+        (Activity::Idle, _) | (_, Some(DeliveryPoint::OnPull)) => IDLE_DELIVERY_MS,
+        (_, Some(DeliveryPoint::MidTurn)) => MID_TURN_DELIVERY_MS,
+        // The message is delivered at the end of the turn.
+        _ => return None,
+    };
+    let is_old = |message: &Message| {
+        parse_iso8601(&message.timestamp).is_none_or(|at| evidence.now.saturating_sub(at) >= usual_ms)
+    };
+    let is_due = |message: &&Message| is_old(message) && !is_assignment_of_blocked_task(evidence, message);
+    let due: Vec<&Message> = evidence.unread.iter().filter(is_due).collect();
+    let oldest = due.first()?;
+    let sent_at = parse_iso8601(&oldest.timestamp).unwrap_or(0);
+    let delivery = match agent.delivery {
+        Delivery::Pull => "its feed is pull: its program reads its inbox itself, or nobody does".to_owned(),
+        delivery => format!("its feed is {}; {}", delivery.as_str(), agent.evidence),
+    };
+    let unread = count_noun(due.len(), "message");
+    let sentence = format!("{} has {unread} unread, and nothing has given it to it.", evidence.name);
+    let oldest = with_time(&format!("the oldest is from {},", oldest.from), sent_at, evidence);
+    Some(
+        Diagnosis::new(Cause::Undelivered, sentence)
+            .with_evidence([oldest, delivery])
+            .with_next([evidence.command("inbox", &["--unread"])]),
+    )
+}
+
+/// The assignment of a task is delivered when the task can start.
+fn is_assignment_of_blocked_task(evidence: &Evidence, message: &Message) -> bool {
+    let Some(Payload::TaskAssignment(assignment)) = Payload::parse(&message.text) else { return false };
+    let task = find_task(&evidence.tasks, assignment.task_id);
+    task.is_some_and(|task| !task.open_blockers(&evidence.tasks).is_empty())
+}
+
+fn blocked_tasks_cause(evidence: &Evidence) -> Option<Diagnosis> {
+    let waits = task_waits(&evidence.tasks, &evidence.name);
+    let ids: Vec<String> = waits.iter().map(|wait| wait.task.to_string()).collect();
+    let waiting = match ids.as_slice() {
+        [] => return None,
+        [id] => format!("task {id} waits"),
+        _ => format!("tasks {} wait", ids.join(", ")),
+    };
+    let (cause, what) = match waits.iter().all(|wait| wait.has_unowned_blocker(&evidence.members)) {
+        true => (Cause::BlockersUnowned, "what nobody works on"),
+        false => (Cause::Blocked, "others"),
+    };
+    let sentence = format!("{} has nothing that it can start: {waiting} for {what}.", evidence.name);
+    Some(
+        Diagnosis::new(cause, sentence)
+            .with_evidence(waits.iter().flat_map(|wait| blocker_lines(wait, evidence)))
+            .with_next([resolve_blocker(&waits, evidence)]),
+    )
+}
+
+fn blocker_lines(wait: &TaskWait, evidence: &Evidence) -> impl Iterator<Item = String> {
+    wait.blockers
+        .iter()
+        .map(|blocker| format!("task {} waits for {}", wait.task, blocker_text(blocker, evidence)))
+}
+
+fn blocker_text(task: &Task, evidence: &Evidence) -> String {
+    let progress = match (&task.status, task.failure()) {
+        (_, Some(failure)) => format!(", has failed ({failure})"),
+        (TaskStatus::InProgress, None) => ", in progress".to_owned(),
+        _ => ", not begun".to_owned(),
+    };
+    let owner = match &task.owner {
+        None => "which nobody has".to_owned(),
+        Some(owner) if is_unowned(task, &evidence.members) => format!("which {owner} left"),
+        Some(owner) => format!("which is {owner}'s"),
+    };
+    format!("task {} ({}), {owner}{progress}", task.id, task.subject)
+}
+
+/// Whether the member is in plan mode. It leaves plan mode when its plan is approved.
+fn is_planning(evidence: &Evidence, agent: &MemberStatus) -> bool {
+    let starts_planning = || {
+        let member = evidence.member.as_ref().ok().and_then(Option::as_ref);
+        member.is_some_and(|member| member.plan_mode_required == Some(true))
+    };
+    agent.mode.as_deref().map_or_else(starts_planning, |mode| mode == "plan")
+}
+
+fn plan_mode_cause(evidence: &Evidence) -> Diagnosis {
+    let sentence = format!(
+        "{} is in the mode plan: it carries nothing out until a plan of its is approved.",
+        evidence.name
+    );
+    // A message starts a turn, at whose end the member submits its plan.
+    Diagnosis::new(Cause::PlanMode, sentence)
+        .with_evidence(activity_line(evidence))
+        .with_next([send_command(evidence)])
+}
+
+fn no_output_cause(evidence: &Evidence, agent: &MemberStatus) -> Option<Diagnosis> {
+    let since = evidence.last_output.unwrap_or(0).max(agent.activity_since);
+    let silent_ms = evidence.now.saturating_sub(since);
+    let sentence =
+        format!("{} is in a turn, and has written nothing for {}.", evidence.name, short_duration(silent_ms));
+    let diagnosis = || Diagnosis::new(Cause::NoOutput, sentence);
+    (silent_ms >= evidence.no_output_after_ms)
+        .then(|| diagnosis().with_evidence(activity_line(evidence)).with_next([look_at_output(evidence)]))
+}
+
+fn others_tasks_cause(evidence: &Evidence) -> Option<Diagnosis> {
+    let tasks = tasks_of_others(&evidence.tasks, &evidence.name);
+    let first = tasks.first()?;
+    let open = match tasks.len() {
+        1 => "the one open task is".to_owned(),
+        count => format!("all {count} open tasks are"),
+    };
+    let sentence = format!("{} has nothing to do: {open} others', and not begun.", evidence.name);
+    Some(
+        Diagnosis::new(Cause::TasksOwnedByOthers, sentence)
+            .with_evidence(tasks.iter().map(|task| task_label(task)))
+            .with_next([assign_task(first, evidence)]),
+    )
+}
+
+fn hidden_cause(evidence: &Evidence, agent: &MemberStatus) -> Diagnosis {
+    let sentence = format!("The pane of {} is out of sight; it goes on there.", evidence.name);
+    let pane = agent.pane.as_ref().map(|pane| format!("pane {pane}"));
+    Diagnosis::new(Cause::Hidden, sentence).with_evidence(pane).with_next([evidence.command("show", &[])])
+}
+
+fn idle_cause(evidence: &Evidence) -> Diagnosis {
+    let sentence = format!("{} is idle and waits for a message or a task: that is its rest.", evidence.name);
+    Diagnosis::new(Cause::Idle, sentence)
+        .with_evidence(activity_line(evidence))
+        .with_next([send_command(evidence)])
+}
+
+fn working_cause(evidence: &Evidence, agent: &MemberStatus) -> Diagnosis {
+    let sentence = match (&agent.task, agent.delivery) {
+        (Some(task), _) => format!("{} works: {task}.", evidence.name),
+        (None, Delivery::Pull) => format!("{} runs, and looks for mail by itself.", evidence.name),
+        (None, _) => format!("{} is in a turn.", evidence.name),
+    };
+    Diagnosis::new(Cause::Working, sentence)
+        .with_evidence(activity_line(evidence))
+        .with_next([look_at_output(evidence)])
+}
+
+fn send_command(evidence: &Evidence) -> String {
+    format!("{} TEXT", evidence.command("send", &[]))
+}
