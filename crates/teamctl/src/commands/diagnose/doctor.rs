@@ -1,8 +1,9 @@
-//! `doctor`: what is damaged, and what to do about it. It looks at everything that the other verbs stand on,
-//! as far as it can get, and changes nothing without `--fix`; with it only what cannot be wrong to change.
+//! `doctor`: checks everything that the other commands rely on, and with `--fix` repairs what is safe
+//! to repair. A failed check does not keep the others from running.
 
 mod daemon;
 mod directories;
+mod fix_mode;
 mod orphan_panes;
 mod orphan_processes;
 mod report;
@@ -10,12 +11,15 @@ mod stale_files;
 mod state_files;
 mod system;
 mod task_links;
-pub(in crate::commands) mod team_files;
+mod team_files;
 mod unsupervised_members;
 mod worktrees;
 
+use crate::command_rewriter::rewrite_commands;
 use crate::context::CommandContext;
 use crate::output;
+use fix_mode::FixMode;
+use protocol::control::StatusReply;
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 use report::DoctorReport;
@@ -23,64 +27,67 @@ use serde_json::json;
 use std::process::ExitCode;
 use store::Root;
 
-/// Find what is damaged, and mend what mends safely
+/// Check for problems; repair what is safe with --fix
 ///
-/// Exit code 0: nothing failed, though there may be warnings. 1: something did. --fix makes our own
-/// files and directories private again, closes a root that everybody can write to, completes half-written links between
-/// tasks, ends processes of agents whose life is over, and removes what the killed left behind: locks after ten seconds,
-/// files and empty directories for worktrees after an hour. What
-/// stands at a lock's place and is no empty directory stays; it says so, and why. A pane of a life that no roster
-/// knows stays too, and is named with the command that closes it.
+/// Exit code 0: no check failed, though there may be warnings. 1: a check failed. --fix makes teamd's own files and
+/// directories private, takes public write access from the root, and completes half-written links between tasks.
+/// It ends processes of agents that no roster knows. It removes what killed programs left behind: locks after ten
+/// seconds, temporary files and empty directories for worktrees after an hour. Anything that is at the path of a lock
+/// and is not an empty directory stays, and is reported with the reason. A pane of an agent that no roster knows stays
+/// too, and is reported with the command that closes it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl doctor\n  teamctl doctor --fix\n  teamctl doctor --json")]
 pub(crate) struct DoctorArgs {
-    /// Mend what mends safely
+    /// Repair what is safe to repair
     #[arg(long)]
     fix: bool,
 }
 
-/// What may be done about what is found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FixMode {
-    ReportOnly,
-    Fix,
-}
-
-pub(crate) fn run(here: &CommandContext, args: &DoctorArgs) -> Result<ExitCode, ErrorReport> {
-    let treatment = if args.fix { FixMode::Fix } else { FixMode::ReportOnly };
+pub(crate) fn run(context: &CommandContext, args: &DoctorArgs) -> Result<ExitCode, ErrorReport> {
+    let mode = if args.fix { FixMode::Fix } else { FixMode::ReportOnly };
     let mut report = DoctorReport::default();
-    // Before the root is opened: that opens the state directory, and fails where it is not private.
-    directories::check(here, treatment, &mut report)?;
-    state_files::check(&here.directories()?.state_dir, treatment, &mut report);
+    // These come before the root is opened. Opening it fails if the state directory is not private.
+    directories::check(context, mode, &mut report)?;
+    state_files::check(&context.directories()?.state_dir, mode, &mut report);
     system::check(&mut report);
-    let status = daemon::check(here, &mut report);
-    directories::check_root(&here.root_path()?, treatment, &mut report);
-    // Opening the root makes what is missing there.
+    let status = daemon::check(context, &mut report);
+    let root_path = context.root_path()?;
+    directories::fix_root(&root_path, mode, &mut report);
+    // This comes before the root is opened, because opening it creates missing directories.
     if let Some(status) = &status {
-        daemon::check_root(&here.root_path()?, status, &mut report);
+        daemon::check_root(&root_path, status, &mut report);
     }
-    match here.root() {
-        Ok(root) => {
-            report.ok("root", format!("{} is ours alone to write", root.path().display()));
-            check_teams(&root, treatment, &mut report);
-            unsupervised_members::check(&root, status.as_ref(), &mut report);
-            stale_files::check(&root, treatment, &mut report);
-            worktrees::check(&root, status.as_ref(), treatment, &mut report);
-            if status.is_some() {
-                orphan_processes::check(root.path(), &here.directories()?.state_dir, treatment, &mut report);
-            }
-        }
-        Err(fault) => report.fail_with_error("root", &fault),
+    match context.root() {
+        Ok(root) => check_root(context, &root, status.as_ref(), mode, &mut report)?,
+        Err(error) => report.fail_with_error("root", error),
     }
-    orphan_panes::check(here, status.as_ref(), &mut report);
-    report.rewrite_commands(|fix| crate::command_rewriter::rewrite_commands(here, fix));
-    Ok(print_report(here, &report))
+    orphan_panes::check(context, status.as_ref(), &mut report);
+    report.rewrite_fixes(|fix| rewrite_commands(context, fix));
+    Ok(print_report(context, &report))
 }
 
-fn check_teams(root: &Root, treatment: FixMode, report: &mut DoctorReport) {
-    let names = match root.teams().map_err(ErrorReport::from) {
+fn check_root(
+    context: &CommandContext,
+    root: &Root,
+    status: Option<&StatusReply>,
+    mode: FixMode,
+    report: &mut DoctorReport,
+) -> Result<(), ErrorReport> {
+    report.ok("root", format!("{} is ours alone to write", root.path().display()));
+    check_teams(root, mode, report);
+    unsupervised_members::check(root, status, report);
+    stale_files::check(root, mode, report);
+    worktrees::check(root, status, mode, report);
+    if status.is_some() {
+        orphan_processes::check(root.path(), &context.directories()?.state_dir, mode, report);
+    }
+    Ok(())
+}
+
+fn check_teams(root: &Root, mode: FixMode, report: &mut DoctorReport) {
+    let names = match root.teams() {
         Ok(names) => names,
-        Err(fault) => return report.fail_with_error("teams", &fault),
+        Err(error) => return report.fail_with_error("teams", error),
     };
     let (sessions, names): (Vec<_>, Vec<_>) = names.into_iter().partition(TeamName::is_claude_session);
     report.ok("teams", format!("there are {}", names.len()));
@@ -89,20 +96,20 @@ fn check_teams(root: &Root, treatment: FixMode, report: &mut DoctorReport) {
         report.ok("sessions", message);
     }
     for name in names {
-        match root.team(&name).map_err(ErrorReport::from) {
+        match root.team(&name) {
             Ok(team) => {
                 team_files::check(&team, report);
-                task_links::check(&team, treatment, report);
+                task_links::check(&team, mode, report);
             }
-            Err(fault) => report.fail_with_error("teams", &fault),
+            Err(error) => report.fail_with_error("teams", error),
         }
     }
 }
 
-fn print_report(here: &CommandContext, report: &DoctorReport) -> ExitCode {
-    if here.args.json {
+fn print_report(context: &CommandContext, report: &DoctorReport) -> ExitCode {
+    if context.args.json {
         output::print_json(&json!({"ok": !report.has_failed(), "checks": report.checks()}).to_string());
-    } else if !here.args.quiet {
+    } else if !context.args.quiet {
         report.checks().iter().for_each(|check| output::print_line(&output::sanitize(&check.to_string())));
     }
     if report.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS }

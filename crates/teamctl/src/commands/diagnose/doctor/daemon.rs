@@ -1,4 +1,4 @@
-//! The daemon: whether it answers, and whether it is of our release.
+//! Checks that the daemon answers, has the version of teamctl, and works in the current root.
 
 use super::report::DoctorReport;
 use crate::context::CommandContext;
@@ -8,71 +8,62 @@ use protocol::error::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The daemon's status, if one answers.
-pub(super) fn check(here: &CommandContext, report: &mut DoctorReport) -> Option<StatusReply> {
-    match here.daemon_status() {
+/// Returns the daemon's status. `None` if the daemon does not answer.
+pub(super) fn check(context: &CommandContext, report: &mut DoctorReport) -> Option<StatusReply> {
+    match context.daemon_status() {
         Ok(Reply::Status(status)) => {
             check_version(&status, report);
-            Some(status)
+            return Some(status);
         }
-        Ok(_) => {
-            report.fail_with_error("daemon", &unexpected_reply());
-            None
+        Ok(_) => report.fail_with_error("daemon", unexpected_reply()),
+        // Many commands work on the files alone, without a daemon.
+        Err(error) if error.kind == ErrorKind::NoDaemon => {
+            report.warn("daemon", error.message, error.help.unwrap_or_default());
         }
-        // Files need no daemon: that nobody supervises is worth a word, and no damage.
-        Err(fault) if fault.kind == ErrorKind::NoDaemon => {
-            report.warn("daemon", fault.message, fault.help.unwrap_or_default());
-            None
-        }
-        Err(fault) => {
-            report.fail_with_error("daemon", &fault);
-            None
-        }
+        Err(error) => report.fail_with_error("daemon", error),
     }
+    None
 }
 
-/// It holds a lock on the directory that it works in. Where that is not the one at its place, somebody has removed or
-/// moved it a moment ago.
+/// Checks that the daemon works in this root. The daemon holds a lock on the `teams` directory that
+/// it works in. If `teams` at this path is not locked, the daemon's directory was removed or moved.
 pub(super) fn check_root(root: &Path, status: &StatusReply, report: &mut DoctorReport) {
     let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
     let (pid, shown) = (status.daemon.pid, root.display());
-    let there = std::fs::metadata(root.join("teams")).map(|found| found.ino()).ok();
-    let held = locked_inodes(&locks, pid);
-    // A kernel that shows us none of its locks says nothing of this one.
-    if held.is_empty() || there.is_some_and(|there| held.contains(&there)) {
+    let teams = std::fs::metadata(root.join("teams")).map(|metadata| metadata.ino()).ok();
+    let locked = locked_inodes(&locks, pid);
+    // Some systems, such as containers, do not list the locks of other processes.
+    if locked.is_empty() || teams.is_some_and(|teams| locked.contains(&teams)) {
         return;
     }
     let message =
         format!("{shown}/teams is not the directory that teamd works in: that was removed or moved");
-    let hint = format!(
+    let fix = format!(
         "it opens it anew within 30 s of when it is there; else kill {pid}, which leaves the agents running, and \
          teamctl up"
     );
-    report.warn("daemon", message, hint);
+    report.warn("daemon", message, fix);
 }
 
-/// The inodes of what this process has locked whole, by the kernel's table.
+/// The inodes on which the process holds a flock. `locks` is the content of `/proc/locks`.
 fn locked_inodes(locks: &str, pid: u32) -> Vec<u64> {
     let inode = |line: &str| {
         let mut words = line.split_whitespace().skip_while(|word| *word != "FLOCK").skip(3);
-        let its = words.next()?.parse() == Ok(pid);
-        words.next()?.rsplit(':').next()?.parse().ok().filter(|_| its)
+        let is_holder = words.next()?.parse() == Ok(pid);
+        words.next()?.rsplit(':').next()?.parse().ok().filter(|_| is_holder)
     };
     locks.lines().filter_map(inode).collect()
 }
 
 fn check_version(status: &StatusReply, report: &mut DoctorReport) {
-    let (theirs, ours) = (&status.daemon.version, env!("CARGO_PKG_VERSION"));
+    let (daemon_version, version) = (&status.daemon.version, env!("CARGO_PKG_VERSION"));
     let pid = status.daemon.pid;
-    if theirs == ours {
-        report.ok("daemon", format!("teamd {theirs} answers, pid {pid}"));
+    if daemon_version == version {
+        report.ok("daemon", format!("teamd {daemon_version} answers, pid {pid}"));
     } else {
-        let message = format!("teamd is {theirs} (pid {pid}), teamctl is {ours}");
-        report.warn(
-            "daemon",
-            message,
-            format!("start it anew: kill {pid} leaves the agents running, then teamctl up"),
-        );
+        let message = format!("teamd is {daemon_version} (pid {pid}), teamctl is {version}");
+        let fix = format!("start it anew: kill {pid} leaves the agents running, then teamctl up");
+        report.warn("daemon", message, fix);
     }
     if status.daemon.tmux.is_none() {
         report.warn("daemon", "its tmux server is gone", "see what it says: teamctl events --since 10m");
@@ -84,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_table_says_what_a_process_has_locked() {
+    fn locked_inodes_of_a_process_are_found() {
         let locks = "1: FLOCK  ADVISORY  WRITE 70 08:02:11 0 EOF\n2: POSIX  ADVISORY  WRITE 70 08:02:12 0 EOF\n\
                      2: -> FLOCK  ADVISORY  WRITE 71 08:02:13 0 EOF\n3: FLOCK  ADVISORY  READ  70 00:1f:14 0 EOF\n";
         assert_eq!(locked_inodes(locks, 70), [11, 14]);

@@ -1,64 +1,68 @@
-//! The findings, in the order in which they were made: fine, worth knowing, or broken.
+//! The results of all checks, in the order of the checks.
 
 use protocol::error::ErrorReport;
 use serde::Serialize;
 use std::fmt;
 
-/// All findings.
+/// The results of all checks so far.
 #[derive(Debug, Default)]
 pub(super) struct DoctorReport(Vec<Check>);
 
-/// One finding; the keys are those of `--json`.
+/// The result of a check. The keys are those of `--json`.
 #[derive(Debug, Serialize)]
 pub(super) struct Check {
     id: &'static str,
     severity: Severity,
     message: String,
+    /// What the user can do. `None` if nothing is wrong.
     fix: Option<String>,
 }
 
+/// Whether the check passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Severity {
+    /// The check passed.
     Ok,
+    /// It works, but the user should know.
     Warn,
+    /// It does not work.
     Fail,
 }
 
 impl DoctorReport {
-    /// It is as it should be.
+    /// Adds a check that passed.
     pub(super) fn ok(&mut self, id: &'static str, message: impl Into<String>) {
         self.0.push(Check { id, severity: Severity::Ok, message: message.into(), fix: None });
     }
 
-    /// It works, but somebody should know.
+    /// Adds a problem that does not keep teamd from working.
     pub(super) fn warn(&mut self, id: &'static str, message: impl Into<String>, fix: impl Into<String>) {
         self.0.push(Check { id, severity: Severity::Warn, message: message.into(), fix: Some(fix.into()) });
     }
 
-    /// It does not work.
+    /// Adds a check that failed.
     pub(super) fn fail(&mut self, id: &'static str, message: impl Into<String>, fix: impl Into<String>) {
         self.0.push(Check { id, severity: Severity::Fail, message: message.into(), fix: Some(fix.into()) });
     }
 
-    /// It does not work, as the fault says.
-    pub(super) fn fail_with_error(&mut self, id: &'static str, fault: &ErrorReport) {
-        let check =
-            Check { id, severity: Severity::Fail, message: fault.message.clone(), fix: fault.help.clone() };
-        self.0.push(check);
+    /// Adds a check that failed with this error.
+    pub(super) fn fail_with_error(&mut self, id: &'static str, error: impl Into<ErrorReport>) {
+        let ErrorReport { message, help, .. } = error.into();
+        self.0.push(Check { id, severity: Severity::Fail, message, fix: help });
     }
 
-    /// Whoever found something did not know what was typed here.
-    pub(super) fn rewrite_commands(&mut self, placed: impl Fn(&str) -> String) {
-        self.0.iter_mut().flat_map(|check| &mut check.fix).for_each(|fix| *fix = placed(fix));
+    /// Changes all fixes, to add the options of this call to the commands in them.
+    pub(super) fn rewrite_fixes(&mut self, rewrite: impl Fn(&str) -> String) {
+        self.0.iter_mut().flat_map(|check| &mut check.fix).for_each(|fix| *fix = rewrite(fix));
     }
 
-    /// All that was found.
+    /// All results.
     pub(super) fn checks(&self) -> &[Check] {
         &self.0
     }
 
-    /// Whether anything is broken.
+    /// Whether a check failed.
     pub(super) fn has_failed(&self) -> bool {
         self.0.iter().any(|check| check.severity == Severity::Fail)
     }
@@ -66,12 +70,12 @@ impl DoctorReport {
 
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = match self.severity {
+        let severity = match self.severity {
             Severity::Ok => "ok",
             Severity::Warn => "warn",
             Severity::Fail => "fail",
         };
-        write!(f, "{word:<4}  {}: {}", self.id, self.message.replace('\n', " "))?;
+        write!(f, "{severity:<4}  {}: {}", self.id, self.message.replace('\n', " "))?;
         match &self.fix {
             Some(fix) => write!(f, "; {}", fix.replace('\n', " ")),
             None => Ok(()),
@@ -84,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_check_is_one_line_and_a_failure_is_remembered() {
+    fn check_is_printed_as_one_line() {
         let mut report = DoctorReport::default();
         report.ok("a", "x\ny");
         report.warn("b", "x", "do y");

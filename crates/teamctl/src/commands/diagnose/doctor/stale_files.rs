@@ -1,34 +1,35 @@
-//! What killed writers left in the root: locks and files on their way; and inboxes without a team. Old
-//! leftovers disturb nobody; what stands where a lock goes, and is none, blocks every writer for ever. What
-//! `--fix` leaves it names, with the reason.
+//! Finds what killed writers have left in the root: stale locks, abandoned temporary files, and
+//! inboxes without a team.
+//!
+//! Stale locks and abandoned files do no harm, and `--fix` removes those of teamd's teams. Anything
+//! else at the path of a lock keeps all writers out, but it may be needed, so a person must decide.
 
-use super::FixMode;
+use super::fix_mode::FixMode;
 use super::report::DoctorReport;
-use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 use std::fs::{Metadata, read_dir};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::{Root, Team};
 
-/// Older than this nobody holds a lock.
+/// An older lock is stale: its holder would have touched it since.
 const LOCK_STALE_AFTER: Duration = Duration::from_secs(10);
-/// Older than this nobody is writing a file any more, and the store removes it.
+/// An older temporary file is abandoned: no writer takes so long.
 pub(super) const TEMP_ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 
-/// Something that may be in the way.
+/// A file that does not belong where it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StaleFile {
-    /// An empty directory where a lock goes, older than any holding.
+    /// A lock that no process holds any more.
     StaleLock,
-    /// Something else where a lock goes: a file, a link, a full directory.
+    /// Something else at the path of a lock, such as `a file`.
     NotALock(&'static str),
-    /// A file on its way that never got there, or a lock that was moved aside.
+    /// A temporary file or a removed lock that a killed writer left.
     AbandonedTemp,
 }
 
-pub(super) fn check(root: &Root, treatment: FixMode, report: &mut DoctorReport) {
-    if treatment == FixMode::Fix {
+pub(super) fn check(root: &Root, mode: FixMode, report: &mut DoctorReport) {
+    if mode == FixMode::Fix {
         fix(root, report);
     }
     let found: Vec<(PathBuf, StaleFile)> =
@@ -36,45 +37,44 @@ pub(super) fn check(root: &Root, treatment: FixMode, report: &mut DoctorReport) 
     if found.is_empty() {
         report.ok("stale_files", "no stale locks and no old files on their way");
     }
-    for (path, leftover) in found {
-        report_file(&path, leftover, &remedy(root, &path, leftover, treatment), report);
+    for (path, file) in found {
+        report_file(&path, file, &remedy(root, &path, file, mode), report);
     }
-    for path in directories_without_config(root.path()) {
+    for path in teams_without_config(root.path()) {
         let message = format!("{} has inboxes and no team around them", path.display());
         report.warn("inboxes", message, "nobody reads them; move it away if you know whose it is");
     }
 }
 
-/// Reports it; `rest` is what becomes of it.
-fn report_file(path: &Path, leftover: StaleFile, rest: &str, report: &mut DoctorReport) {
+fn report_file(path: &Path, file: StaleFile, remedy: &str, report: &mut DoctorReport) {
     let shown = path.display();
-    match leftover {
-        StaleFile::StaleLock => report.warn("locks", format!("{shown} is stale"), rest),
+    match file {
+        StaleFile::StaleLock => report.warn("locks", format!("{shown} is stale"), remedy),
         StaleFile::NotALock(what) => {
             let message = format!("{shown} is {what}, but stands where a lock goes: nobody can write");
-            report.fail("locks", message, rest);
+            report.fail("locks", message, remedy);
         }
         StaleFile::AbandonedTemp => {
-            report.warn("stale_files", format!("{shown} is of a writer that died"), rest);
+            report.warn("stale_files", format!("{shown} is of a writer that died"), remedy);
         }
     }
 }
 
-/// What to do about a leftover, or why it was left.
-fn remedy(root: &Root, path: &Path, leftover: StaleFile, treatment: FixMode) -> String {
+/// What the user can do about the file, or why `--fix` has left it.
+fn remedy(root: &Root, path: &Path, file: StaleFile, mode: FixMode) -> String {
     let shown = path.display();
-    if let StaleFile::NotALock(_) = leftover {
+    if let StaleFile::NotALock(_) = file {
         let advice = format!("see what it is for, and move it away: mv {shown} /tmp");
-        return match treatment {
+        return match mode {
             FixMode::ReportOnly => advice,
             FixMode::Fix => {
                 format!("left, since a lock is an empty directory and this may be needed: {advice}")
             }
         };
     }
-    match (reason_foreign(root.path(), path), treatment) {
-        (Some(why), FixMode::ReportOnly) => format!("disturbs nobody, and --fix leaves it: {why}"),
-        (Some(why), FixMode::Fix) => format!("left, and disturbs nobody: {why}"),
+    match (reason_foreign(root.path(), path), mode) {
+        (Some(reason), FixMode::ReportOnly) => format!("disturbs nobody, and --fix leaves it: {reason}"),
+        (Some(reason), FixMode::Fix) => format!("left, and disturbs nobody: {reason}"),
         (None, FixMode::ReportOnly) => "teamctl doctor --fix".to_owned(),
         (None, FixMode::Fix) => {
             format!(
@@ -84,7 +84,7 @@ fn remedy(root: &Root, path: &Path, leftover: StaleFile, treatment: FixMode) -> 
     }
 }
 
-/// Why nothing of this team is ours to remove; none if it is.
+/// Why the file belongs to no team of teamd. `None` if it belongs to one.
 fn reason_foreign(root: &Path, path: &Path) -> Option<String> {
     let name = path.strip_prefix(root).ok()?.components().nth(1)?.as_os_str();
     let shown = name.display();
@@ -96,31 +96,29 @@ fn reason_foreign(root: &Path, path: &Path) -> Option<String> {
 }
 
 fn fix(root: &Root, report: &mut DoctorReport) {
-    let ours = root.teams().unwrap_or_default().into_iter().filter(|name| !name.is_claude_session());
-    for name in ours {
-        match root.team(&name).map_err(ErrorReport::from) {
+    let teams = root.teams().unwrap_or_default();
+    for name in teams.iter().filter(|name| !name.is_claude_session()) {
+        match root.team(name) {
             Ok(team) => remove_stale(&team, report),
-            Err(fault) => report.fail_with_error("stale_files", &fault),
+            Err(error) => report.fail_with_error("stale_files", error),
         }
     }
 }
 
-/// Locks first: what keeps an old file from going shall not keep them.
 fn remove_stale(team: &Team, report: &mut DoctorReport) {
-    match team.remove_stale_locks().map_err(ErrorReport::from) {
-        Ok(released) => {
-            released.iter().for_each(|path| {
-                report.ok("locks", format!("{} was stale, and is removed", path.display()));
-            });
-        }
-        Err(fault) => report.fail_with_error("locks", &fault),
+    // Locks come first: a temporary file that cannot be removed must not keep them from removal.
+    match team.remove_stale_locks() {
+        Ok(removed) => removed.iter().for_each(|path| {
+            report.ok("locks", format!("{} was stale, and is removed", path.display()));
+        }),
+        Err(error) => report.fail_with_error("locks", error),
     }
-    if let Err(fault) = team.remove_abandoned().map_err(ErrorReport::from) {
-        report.fail_with_error("stale_files", &fault);
+    if let Err(error) = team.remove_abandoned() {
+        report.fail_with_error("stale_files", error);
     }
 }
 
-/// Every directory in which files are replaced.
+/// The directories in which locks and temporary files are created.
 fn directories(root: &Path) -> Vec<PathBuf> {
     let teams = subdirectories(&root.join("teams"));
     let inboxes: Vec<PathBuf> = teams.iter().map(|team| team.join("inboxes")).collect();
@@ -128,11 +126,11 @@ fn directories(root: &Path) -> Vec<PathBuf> {
 }
 
 fn subdirectories(directory: &Path) -> Vec<PathBuf> {
-    let is_directory = |(path, found): (PathBuf, Metadata)| found.is_dir().then_some(path);
+    let is_directory = |(path, metadata): (PathBuf, Metadata)| metadata.is_dir().then_some(path);
     entries(directory).into_iter().filter_map(is_directory).collect()
 }
 
-/// What is in it, by name; links are not followed.
+/// The entries of the directory, sorted by name. The metadata of a symbolic link is its own.
 fn entries(directory: &Path) -> Vec<(PathBuf, Metadata)> {
     let Ok(entries) = read_dir(directory) else { return Vec::new() };
     let mut entries: Vec<_> =
@@ -142,45 +140,49 @@ fn entries(directory: &Path) -> Vec<(PathBuf, Metadata)> {
 }
 
 fn stale_files_in(directory: &Path) -> Vec<(PathBuf, StaleFile)> {
-    let known = |(path, found): (PathBuf, Metadata)| Some((path.clone(), classify(&path, &found)?));
-    entries(directory).into_iter().filter_map(known).collect()
+    let to_stale = |(path, metadata): (PathBuf, Metadata)| {
+        let file = classify(&path, &metadata)?;
+        Some((path, file))
+    };
+    entries(directory).into_iter().filter_map(to_stale).collect()
 }
 
-fn classify(path: &Path, found: &Metadata) -> Option<StaleFile> {
+fn classify(path: &Path, metadata: &Metadata) -> Option<StaleFile> {
     let name = path.file_name()?.to_str()?;
-    let age = found.modified().ok()?.elapsed().unwrap_or_default();
+    let age = metadata.modified().ok()?.elapsed().unwrap_or_default();
     if is_temporary(name) || name.contains(".lock.stale.") {
         return (age >= TEMP_ABANDONED_AFTER).then_some(StaleFile::AbandonedTemp);
     }
-    // `.lock` of a task list is a file for ever: what its lock is taken on.
-    if !name.ends_with(".lock") || (name == ".lock" && found.is_file()) {
+    // The file `.lock` of a task list is permanent: its lock is a flock.
+    if !name.ends_with(".lock") || (name == ".lock" && metadata.is_file()) {
         return None;
     }
-    match obstacle(path, found) {
+    match obstacle(path, metadata) {
         Some(what) => Some(StaleFile::NotALock(what)),
         None => (age > LOCK_STALE_AFTER).then_some(StaleFile::StaleLock),
     }
 }
 
-/// What it is that blocks a lock's place; none for a lock.
-fn obstacle(path: &Path, found: &Metadata) -> Option<&'static str> {
-    if found.is_symlink() {
+/// What is at the path of a lock. `None` for a lock, which is an empty directory.
+fn obstacle(path: &Path, metadata: &Metadata) -> Option<&'static str> {
+    if metadata.is_symlink() {
         return Some("a link");
     }
-    if !found.is_dir() {
+    if !metadata.is_dir() {
         return Some("a file");
     }
     (!entries(path).is_empty()).then_some("a directory with something in it")
 }
 
-/// `.NAME.tmp.ID` is ours, `NAME.tmp.ID` Claude Code's.
+/// Whether this is the name of a temporary file: `.NAME.tmp.ID` of teamd, or `NAME.tmp.ID` of Claude
+/// Code.
 fn is_temporary(name: &str) -> bool {
     let id = name.split_once(".tmp.").map(|(_, id)| id);
     id.is_some_and(|id| id.len() >= 8 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Directories of teams that have inboxes and no config.
-fn directories_without_config(root: &Path) -> Vec<PathBuf> {
+/// The directories below `teams` that have inboxes and no config.
+fn teams_without_config(root: &Path) -> Vec<PathBuf> {
     let mut teams = subdirectories(&root.join("teams"));
     teams.retain(|team| team.join("inboxes").is_dir() && !team.join("config.json").exists());
     teams
@@ -195,13 +197,13 @@ mod tests {
     use std::time::SystemTime;
     use store::Durability;
 
-    fn age(path: &Path, seconds: u64) {
-        let then = SystemTime::now() - Duration::from_secs(seconds);
-        File::open(path).unwrap().set_modified(then).unwrap();
+    fn set_age(path: &Path, seconds: u64) {
+        let modified = SystemTime::now() - Duration::from_secs(seconds);
+        File::open(path).unwrap().set_modified(modified).unwrap();
     }
 
     #[test]
-    fn leftovers_are_told_from_what_is_in_use() {
+    fn stale_files_are_told_apart_from_files_in_use() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         for lock in ["fresh.json.lock", "stale.json.lock", "full.json.lock"] {
@@ -213,8 +215,8 @@ mod tests {
             File::create(path(file)).unwrap();
         }
         symlink("nowhere", path("link.json.lock")).unwrap();
-        age(&path("stale.json.lock"), 60);
-        age(&path(".a.json.tmp.0123456789ab"), 7200);
+        set_age(&path("stale.json.lock"), 60);
+        set_age(&path(".a.json.tmp.0123456789ab"), 7200);
         let found = stale_files_in(dir.path());
         let expected = [
             (".a.json.tmp.0123456789ab", StaleFile::AbandonedTemp),
@@ -223,10 +225,11 @@ mod tests {
             ("link.json.lock", StaleFile::NotALock("a link")),
             ("stale.json.lock", StaleFile::StaleLock),
         ];
-        assert_eq!(found, expected.map(|(name, leftover)| (path(name), leftover)));
+        assert_eq!(found, expected.map(|(name, file)| (path(name), file)));
     }
 
-    /// A team with a stale lock, a fresh one, a file and a full directory; and a session with a stale one.
+    /// A root with the team `orchard` and a session team. The team has a stale lock, a fresh lock, and
+    /// a file and a full directory at the paths of locks. The session team has a stale lock.
     fn damaged_root(dir: &Path) -> Root {
         let root = Root::open(&dir.join("root"), dir, Durability::Process).unwrap();
         let team = TeamName::parse("orchard").unwrap();
@@ -244,7 +247,7 @@ mod tests {
         for lock in ["orchard/inboxes/bob", "orchard/inboxes/full", "session-1/config", "half/config"] {
             let lock = teams.join(format!("{lock}.json.lock"));
             create_dir_all(&lock).unwrap();
-            age(&lock, 60);
+            set_age(&lock, 60);
         }
         create_dir(teams.join("orchard/inboxes/fresh.json.lock")).unwrap();
         for file in
@@ -255,28 +258,28 @@ mod tests {
         root
     }
 
-    fn reported_lines(root: &Root, treatment: FixMode) -> Vec<String> {
+    fn reported_lines(root: &Root, mode: FixMode) -> Vec<String> {
         let mut report = DoctorReport::default();
-        check(root, treatment, &mut report);
-        let inside = format!("{}/", root.path().join("teams").display());
-        report.checks().iter().map(|check| check.to_string().replace(&inside, "")).collect()
+        check(root, mode, &mut report);
+        let teams = format!("{}/", root.path().join("teams").display());
+        report.checks().iter().map(|check| check.to_string().replace(&teams, "")).collect()
     }
 
     #[test]
-    fn a_look_removes_nothing_and_says_what_can_be_mended() {
+    fn report_mode_removes_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let root = damaged_root(dir.path());
-        let told = reported_lines(&root, FixMode::ReportOnly);
+        let lines = reported_lines(&root, FixMode::ReportOnly);
         let expected = "warn  locks: orchard/inboxes/bob.json.lock is stale; teamctl doctor --fix";
-        assert!(told.iter().any(|line| line == expected), "{told:#?}");
+        assert!(lines.iter().any(|line| line == expected), "{lines:#?}");
         assert!(root.path().join("teams/orchard/inboxes/bob.json.lock").exists());
     }
 
     #[test]
-    fn mending_removes_stale_locks_and_says_what_it_leaves_and_why() {
+    fn fix_removes_stale_locks_and_reports_why_files_are_left() {
         let dir = tempfile::tempdir().unwrap();
         let root = damaged_root(dir.path());
-        let told = reported_lines(&root, FixMode::Fix);
+        let lines = reported_lines(&root, FixMode::Fix);
         let left = "stands where a lock goes: nobody can write; left, since a lock is an empty directory";
         let expected = [
             "ok    locks: orchard/inboxes/bob.json.lock was stale, and is removed".to_owned(),
@@ -289,9 +292,9 @@ mod tests {
                 "fail  locks: orchard/inboxes/full.json.lock is a directory with something in it, but {left}"
             ),
         ];
-        assert_eq!(told.len(), expected.len(), "{told:#?}");
-        for line in expected {
-            assert!(told.iter().any(|told| told.starts_with(&line)), "{line}\nis not in {told:#?}");
+        assert_eq!(lines.len(), expected.len(), "{lines:#?}");
+        for start in expected {
+            assert!(lines.iter().any(|line| line.starts_with(&start)), "{start}\nis not in {lines:#?}");
         }
         let inboxes = root.path().join("teams/orchard/inboxes");
         assert!(!inboxes.join("bob.json.lock").exists() && inboxes.join("fresh.json.lock").is_dir());

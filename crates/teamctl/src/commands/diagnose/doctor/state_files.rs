@@ -1,7 +1,7 @@
-//! Our own files, which no other program writes: each is for its owner alone, and those that a daemon reads at its start
-//! can be read.
+//! Checks teamd's own files: only the user can access them, and those that a daemon reads at its
+//! start can be parsed.
 
-use super::FixMode;
+use super::fix_mode::FixMode;
 use super::report::DoctorReport;
 use protocol::policy::Policy;
 use protocol::roster_file::RosterFile;
@@ -10,61 +10,59 @@ use std::fs::{Permissions, read_dir, set_permissions, symlink_metadata};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-pub(super) fn check(state: &Path, treatment: FixMode, report: &mut DoctorReport) {
-    check_private(state, treatment, report);
-    let names =
-        entries(state).into_iter().filter_map(|path| Some((path.file_name()?.to_str()?.to_owned(), path)));
-    for (name, path) in names {
+/// A file that the daemon reads at its start.
+struct StateFile {
+    id: &'static str,
+    path: PathBuf,
+    /// What happens if the file cannot be parsed.
+    consequence: &'static str,
+    fix: &'static str,
+}
+
+pub(super) fn check(state: &Path, mode: FixMode, report: &mut DoctorReport) {
+    check_private(state, mode, report);
+    for path in entries(state) {
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         if name == RosterFile::FILE_NAME {
-            let so = "no teamd can start with it";
-            check_parsable::<IgnoredAny>(
-                "roster",
-                &path,
-                so,
-                "move it away; agents that run are not taken up again then",
-                report,
-            );
+            let (consequence, fix) =
+                ("no teamd can start with it", "move it away; agents that run are not taken up again then");
+            StateFile { id: "roster", path, consequence, fix }.check_parsable::<IgnoredAny>(report);
         } else if name.starts_with("policy-") && name.ends_with(".json") {
-            let so = "the next teamd asks a person or the lead for everything";
-            check_parsable::<Policy>(
-                "policy",
-                &path,
-                so,
+            let (consequence, fix) = (
+                "the next teamd asks a person or the lead for everything",
                 "mend it, or remove it: see docs/requests.md",
-                report,
             );
+            StateFile { id: "policy", path, consequence, fix }.check_parsable::<Policy>(report);
         }
     }
 }
 
-/// Files are replaced whole, so half of one is somebody else's doing.
-fn check_parsable<T: DeserializeOwned>(
-    id: &'static str,
-    path: &Path,
-    so: &str,
-    fix: &str,
-    report: &mut DoctorReport,
-) {
-    let why = match std::fs::read(path) {
-        Ok(bytes) => match serde_json::from_slice::<T>(&bytes) {
-            Ok(_) => return report.ok(id, format!("{} can be read", path.display())),
-            Err(error) => error.to_string(),
-        },
-        Err(error) => error.to_string(),
-    };
-    report.fail(id, format!("cannot read {}: {why}; {so}", path.display()), fix);
+impl StateFile {
+    /// teamd replaces whole files, so only another program can leave one that cannot be parsed.
+    fn check_parsable<T: DeserializeOwned>(&self, report: &mut DoctorReport) {
+        let shown = self.path.display();
+        let parsed = std::fs::read(&self.path)
+            .map_err(|error| error.to_string())
+            .and_then(|bytes| serde_json::from_slice::<T>(&bytes).map_err(|error| error.to_string()));
+        match parsed {
+            Ok(_) => report.ok(self.id, format!("{shown} can be read")),
+            Err(error) => {
+                report.fail(self.id, format!("cannot read {shown}: {error}; {}", self.consequence), self.fix);
+            }
+        }
+    }
 }
 
-fn check_private(state: &Path, treatment: FixMode, report: &mut DoctorReport) {
-    let open = public_files(state);
-    let Some(first) = open.first() else {
+fn check_private(state: &Path, mode: FixMode, report: &mut DoctorReport) {
+    let public = public_files(state);
+    let Some(first) = public.first() else {
         return report.ok("permissions", "no file of ours is open to others");
     };
-    let message = format!("{} of our files are open to others, {} among them", open.len(), first.display());
-    if treatment == FixMode::ReportOnly {
+    let message = format!("{} of our files are open to others, {} among them", public.len(), first.display());
+    if mode == FixMode::ReportOnly {
         return report.fail("permissions", message, "teamctl doctor --fix");
     }
-    match open.iter().try_for_each(|path| make_private(path)) {
+    match public.iter().try_for_each(|path| make_private(path)) {
         Ok(()) => report.ok("permissions", format!("{message}: now they are private")),
         Err(error) => report.fail("permissions", message, format!("it stays so: {error}")),
     }
@@ -75,24 +73,25 @@ fn make_private(path: &Path) -> std::io::Result<()> {
     set_permissions(path, Permissions::from_mode(mode & 0o700))
 }
 
-/// Files and directories below that group or others may do anything with.
+/// The files and directories below `directory` to which other users have any access.
 fn public_files(directory: &Path) -> Vec<PathBuf> {
-    let mut all = Vec::new();
+    let mut public = Vec::new();
     for path in entries(directory) {
-        let Ok(found) = symlink_metadata(&path) else { continue };
-        if found.is_dir() {
-            all.append(&mut public_files(&path));
+        let Ok(metadata) = symlink_metadata(&path) else { continue };
+        if metadata.is_dir() {
+            public.append(&mut public_files(&path));
         }
-        if (found.is_dir() || found.is_file()) && found.permissions().mode() & 0o077 != 0 {
-            all.push(path);
+        if (metadata.is_dir() || metadata.is_file()) && metadata.permissions().mode() & 0o077 != 0 {
+            public.push(path);
         }
     }
-    all
+    public
 }
 
+/// The entries of the directory, sorted by name.
 fn entries(directory: &Path) -> Vec<PathBuf> {
-    let mut all: Vec<PathBuf> =
-        read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    all.sort();
-    all
+    let entries = read_dir(directory).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
 }

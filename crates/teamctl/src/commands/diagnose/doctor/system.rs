@@ -1,19 +1,20 @@
-//! What this machine brings: tmux in a version that will do, and room for the watchers.
+//! Checks the system: the version of tmux, and the limits for watching files.
 
 use super::report::DoctorReport;
 use std::process::Command;
 
-/// The oldest tmux that works, and the oldest without known faults that concern us.
+/// The oldest version of tmux that works.
 const MIN_TMUX: (u32, u32) = (3, 2);
+/// The oldest version of tmux without known bugs that affect teamd.
 const RECOMMENDED_TMUX: (u32, u32) = (3, 4);
 
-/// The system's limits on watching, and what a daemon, some verbs and some programs beside them need.
+/// The inotify limits, and what the daemon, some commands and some other programs need together.
 const INOTIFY_MINIMUMS: [(&str, u64); 2] = [("max_user_instances", 64), ("max_user_watches", 4096)];
 
 pub(super) fn check(report: &mut DoctorReport) {
     check_tmux(report);
-    for (limit, least) in INOTIFY_MINIMUMS {
-        check_inotify_limit(limit, least, report);
+    for (limit, minimum) in INOTIFY_MINIMUMS {
+        check_inotify_limit(limit, minimum, report);
     }
 }
 
@@ -24,7 +25,7 @@ fn check_tmux(report: &mut DoctorReport) {
             return report.fail("tmux", format!("cannot run tmux: {error}"), "install tmux 3.4 or newer");
         }
     };
-    match version(&answer) {
+    match parse_version(&answer) {
         Some(version) if version >= RECOMMENDED_TMUX => report.ok("tmux", answer),
         Some(version) if version >= MIN_TMUX => {
             report.warn("tmux", format!("{answer} is old"), "better is 3.4 or newer");
@@ -36,8 +37,9 @@ fn check_tmux(report: &mut DoctorReport) {
     }
 }
 
-/// `tmux 3.3a` is 3.3, `tmux next-3.8` 3.8; what goes by no number is of today.
-fn version(answer: &str) -> Option<(u32, u32)> {
+/// The major and minor version: `tmux 3.3a` is 3.3, `tmux next-3.8` is 3.8. A development build
+/// without a number counts as newer than all releases.
+fn parse_version(answer: &str) -> Option<(u32, u32)> {
     let word = answer.strip_prefix("tmux ")?.trim();
     if word == "master" || word.starts_with("openbsd") {
         return Some((u32::MAX, 0));
@@ -47,16 +49,16 @@ fn version(answer: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor[..end].parse().ok()?))
 }
 
-fn check_inotify_limit(limit: &str, least: u64, report: &mut DoctorReport) {
+fn check_inotify_limit(limit: &str, minimum: u64, report: &mut DoctorReport) {
     let path = format!("/proc/sys/fs/inotify/{limit}");
-    // Other systems watch in other ways, and have no such limit.
+    // Only Linux has these limits.
     let Ok(text) = std::fs::read_to_string(&path) else { return };
     match text.trim().parse::<u64>() {
-        Ok(number) if number >= least => report.ok("watching", format!("{limit} is {number}")),
+        Ok(number) if number >= minimum => report.ok("watching", format!("{limit} is {number}")),
         Ok(number) => report.warn(
             "watching",
             format!("{limit} is {number}, so watching files may fail"),
-            format!("raise it: sysctl fs.inotify.{limit}={}", least * 8),
+            format!("raise it: sysctl fs.inotify.{limit}={}", minimum * 8),
         ),
         Err(_) => {
             report.warn("watching", format!("cannot read {path}: {text:?}"), "see what is mounted there");
@@ -69,10 +71,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_of_tmux_are_read() {
-        assert_eq!(version("tmux 3.3a"), Some((3, 3)));
-        assert_eq!(version("tmux next-3.8"), Some((3, 8)));
-        assert!(version("tmux master").is_some_and(|version| version > RECOMMENDED_TMUX));
-        assert_eq!(version("screen 4"), None);
+    fn tmux_versions_are_parsed() {
+        assert_eq!(parse_version("tmux 3.3a"), Some((3, 3)));
+        assert_eq!(parse_version("tmux next-3.8"), Some((3, 8)));
+        assert!(parse_version("tmux master").is_some_and(|version| version > RECOMMENDED_TMUX));
+        assert_eq!(parse_version("screen 4"), None);
     }
 }

@@ -1,43 +1,41 @@
-//! A team's tasks: whether each can be read, and whether every link stands at both its ends. A writer that
-//! was killed between two files leaves one end; with that the task waits already, so adding the other changes
-//! nothing but who can see it.
+//! Checks that each task of a team can be read, and that each dependency is in both of its tasks.
+//!
+//! A writer that is killed between two files leaves a half link, which is in one task only. The
+//! blocked task waits already, so the fix only completes the other task.
 
-use super::FixMode;
+use super::fix_mode::FixMode;
 use super::report::DoctorReport;
-use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
 use std::collections::BTreeSet;
 use store::{TaskUpdate, Team, UNREADABLE_STATUS};
 
-/// `blocked` waits for `blocker`.
+/// A dependency: `blocked` waits for `blocker`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct TaskLink {
     blocker: TaskId,
     blocked: TaskId,
 }
 
-pub(super) fn check(team: &Team, treatment: FixMode, report: &mut DoctorReport) {
-    let tasks = match team.tasks().list().map_err(ErrorReport::from) {
+pub(super) fn check(team: &Team, mode: FixMode, report: &mut DoctorReport) {
+    let tasks = match team.tasks().list() {
         Ok(tasks) => tasks,
-        Err(fault) => return report.fail_with_error("tasks", &fault),
+        Err(error) => return report.fail_with_error("tasks", error),
     };
     check_highwatermark(team, &tasks, report);
-    let unreadable = |task: &&Task| task.status == TaskStatus::Other(UNREADABLE_STATUS.to_owned());
-    for task in tasks.iter().filter(unreadable) {
-        report.fail(
-            "tasks",
-            format!("task {} of {}: {}", task.id, team.name(), task.subject),
-            "mend the file, or remove it",
-        );
+    let is_unreadable = |task: &&Task| task.status == TaskStatus::Other(UNREADABLE_STATUS.to_owned());
+    for task in tasks.iter().filter(is_unreadable) {
+        let message = format!("task {} of {}: {}", task.id, team.name(), task.subject);
+        report.fail("tasks", message, "mend the file, or remove it");
     }
-    let broken = tasks.iter().filter(unreadable).count();
-    report.ok("tasks", format!("{} has {} that can be read", team.name(), tasks.len() - broken));
-    half_links(&tasks).into_iter().for_each(|half| report_link(team, half, treatment, report));
+    let readable = tasks.len() - tasks.iter().filter(is_unreadable).count();
+    report.ok("tasks", format!("{} has {readable} that can be read", team.name()));
+    half_links(&tasks).into_iter().for_each(|link| check_half_link(team, link, mode, report));
 }
 
-/// Without the number in it nobody knows which ids were given, and none is given anew.
+/// The file `.highwatermark` has the highest task id that was ever used. Without it no task can be
+/// created, because an id is never used twice.
 fn check_highwatermark(team: &Team, tasks: &[Task], report: &mut DoctorReport) {
     let Err(error) = team.tasks().high_water_mark() else { return };
     let highest = tasks.iter().map(|task| task.id.to_string()).next_back().unwrap_or_else(|| "0".to_owned());
@@ -47,38 +45,36 @@ fn check_highwatermark(team: &Team, tasks: &[Task], report: &mut DoctorReport) {
     report.fail("tasks", message, fix);
 }
 
-fn report_link(team: &Team, half: TaskLink, treatment: FixMode, report: &mut DoctorReport) {
-    let TaskLink { blocker, blocked } = half;
-    let message =
-        format!("task {blocked} of {} waits for {blocker}, but only one of them says so", team.name());
-    if treatment == FixMode::ReportOnly {
+fn check_half_link(team: &Team, link: TaskLink, mode: FixMode, report: &mut DoctorReport) {
+    let TaskLink { blocker, blocked } = link;
+    let dependency = format!("task {blocked} of {} waits for {blocker}", team.name());
+    let message = format!("{dependency}, but only one of them says so");
+    if mode == FixMode::ReportOnly {
         return report.warn("links", message, "teamctl doctor --fix");
     }
     let update = TaskUpdate { add_blocked_by: vec![blocker], ..TaskUpdate::default() };
-    match team.tasks().update(&blocked, update, &AgentName::lead()).map_err(ErrorReport::from) {
-        Ok(_) => report
-            .ok("links", format!("task {blocked} of {} waits for {blocker}: now both say so", team.name())),
-        Err(fault) => report.warn("links", message, format!("it stays so: {fault}")),
+    match team.tasks().update(&blocked, update, &AgentName::lead()) {
+        Ok(_) => report.ok("links", format!("{dependency}: now both say so")),
+        Err(error) => report.warn("links", message, format!("it stays so: {error}")),
     }
 }
 
-/// Links between two tasks that are there, of which only one end is. To a task that is gone there is no
-/// other end, and that is normal.
+/// The links between two existing tasks that are in only one of them. A link to a deleted task is
+/// normal.
 fn half_links(tasks: &[Task]) -> Vec<TaskLink> {
-    let there: BTreeSet<TaskId> = tasks.iter().map(|task| task.id).collect();
-    let down = |task: &Task| {
-        task.blocks.iter().map(|blocked| TaskLink { blocker: task.id, blocked: *blocked }).collect::<Vec<_>>()
-    };
-    let up = |task: &Task| {
-        task.blocked_by
-            .iter()
-            .map(|blocker| TaskLink { blocker: *blocker, blocked: task.id })
-            .collect::<Vec<_>>()
-    };
-    let down: BTreeSet<TaskLink> = tasks.iter().flat_map(down).collect();
-    let up: BTreeSet<TaskLink> = tasks.iter().flat_map(up).collect();
-    let known = |link: &&TaskLink| there.contains(&link.blocker) && there.contains(&link.blocked);
-    down.symmetric_difference(&up).filter(known).copied().collect()
+    let existing: BTreeSet<TaskId> = tasks.iter().map(|task| task.id).collect();
+    let is_checked = |link: &&TaskLink| existing.contains(&link.blocker) && existing.contains(&link.blocked);
+    let in_blockers: BTreeSet<TaskLink> = tasks
+        .iter()
+        .flat_map(|task| task.blocks.iter().map(|blocked| TaskLink { blocker: task.id, blocked: *blocked }))
+        .collect();
+    let in_blocked: BTreeSet<TaskLink> = tasks
+        .iter()
+        .flat_map(|task| {
+            task.blocked_by.iter().map(|blocker| TaskLink { blocker: *blocker, blocked: task.id })
+        })
+        .collect();
+    in_blockers.symmetric_difference(&in_blocked).filter(is_checked).copied().collect()
 }
 
 #[cfg(test)]
@@ -86,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_a_link_is_found_from_either_end_and_a_dead_one_is_none() {
+    fn half_links_are_found_and_links_to_deleted_tasks_are_not() {
         let parse = |text: &str| Task::parse(text).unwrap();
         let tasks = [
             parse(r#"{"id":"1","subject":"","status":"pending","blocks":["2","9"]}"#),

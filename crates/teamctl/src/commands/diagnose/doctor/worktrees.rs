@@ -1,112 +1,111 @@
-//! Worktrees that somebody should look at: recorded and gone, of a team that is gone, or of none at all. These stay, with
-//! --fix too: what is in them nobody but their owner can judge. Directories that were made for one and never filled are
-//! removed with it.
+//! Finds worktrees that need a person's attention: the directory is gone, the team is gone, or no
+//! team ever had the worktree. They stay, even with `--fix`, because only their owner can judge what
+//! is in them. `--fix` removes empty directories that were created for a worktree.
 
-use super::FixMode;
+use super::fix_mode::FixMode;
 use super::report::DoctorReport;
 use super::stale_files::TEMP_ABANDONED_AFTER;
-use protocol::control::{StatusReply, TeamStatus, WorktreeStatus};
+use protocol::control::{StatusReply, WorktreeStatus};
+use protocol::name::TeamName;
 use std::collections::BTreeSet;
 use std::fs::{read_dir, remove_dir, symlink_metadata};
 use std::path::{Path, PathBuf};
 use store::Root;
 use worktree::GitEnvironment;
 
-pub(super) fn check(
-    root: &Root,
-    status: Option<&StatusReply>,
-    treatment: FixMode,
-    report: &mut DoctorReport,
-) {
-    // Without a daemon nobody tells which are ours; that there is none is told elsewhere.
+/// Checks the worktrees that the daemon knows, and searches for others next to them. Without the
+/// daemon's status nothing is known, and nothing is reported.
+pub(super) fn check(root: &Root, status: Option<&StatusReply>, mode: FixMode, report: &mut DoctorReport) {
     let Some(status) = status else { return };
-    let there = root.teams().unwrap_or_default();
-    let before = report.checks().len();
+    let teams = root.teams().unwrap_or_default();
+    let known: Vec<&WorktreeStatus> = status.teams.iter().flat_map(|team| &team.worktrees).collect();
+    let checks_before = report.checks().len();
     for team in &status.teams {
-        let is_there = there.contains(&team.name);
-        team.worktrees.iter().for_each(|tree| report_worktree(team, tree, is_there, report));
+        team.worktrees.iter().for_each(|tree| check_worktree(&team.name, tree, &teams, report));
     }
-    let (surroundings, cwd) = (GitEnvironment::from_process(), std::env::current_dir().unwrap_or_default());
-    report_unknown_worktrees(status, &cwd, &surroundings, report);
-    let own =
-        worktree::worktrees_directory(&cwd, &surroundings).ok().and_then(|place| place.canonicalize().ok());
-    report_empty_directories(status, own, treatment, report);
-    if report.checks().len() == before {
-        let count: usize = status.teams.iter().map(|team| team.worktrees.len()).sum();
-        report.ok("worktrees", format!("of teammates there are {count}, each of a team"));
+    let (environment, cwd) = (GitEnvironment::from_process(), std::env::current_dir().unwrap_or_default());
+    check_unknown_worktrees(&known, &cwd, &environment, report);
+    let directory = worktree::worktrees_directory(&cwd, &environment).ok();
+    let directory = directory.and_then(|directory| directory.canonicalize().ok());
+    check_empty_directories(&known, directory, mode, report);
+    if report.checks().len() == checks_before {
+        report.ok("worktrees", format!("of teammates there are {}, each of a team", known.len()));
     }
 }
 
-fn report_worktree(team: &TeamStatus, tree: &WorktreeStatus, is_there: bool, report: &mut DoctorReport) {
-    let (path, name) = (tree.path.display(), &team.name);
-    let whose = format!("{path}, made for {}@{name}", tree.member);
+/// Checks a worktree of the team `name`. `teams` are the existing teams.
+fn check_worktree(name: &TeamName, tree: &WorktreeStatus, teams: &[TeamName], report: &mut DoctorReport) {
+    let shown = format!("{}, made for {}@{name}", tree.path.display(), tree.member);
     if !tree.path.is_dir() {
         let fix = "it is forgotten when the team is deleted; what git still knows of it: git worktree list";
-        report.warn("worktrees", format!("{whose}, is gone"), fix);
-    } else if !is_there {
+        report.warn("worktrees", format!("{shown}, is gone"), fix);
+    } else if !teams.contains(name) {
         let fix = format!("see what is in it, then: teamctl create {name} && teamctl delete {name}");
-        report.warn("worktrees", format!("{whose}, is there, and the team is not"), fix);
+        report.warn("worktrees", format!("{shown}, is there, and the team is not"), fix);
     }
 }
 
-/// Those that git has on a branch of ours beside a repository, and that no roster names: of a daemon whose state was
-/// lost. Looked for where teams are at work, and where the caller is.
-fn report_unknown_worktrees(
-    status: &StatusReply,
+/// Searches git for worktrees on a branch of teamd that the daemon does not know, because its state
+/// was lost. Looks into the repositories of the known worktrees and that of the caller.
+fn check_unknown_worktrees(
+    known: &[&WorktreeStatus],
     cwd: &Path,
-    surroundings: &GitEnvironment,
+    environment: &GitEnvironment,
     report: &mut DoctorReport,
 ) {
-    let known: Vec<&WorktreeStatus> = status.teams.iter().flat_map(|team| &team.worktrees).collect();
-    let own = worktree::common_git_dir(cwd, surroundings).ok();
-    let all: BTreeSet<PathBuf> = known.iter().map(|tree| tree.repository.clone()).chain(own).collect();
-    for repository in all.iter().filter(|repository| repository.is_dir()) {
-        for tree in worktree::list_worktrees(repository, surroundings).unwrap_or_default() {
-            let is_ours = tree.branch.as_ref().is_some_and(|branch| branch.starts_with("teamd/"));
-            let is_known = known.iter().any(|other| other.path == tree.path);
-            if is_ours && !is_known && tree.path.is_dir() {
-                let (path, branch) = (tree.path.display(), tree.branch.unwrap_or_default());
-                let fix = "no teamd of this root made it; see what is in it, then: git worktree remove";
-                report.warn("worktrees", format!("{path}, branch {branch}, is of no team"), fix);
-            }
+    let current = worktree::common_git_dir(cwd, environment).ok();
+    let repositories: BTreeSet<PathBuf> =
+        known.iter().map(|tree| tree.repository.clone()).chain(current).collect();
+    let existing = repositories.iter().filter(|repository| repository.is_dir());
+    for tree in existing.flat_map(|git| worktree::list_worktrees(git, environment).unwrap_or_default()) {
+        let Some(branch) = tree.branch.filter(|branch| branch.starts_with("teamd/")) else { continue };
+        let is_known = known.iter().any(|other| other.path == tree.path);
+        if !is_known && tree.path.is_dir() {
+            let message = format!("{}, branch {branch}, is of no team", tree.path.display());
+            let fix = "no teamd of this root made it; see what is in it, then: git worktree remove";
+            report.warn("worktrees", message, fix);
         }
     }
 }
 
-/// A directory is made ahead of its record, so that nobody else takes the name: of a `spawn` that was killed in between it
-/// is left, empty. Looked for beside the repositories of the above.
-fn report_empty_directories(
-    status: &StatusReply,
-    own: Option<PathBuf>,
-    treatment: FixMode,
+/// Searches for empty directories next to the known worktrees and in `directory`, where the caller's
+/// repository has its worktrees. `spawn` creates the directory of a worktree before the record, to
+/// reserve its name. If it is killed in between, the empty directory remains.
+fn check_empty_directories(
+    known: &[&WorktreeStatus],
+    directory: Option<PathBuf>,
+    mode: FixMode,
     report: &mut DoctorReport,
 ) {
-    let known: BTreeSet<&PathBuf> =
-        status.teams.iter().flat_map(|team| &team.worktrees).map(|tree| &tree.path).collect();
-    let places: BTreeSet<PathBuf> =
-        known.iter().filter_map(|path| Some(path.parent()?.to_owned())).chain(own).collect();
-    let all = places.iter().flat_map(|place| read_dir(place).into_iter().flatten().flatten());
-    for path in all.map(|entry| entry.path()).filter(|path| !known.contains(path) && is_empty_and_old(path)) {
-        let shown = path.display();
-        if treatment == FixMode::ReportOnly {
-            let message =
-                format!("{shown} is empty, and of no team here: a spawn that was killed leaves such a one");
-            report.warn("worktrees", message, "teamctl doctor --fix");
-            continue;
-        }
-        // Fails where there is something in it by now.
-        if let Err(error) = remove_dir(&path) {
-            report.warn("worktrees", format!("{shown} is empty, and stays: {error}"), "rmdir");
-        } else {
-            report.ok("worktrees", format!("{shown} was empty, and of no team here: it is removed"));
+    let known: BTreeSet<&PathBuf> = known.iter().map(|tree| &tree.path).collect();
+    let parents = known.iter().filter_map(|path| Some(path.parent()?.to_owned()));
+    let directories: BTreeSet<PathBuf> = parents.chain(directory).collect();
+    let entries =
+        directories.iter().flat_map(|directory| read_dir(directory).into_iter().flatten().flatten());
+    for path in entries.map(|entry| entry.path()) {
+        if !known.contains(&path) && is_empty_and_old(&path) {
+            fix_empty_directory(&path, mode, report);
         }
     }
 }
 
-/// Nobody is about to fill it any more.
+fn fix_empty_directory(path: &Path, mode: FixMode, report: &mut DoctorReport) {
+    let shown = path.display();
+    if mode == FixMode::ReportOnly {
+        let message =
+            format!("{shown} is empty, and of no team here: a spawn that was killed leaves such a one");
+        return report.warn("worktrees", message, "teamctl doctor --fix");
+    }
+    match remove_dir(path) {
+        Ok(()) => report.ok("worktrees", format!("{shown} was empty, and of no team here: it is removed")),
+        Err(error) => report.warn("worktrees", format!("{shown} is empty, and stays: {error}"), "rmdir"),
+    }
+}
+
+/// Whether the path is an empty directory that no running `spawn` is about to use.
 fn is_empty_and_old(path: &Path) -> bool {
-    let Ok(found) = symlink_metadata(path) else { return false };
+    let Ok(metadata) = symlink_metadata(path) else { return false };
     let is_old =
-        found.modified().is_ok_and(|time| time.elapsed().unwrap_or_default() >= TEMP_ABANDONED_AFTER);
-    found.is_dir() && is_old && read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+        metadata.modified().is_ok_and(|time| time.elapsed().unwrap_or_default() >= TEMP_ABANDONED_AFTER);
+    metadata.is_dir() && is_old && read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }

@@ -1,7 +1,7 @@
 //! Which message is meant: in every inbox of the teams that may be meant, and in the journal of what was acknowledged,
 //! for one that is in no inbox any more.
 
-use crate::commands::diagnose::doctor::team_files::inbox_owners;
+use crate::commands::diagnose::inbox_owners::inbox_owners;
 use crate::commands::requests;
 use crate::context::CommandContext;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -54,7 +54,7 @@ pub(super) fn find_copies(here: &CommandContext, wanted: &str) -> Result<Vec<Mes
 
 /// An inbox that can't be read has its own cause, which `why` tells.
 fn copies_in_team(team: &Team, all: &mut Vec<MessageCopy>) {
-    let owners = inbox_owners(&team.path().join("inboxes"));
+    let owners = inbox_owners(team);
     let mut there: BTreeSet<(String, String)> = BTreeSet::new();
     for owner in owners {
         let entries = team.inbox(&owner).read().unwrap_or_default();
