@@ -1,7 +1,8 @@
-//! `trace`: the way of one message: who sent it when, where it is stored, when its recipient was given it, when that read
-//! it, and what it said to it. What is missing in that chain is told with its probable cause, as `why` tells it.
+//! `trace`: shows how far a message got: sent, stored, delivered, read, answered. If the message is
+//! unread, it also shows the probable cause, as `why` does.
 
 mod find_message;
+mod message_copy;
 mod message_history;
 
 use super::why::{Diagnosis, SystemSnapshot, diagnose};
@@ -9,7 +10,7 @@ use crate::context::CommandContext;
 use crate::output::{self, sanitize};
 use client::event_log::EventLog;
 use client::text::short_duration;
-use find_message::{CopyLocation, MessageCopy};
+use message_copy::{CopyLocation, MessageCopy};
 use message_history::{MessageHistory, MessageReply, ReadState};
 use protocol::error::ErrorReport;
 use protocol::timestamp::iso8601;
@@ -17,10 +18,11 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use store::now;
 
-/// Say where a message is: stored, fed, read, answered; and what it waits for
+/// Show how far a message got: stored, delivered, read, answered
 ///
-/// MSG is an id as `send` and `inbox` print it with --json (message_id), or how it begins; `last` is the one that you
-/// sent last. A message to several is told for each. Times other than that of sending are those at which teamd saw it.
+/// MSG is an id as `send` and `inbox` print it with --json (message_id), or its beginning; `last` is the last message
+/// that you sent. A message to several members is shown for each. Times are those at which teamd noticed the event,
+/// but for the time of sending.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl trace last\n  teamctl trace 5c1f2a07\n  teamctl trace last --json"
@@ -31,31 +33,31 @@ pub(crate) struct TraceArgs {
     message: String,
 }
 
-pub(crate) fn run(here: &CommandContext, args: &TraceArgs) -> Result<ExitCode, ErrorReport> {
-    here.require_lead("trace a message")?;
-    let copies = find_message::find_copies(here, &args.message)?;
-    let log = EventLog::read(&here.directories()?.state_dir);
-    let mut traced: Vec<MessageTrace> =
+pub(crate) fn run(context: &CommandContext, args: &TraceArgs) -> Result<ExitCode, ErrorReport> {
+    context.require_lead("trace a message")?;
+    let copies = find_message::find_copies(context, &args.message)?;
+    let log = EventLog::read(&context.directories()?.state_dir);
+    let mut traces: Vec<MessageTrace> =
         copies.into_iter().map(|copy| MessageTrace::new(copy, &log)).collect();
-    if traced.iter().any(MessageTrace::is_pending) {
-        let ground = SystemSnapshot::take(here, log)?;
-        traced.iter_mut().try_for_each(|traced| traced.add_diagnosis(here, &ground))?;
+    if traces.iter().any(MessageTrace::is_pending) {
+        let snapshot = SystemSnapshot::take(context, log)?;
+        traces.iter_mut().try_for_each(|trace| trace.add_diagnosis(context, &snapshot))?;
     }
-    if here.args.json {
-        let id = traced.first().map(|traced| traced.copy.id.clone());
-        let copies: Vec<Value> = traced.iter().map(MessageTrace::to_json).collect();
-        output::print_result(here, &json!({"message_id": id, "copies": copies}), "");
-    } else if !here.args.quiet {
-        traced.iter().for_each(MessageTrace::print);
+    if context.args.json {
+        let id = traces.first().map(|trace| trace.copy.id.clone());
+        let copies: Vec<Value> = traces.iter().map(MessageTrace::to_json).collect();
+        output::print_result(context, &json!({"message_id": id, "copies": copies}), "");
+    } else if !context.args.quiet {
+        traces.iter().for_each(MessageTrace::print);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// One copy of the message, and its way.
+/// One copy of the message and what happened to it.
 struct MessageTrace {
     copy: MessageCopy,
-    chain: MessageHistory,
-    /// Why it goes no further.
+    history: MessageHistory,
+    /// Why the message is unread. `None` if it was read or taken out.
     blocked_by: Option<Diagnosis>,
     now: u64,
 }
@@ -63,42 +65,51 @@ struct MessageTrace {
 impl MessageTrace {
     fn new(copy: MessageCopy, log: &EventLog) -> MessageTrace {
         let events = message_history::member_events(log, copy.team.name(), &copy.to);
-        let chain = message_history::message_history(&copy, &events, &find_message::replies_to(&copy));
-        MessageTrace { copy, chain, blocked_by: None, now: now() }
+        let history = MessageHistory::new(&copy, &events, &find_message::replies_to(&copy));
+        MessageTrace { copy, history, blocked_by: None, now: now() }
     }
 
     fn is_pending(&self) -> bool {
-        matches!(self.copy.location, CopyLocation::InInbox { .. }) && self.chain.read == ReadState::Unread
+        matches!(self.copy.location, CopyLocation::InInbox { .. }) && self.history.read == ReadState::Unread
     }
 
-    fn add_diagnosis(&mut self, here: &CommandContext, ground: &SystemSnapshot) -> Result<(), ErrorReport> {
+    fn add_diagnosis(
+        &mut self,
+        context: &CommandContext,
+        snapshot: &SystemSnapshot,
+    ) -> Result<(), ErrorReport> {
         if self.is_pending() {
             let MessageCopy { team, to, .. } = &self.copy;
-            self.blocked_by = diagnose(here, ground, team, to)?.into_iter().next();
+            self.blocked_by = diagnose(context, snapshot, team, to)?.into_iter().next();
         }
         Ok(())
     }
 
-    /// The keys are those of `--json`; times are ms since the epoch, null where nobody has told.
+    /// The keys are those of `--json`. Times are in ms since the epoch, and null if unknown.
     fn to_json(&self) -> Value {
-        let MessageTrace { copy, chain, blocked_by: waits, .. } = self;
+        let MessageTrace { copy, history, blocked_by, .. } = self;
         let index = match copy.location {
             CopyLocation::InInbox { index } => Some(index),
             CopyLocation::InJournalOnly => None,
         };
+        let read_at = match history.read {
+            ReadState::ReadAt(at) => at,
+            ReadState::Unread | ReadState::Removed => None,
+        };
         json!({
             "team": copy.team.name(), "to": copy.to, "from": copy.message.from, "summary": copy.message.summary,
-            "index": index, "sent": copy.sent_at(), "stored": chain.stored,
-            "delivered": chain.delivered.as_ref().map(|(_, at)| at), "read": matches!(chain.read, ReadState::ReadAt(_)),
-            "read_at": match chain.read { ReadState::ReadAt(at) => at, ReadState::Unread | ReadState::Removed => None },
-            "reply": chain.reply.as_ref().map(MessageReply::to_json), "blocked_by": waits,
+            "index": index, "sent": copy.sent_at(), "stored": history.stored,
+            "delivered": history.delivered.as_ref().map(|turn| turn.started_at),
+            "read": matches!(history.read, ReadState::ReadAt(_)), "read_at": read_at,
+            "reply": history.reply.as_ref().map(MessageReply::to_json), "blocked_by": blocked_by,
         })
     }
 
     fn print(&self) {
         let MessageTrace { copy, .. } = self;
-        let about = copy.message.summary.as_ref().map_or_else(String::new, |summary| format!(": {summary}"));
-        let head = format!("{} to {}@{}{about}", &copy.id[..12], copy.to, copy.team.name());
+        let summary =
+            copy.message.summary.as_ref().map_or_else(String::new, |summary| format!(": {summary}"));
+        let heading = format!("{} to {}@{}{summary}", &copy.id[..12], copy.to, copy.team.name());
         let lines = [
             ("sent", format!("{} by {}", self.time_text(copy.sent_at()), copy.message.from)),
             ("stored", self.stored_text()),
@@ -106,15 +117,15 @@ impl MessageTrace {
             ("read", self.read_text()),
             ("answered", self.reply_text()),
         ];
-        output::print_line(&sanitize(&head.replace('\n', " ")));
-        for (what, text) in lines {
-            output::print_line(&sanitize(&format!("  {what:<9} {}", text.replace(['\n', '\r'], " "))));
+        output::print_line(&sanitize(&heading.replace('\n', " ")));
+        for (step, text) in lines {
+            output::print_line(&sanitize(&format!("  {step:<9} {}", text.replace(['\n', '\r'], " "))));
         }
         self.blocked_by.iter().for_each(Diagnosis::print);
     }
 
     fn stored_text(&self) -> String {
-        match (&self.copy.location, self.chain.stored) {
+        match (&self.copy.location, self.history.stored) {
             (CopyLocation::InInbox { index }, Some(at)) => {
                 format!("{} as number {index} of its inbox", self.time_text(at))
             }
@@ -128,38 +139,42 @@ impl MessageTrace {
     }
 
     fn delivered_text(&self) -> String {
-        match &self.chain.delivered {
-            Some((about, at)) if about.is_empty() => {
-                format!("{} with the turn that began then", self.time_text(*at))
+        let text = match (&self.history.delivered, self.history.read) {
+            (Some(turn), _) => {
+                let time = self.time_text(turn.started_at);
+                return match turn.subject.as_str() {
+                    "" => format!("{time} with the turn that began then"),
+                    subject => format!("{time} with the turn on {subject}"),
+                };
             }
-            Some((about, at)) => format!("{} with the turn on {about}", self.time_text(*at)),
-            None if self.chain.read == ReadState::Unread => {
-                "not yet, as far as the event log tells".to_owned()
-            }
-            None if self.chain.read == ReadState::Removed => "the event log does not tell".to_owned(),
-            None => "by itself, or the event log does not tell".to_owned(),
-        }
+            (None, ReadState::Unread) => "not yet, as far as the event log tells",
+            (None, ReadState::Removed) => "the event log does not tell",
+            (None, ReadState::ReadAt(_)) => "by itself, or the event log does not tell",
+        };
+        text.to_owned()
     }
 
     fn read_text(&self) -> String {
-        match self.chain.read {
-            ReadState::ReadAt(Some(at)) => self.time_text(at).trim_end_matches(',').to_owned(),
-            ReadState::ReadAt(None) => "yes; the event log does not tell when".to_owned(),
-            ReadState::Unread => "not yet".to_owned(),
-            ReadState::Removed => "not as far as the event log tells: it was taken out".to_owned(),
-        }
+        let text = match self.history.read {
+            ReadState::ReadAt(Some(at)) => return self.time_text(at).trim_end_matches(',').to_owned(),
+            ReadState::ReadAt(None) => "yes; the event log does not tell when",
+            ReadState::Unread => "not yet",
+            ReadState::Removed => "not as far as the event log tells: it was taken out",
+        };
+        text.to_owned()
     }
 
     fn reply_text(&self) -> String {
-        match &self.chain.reply {
-            Some(answer) => format!("{} {}", self.time_text(answer.at), answer.result_text(&self.copy)),
+        match &self.history.reply {
+            Some(reply) => format!("{} {}", self.time_text(reply.at), reply.result_text(&self.copy)),
             None => "not yet".to_owned(),
         }
     }
 
+    /// `2026-02-13 05:10:01 UTC, 3m ago,`.
     fn time_text(&self, at: u64) -> String {
-        let whole = iso8601(at);
-        let ago = short_duration(self.now.saturating_sub(at));
-        format!("{} UTC, {ago} ago,", whole.get(..19).unwrap_or_default().replace('T', " "))
+        let timestamp = iso8601(at);
+        let age = short_duration(self.now.saturating_sub(at));
+        format!("{} UTC, {age} ago,", timestamp.get(..19).unwrap_or_default().replace('T', " "))
     }
 }

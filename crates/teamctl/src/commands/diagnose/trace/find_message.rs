@@ -1,102 +1,67 @@
-//! Which message is meant: in every inbox of the teams that may be meant, and in the journal of what was acknowledged,
-//! for one that is in no inbox any more.
+//! Finds a message by its id in the inboxes of the selected teams, and in the journal of messages
+//! that are in no inbox any more.
 
+use super::message_copy::{CopyLocation, MessageCopy};
 use crate::commands::diagnose::inbox_owners::inbox_owners;
-use crate::commands::requests;
 use crate::context::CommandContext;
 use protocol::error::{ErrorKind, ErrorReport};
-use protocol::message::{InboxEntry, Message};
+use protocol::message::InboxEntry;
 use protocol::name::AgentName;
-use protocol::timestamp::parse_iso8601;
 use std::collections::BTreeSet;
-use store::{Team, message_id};
+use store::Team;
 
-/// A message in one inbox.
-pub(super) struct MessageCopy {
-    pub(super) team: Team,
-    pub(super) to: AgentName,
-    pub(super) message: Message,
-    /// Tells it from others, whoever spells it.
-    pub(super) id: String,
-    pub(super) location: CopyLocation,
-}
-
-/// Where it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CopyLocation {
-    /// Its place in the inbox, from 0.
-    InInbox { index: usize },
-    /// It was there, and is no more.
-    InJournalOnly,
-}
-
-impl MessageCopy {
-    /// Ms since the epoch; 0 where it does not say.
-    pub(super) fn sent_at(&self) -> u64 {
-        parse_iso8601(&self.message.timestamp).unwrap_or(0)
-    }
-}
-
-/// All copies of the one message that `wanted` names.
-pub(super) fn find_copies(here: &CommandContext, wanted: &str) -> Result<Vec<MessageCopy>, ErrorReport> {
-    let root = here.root()?;
-    let mut all = Vec::new();
-    for name in requests::selected_teams(here)? {
-        copies_in_team(&root.team(&name)?, &mut all);
+/// All copies of one message. `wanted` is the beginning of its id, or `last` for the last message
+/// that the caller sent.
+pub(super) fn find_copies(context: &CommandContext, wanted: &str) -> Result<Vec<MessageCopy>, ErrorReport> {
+    let root = context.root()?;
+    let mut copies = Vec::new();
+    for name in context.candidate_teams(&root)? {
+        copies.extend(copies_in_team(&root.team(&name)?));
     }
     let id = match wanted {
-        "last" => last_sent_by_caller(here, &all).ok_or_else(no_sent_message)?,
-        wanted => unique_id(&all, wanted)?,
+        "last" => last_sent_by_caller(context, &copies).ok_or_else(no_sent_message)?,
+        wanted => unique_id(&copies, wanted)?,
     };
-    all.retain(|copy| copy.id == id);
-    Ok(all)
+    copies.retain(|copy| copy.id == id);
+    Ok(copies)
 }
 
-/// An inbox that can't be read has its own cause, which `why` tells.
-fn copies_in_team(team: &Team, all: &mut Vec<MessageCopy>) {
-    let owners = inbox_owners(team);
-    let mut there: BTreeSet<(String, String)> = BTreeSet::new();
-    for owner in owners {
+/// All messages of the team. An inbox that cannot be read counts as empty; `why` reports it.
+fn copies_in_team(team: &Team) -> Vec<MessageCopy> {
+    let in_inboxes = inbox_owners(team).into_iter().flat_map(|owner| {
         let entries = team.inbox(&owner).read().unwrap_or_default();
-        let stored: Vec<MessageCopy> =
-            entries.iter().filter_map(|entry| stored(team, &owner, entry)).collect();
-        there.extend(stored.iter().map(|copy| (owner.file_stem(), copy.id.clone())));
-        all.extend(stored);
-    }
+        entries.into_iter().filter_map(move |entry| {
+            let location = CopyLocation::InInbox { index: entry.index };
+            Some(MessageCopy::new(team, owner.clone(), entry.message.ok()?, location))
+        })
+    });
+    let mut copies: Vec<MessageCopy> = in_inboxes.collect();
+    let mut found: BTreeSet<(String, String)> =
+        copies.iter().map(|copy| (copy.to.file_stem(), copy.id.clone())).collect();
     for (file, message) in team.acknowledged_messages().unwrap_or_default() {
         let stem = file.trim_end_matches(".json");
-        let id = message_id(&message);
-        if there.insert((stem.to_owned(), id.clone())) {
-            let to = AgentName::new_unchecked(stem);
-            all.push(MessageCopy {
-                team: team.clone(),
-                to,
-                message,
-                id,
-                location: CopyLocation::InJournalOnly,
-            });
+        let owner = AgentName::new_unchecked(stem);
+        let copy = MessageCopy::new(team, owner, message, CopyLocation::InJournalOnly);
+        if found.insert((stem.to_owned(), copy.id.clone())) {
+            copies.push(copy);
         }
     }
+    copies
 }
 
-fn stored(team: &Team, owner: &AgentName, entry: &InboxEntry) -> Option<MessageCopy> {
-    let message = entry.message.as_ref().ok()?.clone();
-    let (id, standing) = (message_id(&message), CopyLocation::InInbox { index: entry.index });
-    Some(MessageCopy { team: team.clone(), to: owner.clone(), message, id, location: standing })
+/// The id of the message that the caller sent last. Messages of `user` count as the lead's.
+fn last_sent_by_caller(context: &CommandContext, copies: &[MessageCopy]) -> Option<String> {
+    let caller = context.caller_name();
+    let is_own = |copy: &&MessageCopy| {
+        copy.message.from == caller.as_str() || caller.is_lead() && copy.message.from == "user"
+    };
+    copies.iter().filter(is_own).max_by_key(|copy| copy.sent_at()).map(|copy| copy.id.clone())
 }
 
-/// What the caller sent last; the lead may have sent it as the user.
-fn last_sent_by_caller(here: &CommandContext, all: &[MessageCopy]) -> Option<String> {
-    let me = here.caller_name();
-    let mine =
-        |copy: &&MessageCopy| copy.message.from == me.as_str() || me.is_lead() && copy.message.from == "user";
-    all.iter().filter(mine).max_by_key(|copy| copy.sent_at()).map(|copy| copy.id.clone())
-}
-
-fn unique_id(all: &[MessageCopy], wanted: &str) -> Result<String, ErrorReport> {
-    let begins =
-        |copy: &&MessageCopy| !wanted.is_empty() && copy.id.starts_with(&wanted.to_ascii_lowercase());
-    let ids: BTreeSet<&String> = all.iter().filter(begins).map(|copy| &copy.id).collect();
+fn unique_id(copies: &[MessageCopy], wanted: &str) -> Result<String, ErrorReport> {
+    let prefix = wanted.to_ascii_lowercase();
+    let is_match = |copy: &&MessageCopy| !prefix.is_empty() && copy.id.starts_with(&prefix);
+    let ids: BTreeSet<&String> = copies.iter().filter(is_match).map(|copy| &copy.id).collect();
     match ids.iter().collect::<Vec<_>>().as_slice() {
         [one] => Ok((**one).clone()),
         [] => Err(ErrorReport::new(ErrorKind::NotFound, format!("cannot find the message {wanted}"))
@@ -116,14 +81,17 @@ fn no_sent_message() -> ErrorReport {
         .with_help("send one with: teamctl send NAME TEXT")
 }
 
-/// What the recipient has sent to the sender since; to a person that goes to the lead.
+/// The messages of the recipient in the sender's inbox, which may be replies. Replies to `user` are
+/// in the lead's inbox.
 pub(super) fn replies_to(copy: &MessageCopy) -> Vec<InboxEntry> {
-    let sender = AgentName::new_unchecked(&copy.message.from);
-    let sender = if copy.message.from == "user" { AgentName::lead() } else { sender };
+    let sender = match copy.message.from.as_str() {
+        "user" => AgentName::lead(),
+        name => AgentName::new_unchecked(name),
+    };
     let entries = copy.team.inbox(&sender).read().unwrap_or_default();
-    let hers = |entry: &InboxEntry| {
+    let is_from_recipient = |entry: &InboxEntry| {
         let message = entry.message.as_ref().ok();
         message.is_some_and(|message| copy.to.as_str().eq_ignore_ascii_case(&message.from))
     };
-    entries.into_iter().filter(hers).collect()
+    entries.into_iter().filter(is_from_recipient).collect()
 }

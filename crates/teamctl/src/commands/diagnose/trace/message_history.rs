@@ -1,9 +1,8 @@
-//! What became of one message, from the files and the event log. The log tells of inboxes and turns, not of messages:
-//! which line belongs to this one follows from their order. Pure.
+//! Finds out what happened to a message, from the files and the event log. The event log has no
+//! message ids, so the order of the events shows which event is about this message. Reads no files.
 
-use super::find_message::{CopyLocation, MessageCopy};
-use client::event_log::EventLog;
-use client::event_log::event_time;
+use super::message_copy::{CopyLocation, MessageCopy};
+use client::event_log::{EventLog, event_time};
 use protocol::event::{Event, EventKind};
 use protocol::member_request::{MemberRequest, parse_answer};
 use protocol::message::InboxEntry;
@@ -13,56 +12,79 @@ use protocol::timestamp::parse_iso8601;
 use serde_json::{Value, json};
 use store::message_id;
 
-/// Clocks of those who send and of the daemon are the same machine's, but not read at the same moment, ms.
+/// Sender and daemon read the same clock at different moments, so that a later event can have an
+/// earlier time. In ms.
 const CLOCK_SKEW_MS: u64 = 1_000;
 
-/// How far it has come; times are ms since the epoch.
+/// How far a message got. Times are in ms since the epoch.
 #[derive(Debug, PartialEq)]
 pub(super) struct MessageHistory {
-    /// When teamd saw it in the inbox.
+    /// When the daemon noticed the message in the inbox. `None` if the event log does not have it.
     pub(super) stored: Option<u64>,
-    /// The turn that its recipient was given it with: what that is about, and when it began.
-    pub(super) delivered: Option<(String, u64)>,
+    /// The turn with which the recipient got the message. `None` if it is not known.
+    pub(super) delivered: Option<Turn>,
     pub(super) read: ReadState,
     pub(super) reply: Option<MessageReply>,
 }
 
-/// Whether its recipient has it.
+/// A turn of the recipient.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Turn {
+    /// Such as `message from bob`. May be empty.
+    pub(super) subject: String,
+    pub(super) started_at: u64,
+}
+
+/// Whether the recipient has read the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadState {
+    /// The message is unread.
     Unread,
-    /// Others have taken it out, and nobody has told that its recipient had read it.
+    /// Another program took the message out, and the event log does not show that it was read.
     Removed,
-    /// Since then; none: nobody has told when.
+    /// When the message was read. `None` if the time is not known.
     ReadAt(Option<u64>),
 }
 
-/// What its recipient said to its sender.
+/// The recipient's reply to the sender.
 #[derive(Debug, PartialEq)]
 pub(super) struct MessageReply {
     pub(super) at: u64,
-    /// `text`, or the payload's type.
+    /// `text`, or the type of the payload.
     kind: String,
     summary: Option<String>,
     id: String,
 }
 
 impl MessageReply {
+    /// The keys are those of `--json`.
     pub(super) fn to_json(&self) -> Value {
         json!({"at": self.at, "kind": self.kind, "summary": self.summary, "message_id": self.id})
     }
 
+    /// Describes the reply for people.
     pub(super) fn result_text(&self, copy: &MessageCopy) -> String {
+        let (to, id) = (&copy.to, &self.id[..12]);
         let summary = self.summary.as_ref().map_or_else(String::new, |summary| format!(": {summary}"));
         match self.kind.as_str() {
-            "text" => format!("by {} with {}{summary}", copy.to, &self.id[..12]),
-            "idle_notification" => format!("by {}'s word that it is idle, {}", copy.to, &self.id[..12]),
-            kind => format!("by {} with a {kind}, {}", copy.to, &self.id[..12]),
+            "text" => format!("by {to} with {id}{summary}"),
+            "idle_notification" => format!("by {to}'s word that it is idle, {id}"),
+            kind => format!("by {to} with a {kind}, {id}"),
         }
+    }
+
+    fn from_entry(entry: &InboxEntry) -> Option<MessageReply> {
+        let message = entry.message.as_ref().ok()?;
+        Some(MessageReply {
+            at: parse_iso8601(&message.timestamp)?,
+            kind: Payload::parse(&message.text).map_or("text", |payload| payload.type_name()).to_owned(),
+            summary: message.summary.clone(),
+            id: message_id(message),
+        })
     }
 }
 
-/// What the log tells of that member, in this team of that name.
+/// The member's events in the current team of this name, oldest first.
 pub(super) fn member_events(log: &EventLog, team: &TeamName, name: &AgentName) -> Vec<Event> {
     let mut events: Vec<Event> = Vec::new();
     let all = log.events_of(name, &["\"team_"]).into_iter();
@@ -76,109 +98,97 @@ pub(super) fn member_events(log: &EventLog, team: &TeamName, name: &AgentName) -
     events
 }
 
-pub(super) fn message_history(
-    copy: &MessageCopy,
-    events: &[Event],
-    answers: &[InboxEntry],
-) -> MessageHistory {
-    let from = stored_event(copy, events);
-    let since = from.map_or(&[][..], |at| &events[at..]);
-    // A short turn may be told of before the look that found the message.
-    let sent = events.partition_point(|event| event_time(event) < copy.sent_at());
-    let turns = from.map_or(&[][..], |at| &events[at.min(sent)..]);
-    let read = match (copy.message.read, copy.location, read_at(since)) {
-        (false, CopyLocation::InInbox { .. }, _) => ReadState::Unread,
-        (false, CopyLocation::InJournalOnly, None) => ReadState::Removed,
-        (_, _, at) => ReadState::ReadAt(at),
-    };
-    MessageHistory {
-        stored: from.map(|at| event_time(&events[at])),
-        delivered: delivering_turn(copy, turns, read),
-        read,
-        reply: first_reply(copy, answers),
+impl MessageHistory {
+    /// `events` are those of the recipient; `replies` are its messages to the sender.
+    pub(super) fn new(copy: &MessageCopy, events: &[Event], replies: &[InboxEntry]) -> MessageHistory {
+        let stored = stored_event(copy, events);
+        let since_stored = stored.map_or(&[][..], |at| &events[at..]);
+        // The daemon may log the turn before it scans the inbox.
+        let sent = events.partition_point(|event| event_time(event) < copy.sent_at());
+        let since_sent = stored.map_or(&[][..], |at| &events[at.min(sent)..]);
+        let read = match (copy.message.read, copy.location, read_at(since_stored)) {
+            (false, CopyLocation::InInbox { .. }, _) => ReadState::Unread,
+            (false, CopyLocation::InJournalOnly, None) => ReadState::Removed,
+            (_, _, at) => ReadState::ReadAt(at),
+        };
+        MessageHistory {
+            stored: stored.map(|at| event_time(&events[at])),
+            delivered: delivering_turn(copy, since_sent, read),
+            read,
+            reply: first_reply(copy, replies),
+        }
     }
 }
 
-/// Which line tells of it: the one with its place, else the first from its sender since it was sent.
+/// The index of the event that the message was stored. It has the message's index in the inbox; or
+/// it is the first from this sender since the message was sent, if the message has another index
+/// now.
 fn stored_event(copy: &MessageCopy, events: &[Event]) -> Option<usize> {
-    let place = |event: &Event| match &event.kind {
-        EventKind::MessageStored { index, from, .. } if *from == copy.message.from => Some(*index),
+    let is_recent = |event: &Event| event_time(event) + CLOCK_SKEW_MS >= copy.sent_at();
+    let from_sender = |(at, event): (usize, &Event)| match &event.kind {
+        EventKind::MessageStored { index, from, .. } if *from == copy.message.from && is_recent(event) => {
+            Some((at, CopyLocation::InInbox { index: *index }))
+        }
         _ => None,
     };
-    let since = |event: &Event| event_time(event) + CLOCK_SKEW_MS >= copy.sent_at();
-    let all: Vec<(usize, usize)> = events
-        .iter()
-        .enumerate()
-        .filter(|(_, event)| since(event))
-        .filter_map(|(at, event)| Some((at, place(event)?)))
-        .collect();
-    let same = |(_, index): &&(usize, usize)| copy.location == CopyLocation::InInbox { index: *index };
-    all.iter().find(same).or(all.first()).map(|(at, _)| *at)
+    let candidates: Vec<(usize, CopyLocation)> = events.iter().enumerate().filter_map(from_sender).collect();
+    let same_index = candidates.iter().find(|(_, location)| *location == copy.location);
+    same_index.or(candidates.first()).map(|(at, _)| *at)
 }
 
-/// Messages are read in their order: it is read when no more are unread than came behind it.
-fn read_at(since: &[Event]) -> Option<u64> {
-    let mut behind = 0;
-    since.iter().skip(1).find_map(|event| match event.kind {
+/// When the message was read. Messages are read in order, so it was read when no more messages were
+/// unread than had arrived after it. `since_stored` begins with the event that it was stored.
+fn read_at(since_stored: &[Event]) -> Option<u64> {
+    let mut later_messages = 0;
+    since_stored.iter().skip(1).find_map(|event| match event.kind {
         EventKind::MessageStored { .. } => {
-            behind += 1;
+            later_messages += 1;
             None
         }
-        EventKind::MessageRead { unread } => (unread <= behind).then(|| event_time(event)),
+        EventKind::MessageRead { unread } => (unread <= later_messages).then(|| event_time(event)),
         _ => None,
     })
 }
 
-/// The last turn that began before it was read, a moment before or behind; of one that is not read yet, one on its
-/// sender's word that goes on.
-fn delivering_turn(copy: &MessageCopy, since: &[Event], read: ReadState) -> Option<(String, u64)> {
-    let turn = |event: &Event| match &event.kind {
-        EventKind::MemberActive { summary: about } => Some(Some((about.clone(), event_time(event)))),
+/// The turn with which the recipient got the message: the last one that began before the message was
+/// read. For an unread message, the current turn, if it is about a message of this sender.
+fn delivering_turn(copy: &MessageCopy, since_sent: &[Event], read: ReadState) -> Option<Turn> {
+    let started_turn = |event: &Event| match &event.kind {
+        EventKind::MemberActive { summary } => {
+            Some(Some(Turn { subject: summary.clone(), started_at: event_time(event) }))
+        }
         EventKind::MemberIdle { .. } => Some(None),
         _ => None,
     };
-    let turns: Vec<Option<(String, u64)>> = since.iter().filter_map(turn).collect();
+    let mut turns = since_sent.iter().filter_map(started_turn);
     match read {
         ReadState::ReadAt(Some(read)) => {
-            turns.into_iter().flatten().take_while(|(_, at)| *at <= read + CLOCK_SKEW_MS).last()
+            turns.flatten().take_while(|turn| turn.started_at <= read + CLOCK_SKEW_MS).last()
         }
         ReadState::ReadAt(None) | ReadState::Removed => None,
-        ReadState::Unread => turns.last().cloned().flatten().filter(|(about, _)| is_about(copy, about)),
+        ReadState::Unread => turns.next_back()?.filter(|turn| is_about(copy, &turn.subject)),
     }
 }
 
-fn is_about(copy: &MessageCopy, about: &str) -> bool {
+fn is_about(copy: &MessageCopy, subject: &str) -> bool {
     let from = format!("message from {}", copy.message.from);
-    about.starts_with(&from) || about.ends_with("and more") || copy.message.from == "user"
+    subject.starts_with(&from) || subject.ends_with("and more") || copy.message.from == "user"
 }
 
-/// The answer to what it asks; else a text, else any word.
-fn first_reply(copy: &MessageCopy, answers: &[InboxEntry]) -> Option<MessageReply> {
-    let said: Vec<MessageReply> =
-        answers.iter().filter_map(|entry| reply_after(entry, copy.sent_at())).collect();
-    if let Some(asked) = MemberRequest::parse(&copy.message.text) {
-        let is_it = |entry: &&InboxEntry| {
+/// The reply to a message: the answer to its request; for other messages the first later text, or
+/// the first later payload.
+fn first_reply(copy: &MessageCopy, replies: &[InboxEntry]) -> Option<MessageReply> {
+    if let Some(request) = MemberRequest::parse(&copy.message.text) {
+        let is_answer = |entry: &&InboxEntry| {
             let text = entry.message.as_ref().ok().map(|message| message.text.as_str());
-            text.and_then(parse_answer).is_some_and(|(id, _)| id == *asked.id())
+            text.and_then(parse_answer).is_some_and(|(id, _)| id == *request.id())
         };
-        return answers.iter().find(is_it).and_then(as_reply);
+        return replies.iter().find(is_answer).and_then(MessageReply::from_entry);
     }
-    let text = said.iter().position(|answer| answer.kind == "text").unwrap_or(0);
-    said.into_iter().nth(text)
-}
-
-fn reply_after(entry: &InboxEntry, since: u64) -> Option<MessageReply> {
-    as_reply(entry).filter(|answer| answer.at > since)
-}
-
-fn as_reply(entry: &InboxEntry) -> Option<MessageReply> {
-    let message = entry.message.as_ref().ok()?;
-    Some(MessageReply {
-        at: parse_iso8601(&message.timestamp)?,
-        kind: Payload::parse(&message.text).map_or("text", |payload| payload.type_name()).to_owned(),
-        summary: message.summary.clone(),
-        id: message_id(message),
-    })
+    let replies = replies.iter().filter_map(MessageReply::from_entry);
+    let later: Vec<MessageReply> = replies.filter(|reply| reply.at > copy.sent_at()).collect();
+    let text = later.iter().position(|reply| reply.kind == "text").unwrap_or(0);
+    later.into_iter().nth(text)
 }
 
 #[cfg(test)]
@@ -187,79 +197,83 @@ mod tests {
     use protocol::timestamp::iso8601;
     use std::path::Path;
 
-    fn event(at: u64, what: Value) -> Event {
+    fn event(at: u64, kind: &Value) -> Event {
         let mut event = json!({"time": iso8601(at), "team": "t", "member": "ann"});
-        event.as_object_mut().unwrap().extend(what.as_object().unwrap().clone());
+        event.as_object_mut().unwrap().extend(kind.as_object().unwrap().clone());
         serde_json::from_value(event).unwrap()
     }
 
     fn stored_event(at: u64, index: usize, from: &str) -> Event {
-        event(at, json!({"event": "message_stored", "index": index, "from": from, "kind": "text"}))
+        event(at, &json!({"event": "message_stored", "index": index, "from": from, "kind": "text"}))
     }
 
     fn read(at: u64, unread: usize) -> Event {
-        event(at, json!({"event": "message_read", "unread": unread}))
+        event(at, &json!({"event": "message_read", "unread": unread}))
     }
 
-    fn active(at: u64, about: &str) -> Event {
-        event(at, json!({"event": "member_active", "summary": about}))
+    fn active(at: u64, summary: &str) -> Event {
+        event(at, &json!({"event": "member_active", "summary": summary}))
     }
 
     #[test]
-    fn the_read_that_leaves_no_more_than_came_behind_is_its_own() {
+    fn message_is_read_when_only_later_ones_are_unread() {
         let all =
             [stored_event(10, 1, "bob"), stored_event(20, 2, "cat"), read(30, 2), read(40, 1), read(50, 0)];
         assert_eq!((read_at(&all), read_at(&all[1..]), read_at(&all[4..])), (Some(40), Some(50), None));
     }
 
     #[test]
-    fn its_turn_is_the_last_that_began_before_it_was_read() {
+    fn delivering_turn_is_the_last_before_the_message_was_read() {
         let team = tempfile::tempdir().unwrap();
         let copy = copy(team.path(), "bob", 10_000);
         let turns =
             [active(11_000, "message from cat"), active(12_000, "message from bob"), active(19_000, "x")];
         let log = [&[stored_event(10_100, 0, "bob")][..], &turns, &[read(12_500, 0)]].concat();
-        let at = |read| delivering_turn(&copy, &log, read).map(|(_, at)| at);
-        assert_eq!(at(ReadState::ReadAt(Some(12_500))), Some(12_000));
+        let started_at = |read| delivering_turn(&copy, &log, read).map(|turn| turn.started_at);
+        assert_eq!(started_at(ReadState::ReadAt(Some(12_500))), Some(12_000));
         assert_eq!(
-            (at(ReadState::Unread), at(ReadState::ReadAt(None))),
+            (started_at(ReadState::Unread), started_at(ReadState::ReadAt(None))),
             (None, None),
-            "a turn on something else goes on"
+            "the current turn is about something else"
         );
-        let going = [stored_event(10_100, 0, "bob"), active(12_000, "message from bob and more")];
-        assert_eq!(delivering_turn(&copy, &going, ReadState::Unread).map(|(_, at)| at), Some(12_000));
+        let current = [stored_event(10_100, 0, "bob"), active(12_000, "message from bob and more")];
+        assert_eq!(
+            delivering_turn(&copy, &current, ReadState::Unread).map(|turn| turn.started_at),
+            Some(12_000)
+        );
     }
 
     #[test]
-    fn a_line_of_its_place_is_its_own_and_none_of_before_is() {
+    fn stored_event_has_the_index_and_a_later_time() {
         let team = tempfile::tempdir().unwrap();
         let copy = copy(team.path(), "bob", 10_000);
         let log =
             [stored_event(5_000, 0, "bob"), stored_event(10_100, 1, "bob"), stored_event(10_200, 0, "bob")];
         assert_eq!(super::stored_event(&copy, &log), Some(2));
-        assert_eq!(super::stored_event(&copy, &log[..2]), Some(1), "others may have taken some before it");
+        assert_eq!(
+            super::stored_event(&copy, &log[..2]),
+            Some(1),
+            "another program may have removed earlier messages"
+        );
         assert_eq!(super::stored_event(&copy, &log[..1]), None);
     }
 
     #[test]
-    fn what_others_took_out_is_read_only_where_the_log_says_so() {
+    fn removed_message_counts_as_read_only_if_the_log_shows_it() {
         let team = tempfile::tempdir().unwrap();
-        let gone = MessageCopy { location: CopyLocation::InJournalOnly, ..copy(team.path(), "bob", 10_000) };
+        let removed =
+            MessageCopy { location: CopyLocation::InJournalOnly, ..copy(team.path(), "bob", 10_000) };
         let log = [stored_event(10_100, 0, "bob"), read(12_500, 0)];
-        assert_eq!(message_history(&gone, &log, &[]).read, ReadState::ReadAt(Some(12_500)));
-        assert_eq!(message_history(&gone, &log[..1], &[]).read, ReadState::Removed);
+        assert_eq!(MessageHistory::new(&removed, &log, &[]).read, ReadState::ReadAt(Some(12_500)));
+        assert_eq!(MessageHistory::new(&removed, &log[..1], &[]).read, ReadState::Removed);
     }
 
     fn copy(root: &Path, from: &str, at: u64) -> MessageCopy {
         let root = store::Root::open(&root.join("r"), root, store::Durability::Process).unwrap();
         let config = protocol::team_config::TeamConfig::parse(r#"{"name":"t","members":[]}"#).unwrap();
         let message = protocol::message::Message::new(&AgentName::new_unchecked(from), "x".into(), at);
-        MessageCopy {
-            team: root.create_team(&config).unwrap(),
-            to: AgentName::new_unchecked("ann"),
-            id: message_id(&message),
-            message,
-            location: CopyLocation::InInbox { index: 0 },
-        }
+        let team = root.create_team(&config).unwrap();
+        let location = CopyLocation::InInbox { index: 0 };
+        MessageCopy::new(&team, AgentName::new_unchecked("ann"), message, location)
     }
 }
