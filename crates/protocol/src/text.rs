@@ -1,8 +1,8 @@
 //! Text functions that several crates use: single lines and shell quoting.
 
-/// Replaces each line break of `text` by a space.
+/// Replaces each line break and tab of `text` by a space.
 pub fn single_line(text: &str) -> String {
-    text.replace(['\r', '\n'], " ")
+    text.replace(['\r', '\n', '\t'], " ")
 }
 
 /// `word` as one word of a shell command line. Quoted only if necessary.

@@ -1,27 +1,25 @@
-//! One entry of an inbox, for people.
+//! Formats an entry of an inbox for people.
 
 use crate::output::{paint, sanitize};
 use client::text::message_text;
 use protocol::message::InboxEntry;
+use protocol::text::single_line;
 
-/// A head with sender, time and summary, and the text below it.
+/// A heading with sender, time and summary, and below it the indented text. An unread message is
+/// marked with `*`, an invalid entry with `!`.
 pub(super) fn format_entry(entry: &InboxEntry) -> String {
     let Ok(message) = &entry.message else { return format_invalid(entry) };
     let sender = paint(message.color.as_deref().unwrap_or_default(), &sanitize(&single_line(&message.from)));
-    let mark = if message.read { " " } else { "*" };
+    let marker = if message.read { " " } else { "*" };
     let summary = message.summary.as_deref().map(|summary| format!("  {summary}")).unwrap_or_default();
     let text = message_text(&message.text);
-    let head = sanitize(&single_line(&format!("{}{summary}", message.timestamp)));
-    format!("{mark} {sender}  {head}\n{}", indent(&sanitize(&text)))
+    let heading = sanitize(&single_line(&format!("{}{summary}", message.timestamp)));
+    format!("{marker} {sender}  {heading}\n{}", indent(&sanitize(&text)))
 }
 
 fn format_invalid(entry: &InboxEntry) -> String {
-    let why = entry.message.as_ref().err().map(ToString::to_string).unwrap_or_default();
-    sanitize(&format!("! entry {} is no message: {}", entry.index, single_line(&why)))
-}
-
-fn single_line(text: &str) -> String {
-    text.replace('\n', " ")
+    let error = entry.message.as_ref().err().map(ToString::to_string).unwrap_or_default();
+    sanitize(&format!("! entry {} is no message: {}", entry.index, single_line(&error)))
 }
 
 fn indent(text: &str) -> String {
@@ -34,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_text_can_steer_the_terminal_or_pass_for_a_head() {
+    fn message_text_cannot_imitate_a_heading() {
         let entry =
             InboxEntry::parse(0, r#"{"from":"a\u001b[2J","text":"x\n* boss","timestamp":"t\n* boss"}"#);
         let shown = format_entry(&entry);

@@ -1,22 +1,21 @@
-//! `task done`: a task is completed. Where a teammate says so, the lead is told.
+//! `task done`: completes a task. If a teammate does so, the lead gets a message.
 
-use super::print_task;
+use super::format::print_task;
 use crate::context::CommandContext;
 use protocol::error::ErrorReport;
 use protocol::id::TaskId;
-use store::Team;
-use store::now;
+use store::{Team, now};
 
-/// Say that a task is completed; again is fine
+/// Complete a task; no error if it is completed already
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl task done 3")]
 pub(super) struct DoneTaskArgs {
-    /// Which
+    /// Id of the task
     id: TaskId,
 }
 
-pub(super) fn run(here: &CommandContext, team: &Team, args: &DoneTaskArgs) -> Result<(), ErrorReport> {
-    let task = here.caller_in(team.clone())?.complete_task(&args.id, now())?;
-    print_task(here, &task, &format!("Task {} is done: {}", task.id, task.subject));
+pub(super) fn run(context: &CommandContext, team: &Team, args: &DoneTaskArgs) -> Result<(), ErrorReport> {
+    let task = context.caller_in(team.clone())?.complete_task(&args.id, now())?;
+    print_task(context, &task, &format!("Task {} is done: {}", task.id, task.subject));
     Ok(())
 }

@@ -1,28 +1,35 @@
-//! How one task is shown to people: as a row, as a page.
+//! Formats a task for people: as a table row, as a page, or with a sentence about a change.
 
-use crate::output::{paint, sanitize};
+use crate::context::CommandContext;
+use crate::output::{self, paint, sanitize};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::Task;
 use protocol::team_config::Member;
+use protocol::text::single_line;
 use serde_json::json;
 use std::borrow::Borrow;
 
-/// Id, status, owner, subject, blocked by.
+/// Prints a changed task: the task for scripts, `sentence` for people.
+pub(super) fn print_task(context: &CommandContext, task: &Task, sentence: &str) {
+    output::print_result(context, &json!({"task": task}), &sanitize(sentence));
+}
+
+/// The columns id, status, owner, subject, blocked by. `all` are the tasks of the team.
 pub(super) fn task_row<T: Borrow<Task>>(task: &Task, all: &[T], members: &[Member]) -> Vec<String> {
     vec![
         task.id.to_string(),
         sanitize(&status(task)),
         task.owner.as_ref().map_or_else(|| "-".to_owned(), |owner| colored_owner(owner, members)),
-        sanitize(&one_line(&task.subject)),
+        sanitize(&single_line(&task.subject)),
         join_ids(&task.open_blockers(all)),
     ]
 }
 
-/// All that is known, a line each, the description last.
+/// All fields of the task, one line each, and the description last. `all` has at least the blockers.
 pub(super) fn task_page<T: Borrow<Task>>(task: &Task, all: &[T]) -> String {
     let mut lines =
-        vec![format!("{}: {}", task.id, one_line(&task.subject)), field_line("status", &status(task))];
+        vec![format!("{}: {}", task.id, single_line(&task.subject)), field_line("status", &status(task))];
     let optional = [
         ("owner", task.owner.as_ref().map(ToString::to_string)),
         ("active form", task.active_form.clone()),
@@ -39,7 +46,7 @@ pub(super) fn task_page<T: Borrow<Task>>(task: &Task, all: &[T]) -> String {
     sanitize(&lines.join("\n"))
 }
 
-/// A failed task stays in progress: that is worth a word.
+/// A failed task stays in progress, so the failure is shown too.
 fn status(task: &Task) -> String {
     let failed = if task.failure().is_some() { " (failed)" } else { "" };
     format!("{}{failed}", task.status)
@@ -48,11 +55,11 @@ fn status(task: &Task) -> String {
 fn colored_owner(owner: &AgentName, members: &[Member]) -> String {
     let color =
         members.iter().find(|member| member.name == *owner).and_then(|member| member.color.as_deref());
-    paint(color.unwrap_or_default(), &sanitize(&one_line(owner.as_str())))
+    paint(color.unwrap_or_default(), &sanitize(&single_line(owner.as_str())))
 }
 
 fn field_line(name: &str, text: &str) -> String {
-    format!("  {name}: {}", one_line(text))
+    format!("  {name}: {}", single_line(text))
 }
 
 fn id_list(tasks: &[TaskId]) -> Option<String> {
@@ -63,16 +70,12 @@ fn join_ids(tasks: &[TaskId]) -> String {
     tasks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn one_line(text: &str) -> String {
-    text.replace(['\n', '\t'], " ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_follows_from_the_list_is_told_with_the_task() {
+    fn blockers_and_failures_are_shown() {
         let parse = |text: &str| Task::parse(text).unwrap();
         let all = [
             parse(r#"{"id":"1","subject":"a","status":"in_progress","metadata":{"failure":"exit 1"}}"#),

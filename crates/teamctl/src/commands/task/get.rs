@@ -1,4 +1,4 @@
-//! `task get`: one task in full.
+//! `task get`: shows one task with all fields.
 
 use super::format::task_page;
 use crate::context::CommandContext;
@@ -12,12 +12,12 @@ use store::Team;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl task get 3\n  teamctl task get 3 --json")]
 pub(super) struct GetTaskArgs {
-    /// Which
+    /// Id of the task
     id: TaskId,
 }
 
-pub(super) fn run(here: &CommandContext, team: &Team, args: &GetTaskArgs) -> Result<(), ErrorReport> {
+pub(super) fn run(context: &CommandContext, team: &Team, args: &GetTaskArgs) -> Result<(), ErrorReport> {
     let (task, blockers) = team.tasks().get_with_blockers(&args.id)?;
-    output::print_result(here, &json!({"task": task.to_json(&blockers)}), &task_page(&task, &blockers));
+    output::print_result(context, &json!({"task": task.to_json(&blockers)}), &task_page(&task, &blockers));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `task list`: all tasks by number, without those that only track agents.
+//! `task list`: shows the tasks, ordered by id, without those that only track agents.
 
 use super::format::task_row;
 use crate::context::CommandContext;
@@ -11,35 +11,35 @@ use store::Team;
 
 /// Show the tasks
 ///
-/// Available is a task that is pending, nobody's, and waits for no other.
+/// A task is available if it is pending, has no owner, and waits for no other task.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl task list\n  teamctl task list --available --json")]
 pub(super) struct ListTasksArgs {
     /// Also the tasks that track agents
     #[arg(long)]
     all: bool,
-    /// Only those that may be claimed now
+    /// Only tasks that can be claimed now
     #[arg(long)]
     available: bool,
 }
 
-pub(super) fn run(here: &CommandContext, team: &Team, args: &ListTasksArgs) -> Result<(), ErrorReport> {
+pub(super) fn run(context: &CommandContext, team: &Team, args: &ListTasksArgs) -> Result<(), ErrorReport> {
     let all = team.tasks().list_cached()?;
-    let wanted =
+    let is_shown =
         |task: &&Arc<Task>| (args.all || !task.is_internal()) && (!args.available || task.is_available(&all));
-    let shown: Vec<&Arc<Task>> = all.iter().filter(wanted).collect();
-    if here.args.json {
+    let shown: Vec<&Arc<Task>> = all.iter().filter(is_shown).collect();
+    if context.args.json {
         let tasks: Vec<Value> = shown.iter().map(|task| task.to_json(&all)).collect();
-        output::print_result(here, &json!({"tasks": tasks}), "");
+        output::print_result(context, &json!({"tasks": tasks}), "");
     } else if shown.is_empty() {
-        output::print_result(here, &json!({}), "No tasks.");
-    } else if !here.args.quiet {
-        table(team, &shown, &all);
+        output::print_result(context, &json!({}), "No tasks.");
+    } else if !context.args.quiet {
+        print_tasks(team, &shown, &all);
     }
     Ok(())
 }
 
-fn table(team: &Team, shown: &[&Arc<Task>], all: &[Arc<Task>]) {
+fn print_tasks(team: &Team, shown: &[&Arc<Task>], all: &[Arc<Task>]) {
     let members = team.config().map(|config| config.members).unwrap_or_default();
     let mut rows = vec![["ID", "STATUS", "OWNER", "SUBJECT", "BLOCKED BY"].map(str::to_owned).to_vec()];
     rows.extend(shown.iter().map(|task| task_row(task, all, &members)));

@@ -1,5 +1,5 @@
-//! `task`: the task list, one file per subverb. All rules (links, owners, what may follow what) are the
-//! store's; here is who may ask, and how it is told.
+//! `task`: changes and shows the task list, with one file for each subcommand. The rules for tasks are
+//! those of the crate `store`.
 
 mod claim;
 mod create;
@@ -8,13 +8,12 @@ mod done;
 mod format;
 mod get;
 mod list;
+mod metadata;
 mod release;
 mod update;
 
 use crate::context::CommandContext;
-use crate::output;
 use protocol::error::ErrorReport;
-use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 
 /// Work on the task list
@@ -27,7 +26,7 @@ pub(crate) struct TaskArgs {
     verb: TaskSubcommand,
 }
 
-/// What to do with it.
+/// The subcommands of `task`.
 #[derive(Debug, clap::Subcommand)]
 enum TaskSubcommand {
     Create(create::CreateTaskArgs),
@@ -40,40 +39,17 @@ enum TaskSubcommand {
     Delete(delete::DeleteTaskArgs),
 }
 
-pub(crate) fn run(here: &CommandContext, args: &TaskArgs) -> Result<ExitCode, ErrorReport> {
-    let team = here.team()?;
+pub(crate) fn run(context: &CommandContext, args: &TaskArgs) -> Result<ExitCode, ErrorReport> {
+    let team = context.team()?;
     match &args.verb {
-        TaskSubcommand::Create(args) => create::run(here, &team, args),
-        TaskSubcommand::List(args) => list::run(here, &team, args),
-        TaskSubcommand::Get(args) => get::run(here, &team, args),
-        TaskSubcommand::Update(args) => update::run(here, &team, args),
-        TaskSubcommand::Claim(args) => claim::run(here, &team, args),
-        TaskSubcommand::Done(args) => done::run(here, &team, args),
-        TaskSubcommand::Release(args) => release::run(here, &team, args),
-        TaskSubcommand::Delete(args) => delete::run(here, &team, args),
+        TaskSubcommand::Create(args) => create::run(context, &team, args),
+        TaskSubcommand::List(args) => list::run(context, &team, args),
+        TaskSubcommand::Get(args) => get::run(context, &team, args),
+        TaskSubcommand::Update(args) => update::run(context, &team, args),
+        TaskSubcommand::Claim(args) => claim::run(context, &team, args),
+        TaskSubcommand::Done(args) => done::run(context, &team, args),
+        TaskSubcommand::Release(args) => release::run(context, &team, args),
+        TaskSubcommand::Delete(args) => delete::run(context, &team, args),
     }
     .map(|()| ExitCode::SUCCESS)
-}
-
-/// Tells of one task: the task for scripts, the sentence for people.
-fn print_task(here: &CommandContext, task: &protocol::task::Task, sentence: &str) {
-    output::print_result(here, &json!({"task": task}), &output::sanitize(sentence));
-}
-
-/// For clap's `value_parser`.
-fn parse_metadata(text: &str) -> Result<Map<String, Value>, String> {
-    serde_json::from_str(text).map_err(|error| format!("cannot read it as a JSON object: {error}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn metadata_is_an_object() {
-        assert_eq!(parse_metadata(r#"{"a":1}"#).map(|metadata| metadata.len()), Ok(1));
-        assert!(
-            parse_metadata("[1]").is_err() && parse_metadata("null").is_err() && parse_metadata("{").is_err()
-        );
-    }
 }

@@ -1,21 +1,21 @@
-//! `task release`: give a task back.
+//! `task release`: makes a task pending again, without an owner.
 
-use super::print_task;
+use super::format::print_task;
 use crate::context::CommandContext;
 use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use store::Team;
 
-/// Give a task back: pending, and nobody's
+/// Make a task pending again, without an owner
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl task release 3")]
 pub(super) struct ReleaseTaskArgs {
-    /// Which
+    /// Id of the task
     id: TaskId,
 }
 
-pub(super) fn run(here: &CommandContext, team: &Team, args: &ReleaseTaskArgs) -> Result<(), ErrorReport> {
-    let task = team.tasks().release(&args.id, &here.caller_name())?;
-    print_task(here, &task, &format!("Task {} is pending again: {}", task.id, task.subject));
+pub(super) fn run(context: &CommandContext, team: &Team, args: &ReleaseTaskArgs) -> Result<(), ErrorReport> {
+    let task = team.tasks().release(&args.id, &context.caller_name())?;
+    print_task(context, &task, &format!("Task {} is pending again: {}", task.id, task.subject));
     Ok(())
 }

@@ -1,52 +1,52 @@
-//! `task update`: any of a task's fields, in one step.
+//! `task update`: changes any fields of a task in one step.
 
-use super::{parse_metadata, print_task};
+use super::format::print_task;
+use super::metadata::parse_metadata;
 use crate::context::CommandContext;
 use client::team_context::member_name;
 use protocol::error::ErrorReport;
 use protocol::id::TaskId;
 use protocol::task::TaskStatus;
 use serde_json::{Map, Value};
-use store::now;
-use store::{TaskUpdate, Team};
+use store::{TaskUpdate, Team, now};
 
 /// Change a task
 ///
-/// Set in progress without an owner, it becomes the caller's. Metadata is merged; null takes a key out.
+/// A task that is set in progress and has no owner becomes the caller's. Metadata is merged; null removes a key.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl task update 3 --owner ann\n  teamctl task update 3 --status in_progress\n  teamctl task update 3 --add-blocked-by 1 --metadata '{\"priority\": 2}'"
 )]
 pub(super) struct UpdateTaskArgs {
-    /// Which
+    /// Id of the task
     id: TaskId,
     /// What to do
     #[arg(long, value_name = "TEXT")]
     subject: Option<String>,
-    /// More of it
+    /// What to do, in detail
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// What is shown while it runs
+    /// What is shown while the task is in progress
     #[arg(long, value_name = "TEXT")]
     active_form: Option<String>,
-    /// pending gives it back, deleted removes it
+    /// The new status; pending releases the task, deleted removes it
     #[arg(long, value_enum, value_name = "S")]
     status: Option<StatusArg>,
-    /// The member whose task it is, and who is told
+    /// The member who owns the task; gets a message
     #[arg(long, value_name = "N")]
     owner: Option<String>,
-    /// A task that shall wait for it; may be given again
+    /// A task that must wait for this one; may be given several times
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     add_blocks: Vec<TaskId>,
-    /// A task that it shall wait for; may be given again
+    /// A task that this one must wait for; may be given several times
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     add_blocked_by: Vec<TaskId>,
-    /// Anything else, as a JSON object
+    /// Further fields, as a JSON object
     #[arg(long, value_name = "JSON", value_parser = parse_metadata)]
     metadata: Option<Map<String, Value>>,
 }
 
-/// What a status may be set to, as the files spell it.
+/// The statuses that can be set, named as in the task files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum StatusArg {
@@ -68,10 +68,10 @@ impl From<StatusArg> for TaskStatus {
     }
 }
 
-pub(super) fn run(here: &CommandContext, team: &Team, args: &UpdateTaskArgs) -> Result<(), ErrorReport> {
+pub(super) fn run(context: &CommandContext, team: &Team, args: &UpdateTaskArgs) -> Result<(), ErrorReport> {
     let update = requested_changes(team, args)?;
-    let task = here.caller_in(team.clone())?.update_task(&args.id, update, now())?;
-    print_task(here, &task, &format!("Task {} is {}: {}", task.id, task.status, task.subject));
+    let task = context.caller_in(team.clone())?.update_task(&args.id, update, now())?;
+    print_task(context, &task, &format!("Task {} is {}: {}", task.id, task.status, task.subject));
     Ok(())
 }
 

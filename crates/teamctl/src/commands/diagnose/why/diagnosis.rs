@@ -2,6 +2,7 @@
 
 use super::cause::Cause;
 use crate::output::{print_line, sanitize};
+use protocol::text::single_line;
 use serde::Serialize;
 
 /// A cause as it is printed. The keys are those of `--json`.
@@ -15,7 +16,8 @@ pub(in crate::commands::diagnose) struct Diagnosis {
 }
 
 impl Diagnosis {
-    /// A diagnosis without evidence and commands.
+    /// A diagnosis without evidence and commands. All texts become single lines, so that no foreign
+    /// text can imitate a line of the output.
     pub(super) fn new(cause: Cause, sentence: impl AsRef<str>) -> Diagnosis {
         let sentence = single_line(sentence.as_ref());
         Diagnosis { cause, sentence, evidence: Vec::new(), next: Vec::new() }
@@ -48,9 +50,4 @@ impl Diagnosis {
         self.evidence.iter().for_each(|line| print_line(&sanitize(&format!("    {line}"))));
         self.next.iter().for_each(|command| print_line(&sanitize(&format!("  > {command}"))));
     }
-}
-
-/// Replaces line breaks and tabs, so that no foreign text can imitate a line of the output.
-fn single_line(text: &str) -> String {
-    text.replace(['\r', '\n', '\t'], " ")
 }
