@@ -1,12 +1,13 @@
-//! `status`: teams and members. The daemon tells who lives; the files tell mail and tasks. Without a daemon
-//! there are the files alone, and its roster for who rests, and exit code 69.
+//! `status`: shows teams and members. The status of agents comes from the daemon; messages and tasks
+//! come from the files. Without a daemon only the files are shown, with the suspended members from the
+//! roster, and the exit code is 69.
 
 mod table;
 mod tmux_segment;
 
-use crate::command_rewriter;
+use crate::command_rewriter::{rewrite_commands, suggested_commands, suggested_commands_for_team};
 use crate::context::CommandContext;
-use crate::output;
+use crate::output::{print_json, print_line, print_table, print_warning};
 use client::error::unexpected_reply;
 use client::team_view::{StatusSource, TeamView, count_unread, read_suspended_teams, team_view};
 use protocol::control::{Reply, Request, StatusReply};
@@ -17,125 +18,134 @@ use serde_json::json;
 use std::process::ExitCode;
 use store::Root;
 
-/// Show teams and members: phase, activity, task, unread mail, pane
+/// Show teams and members: phase, activity, task, unread messages, pane
 ///
-/// With a name also its process, and what tells us that it is active or idle. A member that ended is told with
-/// how, and a task that it left behind with what to do.
+/// With a name also the member's process, and why it counts as active or idle. A member that has exited is shown with
+/// how it exited. A task that it left in progress is shown with what to do.
 ///
-/// Exit code 0 when teamd answers, 69 when there is none: then the files are told as they stand, and who rests.
+/// Exit code 0: teamd answers. 69: no teamd is running; then only the files and the suspended members are shown.
 ///
-/// With --format tmux it is a segment for tmux's status line: of each team how many of its members are active, behind
-/// a ! how many wait for somebody, behind an x how many have failed, behind a z how many rest.
+/// With --format tmux it is a segment for tmux's status line: for each team how many of its members are active,
+/// behind ! how many wait for a person, behind x how many have failed, behind z how many are suspended.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl status\n  teamctl ps ann\n  teamctl status --json\n  tmux set -ag status-right ' #(teamctl status --format tmux)'"
 )]
 pub(crate) struct StatusArgs {
-    /// Only this member
+    /// Only this member, with details
     name: Option<String>,
-    /// Also teams that Claude Code keeps for its own sessions
+    /// Also the teams of Claude Code's own sessions
     #[arg(long)]
     all: bool,
-    /// A segment for a status line
+    /// Print a segment for a status line
     #[arg(long, value_enum, conflicts_with_all = ["name", "all"])]
     format: Option<StatusFormat>,
 }
 
-/// See `--format`.
+/// The values of `--format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum StatusFormat {
     /// With tmux's styles
     Tmux,
 }
 
-pub(crate) fn run(here: &CommandContext, args: &StatusArgs) -> Result<ExitCode, ErrorReport> {
+pub(crate) fn run(context: &CommandContext, args: &StatusArgs) -> Result<ExitCode, ErrorReport> {
     if args.format.is_some() {
-        return print_tmux_segment(here);
+        return print_tmux_segment(context);
     }
-    let asked = here.call_daemon(Request::StatusWithScreens);
-    let daemon = match asked {
-        Ok(Reply::Status(status)) => Ok(status),
-        Ok(_) => return Err(unexpected_reply()),
-        Err(fault) if fault.kind == ErrorKind::NoDaemon => Err(fault),
-        Err(fault) => return Err(fault),
-    };
-    let root = here.root()?;
-    let written =
-        if daemon.is_err() { read_suspended_teams(&here.directories()?.state_dir) } else { Vec::new() };
-    let mut teams =
-        team_views(here, &root, StatusSource::from_reply_or_roster(daemon.as_ref().ok(), &written), args)?;
-    let leads = store::read_leads_file(&here.directories()?.state_dir);
-    teams.iter_mut().for_each(|team| team.set_lead_session(&leads));
-    if let Some(name) = &args.name {
-        keep_member(&mut teams, name)?;
-        let state = here.state_dir()?;
-        let members = teams.iter_mut().flat_map(|team| &mut team.members);
-        members.for_each(|member| member.load_environment(&state));
+    let status = running_daemon_status(context)?;
+    let teams = teams_with_members(context, status.as_ref().ok(), args)?;
+    if context.args.json {
+        let daemon = status.as_ref().ok().map(|status| &status.daemon);
+        print_json(&json!({"ok": status.is_ok(), "daemon": daemon, "teams": teams}).to_string());
+    } else if !context.args.quiet {
+        print_teams(context, &teams, status.as_ref().ok(), args)?;
     }
-    let told = daemon.as_ref().ok().map(|status| &status.daemon);
-    if here.args.json {
-        let ok = daemon.is_ok();
-        output::print_json(&json!({"ok": ok, "daemon": told, "teams": teams}).to_string());
-    } else if !here.args.quiet {
-        print_teams(here, &teams, &daemon, args)?;
-    }
-    match daemon {
-        Ok(_) => Ok(ExitCode::SUCCESS),
-        Err(fault) => {
-            let next = fault.help.as_ref().map_or_else(String::new, |hint| {
-                format!("\n  {}", command_rewriter::rewrite_commands(here, hint))
-            });
-            output::print_warning(&format!("{}; this is what the files say{next}", fault.message));
-            Ok(ExitCode::from(fault.kind.exit_code()))
-        }
+    let Err(error) = status else { return Ok(ExitCode::SUCCESS) };
+    let help = error.help.as_ref().map(|help| format!("\n  {}", rewrite_commands(context, help)));
+    print_warning(&format!("{}; this is what the files say{}", error.message, help.unwrap_or_default()));
+    Ok(ExitCode::from(error.kind.exit_code()))
+}
+
+/// The daemon's status. The inner result is an error if no daemon is running.
+fn running_daemon_status(context: &CommandContext) -> Result<Result<StatusReply, ErrorReport>, ErrorReport> {
+    match context.call_daemon(Request::StatusWithScreens) {
+        Ok(Reply::Status(status)) => Ok(Ok(status)),
+        Ok(_) => Err(unexpected_reply()),
+        Err(error) if error.kind == ErrorKind::NoDaemon => Ok(Err(error)),
+        Err(error) => Err(error),
     }
 }
 
-/// Of what the daemon knows: no file is read, and no other word said, since a status line shows it again and again.
-fn print_tmux_segment(here: &CommandContext) -> Result<ExitCode, ErrorReport> {
-    match here.daemon_status() {
+/// Prints the segment from the daemon's status alone. No file is read, because tmux runs the command
+/// every few seconds.
+fn print_tmux_segment(context: &CommandContext) -> Result<ExitCode, ErrorReport> {
+    match context.daemon_status() {
         Ok(Reply::Status(status)) => {
-            let team = here.args.team.as_deref().and_then(|name| TeamName::parse(name).ok());
-            output::print_line(&tmux_segment::segment_line(&status, team.as_ref()));
+            let team = context.args.team.as_deref().and_then(|name| TeamName::parse(name).ok());
+            print_line(&tmux_segment::segment_line(&status, team.as_ref()));
             Ok(ExitCode::SUCCESS)
         }
         Ok(_) => Err(unexpected_reply()),
-        Err(fault) => {
-            output::print_line(tmux_segment::DAEMON_DOWN);
-            Ok(ExitCode::from(fault.kind.exit_code()))
+        Err(error) => {
+            print_line(tmux_segment::DAEMON_DOWN);
+            Ok(ExitCode::from(error.kind.exit_code()))
         }
     }
 }
 
-fn team_views(
-    here: &CommandContext,
-    root: &Root,
-    lives: StatusSource,
+/// The selected teams, reduced to one member if a name is given.
+fn teams_with_members(
+    context: &CommandContext,
+    status: Option<&StatusReply>,
     args: &StatusArgs,
 ) -> Result<Vec<TeamView>, ErrorReport> {
-    let named = here.args.team.is_some().then(|| here.team_name(root)).transpose()?;
-    let shown = |team: &TeamName| match &named {
-        Some(named) => team == named,
-        None => args.all || !team.is_claude_session(),
-    };
-    let names: Vec<TeamName> = root.teams()?.into_iter().filter(shown).collect();
-    Ok(names.into_iter().map(|name| team_view(root, name, lives, &mut count_unread)).collect())
+    let root = context.root()?;
+    let state = context.directories()?.state_dir;
+    let suspended = if status.is_none() { read_suspended_teams(&state) } else { Vec::new() };
+    let source = StatusSource::from_reply_or_roster(status, &suspended);
+    let mut teams = team_views(context, &root, source, args)?;
+    let leads = store::read_leads_file(&state);
+    teams.iter_mut().for_each(|team| team.set_lead_session(&leads));
+    if let Some(name) = &args.name {
+        keep_member(&mut teams, name)?;
+        let state = context.state_dir()?;
+        let members = teams.iter_mut().flat_map(|team| &mut team.members);
+        members.for_each(|member| member.load_environment(&state));
+    }
+    Ok(teams)
 }
 
+fn team_views(
+    context: &CommandContext,
+    root: &Root,
+    source: StatusSource,
+    args: &StatusArgs,
+) -> Result<Vec<TeamView>, ErrorReport> {
+    let selected = context.args.team.is_some().then(|| context.team_name(root)).transpose()?;
+    let is_shown = |team: &TeamName| match &selected {
+        Some(selected) => team == selected,
+        None => args.all || !team.is_claude_session(),
+    };
+    let names: Vec<TeamName> = root.teams()?.into_iter().filter(is_shown).collect();
+    Ok(names.into_iter().map(|name| team_view(root, name, source, &mut count_unread)).collect())
+}
+
+/// Removes everything that is not about the current or past member `name`.
 fn keep_member(teams: &mut Vec<TeamView>, name: &str) -> Result<(), ErrorReport> {
-    let names = |team: &TeamView| {
+    let team_members = |team: &TeamView| {
         let past = team.past_members.iter().map(|past| past.name.to_string());
         team.members.iter().map(|member| member.name.clone()).chain(past).collect::<Vec<_>>()
     };
-    let all: Vec<String> = teams.iter().flat_map(names).collect();
+    let all: Vec<String> = teams.iter().flat_map(team_members).collect();
     for team in teams.iter_mut() {
-        let bare = strip_team(name, &team.name);
-        let is_it = |name: &str| name.eq_ignore_ascii_case(bare);
-        team.members.retain(|member| is_it(&member.name));
-        team.past_members.retain(|past| is_it(past.name.as_str()));
-        team.worktrees.retain(|tree| is_it(tree.member.as_str()));
-        team.abandoned_tasks.retain(|task| is_it(task.owner.as_str()));
-        team.failed_tasks.retain(|task| task.owner.as_ref().is_some_and(|owner| is_it(owner.as_str())));
+        let bare_name = strip_team(name, &team.name);
+        let is_match = |name: &str| name.eq_ignore_ascii_case(bare_name);
+        team.members.retain(|member| is_match(&member.name));
+        team.past_members.retain(|past| is_match(past.name.as_str()));
+        team.worktrees.retain(|tree| is_match(tree.member.as_str()));
+        team.abandoned_tasks.retain(|task| is_match(task.owner.as_str()));
+        team.failed_tasks.retain(|task| task.owner.as_ref().is_some_and(|owner| is_match(owner.as_str())));
     }
     teams.retain(|team| !team.members.is_empty() || !team.past_members.is_empty());
     if !teams.is_empty() {
@@ -147,39 +157,40 @@ fn keep_member(teams: &mut Vec<TeamView>, name: &str) -> Result<(), ErrorReport>
 }
 
 fn print_teams(
-    here: &CommandContext,
+    context: &CommandContext,
     teams: &[TeamView],
-    daemon: &Result<StatusReply, ErrorReport>,
+    status: Option<&StatusReply>,
     args: &StatusArgs,
 ) -> Result<(), ErrorReport> {
-    if let Ok(status) = daemon {
-        let about = &status.daemon;
-        let tmux = about
-            .tmux
-            .as_ref()
-            .map_or_else(|| "no tmux".to_owned(), |path| format!("tmux {}", path.display()));
-        let root = about.root.display();
-        output::print_line(&format!("teamd {}, pid {}, root {root}, {tmux}", about.version, about.pid));
+    if let Some(StatusReply { daemon, .. }) = status {
+        let tmux = daemon.tmux.as_ref().map(|path| format!("tmux {}", path.display()));
+        let tmux = tmux.unwrap_or_else(|| "no tmux".to_owned());
+        let root = daemon.root.display();
+        print_line(&format!("teamd {}, pid {}, root {root}, {tmux}", daemon.version, daemon.pid));
     }
     for team in teams {
-        let typed = command_rewriter::suggested_commands_for_team(here, &team.name)?;
-        output::print_line(&table::team_heading(team));
-        output::print_table(&table::member_rows(team));
-        if args.name.is_some() {
-            let details = |member| table::member_details(member, &typed);
-            team.members.iter().flat_map(details).for_each(|line| output::print_line(&line));
-            team.worktrees.iter().for_each(|tree| output::print_line(&table::worktree(tree)));
-        }
-        table::team_notes(team, &typed).iter().for_each(|line| output::print_line(line));
-        if args.name.is_some() {
-            team.members.iter().flat_map(table::environment).for_each(|line| output::print_line(&line));
-        }
+        print_team(context, team, args)?;
     }
     if teams.is_empty() {
-        output::print_line(&format!(
-            "No teams. Make one with: {}",
-            command_rewriter::suggested_commands(here).command(&["create", "NAME"])
-        ));
+        let create = suggested_commands(context).command(&["create", "NAME"]);
+        print_line(&format!("No teams. Make one with: {create}"));
     }
+    Ok(())
+}
+
+fn print_team(context: &CommandContext, team: &TeamView, args: &StatusArgs) -> Result<(), ErrorReport> {
+    let commands = suggested_commands_for_team(context, &team.name)?;
+    print_line(&table::team_heading(team));
+    print_table(&table::member_rows(team));
+    let mut lines = Vec::new();
+    if args.name.is_some() {
+        lines.extend(team.members.iter().flat_map(|member| table::member_details(member, &commands)));
+        lines.extend(team.worktrees.iter().map(table::worktree_line));
+    }
+    lines.extend(table::team_notes(team, &commands));
+    if args.name.is_some() {
+        lines.extend(team.members.iter().flat_map(table::environment_lines));
+    }
+    lines.iter().for_each(|line| print_line(line));
     Ok(())
 }

@@ -1,14 +1,16 @@
-//! The view for people: a table for each team that fits 80 columns, then what somebody should look at.
+//! Formats teams and members for people: for each team a table that fits into 80 columns, and below
+//! it notes about what needs attention.
 
 use crate::commands::up::suspended_line;
 use crate::output::{paint, sanitize};
 use client::suggested_commands::SuggestedCommands;
 use client::team_view::{AbandonedTask, FailedTask, MemberView, TaskCounts, TeamView};
-use client::text::{budget_text, time_budget_text};
+use client::text::{budget_text, short_duration, time_budget_text};
 use protocol::control::{Activity, MemberFlag, PastMember, WorktreeStatus};
+use protocol::text::single_line;
 use store::now;
 
-/// As many characters of a text as a table takes.
+/// Longer texts are cut in the table, in characters.
 const CELL_WIDTH: usize = 40;
 
 /// The line above the table.
@@ -22,104 +24,105 @@ pub(super) fn team_heading(team: &TeamView) -> String {
     format!("\n{}: {pending} pending, {in_progress} in progress, {completed} completed{budget}", team.name)
 }
 
-/// Where what somebody has used up stands.
+/// Index of the column with tokens and cost.
 const USAGE_COLUMN: usize = 7;
 
-/// The table, its heading first. What somebody has used up has a column where a program tells it.
+/// The rows of the table, the heading first. Without a program that reports its usage there is no
+/// column for it.
 pub(super) fn member_rows(team: &TeamView) -> Vec<Vec<String>> {
     let head = ["NAME", "PHASE", "ACTIVITY", "SINCE", "UNREAD", "FEED", "PANE", "USED", "TASK"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(team.members.iter().map(member));
+    rows.extend(team.members.iter().map(member_row));
     rows.extend(team.past_members.iter().map(past_row));
-    let mut all =
+    let mut usages =
         team.members.iter().map(|member| member.usage).chain(team.past_members.iter().map(|past| past.usage));
-    if all.all(|used| used.is_zero()) {
+    if usages.all(|usage| usage.is_zero()) {
         rows.iter_mut().for_each(|row| drop(row.remove(USAGE_COLUMN)));
     }
     rows
 }
 
-/// The lines below the table.
-pub(super) fn team_notes(team: &TeamView, typed: &SuggestedCommands) -> Vec<String> {
-    let left = |task: &AbandonedTask| abandoned_task_line(task, typed);
-    let resting = team.past_members.iter().filter(|past| past.is_suspended).count();
-    let last = match team.budget.as_ref().and_then(|budget| budget.exhausted_reason.as_ref()) {
-        Some(why) => Some(budget_line(why, resting > 0, typed)),
-        None => suspended_line(resting, typed),
+/// The lines below the table: abandoned and failed tasks, a used-up budget, suspended members.
+pub(super) fn team_notes(team: &TeamView, commands: &SuggestedCommands) -> Vec<String> {
+    let abandoned = |task: &AbandonedTask| abandoned_task_line(task, commands);
+    let suspended = team.past_members.iter().filter(|past| past.is_suspended).count();
+    let note = match team.budget.as_ref().and_then(|budget| budget.exhausted_reason.as_ref()) {
+        Some(reason) => Some(budget_line(reason, suspended, commands)),
+        None => suspended_line(suspended, commands),
     };
     let lines = team
         .abandoned_tasks
         .iter()
-        .map(left)
+        .map(abandoned)
         .chain(team.failed_tasks.iter().map(failed_task_line))
-        .chain(last);
+        .chain(note);
     lines.map(|line| sanitize(&line)).collect()
 }
 
-/// What the table has no room for.
-pub(super) fn member_details(member: &MemberView, typed: &SuggestedCommands) -> Vec<String> {
+/// Details of one member that the table does not show.
+pub(super) fn member_details(member: &MemberView, commands: &SuggestedCommands) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(pid) = member.pid {
         let backend =
             member.backend.as_deref().map_or_else(String::new, |backend| format!(", backend {backend}"));
-        let again = match member.respawns.unwrap_or(0) {
+        let respawns = match member.respawns.unwrap_or(0) {
             0 => String::new(),
             1 => ", started again once".to_owned(),
             times => format!(", started again {times} times"),
         };
-        lines.push(format!("  pid {pid}{backend}{again}"));
+        lines.push(format!("  pid {pid}{backend}{respawns}"));
     }
-    lines.extend(member.mode.iter().map(|mode| format!("  mode {}", one_line(mode))));
+    lines.extend(member.mode.iter().map(|mode| format!("  mode {}", single_line(mode))));
     if let (Some(since), Some(evidence)) = (member.activity_since, &member.evidence)
         && !evidence.is_empty()
     {
-        let doing =
-            member.activity.map(|activity| format!("{} for {}: ", activity_word(activity), short_age(since)));
-        lines.push(format!("  {}{}", doing.unwrap_or_default(), one_line(evidence)));
+        let activity =
+            member.activity.map(|activity| format!("{} for {}: ", activity_name(activity), age(since)));
+        lines.push(format!("  {}{}", activity.unwrap_or_default(), single_line(evidence)));
     }
-    lines.extend(member.delivery_point.map(|reaches| format!("  {}", reaches.description())));
-    lines.extend(member.flags.iter().map(|flag| format!("  {}", flag_text(*flag, &member.name, typed))));
+    lines.extend(member.delivery_point.map(|point| format!("  {}", point.description())));
+    lines.extend(member.flags.iter().map(|flag| format!("  {}", flag_text(*flag, &member.name, commands))));
     lines.into_iter().map(|line| sanitize(&line)).collect()
 }
 
-/// Last of all: there is much of it, and it is seldom what somebody wants to know.
-pub(super) fn environment(member: &MemberView) -> Vec<String> {
+/// The member's environment. It is long and seldom needed, so it is printed last.
+pub(super) fn environment_lines(member: &MemberView) -> Vec<String> {
     let Some(environment) = &member.environment else { return Vec::new() };
-    let pairs = environment.iter().map(|(name, value)| format!("    {name}={}", one_line(value)));
+    let pairs = environment.iter().map(|(name, value)| format!("    {name}={}", single_line(value)));
     std::iter::once("  environment:".to_owned()).chain(pairs).map(|line| sanitize(&line)).collect()
 }
 
-/// Where somebody's work is, of one who has ended too.
-pub(super) fn worktree(tree: &WorktreeStatus) -> String {
+/// The worktree of a current or past member.
+pub(super) fn worktree_line(tree: &WorktreeStatus) -> String {
     sanitize(&format!("  worktree {}, branch {}", tree.path.display(), tree.branch).replace('\n', "\\n"))
 }
 
-fn member(member: &MemberView) -> Vec<String> {
+fn member_row(member: &MemberView) -> Vec<String> {
     vec![
         paint(&member.color, &sanitize(&member.name)),
         member.lifecycle_and_flags(),
-        member.activity.map_or_else(dash, activity_word),
-        member.activity_since.map_or_else(dash, short_age),
+        member.activity.map_or_else(dash, activity_name),
+        member.activity_since.map_or_else(dash, age),
         member.unread.map_or_else(|| "?".to_owned(), |n| n.to_string()),
-        member.delivery.map_or_else(dash, |feed| feed.as_str().to_owned()),
-        pane(member),
+        member.delivery.map_or_else(dash, |delivery| delivery.as_str().to_owned()),
+        pane_cell(member),
         member.usage.to_string(),
         member.task.as_deref().map_or_else(dash, |task| sanitize(&clip_cell(task))),
     ]
 }
 
-fn pane(member: &MemberView) -> String {
-    let nowhere = member.backend.as_deref().filter(|backend| *backend == "in-process");
+fn pane_cell(member: &MemberView) -> String {
+    let in_process = member.backend.as_deref().filter(|backend| *backend == "in-process");
     match (&member.pane, member.is_hidden) {
         (Some(pane), true) => format!("{pane} hidden"),
-        (pane, _) => pane.as_deref().or(nowhere).unwrap_or("-").to_owned(),
+        (pane, _) => pane.as_deref().or(in_process).unwrap_or("-").to_owned(),
     }
 }
 
-fn flag_text(flag: MemberFlag, name: &str, typed: &SuggestedCommands) -> String {
+fn flag_text(flag: MemberFlag, name: &str, commands: &SuggestedCommands) -> String {
     let text = match flag {
         MemberFlag::AtDialog => {
-            let attach = typed.command_for_name("attach", name, &[]);
+            let attach = commands.command_for_name("attach", name, &[]);
             return format!("its program waits at a dialog: go there with {attach}");
         }
         MemberFlag::AwaitingPlanApproval => "its plan waits for an answer",
@@ -133,35 +136,37 @@ fn flag_text(flag: MemberFlag, name: &str, typed: &SuggestedCommands) -> String 
 }
 
 fn past_row(past: &PastMember) -> Vec<String> {
-    let again = past.respawns_at.map(|at| at.saturating_sub(now()).div_ceil(1000));
-    let again = match (again, past.is_suspended) {
+    let seconds = past.respawns_at.map(|at| at.saturating_sub(now()).div_ceil(1000));
+    let next_spawn = match (seconds, past.is_suspended) {
         (Some(seconds), _) => format!(", again in {seconds} s"),
         (None, true) => "; rests".to_owned(),
         (None, false) => String::new(),
     };
-    let mut row =
-        vec![sanitize(past.name.as_str()), sanitize(&past.outcome), dash(), short_age(past.ended_at)];
+    let mut row = vec![sanitize(past.name.as_str()), sanitize(&past.outcome), dash(), age(past.ended_at)];
     row.extend([
         dash(),
         dash(),
         dash(),
         past.usage.to_string(),
-        sanitize(&format!("{}{again}", clip_cell(&past.description))),
+        sanitize(&format!("{}{next_spawn}", clip_cell(&past.description))),
     ]);
     row
 }
 
-fn abandoned_task_line(task: &AbandonedTask, typed: &SuggestedCommands) -> String {
-    let release = typed.command(&["task", "release", &task.id.to_string()]);
+fn abandoned_task_line(task: &AbandonedTask, commands: &SuggestedCommands) -> String {
+    let release = commands.command(&["task", "release", &task.id.to_string()]);
     format!("task {} was left by {}: {release}", task.id, task.owner)
 }
 
-/// Before it has more nobody comes back.
-fn budget_line(why: &str, rests: bool, typed: &SuggestedCommands) -> String {
-    let more = typed.command(&["policy", "FILE"]);
-    let resume = typed.command(&["up", "--resume"]);
-    let back = if rests { format!("; then bring back who rests with: {resume}") } else { String::new() };
-    format!("Nobody is started: {why}; give it more with: {more}{back}")
+/// Until the budget is raised, no member is started.
+fn budget_line(reason: &str, suspended: usize, commands: &SuggestedCommands) -> String {
+    let raise = commands.command(&["policy", "FILE"]);
+    let resume = commands.command(&["up", "--resume"]);
+    let then = match suspended {
+        0 => String::new(),
+        _ => format!("; then bring back who rests with: {resume}"),
+    };
+    format!("Nobody is started: {reason}; give it more with: {raise}{then}")
 }
 
 fn failed_task_line(task: &FailedTask) -> String {
@@ -172,26 +177,19 @@ fn dash() -> String {
     "-".to_owned()
 }
 
-fn activity_word(activity: Activity) -> String {
+fn activity_name(activity: Activity) -> String {
     match activity {
         Activity::Active => "active".to_owned(),
         Activity::Idle => "idle".to_owned(),
     }
 }
 
-fn short_age(since: u64) -> String {
-    match now().saturating_sub(since) / 1000 {
-        seconds @ 0..120 => format!("{seconds}s"),
-        seconds @ 120..7200 => format!("{}m", seconds / 60),
-        seconds => format!("{}h", seconds / 3600),
-    }
+/// The time since `since`, which is in ms since the epoch.
+fn age(since: u64) -> String {
+    short_duration(now().saturating_sub(since))
 }
 
-fn one_line(text: &str) -> String {
-    text.replace(['\n', '\t'], " ")
-}
-
-/// Its first line, as far as the table takes it.
+/// The first line of the text, cut to [`CELL_WIDTH`].
 fn clip_cell(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default().replace('\t', " ");
     match line.char_indices().nth(CELL_WIDTH) {
@@ -237,17 +235,14 @@ mod tests {
 
     fn team() -> TeamView {
         let bob = AgentName::new_unchecked("bob");
-        let again_at = Some(now() + 3_500);
-        let how = "exit 1\u{1b}[2J".to_owned();
-        let (name, state, used) = (bob.clone(), "failed".into(), Usage::default());
         let past = PastMember {
-            name,
-            outcome: state,
-            description: how,
+            name: bob.clone(),
+            outcome: "failed".into(),
+            description: "exit 1\u{1b}[2J".to_owned(),
             ended_at: now(),
-            respawns_at: again_at,
+            respawns_at: Some(now() + 3_500),
             is_suspended: false,
-            usage: used,
+            usage: Usage::default(),
         };
         let id = |id: &str| protocol::id::TaskId::parse(id).unwrap();
         TeamView {
@@ -268,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_tells_flags_and_where_there_is_no_pane() {
+    fn row_shows_flags_and_a_missing_pane() {
         let rows = member_rows(&team());
         assert_eq!(
             rows[1],
@@ -281,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_up_has_a_column_where_a_program_tells_it() {
+    fn usage_has_a_column_if_a_program_reports_it() {
         let mut team = team();
         team.members[0].usage = Usage { tokens: 12_300, microdollars: 420_000 };
         let rows = member_rows(&team);
@@ -291,34 +286,34 @@ mod tests {
     }
 
     #[test]
-    fn a_hidden_pane_is_told() {
+    fn hidden_pane_is_marked() {
         let hidden = MemberView { pane: Some("%3".into()), is_hidden: true, ..ann() };
-        assert_eq!(member(&hidden)[6], "%3 hidden");
-        assert_eq!(member(&MemberView { is_hidden: false, ..hidden })[6], "%3");
+        assert_eq!(member_row(&hidden)[6], "%3 hidden");
+        assert_eq!(member_row(&MemberView { is_hidden: false, ..hidden })[6], "%3");
     }
 
     #[test]
-    fn what_somebody_should_look_at_says_what_to_do() {
+    fn notes_say_what_to_do() {
         let mut team = team();
-        let left = ["task 3 was left by bob: teamctl task release 3", "task 4 failed (exit 1\\u{7})"];
-        assert_eq!(team_notes(&team, &SuggestedCommands::default()), left);
+        let tasks = ["task 3 was left by bob: teamctl task release 3", "task 4 failed (exit 1\\u{7})"];
+        assert_eq!(team_notes(&team, &SuggestedCommands::default()), tasks);
         (team.past_members[0].respawns_at, team.past_members[0].is_suspended) = (None, true);
-        let typed = SuggestedCommands::default().for_team(&TeamName::parse("t").unwrap());
-        let rests = "One member rests; bring it back with: teamctl up -t t --resume";
-        assert_eq!(team_notes(&team, &typed)[2], rests);
+        let commands = SuggestedCommands::default().for_team(&TeamName::parse("t").unwrap());
+        let suspended = "One member rests; bring it back with: teamctl up -t t --resume";
+        assert_eq!(team_notes(&team, &commands)[2], suspended);
         assert_eq!(member_rows(&team)[2][7], "exit 1\\u{1b}[2J; rests");
-        let spent =
+        let budget =
             json!({"turns": 2, "started_at": 1, "exhausted_reason": "its budget of 2 turns is used up"});
-        team.budget = Some(serde_json::from_value(spent).unwrap());
-        let stopped = "Nobody is started: its budget of 2 turns is used up; give it more with: teamctl policy FILE; \
+        team.budget = Some(serde_json::from_value(budget).unwrap());
+        let exhausted = "Nobody is started: its budget of 2 turns is used up; give it more with: teamctl policy FILE; \
                        then bring back who rests with: teamctl up --resume";
-        assert_eq!(team_notes(&team, &SuggestedCommands::default())[2], stopped);
+        assert_eq!(team_notes(&team, &SuggestedCommands::default())[2], exhausted);
         team.budget = None;
         assert_eq!(team_heading(&team), "\nt: 1 pending, 2 in progress, 3 completed");
     }
 
     #[test]
-    fn one_member_is_told_with_its_evidence() {
+    fn member_details_have_the_evidence() {
         assert_eq!(
             member_details(&ann(), &SuggestedCommands::default()),
             [
@@ -332,16 +327,16 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_is_not_told_as_work_and_a_dialog_with_the_way_to_it() {
-        let silent = MemberView { activity: None, mode: None, flags: vec![MemberFlag::AtDialog], ..ann() };
-        let told = member_details(&silent, &SuggestedCommands::default());
-        assert_eq!(told[1], "  turn 3 by pid 77: task 4: count");
-        assert_eq!(told[3], "  its program waits at a dialog: go there with teamctl attach ann");
-        assert_eq!(member(&silent)[2], "-");
+    fn unknown_activity_is_left_out_and_a_dialog_has_a_command() {
+        let unknown = MemberView { activity: None, mode: None, flags: vec![MemberFlag::AtDialog], ..ann() };
+        let details = member_details(&unknown, &SuggestedCommands::default());
+        assert_eq!(details[1], "  turn 3 by pid 77: task 4: count");
+        assert_eq!(details[3], "  its program waits at a dialog: go there with teamctl attach ann");
+        assert_eq!(member_row(&unknown)[2], "-");
     }
 
     #[test]
-    fn the_environment_is_a_part_of_its_own() {
+    fn environment_is_not_part_of_the_details() {
         let environment = [("A".to_owned(), "b\nc".to_owned())].into();
         let ann = MemberView { environment: Some(environment), ..ann() };
         assert!(
@@ -349,11 +344,11 @@ mod tests {
                 .iter()
                 .all(|line| !line.contains("environment"))
         );
-        assert_eq!(super::environment(&ann), ["  environment:", "    A=b c"]);
+        assert_eq!(environment_lines(&ann), ["  environment:", "    A=b c"]);
     }
 
     #[test]
-    fn a_long_text_is_cut_between_two_characters() {
+    fn long_text_is_cut_between_characters() {
         assert_eq!(clip_cell(&"é".repeat(41)), format!("{}…", "é".repeat(40)));
         assert_eq!(clip_cell(&"é".repeat(40)), "é".repeat(40));
         assert_eq!(clip_cell(""), "");

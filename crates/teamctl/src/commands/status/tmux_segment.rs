@@ -1,30 +1,31 @@
-//! `--format tmux`: a few characters for the status line, of what the daemon knows alone. A name of a team holds nothing
-//! that tmux expands, and nothing else of others is in it.
+//! `--format tmux`: formats the daemon's status as a short segment for tmux's status line. The only
+//! foreign text in it are names of teams, and these contain no character that tmux expands.
 
 use protocol::control::{Activity, MemberFlag, MemberStatus, PastMember, StatusReply, TeamStatus};
 use protocol::name::TeamName;
 
-/// Where no daemon answers.
+/// The segment if no daemon answers.
 pub(super) const DAEMON_DOWN: &str = "#[fg=red]teamd down#[default]";
 
-/// `survey 2/5 !1 x1`: two of five are active, one waits for a person, and one has failed.
+/// The segments of all teams, or of one team. `survey 2/5 !1 x1 z1`: two of five members are active,
+/// one waits for a person, one has failed, and one is suspended.
 pub(super) fn segment_line(status: &StatusReply, only: Option<&TeamName>) -> String {
     let shown = status.teams.iter().filter(|team| only.is_none_or(|only| team.name == *only));
     shown.filter_map(team_segment).collect::<Vec<_>>().join("  ")
 }
 
-/// Nothing of a team where nobody is.
+/// `None` if the team has no members.
 fn team_segment(team: &TeamStatus) -> Option<String> {
     let failed = team.past_members.iter().filter(|past| has_failed(past)).count();
-    let rest = team.past_members.iter().filter(|past| past.is_suspended).count();
-    if team.members.is_empty() && failed == 0 && rest == 0 {
+    let suspended = team.past_members.iter().filter(|past| past.is_suspended).count();
+    if team.members.is_empty() && failed == 0 && suspended == 0 {
         return None;
     }
     let active = team.members.iter().filter(|agent| agent.activity == Activity::Active).count();
-    let waits = team.members.iter().filter(|agent| awaits_person(agent)).count();
+    let waiting = team.members.iter().filter(|agent| awaits_person(agent)).count();
     let mut text = format!("{} {active}/{}", team.name, team.members.len());
     for (count, style, sign) in
-        [(waits, "fg=yellow,bold", '!'), (failed, "fg=red,bold", 'x'), (rest, "dim", 'z')]
+        [(waiting, "fg=yellow,bold", '!'), (failed, "fg=red,bold", 'x'), (suspended, "dim", 'z')]
     {
         if count > 0 {
             text += &format!(" #[{style}]{sign}{count}#[default]");
@@ -34,9 +35,8 @@ fn team_segment(team: &TeamStatus) -> Option<String> {
 }
 
 fn awaits_person(agent: &MemberStatus) -> bool {
-    let for_somebody =
-        [MemberFlag::AwaitingPlanApproval, MemberFlag::AwaitingPermission, MemberFlag::AtDialog];
-    agent.flags.iter().any(|flag| for_somebody.contains(flag))
+    let waiting = [MemberFlag::AwaitingPlanApproval, MemberFlag::AwaitingPermission, MemberFlag::AtDialog];
+    agent.flags.iter().any(|flag| waiting.contains(flag))
 }
 
 fn has_failed(past: &PastMember) -> bool {
@@ -62,17 +62,18 @@ mod tests {
     }
 
     #[test]
-    fn who_works_who_waits_who_failed_and_who_rests() {
+    fn segment_counts_members_by_state() {
         let none = json!([]);
         assert_eq!(segment_text(&[], &none), "");
         assert_eq!(segment_text(&[agent("active", &none), agent("idle", &none)], &none), "survey 1/2");
         let asks = agent("active", &json!(["awaiting_permission"]));
-        let past = |state: &str, rests: bool| json!({"name": "bob", "outcome": state, "description": "", "ended_at": 1, "is_suspended": rests});
+        let past = |state: &str, is_suspended: bool| json!({"name": "bob", "outcome": state, "description": "", "ended_at": 1, "is_suspended": is_suspended});
         let all = segment_text(
             &[asks],
             &json!([past("failed", false), past("killed", true), past("completed", false)]),
         );
-        let wanted = "survey 1/1 #[fg=yellow,bold]!1#[default] #[fg=red,bold]x1#[default] #[dim]z1#[default]";
-        assert_eq!(all, wanted);
+        let expected =
+            "survey 1/1 #[fg=yellow,bold]!1#[default] #[fg=red,bold]x1#[default] #[dim]z1#[default]";
+        assert_eq!(all, expected);
     }
 }
