@@ -1,10 +1,11 @@
-//! `inbox`: what was sent to an agent. Reading takes no lock and changes nothing; only the owner may mark
-//! messages read, and only those that were shown, after they were.
+//! `inbox`: shows the messages in an inbox. It takes no lock and changes nothing. With `--mark-read`
+//! the owner marks the shown messages as read, after they were printed.
 
 mod format;
 mod repeats;
 mod seen_entries;
 
+use crate::commands::send::team_of_address;
 use crate::context::CommandContext;
 use crate::output;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
@@ -13,62 +14,62 @@ use format::format_entry;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::InboxEntry;
 use protocol::name::{AgentName, strip_team};
-use repeats::collapse_repeats;
+use repeats::{RepeatedEntry, collapse_repeats};
 use seen_entries::SeenEntries;
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use store::{Inbox as File, Team, message_id};
+use store::{Inbox, Team, message_id};
 
-/// Read an inbox: your own, or as the lead anybody's
+/// Show an inbox: your own, or as the lead that of any member
 ///
-/// Reading leaves messages unread, unless --mark-read says otherwise. What one member has said several times, with no
-/// other words of its own in between, is shown once, where it said it last, with how often; --json and --follow have each.
+/// The messages stay unread without --mark-read. A message that a member repeats, with no other message of its own in
+/// between, is shown once: at its last place, with the number of repeats. --json and --follow show every message.
 /// With --follow and --json each message is an object on a line of its own.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl inbox\n  teamctl inbox ann --unread\n  teamctl inbox --unread --mark-read\n  teamctl inbox --follow --json"
 )]
 pub(crate) struct InboxArgs {
-    /// Whose [default: your own]
+    /// Owner of the inbox [default: you]
     name: Option<String>,
-    /// Only what is unread
+    /// Only unread messages
     #[arg(long)]
     unread: bool,
     /// Wait for more, until interrupted
     #[arg(short, long)]
     follow: bool,
-    /// Mark what was shown read; only in your own inbox
+    /// Mark the shown messages as read; only in your own inbox
     #[arg(long)]
     mark_read: bool,
-    /// Only the last N of those that are there now
+    /// Only the last N of the present messages
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 }
 
-pub(crate) fn run(here: &CommandContext, args: &InboxArgs) -> Result<ExitCode, ErrorReport> {
+pub(crate) fn run(context: &CommandContext, args: &InboxArgs) -> Result<ExitCode, ErrorReport> {
     let team = match &args.name {
-        Some(address) => super::send::team_of_address(here, address)?,
-        None => here.team()?,
+        Some(address) => team_of_address(context, address)?,
+        None => context.team()?,
     };
-    let owner = inbox_owner(here, &team, args)?;
-    let reader = InboxReader { here, args, inbox: team.inbox(&owner) };
+    let owner = inbox_owner(context, &team, args)?;
+    let reader = InboxReader { context, args, inbox: team.inbox(&owner) };
     if args.follow { reader.follow(&team) } else { reader.print_current() }
 }
 
-/// Whose inbox it is, and whether the caller may do with it what it wants to.
-fn inbox_owner(here: &CommandContext, team: &Team, args: &InboxArgs) -> Result<AgentName, ErrorReport> {
-    let me = here.caller_name();
+/// The owner of the inbox. Fails if the caller may not read it or mark its messages.
+fn inbox_owner(context: &CommandContext, team: &Team, args: &InboxArgs) -> Result<AgentName, ErrorReport> {
+    let caller = context.caller_name();
     if args.mark_read && team.name().is_claude_session() {
         let message = format!("cannot mark messages read in {}: it belongs to Claude Code", team.name());
         return Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help("leave --mark-read out"));
     }
-    let Some(address) = &args.name else { return Ok(me) };
+    let Some(address) = &args.name else { return Ok(caller) };
     let name = match team.member(address) {
         Ok(member) => member.name,
         Err(error) => past_member(team, address).ok_or_else(|| ErrorReport::from(error))?,
     };
-    if name != me {
-        here.require_lead(&format!("read the inbox of {name}"))?;
+    if name != caller {
+        context.require_lead(&format!("read the inbox of {name}"))?;
         if args.mark_read {
             let message = format!("cannot mark messages to {name} read: only {name} may");
             return Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help("leave --mark-read out"));
@@ -77,7 +78,7 @@ fn inbox_owner(here: &CommandContext, team: &Team, args: &InboxArgs) -> Result<A
     Ok(name)
 }
 
-/// The entry as it stands, with what it is known by.
+/// The entry as in the file, with the message's id.
 fn entry_json(entry: &InboxEntry) -> Value {
     let mut object = entry.to_json();
     if let Ok(message) = &entry.message {
@@ -86,57 +87,57 @@ fn entry_json(entry: &InboxEntry) -> Value {
     object
 }
 
-/// No member, or not any more, but with an inbox.
+/// A past member that still has an inbox, or the lead.
 fn past_member(team: &Team, address: &str) -> Option<AgentName> {
     let name = AgentName::new_unchecked(strip_team(address, team.name()));
     (name.is_lead() || team.inbox(&name).path().exists()).then_some(name)
 }
 
-/// One call's view of one inbox.
+/// Prints the messages of one inbox.
 struct InboxReader<'a> {
-    here: &'a CommandContext,
+    context: &'a CommandContext,
     args: &'a InboxArgs,
-    inbox: File,
+    inbox: Inbox,
 }
 
 impl InboxReader<'_> {
     fn print_current(&self) -> Result<ExitCode, ErrorReport> {
         let shown = if self.args.unread { self.inbox.read_unread() } else { self.inbox.read() };
         let shown = self.limit_entries(shown?);
-        if self.here.args.json {
+        if self.context.args.json {
             let messages: Vec<Value> = shown.iter().map(entry_json).collect();
-            output::print_result(self.here, &json!({"messages": messages}), "");
+            output::print_result(self.context, &json!({"messages": messages}), "");
         } else if shown.is_empty() {
-            output::print_result(self.here, &json!({}), "No messages.");
+            output::print_result(self.context, &json!({}), "No messages.");
         } else {
-            collapse_repeats(&shown).into_iter().for_each(|(last, times)| self.print_repeated(last, times));
+            collapse_repeats(&shown).into_iter().for_each(|repeated| self.print_repeated(repeated));
         }
         self.mark_read(&shown)?;
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Ends when the team or the reader of the output is gone.
+    /// Prints new messages until the team is deleted or the reader of the output is gone.
     fn follow(&self, team: &Team) -> Result<ExitCode, ErrorReport> {
         let directory = self.inbox.path().parent().map(ToOwned::to_owned);
-        let mut follow = DirectoryWatcher::new_for_stream(directory.as_slice())?;
-        let mut fresh = SeenEntries::default();
-        let mut limited = false;
+        let mut watcher = DirectoryWatcher::new_for_stream(directory.as_slice())?;
+        let mut seen = SeenEntries::default();
+        let mut is_first = true;
         loop {
-            let mut shown = self.filter_entries(fresh.take_new(self.inbox.read()?));
-            if !std::mem::replace(&mut limited, true) {
+            let mut shown = self.filter_entries(seen.take_new(self.inbox.read()?));
+            if std::mem::take(&mut is_first) {
                 shown = self.limit_entries(shown);
             }
             shown.iter().for_each(|entry| self.print(entry));
             self.mark_read(&shown)?;
-            if !team.config_path().exists() || follow.wait(None)? == WatchEvent::OutputClosed {
+            if !team.config_path().exists() || watcher.wait(None)? == WatchEvent::OutputClosed {
                 return Ok(ExitCode::SUCCESS);
             }
         }
     }
 
     fn filter_entries(&self, entries: Vec<InboxEntry>) -> Vec<InboxEntry> {
-        let wanted = |entry: &InboxEntry| !self.args.unread || entry.unread().is_some();
-        entries.into_iter().filter(wanted).collect()
+        let is_shown = |entry: &InboxEntry| !self.args.unread || entry.unread().is_some();
+        entries.into_iter().filter(is_shown).collect()
     }
 
     fn limit_entries(&self, mut entries: Vec<InboxEntry>) -> Vec<InboxEntry> {
@@ -144,24 +145,23 @@ impl InboxReader<'_> {
         entries.split_off(surplus)
     }
 
-    /// The last of entries that say the same, and how many they are.
-    fn print_repeated(&self, last: &InboxEntry, times: usize) {
-        if times == 1 {
+    fn print_repeated(&self, RepeatedEntry { last, count }: RepeatedEntry) {
+        if count == 1 {
             return self.print(last);
         }
-        let sentence = format!("{}\n    ({times} times)", format_entry(last));
-        output::print_item(self.here, &entry_json(last), &sentence);
+        let sentence = format!("{}\n    ({count} times)", format_entry(last));
+        output::print_item(self.context, &entry_json(last), &sentence);
     }
 
     fn print(&self, entry: &InboxEntry) {
-        let sentence = if self.here.args.json { String::new() } else { format_entry(entry) };
-        output::print_item(self.here, &entry_json(entry), &sentence);
+        let sentence = if self.context.args.json { String::new() } else { format_entry(entry) };
+        output::print_item(self.context, &entry_json(entry), &sentence);
     }
 
     fn mark_read(&self, shown: &[InboxEntry]) -> Result<(), ErrorReport> {
         let unread: Vec<InboxEntry> =
             shown.iter().filter(|entry| entry.unread().is_some()).cloned().collect();
-        // What was printed into a closed pipe was read by nobody.
+        // If the output is closed, nobody has read the messages.
         if !self.args.mark_read || unread.is_empty() || is_output_closed() {
             return Ok(());
         }

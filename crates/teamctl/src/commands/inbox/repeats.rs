@@ -1,32 +1,40 @@
-//! What a member says once more is shown once, where it said it last, with how often: also where others have spoken in between.
+//! Collapses repeated messages: a message that a member sends several times is shown once, even if
+//! other members have sent messages in between.
 
 use protocol::message::InboxEntry;
 use protocol::payload::{IdleNotification, Payload};
 use std::collections::HashMap;
 
-/// Each entry that nobody has said again, and how often it was said.
-pub(super) fn collapse_repeats(entries: &[InboxEntry]) -> Vec<(&InboxEntry, usize)> {
-    let mut times = vec![1; entries.len()];
-    let mut last = HashMap::new();
-    for (at, entry) in entries.iter().enumerate() {
-        let Ok(message) = &entry.message else { continue };
-        let before = last.insert(&message.from, at);
-        if let Some(before) = before.filter(|before| is_repeat(&entries[*before], entry)) {
-            times[at] += std::mem::take(&mut times[before]);
-        }
-    }
-    entries.iter().zip(times).filter(|(_, times)| *times > 0).collect()
+/// Consecutive entries of one sender with the same content.
+pub(super) struct RepeatedEntry<'e> {
+    pub(super) last: &'e InboxEntry,
+    pub(super) count: usize,
 }
 
-/// Whether it says what the one of that member before it said: the end of another turn, or the same words again. Read is
-/// not the same as unread.
-fn is_repeat(before: &InboxEntry, entry: &InboxEntry) -> bool {
-    let (Ok(first), Ok(second)) = (&before.message, &entry.message) else { return false };
-    let says_the_same = || match IdleNotification::is_bare_in(&first.text) {
+/// The entries without those that their sender has repeated later.
+pub(super) fn collapse_repeats(entries: &[InboxEntry]) -> Vec<RepeatedEntry<'_>> {
+    let mut counts = vec![1; entries.len()];
+    let mut last_of_sender = HashMap::new();
+    for (at, entry) in entries.iter().enumerate() {
+        let Ok(message) = &entry.message else { continue };
+        let previous = last_of_sender.insert(&message.from, at);
+        if let Some(previous) = previous.filter(|previous| is_repeat(&entries[*previous], entry)) {
+            counts[at] += std::mem::take(&mut counts[previous]);
+        }
+    }
+    let repeated = entries.iter().zip(counts).map(|(last, count)| RepeatedEntry { last, count });
+    repeated.filter(|repeated| repeated.count > 0).collect()
+}
+
+/// Whether a message repeats the previous message of its sender: both report the end of a turn and
+/// nothing else, or both have the same text. A read message does not repeat an unread one.
+fn is_repeat(previous: &InboxEntry, entry: &InboxEntry) -> bool {
+    let (Ok(first), Ok(second)) = (&previous.message, &entry.message) else { return false };
+    let is_same_content = || match IdleNotification::is_bare_in(&first.text) {
         true => IdleNotification::is_bare_in(&second.text),
         false => first.text == second.text && Payload::detect_type(&first.text).is_none(),
     };
-    first.from == second.from && before.unread().is_some() == entry.unread().is_some() && says_the_same()
+    first.from == second.from && previous.unread().is_some() == entry.unread().is_some() && is_same_content()
 }
 
 #[cfg(test)]
@@ -34,31 +42,35 @@ mod tests {
     use super::*;
 
     const IDLE: &str = r#"{"type":"idle_notification","from":"x","timestamp":"","idleReason":"available"}"#;
-    const ASKS: &str = r#"{"type":"permission_request","request_id":"p"}"#;
+    const REQUEST: &str = r#"{"type":"permission_request","request_id":"p"}"#;
 
-    fn collapsed_senders(said: &[(&str, &str, bool)]) -> Vec<(usize, usize)> {
+    fn collapsed(messages: &[(&str, &str, bool)]) -> Vec<(usize, usize)> {
         let raw = |(from, text, read): &(&str, &str, bool)| {
             serde_json::json!({"from": from, "text": text, "timestamp": "", "read": read}).to_string()
         };
         let entries: Vec<InboxEntry> =
-            said.iter().enumerate().map(|(at, entry)| InboxEntry::parse(at, &raw(entry))).collect();
-        collapse_repeats(&entries).into_iter().map(|(entry, times)| (entry.index, times)).collect()
+            messages.iter().enumerate().map(|(at, entry)| InboxEntry::parse(at, &raw(entry))).collect();
+        collapse_repeats(&entries).into_iter().map(|repeated| (repeated.last.index, repeated.count)).collect()
     }
 
     #[test]
-    fn who_says_the_same_in_turn_with_others_is_told_once_at_the_last() {
-        let turns = ["tim", "tom", "tim", "tom", "tim", "tom"].map(|from| (from, IDLE, false));
-        assert_eq!(collapsed_senders(&turns), [(4, 3), (5, 3)]);
-        let words = [("tim", "done", false), ("tom", "done", false), ("tim", "done", false)];
-        assert_eq!(collapsed_senders(&words), [(1, 1), (2, 2)]);
+    fn repeats_are_collapsed_between_messages_of_others() {
+        let idle = ["tim", "tom", "tim", "tom", "tim", "tom"].map(|from| (from, IDLE, false));
+        assert_eq!(collapsed(&idle), [(4, 3), (5, 3)]);
+        let texts = [("tim", "done", false), ("tom", "done", false), ("tim", "done", false)];
+        assert_eq!(collapsed(&texts), [(1, 1), (2, 2)]);
     }
 
     #[test]
-    fn what_another_word_of_its_own_parts_is_not_the_same_again() {
+    fn other_message_of_the_sender_ends_the_repeats() {
         let changes = ["fail", "pass", "fail"].map(|text| ("tim", text, false));
-        assert_eq!(collapsed_senders(&changes), [(0, 1), (1, 1), (2, 1)], "it would read as passed");
+        assert_eq!(
+            collapsed(&changes),
+            [(0, 1), (1, 1), (2, 1)],
+            "the order of fail and pass must be visible"
+        );
         let read = [("tim", IDLE, true), ("tom", IDLE, false), ("tim", IDLE, false)];
-        assert_eq!(collapsed_senders(&read), [(0, 1), (1, 1), (2, 1)]);
-        assert_eq!(collapsed_senders(&[("tim", ASKS, false), ("tim", ASKS, false)]), [(0, 1), (1, 1)]);
+        assert_eq!(collapsed(&read), [(0, 1), (1, 1), (2, 1)]);
+        assert_eq!(collapsed(&[("tim", REQUEST, false), ("tim", REQUEST, false)]), [(0, 1), (1, 1)]);
     }
 }

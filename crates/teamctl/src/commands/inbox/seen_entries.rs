@@ -1,30 +1,30 @@
-//! What is new in an inbox since the last look. Places prove nothing: other programs remove what they
-//! consumed, and marking a message read changes its spelling. So entries are known by what was said, and
-//! equal ones are counted.
+//! Finds the entries of an inbox that are new since the last read. An index does not identify an
+//! entry, because other programs remove messages. So entries are compared by sender, time and text,
+//! and equal ones are counted.
 
 use protocol::message::InboxEntry;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// How often each entry was seen, at most, in one reading.
+/// For each entry, by its hash, how often it was in the file at most.
 #[derive(Debug, Default)]
 pub(super) struct SeenEntries(HashMap<u64, usize>);
 
 impl SeenEntries {
-    /// Those of `entries` that no reading before had.
+    /// The entries that no earlier read had. `entries` is the whole inbox.
     pub(super) fn take_new(&mut self, entries: Vec<InboxEntry>) -> Vec<InboxEntry> {
-        let mut now: HashMap<u64, usize> = HashMap::new();
-        entries.into_iter().filter(|entry| self.is_new(entry, &mut now)).collect()
+        let mut counts: HashMap<u64, usize> = HashMap::new();
+        entries.into_iter().filter(|entry| self.is_new(entry, &mut counts)).collect()
     }
 
-    fn is_new(&mut self, entry: &InboxEntry, now: &mut HashMap<u64, usize>) -> bool {
+    fn is_new(&mut self, entry: &InboxEntry, counts: &mut HashMap<u64, usize>) -> bool {
         let key = entry_hash(entry);
-        let count = now.entry(key).or_default();
+        let count = counts.entry(key).or_default();
         *count += 1;
         let seen = self.0.entry(key).or_default();
-        let new = *count > *seen;
+        let is_new = *count > *seen;
         *seen = (*seen).max(*count);
-        new
+        is_new
     }
 }
 
@@ -42,21 +42,21 @@ mod tests {
     use super::*;
     use protocol::message::parse_inbox;
 
-    fn new(fresh: &mut SeenEntries, text: &str) -> usize {
-        fresh.take_new(parse_inbox(text).unwrap()).len()
+    fn count_new(seen: &mut SeenEntries, text: &str) -> usize {
+        seen.take_new(parse_inbox(text).unwrap()).len()
     }
 
     #[test]
-    fn reading_and_removing_make_nothing_new_and_twins_are_two() {
+    fn read_and_removed_messages_are_not_new_and_equal_ones_are_counted() {
         let message = |text: &str, read: bool| {
             format!(r#"{{"from":"a","text":"{text}","timestamp":"t","read":{read}}}"#)
         };
         let (x, y) = (message("x", false), message("y", false));
-        let mut fresh = SeenEntries::default();
-        assert_eq!(new(&mut fresh, "[]"), 0);
-        assert_eq!(new(&mut fresh, &format!("[{x},{y},7]")), 3);
-        assert_eq!(new(&mut fresh, &format!("[{},{y},7]", message("x", true))), 0);
-        assert_eq!(new(&mut fresh, &format!("[{y}]")), 0);
-        assert_eq!(new(&mut fresh, &format!("[{y},{y}]")), 1);
+        let mut seen = SeenEntries::default();
+        assert_eq!(count_new(&mut seen, "[]"), 0);
+        assert_eq!(count_new(&mut seen, &format!("[{x},{y},7]")), 3);
+        assert_eq!(count_new(&mut seen, &format!("[{},{y},7]", message("x", true))), 0);
+        assert_eq!(count_new(&mut seen, &format!("[{y}]")), 0);
+        assert_eq!(count_new(&mut seen, &format!("[{y},{y}]")), 1);
     }
 }
