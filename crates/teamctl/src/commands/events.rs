@@ -1,11 +1,11 @@
-//! `events`: the daemon's event log, oldest first, as it is or as a line for people. The log lies outside
-//! the root and survives the daemon and the teams; the file before a rotation is read too.
+//! `events`: prints the daemon's event log, oldest first. The log is kept when the daemon stops and
+//! when teams are deleted.
 
+use super::rotated_log::RotatedLog;
 use crate::context::CommandContext;
 use crate::output;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use client::event_log::event_line;
-use client::file_tail::FileTail;
 use protocol::duration;
 use protocol::error::ErrorReport;
 use protocol::timestamp::{iso8601, parse_iso8601};
@@ -13,9 +13,10 @@ use serde_json::Value;
 use std::process::ExitCode;
 use store::now;
 
-/// Show what happened: who came, what was done, who ended and how
+/// Show the event log: what happened to teams, members, messages and tasks
 ///
-/// With -t only those of that team, and the daemon's own. With --json each event is an object on a line of its own, as it stands in the log; docs/events.md lists the kinds.
+/// With -t only the events of that team and those of the daemon. With --json each event is an object on a line of its
+/// own, as in the log; docs/events.md lists the kinds.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl events\n  teamctl events -f\n  teamctl events --since 10m --json\n  teamctl events --since 2026-02-13T10:00:00Z"
@@ -24,60 +25,53 @@ pub(crate) struct EventsArgs {
     /// Wait for more, until interrupted
     #[arg(short, long)]
     follow: bool,
-    /// Only from then on: a duration back, or a time in ISO 8601
+    /// Only events since then: a duration before now, or a time in ISO 8601
     #[arg(long, value_name = "T", value_parser = parse_since)]
     since: Option<u64>,
 }
 
-/// Ms since the epoch.
+/// Parses `--since` into ms since the epoch.
 fn parse_since(text: &str) -> Result<u64, String> {
     if let Some(at) = parse_iso8601(text) {
         return Ok(at);
     }
-    let back = duration::parse(text).map_err(|wrong| format!("{wrong}, or as a time like {}", iso8601(0)))?;
-    Ok(now().saturating_sub(u64::try_from(back.as_millis()).unwrap_or(u64::MAX)))
+    let age = duration::parse(text).map_err(|error| format!("{error}, or as a time like {}", iso8601(0)))?;
+    Ok(now().saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX)))
 }
 
-pub(crate) fn run(here: &CommandContext, args: &EventsArgs) -> Result<ExitCode, ErrorReport> {
-    let state = here.state_dir()?.path().to_owned();
-    let mut follow =
+pub(crate) fn run(context: &CommandContext, args: &EventsArgs) -> Result<ExitCode, ErrorReport> {
+    let state = context.state_dir()?.path().to_owned();
+    let mut watcher =
         args.follow.then(|| DirectoryWatcher::new_for_stream(std::slice::from_ref(&state))).transpose()?;
-    let mut show = LineSplitter::new(|line| print_event(here, args, line));
-    // Opened before the older one is: where a rotation comes between, both are the same, and none is missed.
-    let mut log = FileTail::new(state.join("events.jsonl"));
-    let mut older = FileTail::new(state.join("events.jsonl.1"));
-    while !older.is_same_file(&log)
-        && let Some(chunk) = older.next_chunk_of_open_file()?
-    {
-        show.push(&chunk);
-    }
+    let mut lines = LineSplitter::new(|line| print_event(context, args, line));
+    let mut log = RotatedLog::open(&state.join("events.jsonl"));
     loop {
         while let Some(chunk) = log.next_chunk()? {
-            show.push(&chunk);
+            lines.push(&chunk);
         }
-        let Some(follow) = &mut follow else { return Ok(ExitCode::SUCCESS) };
-        if follow.wait(None)? == WatchEvent::OutputClosed {
+        let Some(watcher) = &mut watcher else { return Ok(ExitCode::SUCCESS) };
+        if watcher.wait(None)? == WatchEvent::OutputClosed {
             return Ok(ExitCode::SUCCESS);
         }
     }
 }
 
-fn print_event(here: &CommandContext, args: &EventsArgs, line: &[u8]) {
+fn print_event(context: &CommandContext, args: &EventsArgs, line: &[u8]) {
     let line = String::from_utf8_lossy(line);
     let event: Option<Value> = serde_json::from_str(&line).ok().filter(Value::is_object);
-    let other_team = |event: &Value| {
-        let asked = here.args.team.as_deref();
-        asked.is_some_and(|team| event["team"].as_str().is_some_and(|of| of != team))
+    let is_of_other_team = |event: &Value| {
+        let selected = context.args.team.as_deref();
+        selected.is_some_and(|team| event["team"].as_str().is_some_and(|of| of != team))
     };
-    if event.as_ref().is_some_and(|event| is_before(event, args.since) || other_team(event)) {
+    if event.as_ref().is_some_and(|event| is_before(event, args.since) || is_of_other_team(event)) {
         return;
     }
     match event {
-        // As it is: scripts get the log's own spelling.
-        Some(_) if here.args.json => output::print_json(&line),
-        Some(event) if !here.args.quiet => output::print_line(&event_line(&line, &event)),
-        // A line that a crash cut short.
-        None if !here.args.json && !here.args.quiet => output::print_line(&output::sanitize(&line)),
+        // Scripts get the line of the log.
+        Some(_) if context.args.json => output::print_json(&line),
+        Some(event) if !context.args.quiet => output::print_line(&event_line(&line, &event)),
+        // A crash of the daemon can leave an incomplete line.
+        None if !context.args.json && !context.args.quiet => output::print_line(&output::sanitize(&line)),
         _ => {}
     }
 }
@@ -87,23 +81,26 @@ fn is_before(event: &Value, since: Option<u64>) -> bool {
     since.zip(time).is_some_and(|(since, time)| time < since)
 }
 
-/// Cuts what arrives in pieces into lines; an unfinished one waits for its rest.
+/// Splits a stream of chunks into lines. An incomplete line is kept until its end arrives.
 struct LineSplitter<F> {
     partial_line: Vec<u8>,
-    each: F,
+    on_line: F,
 }
 
 impl<F: FnMut(&[u8])> LineSplitter<F> {
-    fn new(each: F) -> LineSplitter<F> {
-        LineSplitter { partial_line: Vec::new(), each }
+    fn new(on_line: F) -> LineSplitter<F> {
+        LineSplitter { partial_line: Vec::new(), on_line }
     }
 
     fn push(&mut self, bytes: &[u8]) {
         self.partial_line.extend_from_slice(bytes);
         let Some(end) = self.partial_line.iter().rposition(|byte| *byte == b'\n') else { return };
         let rest = self.partial_line.split_off(end + 1);
-        let whole = std::mem::replace(&mut self.partial_line, rest);
-        whole[..end].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).for_each(&mut self.each);
+        let complete = std::mem::replace(&mut self.partial_line, rest);
+        complete[..end]
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+            .for_each(&mut self.on_line);
     }
 }
 
@@ -113,13 +110,13 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn lines_are_whole_however_they_arrive() {
-        let mut seen = Vec::new();
-        let mut lines = LineSplitter::new(|line| seen.push(String::from_utf8_lossy(line).into_owned()));
+    fn chunks_are_split_into_complete_lines() {
+        let mut received = Vec::new();
+        let mut lines = LineSplitter::new(|line| received.push(String::from_utf8_lossy(line).into_owned()));
         for piece in ["a", "b\n\nc\nd", "e", "\n", "f"] {
             lines.push(piece.as_bytes());
         }
-        assert_eq!(seen, ["ab", "c", "de"]);
+        assert_eq!(received, ["ab", "c", "de"]);
     }
 
     fn event_text(event: &Value) -> String {
@@ -127,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_one_clean_line() {
+    fn event_is_one_line_without_control_characters() {
         let event = json!({"time":"T","event":"task_failed","team":"t","task":"3","subject":"count","owner":"ann",
             "reason":"exit 1\n\u{1b}x","more":1});
         assert_eq!(event_text(&event), "T t task 3 failed by ann (exit 1 \\u{1b}x): count");
@@ -136,18 +133,18 @@ mod tests {
     }
 
     #[test]
-    fn of_an_older_or_a_later_kind_all_fields_are_told() {
+    fn event_of_unknown_kind_is_shown_with_all_fields() {
         let older = json!({"time":"T","event":"ended","team":"t","member":"ann","text":"exit 1\n\u{1b}x"});
         assert_eq!(event_text(&older), "T ann@t ended exit 1 \\u{1b}x");
         assert_eq!(event_text(&json!({"time":"T","event":"ready"})), "T ready");
         let later = json!({"time":"T","event":"from_tomorrow","team":"t","n":1,"why":"x","list":["a"]});
         assert_eq!(event_text(&later), "T t from_tomorrow n=1 why=x list=[\"a\"]");
-        let odd = json!({"event":"task_failed","team":7});
-        assert_eq!(event_text(&odd), "task_failed");
+        let invalid = json!({"event":"task_failed","team":7});
+        assert_eq!(event_text(&invalid), "task_failed");
     }
 
     #[test]
-    fn a_time_is_a_duration_back_or_a_date() {
+    fn since_is_a_duration_or_a_date() {
         assert_eq!(parse_since("1970-01-01T00:00:01Z"), Ok(1000));
         assert!(parse_since("10m").is_ok_and(|at| at <= now() - 600_000));
         assert!(parse_since("yesterday").is_err());

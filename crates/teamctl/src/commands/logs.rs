@@ -1,10 +1,11 @@
-//! `logs`: what a member's program wrote, byte for byte: it is the agent's own terminal output, and its
-//! escape sequences are part of it. The one verb that prints an agent's bytes uncleaned, and says so.
+//! `logs`: prints the output of a member's program. It is the only command that prints an agent's
+//! bytes unchanged, because the escape sequences are part of the terminal output.
 
+use super::rotated_log::RotatedLog;
+use super::send::team_of_address;
 use crate::context::CommandContext;
 use crate::output;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
-use client::file_tail::FileTail;
 use protocol::did_you_mean::did_you_mean;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName, strip_team};
@@ -14,11 +15,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Print what a member's program wrote, also after its end
+/// Print the output of a member's program, also after its end
 ///
-/// The bytes are printed as they are, escape sequences included: it is the agent's own terminal output. To
-/// look at it in safety: teamctl logs NAME | less. At 10 MiB a log begins anew and one before it is kept; both are
-/// printed. With --json each piece is an object on a line of its own.
+/// The bytes are printed unchanged, with escape sequences, because they are the agent's terminal output. To view them
+/// safely: teamctl logs NAME | less. A log that reaches 10 MiB is rotated, and one older log is kept; both are printed.
+/// With --json each piece is an object on a line of its own.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl logs ann\n  teamctl logs ann -f\n  teamctl logs ann | less -R")]
 pub(crate) struct LogsArgs {
@@ -29,123 +30,94 @@ pub(crate) struct LogsArgs {
     follow: bool,
 }
 
-pub(crate) fn run(here: &CommandContext, args: &LogsArgs) -> Result<ExitCode, ErrorReport> {
-    let team = team_of_log(here, &args.name)?;
-    let path = find_log(&log_directory(here)?.join(team.as_str()), strip_team(&args.name, &team))?;
+pub(crate) fn run(context: &CommandContext, args: &LogsArgs) -> Result<ExitCode, ErrorReport> {
+    let team = team_of_log(context, &args.name)?;
+    let path = find_log(&log_directory(context)?.join(team.as_str()), strip_team(&args.name, &team))?;
     if args.follow {
-        return follow(here, &path);
+        return follow(context, &path);
     }
-    OutputLogReader::open(&path).print(here)?;
+    print_new(context, &mut RotatedLog::open(&path))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn log_directory(here: &CommandContext) -> Result<PathBuf, ErrorReport> {
-    Ok(here.state_dir()?.path().join("logs/agents"))
+fn log_directory(context: &CommandContext) -> Result<PathBuf, ErrorReport> {
+    Ok(context.state_dir()?.path().join("logs/agents"))
 }
 
-/// Whose logs are meant; they outlive it, so a team that is named need not be there any more.
-fn team_of_log(here: &CommandContext, address: &str) -> Result<TeamName, ErrorReport> {
-    let all = log_directory(here)?;
-    let named = here.args.team.as_deref().or_else(|| Some(address.split_once('@')?.1));
-    let past = named.and_then(|name| TeamName::parse(name).ok());
-    match past.filter(|past| all.join(past.as_str()).is_dir()) {
-        Some(past) => Ok(past),
-        None => Ok(super::send::team_of_address(here, address)?.name().clone()),
+/// The team whose logs are read. If it is named, it may be deleted already, because its logs are
+/// kept.
+fn team_of_log(context: &CommandContext, address: &str) -> Result<TeamName, ErrorReport> {
+    let logs = log_directory(context)?;
+    let named = context.args.team.as_deref().or_else(|| Some(address.split_once('@')?.1));
+    let named = named.and_then(|name| TeamName::parse(name).ok());
+    match named.filter(|team| logs.join(team.as_str()).is_dir()) {
+        Some(team) => Ok(team),
+        None => Ok(team_of_address(context, address)?.name().clone()),
     }
 }
 
-/// Prints what there is, and what comes, until it is interrupted or nobody reads any more.
-pub(super) fn follow(here: &CommandContext, path: &Path) -> Result<ExitCode, ErrorReport> {
+/// Prints the log and everything that is added to it, until the reader of the output is gone.
+pub(super) fn follow(context: &CommandContext, path: &Path) -> Result<ExitCode, ErrorReport> {
     let directory = path.parent().unwrap_or(Path::new("/")).to_owned();
-    let mut follow = DirectoryWatcher::new_for_stream(&[directory])?;
-    let mut output = OutputLogReader::open(path);
-    while output.print(here)? == Consumer::Open {
-        if follow.wait(None)? == WatchEvent::OutputClosed {
+    let mut watcher = DirectoryWatcher::new_for_stream(&[directory])?;
+    let mut log = RotatedLog::open(path);
+    while print_new(context, &mut log)? == OutputState::Open {
+        if watcher.wait(None)? == WatchEvent::OutputClosed {
             break;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// A log and the one before it, which is printed first.
-struct OutputLogReader {
-    older: Option<FileTail>,
-    log: FileTail,
-}
-
-/// Who reads what we print.
+/// Whether standard output still has a reader.
 #[derive(PartialEq, Eq)]
-enum Consumer {
+enum OutputState {
     Open,
     Closed,
 }
 
-impl OutputLogReader {
-    /// Opened before the older one is: where a rotation comes between, both are the same, and none is missed.
-    fn open(path: &Path) -> OutputLogReader {
-        let log = FileTail::new(path.to_owned());
-        let older = FileTail::new(rotated_path(path));
-        OutputLogReader { older: Some(older).filter(|older| !older.is_same_file(&log)), log }
-    }
-
-    /// All that has come since the last time.
-    fn print(&mut self, here: &CommandContext) -> Result<Consumer, ErrorReport> {
-        while let Some(chunk) = self.next_chunk()? {
-            if !print_chunk(here, &chunk) {
-                return Ok(Consumer::Closed);
-            }
+/// Prints everything that was added to the log since the last call.
+fn print_new(context: &CommandContext, log: &mut RotatedLog) -> Result<OutputState, ErrorReport> {
+    while let Some(chunk) = log.next_chunk()? {
+        if print_chunk(context, &chunk) == OutputState::Closed {
+            return Ok(OutputState::Closed);
         }
-        Ok(Consumer::Open)
     }
+    Ok(OutputState::Open)
+}
 
-    fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, ErrorReport> {
-        if let Some(older) = &mut self.older {
-            let chunk = older.next_chunk_of_open_file()?;
-            if chunk.is_some() {
-                return Ok(chunk);
-            }
-            self.older = None;
-        }
-        self.log.next_chunk()
+fn print_chunk(context: &CommandContext, chunk: &[u8]) -> OutputState {
+    if context.args.json {
+        output::print_item(context, &json!({"text": String::from_utf8_lossy(chunk)}), "");
+        return OutputState::Open;
+    }
+    let mut stdout = std::io::stdout().lock();
+    match context.args.quiet || stdout.write_all(chunk).and_then(|()| stdout.flush()).is_ok() {
+        true => OutputState::Open,
+        false => OutputState::Closed,
     }
 }
 
-fn rotated_path(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".1");
-    PathBuf::from(name)
-}
-
-/// The log of that name in any case. It is found in the directory, never made of the name.
+/// Finds the log of the member, regardless of case. The path is built from the found file name and
+/// never from `name`, which could lead out of the directory.
 fn find_log(directory: &Path, name: &str) -> Result<PathBuf, ErrorReport> {
-    let names: Vec<String> = std::fs::read_dir(directory)
-        .map(|entries| entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect())
-        .unwrap_or_default();
-    // Between two logs there is the older one alone for a moment.
-    let stem = |name: &str| Some(name.strip_suffix(".1").unwrap_or(name).strip_suffix(".log")?.to_owned());
-    let names: BTreeSet<String> = names.iter().filter_map(|name| stem(name)).collect();
-    if let Some(found) = names.iter().find(|found| found.eq_ignore_ascii_case(name)) {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    // During a rotation only the previous log exists for a moment.
+    let stem = |name: String| Some(name.strip_suffix(".1").unwrap_or(&name).strip_suffix(".log")?.to_owned());
+    let stems: BTreeSet<String> = names.filter_map(stem).collect();
+    if let Some(found) = stems.iter().find(|found| found.eq_ignore_ascii_case(name)) {
         return Ok(directory.join(format!("{found}.log")));
     }
     let missing = ErrorReport::new(
         ErrorKind::NotFound,
         format!("cannot find a log of {name} in {}", directory.display()),
     );
-    let near = did_you_mean(name, &names);
+    let near = did_you_mean(name, &stems);
     Err(missing.with_help(near.unwrap_or_else(|| match AgentName::new_unchecked(name).is_lead() {
         true => "teamd did not start the lead: what it writes stands in its own terminal".to_owned(),
         false => "who has printed nothing has none; whether it lives: teamctl status".to_owned(),
     })))
-}
-
-/// False once nobody reads any more.
-fn print_chunk(here: &CommandContext, chunk: &[u8]) -> bool {
-    if here.args.json {
-        output::print_item(here, &json!({"text": String::from_utf8_lossy(chunk)}), "");
-        return true;
-    }
-    let mut stdout = std::io::stdout().lock();
-    here.args.quiet || stdout.write_all(chunk).and_then(|()| stdout.flush()).is_ok()
 }
 
 #[cfg(test)]
@@ -153,41 +125,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_is_found_in_any_case_and_never_outside() {
+    fn log_is_found_in_any_case_and_only_in_the_directory() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::File::create(dir.path().join("Ann.log")).unwrap();
         assert_eq!(find_log(dir.path(), "ann"), Ok(dir.path().join("Ann.log")));
         let missing = find_log(dir.path(), "../ann").unwrap_err();
         assert_eq!(missing.kind, ErrorKind::NotFound);
         assert_eq!(find_log(dir.path(), "anm").unwrap_err().help.as_deref(), Some("did you mean Ann?"));
-        let hint = |name: &str| find_log(dir.path(), name).unwrap_err().help.unwrap();
+        let help = |name: &str| find_log(dir.path(), name).unwrap_err().help.unwrap();
         assert!(
-            hint("team-lead").contains("its own terminal") && hint("zacharias").contains("teamctl status")
+            help("team-lead").contains("its own terminal") && help("zacharias").contains("teamctl status")
         );
         std::fs::File::create(dir.path().join("bob.log.1")).unwrap();
         assert_eq!(find_log(dir.path(), "bob"), Ok(dir.path().join("bob.log")));
-    }
-
-    #[test]
-    #[allow(clippy::disallowed_methods, reason = "the test rotates a log of its own")]
-    fn the_older_log_comes_first_and_a_rotation_repeats_and_drops_nothing() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("ann.log");
-        let put = |path: &Path, text: &str| std::fs::File::create(path).unwrap().write_all(text.as_bytes());
-        let all = |output: &mut OutputLogReader| {
-            let chunks = std::iter::from_fn(|| output.next_chunk().unwrap());
-            String::from_utf8(chunks.flatten().collect()).unwrap()
-        };
-        put(&rotated_path(&path), "one ").unwrap();
-        put(&path, "two ").unwrap();
-        let mut output = OutputLogReader::open(&path);
-        assert_eq!(all(&mut output), "one two ");
-        std::fs::rename(&path, rotated_path(&path)).unwrap();
-        put(&path, "three ").unwrap();
-        assert_eq!(all(&mut output), "three ");
-        std::fs::rename(&path, rotated_path(&path)).unwrap();
-        assert_eq!(all(&mut output), "");
-        put(&path, "four").unwrap();
-        assert_eq!(all(&mut output), "four");
     }
 }

@@ -43,4 +43,5 @@ pub(crate) mod up;
 pub(crate) mod wait;
 
 mod message_input;
+mod rotated_log;
 mod run_file_errors;
