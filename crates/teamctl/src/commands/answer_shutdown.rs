@@ -5,39 +5,38 @@ use crate::output;
 use protocol::error::ErrorReport;
 use protocol::id::RequestId;
 use std::process::ExitCode;
-use store::ShutdownDecision;
-use store::now;
+use store::{ShutdownDecision, now};
 
 /// Answer a request to shut down, as the teammate that was asked
 ///
-/// After --approve the agent is expected to end; what does not end is ended.
+/// After --approve the agent must exit, or it is stopped.
 #[derive(Debug, clap::Args)]
 #[command(
     group(clap::ArgGroup::new("answer").required(true).args(["approve", "reject"])),
     after_help = "Examples:\n  teamctl answer-shutdown shutdown-1770977144590@ann --approve\n  teamctl answer-shutdown shutdown-1770977144590@ann --reject --reason 'the tests still run'"
 )]
 pub(crate) struct AnswerShutdownArgs {
-    /// The request's id, as the request gives it
+    /// Id of the request, as given in the request
     #[arg(value_name = "ID")]
     request: RequestId,
-    /// Yes
+    /// Approve: the agent will exit
     #[arg(long)]
     approve: bool,
-    /// No; needs --reason
+    /// Reject; needs --reason
     #[arg(long, requires = "reason")]
     reject: bool,
-    /// Why not
+    /// Why the request is rejected
     #[arg(long, value_name = "R", conflicts_with = "approve")]
     reason: Option<String>,
 }
 
-pub(crate) fn run(here: &CommandContext, args: &AnswerShutdownArgs) -> Result<ExitCode, ErrorReport> {
-    let caller = here.caller()?;
+pub(crate) fn run(context: &CommandContext, args: &AnswerShutdownArgs) -> Result<ExitCode, ErrorReport> {
+    let caller = context.caller()?;
     let answer = match args.approve {
         true => ShutdownDecision::Approve,
         false => ShutdownDecision::Reject { reason: args.reason.clone().unwrap_or_default() },
     };
     let result = caller.answer_shutdown(&args.request, &answer, now())?;
-    output::print_result(here, &result, &output::sanitize(&answer.result_text(caller.name())));
+    output::print_result(context, &result, &output::sanitize(&answer.result_text(caller.name())));
     Ok(ExitCode::SUCCESS)
 }

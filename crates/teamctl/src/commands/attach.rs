@@ -1,16 +1,19 @@
-//! `attach`: go to a member's pane. Inside tmux the client switches to it, outside a new one attaches. One
-//! that has no pane is seen in its log.
+//! `attach`: goes to a member's pane. Inside tmux the tmux client switches to the pane; outside, a new
+//! client attaches. For a member without a pane, the output log is followed.
 
+use super::logs;
+use super::send::team_of_address;
 use crate::context::CommandContext;
 use client::error::unexpected_reply;
 use client::tmux_command::tmux_failed;
 use protocol::control::{LocatePaneReply, MemberAddress, Reply, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use store::env_var;
 
-/// Go to a member's pane; of one that has none, follow the output
+/// Go to a member's pane, or follow its output if it has none
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl attach ann\n\nInside tmux the client switches to the pane (back with: prefix L); outside, tmux attaches (leave with: prefix d). A hidden pane is shown first. What a member without a pane prints comes until you interrupt it."
@@ -20,33 +23,33 @@ pub(crate) struct AttachArgs {
     name: String,
 }
 
-pub(crate) fn run(here: &CommandContext, args: &AttachArgs) -> Result<ExitCode, ErrorReport> {
-    let team = super::send::team_of_address(here, &args.name)?;
+pub(crate) fn run(context: &CommandContext, args: &AttachArgs) -> Result<ExitCode, ErrorReport> {
+    let team = team_of_address(context, &args.name)?;
     let locate = MemberAddress { team: team.name().clone(), name: args.name.clone() };
-    match here.call_daemon(Request::LocatePane(locate.clone()))? {
+    match context.call_daemon(Request::LocatePane(locate.clone()))? {
         Reply::LocatePane(LocatePaneReply::Pane { pane, tmux, is_hidden: hidden }) => {
-            let way = attach_method(&pane, &tmux)?;
+            let method = attach_method(&pane, &tmux)?;
             if hidden {
-                here.call_daemon(Request::ShowPane(locate))?;
+                context.call_daemon(Request::ShowPane(locate))?;
             }
-            Err(exec_tmux(&pane, &tmux, way))
+            Err(exec_tmux(&pane, &tmux, method))
         }
-        Reply::LocatePane(LocatePaneReply::Log { path }) => super::logs::follow(here, &path),
+        Reply::LocatePane(LocatePaneReply::Log { path }) => logs::follow(context, &path),
         _ => Err(unexpected_reply()),
     }
 }
 
-/// How a terminal gets to a pane.
+/// How the caller's terminal gets to a pane.
 enum AttachMethod {
-    /// This client of the same server switches to it.
+    /// The tmux client with this name switches to the pane.
     SwitchClient(String),
-    /// There is none: a new one attaches.
+    /// A new tmux client attaches.
     NewClient,
 }
 
-fn attach_method(pane: &str, tmux: &std::path::Path) -> Result<AttachMethod, ErrorReport> {
-    let inside = env_var("TMUX").and_then(|tmux| tmux.split(',').next().map(std::path::PathBuf::from));
-    match inside {
+fn attach_method(pane: &str, tmux: &Path) -> Result<AttachMethod, ErrorReport> {
+    let current = env_var("TMUX").and_then(|tmux| tmux.split(',').next().map(PathBuf::from));
+    match current {
         None => Ok(AttachMethod::NewClient),
         Some(socket) if socket == tmux => client_of_this_pane(tmux).map(AttachMethod::SwitchClient),
         Some(_) => {
@@ -57,26 +60,27 @@ fn attach_method(pane: &str, tmux: &std::path::Path) -> Result<AttachMethod, Err
     }
 }
 
-/// Becomes tmux; returns only when that fails.
-fn exec_tmux(pane: &str, tmux: &std::path::Path, way: AttachMethod) -> ErrorReport {
+/// Replaces teamctl by tmux. Returns only if that fails.
+fn exec_tmux(pane: &str, tmux: &Path, method: AttachMethod) -> ErrorReport {
     let mut command = Command::new("tmux");
     command.arg("-u").arg("-S").arg(tmux);
     command.args(["select-window", "-t", pane, ";", "select-pane", "-t", pane, ";"]);
-    match way {
+    match method {
         AttachMethod::SwitchClient(client) => command.args(["switch-client", "-c", &client, "-t", pane]),
         AttachMethod::NewClient => command.args(["attach-session", "-t", pane]),
     };
     tmux_failed(&command.exec())
 }
 
-/// The terminal that looks at this pane's session. Left to itself tmux would take any client, teamd's own too.
-fn client_of_this_pane(socket: &std::path::Path) -> Result<String, ErrorReport> {
-    let here = env_var("TMUX_PANE").unwrap_or_default();
+/// The tmux client that shows the session of the caller's pane. Without a client, tmux would switch any
+/// one, even the daemon's control client.
+fn client_of_this_pane(socket: &Path) -> Result<String, ErrorReport> {
+    let pane = env_var("TMUX_PANE").unwrap_or_default();
     let mut command = Command::new("tmux");
     command.arg("-S").arg(socket).args([
         "list-clients",
         "-t",
-        &here,
+        &pane,
         "-F",
         "#{client_control_mode} #{client_name}",
     ]);

@@ -1,4 +1,4 @@
-//! `capture`: what a member's pane shows.
+//! `capture`: prints the screen of a member's pane.
 
 use crate::context::CommandContext;
 use crate::output;
@@ -7,24 +7,24 @@ use protocol::control::{self, Reply, Request};
 use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
-/// Print what a member's pane shows
+/// Print the screen of a member's pane
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl capture ann\n  teamctl capture ann --lines 500")]
 pub(crate) struct CaptureArgs {
     /// The member
     name: String,
-    /// That many lines, counted from the end, of screen and history [default: the screen]
+    /// The last N lines of history and screen [default: the screen]
     #[arg(long, value_name = "N")]
     lines: Option<u32>,
 }
 
-pub(crate) fn run(here: &CommandContext, args: &CaptureArgs) -> Result<ExitCode, ErrorReport> {
-    let team = here.team_name(&here.root()?)?;
+pub(crate) fn run(context: &CommandContext, args: &CaptureArgs) -> Result<ExitCode, ErrorReport> {
+    let team = context.team_name(&context.root()?)?;
     let request = control::CapturePaneRequest { team, name: args.name.clone(), lines: args.lines };
-    let Reply::CapturePane(reply) = here.call_daemon(Request::CapturePane(request))? else {
+    let Reply::CapturePane(reply) = context.call_daemon(Request::CapturePane(request))? else {
         return Err(unexpected_reply());
     };
     let screen = output::sanitize(reply.screen.trim_end_matches('\n'));
-    output::print_result(here, &reply, &screen);
+    output::print_result(context, &reply, &screen);
     Ok(ExitCode::SUCCESS)
 }

@@ -1,5 +1,6 @@
-//! `hide`: a member's pane out of sight. Its agent notices nothing.
+//! `hide`: hides a member's pane. Its agent does not notice.
 
+use super::send::team_of_address;
 use crate::context::CommandContext;
 use crate::output;
 use client::error::unexpected_reply;
@@ -7,33 +8,33 @@ use protocol::control::{MemberAddress, Reply, Request, VisibilityReply};
 use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
-/// Take a member's pane out of sight
+/// Hide a member's pane; its agent keeps running
 ///
-/// Its agent goes on, gets its mail, can be captured, interrupted and ended as before. One that is hidden already
-/// stays so; `show` brings it back, and so does `attach`.
+/// The agent gets messages and can be captured, interrupted and stopped as before. `show` and `attach` show the pane
+/// again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl hide ann\n  teamctl show ann")]
 pub(crate) struct HideArgs {
-    /// Whose
+    /// The member
     name: String,
 }
 
-pub(crate) fn run(here: &CommandContext, args: &HideArgs) -> Result<ExitCode, ErrorReport> {
-    here.require_lead("hide a pane")?;
-    send_and_print(here, Request::HidePane(resolve_member(here, &args.name)?))
+pub(crate) fn run(context: &CommandContext, args: &HideArgs) -> Result<ExitCode, ErrorReport> {
+    context.require_lead("hide a pane")?;
+    send_and_print(context, Request::HidePane(resolve_member(context, &args.name)?))
 }
 
-/// The member that an address names.
-pub(super) fn resolve_member(here: &CommandContext, address: &str) -> Result<MemberAddress, ErrorReport> {
-    let team = super::send::team_of_address(here, address)?;
+/// Resolves an address to a team and a member.
+pub(super) fn resolve_member(context: &CommandContext, address: &str) -> Result<MemberAddress, ErrorReport> {
+    let team = team_of_address(context, address)?;
     Ok(MemberAddress { team: team.name().clone(), name: address.to_owned() })
 }
 
-/// Asks, and prints what came of it.
-pub(super) fn send_and_print(here: &CommandContext, request: Request) -> Result<ExitCode, ErrorReport> {
-    match here.call_daemon(request)? {
+/// Sends a request to hide or show a pane and prints the result.
+pub(super) fn send_and_print(context: &CommandContext, request: Request) -> Result<ExitCode, ErrorReport> {
+    match context.call_daemon(request)? {
         Reply::Visibility(reply) => {
-            output::print_result(here, &reply, &result_text(&reply));
+            output::print_result(context, &reply, &result_text(&reply));
             Ok(ExitCode::SUCCESS)
         }
         _ => Err(unexpected_reply()),

@@ -1,4 +1,4 @@
-//! `layout`: how the panes of a team share their windows, from now on.
+//! `layout`: sets the layout of a team's windows, including those that are opened later.
 
 use crate::context::CommandContext;
 use crate::output;
@@ -8,31 +8,31 @@ use protocol::control::{self, Reply, Request, SetLayoutReply, SetLayoutRequest};
 use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
-/// Give a team's windows a layout, those that come later too
+/// Set the layout of a team's windows, also of later ones
 ///
-/// With main-vertical and main-horizontal the first pane gets 60 % of the window. Refused (76) where a window has no
-/// room for that many panes. Windows that a person made are left as they are, although a pane of the team was moved there. A zoomed window
-/// keeps its zoom, and gets the layout with the next pane that comes or goes.
+/// With main-vertical and main-horizontal the first pane gets 60 % of the window. Exit code 76: a window has no room
+/// for so many panes. Windows that a person created are not changed, even if a pane of the team was moved there. A
+/// zoomed window keeps its zoom; it gets the layout when the next pane is opened or closed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl layout main-vertical\n  teamctl layout tiled -t survey")]
 pub(crate) struct LayoutArgs {
-    /// Which
+    /// Name of the layout
     #[arg(value_parser = layout_names())]
     layout: String,
 }
 
 fn layout_names() -> PossibleValuesParser {
-    PossibleValuesParser::new(control::Layout::ALL.map(|(_, word)| word))
+    PossibleValuesParser::new(control::Layout::ALL.map(|(_, name)| name))
 }
 
-pub(crate) fn run(here: &CommandContext, args: &LayoutArgs) -> Result<ExitCode, ErrorReport> {
-    here.require_lead("lay out windows")?;
-    let known = control::Layout::ALL.into_iter().find(|(_, word)| *word == args.layout);
+pub(crate) fn run(context: &CommandContext, args: &LayoutArgs) -> Result<ExitCode, ErrorReport> {
+    context.require_lead("lay out windows")?;
+    let known = control::Layout::ALL.into_iter().find(|(_, name)| *name == args.layout);
     let layout = known.map(|(layout, _)| layout).unwrap_or_default();
-    let team = here.team_name(&here.root()?)?;
-    match here.call_daemon(Request::SetLayout(SetLayoutRequest { team, layout }))? {
+    let team = context.team_name(&context.root()?)?;
+    match context.call_daemon(Request::SetLayout(SetLayoutRequest { team, layout }))? {
         Reply::SetLayout(reply) => {
-            output::print_result(here, &reply, &result_text(&reply));
+            output::print_result(context, &reply, &result_text(&reply));
             Ok(ExitCode::SUCCESS)
         }
         _ => Err(unexpected_reply()),

@@ -1,9 +1,10 @@
-//! `requests`: what members ask and nobody has answered, shown whole. Reads the files alone.
+//! `requests`: lists the open requests of members, from the files alone.
+
+pub(super) mod answer;
 
 use crate::command_rewriter;
 use crate::context::CommandContext;
 use crate::output::{self, sanitize};
-use client::lead_session::led_by_this_session;
 use client::request_view::{self, RequestView};
 use client::suggested_commands::SuggestedCommands;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -11,89 +12,89 @@ use protocol::name::TeamName;
 use protocol::text::single_line;
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use store::Root;
-use store::now;
+use store::{Root, now};
 
-/// What members ask: plans that wait for approval, and questions for permission
+/// List requests that wait for your answer: plans, and questions for permission
 ///
-/// Each is shown whole, with the id that approve and deny take. Without --team those of all teams.
+/// Each is shown in full, with the id for approve and deny. Without --team the requests of all teams are listed.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl requests\n  teamctl requests -t survey --json\n  teamctl approve perm-1770977144590-x3k9a0b"
 )]
 pub(crate) struct RequestsArgs {}
 
-pub(crate) fn run(here: &CommandContext, _: &RequestsArgs) -> Result<ExitCode, ErrorReport> {
-    here.require_lead("see what members ask")?;
-    let (root, teams) = (here.root()?, selected_teams(here)?);
+pub(crate) fn run(context: &CommandContext, _: &RequestsArgs) -> Result<ExitCode, ErrorReport> {
+    context.require_lead("see what members ask")?;
+    let root = context.root()?;
+    let teams = context.candidate_teams(&root)?;
     let (mut open, mut code) = (Vec::new(), ExitCode::SUCCESS);
     for team in &teams {
-        match open_requests(here, &root, team) {
-            Ok(waiting) => open.extend(waiting),
-            // What the others ask is told all the same.
-            Err(fault) if teams.len() > 1 => {
-                output::print_partial_error(here, &fault);
+        match open_requests(context, &root, team) {
+            Ok(requests) => open.extend(requests),
+            // The requests of the other teams are listed all the same.
+            Err(error) if teams.len() > 1 => {
+                output::print_partial_error(context, &error);
                 code = ExitCode::from(ErrorKind::Partial.exit_code());
             }
-            Err(fault) => return Err(fault),
+            Err(error) => return Err(error),
         }
     }
-    let typed = match teams.as_slice() {
-        [only] => command_rewriter::suggested_commands_for_team(here, only)?,
-        // An id says whose request it is.
-        _ => command_rewriter::suggested_commands(here),
+    let (sender, commands) = match teams.as_slice() {
+        [only] => (SenderFormat::Name, command_rewriter::suggested_commands_for_team(context, only)?),
+        // The commands need no team, because an id identifies its team.
+        _ => (SenderFormat::NameAtTeam, command_rewriter::suggested_commands(context)),
     };
-    print_requests(here, &open, teams.len() > 1, &typed);
+    print_requests(context, &open, sender, &commands);
     Ok(code)
 }
 
-/// Of which teams: the one that was named or that is led from here, else all of ours.
-pub(super) fn selected_teams(here: &CommandContext) -> Result<Vec<TeamName>, ErrorReport> {
-    let root = here.root()?;
-    let ours: Vec<TeamName> = root.teams()?.into_iter().filter(|team| !team.is_claude_session()).collect();
-    if here.args.team.is_some() || ours.len() < 2 || led_by_this_session(&here.directories()?).is_some() {
-        return Ok(vec![here.team_name(&root)?]);
-    }
-    Ok(ours)
+/// How the sender of a request is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SenderFormat {
+    Name,
+    NameAtTeam,
 }
 
-/// A request of one of the teams.
+/// An open request and its team.
 struct TeamRequest {
     team: TeamName,
-    waiting: RequestView,
+    view: RequestView,
 }
 
 fn open_requests(
-    here: &CommandContext,
+    context: &CommandContext,
     root: &Root,
     team: &TeamName,
 ) -> Result<Vec<TeamRequest>, ErrorReport> {
-    let caller = here.caller_in(root.team(team)?)?;
-    let (policy, asking) = (caller.policy()?, caller.team().requests().scan()?);
-    let all = request_view::open_requests(&policy, asking).into_iter();
-    Ok(all.map(|waiting| TeamRequest { team: team.clone(), waiting }).collect())
+    let caller = context.caller_in(root.team(team)?)?;
+    let (policy, scan) = (caller.policy()?, caller.team().requests().scan()?);
+    let views = request_view::open_requests(&policy, scan).into_iter();
+    Ok(views.map(|view| TeamRequest { team: team.clone(), view }).collect())
 }
 
-fn print_requests(here: &CommandContext, open: &[TeamRequest], several: bool, typed: &SuggestedCommands) {
-    if here.args.json {
+fn print_requests(
+    context: &CommandContext,
+    open: &[TeamRequest],
+    sender: SenderFormat,
+    commands: &SuggestedCommands,
+) {
+    if context.args.json {
         let requests: Vec<Value> = open.iter().map(request_json).collect();
-        return output::print_result(here, &json!({"requests": requests}), "");
+        return output::print_result(context, &json!({"requests": requests}), "");
     }
-    let at = now();
-    let told: Vec<String> = open.iter().map(|of| result_text(of, several, at)).collect();
-    match told.as_slice() {
-        [] => output::print_result(here, &json!({}), "Nobody waits for an answer."),
-        told => {
-            output::print_result(here, &json!({}), &told.join("\n\n"));
-            let [yes, no] = [&["approve", "ID"][..], &["deny", "ID", "--reason", "R"]];
-            let (yes, no) = (typed.command(yes), typed.command(no));
-            output::print_result(here, &json!({}), &format!("\nAnswer with: {yes}, or: {no}"));
-        }
+    if open.is_empty() {
+        return output::print_result(context, &json!({}), "Nobody waits for an answer.");
     }
+    let now = now();
+    let texts: Vec<String> = open.iter().map(|request| request_text(request, sender, now)).collect();
+    output::print_result(context, &json!({}), &texts.join("\n\n"));
+    let approve = commands.command(&["approve", "ID"]);
+    let deny = commands.command(&["deny", "ID", "--reason", "R"]);
+    output::print_result(context, &json!({}), &format!("\nAnswer with: {approve}, or: {deny}"));
 }
 
-fn request_json(of: &TeamRequest) -> Value {
-    let TeamRequest { team, waiting: RequestView { request, policy_answer: ends } } = of;
+fn request_json(TeamRequest { team, view }: &TeamRequest) -> Value {
+    let RequestView { request, policy_answer } = view;
     let body: Value =
         serde_json::from_str(&protocol::json::replace_lone_surrogates(&request.text)).unwrap_or(Value::Null);
     let mut object = json!({
@@ -104,32 +105,38 @@ fn request_json(of: &TeamRequest) -> Value {
         "since": request.asked_at,
         "body": body,
     });
-    if let Some((at, approved)) = ends {
+    if let Some((at, is_approved)) = policy_answer {
         object["times_out_at"] = json!(at);
-        object["on_timeout"] = json!(if *approved { "approve" } else { "deny" });
+        object["on_timeout"] = json!(if *is_approved { "approve" } else { "deny" });
     }
     object
 }
 
-fn result_text(of: &TeamRequest, several: bool, at: u64) -> String {
-    let TeamRequest { team, waiting } = of;
-    let request = &waiting.request;
-    let team = if several { format!("@{team}") } else { String::new() };
-    let ends = waiting.policy_answer.map_or_else(String::new, |(end, approved)| {
-        let word = if approved { "approved" } else { "denied" };
-        format!(", {word} in {}", short_age(end.saturating_sub(at)))
+/// A heading with sender, id and times, and below it the indented request. `now` is in ms since the
+/// epoch.
+fn request_text(TeamRequest { team, view }: &TeamRequest, sender: SenderFormat, now: u64) -> String {
+    let request = &view.request;
+    let team = match sender {
+        SenderFormat::Name => String::new(),
+        SenderFormat::NameAtTeam => format!("@{team}"),
+    };
+    let timeout = view.policy_answer.map_or_else(String::new, |(end, is_approved)| {
+        let answer = if is_approved { "approved" } else { "denied" };
+        format!(", {answer} in {}", two_unit_duration(end.saturating_sub(now)))
     });
     let since = match request.asked_at {
         0 => String::new(),
-        since => format!("  since {}", short_age(at.saturating_sub(since))),
+        since => format!("  since {}", two_unit_duration(now.saturating_sub(since))),
     };
-    let head = format!("{}{team}  {}{since}{ends}", single_line(request.from.as_str()), request.request.id());
+    let heading =
+        format!("{}{team}  {}{since}{timeout}", single_line(request.from.as_str()), request.request.id());
     let body = request_view::request_text(&request.request);
     let body: Vec<String> = sanitize(&body).lines().map(|line| format!("    {line}")).collect();
-    format!("{}\n{}", sanitize(&head), body.join("\n"))
+    format!("{}\n{}", sanitize(&heading), body.join("\n"))
 }
 
-fn short_age(ms: u64) -> String {
+/// `59s`, `59m` or `3h5m`.
+fn two_unit_duration(ms: u64) -> String {
     match ms / 1000 {
         seconds @ 0..60 => format!("{seconds}s"),
         seconds @ 60..3600 => format!("{}m", seconds / 60),
@@ -142,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_told_in_one_or_two_units() {
-        assert_eq!([short_age(999), short_age(61_000), short_age(3_660_000)], ["0s", "1m", "1h1m"]);
+    fn duration_has_one_or_two_units() {
+        assert_eq!([999, 61_000, 3_660_000].map(two_unit_duration), ["0s", "1m", "1h1m"]);
     }
 }

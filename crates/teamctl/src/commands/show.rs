@@ -1,4 +1,4 @@
-//! `show`: a hidden member's pane back among the others.
+//! `show`: shows a hidden member's pane again.
 
 use super::hide;
 use crate::context::CommandContext;
@@ -6,18 +6,18 @@ use protocol::control::Request;
 use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
-/// Bring a hidden member's pane back
+/// Show a hidden member's pane again
 ///
-/// Beside the panes of its team where there is room, else in a window of its own. One that is in sight stays where
-/// it is.
+/// The pane is placed next to the panes of its team if there is room, else in a new window. A pane that is not hidden
+/// stays where it is.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl show ann")]
 pub(crate) struct ShowArgs {
-    /// Whose
+    /// The member
     name: String,
 }
 
-pub(crate) fn run(here: &CommandContext, args: &ShowArgs) -> Result<ExitCode, ErrorReport> {
-    here.require_lead("show a pane")?;
-    hide::send_and_print(here, Request::ShowPane(hide::resolve_member(here, &args.name)?))
+pub(crate) fn run(context: &CommandContext, args: &ShowArgs) -> Result<ExitCode, ErrorReport> {
+    context.require_lead("show a pane")?;
+    hide::send_and_print(context, Request::ShowPane(hide::resolve_member(context, &args.name)?))
 }

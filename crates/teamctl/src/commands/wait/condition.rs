@@ -1,7 +1,5 @@
-//! What is waited for, as a look at the files answers it: nothing is missing, or this is. The names are
-//! looked up once, before the wait, so that a slip of the pen does not wait for ever.
+//! The conditions that `wait` can wait for, and how each is checked in the files.
 
-use super::{WaitArgs, WaitFor};
 use crate::context::CommandContext;
 use client::team_context::member_name;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -12,7 +10,32 @@ use protocol::team_config::TeamConfig;
 use std::path::PathBuf;
 use store::{Error, Inbox, Team};
 
-/// One thing to wait for.
+/// The values of `--for`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum WaitFor {
+    /// An unread message in your own inbox
+    Message,
+    /// The members are idle
+    Idle,
+    /// The members have left the team
+    Exit,
+    /// Every task is completed
+    TasksDone,
+}
+
+impl WaitFor {
+    /// The value's name on the command line.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            WaitFor::Message => "message",
+            WaitFor::Idle => "idle",
+            WaitFor::Exit => "exit",
+            WaitFor::TasksDone => "tasks-done",
+        }
+    }
+}
+
+/// A condition with the members that it is about.
 pub(super) enum WaitCondition {
     Message { inbox: Inbox, from: Vec<AgentName> },
     Idle { team: Team, names: Vec<AgentName> },
@@ -21,27 +44,26 @@ pub(super) enum WaitCondition {
 }
 
 impl WaitCondition {
-    /// What the user asks for.
-    pub(super) fn from_args(here: &CommandContext, args: &WaitArgs) -> Result<WaitCondition, ErrorReport> {
-        let team = here.team()?;
-        let all = |find: fn(&Team, &str) -> Result<AgentName, ErrorReport>| {
-            args.names.iter().map(|name| find(&team, name)).collect::<Result<Vec<_>, _>>()
+    /// Resolves the names before the wait, so that a misspelled name does not wait forever.
+    pub(super) fn new(
+        context: &CommandContext,
+        what: WaitFor,
+        names: &[String],
+    ) -> Result<WaitCondition, ErrorReport> {
+        let team = context.team()?;
+        let resolve = |find: fn(&Team, &str) -> Result<AgentName, ErrorReport>| {
+            let found = names.iter().map(|name| find(&team, name)).collect::<Result<Vec<_>, _>>()?;
+            names_or_teammates(&team, found)
         };
-        Ok(match args.what {
+        Ok(match what {
             WaitFor::Message => {
-                let inbox = team.inbox(&here.caller_name());
-                let from = args
-                    .names
-                    .iter()
-                    .map(|name| known_sender(&team, &inbox, name))
-                    .collect::<Result<_, _>>()?;
-                WaitCondition::Message { inbox, from }
+                let inbox = team.inbox(&context.caller_name());
+                let from = names.iter().map(|name| known_sender(&team, &inbox, name));
+                WaitCondition::Message { from: from.collect::<Result<_, _>>()?, inbox }
             }
-            WaitFor::Idle => WaitCondition::Idle { names: names_or_all(&team, all(member_name)?)?, team },
-            WaitFor::Exit => {
-                WaitCondition::Exit { names: names_or_all(&team, all(current_or_past_member)?)?, team }
-            }
-            WaitFor::TasksDone if args.names.is_empty() => WaitCondition::TasksDone { team },
+            WaitFor::Idle => WaitCondition::Idle { names: resolve(member_name)?, team },
+            WaitFor::Exit => WaitCondition::Exit { names: resolve(current_or_past_member)?, team },
+            WaitFor::TasksDone if names.is_empty() => WaitCondition::TasksDone { team },
             WaitFor::TasksDone => {
                 let message = "cannot wait for the tasks of some: --for tasks-done takes no names";
                 return Err(ErrorReport::new(ErrorKind::Usage, message)
@@ -50,7 +72,7 @@ impl WaitCondition {
         })
     }
 
-    /// Where a change can make it so.
+    /// The directories in which the condition can become true.
     pub(super) fn directories(&self) -> Vec<PathBuf> {
         match self {
             WaitCondition::Message { inbox, .. } => {
@@ -61,7 +83,7 @@ impl WaitCondition {
         }
     }
 
-    /// What is not so yet, in words; nothing: it is so.
+    /// The parts of the condition that do not hold yet, such as `idle ann`. Empty if it holds.
     pub(super) fn unmet_conditions(&self) -> Result<Vec<String>, ErrorReport> {
         match self {
             WaitCondition::Message { inbox, from } => missing_message(inbox, from),
@@ -75,7 +97,7 @@ impl WaitCondition {
         }
     }
 
-    /// For people, once it is so.
+    /// The result for people, once the condition holds.
     pub(super) fn result_text(&self) -> String {
         match self {
             WaitCondition::Message { .. } => "A message is there.".to_owned(),
@@ -95,26 +117,27 @@ fn met_text(names: &[AgentName], how: &str) -> String {
     }
 }
 
-/// A member now, or one that left an inbox or a tracking task behind.
+/// A current member, or a past member whose inbox or internal task still exists.
 fn current_or_past_member(team: &Team, name: &str) -> Result<AgentName, ErrorReport> {
     let unknown = match team.member(name) {
         Ok(member) => return Ok(member.name),
         Err(unknown) => unknown,
     };
-    let former = AgentName::new_unchecked(strip_team(name, team.name()));
-    let tracked = |task: &Task| task.is_internal() && task.subject.eq_ignore_ascii_case(former.as_str());
-    let known = team.inbox(&former).path().exists() || team.tasks().list()?.iter().any(tracked);
-    if known { Ok(former) } else { Err(ErrorReport::from(unknown)) }
+    let past = AgentName::new_unchecked(strip_team(name, team.name()));
+    let is_of_member = |task: &Task| task.is_internal() && task.subject.eq_ignore_ascii_case(past.as_str());
+    let is_known = team.inbox(&past).path().exists() || team.tasks().list()?.iter().any(is_of_member);
+    if is_known { Ok(past) } else { Err(ErrorReport::from(unknown)) }
 }
 
-/// A member, or whoever wrote already: a person, a task list, one that has gone.
+/// A member, or any other sender with a message in the inbox, such as a person or a past member.
 fn known_sender(team: &Team, inbox: &Inbox, name: &str) -> Result<AgentName, ErrorReport> {
-    let plain = AgentName::new_unchecked(strip_team(name, team.name()));
-    let wrote = missing_message(inbox, std::slice::from_ref(&plain))?.is_empty();
-    if wrote || plain.is_reserved() { Ok(plain) } else { member_name(team, name) }
+    let sender = AgentName::new_unchecked(strip_team(name, team.name()));
+    let has_written = missing_message(inbox, std::slice::from_ref(&sender))?.is_empty();
+    if has_written || sender.is_reserved() { Ok(sender) } else { member_name(team, name) }
 }
 
-fn names_or_all(team: &Team, names: Vec<AgentName>) -> Result<Vec<AgentName>, ErrorReport> {
+/// The names, or all teammates if there are none.
+fn names_or_teammates(team: &Team, names: Vec<AgentName>) -> Result<Vec<AgentName>, ErrorReport> {
     if !names.is_empty() {
         return Ok(names);
     }
@@ -125,20 +148,20 @@ fn names_or_all(team: &Team, names: Vec<AgentName>) -> Result<Vec<AgentName>, Er
 fn missing_message(inbox: &Inbox, from: &[AgentName]) -> Result<Vec<String>, ErrorReport> {
     let entries = inbox.read_unread()?;
     let mut messages = entries.iter().filter_map(|entry| entry.unread());
-    let there =
+    let is_there =
         messages.any(|message| from.is_empty() || from.contains(&AgentName::new_unchecked(&message.from)));
-    Ok(if there { Vec::new() } else { vec!["message".to_owned()] })
+    Ok(if is_there { Vec::new() } else { vec!["message".to_owned()] })
 }
 
-/// One that left will never be idle again: that ends the wait.
+/// Fails if one of the members has left the team, because it will never be idle again.
 fn unmet_idle(config: &TeamConfig, names: &[AgentName]) -> Result<Vec<String>, ErrorReport> {
     let mut active = Vec::new();
     for name in names {
-        let gone = || {
+        let left = || {
             ErrorReport::new(ErrorKind::NotFound, format!("cannot wait for {name} to be idle: it is gone"))
                 .with_help(format!("how it ended: teamctl status {name}"))
         };
-        if config.member(name).ok_or_else(gone)?.is_active != Some(false) {
+        if config.member(name).ok_or_else(left)?.is_active != Some(false) {
             active.push(format!("idle {name}"));
         }
     }
@@ -152,25 +175,26 @@ fn unmet_exit(team: &Team, names: &[AgentName]) -> Result<Vec<String>, ErrorRepo
         Err(Error::NoSuchTeam { .. }) => return Ok(Vec::new()),
         Err(error) => return Err(ErrorReport::from(error)),
     };
-    let there = names.iter().filter(|name| config.member(name).is_some());
-    Ok(there.map(|name| format!("end of {name}")).collect())
+    let present = names.iter().filter(|name| config.member(name).is_some());
+    Ok(present.map(|name| format!("end of {name}")).collect())
 }
 
-/// Where all that is open has failed, or waits for what has, waiting longer is for nothing.
+/// Fails if every open task has failed, or waits for one that has.
 fn check_tasks_possible(tasks: &[Task]) -> Result<(), ErrorReport> {
     let open = || tasks.iter().filter(|task| !task.is_internal() && !task.status.is_closed());
     let failed: Vec<TaskId> = open().filter(|task| task.failure().is_some()).map(|task| task.id).collect();
-    let mut hopeless = failed.clone();
+    let mut impossible = failed.clone();
     loop {
-        let waits = |task: &&Task| task.open_blockers(tasks).iter().any(|blocker| hopeless.contains(blocker));
+        let is_blocked =
+            |task: &&Task| task.open_blockers(tasks).iter().any(|blocker| impossible.contains(blocker));
         let more: Vec<TaskId> =
-            open().filter(|t| !hopeless.contains(&t.id)).filter(waits).map(|t| t.id).collect();
+            open().filter(|t| !impossible.contains(&t.id)).filter(is_blocked).map(|t| t.id).collect();
         if more.is_empty() {
             break;
         }
-        hopeless.extend(more);
+        impossible.extend(more);
     }
-    if failed.is_empty() || hopeless.len() < open().count() {
+    if failed.is_empty() || impossible.len() < open().count() {
         return Ok(());
     }
     let names: Vec<String> = failed.iter().map(ToString::to_string).collect();
@@ -199,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_failed_and_what_waits_for_it_is_not_waited_for() {
+    fn wait_for_failed_tasks_and_their_dependents_fails() {
         let task = |id: u32, failed: bool, blocked_by: &str| {
             let metadata = if failed { r#","metadata":{"failure":"exit 1"}"# } else { "" };
             let text = format!(
@@ -212,23 +236,23 @@ mod tests {
         let mut tasks = vec![task(3, false, r#""2""#), task(2, false, r#""1""#), task(1, true, "")];
         assert_eq!(check_tasks_possible(&tasks).unwrap_err().kind, ErrorKind::Partial);
         tasks.push(task(4, false, ""));
-        assert!(check_tasks_possible(&tasks).is_ok(), "4 can be done, and then somebody looks");
+        assert!(check_tasks_possible(&tasks).is_ok(), "4 can still be done");
     }
 
     #[test]
-    fn only_who_says_so_is_idle_and_who_is_gone_ends_the_wait() {
+    fn past_member_is_an_error_in_a_wait_for_idle_members() {
         let config = TeamConfig::parse(CONFIG).unwrap();
         assert_eq!(unmet_idle(&config, &[name("bob")]), Ok(vec![]));
         assert_eq!(unmet_idle(&config, &[name("ann"), name("new")]).map(|active| active.len()), Ok(2));
-        assert_eq!(unmet_idle(&config, &[name("zed")]).map_err(|fault| fault.kind), Err(ErrorKind::NotFound));
+        assert_eq!(unmet_idle(&config, &[name("zed")]).map_err(|error| error.kind), Err(ErrorKind::NotFound));
     }
 
     #[test]
-    fn the_files_answer_and_a_name_that_never_was_is_an_error() {
+    fn conditions_are_checked_in_the_files() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::open(&dir.path().join("r"), dir.path(), Durability::Process).unwrap();
         let team = root.create_team(&TeamConfig::parse(CONFIG).unwrap()).unwrap();
-        assert_eq!(unmet_exit(&team, &[name("ann"), name("zed")]).map(|there| there.len()), Ok(1));
+        assert_eq!(unmet_exit(&team, &[name("ann"), name("zed")]).map(|present| present.len()), Ok(1));
         let inbox = team.inbox(&name("team-lead"));
         inbox.append(&Message::new(&name("eve"), "x".into(), 1)).unwrap();
         assert_eq!(missing_message(&inbox, &[]), Ok(vec![]));
