@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use store::{Root, now};
 
-/// List requests that wait for your answer: plans, and questions for permission
+/// List requests that wait for your answer: plans and permissions
 ///
 /// Each is shown in full, with the id for approve and deny. Without --team the requests of all teams are listed.
 #[derive(Debug, clap::Args)]

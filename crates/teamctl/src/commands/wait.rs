@@ -13,7 +13,7 @@ use serde_json::json;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Wait for a message, for members to be idle or gone, or for all tasks to be completed
+/// Wait for a message, for idle or gone members, or for completed tasks
 ///
 /// Exit code 0: the condition holds, maybe already. 1: tasks have failed, and no other task can be done. 75: the
 /// condition did not hold within the timeout. No message is marked as read.
