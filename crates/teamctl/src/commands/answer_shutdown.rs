@@ -1,4 +1,4 @@
-//! `respond`: a teammate's own answer to a request to shut down.
+//! `answer-shutdown`: answers a shutdown request, as the teammate that got the request.
 
 use crate::context::CommandContext;
 use crate::output;
@@ -7,7 +7,7 @@ use protocol::id::RequestId;
 use std::process::ExitCode;
 use store::{ShutdownDecision, now};
 
-/// Answer a request to shut down, as the teammate that was asked
+/// Answer a shutdown request, as the teammate that got it
 ///
 /// After --approve the agent must exit, or it is stopped.
 #[derive(Debug, clap::Args)]

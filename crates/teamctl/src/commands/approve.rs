@@ -10,8 +10,8 @@ use std::process::ExitCode;
 
 /// Approve a member's request: its plan, or the use of a tool
 ///
-/// Exit code 73: the request was answered already. 67: there is no such request, or its member has exited. 76: the
-/// member's program does not have the mode, or takes no other input.
+/// Exit code 73: the request was answered already. 67: there is no such request, or its member has
+/// exited. 76: the member's program does not have the mode, or takes no other input.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl approve plan_approval-1770977144590@ann@survey --mode acceptEdits\n  teamctl approve perm-1770977144590-x3k9a0b\n  teamctl approve perm-17 --input '{\"command\": \"ls\"}'"

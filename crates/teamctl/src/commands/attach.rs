@@ -1,5 +1,5 @@
-//! `attach`: goes to a member's pane. Inside tmux the tmux client switches to the pane; outside, a new
-//! client attaches. For a member without a pane, the output log is followed.
+//! `attach`: goes to a member's pane. Inside tmux the tmux client switches to the pane; outside, a
+//! new client attaches. For a member without a pane, the output log is followed.
 
 use super::logs;
 use super::send::team_of_address;
@@ -72,8 +72,8 @@ fn exec_tmux(pane: &str, tmux: &Path, method: AttachMethod) -> ErrorReport {
     tmux_failed(&command.exec())
 }
 
-/// The tmux client that shows the session of the caller's pane. Without a client, tmux would switch any
-/// one, even the daemon's control client.
+/// The tmux client that shows the session of the caller's pane. Without a client, tmux would switch
+/// any one, even the daemon's control client.
 fn client_of_this_pane(socket: &Path) -> Result<String, ErrorReport> {
     let pane = env_var("TMUX_PANE").unwrap_or_default();
     let mut command = Command::new("tmux");

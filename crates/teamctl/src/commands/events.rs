@@ -15,8 +15,8 @@ use store::now;
 
 /// Show the event log: what happened to teams, members, messages and tasks
 ///
-/// With -t only the events of that team and those of the daemon. With --json each event is an object on a line of its
-/// own, as in the log; docs/events.md lists the kinds.
+/// With -t only the events of that team and those of the daemon. With --json each event is an
+/// object on a line of its own, as in the log; docs/events.md lists the kinds.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl events\n  teamctl events -f\n  teamctl events --since 10m --json\n  teamctl events --since 2026-02-13T10:00:00Z"

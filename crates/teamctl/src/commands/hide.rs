@@ -10,8 +10,8 @@ use std::process::ExitCode;
 
 /// Hide a member's pane; its agent keeps running
 ///
-/// The agent gets messages and can be captured, interrupted and stopped as before. `show` and `attach` show the pane
-/// again.
+/// The agent gets messages and can be captured, interrupted and stopped as before. `show` and
+/// `attach` show the pane again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl hide ann\n  teamctl show ann")]
 pub(crate) struct HideArgs {

@@ -1,5 +1,5 @@
-//! `inbox`: shows the messages in an inbox. It takes no lock and changes nothing. With `--mark-read`
-//! the owner marks the shown messages as read, after they were printed.
+//! `inbox`: shows the messages in an inbox. It takes no lock and changes nothing. With
+//! `--mark-read` the owner marks the shown messages as read, after they were printed.
 
 mod format;
 mod repeats;
@@ -22,9 +22,10 @@ use store::{Inbox, Team, message_id};
 
 /// Show an inbox: your own, or as the lead that of any member
 ///
-/// The messages stay unread without --mark-read. A message that a member repeats, with no other message of its own in
-/// between, is shown once: at its last place, with the number of repeats. --json and --follow show every message.
-/// With --follow and --json each message is an object on a line of its own.
+/// The messages stay unread without --mark-read. A message that a member repeats, with no other
+/// message of its own in between, is shown once: at its last place, with the number of repeats.
+/// --json and --follow show every message. With --follow and --json each message is an object on a
+/// line of its own.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl inbox\n  teamctl inbox ann --unread\n  teamctl inbox --unread --mark-read\n  teamctl inbox --follow --json"

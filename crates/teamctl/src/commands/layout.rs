@@ -10,9 +10,10 @@ use std::process::ExitCode;
 
 /// Set the layout of a team's windows, also of later ones
 ///
-/// With main-vertical and main-horizontal the first pane gets 60 % of the window. Exit code 76: a window has no room
-/// for so many panes. Windows that a person created are not changed, even if a pane of the team was moved there. A
-/// zoomed window keeps its zoom; it gets the layout when the next pane is opened or closed.
+/// With main-vertical and main-horizontal the first pane gets 60 % of the window. Exit code 76: a
+/// window has no room for so many panes. Windows that a person created are not changed, even if a
+/// pane of the team was moved there. A zoomed window keeps its zoom; it gets the layout when the
+/// next pane is opened or closed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl layout main-vertical\n  teamctl layout tiled -t survey")]
 pub(crate) struct LayoutArgs {

@@ -17,9 +17,10 @@ use std::process::ExitCode;
 
 /// Print the output of a member's program, also after its end
 ///
-/// The bytes are printed unchanged, with escape sequences, because they are the agent's terminal output. To view them
-/// safely: teamctl logs NAME | less. A log that reaches 10 MiB is rotated, and one older log is kept; both are printed.
-/// With --json each piece is an object on a line of its own.
+/// The bytes are printed unchanged, with escape sequences, because they are the agent's terminal
+/// output. To view them safely: teamctl logs NAME | less. A log that reaches 10 MiB is rotated, and
+/// one older log is kept; both are printed. With --json each piece is an object on a line of its
+/// own.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl logs ann\n  teamctl logs ann -f\n  teamctl logs ann | less -R")]
 pub(crate) struct LogsArgs {

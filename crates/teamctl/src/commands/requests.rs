@@ -16,7 +16,8 @@ use store::{Root, now};
 
 /// List requests that wait for your answer: plans and permissions
 ///
-/// Each is shown in full, with the id for approve and deny. Without --team the requests of all teams are listed.
+/// Each is shown in full, with the id for approve and deny. Without --team the requests of all
+/// teams are listed.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl requests\n  teamctl requests -t survey --json\n  teamctl approve perm-1770977144590-x3k9a0b"

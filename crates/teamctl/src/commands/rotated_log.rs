@@ -1,4 +1,5 @@
-//! Reads a log that is rotated: when it is full, `LOG` is renamed to `LOG.1` and begins anew.
+//! Reads a log that is rotated: when it is full, `LOG` is renamed to `LOG.1` and a new file
+//! is started.
 
 use client::file_tail::FileTail;
 use protocol::error::ErrorReport;

@@ -1,6 +1,6 @@
-//! `status`: shows teams and members. The status of agents comes from the daemon; messages and tasks
-//! come from the files. Without a daemon only the files are shown, with the suspended members from the
-//! roster, and the exit code is 69.
+//! `status`: shows teams and members. The status of agents comes from the daemon; messages and
+//! tasks come from the files. Without a daemon only the files are shown, with the suspended members
+//! from the roster, and the exit code is 69.
 
 mod table;
 mod tmux_segment;
@@ -20,13 +20,15 @@ use store::Root;
 
 /// Show teams and members: phase, activity, task, unread messages, pane
 ///
-/// With a name also the member's process, and why it counts as active or idle. A member that has exited is shown with
-/// how it exited. A task that it left in progress is shown with what to do.
+/// With a name also the member's process, and why it counts as active or idle. A member that has
+/// exited is shown with how it exited. A task that it left in progress is shown with what to do.
 ///
-/// Exit code 0: teamd answers. 69: no teamd is running; then only the files and the suspended members are shown.
+/// Exit code 0: teamd answers. 69: no teamd is running; then only the files and the suspended
+/// members are shown.
 ///
-/// With --format tmux it is a segment for tmux's status line: for each team how many of its members are active,
-/// behind ! how many wait for a person, behind x how many have failed, behind z how many are suspended.
+/// With --format tmux it is a segment for tmux's status line: for each team how many of its members
+/// are active, behind ! how many wait for a person, behind x how many have failed, behind z how
+/// many are suspended.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl status\n  teamctl ps ann\n  teamctl status --json\n  tmux set -ag status-right ' #(teamctl status --format tmux)'"
@@ -77,8 +79,8 @@ fn running_daemon_status(context: &CommandContext) -> Result<Result<StatusReply,
     }
 }
 
-/// Prints the segment from the daemon's status alone. No file is read, because tmux runs the command
-/// every few seconds.
+/// Prints the segment from the daemon's status alone. No file is read, because tmux runs the
+/// command every few seconds.
 fn print_tmux_segment(context: &CommandContext) -> Result<ExitCode, ErrorReport> {
     match context.daemon_status() {
         Ok(Reply::Status(status)) => {

@@ -1,5 +1,5 @@
-//! `doctor`: checks everything that the other commands rely on, and with `--fix` repairs what is safe
-//! to repair. A failed check does not keep the others from running.
+//! `doctor`: checks everything that the other commands rely on, and with `--fix` repairs what is
+//! safe to repair. A failed check does not keep the others from running.
 
 mod daemon;
 mod directories;
@@ -29,12 +29,13 @@ use store::Root;
 
 /// Check for problems; repair what is safe with --fix
 ///
-/// Exit code 0: no check failed, though there may be warnings. 1: a check failed. --fix makes teamd's own files and
-/// directories private, takes public write access from the root, and completes half-written links between tasks.
-/// It ends processes of agents that no roster knows. It removes what killed programs left behind: locks after ten
-/// seconds, temporary files and empty directories for worktrees after an hour. Anything that is at the path of a lock
-/// and is not an empty directory stays, and is reported with the reason. A pane of an agent that no roster knows stays
-/// too, and is reported with the command that closes it.
+/// Exit code 0: no check failed, though there may be warnings. 1: a check failed. --fix makes
+/// teamd's own files and directories private, takes public write access from the root, and
+/// completes half-written links between tasks. It ends processes of agents that no roster knows. It
+/// removes what killed programs left behind: locks after ten seconds, temporary files and empty
+/// directories for worktrees after an hour. Anything that is at the path of a lock and is not an
+/// empty directory stays, and is reported with the reason. A pane of an agent that no roster knows
+/// stays too, and is reported with the command that closes it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl doctor\n  teamctl doctor --fix\n  teamctl doctor --json")]
 pub(crate) struct DoctorArgs {

@@ -20,15 +20,15 @@ use store::now;
 
 /// Show how far a message got: stored, delivered, read, answered
 ///
-/// MSG is an id as `send` and `inbox` print it with --json (message_id), or its beginning; `last` is the last message
-/// that you sent. A message to several members is shown for each. Times are those at which teamd noticed the event,
-/// but for the time of sending.
+/// MSG is an id as `send` and `inbox` print it with --json (message_id), or its beginning; `last`
+/// is the last message that you sent. A message to several members is shown for each. Times are
+/// those at which teamd noticed the event, but for the time of sending.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl trace last\n  teamctl trace 5c1f2a07\n  teamctl trace last --json"
 )]
 pub(crate) struct TraceArgs {
-    /// Which message
+    /// Id of the message, or its beginning, or last
     #[arg(value_name = "MSG")]
     message: String,
 }

@@ -46,9 +46,10 @@ const NO_OUTPUT_DEFAULT: Duration = Duration::from_secs(300);
 
 /// Say why a member is not moving, with the evidence and what to type next
 ///
-/// The strongest cause comes first: it waits for an answer, for a task of somebody else's, at a dialog; its process is
-/// stopped, its turns fail, its inbox is locked; teamd or tmux does not answer. Where nothing keeps it, what it does.
-/// Of one that has ended: how and when.
+/// Each cause is shown with its evidence and what to type next; the strongest comes first. A member
+/// may wait for an answer, for another member's task, or at a dialog. Its process may be stopped,
+/// its turns may fail, its inbox may be locked. teamd or tmux may not answer. Without a cause, what
+/// the member does is shown. For a member that has exited, how and when it exited is shown.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl why ann\n  teamctl why ann --json\n  teamctl why ann --no-output-after 30s"
@@ -83,8 +84,8 @@ pub(crate) fn run(context: &CommandContext, args: &WhyArgs) -> Result<ExitCode, 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Finds out why a member makes no progress, for a command about something else. The strongest cause
-/// comes first.
+/// Finds out why a member makes no progress, for a command about something else. The strongest
+/// cause comes first.
 pub(super) fn diagnose(
     context: &CommandContext,
     snapshot: &SystemSnapshot,

@@ -9,7 +9,7 @@ use protocol::member_request::Answer;
 use std::process::ExitCode;
 use store::{Error, OpenRequest, Team, now};
 
-/// Answers the request with this id, or the only one whose id begins so.
+/// Answers the request with this id, or the only request whose id begins with `id`.
 pub(in crate::commands) fn answer_request(
     context: &CommandContext,
     id: &str,

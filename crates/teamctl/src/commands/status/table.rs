@@ -13,7 +13,7 @@ use store::now;
 /// Longer texts are cut in the table, in characters.
 const CELL_WIDTH: usize = 40;
 
-/// The line above the table.
+/// The line above a table: the team, its task counts and its budget.
 pub(super) fn team_heading(team: &TeamView) -> String {
     let TaskCounts { pending, in_progress, completed } = team.tasks;
     let budget = team

@@ -7,8 +7,8 @@ use protocol::name::TeamName;
 /// The segment if no daemon answers.
 pub(super) const DAEMON_DOWN: &str = "#[fg=red]teamd down#[default]";
 
-/// The segments of all teams, or of one team. `survey 2/5 !1 x1 z1`: two of five members are active,
-/// one waits for a person, one has failed, and one is suspended.
+/// The segments of all teams, or of one team. `survey 2/5 !1 x1 z1`: two of five members are
+/// active, one waits for a person, one has failed, and one is suspended.
 pub(super) fn segment_line(status: &StatusReply, only: Option<&TeamName>) -> String {
     let shown = status.teams.iter().filter(|team| only.is_none_or(|only| team.name == *only));
     shown.filter_map(team_segment).collect::<Vec<_>>().join("  ")

@@ -9,7 +9,8 @@ use store::Team;
 
 /// Claim a task: become its owner and set it in progress
 ///
-/// Exit code 67: no task is available. 73: the task has an owner. 76: the task waits for another one.
+/// Exit code 67: no task is available. 73: the task has an owner. 76: the task waits for another
+/// one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl task claim\n  teamctl task claim 3 --json")]
 pub(super) struct ClaimTaskArgs {

@@ -1,5 +1,5 @@
-//! `task`: changes and shows the task list, with one file for each subcommand. The rules for tasks are
-//! those of the crate `store`.
+//! `task`: changes and shows the task list, with one file for each subcommand. The rules for tasks
+//! are those of the crate `store`.
 
 mod claim;
 mod create;
@@ -16,7 +16,7 @@ use crate::context::CommandContext;
 use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
-/// Work on the task list
+/// Show and change the task list
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl task create 'count the lines' --metadata '{\"command\": \"wc -l src/*.rs\"}'\n  teamctl task list\n  teamctl task claim\n  teamctl task done 3"

@@ -12,7 +12,8 @@ use store::{TaskUpdate, Team, now};
 
 /// Change a task
 ///
-/// A task that is set in progress and has no owner becomes the caller's. Metadata is merged; null removes a key.
+/// A task that is set in progress and has no owner becomes the caller's. Metadata is merged; null
+/// removes a key.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl task update 3 --owner ann\n  teamctl task update 3 --status in_progress\n  teamctl task update 3 --add-blocked-by 1 --metadata '{\"priority\": 2}'"

@@ -11,8 +11,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use store::env_var;
 
-/// tmux format of a pane: its id, the spawn in its pane tag, whether its process is the one that was
-/// tagged, and the command of that process.
+/// tmux format of a pane: its id, the spawn in its pane tag, whether its process is the one that
+/// was tagged, and the command of that process.
 const PANE_FORMAT: &str = "#{pane_id} #{s/[^A-Za-z0-9-]/_/:@teamd_spawn} #{==:#{@teamd_pane_pid},#{pane_pid}} #{pane_start_command}";
 
 /// A tmux server as an option of tmux and its value: `-S PATH` or `-L NAME`.

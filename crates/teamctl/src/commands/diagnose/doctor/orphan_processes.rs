@@ -1,5 +1,6 @@
-//! Finds processes of agents that no roster knows. They remain if a shim was killed and the daemon's
-//! state was lost. They are recognized by the variables that every agent has in its environment.
+//! Finds processes of agents that no roster knows. They remain if a shim was killed and the
+//! daemon's state was lost. They are recognized by the variables that every agent has in its
+//! environment.
 
 use super::fix_mode::FixMode;
 use super::report::DoctorReport;

@@ -174,8 +174,8 @@ fn obstacle(path: &Path, metadata: &Metadata) -> Option<&'static str> {
     (!entries(path).is_empty()).then_some("a directory with something in it")
 }
 
-/// Whether this is the name of a temporary file: `.NAME.tmp.ID` of teamd, or `NAME.tmp.ID` of Claude
-/// Code.
+/// Whether this is the name of a temporary file: `.NAME.tmp.ID` of teamd, or `NAME.tmp.ID` of
+/// Claude Code.
 fn is_temporary(name: &str) -> bool {
     let id = name.split_once(".tmp.").map(|(_, id)| id);
     id.is_some_and(|id| id.len() >= 8 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
@@ -228,8 +228,8 @@ mod tests {
         assert_eq!(found, expected.map(|(name, file)| (path(name), file)));
     }
 
-    /// A root with the team `orchard` and a session team. The team has a stale lock, a fresh lock, and
-    /// a file and a full directory at the paths of locks. The session team has a stale lock.
+    /// A root with the team `orchard` and a session team. The team has a stale lock, a fresh lock,
+    /// and a file and a full directory at the paths of locks. The session team has a stale lock.
     fn damaged_root(dir: &Path) -> Root {
         let root = Root::open(&dir.join("root"), dir, Durability::Process).unwrap();
         let team = TeamName::parse("orchard").unwrap();

@@ -1,4 +1,5 @@
-//! Checks that a team's config and inboxes can be read, and that each entry of an inbox is a message.
+//! Checks that a team's config and inboxes can be read, and that each entry of an inbox is a
+//! message.
 
 use super::report::DoctorReport;
 use crate::commands::diagnose::inbox_owners::inbox_owners;

@@ -1,5 +1,5 @@
-//! Checks that each teammate in a config has an agent that the daemon supervises. A missing agent is
-//! a warning, because another program may supervise the member.
+//! Checks that each teammate in a config has an agent that the daemon supervises. A missing agent
+//! is a warning, because another program may supervise the member.
 
 use super::report::DoctorReport;
 use protocol::control::StatusReply;

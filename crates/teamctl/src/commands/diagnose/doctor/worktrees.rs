@@ -1,6 +1,6 @@
 //! Finds worktrees that need a person's attention: the directory is gone, the team is gone, or no
-//! team ever had the worktree. They stay, even with `--fix`, because only their owner can judge what
-//! is in them. `--fix` removes empty directories that were created for a worktree.
+//! team ever had the worktree. They stay, even with `--fix`, because only their owner can judge
+//! what is in them. `--fix` removes empty directories that were created for a worktree.
 
 use super::fix_mode::FixMode;
 use super::report::DoctorReport;
@@ -68,9 +68,9 @@ fn check_unknown_worktrees(
     }
 }
 
-/// Searches for empty directories next to the known worktrees and in `directory`, where the caller's
-/// repository has its worktrees. `spawn` creates the directory of a worktree before the record, to
-/// reserve its name. If it is killed in between, the empty directory remains.
+/// Searches for empty directories next to the known worktrees and in `directory`, where the
+/// caller's repository has its worktrees. `spawn` creates the directory of a worktree before the
+/// record, to reserve its name. If it is killed in between, the empty directory remains.
 fn check_empty_directories(
     known: &[&WorktreeStatus],
     directory: Option<PathBuf>,

@@ -150,8 +150,8 @@ fn read_at(since_stored: &[Event]) -> Option<u64> {
     })
 }
 
-/// The turn with which the recipient got the message: the last one that began before the message was
-/// read. For an unread message, the current turn, if it is about a message of this sender.
+/// The turn with which the recipient got the message: the last one that began before the message
+/// was read. For an unread message, the current turn, if it is about a message of this sender.
 fn delivering_turn(copy: &MessageCopy, since_sent: &[Event], read: ReadState) -> Option<Turn> {
     let started_turn = |event: &Event| match &event.kind {
         EventKind::MemberActive { summary } => {

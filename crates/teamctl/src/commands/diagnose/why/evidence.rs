@@ -93,7 +93,7 @@ impl Evidence {
         self.past.as_ref().is_some_and(|past| past.is_suspended)
     }
 
-    /// A command about the member, with the options behind its name.
+    /// A command about the member, with the options after its name.
     pub(super) fn command(&self, command: &str, options: &[&str]) -> String {
         self.commands.command_for_name(command, self.name.as_str(), options)
     }

@@ -1,5 +1,5 @@
-//! Gathers the evidence about one member. `why` is for broken teams, so evidence that cannot be read
-//! is left out and the rest is gathered all the same.
+//! Gathers the evidence about one member. Evidence that cannot be read is left out and is no error,
+//! because `why` is for teams with damaged files.
 
 use super::evidence::{Evidence, InboxState, OpenRequestEvidence};
 use super::member_history::MemberHistory;

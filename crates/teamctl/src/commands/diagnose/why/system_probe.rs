@@ -11,11 +11,11 @@ use std::time::Duration;
 
 /// How long a server may take to answer.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
-/// A disk with less free space counts as full: a changed file is written anew before it replaces
-/// the old one.
+/// A disk with less free space counts as full, because a changed file is written in full before it
+/// replaces the old one.
 const MIN_FREE_BYTES: u64 = 64 << 10;
 
-/// The state of the server behind a socket.
+/// The state of a server, found by its socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ServerState {
     /// There is no server, or its socket is not known.

@@ -17,10 +17,12 @@ use protocol::timestamp::parse_iso8601;
 
 /// A younger message to an idle member may still be on its way. In ms.
 const IDLE_DELIVERY_MS: u64 = 2_000;
-/// A program that gets messages in the middle of a turn may be busy with one step for so long. In ms.
+/// A program that gets messages in the middle of a turn may be busy with one step for so long. In
+/// ms.
 const MID_TURN_DELIVERY_MS: u64 = 60_000;
 
-/// Adds the causes in the member's work, then `Working` or `Idle` if none of all causes is blocking.
+/// Adds the causes in the member's work, then `Working` or `Idle` if none of all causes is
+/// blocking.
 pub(super) fn add_work_causes(evidence: &Evidence, agent: &MemberStatus, causes: &mut Vec<Diagnosis>) {
     let is_idle = agent.activity == Activity::Idle;
     // Of a program that asks for its messages itself, it may be unknown whether it is in a turn.
