@@ -3,8 +3,9 @@
 
 use crate::error::unexpected_reply;
 use protocol::control::{
-    CreateTeamReply, DeleteTeamReply, ExitsReply, InterruptReply, Reply, ResumeMembersReply, SetModeReply,
-    SpawnReply, StatusReply, WorktreeReply,
+    CapturePaneReply, CreateTeamReply, DeleteTeamReply, ExitsReply, InterruptReply, LocatePaneReply, Reply,
+    ResumeMembersReply, SetLayoutReply, SetModeReply, SpawnReply, StatusReply, VisibilityReply,
+    WorktreeReply,
 };
 use protocol::error::ErrorReport;
 
@@ -37,15 +38,19 @@ macro_rules! impl_reply_payload {
 }
 
 impl_reply_payload! {
+    CapturePane(CapturePaneReply),
     CreateTeam(CreateTeamReply),
     CreateWorktree(WorktreeReply),
     DeleteTeam(DeleteTeamReply),
     Exits(ExitsReply),
     Interrupt(InterruptReply),
+    LocatePane(LocatePaneReply),
     ResumeMembers(ResumeMembersReply),
+    SetLayout(SetLayoutReply),
     SetMode(SetModeReply),
     Spawn(SpawnReply),
     Status(StatusReply),
+    Visibility(VisibilityReply),
 }
 
 /// For a request whose reply has no data.

@@ -4,9 +4,8 @@
 use super::logs;
 use super::send::team_of_address;
 use crate::context::CommandContext;
-use client::error::unexpected_reply;
 use client::tmux_command::tmux_failed;
-use protocol::control::{LocatePaneReply, MemberAddress, Reply, Request};
+use protocol::control::{LocatePaneReply, MemberAddress, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -26,16 +25,15 @@ pub(crate) struct AttachArgs {
 pub(crate) fn run(context: &CommandContext, args: &AttachArgs) -> Result<ExitCode, ErrorReport> {
     let team = team_of_address(context, &args.name)?;
     let locate = MemberAddress { team: team.name().clone(), name: args.name.clone() };
-    match context.call_daemon(Request::LocatePane(locate.clone()))? {
-        Reply::LocatePane(LocatePaneReply::Pane { pane, tmux, is_hidden: hidden }) => {
+    match context.request(Request::LocatePane(locate.clone()))? {
+        LocatePaneReply::Pane { pane, tmux, is_hidden } => {
             let method = attach_method(&pane, &tmux)?;
-            if hidden {
+            if is_hidden {
                 context.call_daemon(Request::ShowPane(locate))?;
             }
             Err(exec_tmux(&pane, &tmux, method))
         }
-        Reply::LocatePane(LocatePaneReply::Log { path }) => logs::follow(context, &path),
-        _ => Err(unexpected_reply()),
+        LocatePaneReply::Log { path } => logs::follow(context, &path),
     }
 }
 

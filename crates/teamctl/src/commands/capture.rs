@@ -2,8 +2,7 @@
 
 use crate::context::CommandContext;
 use crate::output;
-use client::error::unexpected_reply;
-use protocol::control::{self, Reply, Request};
+use protocol::control::{CapturePaneReply, CapturePaneRequest, Request};
 use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
@@ -20,10 +19,8 @@ pub(crate) struct CaptureArgs {
 
 pub(crate) fn run(context: &CommandContext, args: &CaptureArgs) -> Result<ExitCode, ErrorReport> {
     let team = context.team_name(&context.root()?)?;
-    let request = control::CapturePaneRequest { team, name: args.name.clone(), lines: args.lines };
-    let Reply::CapturePane(reply) = context.call_daemon(Request::CapturePane(request))? else {
-        return Err(unexpected_reply());
-    };
+    let request = CapturePaneRequest { team, name: args.name.clone(), lines: args.lines };
+    let reply: CapturePaneReply = context.request(Request::CapturePane(request))?;
     let screen = output::sanitize(reply.screen.trim_end_matches('\n'));
     output::print_result(context, &reply, &screen);
     Ok(ExitCode::SUCCESS)

@@ -3,8 +3,7 @@
 use super::send::team_of_address;
 use crate::context::CommandContext;
 use crate::output;
-use client::error::unexpected_reply;
-use protocol::control::{MemberAddress, Reply, Request, VisibilityReply};
+use protocol::control::{MemberAddress, Request, VisibilityReply};
 use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
@@ -32,13 +31,9 @@ pub(super) fn resolve_member(context: &CommandContext, address: &str) -> Result<
 
 /// Sends a request to hide or show a pane and prints the result.
 pub(super) fn send_and_print(context: &CommandContext, request: Request) -> Result<ExitCode, ErrorReport> {
-    match context.call_daemon(request)? {
-        Reply::Visibility(reply) => {
-            output::print_result(context, &reply, &result_text(&reply));
-            Ok(ExitCode::SUCCESS)
-        }
-        _ => Err(unexpected_reply()),
-    }
+    let reply: VisibilityReply = context.request(request)?;
+    output::print_result(context, &reply, &result_text(&reply));
+    Ok(ExitCode::SUCCESS)
 }
 
 fn result_text(reply: &VisibilityReply) -> String {

@@ -3,8 +3,7 @@
 use crate::context::CommandContext;
 use crate::output;
 use clap::builder::PossibleValuesParser;
-use client::error::unexpected_reply;
-use protocol::control::{self, Reply, Request, SetLayoutReply, SetLayoutRequest};
+use protocol::control::{self, Request, SetLayoutReply, SetLayoutRequest};
 use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
@@ -31,13 +30,10 @@ pub(crate) fn run(context: &CommandContext, args: &LayoutArgs) -> Result<ExitCod
     let known = control::Layout::ALL.into_iter().find(|(_, name)| *name == args.layout);
     let layout = known.map(|(layout, _)| layout).unwrap_or_default();
     let team = context.team_name(&context.root()?)?;
-    match context.call_daemon(Request::SetLayout(SetLayoutRequest { team, layout }))? {
-        Reply::SetLayout(reply) => {
-            output::print_result(context, &reply, &result_text(&reply));
-            Ok(ExitCode::SUCCESS)
-        }
-        _ => Err(unexpected_reply()),
-    }
+    let request = Request::SetLayout(SetLayoutRequest { team, layout });
+    let reply: SetLayoutReply = context.request(request)?;
+    output::print_result(context, &reply, &result_text(&reply));
+    Ok(ExitCode::SUCCESS)
 }
 
 fn result_text(reply: &SetLayoutReply) -> String {

@@ -8,9 +8,9 @@ mod tmux_segment;
 use crate::command_rewriter::{rewrite_commands, suggested_commands, suggested_commands_for_team};
 use crate::context::CommandContext;
 use crate::output::{print_json, print_line, print_table, print_warning};
-use client::error::unexpected_reply;
+use client::reply_payload::payload_of;
 use client::team_view::{StatusSource, TeamView, count_unread, read_suspended_teams, team_view};
-use protocol::control::{Reply, Request, StatusReply};
+use protocol::control::{Request, StatusReply};
 use protocol::did_you_mean::did_you_mean;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{TeamName, strip_team};
@@ -71,9 +71,8 @@ pub(crate) fn run(context: &CommandContext, args: &StatusArgs) -> Result<ExitCod
 
 /// The daemon's status. The inner result is an error if no daemon is running.
 fn running_daemon_status(context: &CommandContext) -> Result<Result<StatusReply, ErrorReport>, ErrorReport> {
-    match context.call_daemon(Request::StatusWithScreens) {
-        Ok(Reply::Status(status)) => Ok(Ok(status)),
-        Ok(_) => Err(unexpected_reply()),
+    match context.request(Request::StatusWithScreens) {
+        Ok(status) => Ok(Ok(status)),
         Err(error) if error.kind == ErrorKind::NoDaemon => Ok(Err(error)),
         Err(error) => Err(error),
     }
@@ -83,12 +82,12 @@ fn running_daemon_status(context: &CommandContext) -> Result<Result<StatusReply,
 /// command every few seconds.
 fn print_tmux_segment(context: &CommandContext) -> Result<ExitCode, ErrorReport> {
     match context.daemon_status() {
-        Ok(Reply::Status(status)) => {
+        Ok(reply) => {
+            let status: StatusReply = payload_of(reply)?;
             let team = context.args.team.as_deref().and_then(|name| TeamName::parse(name).ok());
             print_line(&tmux_segment::segment_line(&status, team.as_ref()));
             Ok(ExitCode::SUCCESS)
         }
-        Ok(_) => Err(unexpected_reply()),
         Err(error) => {
             print_line(tmux_segment::DAEMON_DOWN);
             Ok(ExitCode::from(error.kind.exit_code()))

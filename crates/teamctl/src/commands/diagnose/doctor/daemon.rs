@@ -2,20 +2,19 @@
 
 use super::report::DoctorReport;
 use crate::context::CommandContext;
-use client::error::unexpected_reply;
-use protocol::control::{Reply, StatusReply};
+use client::reply_payload::payload_of;
+use protocol::control::StatusReply;
 use protocol::error::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Returns the daemon's status. `None` if the daemon does not answer.
 pub(super) fn check(context: &CommandContext, report: &mut DoctorReport) -> Option<StatusReply> {
-    match context.daemon_status() {
-        Ok(Reply::Status(status)) => {
+    match context.daemon_status().and_then(payload_of::<StatusReply>) {
+        Ok(status) => {
             check_version(&status, report);
             return Some(status);
         }
-        Ok(_) => report.fail_with_error("daemon", unexpected_reply()),
         // Many commands work on the files alone, without a daemon.
         Err(error) if error.kind == ErrorKind::NoDaemon => {
             report.warn("daemon", error.message, error.help.unwrap_or_default());

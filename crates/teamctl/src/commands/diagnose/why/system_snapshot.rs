@@ -3,11 +3,11 @@
 
 use super::system_probe::{self, ServerState};
 use crate::context::CommandContext;
-use client::error::unexpected_reply;
 use client::event_log::EventLog;
 use client::process_table::{self, ProcessStat};
+use client::reply_payload::payload_of;
 use client::team_view::read_suspended_teams;
-use protocol::control::{DaemonStatus, Reply, Request, StatusReply, TeamStatus};
+use protocol::control::{DaemonStatus, Request, StatusReply, TeamStatus};
 use protocol::error::{ErrorKind, ErrorReport};
 
 /// The state of daemon, tmux and system at one moment.
@@ -59,12 +59,12 @@ fn probe_daemon(context: &CommandContext) -> Result<(Option<StatusReply>, Daemon
     let reply = context.call_daemon(Request::StatusWithScreens);
     // The daemon rejects the token of an agent whose record was lost. The plain status needs none.
     let is_rejected = reply.as_ref().is_err_and(|error| error.kind == ErrorKind::NotPermitted);
-    match if is_rejected { context.daemon_status() } else { reply } {
-        Ok(Reply::Status(status)) => {
+    let reply = if is_rejected { context.daemon_status() } else { reply };
+    match reply.and_then(payload_of::<StatusReply>) {
+        Ok(status) => {
             let daemon = Box::new(status.daemon.clone());
             Ok((Some(status), DaemonProbe::Running(daemon)))
         }
-        Ok(_) => Err(unexpected_reply()),
         Err(error) if error.kind == ErrorKind::NoDaemon => Ok((None, DaemonProbe::NotRunning)),
         Err(error) if error.kind == ErrorKind::Timeout => {
             Ok((None, DaemonProbe::Unresponsive(system_probe::probe_socket(&context.socket()?))))
