@@ -44,12 +44,12 @@ use store::Team;
 /// How long a turn may write nothing before that is a cause, if the user gives no other time.
 const NO_OUTPUT_DEFAULT: Duration = Duration::from_secs(300);
 
-/// Say why a member is not moving, with the evidence and what to type next
+/// Explain why a member makes no progress
 ///
-/// Each cause is shown with its evidence and what to type next; the strongest comes first. A member
-/// may wait for an answer, for another member's task, or at a dialog. Its process may be stopped,
-/// its turns may fail, its inbox may be locked. teamd or tmux may not answer. Without a cause, what
-/// the member does is shown. For a member that has exited, how and when it exited is shown.
+/// Each cause is shown with its evidence and what to type next; the strongest comes first. A member may wait for an
+/// answer, for another member's task, or at a dialog. Its process may be stopped, its turns may fail, its inbox may be
+/// locked. teamd or tmux may not answer. Without a cause, what the member does is shown. For a member that has exited,
+/// how and when it exited is shown.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl why ann\n  teamctl why ann --json\n  teamctl why ann --no-output-after 30s"
@@ -57,7 +57,7 @@ const NO_OUTPUT_DEFAULT: Duration = Duration::from_secs(300);
 pub(crate) struct WhyArgs {
     /// The member; also NAME@TEAM
     name: String,
-    /// How long a turn may write nothing before that is worth a word
+    /// How long a turn may write nothing before that is reported
     #[arg(long, value_name = "D", default_value = "5m", value_parser = duration::parse)]
     no_output_after: Duration,
 }

@@ -35,9 +35,7 @@ pub(super) fn gather_evidence(
     let state = context.directories()?.state_dir;
     let log = state.join(format!("logs/agents/{}/{}.log", team.name(), name.file_stem()));
     let stopped = |pid: u32| system_probe::stopped_processes(&snapshot.processes, pid);
-    let lead = (!name.is_lead()).then(AgentName::lead);
-    let inboxes: Vec<InboxState> =
-        std::iter::once(name.clone()).chain(lead).map(|owner| inbox_state(team, owner)).collect();
+    let inboxes = inbox_states(team, &name);
     let lead_inbox = inboxes.last();
     Ok(Evidence {
         now: now(),
@@ -95,6 +93,12 @@ fn member_names(config: Option<TeamConfig>, status: Option<&TeamStatus>) -> Vec<
     let past = status.into_iter().flat_map(|status| &status.past_members);
     let respawning = past.filter(|past| past.has_respawn()).map(|past| past.name.clone());
     listed.chain(respawning).collect()
+}
+
+/// The states of the member's inbox and the lead's.
+fn inbox_states(team: &Team, name: &AgentName) -> Vec<InboxState> {
+    let lead = (!name.is_lead()).then(AgentName::lead);
+    std::iter::once(name.clone()).chain(lead).map(|owner| inbox_state(team, owner)).collect()
 }
 
 fn inbox_state(team: &Team, owner: AgentName) -> InboxState {
