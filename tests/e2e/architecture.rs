@@ -235,17 +235,6 @@ fn tests_use_their_own_tmux_server() {
     );
 }
 
-/// Crates whose modules still import each other: how many modules are in cycles, and how many
-/// items are imported from a parent. The numbers may only shrink. A crate that is not in the list
-/// has neither.
-const KNOWN_CYCLES: [(&str, usize, usize); 2] = [("profile", 3, 4), ("teamctl", 16, 16)];
-
-/// The numbers that the list has for a crate.
-fn known_cycles(name: &str) -> (usize, usize) {
-    let known = KNOWN_CYCLES.iter().find(|(known, _, _)| *known == name);
-    known.map_or((0, 0), |(_, modules, items)| (*modules, *items))
-}
-
 /// Each crate with the imports between its modules.
 fn module_imports() -> Vec<(String, ModuleImports)> {
     let packages = packages().into_iter().filter(|package| crate_name(package) != "tests");
@@ -260,9 +249,7 @@ fn module_imports() -> Vec<(String, ModuleImports)> {
 fn modules_have_no_import_cycles() {
     for (name, imports) in module_imports() {
         let cycles = imports.cycles();
-        let modules: usize = cycles.iter().map(BTreeSet::len).sum();
-        let (known, _) = known_cycles(&name);
-        assert!(modules <= known, "{name}: {modules} modules are in cycles, {known} are known: {cycles:#?}");
+        assert!(cycles.is_empty(), "{name}: {cycles:#?}");
     }
 }
 
@@ -270,7 +257,6 @@ fn modules_have_no_import_cycles() {
 fn child_modules_import_nothing_from_their_parent() {
     for (name, imports) in module_imports() {
         let items = imports.parent_imports();
-        let (_, known) = known_cycles(&name);
-        assert!(items.len() <= known, "{name}: {} imports, {known} are known: {items:#?}", items.len());
+        assert!(items.is_empty(), "{name}: {items:#?}");
     }
 }

@@ -79,7 +79,7 @@ pub fn insert_options<'a>(
     let mut pieces = text.split("teamctl ");
     let mut result = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
-        let end = piece.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(piece.len());
+        let end = piece.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(piece.len());
         let (verb, rest) = piece.split_at(end);
         match options(verb, rest) {
             Some(commands) => result += &commands.command(&[verb]),

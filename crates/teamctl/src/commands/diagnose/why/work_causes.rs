@@ -63,7 +63,7 @@ fn is_blocked(causes: &[Diagnosis]) -> bool {
 /// The hooks of a program report the ends of its turns. Until the first report the daemon delivers
 /// neither messages nor tasks.
 fn no_hook_events_cause(evidence: &Evidence, agent: &MemberStatus) -> Option<Diagnosis> {
-    let is_silent = agent.delivery.has_hooks()
+    let is_silent = agent.delivery == Delivery::Hook
         && agent.activity == Activity::Active
         && agent.delivery_point == Some(DeliveryPoint::OnPull);
     let sentence = format!(
