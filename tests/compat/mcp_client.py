@@ -86,9 +86,9 @@ async def begin(story, lead):
     story.expect("the lead's id", made.get("lead_agent_id") == f"team-lead@{story.team}")
     await story.refused(lead, "TeamCreate", "already", team_name="another")
     for name in ("ann", "bob"):
-        spawned = await story.call(lead, "SpawnTeammate", name=name, prompt="", agent="worker")
+        spawned = await story.call(lead, "SpawnTeammate", name=name, prompt="", profile="worker")
         story.expect("it is spawned", spawned.get("status") == "teammate_spawned" and spawned["name"] == name)
-    await story.refused(lead, "SpawnTeammate", "has a member of that name", name="ann", prompt="", agent="worker")
+    await story.refused(lead, "SpawnTeammate", "has a member of that name", name="ann", prompt="", profile="worker")
     await story.refused(lead, "SpawnTeammate", "name", name="--all", prompt="")
 
 

@@ -11,8 +11,8 @@ mod turns;
 use crate::agent_connection::{error_text, with_connection};
 use crate::args::{DriverArgs, FileAccess};
 use crate::event::{AcpEvent, EventReceiver, EventSender};
+use crate::open_session::{AcpSession, set_mode};
 use crate::pane_printer::{PanePrinter, Styling};
-use crate::session::{AcpSession, set_mode};
 use crate::shim_connection::ShimSocket;
 use crate::{agent_process, file_access};
 use agent_client_protocol::v1::schema::{

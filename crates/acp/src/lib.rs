@@ -11,10 +11,10 @@ mod args;
 mod driver;
 mod event;
 mod file_access;
+mod open_session;
 mod pane_printer;
 mod permission_question;
 mod reply_text;
-mod session;
 mod shim_connection;
 mod usage;
 

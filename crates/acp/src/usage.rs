@@ -1,7 +1,7 @@
 //! Usage of each turn. The answer to a prompt reports tokens; updates report what the session has
 //! cost so far.
 
-use crate::session::SessionHistory;
+use crate::open_session::SessionHistory;
 use agent_client_protocol::v1::schema::{self, PromptResponse, SessionUpdate};
 use protocol::usage::{Usage, UsageScope, to_microdollars};
 use serde_json::Value;

@@ -3,7 +3,7 @@
 //! An agent has all of them in its environment. Any other caller acts as the lead.
 
 use crate::connection::Connection;
-use crate::lead_session::led_by_this_session;
+use crate::find_lead_session::led_by_this_session;
 use crate::next_task_client::NextTaskClient;
 use crate::reply_payload::{ReplyPayload, payload_of};
 use crate::request_timeout::request_timeout;

@@ -19,7 +19,7 @@ use protocol::control::{LaunchArgv, ResumeArgv};
 use protocol::deferred_variables::{self, escape_variables, guard_leading_dash};
 use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};
-use protocol::installed_program::installed_program;
+use protocol::sibling_program::installed_program;
 use protocol::turn_program::{DrivenProgram, MAX_ARGUMENT_BYTES, PerTurnProgram, TurnProgram, Worker};
 use std::collections::BTreeMap;
 use std::path::Path;

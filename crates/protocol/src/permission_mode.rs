@@ -18,7 +18,7 @@ pub enum PermissionMode {
     /// The agent only reads until its plan is approved.
     Plan,
     /// For a lead only: it may spawn, send messages and change tasks, nothing else
-    /// (`crate::delegate_mode`).
+    /// (`crate::delegate_mode_rules`).
     Delegate,
     /// The agent skips every action that needs permission.
     DontAsk,

@@ -1,7 +1,9 @@
 //! The result of a run, for the command line to print.
 
-use crate::task_results::TaskResult;
-use protocol::error::ErrorReport;
+use crate::run_state::RunEnd;
+use crate::task_results::{TaskResult, completed_count};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::name::TeamName;
 
 /// The result of a run.
 #[derive(Debug)]
@@ -16,4 +18,24 @@ pub struct RunReport {
     pub nothing_to_do: Option<String>,
     /// The error of the members' shutdown or of the team's deletion.
     pub cleanup: Result<(), ErrorReport>,
+}
+
+/// The exit code: 0 if every task is completed.
+pub(crate) fn exit_code(name: &TeamName, end: &RunEnd, tasks: &[TaskResult]) -> u8 {
+    match early_end(name, end) {
+        Some(error) => error.kind.exit_code(),
+        None if completed_count(tasks) == tasks.len() => 0,
+        None => ErrorKind::Partial.exit_code(),
+    }
+}
+
+/// Why the run ended before its tasks were final.
+pub(crate) fn early_end(name: &TeamName, end: &RunEnd) -> Option<ErrorReport> {
+    let (kind, reason) = match end {
+        RunEnd::Finished => return None,
+        RunEnd::Suspended(error) => return Some(error.clone()),
+        RunEnd::Stopped => (ErrorKind::Partial, "it was stopped"),
+        RunEnd::TimedOut => (ErrorKind::Timeout, "its time is over"),
+    };
+    Some(ErrorReport::new(kind, format!("cannot run team {name} to its end: {reason}")))
 }

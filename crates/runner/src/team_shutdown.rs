@@ -4,17 +4,16 @@ use crate::existing_team::{all_running, retry_help};
 use crate::run_context::RunContext;
 use crate::run_file::RunFile;
 use crate::run_lock::{RunLock, RunNote};
-use crate::run_report::RunReport;
+use crate::run_report::{RunReport, early_end, exit_code};
 use crate::run_state::{RunEnd, RunState, TICK};
 use crate::task_fate::{RetryRules, evaluate};
-use crate::task_results::{TaskOutcome, TaskResult, completed_count, short_duration, task_results};
+use crate::task_results::{TaskOutcome, TaskResult, short_duration, task_results};
 use crate::task_times::TaskTimes;
 use crate::team_snapshot;
 use client::team_context::TeamContext;
 use protocol::control::{DeleteTeamRequest, MemberSelection, Reply, Request, ShutdownMembersRequest};
 use protocol::error::{BEING_DELETED_SUFFIX, ErrorKind, ErrorReport};
 use protocol::id::TaskId;
-use protocol::name::TeamName;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use store::Team;
@@ -249,23 +248,4 @@ fn delete_team(run: &mut RunContext) -> Result<(), ErrorReport> {
         Err(error) if error.kind != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
-}
-
-fn exit_code(name: &TeamName, end: &RunEnd, tasks: &[TaskResult]) -> u8 {
-    match early_end(name, end) {
-        Some(error) => error.kind.exit_code(),
-        None if completed_count(tasks) == tasks.len() => 0,
-        None => ErrorKind::Partial.exit_code(),
-    }
-}
-
-/// Why the run ended before its tasks were final.
-fn early_end(name: &TeamName, end: &RunEnd) -> Option<ErrorReport> {
-    let (kind, reason) = match end {
-        RunEnd::Finished => return None,
-        RunEnd::Suspended(error) => return Some(error.clone()),
-        RunEnd::Stopped => (ErrorKind::Partial, "it was stopped"),
-        RunEnd::TimedOut => (ErrorKind::Timeout, "its time is over"),
-    };
-    Some(ErrorReport::new(kind, format!("cannot run team {name} to its end: {reason}")))
 }

@@ -1,8 +1,8 @@
 //! Starts the child processes of the shim: programs, turns and drivers. Sets their directory,
 //! environment and terminal.
 
+use crate::output_pty::OutputPty;
 use crate::pre_exec::{run_in_foreground, run_in_new_session};
-use crate::pty::OutputPty;
 use crate::turns::executor::{StartError, TurnCommand};
 use profile::program_lookup::program_exists;
 use protocol::control::StartAgent;

@@ -67,8 +67,9 @@ pub(crate) fn end_all(
     Remaining::Nothing
 }
 
-/// The daemon `pid`, and the tmux server that it was started in if that is a child of the shim. A
-/// tmux server goes to the background and is then reparented to the shim.
+/// The processes that the shim does not end: the daemon `pid` and, if it is a child of the shim, the
+/// tmux server in which the daemon was started. A tmux server moves itself into the background, and
+/// so becomes a child of the shim.
 pub(crate) fn daemon_and_its_tmux(pid: u32) -> Vec<ProcessStat> {
     let has_name = |process: &ProcessStat, name: &str| {
         client::process_table::program_name(process.pid).is_some_and(|program| program.starts_with(name))

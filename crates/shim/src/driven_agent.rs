@@ -3,7 +3,7 @@
 
 use crate::child_process::{self, PaneMode};
 use crate::driver_stream::DriverStream;
-use crate::pty::OutputPty;
+use crate::output_pty::OutputPty;
 use crate::turn_interrupt::InterruptStage;
 use crate::turns::executor::{StartError, TurnEndKind};
 use nix::poll::PollFlags;

@@ -12,13 +12,13 @@ mod driven_agent;
 mod driver_stream;
 mod hook;
 mod json_lines;
-mod output;
 mod output_log;
+mod output_pty;
 mod own_pane;
 mod poll_timeout;
 mod pre_exec;
-mod pty;
 mod signals;
+mod stderr_messages;
 mod supervisor;
 mod turn_executor;
 mod turn_interrupt;
@@ -41,7 +41,7 @@ pub fn main() -> ExitCode {
         Some(ShimCommand::Hook(args)) => hook::run(&TeamContext::new(TeamOptions::from_env()), &args),
         None => Err(usage_error()),
     };
-    result.unwrap_or_else(|error| output::print_error(&error))
+    result.unwrap_or_else(|error| stderr_messages::print_error(&error))
 }
 
 fn usage_error() -> ErrorReport {

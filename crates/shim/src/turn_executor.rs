@@ -5,7 +5,7 @@ use crate::child_process::{self, PaneMode};
 use crate::daemon_connection::{DaemonConnection, ShimEvent, WatchedDescriptor};
 use crate::descendants;
 use crate::driven_agent::{DrivenAgent, DriverEvent};
-use crate::pty::OutputPty;
+use crate::output_pty::OutputPty;
 use crate::signals::ShimSignals;
 use crate::turn_interrupt::{InterruptStage, signal_group};
 use crate::turn_process::{PendingStdin, TurnProcess};

@@ -14,7 +14,7 @@ pub fn env_vars() -> impl Iterator<Item = (String, String)> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-/// The path of the running program. `protocol::installed_program` looks for the other programs of
+/// The path of the running program. `protocol::sibling_program` looks for the other programs of
 /// teamd relative to it.
 ///
 /// # Errors

@@ -5,13 +5,13 @@
 mod cursor;
 mod inbox_handle;
 pub(crate) mod message_id;
-mod messages;
+mod operations;
 mod restore;
 mod tail_index;
 
 pub use cursor::InboxCursor;
 pub use inbox_handle::Inbox;
 pub use message_id::message_id;
-pub use messages::MESSAGE_LIMIT;
+pub use operations::MESSAGE_LIMIT;
 
-pub(crate) use messages::ANSWER_LIMIT;
+pub(crate) use operations::ANSWER_LIMIT;

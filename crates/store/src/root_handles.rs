@@ -2,12 +2,12 @@
 //! members' requests, and the journal.
 
 use crate::answer_log::AnswerLog;
+use crate::daemon_files::read_roster_file;
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::file::IoContext;
 use crate::journal::storage::Journal;
 use crate::layout::{TASKS_DIR, TEAMS_DIR};
-use crate::roster_file::read_roster_file;
 use protocol::capabilities::Capabilities;
 use protocol::name::{AgentName, TeamName};
 use std::path::PathBuf;

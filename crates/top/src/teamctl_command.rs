@@ -3,7 +3,7 @@
 use crate::args::ScreenArgs;
 use crate::event::ActionResult;
 use client::suggested_commands::SuggestedCommands;
-use protocol::installed_program::installed_program;
+use protocol::sibling_program::installed_program;
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::ffi::OsString;
 use std::fs::File;

@@ -3,8 +3,8 @@
 use super::program_exit::ProgramExit;
 use crate::args::DriverArgs;
 use crate::event::{AcpEvent, EventReceiver};
+use crate::open_session::{AcpSession, open_session};
 use crate::pane_printer::PanePrinter;
-use crate::session::{AcpSession, open_session};
 use crate::usage::UsageTracker;
 use agent_client_protocol::Agent;
 use agent_client_protocol::v1::ConnectionTo;

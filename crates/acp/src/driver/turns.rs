@@ -2,8 +2,8 @@
 //! also after a cancel.
 
 use crate::agent_connection::error_text;
+use crate::open_session::SessionHistory;
 use crate::reply_text::ReplyText;
-use crate::session::SessionHistory;
 use crate::usage::UsageTracker;
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{

@@ -68,8 +68,8 @@ impl Profile {
         Ok(type_arguments.map(Vec::as_slice).into_iter().chain(mode).collect())
     }
 
-    /// The arguments that keep the program from writing: those of the agent type, else those of
-    /// plan mode.
+    /// The arguments that make the program read-only: those that the profile has for the member's
+    /// agent type, or else those for plan mode.
     fn read_only_arguments<'a>(
         &self,
         program: &'a ProgramSpec,

@@ -1,10 +1,10 @@
 //! The hook before a tool is used. It refuses most tools to a lead in delegate mode;
-//! `protocol::delegate_mode` says which are allowed. For other members it does nothing.
+//! `protocol::delegate_mode_rules` says which are allowed. For other members it does nothing.
 
 use super::hook_owner::HookOwner;
 use super::invocation::HookInvocation;
 use super::response::{deny_tool_response, write_response};
-use protocol::delegate_mode::{REFUSAL_REASON, can_use_tool};
+use protocol::delegate_mode_rules::{REFUSAL_REASON, can_use_tool};
 use protocol::error::ErrorReport;
 
 pub(super) fn check_tool(invocation: &HookInvocation<'_>) -> Result<(), ErrorReport> {

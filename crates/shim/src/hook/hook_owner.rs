@@ -1,7 +1,7 @@
 //! Finds out whose hook was called: that of an agent, which has teamd's environment variables, or
 //! that of a lead session, which is known by the first process of its terminal.
 
-use client::lead_session::led_by_this_session;
+use client::find_lead_session::led_by_this_session;
 use client::team_context::TeamContext;
 use protocol::control::LeadProcess;
 use protocol::error::ErrorReport;

@@ -1,6 +1,6 @@
 //! How a program with hooks expects answers, and how long its turn-end hook may wait.
 
-use crate::output;
+use crate::stderr_messages;
 use profile::{HookDelivery, ProfileRegistry};
 use std::time::Duration;
 use store::env_var;
@@ -39,7 +39,7 @@ impl HookProtocol {
 fn read_delivery(profile: &str) -> Option<HookDelivery> {
     let profile = ProfileRegistry::for_user()
         .profile(profile)
-        .map_err(|error| output::print_warning(&error.to_string()))
+        .map_err(|error| stderr_messages::print_warning(&error.to_string()))
         .ok()?;
     profile.hook_delivery().cloned()
 }

@@ -18,7 +18,7 @@ mod typing_detector;
 mod usage_file;
 
 use crate::args::HookArgs;
-use crate::output;
+use crate::stderr_messages;
 use client::team_context::TeamContext;
 use event_input::HookInput;
 use event_kind::HookEventKind;
@@ -32,7 +32,7 @@ use std::process::ExitCode;
 /// Handles one event. The exit code is always 0, so that the hook never fails its program.
 pub(crate) fn run(context: &TeamContext, args: &HookArgs) -> Result<ExitCode, ErrorReport> {
     if let Err(error) = handle_event(context, args) {
-        output::print_warning(&error.to_string());
+        stderr_messages::print_warning(&error.to_string());
     }
     Ok(ExitCode::SUCCESS)
 }

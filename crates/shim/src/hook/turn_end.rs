@@ -10,7 +10,7 @@ use super::hook_owner::HookOwner;
 use super::invocation::{HookInvocation, open_team_files};
 use super::long_poll::{LongPoll, WaitEnd};
 use super::response::{continue_response, write_response};
-use crate::output;
+use crate::stderr_messages;
 use crate::turns::next_prompt::NextPrompt;
 use crate::turns::team_files::TeamFiles;
 use client::controlling_terminal::controlling_terminal;
@@ -41,7 +41,7 @@ pub(super) fn handle_turn_end(invocation: &HookInvocation<'_>) -> Result<(), Err
         return Ok(());
     }
     settle_previous_turn(invocation, &mut files, &reply)
-        .unwrap_or_else(|error| output::print_warning(&error.to_string()));
+        .unwrap_or_else(|error| stderr_messages::print_warning(&error.to_string()));
     let Some(mut poll) = long_poll(invocation, started_at)? else { return Ok(()) };
     loop {
         let prompt = match invocation.owner {
@@ -57,7 +57,7 @@ pub(super) fn handle_turn_end(invocation: &HookInvocation<'_>) -> Result<(), Err
             WaitEnd::AgentExited => "its agent has ended",
             WaitEnd::NoDelivery(reason) => reason,
         };
-        output::print_warning(&format!("hands over nothing: {reason}"));
+        stderr_messages::print_warning(&format!("hands over nothing: {reason}"));
         return Ok(());
     }
 }

@@ -8,7 +8,7 @@ pub(crate) mod next_prompt;
 pub(crate) mod output_scanner;
 pub(crate) mod output_tail;
 mod peer_messages;
-mod permission_request;
+mod permission_conversion;
 mod permissions;
 mod plan_mode;
 mod plan_mode_long_lived;

@@ -1,7 +1,7 @@
 //! Keeps the last lines of an agent's output, without control characters. They explain why a turn
 //! failed.
 
-use client::terminal_text::printable_lines;
+use client::output_to_text::printable_lines;
 
 /// How much output is kept, in bytes. Colours and progress bars take a part of it.
 const BUFFER_BYTES: usize = 16 << 10;

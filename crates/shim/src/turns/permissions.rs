@@ -3,7 +3,7 @@
 
 use super::executor::TurnExecutor;
 use super::file_retry::RETRY_DELAY;
-use super::permission_request::{OpenPermissionRequest, answer_for_agent};
+use super::permission_conversion::{OpenPermissionRequest, answer_for_agent};
 use super::turn_loop::TurnLoop;
 use protocol::driver_protocol::{PermissionAnswer, PermissionQuestion};
 use protocol::id::RequestId;

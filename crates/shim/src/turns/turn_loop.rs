@@ -7,7 +7,7 @@
 
 use super::executor::{ExecutorEvent, TurnExecutor};
 use super::inbox_action::{self, InboxAction, plan_answer_text};
-use super::permission_request::OpenPermissionRequest;
+use super::permission_conversion::OpenPermissionRequest;
 use super::prompt_text::TurnSubject;
 use super::team_files::TeamFiles;
 use super::turn_builder::TurnBuilder;

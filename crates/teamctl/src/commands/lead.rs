@@ -8,7 +8,7 @@ use super::create::{default_create_request, sanitized_team_name};
 use crate::context::CommandContext;
 use crate::output;
 use client::controlling_terminal::controlling_terminal;
-use client::lead_session::led_by_this_session;
+use client::find_lead_session::led_by_this_session;
 use protocol::control::{CreateTeamReply, LeadProcess, Request, SetLeadRequest};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;

@@ -6,7 +6,7 @@
 use crate::context::CommandContext;
 use client::tmux_command::tmux_failed;
 use protocol::error::{ErrorKind, ErrorReport};
-use protocol::installed_program::installed_program;
+use protocol::sibling_program::installed_program;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::Path;

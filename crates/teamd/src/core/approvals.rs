@@ -12,7 +12,7 @@ use crate::core::jobs::files::{FileJob, InboxScanResult, MessageHeader};
 use crate::core::labels::update_label;
 use crate::core::members::plan_handover;
 use crate::core::notices::NoticeKind;
-use crate::core::scans::schedule_request_scan;
+use crate::core::schedule_scans::schedule_request_scan;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::state::team::{GivenAnswer, RequestStage, ScanState, TrackedRequest};

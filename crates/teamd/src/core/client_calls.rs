@@ -6,9 +6,9 @@ use crate::core::effect::{Effect, Effects};
 use crate::core::id::ConnId;
 use crate::core::jobs::panes::PaneVisibility;
 use crate::core::members::{permission_mode, respawn, shutdown, spawn};
-use crate::core::panes::{dialog_check, visibility};
+use crate::core::panes::dialog_flag::DialogCheck;
+use crate::core::panes::{layout, status_with_dialogs, visibility};
 use crate::core::state::daemon::{DaemonShutdown, State};
-use crate::core::state::dialogs::DialogCheck;
 use crate::core::state::retry_cache::CallStart;
 use crate::core::tasks::next_task;
 use crate::core::teams::{create, delete, policy};
@@ -45,7 +45,7 @@ pub(crate) fn handle_invalid_call(client: ConnId, version: Option<u32>, why: &st
 fn dispatch_call(context: &mut Context, client: ConnId, call: Call) {
     match call.request {
         Request::Status => status::reply_status(context, client, &DialogCheck::NotChecked),
-        Request::StatusWithScreens => dialog_check::query_status_with_screens(context, client),
+        Request::StatusWithScreens => status_with_dialogs::query_status_with_screens(context, client),
         Request::CreateTeam(create) => create::create(context, client, create),
         Request::CreateWorktree(order) => worktrees::create_worktree(context, client, order),
         Request::Spawn(order) => spawn::spawn(context, client, order),
@@ -59,7 +59,7 @@ fn dispatch_call(context: &mut Context, client: ConnId, call: Call) {
         Request::CapturePane(capture) => status::capture(context, client, &capture),
         Request::HidePane(who) => visibility::set_visibility(context, client, &who, PaneVisibility::Hidden),
         Request::ShowPane(who) => visibility::set_visibility(context, client, &who, PaneVisibility::Shown),
-        Request::SetLayout(order) => visibility::set_layout(context, client, &order),
+        Request::SetLayout(order) => layout::set_layout(context, client, &order),
         Request::NextTask(asked) => next_task::query_next_task(context, client, asked),
         Request::ReportActivity(activity) => {
             activity::report_own_activity(context, client, call.token.as_deref(), activity);

@@ -4,7 +4,7 @@ use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::jobs::files::ConfigSnapshot;
 use crate::core::members::{cleanup, permission_mode};
-use crate::core::scans::{schedule_config_scan, schedule_request_scan};
+use crate::core::schedule_scans::{schedule_config_scan, schedule_request_scan};
 use crate::core::state::team::ScanState;
 use crate::core::turns::activity;
 use protocol::event::EventKind;

@@ -5,7 +5,7 @@ use crate::core::context::Context;
 use crate::core::id::SpawnId;
 use crate::core::lifecycle::{ExpiredStage, Lifecycle, StopStage, Stopping, WithoutApproval};
 use crate::core::members::{plan_handover, registration, respawn, shutdown, termination};
-use crate::core::panes::dialog_check;
+use crate::core::panes::status_with_dialogs;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::teams::budget;
@@ -21,7 +21,7 @@ pub(crate) fn next_deadline(state: &State) -> u64 {
         .filter_map(agent_deadline)
         .chain(pending)
         .chain(approvals::next_answer_deadline(state))
-        .chain(dialog_check::next_reply_deadline(state))
+        .chain(status_with_dialogs::next_reply_deadline(state))
         .chain(budget::next_time_limit(state))
         .chain(registration::batch_deadline(state))
         .fold(state.rescan_at, u64::min)
@@ -50,7 +50,7 @@ pub(crate) fn handle_deadline(context: &mut Context) {
     }
     respawn::start_due_respawns(context);
     approvals::answer_overdue_requests(context);
-    dialog_check::reply_to_overdue_clients(context);
+    status_with_dialogs::reply_to_overdue_clients(context);
     budget::check_due(context);
 }
 

@@ -21,8 +21,8 @@ use crate::core::members::shutdown::{handle_request_sent, handle_shutdown_answer
 use crate::core::members::{cleanup, exit, registration, spawn};
 use crate::core::notices::NoticeText;
 use crate::core::panes::visibility::handle_hidden_panes_written;
-use crate::core::panes::{dialog_check, visibility};
-use crate::core::scans::{schedule_config_scan, watch_session_team};
+use crate::core::panes::{layout, status_with_dialogs, visibility};
+use crate::core::schedule_scans::{schedule_config_scan, watch_session_team};
 use crate::core::shims::acknowledge_exit;
 use crate::core::state::daemon::State;
 use crate::core::tasks::{next_task, task_list};
@@ -206,10 +206,10 @@ fn handle_pane_result(context: &mut Context, done: PaneResult) {
         }
         PaneResult::PanesVisible { spawns } => visibility::handle_panes_visible(context, &spawns),
         PaneResult::LayoutApplied { client, team, layout, result } => {
-            visibility::handle_layout_applied(context, client, team, layout, result);
+            layout::handle_layout_applied(context, client, team, layout, result);
         }
         PaneResult::PaneCaptured { client, result } => status::handle_pane_captured(context, client, result),
-        PaneResult::DialogsFound { open } => dialog_check::handle_dialogs_found(context, open),
+        PaneResult::DialogsFound { open } => status_with_dialogs::handle_dialogs_found(context, open),
         PaneResult::AttachedNotified { unseen } => handle_notice_shown(context, unseen),
     }
 }

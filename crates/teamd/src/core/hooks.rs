@@ -15,7 +15,7 @@ use crate::core::long_poll::{hold_long_poll, release_long_poll, release_reply};
 use crate::core::members::plan_handover;
 use crate::core::notices::NoticeKind;
 use crate::core::roster::record::{AgentPane, AgentRecord, ApprovalDelivery, PromptDelivery};
-use crate::core::scans::schedule_task_scan;
+use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::teams::budget;

@@ -27,7 +27,7 @@ pub(crate) mod panes;
 pub(crate) mod recovery;
 pub(crate) mod rescan;
 pub(crate) mod roster;
-pub(crate) mod scans;
+pub(crate) mod schedule_scans;
 pub(crate) mod shims;
 pub(crate) mod state;
 pub(crate) mod status;

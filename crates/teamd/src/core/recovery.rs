@@ -10,7 +10,7 @@ use crate::core::jobs::files::FileJob;
 use crate::core::lifecycle::Lifecycle;
 use crate::core::members::{cleanup, exit, restart_policy, shutdown};
 use crate::core::rescan;
-use crate::core::scans::schedule_config_scan;
+use crate::core::schedule_scans::schedule_config_scan;
 use crate::core::state::agent::LeadSession;
 use crate::core::state::daemon::State;
 use crate::core::teams::budget;

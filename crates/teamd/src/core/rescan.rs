@@ -8,7 +8,7 @@ use crate::core::jobs::files::FileJob;
 use crate::core::jobs::watcher::WatchPurpose;
 use crate::core::members::cleanup;
 use crate::core::panes::visibility;
-use crate::core::scans::{
+use crate::core::schedule_scans::{
     request_watches, schedule_all_request_scans, schedule_task_scan, write_all_hidden_panes,
 };
 use crate::core::state::daemon::State;

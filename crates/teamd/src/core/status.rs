@@ -5,10 +5,10 @@ use crate::core::effect::Effect;
 use crate::core::id::ConnId;
 use crate::core::jobs::panes::PaneJob;
 use crate::core::labels::color_name;
+use crate::core::panes::dialog_flag::{DialogCheck, dialog_flag};
 use crate::core::state::agent::Agent;
 use crate::core::state::budget::budget_status;
 use crate::core::state::daemon::State;
-use crate::core::state::dialogs::{DialogCheck, dialog_flag};
 use crate::core::state::lookup::{
     find_member, no_pane_error, no_such_team_error, pane_and_tag, tmux_gone_error,
 };

@@ -5,6 +5,7 @@
 //! for a server that does not answer.
 
 mod agent_causes;
+mod blocked_tasks;
 mod cause;
 mod diagnosis;
 mod evidence;
@@ -19,7 +20,6 @@ mod request_causes;
 mod system_causes;
 mod system_probe;
 mod system_snapshot;
-mod task_waits;
 mod work_causes;
 
 pub(super) use diagnosis::Diagnosis;

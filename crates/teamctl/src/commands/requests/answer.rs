@@ -3,7 +3,7 @@
 
 use crate::context::CommandContext;
 use crate::output::{self, sanitize};
-use client::lead_session::led_by_this_session;
+use client::find_lead_session::led_by_this_session;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::member_request::Answer;
 use std::process::ExitCode;

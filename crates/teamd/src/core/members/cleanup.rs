@@ -11,7 +11,7 @@ use crate::core::lifecycle::{Cleanup, Exited, Lifecycle, ShutdownApproval};
 use crate::core::long_poll::release_long_poll;
 use crate::core::members::restart_policy;
 use crate::core::roster::record::AgentPane;
-use crate::core::scans::{schedule_request_scan_if_open, schedule_task_scan, write_hidden_panes};
+use crate::core::schedule_scans::{schedule_request_scan_if_open, schedule_task_scan, write_hidden_panes};
 use crate::core::state::daemon::State;
 use crate::core::waits::{WaitOutcome, reply_to_finished_waiters, report_to_waiters};
 use protocol::control::LongPollEnd;

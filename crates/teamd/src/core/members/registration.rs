@@ -15,7 +15,7 @@ use crate::core::members::restart_policy::NextSpawn;
 use crate::core::members::spawn::{SESSION_START_DEADLINE, START_DEADLINE};
 use crate::core::members::termination::terminate;
 use crate::core::roster::record::{AgentPane, AgentRecord, SharedRecord};
-use crate::core::scans::{schedule_config_scan, schedule_request_scan, schedule_task_scan};
+use crate::core::schedule_scans::{schedule_config_scan, schedule_request_scan, schedule_task_scan};
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::no_such_team_error;
 use crate::core::state::waiters::QueuedRegistration;

@@ -13,7 +13,7 @@ use crate::core::id::SpawnId;
 use crate::core::notices::NoticeKind;
 use crate::core::roster::record::AgentRecord;
 use crate::core::roster::respawn::{PendingRespawn, RespawnRecord, RespawnStart};
-use crate::core::scans::schedule_task_scan;
+use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::daemon::{DaemonShutdown, State};
 use crate::core::state::names::is_of_member;
 use protocol::control::RestartPolicy;

@@ -1,4 +1,6 @@
 //! Panes of members: visibility, layout, dialogs.
 
-pub(crate) mod dialog_check;
+pub(crate) mod dialog_flag;
+pub(crate) mod layout;
+pub(crate) mod status_with_dialogs;
 pub(crate) mod visibility;

@@ -5,14 +5,11 @@ use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::panes::{PaneJob, PaneVisibility};
-use crate::core::scans::write_hidden_panes;
+use crate::core::schedule_scans::write_hidden_panes;
 use crate::core::state::daemon::State;
-use crate::core::state::lookup::{
-    find_member, no_pane_error, no_such_team_error, pane_and_tag, pane_neighbors, team_layout,
-};
-use protocol::control::{Layout, MemberAddress, Reply, SetLayoutReply, SetLayoutRequest, VisibilityReply};
+use crate::core::state::lookup::{find_member, no_pane_error, pane_and_tag, pane_neighbors, team_layout};
+use protocol::control::{MemberAddress, Reply, VisibilityReply};
 use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::TeamName;
 use std::collections::BTreeSet;
 use tmux::{PaneId, PaneTag};
 
@@ -117,36 +114,4 @@ pub(crate) fn handle_panes_visible(context: &mut Context, spawns: &[SpawnId]) {
         }
     }
     context.effects.extend(teams.iter().map(|team| write_hidden_panes(context.state, team, None)));
-}
-
-/// Sets the layout of a team. It is kept for later windows once tmux has applied it.
-pub(crate) fn set_layout(context: &mut Context, client: ConnId, order: &SetLayoutRequest) {
-    if !context.state.teams.contains_key(&order.team) {
-        let error = no_such_team_error(context.state, &order.team);
-        return send_reply(context, client, Err(error));
-    }
-    let owners = context
-        .state
-        .members(&order.team)
-        .into_iter()
-        .map(|agent| agent.record.spawn_id.pane_tag())
-        .collect();
-    let (team, layout) = (order.team.clone(), order.layout);
-    context.effects.push(Effect::Pane(PaneJob::ApplyLayout { client, team, owners, layout }));
-}
-
-/// Handles the result of applying a layout.
-pub(crate) fn handle_layout_applied(
-    context: &mut Context,
-    client: ConnId,
-    team_name: TeamName,
-    layout: Layout,
-    result: Result<usize, ErrorReport>,
-) {
-    if let (Ok(_), Some(team)) = (&result, context.state.teams.get_mut(&team_name)) {
-        team.layout = layout;
-        context.state.has_roster_changed = true;
-    }
-    let reply = result.map(|windows| Reply::SetLayout(SetLayoutReply { team_name, layout, windows }));
-    send_reply(context, client, reply);
 }

@@ -237,8 +237,8 @@ impl SavedRecord {
         }
     }
 
-    /// What is known of the request of a member that is not respawned. It can't be spawned from
-    /// that.
+    /// The part of the spawn request that the roster keeps for a member without a respawn. It is not
+    /// enough to spawn the member again.
     fn request(&self) -> SpawnRequest {
         SpawnRequest {
             team: self.team.clone(),

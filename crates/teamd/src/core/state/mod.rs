@@ -3,7 +3,6 @@
 pub(crate) mod agent;
 pub(crate) mod budget;
 pub(crate) mod daemon;
-pub(crate) mod dialogs;
 pub(crate) mod event_log_cursor;
 pub(crate) mod lookup;
 pub(crate) mod names;

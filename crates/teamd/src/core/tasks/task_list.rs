@@ -6,7 +6,7 @@ use crate::core::effect::{Effect, Effects, Wake};
 use crate::core::id::SpawnId;
 use crate::core::jobs::files::{NextTaskQuery, TaskSelection};
 use crate::core::labels::update_label;
-use crate::core::scans::schedule_task_scan;
+use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::state::event_log_cursor::{LoggedTask, LoggedTaskState, new_events};

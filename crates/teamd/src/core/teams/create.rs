@@ -7,7 +7,7 @@ use crate::core::jobs::files::FileJob;
 use crate::core::jobs::watcher::WatchPurpose;
 use crate::core::members::{restart_policy, termination};
 use crate::core::roster::TeamUsage;
-use crate::core::scans::request_watches;
+use crate::core::schedule_scans::request_watches;
 use crate::core::state::team::TeamState;
 use crate::core::tasks::next_task;
 use crate::core::teams::budget;

@@ -8,7 +8,7 @@ use crate::core::jobs::files::FileJob;
 use crate::core::labels::update_label;
 use crate::core::members::permission_mode;
 use crate::core::roster::record::{AgentRecord, SharedRecord};
-use crate::core::scans::schedule_task_scan;
+use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::teams::budget;

@@ -1,8 +1,8 @@
 //! Formats evidence that several causes share, one line each.
 
+use super::blocked_tasks::unfinished_task;
 use super::evidence::Evidence;
 use super::system_probe::ServerState;
-use super::task_waits::unfinished_task;
 use client::text::short_duration;
 use protocol::task::Task;
 use protocol::timestamp::iso8601;

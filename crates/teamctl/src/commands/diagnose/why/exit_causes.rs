@@ -1,6 +1,7 @@
 //! Causes of a member without a running agent: how its last spawn ended, and whether it is started
 //! again.
 
+use super::blocked_tasks::unfinished_task;
 use super::cause::Cause;
 use super::diagnosis::Diagnosis;
 use super::evidence::Evidence;
@@ -8,7 +9,6 @@ use super::evidence_lines::{abandoned_task_line, with_time};
 use super::member_history::SpawnExit;
 use super::next_commands::{logs, release_and_logs};
 use super::system_snapshot::DaemonProbe;
-use super::task_waits::unfinished_task;
 use client::text::short_duration;
 
 /// In the daemon's description of an exit.

@@ -59,10 +59,10 @@ fn add_causes_if_running(evidence: &Evidence, agent: &MemberStatus, causes: &mut
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::diagnose::why::blocked_tasks::task_waits;
     use crate::commands::diagnose::why::evidence::{InboxState, OpenRequestEvidence};
     use crate::commands::diagnose::why::member_history::MemberHistory;
     use crate::commands::diagnose::why::system_probe::{FreeSpace, ServerState, StoppedProcess};
-    use crate::commands::diagnose::why::task_waits::task_waits;
     use client::suggested_commands::SuggestedCommands;
     use protocol::error::{ErrorKind, ErrorReport};
     use protocol::event::{Event, EventKind};

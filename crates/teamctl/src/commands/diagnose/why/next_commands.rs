@@ -1,9 +1,9 @@
 //! The commands that `why` suggests. Each can be typed as printed, in the caller's shell.
 
+use super::blocked_tasks::{TaskWait, is_unowned};
 use super::cause::Cause;
 use super::evidence::{Evidence, OpenRequestEvidence};
 use super::system_probe::ServerState;
-use super::task_waits::{TaskWait, is_unowned};
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
 use protocol::text::shell_quote;

@@ -13,7 +13,7 @@ use agent_client_protocol::v1::schema::{
     SetSessionModeRequest,
 };
 use agent_client_protocol::{Agent, Error};
-use protocol::installed_program::installed_program;
+use protocol::sibling_program::installed_program;
 use std::path::{Path, PathBuf};
 
 /// Environment variables that the MCP server of the team gets, besides those that begin with

@@ -1,0 +1,42 @@
+//! Sets the layout of a team's windows.
+
+use crate::core::context::{Context, send_reply};
+use crate::core::effect::Effect;
+use crate::core::id::ConnId;
+use crate::core::jobs::panes::PaneJob;
+use crate::core::state::lookup::no_such_team_error;
+use protocol::control::{Layout, Reply, SetLayoutReply, SetLayoutRequest};
+use protocol::error::ErrorReport;
+use protocol::name::TeamName;
+
+/// Sets the layout of a team. It is kept for later windows once tmux has applied it.
+pub(crate) fn set_layout(context: &mut Context, client: ConnId, order: &SetLayoutRequest) {
+    if !context.state.teams.contains_key(&order.team) {
+        let error = no_such_team_error(context.state, &order.team);
+        return send_reply(context, client, Err(error));
+    }
+    let owners = context
+        .state
+        .members(&order.team)
+        .into_iter()
+        .map(|agent| agent.record.spawn_id.pane_tag())
+        .collect();
+    let (team, layout) = (order.team.clone(), order.layout);
+    context.effects.push(Effect::Pane(PaneJob::ApplyLayout { client, team, owners, layout }));
+}
+
+/// Handles the result of applying a layout.
+pub(crate) fn handle_layout_applied(
+    context: &mut Context,
+    client: ConnId,
+    team_name: TeamName,
+    layout: Layout,
+    result: Result<usize, ErrorReport>,
+) {
+    if let (Ok(_), Some(team)) = (&result, context.state.teams.get_mut(&team_name)) {
+        team.layout = layout;
+        context.state.has_roster_changed = true;
+    }
+    let reply = result.map(|windows| Reply::SetLayout(SetLayoutReply { team_name, layout, windows }));
+    send_reply(context, client, reply);
+}
