@@ -140,30 +140,32 @@ fn wrong_types(siege: &mut HostileRun) -> Vec<u8> {
         json!({"team": "t", "name": {}}),
     ];
     let field = fields[siege.rng.usize(0..fields.len())].clone();
-    let verbs = [
-        "create",
+    let kinds = [
+        "create_team",
+        "create_worktree",
         "spawn",
         "shutdown",
         "kill",
-        "delete",
-        "locate",
-        "capture",
-        "hide",
-        "show",
-        "layout",
-        "hook",
-        "park",
-        "lead",
-        "join",
+        "interrupt",
         "set_mode",
         "set_policy",
-        "interrupt",
-        "activity",
-        "worktree",
+        "delete_team",
+        "locate_pane",
+        "capture_pane",
+        "hide_pane",
+        "show_pane",
+        "set_layout",
+        "next_task",
+        "report_activity",
+        "report_hook",
+        "long_poll",
+        "set_lead",
+        "resume_members",
+        "connect_shim",
         "nothing",
     ];
-    let verb = verbs[siege.rng.usize(0..verbs.len())];
-    call(json!({ verb: field }))
+    let kind = kinds[siege.rng.usize(0..kinds.len())];
+    call(json!({ kind: field }))
 }
 
 /// Whoever is meant is nobody, or has no name.
