@@ -19,11 +19,11 @@ use crate::core::members::permission_mode::handle_mode_set;
 use crate::core::members::registration::handle_member_registered;
 use crate::core::members::shutdown::{handle_request_sent, handle_shutdown_answers};
 use crate::core::members::{cleanup, exit, registration, spawn};
-use crate::core::notices::NoticeText;
 use crate::core::panes::visibility::handle_hidden_panes_written;
 use crate::core::panes::{layout, status_with_dialogs, visibility};
 use crate::core::schedule_scans::{schedule_config_scan, watch_session_team};
 use crate::core::shims::acknowledge_exit;
+use crate::core::show_notice::{handle_notice_shown, show_next_notice, show_notice_outside_tmux};
 use crate::core::state::daemon::State;
 use crate::core::tasks::{next_task, task_list};
 use crate::core::teams::delete::handle_worktrees_removed;
@@ -80,14 +80,6 @@ fn run_follow_ups(context: &mut Context) {
             },
             FollowUp::DeleteTeam { client, order } => delete::remove_worktrees(context, client, order),
         }
-    }
-}
-
-/// At most one notice, and not sooner than a second after the last one.
-fn show_next_notice(context: &mut Context) {
-    if let Some(notice) = context.state.notices.take_due(context.now.mono) {
-        let effect = show_notice(context.state, notice);
-        context.effects.push(effect);
     }
 }
 
@@ -212,28 +204,6 @@ fn handle_pane_result(context: &mut Context, done: PaneResult) {
         PaneResult::DialogsFound { open } => status_with_dialogs::handle_dialogs_found(context, open),
         PaneResult::AttachedNotified { unseen } => handle_notice_shown(context, unseen),
     }
-}
-
-/// The effect that shows a notice to attached tmux clients, or outside tmux if there is none.
-fn show_notice(state: &mut State, NoticeText { text, panes }: NoticeText) -> Effect {
-    if state.settings.tmux_socket.is_some() {
-        return Effect::Pane(PaneJob::NotifyAttached { text, panes });
-    }
-    state.notices.confirm_shown();
-    show_notice_outside_tmux(state, text)
-}
-
-/// Handles a notice that attached clients were shown. `unseen` is the text if no client shows its
-/// panes.
-fn handle_notice_shown(context: &mut Context, unseen: Option<String>) {
-    context.state.notices.confirm_shown();
-    context.effects.extend(unseen.map(|text| show_notice_outside_tmux(context.state, text)));
-}
-
-/// The effect that shows a notice in the daemon's terminal and by the user's notify command.
-pub(crate) fn show_notice_outside_tmux(state: &State, text: String) -> Effect {
-    let words = ["notify", "--", &text].map(str::to_owned);
-    Effect::ShowNotice { argv: [state.settings.teamctl_path()].into_iter().chain(words).collect(), text }
 }
 
 /// Records a failed save of the roster. The agents run on, and the next rescan retries it.

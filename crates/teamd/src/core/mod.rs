@@ -29,6 +29,7 @@ pub(crate) mod rescan;
 pub(crate) mod roster;
 pub(crate) mod schedule_scans;
 pub(crate) mod shims;
+pub(crate) mod show_notice;
 pub(crate) mod state;
 pub(crate) mod status;
 pub(crate) mod tasks;

@@ -18,7 +18,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use worktree::WorktreeRecord;
 
-/// The version of the format of roster.json. A daemon refuses a file of any other version and leaves it as it is.
+/// The version of the format of roster.json. `startup::check_roster_version` refuses a file of any
+/// other version.
 pub(crate) const ROSTER_VERSION: u32 = RosterFile::VERSION;
 
 /// The content of roster.json.

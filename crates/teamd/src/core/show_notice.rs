@@ -1,0 +1,39 @@
+//! Shows notices to people: first as a line in the attached tmux clients (`io/panes/manager`). If no
+//! client shows it, the daemon's terminal rings the bell (`io/terminal`) and `teamctl notify` runs
+//! the user's command.
+
+use crate::core::context::Context;
+use crate::core::effect::Effect;
+use crate::core::jobs::panes::PaneJob;
+use crate::core::notices::NoticeText;
+use crate::core::state::daemon::State;
+
+/// At most one notice, and not sooner than a second after the last one.
+pub(crate) fn show_next_notice(context: &mut Context) {
+    if let Some(notice) = context.state.notices.take_due(context.now.mono) {
+        let effect = show_notice(context.state, notice);
+        context.effects.push(effect);
+    }
+}
+
+/// The effect that shows a notice to attached tmux clients, or outside tmux if there is none.
+fn show_notice(state: &mut State, NoticeText { text, panes }: NoticeText) -> Effect {
+    if state.settings.tmux_socket.is_some() {
+        return Effect::Pane(PaneJob::NotifyAttached { text, panes });
+    }
+    state.notices.confirm_shown();
+    show_notice_outside_tmux(state, text)
+}
+
+/// Handles a notice that attached clients were shown. `unseen` is the text if no client shows its
+/// panes.
+pub(crate) fn handle_notice_shown(context: &mut Context, unseen: Option<String>) {
+    context.state.notices.confirm_shown();
+    context.effects.extend(unseen.map(|text| show_notice_outside_tmux(context.state, text)));
+}
+
+/// The effect that shows a notice in the daemon's terminal and by the user's notify command.
+pub(crate) fn show_notice_outside_tmux(state: &State, text: String) -> Effect {
+    let words = ["notify", "--", &text].map(str::to_owned);
+    Effect::ShowNotice { argv: [state.settings.teamctl_path()].into_iter().chain(words).collect(), text }
+}
