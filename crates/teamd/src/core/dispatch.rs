@@ -11,7 +11,7 @@ use crate::core::effect::{Effect, Effects};
 use crate::core::event::CoreEvent;
 use crate::core::id::ConnId;
 use crate::core::jobs::files::{FileJob, FileResult};
-use crate::core::jobs::panes::{PaneJob, PaneResult};
+use crate::core::jobs::panes::PaneResult;
 use crate::core::jobs::worktrees::WorktreeResult;
 use crate::core::lifecycle::{NameCall, NameWaiter};
 use crate::core::members::cleanup::handle_member_deregistered;
