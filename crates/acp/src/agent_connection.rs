@@ -3,7 +3,7 @@
 //! for other work, and the events stay in order.
 
 use crate::agent_process::{AgentPipes, message_sink, message_stream};
-use crate::event::{AcpEvent, EventSender};
+use crate::driver_event::{AcpEvent, EventSender};
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
     ReadTextFileRequest, RequestPermissionRequest, SessionNotification, WriteTextFileRequest,

@@ -3,7 +3,7 @@
 //! the protocol becomes an event of its own.
 
 use crate::args::DriverArgs;
-use crate::event::{AcpEvent, EventSender};
+use crate::driver_event::{AcpEvent, EventSender};
 use futures_util::{Sink, Stream, sink, stream};
 use protocol::control::ExitReport;
 use std::io;

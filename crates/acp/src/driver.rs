@@ -5,12 +5,12 @@
 mod mode;
 mod program_exit;
 mod questions;
-mod startup;
 mod turns;
+mod wait_for_session;
 
 use crate::agent_connection::{error_text, with_connection};
 use crate::args::{DriverArgs, FileAccess};
-use crate::event::{AcpEvent, EventReceiver, EventSender};
+use crate::driver_event::{AcpEvent, EventReceiver, EventSender};
 use crate::open_session::{AcpSession, set_mode};
 use crate::pane_printer::{PanePrinter, Styling};
 use crate::shim_connection::ShimSocket;
@@ -25,12 +25,12 @@ use mode::ModeState;
 use program_exit::ProgramExit;
 use protocol::driver_protocol::{FromDriver, PermissionAnswer, ToDriver, TurnEndReason};
 use questions::{AnsweredQuestion, OpenQuestions, cancel_request, reject_request};
-use startup::wait_for_session;
 use std::io::Stdout;
 use std::sync::Arc;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::timeout;
 use turns::{Turns, turn_not_started};
+use wait_for_session::wait_for_session;
 
 /// Why the driver failed.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ mod agent_connection;
 mod agent_process;
 mod args;
 mod driver;
-mod event;
+mod driver_event;
 mod file_access;
 mod open_session;
 mod pane_printer;

@@ -5,7 +5,7 @@
 use agent_client_protocol::v1::schema::{
     ContentBlock, ContentChunk, PlanEntryStatus, SessionUpdate, ToolCallContent, ToolCallStatus,
 };
-use protocol::terminal::visible;
+use protocol::escape_control_chars::visible;
 use std::collections::BTreeMap;
 use std::io::Write;
 

@@ -1,7 +1,7 @@
 //! The connection to the shim: a stream socket on standard input. A task reads its messages; the
 //! event loop writes the answers.
 
-use crate::event::{AcpEvent, EventSender};
+use crate::driver_event::{AcpEvent, EventSender};
 use protocol::driver_protocol::{FromDriver, MAX_DRIVER_LINE_BYTES};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as StdUnixStream;

@@ -3,10 +3,10 @@
 
 use crate::daemon_command::{daemon_args, daemon_path};
 use crate::daemon_start_lock;
+use crate::daemon_tmux_server::TmuxTarget;
 use crate::directory_watcher::{DirectoryWatcher, WatchEvent};
+use crate::start_in_tmux_session;
 use crate::team_context::TeamContext;
-use crate::tmux_session;
-use crate::tmux_target::TmuxTarget;
 use protocol::control::{Reply, StatusReply};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::os::unix::fs::DirBuilderExt;
@@ -85,7 +85,7 @@ fn start_daemon(
     }
     let (server, server_warning) = server.server_or_that_of_panes(&context.directories()?.state_dir);
     let session_warning =
-        tmux_session::start_in_tmux_session(context, &server, socket, no_output_after.as_deref())?;
+        start_in_tmux_session::start_in_tmux_session(context, &server, socket, no_output_after.as_deref())?;
     let warnings = server_warning.into_iter().chain(session_warning).collect();
     wait_for_daemon(context, &mut watcher, START_TIMEOUT)?
         .map(|status| DaemonStart::Started { status, warnings })

@@ -1,8 +1,8 @@
 //! Reads the daemon's event log and formats events for people.
 
+use protocol::escape_control_chars::visible;
 use protocol::event::Event;
 use protocol::name::AgentName;
-use protocol::terminal::visible;
 use protocol::timestamp::parse_iso8601;
 use serde_json::Value;
 use std::path::Path;

@@ -3,19 +3,21 @@
 //! The crate has the client of the control socket, views of teams for people and scripts, and waits
 //! for changed files. All functions block; there is no async runtime.
 
-pub mod args;
 pub mod connection;
 pub mod controlling_terminal;
 pub mod daemon_command;
-pub mod daemon_process;
+pub mod daemon_pidfd;
 pub mod daemon_start;
 pub mod daemon_start_lock;
+pub mod daemon_tmux_server;
 pub mod directory_watcher;
+pub mod display_text;
 pub mod error;
 pub mod event_log;
 pub mod file_size_signal;
 pub mod file_tail;
 pub mod find_lead_session;
+pub mod flag_args;
 pub mod next_task_client;
 pub mod output_to_text;
 pub mod process_table;
@@ -23,11 +25,9 @@ pub mod program_output;
 pub mod reply_payload;
 pub mod request_timeout;
 pub mod request_view;
+pub mod start_in_tmux_session;
 pub mod stdout_closed;
 pub mod suggested_commands;
 pub mod team_context;
 pub mod team_view;
-pub mod text;
-pub mod tmux_command;
-pub mod tmux_session;
-pub mod tmux_target;
+pub mod tmux_escape;

@@ -1,6 +1,6 @@
 //! Converts the terminal output of a program to text.
 
-use protocol::terminal::visible;
+use protocol::escape_control_chars::visible;
 
 /// The lines of the output, without escape sequences and control characters.
 pub fn printable_lines(output: &[u8]) -> Vec<String> {

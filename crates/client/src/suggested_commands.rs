@@ -2,7 +2,7 @@
 //! shell and has all needed options.
 
 use protocol::name::TeamName;
-use protocol::text::shell_quote;
+use protocol::single_line_and_shell_quote::shell_quote;
 
 /// Builds `teamctl` commands with the options that the user needs, placed after the subcommand.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use protocol::control::{
 use protocol::delivery::{Delivery, DeliveryPoint};
 use protocol::id::TaskId;
 use protocol::name::{AgentName, TeamName};
-use protocol::redact::redact;
+use protocol::redact_variables::redact;
 use protocol::task::{Task, TaskStatus};
 use protocol::team_config::Member;
 use protocol::usage::Usage;

@@ -1,6 +1,6 @@
 //! Arguments of `teamd-mcp`, as `teamctl mcp` writes them.
 
-use client::args::{FlagArgs, FlagKind};
+use client::flag_args::{FlagArgs, FlagKind};
 use protocol::error::ErrorReport;
 use protocol::name::{AgentName, TeamName};
 use std::ffi::OsString;

@@ -1,6 +1,6 @@
 //! What a profile says independently of a member: for `teamctl profiles` and its checks.
 
-use crate::model::{InstructionDelivery, Profile, ProgramSpec};
+use crate::profile::{InstructionDelivery, Profile, ProgramSpec};
 use crate::settings_patch::SettingsPatch;
 use protocol::delivery::Delivery;
 use std::collections::BTreeSet;

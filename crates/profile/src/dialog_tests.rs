@@ -1,6 +1,6 @@
 //! Checks the dialog texts of the built-in profiles against screens of their programs.
 
-use crate::model::{Profile, ProfileKind};
+use crate::profile::{Profile, ProfileKind};
 use crate::registry::{built_in_names, built_in_profile};
 use protocol::dialog_match::find_dialog;
 

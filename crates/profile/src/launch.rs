@@ -12,7 +12,7 @@ pub use facts::LaunchFacts;
 pub use options::read_only_unsupported;
 
 use crate::agent_type::AgentType;
-use crate::model::{DeliverySpec, InstructionDelivery, Profile, ProfileKind, ProgramSpec, UsageSpan};
+use crate::profile::{DeliverySpec, InstructionDelivery, Profile, ProfileKind, ProgramSpec, UsageSpan};
 use crate::template::{base_name, encode_value, fill};
 use facts::fill_facts;
 use protocol::control::{LaunchArgv, ResumeArgv};

@@ -10,8 +10,8 @@ mod describe;
 #[cfg(test)]
 mod dialog_tests;
 mod launch;
-mod model;
 mod parse;
+mod profile;
 pub mod program_lookup;
 mod registry;
 pub mod settings_patch;
@@ -23,7 +23,7 @@ mod user_config;
 pub mod worktree_spawn;
 
 pub use launch::{Launch, LaunchFacts, read_only_unsupported};
-pub use model::{HookDelivery, Profile, ReplySource, UsageFile};
+pub use profile::{HookDelivery, Profile, ReplySource, UsageFile};
 pub use registry::{ProfileRegistry, ProfileSource, built_in_summaries};
 
 /// Parses a profile. The fuzz target `profile` calls it.

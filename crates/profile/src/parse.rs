@@ -4,7 +4,7 @@
 
 mod delivery;
 
-use crate::model::{DeliverySpec, InstructionDelivery, Profile, ProfileKind, ProgramSpec};
+use crate::profile::{DeliverySpec, InstructionDelivery, Profile, ProfileKind, ProgramSpec};
 use crate::settings_patch;
 use crate::toml_table::TomlTable;
 use delivery::{check_session, parse_delivery, variables_in_args};

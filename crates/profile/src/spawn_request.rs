@@ -3,7 +3,7 @@
 
 use crate::agent_type::{self, AgentType};
 use crate::launch::{Launch, LaunchFacts, read_only_unsupported};
-use crate::model::Profile;
+use crate::profile::Profile;
 use crate::program_lookup::{program_exists, program_not_found};
 use crate::registry::ProfileRegistry;
 use crate::spawn_environment;

@@ -3,7 +3,7 @@
 //! `{prompt}`, `{session}` and `{mode}` are filled in for each turn. `{color}`, `{lead_session}`
 //! and the `{session}` of an earlier spawn are filled in when the daemon starts the agent.
 
-use crate::text::{shell_quote, single_quoted};
+use crate::single_line_and_shell_quote::{shell_quote, single_quoted};
 
 /// The names of all deferred variables.
 pub const DEFERRED_VARIABLES: [&str; 5] = ["prompt", "session", "mode", "color", "lead_session"];

@@ -1,6 +1,6 @@
 //! Parses durations that a user types, such as `500ms`, `5s`, `10m` or `2h`.
 
-use crate::terminal::visible;
+use crate::escape_control_chars::visible;
 use std::time::Duration;
 
 /// The longest accepted duration, one year. Adding it to the current time cannot overflow.

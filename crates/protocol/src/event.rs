@@ -3,13 +3,13 @@
 //! Only the daemon writes them. docs/events.md and docs/schema/event.schema.json describe them for
 //! other programs. Later releases add kinds, so a reader skips a line whose `event` is unknown.
 
+use crate::escape_control_chars::visible;
 use crate::id::TaskId;
 use crate::member_request::MemberRequestKind;
 use crate::name::{AgentName, TeamName};
 use crate::payload::IdleReason;
 use crate::permission_mode::PermissionMode;
 use crate::policy::AnsweredBy;
-use crate::terminal::visible;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;

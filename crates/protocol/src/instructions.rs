@@ -5,9 +5,9 @@
 //! MCP server and says that a program may show them under other names. The command `teamctl` always
 //! works. Text from members is reduced to one line, with control characters escaped.
 
+use crate::escape_control_chars::visible;
 use crate::name::{AgentName, TeamName};
 use crate::team_config::{Member, TeamConfig};
-use crate::terminal::visible;
 
 /// Facts about the agent that reads the instructions.
 #[derive(Debug, Clone, Copy)]

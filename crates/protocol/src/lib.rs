@@ -73,7 +73,7 @@
 //! # Ok::<(), protocol::task::TaskError>(())
 //! ```
 
-pub mod capabilities;
+pub mod answer_capabilities;
 pub mod color;
 pub mod control;
 pub mod deferred_variables;
@@ -86,6 +86,7 @@ pub mod driver_protocol;
 pub mod duration;
 pub mod env_filter;
 pub mod error;
+pub mod escape_control_chars;
 pub mod event;
 pub mod id;
 pub mod instructions;
@@ -97,16 +98,15 @@ pub mod message;
 pub mod name;
 pub mod payload;
 pub mod permission_mode;
-pub mod plan_prompts;
+pub mod plan_mode_prompts;
 pub mod policy;
-pub mod redact;
+pub mod redact_variables;
 pub mod roster_file;
 pub mod shell_command;
 pub mod sibling_program;
+pub mod single_line_and_shell_quote;
 pub mod task;
 pub mod team_config;
-pub mod terminal;
-pub mod text;
 pub mod timestamp;
 pub mod turn_program;
 pub mod usage;

@@ -3,7 +3,7 @@
 //!
 //! Clients read the file if no daemon runs, or if a command works without the daemon.
 
-use crate::capabilities::Capabilities;
+use crate::answer_capabilities::Capabilities;
 use crate::control::{PastMember, TeamStatus};
 use crate::delivery::Delivery;
 use crate::name::{AgentName, TeamName};

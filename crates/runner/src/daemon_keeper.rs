@@ -4,14 +4,14 @@
 //! pidfd wakes the run, which then calls the daemon. A daemon that a person stopped stays stopped:
 //! the event log tells a stop from a crash.
 
+use crate::follow_event_log;
 use crate::observer::RunObserver;
-use crate::task_times;
-use client::daemon_process;
+use client::daemon_pidfd;
 use client::daemon_start::{self, DaemonStart};
+use client::daemon_tmux_server::{TMUX_NAME, TmuxTarget};
 use client::directory_watcher::WatchNotifier;
 use client::reply_payload::payload_of;
 use client::team_context::TeamContext;
-use client::tmux_target::{TMUX_NAME, TmuxTarget};
 use profile::ProfileRegistry;
 use protocol::control::{Reply, Request, StatusReply};
 use protocol::error::{ErrorKind, ErrorReport};
@@ -120,7 +120,7 @@ impl<'a> DaemonKeeper<'a> {
         }
         // Without a notification the next snapshot finds a dead daemon.
         self.notifier.notify_on_exit(status.daemon.pid);
-        self.daemon_pidfd = daemon_process::open_pidfd(status.daemon.pid);
+        self.daemon_pidfd = daemon_pidfd::open_pidfd(status.daemon.pid);
         Ok(())
     }
 
@@ -141,8 +141,9 @@ impl<'a> DaemonKeeper<'a> {
             return Ok(());
         }
         // The daemon closes its connections before it logs why it stops.
-        self.daemon_pidfd.iter().for_each(daemon_process::wait_for_exit);
-        if task_times::was_daemon_taken_down(self.team_context.state_dir()?.path())? && !self.is_responsive()
+        self.daemon_pidfd.iter().for_each(daemon_pidfd::wait_for_exit);
+        if follow_event_log::was_daemon_taken_down(self.team_context.state_dir()?.path())?
+            && !self.is_responsive()
         {
             return Err(self.takedown_error());
         }

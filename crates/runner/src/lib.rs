@@ -7,6 +7,7 @@
 
 mod daemon_keeper;
 mod existing_team;
+mod follow_event_log;
 mod observer;
 mod progress;
 mod resume_point;
@@ -18,10 +19,9 @@ mod run_loop;
 mod run_report;
 mod run_state;
 mod stall_detector;
-mod stop_requests;
+mod stop_signals;
 mod task_fate;
 mod task_results;
-mod task_times;
 mod team_setup;
 mod team_shutdown;
 mod team_snapshot;

@@ -3,8 +3,8 @@
 use crate::run_file::RunFile;
 use crate::task_fate::TaskFate;
 use protocol::control::{Activity, MemberFlag, MemberStatus};
+use protocol::escape_control_chars::visible;
 use protocol::name::AgentName;
-use protocol::terminal::visible;
 
 /// The state of a run.
 #[derive(Debug, Default)]

@@ -2,18 +2,18 @@
 //! reports.
 
 use crate::existing_team::{all_running, is_complete};
+use crate::follow_event_log::TaskTimes;
 use crate::observer::RunObserver;
 use crate::progress::{RunProgress, TaskProgress, member_progress, single_line};
 use crate::run_file::RunFile;
 use crate::stall_detector::StallDetector;
 use crate::task_fate::{RetryRules, RunDecision, TaskFate, evaluate, run_file_key};
-use crate::task_times::TaskTimes;
 use crate::team_snapshot::TeamSnapshot;
 use protocol::control::{Activity, MemberStatus};
 use protocol::error::ErrorReport;
+use protocol::escape_control_chars::visible;
 use protocol::id::TaskId;
 use protocol::task::Task;
-use protocol::terminal::visible;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use store::Team;

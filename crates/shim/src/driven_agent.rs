@@ -5,7 +5,7 @@ use crate::child_process::{self, PaneMode};
 use crate::driver_stream::DriverStream;
 use crate::output_pty::OutputPty;
 use crate::turn_interrupt::InterruptStage;
-use crate::turns::executor::{StartError, TurnEndKind};
+use crate::turns::turn_executor::{StartError, TurnEndKind};
 use nix::poll::PollFlags;
 use protocol::control::{ExitReport, StartAgent};
 use protocol::driver_protocol::{FromDriver, PermissionAnswer, PermissionQuestion, ToDriver, TurnEndReason};

@@ -1,7 +1,7 @@
 //! Prints messages for people on standard error.
 
 use protocol::error::ErrorReport;
-use protocol::terminal::visible;
+use protocol::escape_control_chars::visible;
 use std::io::Write;
 use std::process::ExitCode;
 

@@ -15,8 +15,8 @@ use crate::descendants::{Remaining, end_all, reap};
 use crate::output_pty::OutputPty;
 use crate::own_pane::close_own_pane;
 use crate::pre_exec::close_inherited;
+use crate::shim_turn_executor::{self, ExecutorParts, StartReport};
 use crate::signals::ShimSignals;
-use crate::turn_executor::{self, ExecutorParts, StartReport};
 use crate::turns::turn_loop::TurnLoopEnd;
 use nix::sys::signal::Signal;
 use protocol::control::{ExitReport, FromShim, StartAgent, ToShim, TurnSetup};
@@ -160,7 +160,7 @@ impl Shim<'_> {
         setup: &TurnSetup,
         wake_socket: UnixStream,
     ) -> Result<ExitCode, String> {
-        let (files, builder) = turn_executor::prepare(start, setup, self.connection.next_task_client())?;
+        let (files, builder) = shim_turn_executor::prepare(start, setup, self.connection.next_task_client())?;
         let output = self.log.map_or_else(OutputPty::to_pane, OutputPty::to_log).map_err(pty_error)?;
         wake_socket.set_nonblocking(true).map_err(pty_error)?;
         let parts = ExecutorParts {
@@ -171,7 +171,7 @@ impl Shim<'_> {
             output,
             wake_socket,
         };
-        let mut exit = turn_executor::run_turns(parts, setup, files, builder);
+        let mut exit = shim_turn_executor::run_turns(parts, setup, files, builder);
         let remaining = end_all(
             &self.signals,
             exit.grace.unwrap_or(DESCENDANT_GRACE),

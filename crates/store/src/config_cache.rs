@@ -3,7 +3,7 @@
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::file::{FileSnapshot, FileVersion};
-use crate::layout::CONFIG_FILE;
+use crate::team_file_names::CONFIG_FILE;
 use protocol::team_config::{ConfigError, TeamConfig};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};

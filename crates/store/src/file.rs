@@ -14,12 +14,12 @@ mod array_reader;
 mod corrupt_backup;
 mod file_version;
 mod io_context;
-mod known_file;
+mod json_type_and_limit;
+mod last_written_version;
 mod multigrain_timestamps;
 mod read_modify_write;
+mod read_with_version;
 pub(crate) mod rename;
-mod shape;
-mod snapshot;
 mod tail_rewrite;
 mod temp_file;
 mod write_lease;
@@ -29,14 +29,14 @@ pub(crate) use array_reader::{ArrayReadError, ArrayReader};
 pub(crate) use corrupt_backup::CorruptBackups;
 pub(crate) use file_version::FileVersion;
 pub(crate) use io_context::IoContext;
-pub(crate) use known_file::KnownFile;
+pub(crate) use json_type_and_limit::{FILE_LIMIT, INBOX_LIMIT, JsonShape};
+pub(crate) use last_written_version::KnownFile;
 pub(crate) use multigrain_timestamps::has_multigrain_timestamps;
 pub(crate) use read_modify_write::{MAX_ATTEMPTS, PreparedChange, UNLOCKED_ATTEMPTS, modify_file};
-pub(crate) use rename::rename;
-pub(crate) use shape::{FILE_LIMIT, INBOX_LIMIT, JsonShape};
-pub(crate) use snapshot::{
+pub(crate) use read_with_version::{
     FileSnapshot, HALF_WRITTEN_TIMEOUT, half_written_backoff, open_for_reading, read, read_and_parse,
     read_raw,
 };
+pub(crate) use rename::rename;
 pub(crate) use tail_rewrite::{LongFile, SwapOutcome};
 pub(crate) use temp_file::{SHADOW_SUFFIX, TEMP_INFIX, TempFile, sync_dir, write_file, write_file_with_mode};

@@ -10,7 +10,7 @@
 //! send the message twice. Records are not flushed to the disk.
 
 mod entry;
-mod notes;
+mod journal_entries;
 mod reconciler;
 pub(crate) mod storage;
 

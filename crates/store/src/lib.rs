@@ -23,7 +23,6 @@ mod file;
 mod foreign_settings;
 mod inbox;
 mod journal;
-mod layout;
 mod lock;
 mod member_requests;
 mod operations;
@@ -39,6 +38,7 @@ mod tasks;
 mod team;
 mod team_archive;
 mod team_config;
+mod team_file_names;
 
 pub use agent_type_file::read_agent_type;
 pub use answer_log::AnsweredRequest;

@@ -10,10 +10,10 @@ use crate::file::{
     FILE_LIMIT, FileSnapshot, HALF_WRITTEN_TIMEOUT, JsonShape, PreparedChange, UNLOCKED_ATTEMPTS, read,
     read_raw, sync_dir,
 };
-use crate::layout::CONFIG_FILE;
 use crate::lock::Lock;
 use crate::root::Root;
 use crate::team::Team;
+use crate::team_file_names::CONFIG_FILE;
 use protocol::name::TeamName;
 use std::path::PathBuf;
 use std::time::Duration;

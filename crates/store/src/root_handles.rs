@@ -7,8 +7,8 @@ use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::file::IoContext;
 use crate::journal::storage::Journal;
-use crate::layout::{TASKS_DIR, TEAMS_DIR};
-use protocol::capabilities::Capabilities;
+use crate::team_file_names::{TASKS_DIR, TEAMS_DIR};
+use protocol::answer_capabilities::Capabilities;
 use protocol::name::{AgentName, TeamName};
 use std::path::PathBuf;
 

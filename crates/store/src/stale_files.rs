@@ -7,9 +7,9 @@
 use crate::dir_handle::{DirHandle, file_type};
 use crate::error::Error;
 use crate::file::{SHADOW_SUFFIX, TEMP_INFIX};
-use crate::layout::{CONFIG_FILE, LOCK_FILE, is_inbox_file, task_of_file};
 use crate::lock;
 use crate::team::Team;
+use crate::team_file_names::{CONFIG_FILE, LOCK_FILE, is_inbox_file, task_of_file};
 use nix::sys::stat::SFlag;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

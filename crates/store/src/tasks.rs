@@ -11,10 +11,10 @@ pub(crate) mod cache;
 mod claim;
 mod create;
 mod high_water_mark;
+mod lock_queue_ticket;
 mod new_task;
 mod notify_owner;
 mod task_list;
-mod ticket;
 mod transaction;
 mod update;
 

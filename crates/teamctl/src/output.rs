@@ -7,7 +7,7 @@
 use crate::command_rewriter::rewrite_commands;
 use crate::context::CommandContext;
 use protocol::error::ErrorReport;
-use protocol::terminal::{visible, visible_json};
+use protocol::escape_control_chars::{visible, visible_json};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::{self, IsTerminal, Write};

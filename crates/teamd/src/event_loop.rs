@@ -1,11 +1,11 @@
 //! The event loop of the daemon. It waits for an event, lets the core handle the event, and runs
 //! the effects that the core returns. It also turns signals into events.
 
-use crate::core::clock::Now;
 use crate::core::deadlines::next_deadline;
 use crate::core::dispatch::handle_event;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
+use crate::core::event_time::Now;
 use crate::core::recovery::recover;
 use crate::core::state::daemon::State;
 use crate::io::effect_runner::EffectRunner;

@@ -5,7 +5,7 @@
 
 use tmux_interface::CapturePane;
 
-use crate::call::TmuxCall;
+use crate::call_with_deadline::TmuxCall;
 use crate::command_list::CommandList;
 use crate::condition::{if_else, print_command};
 use crate::deadline::Deadline;

@@ -2,7 +2,7 @@
 //!
 //! The client is attached to a hidden session of its own. So it has no effect on the size, the
 //! focus or the environment of the user's sessions. The hidden session ends with this process, see
-//! [`crate::control_client`].
+//! [`crate::control_client_process`].
 //!
 //! A reader thread reads the client's output and never blocks on anything else: a client whose
 //! output is not read prevents the server from exiting. Commands are written by the calling thread,
@@ -24,11 +24,11 @@ use rustix::io::Errno;
 use crate::address::TmuxEndpoint;
 use crate::command_list::CommandList;
 use crate::condition::print_command;
-use crate::control_client::{ControlClient, ServerStart, StartedClient};
+use crate::control_client_process::{ControlClient, ServerStart, StartedClient};
 use crate::control_parser::{BlockOrigin, BlockStatus, ControlBlock, ControlEvent, ControlParser};
 use crate::deadline::Deadline;
-use crate::notice::{NoticeSender, ServerNotice};
 use crate::reply::CommandReply;
+use crate::server_change::{NoticeSender, ServerNotice};
 use crate::{Error, nonce};
 
 /// An open connection. Drop ends its client and its hidden session, and sends no notice.

@@ -8,10 +8,10 @@
 use tmux_interface::{NewSession, NewWindow, SetOption, SplitWindow, TmuxCommand};
 
 use crate::border_label::BORDER_FORMAT;
-use crate::call::{OnDisconnect, TmuxCall};
+use crate::call_with_deadline::{OnDisconnect, TmuxCall};
 use crate::command_list::CommandList;
 use crate::condition::if_else;
-use crate::control_client::set_session_option;
+use crate::control_client_process::set_session_option;
 use crate::layout::tile_commands;
 use crate::reply::CommandReply;
 use crate::{Error, InvalidArgument, PaneId, SessionId, TmuxServer, WindowId, validate};

@@ -7,10 +7,10 @@
 
 use tmux_interface::{BreakPane, HasSession, JoinPane, NewSession, ResizePane, TmuxCommand};
 
-use crate::call::TmuxCall;
+use crate::call_with_deadline::TmuxCall;
 use crate::command_list::CommandList;
 use crate::condition::if_else;
-use crate::control_client::set_session_option;
+use crate::control_client_process::set_session_option;
 use crate::layout::tile_commands;
 use crate::list_panes::HIDDEN_SESSION;
 use crate::zoom::with_zoom_restored;

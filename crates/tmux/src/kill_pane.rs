@@ -12,7 +12,7 @@
 
 use tmux_interface::{DisplayMessage, KillPane, TmuxCommand};
 
-use crate::call::{OnDisconnect, TmuxCall};
+use crate::call_with_deadline::{OnDisconnect, TmuxCall};
 use crate::command_list::CommandList;
 use crate::condition::{all_of, any_of, if_else, if_then, print_command};
 use crate::guarded_command::GuardedCommand;

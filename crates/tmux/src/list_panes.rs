@@ -5,7 +5,7 @@
 
 use tmux_interface::ListPanes;
 
-use crate::call::TmuxCall;
+use crate::call_with_deadline::TmuxCall;
 use crate::command_list::CommandList;
 use crate::reply::CommandReply;
 use crate::{Error, PaneId, PaneTag, SessionId, TmuxServer, WindowId};

@@ -11,11 +11,11 @@ use crate::address::TmuxEndpoint;
 use crate::command_list::CommandList;
 use crate::condition::print_command;
 use crate::connect::{self, OpenedConnection};
-use crate::control_client::ServerStart;
+use crate::control_client_process::ServerStart;
 use crate::control_connection::ControlConnection;
 use crate::deadline::Deadline;
-use crate::notice::{NoticeSender, ServerNotice};
 use crate::reply::CommandReply;
+use crate::server_change::{NoticeSender, ServerNotice};
 use crate::{Error, ServerAddress, ServerEpoch, TmuxProgram, TmuxVersion, subprocess};
 
 /// A handle on one run of a tmux server. Except for connecting, its methods block for three seconds

@@ -14,7 +14,7 @@ use tmux_interface::{KillSession, ListClients, ListSessions};
 use crate::address::TmuxEndpoint;
 use crate::command_list::CommandList;
 use crate::condition::{all_of, if_then};
-use crate::control_client::session_pid;
+use crate::control_client_process::session_pid;
 use crate::deadline::Deadline;
 use crate::subprocess;
 

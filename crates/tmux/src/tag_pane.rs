@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use tmux_interface::{SetOption, TmuxCommand};
 
 use crate::border_label::set_pane_option;
-use crate::call::{OnDisconnect, TmuxCall};
+use crate::call_with_deadline::{OnDisconnect, TmuxCall};
 use crate::command_list::CommandList;
 use crate::condition::{all_of, any_of, if_then};
 use crate::create_pane::{configure_window_commands, split_commands, split_from_reply};

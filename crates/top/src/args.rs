@@ -1,6 +1,6 @@
 //! Arguments of `teamd-top`, as `teamctl top` writes them.
 
-use client::args::{FlagArgs, FlagKind};
+use client::flag_args::{FlagArgs, FlagKind};
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 use std::ffi::OsString;

@@ -4,10 +4,10 @@
 
 mod rows;
 
-use crate::event::ActionStatus;
 use crate::page_layout::{self, PanelHeight};
 use crate::snapshot::{DaemonReachability, Panel, TeamPresence};
 use crate::state::{ActiveView, BottomLine, DetailPage, InputPrompt, PromptPurpose, ReadProgress, UiState};
+use crate::ui_event::ActionStatus;
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Span;

@@ -11,9 +11,8 @@ mod args;
 mod clock_time;
 mod draw;
 mod effect_threads;
-mod event;
 mod key_reader;
-mod list_items;
+mod member_and_request_items;
 mod message_stream;
 mod page_layout;
 mod signals;
@@ -29,13 +28,13 @@ mod terminal_capabilities;
 #[cfg(test)]
 mod tests;
 mod tmux_client;
+mod ui_event;
 mod update;
 
 use args::ScreenArgs;
 use effect_threads::EffectThreads;
-use event::{UiEffect, UiEvent};
 use protocol::error::{ErrorKind, ErrorReport};
-use protocol::terminal::visible;
+use protocol::escape_control_chars::visible;
 use state::UiState;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -44,6 +43,7 @@ use team_picker::TeamChoice;
 use teamctl_command::suggested_commands;
 use terminal::TerminalScreen;
 use terminal_capabilities::TerminalCapabilities;
+use ui_event::{UiEffect, UiEvent};
 
 /// The program `teamd-top`. Returns its exit code.
 pub fn main() -> ExitCode {

@@ -3,11 +3,11 @@
 
 use crate::clock_time::{clock_time, today};
 use crate::snapshot::MessageItem;
+use client::display_text::message_text;
 use client::suggested_commands::SuggestedCommands;
-use client::text::message_text;
 use protocol::message::InboxEntry;
 use protocol::name::AgentName;
-use protocol::text::single_line;
+use protocol::single_line_and_shell_quote::single_line;
 use protocol::timestamp::parse_iso8601;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Turns signals into events.
 
-use crate::event::UiEvent;
+use crate::ui_event::UiEvent;
 use protocol::error::{ErrorKind, ErrorReport};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;

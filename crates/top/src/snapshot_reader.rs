@@ -4,7 +4,7 @@
 use crate::agent_log::{agent_log_path, last_log_lines};
 use crate::args::ScreenArgs;
 use crate::clock_time::today;
-use crate::list_items::{budget_text, member_item, past_member_item, request_item};
+use crate::member_and_request_items::{budget_text, member_item, past_member_item, request_item};
 use crate::message_stream::MessageStream;
 use crate::snapshot::{self, DaemonReachability, MemberItem, RequestItem, ScreenSnapshot, TeamPresence};
 use crate::task_tree;

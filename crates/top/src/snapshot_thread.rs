@@ -4,8 +4,8 @@
 
 use crate::agent_log::agent_log_dir;
 use crate::args::ScreenArgs;
-use crate::event::{ActionResult, UiEvent};
 use crate::snapshot_reader::SnapshotReader;
+use crate::ui_event::{ActionResult, UiEvent};
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use protocol::error::ErrorReport;
 use std::path::Path;

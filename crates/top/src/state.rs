@@ -1,8 +1,8 @@
 //! The state of the screen: what it shows, and what the next key acts on.
 
-use crate::event::ActionResult;
 use crate::snapshot::{ListItem, Panel, ScreenSnapshot};
 use crate::terminal_capabilities::TerminalCapabilities;
+use crate::ui_event::ActionResult;
 use client::suggested_commands::SuggestedCommands;
 use protocol::name::TeamName;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Runs `teamctl`, and writes its commands for people to type.
 
 use crate::args::ScreenArgs;
-use crate::event::ActionResult;
+use crate::ui_event::ActionResult;
 use client::suggested_commands::SuggestedCommands;
 use protocol::sibling_program::installed_program;
 use rustix::fs::{MemfdFlags, memfd_create};

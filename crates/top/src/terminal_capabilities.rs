@@ -1,7 +1,7 @@
 //! What the terminal can show: colours or not, Unicode or ASCII. All texts of others pass
 //! [`TerminalCapabilities::printable`] before they get onto the screen.
 
-use protocol::terminal::visible;
+use protocol::escape_control_chars::visible;
 use ratatui::style::{Color, Style};
 
 /// What the terminal can show, by the environment.

@@ -3,13 +3,13 @@
 mod keys;
 mod screens;
 
-use crate::event::{Key, UiEffect, UiEvent};
 use crate::page_layout::mark_drawn;
 use crate::snapshot::{
     DaemonReachability, MemberItem, MessageItem, RequestItem, ScreenSnapshot, TeamPresence,
 };
 use crate::state::UiState;
 use crate::terminal_capabilities::{Charset, ColorSupport, TerminalCapabilities};
+use crate::ui_event::{Key, UiEffect, UiEvent};
 use crate::update::update;
 use client::suggested_commands::SuggestedCommands;
 use protocol::name::TeamName;

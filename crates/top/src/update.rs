@@ -1,9 +1,9 @@
 //! Computes the next state and the effects of an event. No I/O, no clock.
 
-use crate::event::{ActionResult, BackgroundAction, Key, PaneAvailability, UiEffect, UiEvent};
 use crate::page_layout;
 use crate::snapshot::{ListItem, Panel, ScreenSnapshot};
 use crate::state::{ActiveView, BottomLine, DetailPage, InputPrompt, PromptPurpose, ReadProgress, UiState};
+use crate::ui_event::{ActionResult, BackgroundAction, Key, PaneAvailability, UiEffect, UiEvent};
 use std::sync::Arc;
 
 /// The reason of a denial for which a person typed none: the protocol needs one.

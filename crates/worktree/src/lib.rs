@@ -36,10 +36,10 @@ mod restore_instructions;
 mod save;
 mod saved_refs;
 mod stash;
-mod status;
 mod submodule;
 #[cfg(test)]
 mod tests;
+mod uncommitted_files;
 mod unsaved_submodules;
 mod unsaved_work;
 

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::git_command::Git;
 use crate::open_worktree::Worktree;
 use crate::stash;
-use crate::status::FileStatus;
+use crate::uncommitted_files::FileStatus;
 use std::path::{Path, PathBuf};
 
 impl Worktree<'_> {

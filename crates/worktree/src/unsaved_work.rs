@@ -7,7 +7,7 @@ use crate::local_commits::{self, HeadState};
 use crate::open_worktree::Worktree;
 use crate::record::{WorktreeRecord, WorktreeState};
 use crate::repository::list_worktrees;
-use crate::status::FileStatus;
+use crate::uncommitted_files::FileStatus;
 use crate::{processes_inside, stash};
 use std::fs::read_to_string;
 use std::path::Path;

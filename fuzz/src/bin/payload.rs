@@ -8,7 +8,7 @@ fuzz_target!(|text: &str| {
     if let Some(payload) = Payload::parse(text) {
         assert_eq!(Payload::parse(&payload.to_text()).as_ref(), Some(&payload), "{}", payload.type_name());
     }
-    protocol::terminal::visible(text);
+    protocol::escape_control_chars::visible(text);
     protocol::shell_command::parse_plain_command(text);
     protocol::shell_command::split_commands(text);
 });

@@ -1,6 +1,6 @@
 //! Tracks the end of the program. Its process and its output end separately, in either order.
 
-use crate::event::{AcpEvent, EventReceiver};
+use crate::driver_event::{AcpEvent, EventReceiver};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 

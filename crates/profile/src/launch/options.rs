@@ -4,7 +4,7 @@
 //! refused. A limit that the program ignores would be worse than an error.
 
 use super::facts::{LaunchFacts, fill_facts, variable_value};
-use crate::model::{DeliverySpec, InstructionDelivery, Profile, ProgramSpec};
+use crate::profile::{DeliverySpec, InstructionDelivery, Profile, ProgramSpec};
 use crate::template::{base_name, encode_value, fill, variables_in};
 use protocol::deferred_variables::escape_variables;
 use protocol::error::{ErrorKind, ErrorReport};

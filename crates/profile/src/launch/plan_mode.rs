@@ -4,10 +4,10 @@
 //! that respawn are built when the member is spawned, one for each mode.
 
 use super::facts::LaunchFacts;
-use crate::model::{DeliverySpec, Profile, ProfileKind, ProgramSpec};
+use crate::profile::{DeliverySpec, Profile, ProfileKind, ProgramSpec};
 use protocol::control::LaunchArgv;
 use protocol::error::{ErrorKind, ErrorReport};
-use protocol::plan_prompts::{PLAN_PROMPT, SUBMIT_PLAN_PROMPT};
+use protocol::plan_mode_prompts::{PLAN_PROMPT, SUBMIT_PLAN_PROMPT};
 use std::collections::BTreeMap;
 
 /// The read-only permission mode in which an agent makes a plan.

@@ -4,7 +4,7 @@ use super::*;
 use crate::parse::parse_profile;
 use crate::registry::{built_in_names, built_in_profile};
 use protocol::name::{AgentName, TeamName};
-use protocol::plan_prompts::PLAN_PROMPT;
+use protocol::plan_mode_prompts::PLAN_PROMPT;
 use protocol::turn_program::SessionSource;
 
 struct SampleMember {

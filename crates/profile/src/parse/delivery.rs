@@ -1,6 +1,6 @@
 //! The keys of a profile that select the delivery and its settings.
 
-use crate::model::{DeliverySpec, HookDelivery, ReplySource, UsageFile, UsageSpan};
+use crate::profile::{DeliverySpec, HookDelivery, ReplySource, UsageFile, UsageSpan};
 use crate::toml_table::TomlTable;
 use protocol::deferred_variables;
 use protocol::error::ErrorReport;

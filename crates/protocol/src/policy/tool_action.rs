@@ -6,7 +6,7 @@
 //! shows.
 
 use crate::shell_command::split_commands;
-use crate::text::shell_quote;
+use crate::single_line_and_shell_quote::shell_quote;
 use serde_json::Value;
 
 /// One action of a tool call.

@@ -2,7 +2,7 @@
 //!
 //! Programs use different keys and add their own. A value that cannot be read counts as missing.
 
-use super::hook_protocol::HookProtocol;
+use super::profile_hook_settings::HookProtocol;
 use crate::poll_timeout;
 use crate::turns::reply_text::extract_reply;
 use nix::poll::{PollFd, PollFlags, poll};

@@ -2,7 +2,7 @@
 
 use super::event_input::HookInput;
 use super::hook_owner::HookOwner;
-use super::hook_protocol::HookProtocol;
+use super::profile_hook_settings::HookProtocol;
 use super::usage_file::usage_report;
 use crate::turns::team_files::TeamFiles;
 use client::controlling_terminal::ancestor_ids;

@@ -1,7 +1,7 @@
 //! Waits for team files that cannot be read or written for a while.
 
-use super::executor::{ExecutorEvent, TurnExecutor};
 use super::team_files::TeamFiles;
+use super::turn_executor::{ExecutorEvent, TurnExecutor};
 use super::turn_loop::{StepError, TurnLoop, TurnLoopEnd};
 use protocol::control::Activity;
 use protocol::error::{ErrorKind, ErrorReport};

@@ -1,10 +1,8 @@
 //! Runs an agent in turns: chooses the work of the next turn, runs it, and settles its outcome.
 
-pub(crate) mod executor;
+mod condense_lead_inbox;
 mod file_retry;
 mod inbox_action;
-mod lead_updates;
-pub(crate) mod next_prompt;
 pub(crate) mod output_scanner;
 pub(crate) mod output_tail;
 mod peer_messages;
@@ -12,11 +10,13 @@ mod permission_conversion;
 mod permissions;
 mod plan_mode;
 mod plan_mode_long_lived;
+pub(crate) mod prompt_for_hooks;
 mod prompt_text;
 pub(crate) mod reply_text;
 pub(crate) mod team_files;
 mod turn;
 pub(crate) mod turn_builder;
+pub(crate) mod turn_executor;
 pub(crate) mod turn_loop;
 mod turn_outcome;
 pub(crate) mod usage_counter;

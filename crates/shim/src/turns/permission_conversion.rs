@@ -1,7 +1,7 @@
 //! The permission request that the lead gets, and the answer that the agent gets. The functions are
 //! pure.
 
-use protocol::capabilities::is_changed_input;
+use protocol::answer_capabilities::is_changed_input;
 use protocol::driver_protocol::{PermissionAnswer, PermissionQuestion};
 use protocol::id::{RequestId, UniqueMillis};
 use protocol::payload::{

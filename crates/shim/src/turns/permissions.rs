@@ -1,9 +1,9 @@
 //! Permission requests during a turn: they are sent to the lead, and the answers are passed to the
 //! agent. A person, the lead or a policy answers by a message to the agent's inbox.
 
-use super::executor::TurnExecutor;
 use super::file_retry::RETRY_DELAY;
 use super::permission_conversion::{OpenPermissionRequest, answer_for_agent};
+use super::turn_executor::TurnExecutor;
 use super::turn_loop::TurnLoop;
 use protocol::driver_protocol::{PermissionAnswer, PermissionQuestion};
 use protocol::id::RequestId;

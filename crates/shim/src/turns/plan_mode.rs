@@ -3,8 +3,8 @@
 //!
 //! A planned task stays in progress until a turn with the approved plan has ended.
 
-use super::executor::TurnExecutor;
 use super::reply_text::extract_reply;
+use super::turn_executor::TurnExecutor;
 use super::turn_loop::{StepError, TurnLoop};
 use protocol::control::PlanStage;
 use protocol::payload::PlanApprovalResponse;

@@ -8,11 +8,11 @@ mod sessions;
 mod shutdown_requests;
 mod tasks;
 
-use super::executor::{ExecutorEvent, StartError, TurnEndKind, TurnExecutor, TurnInput, TurnResult};
 use super::team_files::TeamFiles;
 use super::turn_builder::TurnBuilder;
+use super::turn_executor::{ExecutorEvent, StartError, TurnEndKind, TurnExecutor, TurnInput, TurnResult};
 use super::turn_loop::{InitialState, TurnLoop, TurnLoopEnd};
-use crate::turns::executor::TurnCommand;
+use crate::turns::turn_executor::TurnCommand;
 use protocol::control::TurnStatus;
 use protocol::id::TaskId;
 use protocol::message::Message;

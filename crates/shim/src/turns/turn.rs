@@ -1,12 +1,12 @@
 //! Runs one turn: starts it, waits for its end, settles its task, and notifies the lead.
 
-use super::executor::{ExecutorEvent, StartError, TurnEndKind, TurnExecutor, TurnResult};
 use super::prompt_text::TurnSubject;
+use super::turn_executor::{ExecutorEvent, StartError, TurnEndKind, TurnExecutor, TurnResult};
 use super::turn_loop::{StepError, TurnLoop, TurnLoopEnd, TurnWork};
 use super::turn_outcome::{TaskSettlement, TurnOutcome, idle_notification, settle, turn_outcome};
 use protocol::control::Activity;
 use protocol::payload::IdleReason;
-use protocol::plan_prompts::PLAN_PROMPT;
+use protocol::plan_mode_prompts::PLAN_PROMPT;
 use protocol::task::Task;
 use store::now;
 

@@ -1,9 +1,9 @@
 //! Builds the command line of a turn. Keeps the session id that makes the turns of an agent one
 //! conversation.
 
-use super::executor::{TurnCommand, TurnInput};
 use super::output_scanner::OutputFields;
 use super::prompt_text::TurnSubject;
+use super::turn_executor::{TurnCommand, TurnInput};
 use protocol::deferred_variables::{self, guard_leading_dash};
 use protocol::message::Message;
 use protocol::payload::IdleReason;

@@ -5,12 +5,12 @@
 //!
 //! If files cannot be read or written, the loop prints the error and tries again later.
 
-use super::executor::{ExecutorEvent, TurnExecutor};
 use super::inbox_action::{self, InboxAction, plan_answer_text};
 use super::permission_conversion::OpenPermissionRequest;
 use super::prompt_text::TurnSubject;
 use super::team_files::TeamFiles;
 use super::turn_builder::TurnBuilder;
+use super::turn_executor::{ExecutorEvent, TurnExecutor};
 use protocol::control::{Activity, PlanStage, TurnStatus};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::message::{InboxEntry, Message};

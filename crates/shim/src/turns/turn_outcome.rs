@@ -1,6 +1,6 @@
 //! What the end of a turn means for its task and for the lead. The functions are pure.
 
-use super::executor::{TurnEndKind, TurnResult};
+use super::turn_executor::{TurnEndKind, TurnResult};
 use protocol::control::ExitReport;
 use protocol::id::TaskId;
 use protocol::name::AgentName;

@@ -1,10 +1,10 @@
 //! Reads a long JSON array in parts. Only one part is in memory at a time.
 //!
 //! The reader gives up if the file is not an array or changes meanwhile. The caller then uses
-//! [`read_and_parse`](super::snapshot::read_and_parse), which waits and reports the error.
+//! [`read_and_parse`](super::read_with_version::read_and_parse), which waits and reports the error.
 
 use super::file_version::FileVersion;
-use super::snapshot::{FileSnapshot, open_regular_file};
+use super::read_with_version::{FileSnapshot, open_regular_file};
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use nix::sys::stat::fstat;

@@ -3,9 +3,11 @@
 //! repeated.
 
 use super::io_context::IoContext;
-use super::known_file::KnownFile;
-use super::shape::JsonShape;
-use super::snapshot::{FileSnapshot, HALF_WRITTEN_TIMEOUT, check_size, is_unchanged, read_and_parse};
+use super::json_type_and_limit::JsonShape;
+use super::last_written_version::KnownFile;
+use super::read_with_version::{
+    FileSnapshot, HALF_WRITTEN_TIMEOUT, check_size, is_unchanged, read_and_parse,
+};
 use super::temp_file::{TempFile, sync_dir};
 use crate::dir_handle::DirHandle;
 use crate::error::Error;

@@ -10,10 +10,10 @@
 
 use super::file_version::FileVersion;
 use super::io_context::IoContext;
-use super::known_file::{KnownFile, ShadowCopy};
+use super::json_type_and_limit::JsonShape;
+use super::last_written_version::{KnownFile, ShadowCopy};
+use super::read_with_version::{check_size, open_regular_file};
 use super::rename::rename_exchange;
-use super::shape::JsonShape;
-use super::snapshot::{check_size, open_regular_file};
 use super::temp_file::{shadow_name, temp_name};
 use super::write_lease::WriteLease;
 use crate::dir_handle::DirHandle;

@@ -3,7 +3,7 @@
 //! unchanged and the temporary file is deleted.
 
 use super::file_version::FileVersion;
-use super::known_file::KnownFile;
+use super::last_written_version::KnownFile;
 use super::rename::rename_noreplace;
 use crate::dir_handle::DirHandle;
 use crate::durability::Durability;

@@ -8,7 +8,7 @@
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::file::{FILE_LIMIT, FileSnapshot, FileVersion, HALF_WRITTEN_TIMEOUT, IoContext, read_and_parse};
-use crate::layout::task_file_name;
+use crate::team_file_names::task_file_name;
 use protocol::id::TaskId;
 use protocol::json;
 use protocol::task::{Task, TaskError, TaskStatus};

@@ -9,13 +9,13 @@
 use super::batch::TaskBatch;
 use super::cache::list_ids;
 use super::high_water_mark::{raise_high_water_mark, read_high_water_mark};
+use super::lock_queue_ticket::Ticket;
 use super::new_task::{BatchTask, NewTask};
 use super::task_list::{ReadScope, Tasks};
-use super::ticket::Ticket;
 use crate::error::Error;
 use crate::file::{FILE_LIMIT, MAX_ATTEMPTS, TempFile, UNLOCKED_ATTEMPTS, sync_dir};
-use crate::layout::{LOCK_FILE, task_file_name};
 use crate::lock::Lock;
+use crate::team_file_names::{LOCK_FILE, task_file_name};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};

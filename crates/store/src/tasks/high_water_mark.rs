@@ -5,7 +5,7 @@ use crate::backoff::Backoff;
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::file::{FileSnapshot, HALF_WRITTEN_TIMEOUT, IoContext, JsonShape, PreparedChange};
-use crate::layout::HIGH_WATER_MARK_FILE;
+use crate::team_file_names::HIGH_WATER_MARK_FILE;
 use protocol::id::TaskId;
 use std::time::Duration;
 

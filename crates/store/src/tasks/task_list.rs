@@ -2,13 +2,13 @@
 
 use super::cache;
 use super::high_water_mark::read_high_water_mark;
-use super::ticket::Ticket;
+use super::lock_queue_ticket::Ticket;
 use super::transaction::TaskTransaction;
 use crate::error::Error;
 use crate::file::{MAX_ATTEMPTS, UNLOCKED_ATTEMPTS};
-use crate::layout::LOCK_FILE;
 use crate::lock::Lock;
 use crate::team::Team;
+use crate::team_file_names::LOCK_FILE;
 use protocol::id::TaskId;
 use protocol::task::Task;
 use std::path::PathBuf;

@@ -4,7 +4,7 @@
 use super::logs;
 use super::send::team_of_address;
 use crate::context::CommandContext;
-use client::tmux_command::tmux_failed;
+use client::tmux_escape::tmux_failed;
 use protocol::control::{LocatePaneReply, MemberAddress, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::os::unix::process::CommandExt;

@@ -6,7 +6,7 @@ use super::up::suspended_line;
 use crate::command_rewriter;
 use crate::context::CommandContext;
 use crate::output;
-use client::daemon_process::{open_pidfd, wait_for_exit};
+use client::daemon_pidfd::{open_pidfd, wait_for_exit};
 use protocol::control::{AgentExit, ExitsReply, Reply, Request};
 use protocol::error::ErrorReport;
 use std::process::ExitCode;

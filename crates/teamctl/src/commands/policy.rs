@@ -3,7 +3,7 @@
 use super::run_file_errors::{FileUse, print_validation_errors};
 use crate::context::CommandContext;
 use crate::output;
-use client::text::short_duration;
+use client::display_text::short_duration;
 use protocol::control::{Request, SetPolicyRequest};
 use protocol::error::ErrorReport;
 use protocol::policy::{Approver, Policy as TeamPolicy, TimeoutAction};

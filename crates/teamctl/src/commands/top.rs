@@ -4,7 +4,7 @@
 //! command. If several teams are possible, the screen gets all of them and lets the user choose.
 
 use crate::context::CommandContext;
-use client::tmux_command::tmux_failed;
+use client::tmux_escape::tmux_failed;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::sibling_program::installed_program;
 use std::ffi::{OsStr, OsString};

@@ -8,7 +8,7 @@ use crate::command_rewriter;
 use crate::context::CommandContext;
 use crate::output;
 use client::daemon_start::{DaemonStart, start_unless_running};
-use client::tmux_target::{TMUX_NAME, TmuxTarget};
+use client::daemon_tmux_server::{TMUX_NAME, TmuxTarget};
 use daemon_text::{budget_line, daemon_line};
 use profile::ProfileRegistry;
 use protocol::error::ErrorReport;

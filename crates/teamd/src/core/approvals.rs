@@ -5,13 +5,13 @@
 //! answered twice after a crash. Each event that may open or close a request causes a scan. The
 //! state keeps the decisions between two scans.
 
-use crate::core::clock::Now;
 use crate::core::context::Context;
 use crate::core::effect::{Effect, Effects};
-use crate::core::jobs::files::{FileJob, InboxScanResult, MessageHeader};
-use crate::core::labels::update_label;
-use crate::core::members::plan_handover;
+use crate::core::event_time::Now;
+use crate::core::jobs::file_job::{FileJob, InboxScanResult, MessageHeader};
+use crate::core::members::plan_approval_respawn;
 use crate::core::notices::NoticeKind;
+use crate::core::pane_labels::update_label;
 use crate::core::schedule_scans::schedule_request_scan;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
@@ -87,7 +87,7 @@ fn record_plan_approval(
     };
     let Some(agent) = state.agents.values_mut().find(hers) else { return };
     agent.record.respawn.is_plan_approved = true;
-    plan_handover::schedule_handover(agent, mode, now);
+    plan_approval_respawn::schedule_handover(agent, mode, now);
     state.has_roster_changed = true;
 }
 

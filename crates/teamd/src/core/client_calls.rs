@@ -4,7 +4,7 @@
 use crate::core::context::{Context, error_reply, send_reply};
 use crate::core::effect::{Effect, Effects};
 use crate::core::id::ConnId;
-use crate::core::jobs::panes::PaneVisibility;
+use crate::core::jobs::pane_job::PaneVisibility;
 use crate::core::members::{permission_mode, respawn, shutdown, spawn};
 use crate::core::panes::dialog_flag::DialogCheck;
 use crate::core::panes::{layout, status_with_dialogs, visibility};
@@ -13,7 +13,7 @@ use crate::core::state::retry_cache::CallStart;
 use crate::core::tasks::next_task;
 use crate::core::teams::{create, delete, policy};
 use crate::core::turns::activity;
-use crate::core::{hooks, interrupts, lead_session, status, worktrees};
+use crate::core::{hooks, interrupts, lead_session, read_only_calls, worktrees};
 use protocol::control::{Call, HookReport, LongPollRequest, PROTOCOL_VERSION, Request};
 use protocol::error::{ErrorKind, ErrorReport};
 
@@ -44,7 +44,7 @@ pub(crate) fn handle_invalid_call(client: ConnId, version: Option<u32>, why: &st
 
 fn dispatch_call(context: &mut Context, client: ConnId, call: Call) {
     match call.request {
-        Request::Status => status::reply_status(context, client, &DialogCheck::NotChecked),
+        Request::Status => read_only_calls::reply_status(context, client, &DialogCheck::NotChecked),
         Request::StatusWithScreens => status_with_dialogs::query_status_with_screens(context, client),
         Request::CreateTeam(create) => create::create(context, client, create),
         Request::CreateWorktree(order) => worktrees::create_worktree(context, client, order),
@@ -55,8 +55,8 @@ fn dispatch_call(context: &mut Context, client: ConnId, call: Call) {
         Request::SetMode(order) => permission_mode::set_permission_mode(context, client, order),
         Request::SetPolicy(order) => policy::set_policy(context, client, order),
         Request::Interrupt(who) => interrupts::interrupt(context, client, &who),
-        Request::LocatePane(locate) => status::locate(context, client, &locate),
-        Request::CapturePane(capture) => status::capture(context, client, &capture),
+        Request::LocatePane(locate) => read_only_calls::locate(context, client, &locate),
+        Request::CapturePane(capture) => read_only_calls::capture(context, client, &capture),
         Request::HidePane(who) => visibility::set_visibility(context, client, &who, PaneVisibility::Hidden),
         Request::ShowPane(who) => visibility::set_visibility(context, client, &who, PaneVisibility::Shown),
         Request::SetLayout(order) => layout::set_layout(context, client, &order),

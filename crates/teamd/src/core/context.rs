@@ -1,8 +1,8 @@
 //! The context of one event: the state, the time and the effects so far. Also sends replies to
 //! clients.
 
-use crate::core::clock::Now;
 use crate::core::effect::{Effect, Effects};
+use crate::core::event_time::Now;
 use crate::core::id::ConnId;
 use crate::core::lifecycle::NameWaiter;
 use crate::core::state::daemon::State;

@@ -1,10 +1,10 @@
 //! Deadlines: the nearest one, and what follows the ones that have passed.
 
-use crate::core::clock::Now;
 use crate::core::context::Context;
+use crate::core::event_time::Now;
 use crate::core::id::SpawnId;
 use crate::core::lifecycle::{ExpiredStage, Lifecycle, StopStage, Stopping, WithoutApproval};
-use crate::core::members::{plan_handover, registration, respawn, shutdown, termination};
+use crate::core::members::{agent_start, plan_approval_respawn, respawn, shutdown, termination};
 use crate::core::panes::status_with_dialogs;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
@@ -23,13 +23,13 @@ pub(crate) fn next_deadline(state: &State) -> u64 {
         .chain(approvals::next_answer_deadline(state))
         .chain(status_with_dialogs::next_reply_deadline(state))
         .chain(budget::next_time_limit(state))
-        .chain(registration::batch_deadline(state))
+        .chain(agent_start::batch_deadline(state))
         .fold(state.rescan_at, u64::min)
 }
 
 fn agent_deadline(agent: &Agent) -> Option<u64> {
     match &agent.record.lifecycle {
-        Lifecycle::Running(_) => plan_handover::handover_deadline(agent),
+        Lifecycle::Running(_) => plan_approval_respawn::handover_deadline(agent),
         lifecycle => lifecycle.stage_deadline(),
     }
 }
@@ -59,14 +59,14 @@ fn handle_agent_deadline(context: &mut Context, id: &SpawnId) {
     let expired = context.state.agents.get(id).and_then(|agent| agent.record.lifecycle.expired_stage(mono));
     let Some(expired) = expired else { return };
     match expired {
-        ExpiredStage::Start => registration::abort_start(context, id, start_timeout_error()),
+        ExpiredStage::Start => agent_start::abort_start(context, id, start_timeout_error()),
         ExpiredStage::ShutdownAnswer(WithoutApproval::Terminate) => termination::terminate(context, id),
         ExpiredStage::ShutdownAnswer(WithoutApproval::KeepRunning) => {
             shutdown::keep_running(context, id, "no answer");
         }
         ExpiredStage::Resend => shutdown::resend_request(context, id),
         ExpiredStage::ApprovedGrace => termination::terminate_approved(context, id),
-        ExpiredStage::Handover => plan_handover::start_handover(context, id),
+        ExpiredStage::Handover => plan_approval_respawn::start_handover(context, id),
         ExpiredStage::KillGrace => {
             extend_kill_deadline(context.state, id, context.now);
             termination::kill_shim(context, id);

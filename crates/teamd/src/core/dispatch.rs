@@ -4,35 +4,36 @@
 //! so the simulator can run it without a machine.
 
 use crate::core::approvals::handle_requests_scanned;
-use crate::core::clock::Now;
-use crate::core::config_scan::handle_config_checked;
+use crate::core::config_scan_results::handle_config_checked;
 use crate::core::context::{Context, FollowUp, send_reply};
 use crate::core::effect::{Effect, Effects};
 use crate::core::event::CoreEvent;
+use crate::core::event_time::Now;
 use crate::core::id::ConnId;
-use crate::core::jobs::files::{FileJob, FileResult};
-use crate::core::jobs::panes::PaneResult;
-use crate::core::jobs::worktrees::WorktreeResult;
+use crate::core::jobs::file_job::{FileJob, FileResult};
+use crate::core::jobs::pane_job::PaneResult;
+use crate::core::jobs::worktree_job::WorktreeResult;
 use crate::core::lifecycle::{NameCall, NameWaiter};
+use crate::core::members::agent_start::handle_member_registered;
 use crate::core::members::cleanup::handle_member_deregistered;
 use crate::core::members::permission_mode::handle_mode_set;
-use crate::core::members::registration::handle_member_registered;
 use crate::core::members::shutdown::{handle_request_sent, handle_shutdown_answers};
-use crate::core::members::{cleanup, exit, registration, spawn};
+use crate::core::members::{agent_start, cleanup, exit, spawn};
 use crate::core::panes::visibility::handle_hidden_panes_written;
 use crate::core::panes::{layout, status_with_dialogs, visibility};
 use crate::core::schedule_scans::{schedule_config_scan, watch_session_team};
 use crate::core::shims::acknowledge_exit;
 use crate::core::show_notice::{handle_notice_shown, show_next_notice, show_notice_outside_tmux};
 use crate::core::state::daemon::State;
-use crate::core::tasks::{next_task, task_list};
+use crate::core::tasks::{next_task, task_scan_results};
 use crate::core::teams::delete::handle_worktrees_removed;
 use crate::core::teams::{budget, create, delete, policy};
 use crate::core::turns::no_output;
 use crate::core::worktrees::handle_worktree_recorded;
 use crate::core::worktrees::{fail_creation, finish_creation, record_proposal};
 use crate::core::{
-    approvals, client_calls, deadlines, hooks, long_poll, messages, rescan, shims, status, worktrees,
+    approvals, client_calls, deadlines, hooks, inbox_changes, long_poll, read_only_calls, rescan, shims,
+    worktrees,
 };
 use protocol::control::{RemovedWorktrees, Reply};
 use protocol::error::ErrorReport;
@@ -55,7 +56,7 @@ const BEFORE: [fn(&mut Context); 2] = [remember_latest_time, observe_sleep];
 const AFTER: [fn(&mut Context); 6] = [
     run_follow_ups,
     budget::count_started_turns,
-    registration::register_batch,
+    agent_start::register_batch,
     show_next_notice,
     long_poll::wake_waiting_hooks,
     save_roster_if_changed,
@@ -100,7 +101,7 @@ fn dispatch(context: &mut Context, event: CoreEvent) {
             client_calls::handle_invalid_call(client, version, &why, &mut context.effects);
         }
         CoreEvent::ShimStarted { spawn, result } => {
-            registration::handle_shim_started(context, &spawn, result);
+            agent_start::handle_shim_started(context, &spawn, result);
         }
         CoreEvent::ShimConnected { conn, hello, peer: process } => {
             shims::handle_shim_connected(context, conn, &hello, process);
@@ -109,9 +110,9 @@ fn dispatch(context: &mut Context, event: CoreEvent) {
         CoreEvent::ConnectionClosed { conn } => handle_connection_closed(context, conn),
         CoreEvent::ProcessDied { spawn } => exit::handle_process_died(context, &spawn),
         CoreEvent::InboxChanged { team, inbox, owner_wake } => {
-            messages::handle_inbox_changed(context, &team, &inbox, owner_wake);
+            inbox_changes::handle_inbox_changed(context, &team, &inbox, owner_wake);
         }
-        CoreEvent::TaskChanged { team, task } => task_list::handle_task_changed(context, &team, task),
+        CoreEvent::TaskChanged { team, task } => task_scan_results::handle_task_changed(context, &team, task),
         CoreEvent::ConfigChanged { team } => schedule_config_scan(context, &team),
         CoreEvent::SessionTeamChanged { team } => watch_session_team(context, team),
         CoreEvent::ProbeSeen => rescan::handle_probe_seen(context.state, context.now),
@@ -147,13 +148,13 @@ fn handle_file_result(context: &mut Context, done: FileResult) {
         }
         FileResult::ExitReportRead { spawn, ended } => exit::handle_exit_report_read(context, &spawn, ended),
         FileResult::TasksScanned { team, members, result, queries } => {
-            task_list::handle_tasks_scanned(context, &team, &members, result, queries);
+            task_scan_results::handle_tasks_scanned(context, &team, &members, result, queries);
         }
         FileResult::OutputTimes { written } => no_output::handle_output_times(context, written),
         FileResult::ReplyReady { client, reply } => reply_and_stop(context, client, *reply),
         FileResult::RosterNotSaved(error) => handle_roster_not_saved(context, error),
         FileResult::InboxScanned { team, inbox, result } => {
-            messages::handle_inbox_scanned(context, &team, &inbox, result);
+            inbox_changes::handle_inbox_scanned(context, &team, &inbox, result);
         }
         FileResult::RequestsScanned { team, result } => handle_requests_scanned(context, &team, result),
         FileResult::AnswerWritten { team, from, request, result } => {
@@ -190,7 +191,7 @@ fn reply_and_stop(context: &mut Context, client: ConnId, reply: Reply) {
 
 fn handle_pane_result(context: &mut Context, done: PaneResult) {
     match done {
-        PaneResult::PaneOpened { spawn, result } => registration::handle_pane_opened(context, &spawn, result),
+        PaneResult::PaneOpened { spawn, result } => agent_start::handle_pane_opened(context, &spawn, result),
         PaneResult::PaneInspected { spawn, seen } => exit::handle_pane_inspected(context, &spawn, seen),
         PaneResult::PaneClosed { spawn, error: left } => cleanup::handle_pane_closed(context, &spawn, left),
         PaneResult::PaneMoved { client, spawn, sight, result } => {
@@ -200,7 +201,9 @@ fn handle_pane_result(context: &mut Context, done: PaneResult) {
         PaneResult::LayoutApplied { client, team, layout, result } => {
             layout::handle_layout_applied(context, client, team, layout, result);
         }
-        PaneResult::PaneCaptured { client, result } => status::handle_pane_captured(context, client, result),
+        PaneResult::PaneCaptured { client, result } => {
+            read_only_calls::handle_pane_captured(context, client, result)
+        }
         PaneResult::DialogsFound { open } => status_with_dialogs::handle_dialogs_found(context, open),
         PaneResult::AttachedNotified { unseen } => handle_notice_shown(context, unseen),
     }

@@ -2,10 +2,10 @@
 
 use crate::core::effect::Wake;
 use crate::core::id::{ConnId, SpawnId};
-use crate::core::jobs::files::FileResult;
-use crate::core::jobs::panes::PaneResult;
-use crate::core::jobs::watcher::WatchPurpose;
-use crate::core::jobs::worktrees::WorktreeResult;
+use crate::core::jobs::file_job::FileResult;
+use crate::core::jobs::pane_job::PaneResult;
+use crate::core::jobs::watch_command::WatchPurpose;
+use crate::core::jobs::worktree_job::WorktreeResult;
 use protocol::control::{Call, FromShim, Process, ShimHello};
 use protocol::error::ErrorReport;
 use protocol::id::TaskId;

@@ -4,15 +4,15 @@
 //! between the two. So each wake of an agent without a long poll is remembered, and its next long
 //! poll returns at once.
 
-use crate::core::clock::Now;
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
-use crate::core::hook_session::{HookSession, agent_hook_session, ignored_reply, unknown_caller_error};
+use crate::core::event_time::Now;
+use crate::core::hook_origin::{HookSession, agent_hook_session, ignored_reply, unknown_caller_error};
 use crate::core::id::{ConnId, SpawnId};
-use crate::core::jobs::files::FileJob;
+use crate::core::jobs::file_job::FileJob;
 use crate::core::lead_session;
 use crate::core::long_poll::{hold_long_poll, release_long_poll, release_reply};
-use crate::core::members::plan_handover;
+use crate::core::members::plan_approval_respawn;
 use crate::core::notices::NoticeKind;
 use crate::core::roster::record::{AgentPane, AgentRecord, ApprovalDelivery, PromptDelivery};
 use crate::core::schedule_scans::schedule_task_scan;
@@ -109,7 +109,7 @@ fn end_turn(agent: &mut Agent, reply: &mut HookReply) {
     // A hook that has no messages to mark read writes nothing more. Any other starts a long poll
     // after it has.
     if !reply.delivers_by_hook && reply.delivered_ids.is_empty() {
-        plan_handover::end_handover_grace(agent);
+        plan_approval_respawn::end_handover_grace(agent);
     }
     agent.long_poll.has_pending_check = false;
     let was_reported = std::mem::replace(&mut agent.long_poll.has_reported_turn_end, true);
@@ -163,7 +163,7 @@ fn clear_dialog(agent: &mut Agent) -> bool {
 fn build_reply(agent: &Agent) -> HookReply {
     let task = agent.turn.as_ref().and_then(TurnStatus::task);
     // Messages that arrive before a handover are for the next spawn.
-    let fed = !plan_handover::is_handover_pending(&agent.record.lifecycle);
+    let fed = !plan_approval_respawn::is_handover_pending(&agent.record.lifecycle);
     let approved = agent.record.approval_delivery == ApprovalDelivery::InArguments;
     let given = unread_prompt(&agent.record);
     let handed = agent.record.hook_state.delivered_ids.clone();
@@ -222,8 +222,8 @@ fn wait_for_agent(context: &mut Context, id: &SpawnId, client: ConnId) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     agent.has_reported_activity = true;
     context.state.has_roster_changed |= clear_dialog(agent);
-    if plan_handover::is_handover_pending(&agent.record.lifecycle) {
-        plan_handover::end_handover_grace(agent);
+    if plan_approval_respawn::is_handover_pending(&agent.record.lifecycle) {
+        plan_approval_respawn::end_handover_grace(agent);
         return context.effects.push(release_reply(client, LongPollEnd::AgentExited));
     }
     let waits = hold_long_poll(&mut agent.long_poll, client, &mut context.effects);

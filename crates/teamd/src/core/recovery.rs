@@ -2,11 +2,11 @@
 //! its shim reconnects. Exits that happened meanwhile are found by the pidfds, and unfinished
 //! cleanups start again.
 
-use crate::core::clock::Now;
 use crate::core::context::Context;
 use crate::core::effect::Effect;
+use crate::core::event_time::Now;
 use crate::core::id::SpawnId;
-use crate::core::jobs::files::FileJob;
+use crate::core::jobs::file_job::FileJob;
 use crate::core::lifecycle::Lifecycle;
 use crate::core::members::{cleanup, exit, restart_policy, shutdown};
 use crate::core::rescan;

@@ -1,11 +1,11 @@
 //! Rescans: reading files without an event, at intervals and after events were lost. File events
 //! are hints, and a rescan finds what they miss.
 
-use crate::core::clock::Now;
 use crate::core::context::Context;
 use crate::core::effect::Effect;
-use crate::core::jobs::files::FileJob;
-use crate::core::jobs::watcher::WatchPurpose;
+use crate::core::event_time::Now;
+use crate::core::jobs::file_job::FileJob;
+use crate::core::jobs::watch_command::WatchPurpose;
 use crate::core::members::cleanup;
 use crate::core::panes::visibility;
 use crate::core::schedule_scans::{

@@ -3,8 +3,8 @@
 use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::id::ConnId;
-use crate::core::jobs::files::{FileJob, RegisteredMember, RosterMembers};
-use crate::core::jobs::watcher::WatchPurpose;
+use crate::core::jobs::file_job::{FileJob, RegisteredMember, RosterMembers};
+use crate::core::jobs::watch_command::WatchPurpose;
 use crate::core::roster::record::AgentPane;
 use crate::core::state::daemon::State;
 use protocol::control::VisibilityReply;

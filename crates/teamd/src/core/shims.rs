@@ -4,9 +4,9 @@ use crate::core::context::Context;
 use crate::core::effect::{Effect, Effects, Wake};
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::interrupts;
-use crate::core::jobs::files::FileJob;
+use crate::core::jobs::file_job::FileJob;
 use crate::core::lifecycle::Lifecycle;
-use crate::core::members::{cleanup, exit, registration, restart_policy, termination};
+use crate::core::members::{agent_start, cleanup, exit, restart_policy, termination};
 use crate::core::turns::activity;
 use protocol::control::{FromShim, InterruptReply, Process, ShimHello, ToShim};
 use protocol::error::{ErrorKind, ErrorReport};
@@ -42,8 +42,8 @@ fn continue_spawn(context: &mut Context, conn: ConnId, id: &SpawnId, hello: &Shi
     match &agent.record.lifecycle {
         Lifecycle::Starting(_) => match hello.agent_pid {
             // The report of the start was lost with an earlier connection.
-            Some(pid) => registration::handle_agent_started(context, id, pid),
-            None => registration::queue_registration(context, id),
+            Some(pid) => agent_start::handle_agent_started(context, id, pid),
+            None => agent_start::queue_registration(context, id),
         },
         Lifecycle::Running(_) => {
             record_agent_pid(context, id, hello.agent_pid);
@@ -99,11 +99,11 @@ pub(crate) fn handle_shim_report(context: &mut Context, conn: ConnId, said: From
     };
     let id = agent.record.spawn_id.clone();
     match said {
-        FromShim::Started { pid } => registration::handle_agent_started(context, &id, pid),
+        FromShim::Started { pid } => agent_start::handle_agent_started(context, &id, pid),
         FromShim::Failed { message } => {
             let error = ErrorReport::new(ErrorKind::MissingPath, message)
                 .with_help("is it installed, and in the PATH of the caller?");
-            registration::fail_start(context, &id, error);
+            agent_start::fail_start(context, &id, error);
         }
         FromShim::TurnStatus(turn) => activity::apply_turn_state(context, &id, Some(turn)),
         FromShim::Interrupted { was_in_turn } => {

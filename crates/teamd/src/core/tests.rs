@@ -19,17 +19,17 @@ mod suspend;
 mod turns;
 mod worktrees;
 
-use crate::core::clock::Now;
 use crate::core::dispatch::handle_event;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
+use crate::core::event_time::Now;
 use crate::core::id::SpawnId;
-use crate::core::jobs::files::{FileJob, FileResult, Registration};
-use crate::core::jobs::panes::{OpenedPane, PaneJob, PaneResult};
+use crate::core::jobs::file_job::{FileJob, FileResult, Registration};
+use crate::core::jobs::pane_job::{OpenedPane, PaneJob, PaneResult};
 use crate::core::lifecycle::{Lifecycle, ShutdownApproval};
 use crate::core::roster::Roster;
 use crate::core::state::daemon::State;
-use crate::core::state::event_log_cursor::EventLogCursor;
+use crate::core::state::logged_state::EventLogCursor;
 use crate::core::state::settings::DaemonSettings;
 use protocol::control::{
     Activity, Call, DeleteTeamRequest, ExitReport, FromShim, MemberSelection, PROTOCOL_VERSION, Process,

@@ -6,14 +6,14 @@
 use crate::core::effect::{Effect, Wake};
 use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
-use crate::core::jobs::files::FileJob;
-use crate::core::jobs::panes::PaneJob;
-use crate::core::jobs::watcher::WatchCommand;
+use crate::core::jobs::file_job::FileJob;
+use crate::core::jobs::pane_job::PaneJob;
+use crate::core::jobs::watch_command::WatchCommand;
 use crate::io::children::Children;
 use crate::io::control_socket::Connections;
+use crate::io::daemon_terminal::DaemonTerminal;
 use crate::io::files::queue::JobSender;
 use crate::io::process_watcher::{ProcessWatcher, WatchOutcome};
-use crate::io::terminal::DaemonTerminal;
 use crate::io::wake_sockets::{WakeSocket, WakeSockets};
 use crate::io::watcher::file_watcher::OverflowFlag;
 use crate::io::worktrees;

@@ -5,14 +5,14 @@
 //! worktrees that the roster on disk records.
 
 use crate::core::event::CoreEvent;
-use crate::core::jobs::worktrees::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
+use crate::core::jobs::worktree_job::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
 use crate::core::roster::MemberWorktree;
 use crate::core::roster::record::AgentRecord;
 use crate::io::process_watcher;
 use protocol::control::{DeleteTeamRequest, RemovedWorktrees, TrashedWorktree};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
-use protocol::text::shell_quote;
+use protocol::single_line_and_shell_quote::shell_quote;
 use protocol::timestamp::iso8601;
 use std::collections::BTreeSet;
 use std::iter::successors;

@@ -1,19 +1,19 @@
 //! The state of a simulation: clock, disk, tmux server, processes, clients and the daemon. Its
 //! methods are the possible actions; [`super::scenario`] chooses the next one.
 
-use crate::core::clock::Now;
 use crate::core::deadlines::next_deadline;
 use crate::core::dispatch::handle_event;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
+use crate::core::event_time::Now;
 use crate::core::id::{ConnId, SpawnId};
-use crate::core::jobs::files::{FileJob, FileResult};
-use crate::core::jobs::panes::PaneJob;
-use crate::core::jobs::watcher::WatchCommand;
-use crate::core::jobs::worktrees::WorktreeJob;
+use crate::core::jobs::file_job::{FileJob, FileResult};
+use crate::core::jobs::pane_job::PaneJob;
+use crate::core::jobs::watch_command::WatchCommand;
+use crate::core::jobs::worktree_job::WorktreeJob;
 use crate::core::recovery::recover;
 use crate::core::state::daemon::State;
-use crate::core::state::event_log_cursor::EventLogCursor;
+use crate::core::state::logged_state::EventLogCursor;
 use crate::core::state::settings::DaemonSettings;
 use crate::simulator::clients::CallOrigin;
 use crate::simulator::coverage::Coverage;

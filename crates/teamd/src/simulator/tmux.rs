@@ -3,7 +3,9 @@
 
 use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
-use crate::core::jobs::panes::{DialogPane, OpenedPane, PaneJob, PanePresence, PaneResult, PaneVisibility};
+use crate::core::jobs::pane_job::{
+    DialogPane, OpenedPane, PaneJob, PanePresence, PaneResult, PaneVisibility,
+};
 use protocol::control::CapturePaneReply;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,7 +2,7 @@
 //! daemon is killed.
 
 use crate::core::event::CoreEvent;
-use crate::core::jobs::worktrees::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
+use crate::core::jobs::worktree_job::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
 use crate::core::roster::MemberWorktree;
 use crate::simulator::disk::SimulatedDisk;
 use crate::simulator::simulation::Simulation;

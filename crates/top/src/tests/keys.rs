@@ -1,10 +1,12 @@
 //! Tests of what each key does.
 
 use super::{example_snapshot, member, message, press_keys, request, state, type_text};
-use crate::event::{ActionResult, ActionStatus, BackgroundAction, Key, PaneAvailability, UiEffect, UiEvent};
 use crate::page_layout::mark_drawn;
 use crate::snapshot::{ListItem, Panel, ScreenSnapshot};
 use crate::state::{ActiveView, BottomLine, ReadProgress, UiState};
+use crate::ui_event::{
+    ActionResult, ActionStatus, BackgroundAction, Key, PaneAvailability, UiEffect, UiEvent,
+};
 use crate::update::update;
 
 fn teamctl_args(effects: &[UiEffect]) -> Vec<String> {
@@ -268,7 +270,7 @@ fn unchanged_snapshot_keeps_the_state() {
     let before = state.clone();
     update(&mut state, UiEvent::SnapshotRead(Box::new(example_snapshot())));
     assert_eq!(state, before, "an unchanged state is not drawn");
-    let failed = crate::event::ActionResult::failure("x");
+    let failed = crate::ui_event::ActionResult::failure("x");
     assert_eq!(failed.status, ActionStatus::Failed);
 }
 

@@ -3,10 +3,10 @@
 
 use super::{FULL_CAPABILITIES, example_snapshot, member, message, press_keys, request, state, type_text};
 use crate::draw::draw;
-use crate::event::{ActionResult, Key, UiEvent};
 use crate::snapshot::{DaemonReachability, Panel, ScreenSnapshot};
 use crate::state::UiState;
 use crate::terminal_capabilities::{Charset, ColorSupport, TerminalCapabilities};
+use crate::ui_event::{ActionResult, Key, UiEvent};
 use crate::update::update;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;

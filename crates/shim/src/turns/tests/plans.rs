@@ -6,7 +6,7 @@ use protocol::id::RequestId;
 use protocol::message::InboxEntry;
 use protocol::payload::PlanApprovalRequest;
 use protocol::permission_mode::PermissionMode;
-use protocol::plan_prompts::PLAN_PROMPT;
+use protocol::plan_mode_prompts::PLAN_PROMPT;
 
 fn planner(plan: PlanStage) -> InitialState {
     let mode = Some(PermissionMode::Plan);

@@ -1,9 +1,9 @@
 //! Formats an entry of an inbox for people.
 
 use crate::output::{paint, sanitize};
-use client::text::message_text;
+use client::display_text::message_text;
 use protocol::message::InboxEntry;
-use protocol::text::single_line;
+use protocol::single_line_and_shell_quote::single_line;
 
 /// A heading with sender, time and summary, and below it the indented text. An unread message is
 /// marked with `*`, an invalid entry with `!`.

@@ -3,11 +3,11 @@
 
 use crate::commands::up::suspended_line;
 use crate::output::{paint, sanitize};
+use client::display_text::{budget_text, short_duration, time_budget_text};
 use client::suggested_commands::SuggestedCommands;
 use client::team_view::{AbandonedTask, FailedTask, MemberView, TaskCounts, TeamView};
-use client::text::{budget_text, short_duration, time_budget_text};
 use protocol::control::{Activity, MemberFlag, PastMember, WorktreeStatus};
-use protocol::text::single_line;
+use protocol::single_line_and_shell_quote::single_line;
 use store::now;
 
 /// Longer texts are cut in the table, in characters.

@@ -1,7 +1,7 @@
 //! `task create`: adds a pending task.
 
 use super::format::print_task;
-use super::metadata::parse_metadata;
+use super::parse_metadata::parse_metadata;
 use crate::context::CommandContext;
 use client::team_context::member_name;
 use protocol::error::ErrorReport;

@@ -4,9 +4,9 @@ use crate::context::CommandContext;
 use crate::output::{self, paint, sanitize};
 use protocol::id::TaskId;
 use protocol::name::AgentName;
+use protocol::single_line_and_shell_quote::single_line;
 use protocol::task::Task;
 use protocol::team_config::Member;
-use protocol::text::single_line;
 use serde_json::json;
 use std::borrow::Borrow;
 

@@ -8,7 +8,7 @@ mod done;
 mod format;
 mod get;
 mod list;
-mod metadata;
+mod parse_metadata;
 mod release;
 mod update;
 

@@ -5,14 +5,14 @@ use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::exit_record::{ExitOutcome, ExitRecord, ReportTo};
 use crate::core::id::SpawnId;
-use crate::core::jobs::files::FileJob;
-use crate::core::jobs::panes::{PaneJob, PanePresence};
+use crate::core::jobs::file_job::FileJob;
+use crate::core::jobs::pane_job::{PaneJob, PanePresence};
 use crate::core::lifecycle::{Lifecycle, OnExit, StopCause, StopStage, Stopping};
 use crate::core::members::cleanup::start_cleanup;
-use crate::core::members::plan_handover::PLAN_APPROVED;
+use crate::core::members::plan_approval_respawn::PLAN_APPROVED;
 use crate::core::members::restart_policy::NextSpawn;
 use crate::core::members::termination::STOPPED_WHILE_STARTING;
-use crate::core::members::{plan_handover, registration, restart_policy};
+use crate::core::members::{agent_start, plan_approval_respawn, restart_policy};
 use crate::core::notices::NoticeKind;
 use crate::core::roster::UNKNOWN_START;
 use crate::core::roster::record::AgentRecord;
@@ -64,7 +64,7 @@ pub(crate) fn handle_process_died(context: &mut Context, id: &SpawnId) {
             // The agent may have started without the daemon's knowledge, and left processes.
             let token = agent.record.token.clone();
             context.effects.push(Effect::File(FileJob::ReadExitReport { spawn: id.clone(), token }));
-            registration::fail_start(context, id, registration::shim_exited_error());
+            agent_start::fail_start(context, id, agent_start::shim_exited_error());
         }
         Lifecycle::Running(_) | Lifecycle::Stopping(_) => {
             let token = agent.record.token.clone();
@@ -99,7 +99,7 @@ pub(crate) fn record_exit(context: &mut Context, id: &SpawnId, report: ExitRepor
         // The shim has the message to start the agent and has not reported. The caller waits for
         // the start.
         Lifecycle::Starting(_) => {
-            return registration::fail_start(context, id, registration::shim_exited_error());
+            return agent_start::fail_start(context, id, agent_start::shim_exited_error());
         }
         Lifecycle::Running(_) | Lifecycle::Stopping(_) => {}
     }
@@ -145,7 +145,7 @@ enum ExitCause {
 impl ExitCause {
     fn new(record: &AgentRecord, report: &ExitReport, shutdown: DaemonShutdown) -> ExitCause {
         let is_running = record.lifecycle.is_running();
-        if !shutdown.is_in_progress() && plan_handover::is_handover_pending(&record.lifecycle) {
+        if !shutdown.is_in_progress() && plan_approval_respawn::is_handover_pending(&record.lifecycle) {
             ExitCause::Handover
         } else if is_running && is_failure(report) && has_run(record, report) {
             ExitCause::Failure
@@ -198,7 +198,7 @@ fn start_next_spawn(
     let process = record.lifecycle.process();
     match cause {
         _ if process.on_exit == OnExit::Suspend => restart_policy::suspend(context, record),
-        ExitCause::Handover => plan_handover::respawn_for_plan(context, record),
+        ExitCause::Handover => plan_approval_respawn::respawn_for_plan(context, record),
         ExitCause::Failure => match restart_policy::respawn_after_failure(context, record) {
             // A resumed member that had not started stays suspended if teamd was lost with the
             // machine.

@@ -5,14 +5,14 @@
 //! Suspended members are pending respawns as well. They keep their tasks, worktrees and
 //! environments until `teamctl up --resume` respawns them.
 
-use crate::core::clock::Now;
 use crate::core::context::Context;
 use crate::core::effect::Effect;
+use crate::core::event_time::Now;
 use crate::core::exit_record::{ExitOutcome, ExitRecord, ReportTo};
 use crate::core::id::SpawnId;
 use crate::core::notices::NoticeKind;
 use crate::core::roster::record::AgentRecord;
-use crate::core::roster::respawn::{PendingRespawn, RespawnRecord, RespawnStart};
+use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord, RespawnStart};
 use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::daemon::{DaemonShutdown, State};
 use crate::core::state::names::is_of_member;

@@ -4,26 +4,26 @@
 //! An unanswered request is sent again under a fresh id, because old clients lose some. An answer
 //! counts only from the agent that was asked, and only for the spawn in which it was asked.
 
-use crate::core::clock::Now;
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::{Effect, Effects, Wake};
+use crate::core::event_time::Now;
+use crate::core::exit_waits::{WaitOutcome, reply_exits, reply_to_finished_waiters, report_to_waiters};
 use crate::core::id::{ConnId, SpawnId};
-use crate::core::jobs::files::{FileJob, ShutdownAnswer};
-use crate::core::labels::update_label;
+use crate::core::jobs::file_job::{FileJob, ShutdownAnswer};
 use crate::core::lifecycle::{
     Lifecycle, OnExit, PendingShutdown, ShutdownApproval, ShutdownRequests, StartStage, StopCause, StopStage,
     Stopping, WithoutApproval,
 };
-use crate::core::members::registration::abort_start;
+use crate::core::members::agent_start::abort_start;
 use crate::core::members::termination::{STOPPED_WHILE_STARTING, TERM_GRACE};
 use crate::core::members::{restart_policy, termination};
+use crate::core::pane_labels::update_label;
 use crate::core::roster::record::AgentRecord;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::{DaemonShutdown, State};
 use crate::core::state::lookup::{find_member, living_ids, no_such_team_error};
 use crate::core::state::names::is_between_spawns;
 use crate::core::state::waiters::{AfterExits, ExitWaiter};
-use crate::core::waits::{WaitOutcome, reply_exits, reply_to_finished_waiters, report_to_waiters};
 use protocol::control::{AgentExit, MemberSelection, ShutdownMembersRequest};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::EventKind;

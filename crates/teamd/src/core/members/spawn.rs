@@ -4,12 +4,12 @@
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId, new_uuid};
-use crate::core::jobs::panes::{PaneJob, PaneSpec};
-use crate::core::labels::label;
+use crate::core::jobs::pane_job::{PaneJob, PaneSpec};
 use crate::core::lifecycle::{AgentProcess, Lifecycle, NameCall, NameWaiter, StartStage, Starting};
-use crate::core::members::{cleanup, plan_handover};
+use crate::core::members::{cleanup, plan_approval_respawn};
+use crate::core::pane_labels::label;
 use crate::core::roster::record::{AgentRecord, HookState, PromptDelivery};
-use crate::core::roster::respawn::{PendingRespawn, RespawnRecord};
+use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord};
 use crate::core::state::agent::Agent;
 use crate::core::state::budget::exhausted_error;
 use crate::core::state::daemon::State;
@@ -136,7 +136,7 @@ fn new_agent(
         token: new_uuid().simple().to_string(),
         color: None,
         prompt_delivery: PromptDelivery::new(&request),
-        approval_delivery: plan_handover::approval_delivery(&request, &respawn),
+        approval_delivery: plan_approval_respawn::approval_delivery(&request, &respawn),
         session: None,
         hook_state: HookState::default(),
         worktree: recorded_worktree(context.state, &request),

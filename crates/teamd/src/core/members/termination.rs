@@ -1,8 +1,8 @@
 //! Terminates agents: TERM through the shim, then KILL of the shim.
 
-use crate::core::clock::Now;
 use crate::core::context::Context;
 use crate::core::effect::Effect;
+use crate::core::event_time::Now;
 use crate::core::id::SpawnId;
 use crate::core::lifecycle::{Lifecycle, StopCause, StopStage, Stopping};
 use protocol::control::ToShim;

@@ -4,11 +4,11 @@
 use crate::core::context::Context;
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
-use crate::core::jobs::panes::PaneJob;
+use crate::core::jobs::pane_job::PaneJob;
 use crate::core::panes::dialog_flag::{DialogCheck, dialog_panes};
+use crate::core::read_only_calls;
 use crate::core::state::daemon::State;
 use crate::core::state::waiters::ScreenWaiter;
-use crate::core::status;
 use std::collections::BTreeMap;
 
 /// How long a reply waits for tmux, in milliseconds.
@@ -16,7 +16,7 @@ const SCREEN_TIMEOUT: u64 = 2_000;
 
 pub(crate) fn query_status_with_screens(context: &mut Context, client: ConnId) {
     if dialog_panes(context.state).is_empty() {
-        return status::reply_status(context, client, &DialogCheck::NotChecked);
+        return read_only_calls::reply_status(context, client, &DialogCheck::NotChecked);
     }
     let onlooker = ScreenWaiter { client, deadline: context.now.mono + SCREEN_TIMEOUT };
     match context.state.screen_waiters.current {
@@ -34,7 +34,7 @@ fn check_dialogs(context: &mut Context, onlookers: Vec<ScreenWaiter>) {
 pub(crate) fn handle_dialogs_found(context: &mut Context, open: BTreeMap<SpawnId, bool>) {
     let waiting = context.state.screen_waiters.current.take().unwrap_or_default();
     let dialogs = DialogCheck::Found(open);
-    waiting.iter().for_each(|onlooker| status::reply_status(context, onlooker.client, &dialogs));
+    waiting.iter().for_each(|onlooker| read_only_calls::reply_status(context, onlooker.client, &dialogs));
     let next = std::mem::take(&mut context.state.screen_waiters.queued);
     if !next.is_empty() {
         check_dialogs(context, next);
@@ -55,5 +55,5 @@ pub(crate) fn reply_to_overdue_clients(context: &mut Context) {
         context.state.screen_waiters.current.iter_mut().flat_map(|waiting| waiting.extract_if(.., is_due)),
     );
     let nothing = DialogCheck::Found(BTreeMap::new());
-    due.iter().for_each(|onlooker| status::reply_status(context, onlooker.client, &nothing));
+    due.iter().for_each(|onlooker| read_only_calls::reply_status(context, onlooker.client, &nothing));
 }

@@ -2,13 +2,13 @@
 //! directory. config.json has only what other programs read.
 
 pub(crate) mod record;
-pub(crate) mod respawn;
+pub(crate) mod respawn_record;
 mod saved_record;
-pub(crate) mod usage;
+pub(crate) mod usage_totals;
 
 use crate::core::notices::Notice;
 use crate::core::roster::record::{AgentRecord, SharedRecord};
-use crate::core::roster::respawn::{PendingRespawn, RespawnRecord};
+use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord};
 use protocol::control::{Layout, LeadProcess, PastMember, SpawnRequest};
 use protocol::name::{AgentName, TeamName};
 use protocol::roster_file::RosterFile;
@@ -125,7 +125,7 @@ fn load_environment(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::roster::respawn::RespawnStart;
+    use crate::core::roster::respawn_record::RespawnStart;
 
     #[test]
     fn an_environment_is_not_in_the_roster_and_comes_back_from_its_file() {

@@ -2,7 +2,7 @@
 
 use crate::core::id::SpawnId;
 use crate::core::lifecycle::{Lifecycle, OnExit};
-use crate::core::roster::respawn::RespawnRecord;
+use crate::core::roster::respawn_record::RespawnRecord;
 use protocol::color::Color;
 use protocol::control::{Backend, Process, SpawnRequest};
 use protocol::id::TaskId;

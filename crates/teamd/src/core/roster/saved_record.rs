@@ -8,7 +8,7 @@ use crate::core::lifecycle::{
     StopCause, StopStage, Stopping, WithoutApproval,
 };
 use crate::core::roster::record::{AgentPane, AgentRecord, ApprovalDelivery, HookState, PromptDelivery};
-use crate::core::roster::respawn::{PendingRespawn, RespawnRecord, RespawnStart};
+use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord, RespawnStart};
 use protocol::color::Color;
 use protocol::control::{Backend, ExitReport, Process, RestartPolicy, SpawnRequest};
 use protocol::delivery::Delivery;

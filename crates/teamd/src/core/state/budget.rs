@@ -1,6 +1,6 @@
 //! Reads a team's budget: what is used, what is left, and whether it is exhausted.
 
-use crate::core::clock::Now;
+use crate::core::event_time::Now;
 use crate::core::state::daemon::State;
 use crate::core::state::team::TeamState;
 use protocol::control::BudgetStatus;

@@ -5,11 +5,11 @@
 
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::notices::{Notice, NoticeQueue};
-use crate::core::roster::respawn::{PendingRespawn, RespawnRecord, RespawnStart};
+use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord, RespawnStart};
 use crate::core::roster::{ROSTER_VERSION, Roster};
 use crate::core::state::agent::{Agent, LeadSession};
-use crate::core::state::event_log_cursor::EventLogCursor;
-use crate::core::state::next_task_queue::NextTaskQueue;
+use crate::core::state::logged_state::EventLogCursor;
+use crate::core::state::next_task_queries::NextTaskQueue;
 use crate::core::state::retry_cache::RetryCache;
 use crate::core::state::settings::{DaemonSettings, WatcherState};
 use crate::core::state::sleep_clock::SleepClock;

@@ -3,10 +3,10 @@
 pub(crate) mod agent;
 pub(crate) mod budget;
 pub(crate) mod daemon;
-pub(crate) mod event_log_cursor;
+pub(crate) mod logged_state;
 pub(crate) mod lookup;
 pub(crate) mod names;
-pub(crate) mod next_task_queue;
+pub(crate) mod next_task_queries;
 pub(crate) mod retry_cache;
 pub(crate) mod settings;
 pub(crate) mod sleep_clock;

@@ -1,7 +1,7 @@
 //! Names of members: which are taken, which are free, and which wait for a respawn.
 
 use crate::core::lifecycle::{Exited, Lifecycle};
-use crate::core::roster::respawn::PendingRespawn;
+use crate::core::roster::respawn_record::PendingRespawn;
 use crate::core::state::daemon::State;
 use crate::core::state::worktree_holds::is_name_held;
 use protocol::error::{ErrorKind, ErrorReport};

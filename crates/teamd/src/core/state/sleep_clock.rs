@@ -1,7 +1,7 @@
 //! When the machine woke last, found by comparing the monotonic clock, which stands still during
 //! sleep, with the wall clock.
 
-use crate::core::clock::Now;
+use crate::core::event_time::Now;
 
 /// Smaller differences of the clocks count as an adjustment, in milliseconds.
 const MAX_CLOCK_ADJUSTMENT: u64 = 1_000;

@@ -1,6 +1,6 @@
 //! Names that are reserved for a worktree, and the worktrees that the roster names.
 
-use crate::core::clock::Now;
+use crate::core::event_time::Now;
 use crate::core::roster::MemberWorktree;
 use crate::core::state::daemon::State;
 use crate::core::state::lookup::no_such_team_error;

@@ -7,10 +7,10 @@
 
 use crate::core::context::{Context, send_reply};
 use crate::core::id::ConnId;
-use crate::core::jobs::files::NextTaskQuery;
+use crate::core::jobs::file_job::NextTaskQuery;
 use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::daemon::State;
-use crate::core::state::next_task_queue::QueuedQuery;
+use crate::core::state::next_task_queries::QueuedQuery;
 use crate::core::state::settings::WatcherState;
 use crate::core::state::task_board::TaskBoard;
 use protocol::control::{NextTaskHint, NextTaskRequest, Reply};

@@ -3,10 +3,10 @@
 use super::*;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
-use crate::core::jobs::files::{ConfigSnapshot, FileJob, FileResult};
-use crate::core::jobs::panes::{PaneJob, PaneResult, PaneVisibility};
+use crate::core::jobs::file_job::{ConfigSnapshot, FileJob, FileResult};
+use crate::core::jobs::pane_job::{PaneJob, PaneResult, PaneVisibility};
 use crate::core::state::daemon::State;
-use crate::core::state::event_log_cursor::EventLogCursor;
+use crate::core::state::logged_state::EventLogCursor;
 use crate::core::{recovery, tests};
 use protocol::control::{Layout, MemberAddress, SetLayoutRequest, VisibilityReply};
 use protocol::error::ErrorReport;

@@ -3,8 +3,8 @@
 use super::*;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
-use crate::core::jobs::files::{FileJob, FileResult};
-use crate::core::jobs::watcher::WatchPurpose;
+use crate::core::jobs::file_job::{FileJob, FileResult};
+use crate::core::jobs::watch_command::WatchPurpose;
 use protocol::error::{ErrorKind, ErrorReport};
 
 #[test]

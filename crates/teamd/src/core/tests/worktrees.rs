@@ -3,12 +3,12 @@
 use super::*;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
-use crate::core::jobs::files::{FileJob, FileResult};
-use crate::core::jobs::worktrees::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
+use crate::core::jobs::file_job::{FileJob, FileResult};
+use crate::core::jobs::worktree_job::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
 use crate::core::lifecycle::Lifecycle;
 use crate::core::roster::MemberWorktree;
 use crate::core::state::daemon::State;
-use crate::core::state::event_log_cursor::EventLogCursor;
+use crate::core::state::logged_state::EventLogCursor;
 use crate::core::tests;
 use protocol::control::{RemovedWorktrees, WorktreeRequest};
 use worktree::{GitEnvironment, WorktreeProposal, WorktreeRecord};

@@ -1,12 +1,12 @@
 //! Turns and activity of agents, as shims, hooks, agents and config.json report them.
 
-use crate::core::clock::Now;
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::{Effect, Effects};
+use crate::core::event_time::Now;
 use crate::core::id::{ConnId, SpawnId};
-use crate::core::jobs::files::FileJob;
-use crate::core::labels::update_label;
+use crate::core::jobs::file_job::FileJob;
 use crate::core::members::permission_mode;
+use crate::core::pane_labels::update_label;
 use crate::core::roster::record::{AgentRecord, SharedRecord};
 use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::agent::Agent;

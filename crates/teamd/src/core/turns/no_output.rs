@@ -1,11 +1,11 @@
 //! Reports turns without output, once for each turn. They are searched at rescans, because missing
 //! output causes no event. The time in which the machine slept does not count.
 
-use crate::core::clock::Now;
 use crate::core::context::Context;
 use crate::core::effect::Effect;
+use crate::core::event_time::Now;
 use crate::core::id::SpawnId;
-use crate::core::jobs::files::FileJob;
+use crate::core::jobs::file_job::FileJob;
 use crate::core::notices::NoticeKind;
 use crate::core::roster::record::AgentPane;
 use crate::core::state::agent::Agent;

@@ -5,7 +5,7 @@
 //! config without the members of the roster. A damaged config is rebuilt from the backup and the
 //! roster. A team without a config backup was created by another program and is not repaired.
 
-use crate::core::jobs::files::{ConfigSnapshot, RegisteredMember, RosterMembers};
+use crate::core::jobs::file_job::{ConfigSnapshot, RegisteredMember, RosterMembers};
 use crate::io::files::members::to_config_member;
 use crate::io::files::thread::FilesThread;
 use protocol::name::{AgentName, TeamName};

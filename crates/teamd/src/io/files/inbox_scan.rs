@@ -1,7 +1,7 @@
 //! Scans inboxes: finds new messages for the event log, and restores journaled messages that
 //! another program removed.
 
-use crate::core::jobs::files::{InboxScanResult, MessageHeader, RestoreRule};
+use crate::core::jobs::file_job::{InboxScanResult, MessageHeader, RestoreRule};
 use protocol::message::{InboxEntry, Message};
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;

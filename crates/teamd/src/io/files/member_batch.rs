@@ -3,7 +3,7 @@
 //! Jobs of the same kind that wait one after the other in the queue form a batch. Each job still
 //! has its own result, as if it had run alone.
 
-use crate::core::jobs::files::{FileJob, FileResult, Registration};
+use crate::core::jobs::file_job::{FileJob, FileResult, Registration};
 use crate::core::lifecycle::ShutdownApproval;
 use crate::core::roster::record::{AgentRecord, SharedRecord};
 use crate::io::files::members::{

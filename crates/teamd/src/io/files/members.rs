@@ -3,11 +3,11 @@
 
 use crate::core::exit_record::ReportTo;
 use crate::core::id::SpawnId;
-use crate::core::jobs::files::{FileResult, ModeChange, ModeRoute, ShutdownAnswer};
+use crate::core::jobs::file_job::{FileResult, ModeChange, ModeRoute, ShutdownAnswer};
 use crate::core::lifecycle::ShutdownApproval;
 use crate::core::roster::record::{AgentRecord, SharedRecord};
 use crate::io::files::thread::FilesThread;
-use crate::io::{orphans, worktrees};
+use crate::io::{kill_orphans, worktrees};
 use protocol::color::Color;
 use protocol::control::{Activity, ExitReport};
 use protocol::delivery::Delivery;
@@ -23,7 +23,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use store::{Error, Inbox, Team};
 
-/// A member to register, from [`FileJob::RegisterMember`](crate::core::jobs::files::FileJob).
+/// A member to register, from [`FileJob::RegisterMember`](crate::core::jobs::file_job::FileJob).
 pub(crate) struct PendingRegistration {
     pub(super) record: SharedRecord,
     pub(super) at: u64,
@@ -195,7 +195,7 @@ impl FilesThread {
         match self.state.read(&exit_report_file(spawn)) {
             Ok(Some(bytes)) => serde_json::from_slice(&bytes).ok(),
             Ok(None) => {
-                orphans::kill_orphans(token);
+                kill_orphans::kill_orphans(token);
                 None
             }
             Err(error) => {

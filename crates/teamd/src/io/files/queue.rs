@@ -10,7 +10,7 @@
 //! A roster must not be written later than its place: it names an agent before the agent runs, and
 //! an exit before the lead is notified.
 
-use crate::core::jobs::files::FileJob;
+use crate::core::jobs::file_job::FileJob;
 use crate::core::roster::Roster;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -5,7 +5,7 @@
 //! them. The lock ensures that at most one daemon uses the directories.
 
 use crate::core::event::CoreEvent;
-use crate::core::jobs::files::FileJob;
+use crate::core::jobs::file_job::FileJob;
 use crate::io::files::thread::FilesThread;
 use crate::io::single_instance;
 use protocol::error::{ErrorKind, ErrorReport};

@@ -7,7 +7,7 @@
 use crate::core::effect::Wake;
 use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
-use crate::core::jobs::files::{
+use crate::core::jobs::file_job::{
     FileJob, FileResult, RestoreRule, TaskSelection, collect_batch, is_independent,
 };
 use crate::io::files::event_log;
@@ -15,7 +15,7 @@ use crate::io::files::inbox_scan::InboxScanner;
 use crate::io::files::queue;
 use crate::io::files::queue::{JobReceiver, JobSender};
 use crate::io::files::rescan_cache::RescanCache;
-use crate::io::threads::thread_error;
+use crate::io::thread_error::thread_error;
 use protocol::control::LeadProcess;
 use protocol::error::ErrorReport;
 use protocol::name::{AgentName, TeamName};

@@ -5,11 +5,11 @@
 //! to read. If the tmux server exits, the next job connects again, and fails if it cannot.
 
 use crate::core::event::CoreEvent;
-use crate::core::jobs::panes::{PaneJob, PanePresence, PaneResult, PaneVisibility};
+use crate::core::jobs::pane_job::{PaneJob, PanePresence, PaneResult, PaneVisibility};
 use crate::core::roster::record::AgentPane;
-use crate::io::panes::open_batch::OpenBatch;
+use crate::io::panes::known_windows::OpenBatch;
 use crate::io::panes::{close_batch, window_space};
-use crate::io::threads::thread_error;
+use crate::io::thread_error::thread_error;
 use protocol::control::{CapturePaneReply, Layout};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;

@@ -2,9 +2,9 @@
 
 pub(crate) mod close_batch;
 pub(crate) mod dialogs;
+pub(crate) mod known_windows;
 pub(crate) mod layout;
 pub(crate) mod manager;
 pub(crate) mod open;
-pub(crate) mod open_batch;
 pub(crate) mod visibility;
 pub(crate) mod window_space;

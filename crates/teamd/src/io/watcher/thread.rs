@@ -4,8 +4,8 @@
 //! event loop must not wait for that.
 
 use crate::core::event::CoreEvent;
-use crate::core::jobs::watcher::WatchCommand;
-use crate::io::threads::thread_error;
+use crate::core::jobs::watch_command::WatchCommand;
+use crate::io::thread_error::thread_error;
 use crate::io::watcher::barrier::Barriers;
 use crate::io::watcher::file_watcher::{FileWatcher, WatchSinks};
 use protocol::error::ErrorReport;

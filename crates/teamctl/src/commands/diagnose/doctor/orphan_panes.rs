@@ -4,7 +4,7 @@
 
 use super::report::DoctorReport;
 use crate::context::CommandContext;
-use client::tmux_target::{self, TMUX_NAME};
+use client::daemon_tmux_server::{self, TMUX_NAME};
 use protocol::control::{Reply, StatusReply};
 use protocol::roster_file::RosterFile;
 use std::os::unix::net::UnixStream;
@@ -96,7 +96,7 @@ fn candidate_servers(status: Option<&StatusReply>) -> Vec<ServerArgs> {
 /// The tagged panes of a server. Empty if the server is not running.
 fn tagged_panes(server: &ServerArgs) -> Vec<TaggedPane> {
     let arguments = ["list-panes", "-a", "-F", PANE_FORMAT];
-    let list = tmux_target::tmux_output(server, &arguments).unwrap_or_default();
+    let list = daemon_tmux_server::tmux_output(server, &arguments).unwrap_or_default();
     let mut panes: Vec<TaggedPane> =
         list.lines().filter_map(|line| TaggedPane::parse(server, line)).collect();
     // tmux lists a window once for each session that it is linked to.

@@ -9,7 +9,7 @@ use super::evidence_lines::{abandoned_task_line, with_time};
 use super::member_history::SpawnExit;
 use super::next_commands::{logs, release_and_logs};
 use super::system_snapshot::DaemonProbe;
-use client::text::short_duration;
+use client::display_text::short_duration;
 
 /// In the daemon's description of an exit.
 const TMUX_GONE: &str = "tmux gone";

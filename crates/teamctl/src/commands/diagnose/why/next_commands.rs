@@ -5,8 +5,8 @@ use super::cause::Cause;
 use super::evidence::{Evidence, OpenRequestEvidence};
 use super::system_probe::ServerState;
 use protocol::name::AgentName;
+use protocol::single_line_and_shell_quote::shell_quote;
 use protocol::task::{Task, TaskStatus};
-use protocol::text::shell_quote;
 use std::path::Path;
 
 /// The commands for a member, which replace those for the lead. A member cannot remove most causes

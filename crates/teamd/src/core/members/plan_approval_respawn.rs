@@ -4,16 +4,16 @@
 //! The roster has the approval before anything is done about it. After a crash at any point the
 //! next daemon finds the old spawn, a pending respawn or the new spawn, and continues.
 
-use crate::core::clock::Now;
 use crate::core::context::Context;
 use crate::core::effect::Effect;
+use crate::core::event_time::Now;
 use crate::core::id::SpawnId;
 use crate::core::lifecycle::{Handover, Lifecycle, ShutdownRequests, StopCause, StopStage, Stopping};
 use crate::core::long_poll::release_long_poll;
 use crate::core::members::restart_policy::NextSpawn;
 use crate::core::members::termination::{send_terminate, termination};
 use crate::core::roster::record::{AgentRecord, ApprovalDelivery};
-use crate::core::roster::respawn::{PendingRespawn, RespawnRecord, RespawnStart};
+use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord, RespawnStart};
 use crate::core::state::agent::Agent;
 use protocol::control::{LongPollEnd, SpawnRequest};
 use protocol::delivery::Delivery;

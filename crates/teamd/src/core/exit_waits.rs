@@ -3,8 +3,8 @@
 use crate::core::context::{Context, FollowUp};
 use crate::core::effect::Effect;
 use crate::core::id::{ConnId, SpawnId};
-use crate::core::jobs::files::FileJob;
-use crate::core::roster::respawn::PendingRespawn;
+use crate::core::jobs::file_job::FileJob;
+use crate::core::roster::respawn_record::PendingRespawn;
 use crate::core::state::daemon::State;
 use crate::core::state::names::is_of_member;
 use crate::core::state::waiters::AfterExits;

@@ -6,7 +6,7 @@ use client::request_view::{RequestView, request_text};
 use client::suggested_commands::SuggestedCommands;
 use client::team_view::MemberView;
 use protocol::control::{Activity, BudgetStatus, PastMember};
-use protocol::text::single_line;
+use protocol::single_line_and_shell_quote::single_line;
 use protocol::usage::Usage;
 
 /// The list item of a member. `last_line` is the last line of its log.
@@ -33,7 +33,7 @@ fn usage_text(usage: Usage) -> String {
 pub(crate) fn budget_text(budget: &BudgetStatus) -> String {
     let until =
         budget.max_time_ms.map(|ms| format!("until {}", clock_time(budget.started_at.saturating_add(ms))));
-    client::text::budget_text(budget, until)
+    client::display_text::budget_text(budget, until)
 }
 
 /// The activity and the flags of a member that runs, or else its lifecycle.

@@ -1,7 +1,7 @@
 //! The record from which a member is spawned again: after a failure, for an approved plan, or when
 //! it is resumed.
 
-use crate::core::roster::usage::UsageTotals;
+use crate::core::roster::usage_totals::UsageTotals;
 use protocol::control::{LaunchArgv, PlanStage, SpawnRequest};
 use protocol::permission_mode::PermissionMode;
 use serde::{Deserialize, Serialize};

@@ -4,12 +4,12 @@
 use crate::core::context::Context;
 use crate::core::effect::{Effect, Effects, Wake};
 use crate::core::id::SpawnId;
-use crate::core::jobs::files::{NextTaskQuery, TaskSelection};
-use crate::core::labels::update_label;
+use crate::core::jobs::file_job::{NextTaskQuery, TaskSelection};
+use crate::core::pane_labels::update_label;
 use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
-use crate::core::state::event_log_cursor::{LoggedTask, LoggedTaskState, new_events};
+use crate::core::state::logged_state::{LoggedTask, LoggedTaskState, new_events};
 use crate::core::state::task_board::TaskBoard;
 use crate::core::state::team::ScanState;
 use crate::core::tasks::next_task;

@@ -9,12 +9,12 @@ use crate::output_pty::OutputPty;
 use crate::signals::ShimSignals;
 use crate::turn_interrupt::{InterruptStage, signal_group};
 use crate::turn_process::{PendingStdin, TurnProcess};
-use crate::turns::executor::{
-    ExecutorEvent, StartError, TurnCommand, TurnEndKind, TurnExecutor, TurnInput, TurnResult,
-};
 use crate::turns::output_scanner::OutputFields;
 use crate::turns::team_files::TeamFiles;
 use crate::turns::turn_builder::TurnBuilder;
+use crate::turns::turn_executor::{
+    ExecutorEvent, StartError, TurnCommand, TurnEndKind, TurnExecutor, TurnInput, TurnResult,
+};
 use crate::turns::turn_loop::{InitialState, TurnLoop, TurnLoopEnd};
 use client::next_task_client::NextTaskClient;
 use nix::poll::PollFlags;
@@ -188,7 +188,7 @@ impl TurnExecutor for ShimExecutor<'_> {
     }
 
     fn print_line(&mut self, text: &str) {
-        self.parts.output.print_line(&protocol::terminal::visible(text));
+        self.parts.output.print_line(&protocol::escape_control_chars::visible(text));
     }
 }
 

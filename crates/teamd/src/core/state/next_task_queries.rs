@@ -1,7 +1,7 @@
 //! Queries for the next task that wait until the watcher has delivered all changes before them.
 
 use crate::core::effect::{Effect, Effects};
-use crate::core::jobs::files::NextTaskQuery;
+use crate::core::jobs::file_job::NextTaskQuery;
 
 /// The queries, and how far the watcher is.
 #[derive(Debug, Default)]

@@ -4,8 +4,8 @@
 
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
-use crate::layout::LOCK_FILE;
 use crate::lock::Flock;
+use crate::team_file_names::LOCK_FILE;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::Mode;
 use std::fs::{File, TryLockError};

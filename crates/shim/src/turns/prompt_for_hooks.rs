@@ -1,8 +1,8 @@
 //! Builds the next prompt for a program that runs its turns itself: everything that is due between
 //! two turns, as one text. Also settles the turn that has ended.
 
+use super::condense_lead_inbox::{LeadUpdate, lead_updates};
 use super::inbox_action::{self, InboxAction};
-use super::lead_updates::{LeadUpdate, lead_updates};
 use super::plan_mode_long_lived::plan_approval_in;
 use super::prompt_text::{TurnSubject, idle_text, lead_text, shutdown_request_text};
 use super::team_files::TeamFiles;

@@ -6,9 +6,9 @@
 //! daemon of another root.
 
 use crate::daemon_command::{daemon_args, daemon_path};
+use crate::daemon_tmux_server::TmuxTarget;
 use crate::team_context::TeamContext;
-use crate::tmux_command::{escape_for_tmux, tmux_failed};
-use crate::tmux_target::TmuxTarget;
+use crate::tmux_escape::{escape_for_tmux, tmux_failed};
 use protocol::error::{ErrorKind, ErrorReport};
 use std::path::Path;
 use std::process::Output;

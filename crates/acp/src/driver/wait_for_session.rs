@@ -2,7 +2,7 @@
 
 use super::program_exit::ProgramExit;
 use crate::args::DriverArgs;
-use crate::event::{AcpEvent, EventReceiver};
+use crate::driver_event::{AcpEvent, EventReceiver};
 use crate::open_session::{AcpSession, open_session};
 use crate::pane_printer::PanePrinter;
 use crate::usage::UsageTracker;

@@ -5,7 +5,7 @@
 
 use super::file_version::FileVersion;
 use super::io_context::IoContext;
-use super::shape::JsonShape;
+use super::json_type_and_limit::JsonShape;
 use crate::backoff::Backoff;
 use crate::dir_handle::{DirHandle, file_type};
 use crate::error::Error;

@@ -2,7 +2,7 @@
 //! round trips that list the panes again.
 
 use crate::core::id::SpawnId;
-use crate::core::jobs::panes::PaneSpec;
+use crate::core::jobs::pane_job::PaneSpec;
 use crate::io::panes::window_space::window_with_space;
 use protocol::name::TeamName;
 use tmux::{CreatedPane, Error, PaneRow, PaneTag, WindowId};

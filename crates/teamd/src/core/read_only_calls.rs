@@ -3,8 +3,8 @@
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
 use crate::core::id::ConnId;
-use crate::core::jobs::panes::PaneJob;
-use crate::core::labels::color_name;
+use crate::core::jobs::pane_job::PaneJob;
+use crate::core::pane_labels::color_name;
 use crate::core::panes::dialog_flag::{DialogCheck, dialog_flag};
 use crate::core::state::agent::Agent;
 use crate::core::state::budget::budget_status;
