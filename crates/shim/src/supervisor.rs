@@ -130,7 +130,7 @@ impl Shim<'_> {
         self.connection.agent = Some(pid);
         self.connection.send(&FromShim::Started { pid });
         failpoint::hit("shim.start-reported");
-        let mut agent = AgentProcess { pid, status: None };
+        let mut agent = SupervisedAgent { pid, status: None };
         let grace = self.wait_for_end(&mut agent, &mut output);
         let remaining = end_all(
             &self.signals,
@@ -196,7 +196,7 @@ impl Shim<'_> {
 
     /// Waits until the agent exits or must end. Returns the time between SIGTERM and SIGKILL for
     /// what is left.
-    fn wait_for_end(&mut self, agent: &mut AgentProcess, output: &mut Option<OutputPty>) -> Duration {
+    fn wait_for_end(&mut self, agent: &mut SupervisedAgent, output: &mut Option<OutputPty>) -> Duration {
         loop {
             output.iter_mut().for_each(OutputPty::copy_available);
             let watched: Vec<_> = output.iter().map(OutputPty::watched_descriptor).collect();
@@ -283,13 +283,13 @@ fn pty_error(error: std::io::Error) -> String {
 }
 
 /// The process of an agent that is one process for the whole spawn.
-struct AgentProcess {
+struct SupervisedAgent {
     pid: u32,
     /// `None` while the process runs.
     status: Option<ExitStatus>,
 }
 
-impl AgentProcess {
+impl SupervisedAgent {
     /// Records the exit of a child, if that child is the agent.
     fn note_exit(&mut self, pid: u32, status: ExitStatus) {
         if pid == self.pid {

@@ -56,7 +56,7 @@ pub(crate) struct SnapshotReader {
 
 /// The last line of a log that is not blank, and the version of the log that has it.
 struct LastLine {
-    version: FileVersion,
+    version: ShownFileVersion,
     text: String,
 }
 
@@ -64,8 +64,8 @@ struct LastLine {
 #[derive(PartialEq)]
 struct RequestSources {
     inboxes: BTreeMap<AgentName, InboxCursor>,
-    config: Option<FileVersion>,
-    policy: Option<FileVersion>,
+    config: Option<ShownFileVersion>,
+    policy: Option<ShownFileVersion>,
     /// The date on which the requests' times were formatted.
     day: String,
 }
@@ -80,7 +80,7 @@ struct TaskItemCache {
 
 /// Changes whenever the file is written or replaced.
 #[derive(PartialEq, Eq)]
-struct FileVersion {
+struct ShownFileVersion {
     inode: u64,
     size: u64,
     /// Seconds since the epoch, and nanoseconds.
@@ -197,7 +197,7 @@ impl SnapshotReader {
     fn last_line(&mut self, name: &str) -> String {
         let path = agent_log_path(&self.arguments, name);
         let Ok(metadata) = path.metadata() else { return String::new() };
-        let version = FileVersion::new(&metadata);
+        let version = ShownFileVersion::new(&metadata);
         if let Some(cached) = self.last_lines.get(name).filter(|cached| cached.version == version) {
             return cached.text.clone();
         }
@@ -225,7 +225,7 @@ impl SnapshotReader {
     }
 
     fn request_sources(&self, team: &Team) -> RequestSources {
-        let version = |path: &Path| path.metadata().ok().map(|metadata| FileVersion::new(&metadata));
+        let version = |path: &Path| path.metadata().ok().map(|metadata| ShownFileVersion::new(&metadata));
         RequestSources {
             inboxes: self.messages.cursors().clone(),
             config: version(&team.config_path()),
@@ -262,10 +262,10 @@ fn query_status(socket: &Path, request: control::Request) -> Result<StatusReply,
     }
 }
 
-impl FileVersion {
-    fn new(metadata: &Metadata) -> FileVersion {
+impl ShownFileVersion {
+    fn new(metadata: &Metadata) -> ShownFileVersion {
         let modified = (metadata.mtime(), metadata.mtime_nsec());
-        FileVersion { inode: metadata.ino(), size: metadata.len(), modified }
+        ShownFileVersion { inode: metadata.ino(), size: metadata.len(), modified }
     }
 }
 

@@ -57,7 +57,7 @@ impl EffectRunner {
             Effect::CloseConnection { conn } => self.connections.close(conn),
             Effect::SuperviseShim { conn, spawn, team, name, process } => {
                 if let Some(fd) = self.connections.take_wake_socket(conn) {
-                    self.wake_sockets.put(spawn.clone(), WakeSocket { team, name, fd });
+                    self.wake_sockets.insert(spawn.clone(), WakeSocket { team, name, fd });
                 }
                 self.watch_process(spawn, process);
             }

@@ -23,7 +23,7 @@ pub(crate) struct WakeSocket {
 }
 
 impl WakeSockets {
-    pub(crate) fn put(&self, spawn: SpawnId, socket: WakeSocket) {
+    pub(crate) fn insert(&self, spawn: SpawnId, socket: WakeSocket) {
         self.lock().insert(spawn, socket);
     }
 
@@ -75,7 +75,7 @@ mod tests {
             agent_end.set_nonblocking(true).unwrap();
             let name_key = AgentName::new_unchecked(name);
             let socket = WakeSocket { team: survey.clone(), name: name_key, fd: daemon_end.into() };
-            sockets.put(SpawnId::from_peer(name), socket);
+            sockets.insert(SpawnId::from_peer(name), socket);
             agent_end
         });
         assert!(sockets.wake_inbox_owner(&survey, "Ann"));

@@ -10,19 +10,19 @@ use std::path::{Path, PathBuf};
 
 /// Inode, size in bytes, and mtime in nanoseconds since the epoch. A changed file has another
 /// version.
-type FileVersion = (u64, u64, i64);
+type CachedFileVersion = (u64, u64, i64);
 
 /// The versions of all watched files at the last rescan.
 #[derive(Debug, Default)]
 pub(crate) struct RescanCache {
-    files: HashMap<PathBuf, FileVersion>,
+    files: HashMap<PathBuf, CachedFileVersion>,
 }
 
 impl RescanCache {
     /// The events for all files that changed since the last call. The first call returns an event
     /// for every file.
     pub(crate) fn diff(&mut self, root: &Path, teams: &[TeamName]) -> Vec<CoreEvent> {
-        let now: HashMap<PathBuf, FileVersion> =
+        let now: HashMap<PathBuf, CachedFileVersion> =
             teams.iter().flat_map(|team| directories(root, team)).flat_map(list_files).collect();
         let changed = now.iter().filter(|(path, version)| self.files.get(*path) != Some(*version));
         let removed = self.files.keys().filter(|path| !now.contains_key(*path));
@@ -38,7 +38,7 @@ fn directories(root: &Path, team: &TeamName) -> [PathBuf; 3] {
 }
 
 /// The regular files in a directory with their versions. Empty if it cannot be read.
-fn list_files(directory: PathBuf) -> Vec<(PathBuf, FileVersion)> {
+fn list_files(directory: PathBuf) -> Vec<(PathBuf, CachedFileVersion)> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
     let to_version = |entry: std::fs::DirEntry| {
         let meta = entry.metadata().ok().filter(std::fs::Metadata::is_file)?;

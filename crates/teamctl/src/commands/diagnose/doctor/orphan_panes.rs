@@ -16,12 +16,12 @@ use store::env_var;
 const PANE_FORMAT: &str = "#{pane_id} #{s/[^A-Za-z0-9-]/_/:@teamd_spawn} #{==:#{@teamd_pane_pid},#{pane_pid}} #{pane_start_command}";
 
 /// A tmux server as an option of tmux and its value: `-S PATH` or `-L NAME`.
-type ServerArgs = [String; 2];
+type TmuxServerArgs = [String; 2];
 
 /// A tagged pane in which the shim still runs.
 #[derive(Debug, PartialEq, Eq)]
-struct TaggedPane {
-    server: ServerArgs,
+struct OrphanPane {
+    server: TmuxServerArgs,
     pane: String,
     spawn_id: String,
     /// The daemon's socket, from the shim's command line.
@@ -29,18 +29,18 @@ struct TaggedPane {
 }
 
 pub(super) fn check(context: &CommandContext, status: Option<&StatusReply>, report: &mut DoctorReport) {
-    let tagged: Vec<TaggedPane> = candidate_servers(status).iter().flat_map(tagged_panes).collect();
+    let tagged: Vec<OrphanPane> = candidate_servers(status).iter().flat_map(tagged_panes).collect();
     // The rosters are read after the panes, so that they know every spawn of these panes.
     let (Ok(socket), Ok(directories)) = (context.socket(), context.directories()) else { return };
     let Some(spawns) = directories.state_dir.parent().and_then(spawns_in_all_rosters) else { return };
     let Some(daemon_panes) = panes_of_daemon(context) else { return };
-    let is_orphan = |tagged: &&TaggedPane| {
+    let is_orphan = |tagged: &&OrphanPane| {
         let is_known = spawns.contains(&tagged.spawn_id) || daemon_panes.contains(&tagged.pane);
         // Another daemon, with another state directory, may know the pane.
         let has_other_daemon = tagged.socket != socket && UnixStream::connect(&tagged.socket).is_ok();
         !is_known && !has_other_daemon
     };
-    let orphans: Vec<&TaggedPane> = tagged.iter().filter(is_orphan).collect();
+    let orphans: Vec<&OrphanPane> = tagged.iter().filter(is_orphan).collect();
     if orphans.is_empty() {
         report.ok("panes", "every pane with our mark is of an agent that a roster knows");
     }
@@ -52,10 +52,10 @@ pub(super) fn check(context: &CommandContext, status: Option<&StatusReply>, repo
     }
 }
 
-impl TaggedPane {
+impl OrphanPane {
     /// Parses a line in [`PANE_FORMAT`]. `None` if the pane has no tag, or if a person has started
     /// another command in the pane.
-    fn parse(server: &ServerArgs, line: &str) -> Option<TaggedPane> {
+    fn parse(server: &TmuxServerArgs, line: &str) -> Option<OrphanPane> {
         let mut fields = line.splitn(4, ' ');
         let [pane, spawn_id, is_same_process, command] =
             std::array::from_fn(|_| fields.next().unwrap_or_default());
@@ -63,7 +63,7 @@ impl TaggedPane {
         let is_shim =
             !spawn_id.is_empty() && words.any(|word| word == spawn_id) && words.next() == Some("--socket");
         let socket = words.next().filter(|_| is_shim && is_same_process == "1")?.into();
-        Some(TaggedPane {
+        Some(OrphanPane {
             server: server.clone(),
             pane: pane.to_owned(),
             spawn_id: spawn_id.to_owned(),
@@ -82,7 +82,7 @@ impl TaggedPane {
 }
 
 /// The servers that may have panes of a daemon, without duplicates.
-fn candidate_servers(status: Option<&StatusReply>) -> Vec<ServerArgs> {
+fn candidate_servers(status: Option<&StatusReply>) -> Vec<TmuxServerArgs> {
     let of_daemon = status.and_then(|status| status.daemon.tmux.clone());
     let of_caller = env_var("TMUX").and_then(|tmux| tmux.split(',').next().map(PathBuf::from));
     let mut paths: Vec<PathBuf> = of_daemon.into_iter().chain(of_caller).collect();
@@ -94,11 +94,11 @@ fn candidate_servers(status: Option<&StatusReply>) -> Vec<ServerArgs> {
 }
 
 /// The tagged panes of a server. Empty if the server is not running.
-fn tagged_panes(server: &ServerArgs) -> Vec<TaggedPane> {
+fn tagged_panes(server: &TmuxServerArgs) -> Vec<OrphanPane> {
     let arguments = ["list-panes", "-a", "-F", PANE_FORMAT];
     let list = daemon_tmux_server::tmux_output(server, &arguments).unwrap_or_default();
-    let mut panes: Vec<TaggedPane> =
-        list.lines().filter_map(|line| TaggedPane::parse(server, line)).collect();
+    let mut panes: Vec<OrphanPane> =
+        list.lines().filter_map(|line| OrphanPane::parse(server, line)).collect();
     // tmux lists a window once for each session that it is linked to.
     panes.sort_by(|a, b| a.pane.cmp(&b.pane));
     panes.dedup();
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn pane_counts_as_tagged_while_the_shim_runs_in_it() {
         let server = ["-S", "/tmp/it's/s"].map(str::to_owned);
-        let parse = |line: &str| TaggedPane::parse(&server, line).map(|pane| (pane.spawn_id, pane.socket));
+        let parse = |line: &str| OrphanPane::parse(&server, line).map(|pane| (pane.spawn_id, pane.socket));
         let shim = r#"%5 a-1 1 "/opt/teamd-shim" run a-1 --socket /run/s"#;
         assert_eq!(parse(shim), Some(("a-1".to_owned(), "/run/s".into())));
         for line in [
@@ -144,6 +144,6 @@ mod tests {
         }
         let close =
             r"tmux -S '/tmp/it'\''s/s' if-shell -F -t %5 '#{==:#{@teamd_spawn},a-1}' 'kill-pane -t %5'";
-        assert_eq!(TaggedPane::parse(&server, shim).unwrap().close_command(), close);
+        assert_eq!(OrphanPane::parse(&server, shim).unwrap().close_command(), close);
     }
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 const MAX_ANCESTORS: usize = 64;
 
 /// A process with the environment of an agent.
-struct AgentProcess {
+struct OrphanProcess {
     pid: u32,
     /// The name of its program.
     name: String,
@@ -30,12 +30,12 @@ pub(super) fn check(root: &Path, state: &Path, mode: FixMode, report: &mut Docto
     // The daemon writes a new spawn to the roster before it starts the process. So the roster is
     // read after the processes, and knows all of them.
     let Some(known) = store::read_roster_file(state).map(|roster| roster.spawn_ids()) else { return };
-    let orphans: Vec<AgentProcess> =
+    let orphans: Vec<OrphanProcess> =
         processes.into_iter().filter(|process| !known.contains(&process.spawn_id)).collect();
     if orphans.is_empty() {
         report.ok("orphans", "every process of an agent belongs to one that lives");
     }
-    for AgentProcess { pid, name, spawn_id, pidfd } in orphans {
+    for OrphanProcess { pid, name, spawn_id, pidfd } in orphans {
         let shown = format!("process {pid} ({name}), of the agent's life {spawn_id}");
         if mode == FixMode::ReportOnly {
             report.warn("orphans", shown, "nobody supervises it; to end it: teamctl doctor --fix");
@@ -49,14 +49,14 @@ pub(super) fn check(root: &Path, state: &Path, mode: FixMode, report: &mut Docto
 }
 
 /// The processes of agents of this root, without teamctl and its parents.
-fn agent_processes(root: &Path) -> Vec<AgentProcess> {
+fn agent_processes(root: &Path) -> Vec<OrphanProcess> {
     let own: Vec<u32> = self_and_ancestors().iter().map(|process| process.pid).collect();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     pids.filter(|pid| !own.contains(pid)).filter_map(|pid| agent_process(pid, root)).collect()
 }
 
-fn agent_process(pid: u32, root: &Path) -> Option<AgentProcess> {
+fn agent_process(pid: u32, root: &Path) -> Option<OrphanProcess> {
     let pidfd = pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()?;
     let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
     let value = |name: &str| {
@@ -67,7 +67,7 @@ fn agent_process(pid: u32, root: &Path) -> Option<AgentProcess> {
         return None;
     }
     let spawn_id = String::from_utf8(value("TEAMD_SPAWN")?.to_vec()).ok()?;
-    (!is_below_shared_server(pid)).then_some(AgentProcess { pid, name: program_name(pid)?, spawn_id, pidfd })
+    (!is_below_shared_server(pid)).then_some(OrphanProcess { pid, name: program_name(pid)?, spawn_id, pidfd })
 }
 
 /// Whether the process or a parent is a tmux server or a program of teamd. A tmux server that an

@@ -124,7 +124,7 @@ impl MemberHistory {
     }
 
     /// The last turns, if they ended for `reason`. Only turns of the current spawn count.
-    pub(super) fn turns_ended_by(&self, reason: IdleReason) -> Option<TurnStreak> {
+    pub(super) fn count_turns_ended_by(&self, reason: IdleReason) -> Option<TurnStreak> {
         let turns = self.events.iter().rev().filter_map(|event| match &event.kind {
             EventKind::MemberIdle { reason } => Some((*reason, event_time(event))),
             EventKind::MemberSpawned { .. } => Some((None, 0)),

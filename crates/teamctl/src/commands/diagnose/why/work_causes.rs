@@ -79,7 +79,7 @@ fn no_hook_events_cause(evidence: &Evidence, agent: &MemberStatus) -> Option<Dia
 fn last_turn_cause(evidence: &Evidence) -> Option<Diagnosis> {
     let (name, task) = (&evidence.name, failed_task(&evidence.tasks, &evidence.name));
     let label = task.map(task_label);
-    let diagnosis = if let Some(turns) = evidence.history.turns_ended_by(IdleReason::Failed) {
+    let diagnosis = if let Some(turns) = evidence.history.count_turns_ended_by(IdleReason::Failed) {
         let sentence = match turns.count {
             1 => format!("The last turn of {name} has failed."),
             count => format!("The last {count} turns of {name} have failed."),
@@ -91,7 +91,7 @@ fn last_turn_cause(evidence: &Evidence) -> Option<Diagnosis> {
             Some(first),
         ])
     } else {
-        let turns = evidence.history.turns_ended_by(IdleReason::Interrupted)?;
+        let turns = evidence.history.count_turns_ended_by(IdleReason::Interrupted)?;
         Diagnosis::new(Cause::Interrupted, format!("The last turn of {name} was interrupted."))
             .with_evidence([Some(with_time("ended", turns.since, evidence)), label])
     };
