@@ -1,11 +1,14 @@
-//! The directory through which a test arms a failpoint and learns which failpoints were hit.
+//! The failpoint directory. Through its two files a test arms one failpoint and learns which
+//! failpoints programs have reached.
 //!
-//! - `armed` has one line, `ACTION PROGRAM FAILPOINT NTH`. The action is `kill`, `pause`, `panic`
-//!   or `error`. It is taken at the nth hit.
-//! - `hits` has one line for each hit, `PROGRAM FAILPOINT KIND PID`. After the hit that takes the
-//!   action comes a line `acted PID`. A lock on this file puts the hits of all processes in order.
+//! - `armed` is written by the test. It has one line, `ACTION PROGRAM FAILPOINT NTH`: the program
+//!   `PROGRAM` takes the action when the failpoint is reached for the `NTH` time. The action is
+//!   `kill`, `pause`, `panic` or `error`.
+//! - `hits` is written by the programs. Each time a program reaches a failpoint, it appends the
+//!   line `PROGRAM FAILPOINT KIND PID`. A program that takes the action also appends `acted PID`. A
+//!   program locks the file while it appends, so the lines of all processes are in order.
 //!
-//! If a file is missing or unreadable, no failpoint acts.
+//! If one of the files is missing or unreadable, no program takes an action.
 
 use rustix::io::Errno;
 use rustix::process::{Signal, getpid, kill_process};
@@ -28,8 +31,9 @@ struct FailpointDirectory {
     program: String,
 }
 
-/// Records a hit of `failpoint` and takes the action if this hit is armed. Returns the error with
-/// which the next system call must fail. `None` if it must not fail.
+/// Records that this program has reached `failpoint`, and takes the armed action if there is one
+/// for this hit. Returns the error with which the system call after the failpoint must fail, or
+/// `None` if the call must run normally.
 pub(crate) fn hit(failpoint: &'static str, kind: FailpointKind) -> Option<Errno> {
     static DIRECTORY: OnceLock<Option<FailpointDirectory>> = OnceLock::new();
     let directory = DIRECTORY.get_or_init(FailpointDirectory::from_env).as_ref()?;

@@ -1,16 +1,18 @@
-//! Failpoints: named places where a test makes a process crash, stop or fail. One is before and one
-//! after each change that outlives the process.
+//! Failpoints: named places in the code where a test makes a process crash, stop or fail. Each
+//! change that outlives the process (such as a file write) has one failpoint before it and one
+//! after it.
 //!
-//! A failpoint can kill the process, stop it, make it panic, or make the next system call fail as
-//! on a full disk. A release build has no failpoints. A debug build uses the directory in
-//! `$TEAMD_FAILPOINTS`. Each hit of a failpoint adds a line to the file `hits` there. The file
-//! `armed` can name one failpoint that acts (see `directory.rs`).
+//! The action of a failpoint is to kill the process, stop it, make it panic, or make the next
+//! system call fail as on a full disk. A release build has no failpoints. A debug build uses the
+//! directory that `$TEAMD_FAILPOINTS` names. Each time a process reaches a failpoint, it adds a
+//! line to the file `hits` in that directory. The file `armed` can name one failpoint and its
+//! action (see `directory.rs`).
 
 #[cfg(debug_assertions)]
 mod directory;
 
-/// Records a hit of the failpoint `name`. If the failpoint is armed, this call can end or stop the
-/// process.
+/// Records that the process has reached the failpoint `name`. If a test has armed this failpoint,
+/// this function can end or stop the process.
 #[inline(always)]
 pub fn hit(name: &'static str) {
     #[cfg(debug_assertions)]
@@ -19,11 +21,13 @@ pub fn hit(name: &'static str) {
     let _ = name;
 }
 
-/// Records a hit of the failpoint `name`, which stands before a system call that can fail.
+/// Records that the process has reached the failpoint `name`, which stands before a system call
+/// that can fail.
 ///
 /// # Errors
 ///
-/// `StorageFull` if the failpoint is armed with `error`. Never in a release build.
+/// `StorageFull` if a test has armed the failpoint with the action `error`. A release build never
+/// returns an error.
 #[inline(always)]
 pub fn hit_before_call(name: &'static str) -> std::io::Result<()> {
     #[cfg(debug_assertions)]

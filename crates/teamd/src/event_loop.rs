@@ -20,8 +20,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 /// Runs the event loop until the core returns [`Effect::Exit`].
 ///
-/// `queue` has the events of all threads and connections, `new_connections` the accepted
-/// connections to the control socket.
+/// `queue` receives the events of all threads and connections. `new_connections` receives each
+/// connection that the control socket has accepted.
 pub(crate) async fn run_event_loop(
     state: &mut State,
     runner: &mut EffectRunner,
@@ -71,16 +71,16 @@ fn read_clocks(clock: Instant) -> Now {
 
 /// Sends SIGTERM, SIGINT and SIGHUP as events. A second signal ends the process at once.
 pub(crate) fn watch_signals(events: &UnboundedSender<CoreEvent>) -> Result<(), ErrorReport> {
-    // With a handler for SIGXFSZ, a write beyond `ulimit -f` fails. Without one, the signal kills
-    // the daemon.
+    // If the process handles SIGXFSZ, a write beyond the file size limit (`ulimit -f`) only returns
+    // an error. If the process does not handle SIGXFSZ, the signal kills the daemon.
     signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).ok();
     let kinds = [
         (SignalKind::terminate(), "SIGTERM"),
         (SignalKind::interrupt(), "SIGINT"),
         (SignalKind::hangup(), "SIGHUP"),
     ];
-    // A shutdown waits for running jobs, and a job may wait for seconds for a lock. The second
-    // signal skips that wait.
+    // After the first signal the daemon waits until running jobs are done. A job may wait several
+    // seconds for a file lock. A second signal ends the daemon without waiting.
     let has_received_signal = Arc::new(AtomicBool::new(false));
     for (kind, name) in kinds {
         let number = kind.as_raw_value();

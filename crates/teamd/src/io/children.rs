@@ -1,8 +1,8 @@
 //! The daemon's child processes: shims of agents without a pane, and the user's notify command.
 //!
-//! A child's standard input and output are `/dev/null`. The shim writes the agent's output to a log
-//! file and calls `setsid`, so it outlives the daemon. [`super::process_watcher`] reports the exit
-//! of a shim; this module only reaps the zombies.
+//! Standard input and output of a child are `/dev/null`. The shim itself writes the agent's output
+//! to a log file and calls `setsid`, so the shim outlives the daemon. [`super::process_watcher`]
+//! reports when a shim exits; this module only reaps the zombie processes.
 
 use crate::io::resource_limits::SavedLimits;
 use protocol::error::ErrorReport;
@@ -24,8 +24,8 @@ impl Children {
         Children { children: Vec::new(), limits }
     }
 
-    /// Creates the directory of `log` and starts the shim with the command line `argv`. Returns the
-    /// shim's pid.
+    /// Creates the directory of the file `log`, and starts a shim with the command line `argv`.
+    /// Returns the shim's pid.
     ///
     /// # Panics
     ///
@@ -49,7 +49,8 @@ impl Children {
         Ok(pid)
     }
 
-    /// Starts the user's notify command with the command line `argv`. A failure is only logged.
+    /// Starts the user's notify command with the command line `argv`. If the command cannot be
+    /// started, the daemon only logs the error.
     ///
     /// # Panics
     ///

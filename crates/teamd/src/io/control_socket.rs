@@ -1,11 +1,13 @@
-//! The control socket: accepts connections, turns calls into events, and writes replies.
+//! The control socket: accepts connections, turns each call of a client into an event, and writes
+//! the replies.
 //!
-//! The daemon closes a connection, without an effect on others, in these cases:
+//! Clients and shims send JSON objects, one per line or in parts of several lines. In these cases
+//! the daemon closes the connection of a client or shim, and other connections continue:
 //!
-//! - the peer has another uid;
+//! - the client has another uid;
 //! - a line is longer than 64 KiB, or an object is larger than `protocol::control::framing` allows;
 //! - an object does not arrive completely within seconds;
-//! - the peer does not read its replies.
+//! - the client does not read its replies.
 
 use crate::core::event::CoreEvent;
 use crate::core::id::ConnId;
@@ -29,8 +31,8 @@ use tokio::time::Instant;
 
 /// Maximum number of open connections, of shims and clients together.
 const MAX_CONNECTIONS: usize = 512;
-/// How long an object may take from its first byte to its last. The time of the first object begins
-/// with the connection.
+/// How long a JSON object may take from its first byte to its last. For the first object of a
+/// connection, the time starts when the connection is accepted.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How many bytes of replies may wait until the peer reads them: four objects of maximum size.
 const MAX_UNREAD_BYTES: usize = 4 * protocol::control::framing::MAX_OBJECT_BYTES;
@@ -99,7 +101,8 @@ impl Connections {
     }
 
     /// Closes all connections once their queued replies are written. Waits at most
-    /// [`FLUSH_TIMEOUT`] for each, so a peer that does not read cannot block the daemon's exit.
+    /// [`FLUSH_TIMEOUT`] for each connection, so a client that does not read its replies cannot
+    /// block the daemon's exit.
     pub(crate) async fn flush(&mut self) {
         let open: Vec<ConnId> = self.writers.keys().copied().collect();
         open.into_iter().for_each(|conn| self.close(conn));
@@ -125,8 +128,8 @@ impl Connections {
         self.writers.len() + self.closing.len()
     }
 
-    /// Starts to serve a new connection. Drops it if the peer has another uid or there are
-    /// [`MAX_CONNECTIONS`] already.
+    /// Starts to serve a new connection. Drops the connection if its client has another uid, or if
+    /// [`MAX_CONNECTIONS`] connections are open already.
     pub(crate) fn accept_connection(
         &mut self,
         conn: ConnId,
@@ -156,10 +159,11 @@ impl Connections {
     }
 }
 
-/// Accepts connections until the event loop ends, and sends them to it through `accepted`.
+/// Accepts connections on `listener` and sends them through `accepted` to the event loop. Ends when
+/// the event loop has ended.
 ///
-/// If `accept` fails, for example because no descriptor is left, it is called again after 100 ms.
-/// Consecutive failures are logged once.
+/// If accepting fails, for example because the process has no free file descriptor, this function
+/// tries again after 100 ms. Of several failures in a row only the first is logged.
 pub(crate) async fn accept(listener: UnixListener, accepted: UnboundedSender<UnixStream>) {
     let mut is_failure_logged = false;
     loop {
@@ -181,8 +185,9 @@ pub(crate) async fn accept(listener: UnixListener, accepted: UnboundedSender<Uni
     }
 }
 
-/// The write task of a connection. It writes the queued lines, and closes the connection at
-/// [`Outgoing::Close`] or when a write fails. Without that, the peer would wait forever.
+/// The write task of a connection: writes the queued lines to the client. Shuts the connection down
+/// at [`Outgoing::Close`] or when a write fails, because otherwise the client would wait forever
+/// for a reply.
 async fn write(
     stream: Arc<UnixStream>,
     mut queue: UnboundedReceiver<Outgoing>,
@@ -231,8 +236,8 @@ impl ConnectionReader {
         self.events.send(CoreEvent::ConnectionClosed { conn: self.conn }).ok();
     }
 
-    /// Reads lines, assembles them to objects and sends an event for each object. Returns `Ok` if
-    /// the peer closed the connection.
+    /// Reads lines, assembles them to JSON objects and sends an event for each object. Returns `Ok`
+    /// if the client or shim closed the connection.
     async fn read(&mut self) -> Result<(), Box<dyn std::error::Error>> {
         let mut assembler = LineAssembler::default();
         let mut pending = Vec::new();
@@ -260,8 +265,8 @@ impl ConnectionReader {
         }
     }
 
-    /// Reads bytes and keeps one descriptor that arrives with them, the wake socket. Further
-    /// descriptors are closed.
+    /// Reads bytes, and keeps one file descriptor that is sent with them: the shim's end of its
+    /// wake socket pair. Further descriptors are closed.
     async fn receive(&self, buffer: &mut [u8]) -> std::io::Result<usize> {
         self.stream
             .async_io(Interest::READABLE, || {
@@ -280,12 +285,12 @@ impl ConnectionReader {
             .await
     }
 
-    /// Sends the event for one object of the peer.
+    /// Sends the event for one JSON object `text` that a client or shim has sent.
     ///
     /// # Errors
     ///
-    /// If the connection must be closed: a shim's report is not valid, the peer has exited, or the
-    /// event loop has ended.
+    /// The caller must close the connection after an error. Errors are: a message of a shim is not
+    /// valid, the shim has exited, or the event loop has ended.
     fn handle_message(&mut self, text: &str) -> Result<(), Box<dyn std::error::Error>> {
         failpoint::hit("connection.received");
         let conn = self.conn;
@@ -309,9 +314,10 @@ impl ConnectionReader {
     }
 }
 
-/// Waits for `receive`, until `deadline` if there is one.
+/// Waits until `receive` completes, or until `deadline` if there is one.
 ///
-/// There is no deadline between two objects, because a client may wait for its reply for any time.
+/// While no JSON object is incomplete, the caller passes no deadline, because a client may wait for
+/// its reply for any length of time.
 async fn read_with_timeout(
     deadline: Option<Instant>,
     receive: impl Future<Output = std::io::Result<usize>>,
@@ -322,8 +328,9 @@ async fn read_with_timeout(
     }
 }
 
-/// The event for a call that cannot be parsed. It has the call's protocol version, if that can be
-/// read: another release of the client may send calls that this daemon does not know.
+/// The event for a call `text` that cannot be parsed. The event has the protocol version of the
+/// call if the version can be read, because a client of another release may send calls that this
+/// daemon does not know.
 fn invalid_call(client: ConnId, text: &str, error: &serde_json::Error) -> CoreEvent {
     #[derive(serde::Deserialize)]
     struct CallVersion {
@@ -335,11 +342,11 @@ fn invalid_call(client: ConnId, text: &str, error: &serde_json::Error) -> CoreEv
     CoreEvent::InvalidCall { client, version, error: error.to_string() }
 }
 
-/// The peer's pid and start time.
+/// The pid and start time of the process at the other end of a connection.
 ///
 /// # Errors
 ///
-/// If the peer has exited.
+/// If that process has exited.
 fn peer_process(pid: u32) -> Result<Process, Box<dyn std::error::Error>> {
     let start_time = process_watcher::start_time(pid)?.ok_or("the peer has exited")?;
     Ok(Process { pid, start_time })

@@ -1,8 +1,9 @@
 //! The daemon's log files, in `logs/teamd` of the state directory.
 //!
-//! Each start of the daemon begins a new file, and a full file is followed by another. The link
-//! `latest` points to the newest file; the oldest files are removed. A file given with `--log-file`
-//! is not rotated. The log never goes to the terminal, which may be closed.
+//! Each start of the daemon begins a new log file, and the daemon continues in another file when a
+//! file is full. The link `latest` points to the newest file; the oldest files are removed. A log
+//! file that is given with `--log-file` has no size limit. The log is never written to the
+//! terminal, because the terminal may be closed.
 
 use crate::args::{Args, LogFormat};
 use protocol::error::{ErrorKind, ErrorReport};
@@ -90,8 +91,8 @@ fn open(path: &Path) -> Result<File, ErrorReport> {
     file.map_err(|error| ErrorReport::from_io("open", path, &error))
 }
 
-/// The path of a new log file, named by the current time. Points the link `latest` to it and
-/// removes the oldest files.
+/// Returns the path of a new log file, which is named by the current time. Points the link `latest`
+/// to the new file and removes the oldest files.
 ///
 /// # Errors
 ///
@@ -107,8 +108,8 @@ fn new_log_path(directory: &Path) -> Result<PathBuf, ErrorReport> {
     Ok(directory.join(name))
 }
 
-/// The oldest log files: all but the newest `MAX_FILES - 1`. The names begin with the time, so they
-/// sort by age.
+/// The log files in `directory` to remove: all but the newest `MAX_FILES - 1`. A file name begins
+/// with a time, so sorting by name sorts by age.
 fn files_to_remove(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut logs: Vec<PathBuf> =

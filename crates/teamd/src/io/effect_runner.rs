@@ -1,7 +1,8 @@
 //! Runs the effects that the core returns, in order.
 //!
-//! File jobs are an exception: the files thread gets the jobs of one event when its other effects
-//! have run. The effect runner owns the daemon's descriptors; the core's state has none.
+//! File jobs are an exception: the effect runner collects the file jobs of one event and sends them
+//! to the files thread after all other effects of the event. The effect runner owns the daemon's
+//! connections, sockets and other file descriptors; the core's state has none.
 
 use crate::core::effect::{Effect, Wake};
 use crate::core::event::CoreEvent;
@@ -43,9 +44,10 @@ pub(crate) struct EffectRunner {
 }
 
 impl EffectRunner {
-    /// Runs one effect. `wall` is the time for the event log, in milliseconds since the epoch.
+    /// Runs one effect. `wall` is the time for entries of the event log, in milliseconds since the
+    /// epoch.
     ///
-    /// Returns `Break` for [`Effect::Exit`]: the daemon exits.
+    /// Returns `Break` for [`Effect::Exit`], after which the daemon exits.
     pub(crate) fn run(&mut self, effect: Effect, wall: u64) -> ControlFlow<()> {
         failpoint::hit(effect.failpoint());
         match effect {

@@ -1,9 +1,9 @@
 //! Kills the orphans of a killed shim: the processes that its agent started and that still run.
 //!
-//! A shim that exits normally kills them itself. For a shim that was killed, this module finds them
-//! by the agent's token in their environment. It cannot find a process that cleared its
-//! environment (see docs/ARCHITECTURE.md). It never kills the daemon's own process, which has the
-//! token if an agent started the daemon.
+//! A shim that exits normally kills these processes itself. For a shim that was killed, this module
+//! finds them by the agent's token in their environment. It cannot find a process that has cleared
+//! its environment (see docs/ARCHITECTURE.md). It never kills the daemon's own process, which also
+//! has the token in its environment if the agent started the daemon.
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::HashSet;
@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 const MAX_ROUNDS: u32 = 100;
 /// Maximum time for all rounds. Other jobs of the files thread wait meanwhile.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How often an empty environment is read again. It may stay empty: a process can be started
-/// without any variable.
+/// How often the environment of a process is read again while it is empty. The number is limited
+/// because a process can be started without any variable.
 const EXEC_RETRIES: u32 = 100;
 
 /// Kills every process that has this token in its environment, except the daemon.
@@ -32,10 +32,10 @@ pub(crate) fn kill_orphans(token: &str) {
     tracing::warn!("cannot kill all orphans of a killed shim within {MAX_ROUNDS} rounds or {TIMEOUT:?}");
 }
 
-/// Stops all orphans with SIGSTOP before they are killed.
+/// Stops all orphans with SIGSTOP, before the caller kills them.
 ///
-/// A stopped process starts no further child. It still counts against process limits, so it also
-/// leaves no room for children of other orphans.
+/// A stopped process cannot start a child. It also still counts against the limit of processes, so
+/// that other orphans cannot start more children than before.
 fn stop_all(marker: &str, deadline: Instant) {
     let mut stopped = HashSet::new();
     for _ in (0..MAX_ROUNDS).take_while(|_| Instant::now() < deadline) {
@@ -62,20 +62,22 @@ fn find_by_token(marker: &str) -> impl Iterator<Item = (i32, OwnedFd)> {
     others.filter_map(|pid| Some((pid, open_if_has_token(pid, marker)?)))
 }
 
-/// Opens a pidfd of `pid` if the environment of that process has the entry `marker`.
+/// Opens a pidfd of the process `pid`, if the environment of that process contains the entry
+/// `marker`.
 ///
-/// The pidfd is opened before the environment is read, so the two cannot belong to different
-/// processes if the kernel reuses the pid.
+/// The pidfd is opened before the environment is read. So the two cannot belong to different
+/// processes, even if the kernel reuses the pid.
 fn open_if_has_token(pid: i32, marker: &str) -> Option<OwnedFd> {
     let pidfd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
     read_environ(pid)?.split(|byte| *byte == 0).any(|entry| entry == marker.as_bytes()).then_some(pidfd)
 }
 
-/// Reads the environment of a process: entries separated by NUL bytes. `None` if the process is
-/// gone, or if the environment stays empty for [`EXEC_RETRIES`] reads.
+/// Reads the environment of a process: entries separated by NUL bytes. Returns `None` if the
+/// process is gone, or if its environment is still empty after [`EXEC_RETRIES`] reads.
 ///
-/// The environment of a process is empty for a moment during `exec`, so an empty one is read again.
-/// Kernel threads and zombies have no executable and never an environment.
+/// During `exec` the environment of a process is empty for a moment, so an empty environment is
+/// read again. Kernel threads and zombies have no executable; for these the empty environment is
+/// returned at once.
 fn read_environ(pid: i32) -> Option<Vec<u8>> {
     for _ in 0..EXEC_RETRIES {
         let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;

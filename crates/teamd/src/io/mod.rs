@@ -1,4 +1,4 @@
-//! All I/O of the daemon. These modules run the effects that the core returns, and send file
+//! All I/O of the daemon. The modules here run the effects that the core returns. They send file
 //! changes, process exits, socket calls and finished jobs to the core as events.
 
 pub(crate) mod children;

@@ -1,9 +1,10 @@
-//! Scans a team's config.json. Repairs what other programs lost or damaged, and reports the
-//! activities and permission modes that native members wrote there.
+//! Scans a team's config.json: repairs what other programs have removed or damaged, and reports the
+//! activities and permission modes that members with native delivery have written.
 //!
-//! For each team that the daemon created, the state directory has a config backup: the last valid
-//! config without the members of the roster. A damaged config is rebuilt from the backup and the
-//! roster. A team without a config backup was created by another program and is not repaired.
+//! For each team that the daemon created, the state directory has a config backup: a copy of the
+//! last valid config.json without the members that are in the roster. A damaged config.json is
+//! rebuilt from the backup and the roster. A team without a config backup was created by another
+//! program, and its config.json is not repaired.
 
 use crate::core::jobs::file_job::{ConfigSnapshot, RegisteredMember, RosterMembers};
 use crate::io::files::members::to_config_member;
@@ -14,16 +15,18 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use store::{CachedConfig, ConfigDamage, Error, Team};
 
-/// How many deregistered members are remembered. An old client may write such a member back,
-/// because it writes the whole config that it read earlier.
+/// Number of recently deregistered members that the files thread remembers, so that it can remove a
+/// member that another program writes back. A client that has read config.json before the
+/// deregistration and then writes the whole file brings the member back.
 const MAX_DEREGISTERED: usize = 64;
 
 impl FilesThread {
-    /// Reads and repairs the config of a team. `roster` has the team's members in the roster.
+    /// Reads the config.json of a team and repairs it. `roster` has the members of the team that
+    /// the roster names.
     ///
     /// # Errors
     ///
-    /// If the config is damaged and cannot be repaired.
+    /// If config.json is damaged and cannot be repaired.
     pub(super) fn check_config(
         &mut self,
         name: &TeamName,
@@ -59,8 +62,9 @@ impl FilesThread {
         Ok((self.open_team(name)?.as_repairer().cached_config()?, repaired))
     }
 
-    /// Rebuilds a damaged config from the config backup and the registered members. Returns the
-    /// reason as a sentence for people. `None` if the config is valid or the team has no backup.
+    /// Rebuilds a damaged config.json from the config backup and the members `registered`. Returns
+    /// the reason for the repair as a sentence for people, or `None` if config.json is valid or the
+    /// team has no config backup.
     fn repair(&self, name: &TeamName, registered: &[RegisteredMember]) -> Result<Option<String>, Error> {
         let Some(backup) = self.read_backup(name) else { return Ok(None) };
         let Some(team) = self.root.open_team_without_config(name)? else { return Ok(None) };
@@ -74,11 +78,11 @@ impl FilesThread {
         }))
     }
 
-    /// Removes deregistered members that another program wrote back. Returns whether there were
-    /// any.
+    /// Removes deregistered members that another program has written back to config.json. Returns
+    /// whether there were any.
     ///
-    /// Such a member is identified by its name and the time of its spawn. So a later member of the
-    /// same name stays.
+    /// A deregistered member is identified by its name and the time of its spawn, so a new member
+    /// with the same name is not removed.
     fn remove_deregistered(&self, team: &Team, config: &TeamConfig) -> Result<bool, Error> {
         let mut any = false;
         for (_, name, spawned_at) in self.deregistered.iter().filter(|(other, ..)| other == team.name()) {
@@ -117,10 +121,11 @@ impl FilesThread {
         read.and_then(|bytes| String::from_utf8(bytes).ok())
     }
 
-    /// Updates the config backup: the config without the members `roster_names`.
+    /// Updates the config backup of the team `name`: a copy of `config` without the members
+    /// `roster_names`.
     ///
-    /// A backup of an earlier team with the same name is removed. A team without a backup gets
-    /// none.
+    /// A backup that is left from an earlier team with the same name is removed. If the team has no
+    /// backup, none is created, because another program created the team.
     fn update_backup(&mut self, name: &TeamName, config: &CachedConfig, roster_names: &[AgentName]) {
         if self.config_backups.get(name) == Some(&config.origin()) {
             return;

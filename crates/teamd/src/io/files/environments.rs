@@ -1,5 +1,6 @@
-//! Saves the environments of agents: one file each, readable only by its owner, in `environments` of
-//! the state directory. An environment is removed when the roster does not name it any more.
+//! Saves the environments of agents in the directory `environments` of the state directory. Each
+//! environment is one file that only its owner can read. The file is removed when the roster no
+//! longer names it.
 
 use crate::core::roster::Roster;
 use crate::io::files::thread::FilesThread;
@@ -13,8 +14,8 @@ impl FilesThread {
         self.state.open_subdir(ENVIRONMENTS_DIR)?.replace(file, &bytes)
     }
 
-    /// Removes the environments that `roster`, the roster on disk, does not name. After an error
-    /// the next call tries again.
+    /// Removes the environment files that `roster` does not name. `roster` is the roster on disk.
+    /// If a removal fails, the next call tries again.
     pub(super) fn remove_unused_environments(&mut self, roster: &Roster) -> Result<(), Error> {
         let named: BTreeSet<String> = roster.environment_files().map(str::to_owned).collect();
         let none_dropped = self.environments.as_ref().is_some_and(|before| before.is_subset(&named));

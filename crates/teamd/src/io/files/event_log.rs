@@ -5,7 +5,7 @@ use store::{Error, StateDir};
 
 const EVENT_LOG_FILE: &str = "events.jsonl";
 /// Maximum size of the event log in bytes. A larger log is renamed to `events.jsonl.1` and a new
-/// one begins. The daemon reads both files whole at its start.
+/// log begins. The size is limited because the daemon reads both files completely when it starts.
 const EVENT_LOG_LIMIT: u64 = 7 * 1024 * 1024;
 
 /// Appends one line.
@@ -13,8 +13,9 @@ pub(super) fn append_event(state: &StateDir, line: &str) -> Result<(), Error> {
     state.append_line(EVENT_LOG_FILE, line, EVENT_LOG_LIMIT)
 }
 
-/// Reads the event log to find out which messages and events it has. Events in a part that cannot
-/// be read are logged again.
+/// Reads the event log to find out which messages and task changes earlier daemons have logged, so
+/// that they are not logged twice. If a part of the log cannot be read, its entries are logged
+/// again.
 pub(crate) fn read_event_log(state: &StateDir) -> EventLogCursor {
     let read = |name: &str| {
         state.read(name).unwrap_or_else(|error| {

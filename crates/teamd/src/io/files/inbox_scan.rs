@@ -1,5 +1,5 @@
-//! Scans inboxes: finds new messages for the event log, and restores journaled messages that
-//! another program removed.
+//! Scans inboxes: finds new messages for the event log, and restores messages that another program
+//! removed but the journal still has.
 
 use crate::core::jobs::file_job::{InboxScanResult, MessageHeader, RestoreRule};
 use protocol::message::{InboxEntry, Message};
@@ -11,12 +11,13 @@ use store::{Error, InboxChange, InboxCursor, InboxReconciler, ReaderKind, Team};
 /// How far each inbox has been scanned.
 #[derive(Debug)]
 pub(super) struct InboxScanner {
-    /// How many entries of an inbox earlier daemons wrote to the event log. An inbox is removed
-    /// from this map when this daemon has scanned it completely.
+    /// How many entries of each inbox earlier daemons have logged. An inbox is removed from this
+    /// map when this daemon has scanned it completely.
     logged_counts: BTreeMap<(TeamName, AgentName), usize>,
     cursors: BTreeMap<(TeamName, AgentName), InboxCursor>,
-    /// Inboxes with changes other than appended entries since they were last compared with the
-    /// journal. The value says whether messages were read and the new count was not reported yet.
+    /// Inboxes that must be compared with the journal because they have changed by more than
+    /// appended entries. The value is true if messages were marked as read and the new unread count
+    /// has not been reported yet.
     rewritten: BTreeMap<(TeamName, AgentName), bool>,
     /// Compares the inboxes of a team with its journal.
     reconcilers: BTreeMap<TeamName, InboxReconciler>,
@@ -40,18 +41,19 @@ impl InboxScanner {
         self.reconcilers.remove(team);
     }
 
-    /// The file names of inboxes in which a journaled message has not been found yet. No file event
-    /// announces such an inbox, so each rescan scans it.
+    /// Returns the file names of inboxes that lack a message of the journal. No file event
+    /// announces such an inbox, so each rescan must scan it.
     pub(super) fn inboxes_with_missing(&mut self, team: &Team) -> Result<Vec<String>, Error> {
         let reconciler = self.reconcilers.entry(team.name().clone()).or_default();
         reconciler.read_journal(team)?;
         Ok(reconciler.inboxes_with_unseen())
     }
 
-    /// Scans the next chunk of an inbox, and after the last chunk restores missing messages.
+    /// Scans the next chunk of an inbox. After the last chunk, restores messages that the journal
+    /// has and the inbox lacks.
     ///
-    /// Memory use does not grow with the inbox. If the result has `has_more`, the caller scans the
-    /// inbox again.
+    /// An inbox is scanned in chunks so that memory use does not grow with the size of the inbox.
+    /// If the result has `has_more`, the caller must call this function again.
     pub(super) fn scan(
         &mut self,
         team: &Team,
@@ -99,8 +101,9 @@ impl InboxScanner {
         cursor: &InboxCursor,
     ) -> InboxScanResult {
         let has_more = cursor.has_more();
-        // The cursor is reset if the owner removed consumed messages or another program rewrote the
-        // inbox. Which entries are new is unknown then.
+        // The cursor is reset if the owner of the inbox has removed read messages, or if another
+        // program has rewritten the inbox. After a reset it is unknown which entries are new, so
+        // all of them count as known.
         if cursor.is_reset() {
             return InboxScanResult {
                 known: summarize_all(entries),
@@ -149,14 +152,14 @@ impl InboxScanner {
     }
 }
 
-/// Logs an error of the journal. The scan goes on without it: the journal keeps its entries, and a
-/// later scan compares them.
+/// Logs an error of the journal. The inbox scan continues: the journal keeps its entries, and a
+/// later scan compares the inbox with them.
 fn log_journal_error(error: &Error) {
     tracing::warn!("cannot compare an inbox with its journal: {error}");
 }
 
-/// The headers of all valid messages. Entries that are not valid messages have no sender and are
-/// left out.
+/// Returns the headers of all valid messages in `entries`. An entry that is not a valid message has
+/// no sender and is skipped.
 fn summarize_all(entries: &[InboxEntry]) -> Vec<MessageHeader> {
     entries.iter().filter_map(summarize_entry).collect()
 }

@@ -1,7 +1,8 @@
 //! Registers or deregisters several members of a team with one change of config.json.
 //!
-//! Jobs of the same kind that wait one after the other in the queue form a batch. Each job still
-//! has its own result, as if it had run alone.
+//! If several jobs to register members of a team, or several jobs to deregister members of a team,
+//! follow each other in the queue, they run as a batch. Each job still has its own result, as if it
+//! had run alone.
 
 use crate::core::jobs::file_job::{FileJob, FileResult, Registration};
 use crate::core::lifecycle::ShutdownApproval;
@@ -40,8 +41,8 @@ impl FilesThread {
         results
     }
 
-    /// Registers members of one team. Their inboxes are prepared first, because other programs may
-    /// send messages to a member as soon as config.json has it.
+    /// Registers members of one team. The inboxes of the members are prepared before the members
+    /// are added to config.json, because from then on other programs may send messages to them.
     fn register_all(&mut self, pending: &[PendingRegistration]) -> Vec<FileResult> {
         let prepared: Vec<Result<PreparedRegistration, ErrorReport>> =
             pending.iter().map(|registration| self.prepare_registration(registration)).collect();
@@ -72,8 +73,8 @@ impl FilesThread {
         let saved: Vec<Result<(), ErrorReport>> =
             records.iter().map(|record| self.check_exit_saved(record)).collect();
         let removable = records.iter().zip(&approvals).zip(&saved).filter(|(_, saved)| saved.is_ok());
-        // If it is unknown whether the member approved its shutdown, the lead is not notified now.
-        // The job fails and is repeated.
+        // If it is unknown whether a member approved its own shutdown, the lead is not notified of
+        // the exit now. The deregistration of that member fails and is repeated later.
         let removable: Vec<Deregistration> = removable
             .map(|((record, approval), _)| Deregistration {
                 record,
@@ -113,11 +114,12 @@ fn ignore_missing_team(result: Result<(), Error>) -> Result<(), Error> {
     }
 }
 
-/// Adds members to config.json.
+/// Adds members to config.json. Returns one result per member.
 ///
 /// # Errors
 ///
-/// For each member. `AlreadyExists` if another program has added a member of the same name.
+/// The result of a member is `AlreadyExists` if config.json has a member with this name from
+/// another program.
 fn add_members(team: &Team, members: &[Member]) -> Vec<Result<(), Error>> {
     let name_taken = |member: &Member| Error::AlreadyExists { what: format!("member {}", member.name) };
     match team.add_missing_members(members) {
@@ -133,10 +135,12 @@ fn add_members(team: &Team, members: &[Member]) -> Vec<Result<(), Error>> {
     }
 }
 
-/// Notifies the lead, completes the tracking tasks and removes the members from config.json.
+/// Notifies the lead of the exits, completes the tracking tasks and removes the members from
+/// config.json.
 ///
-/// A failed step does not skip the other steps: a damaged inbox must not keep a member on the team.
-/// All steps can be repeated. An entry of another spawn with the same name is not removed.
+/// If one step fails, the other steps still run. For example, a damaged inbox of the lead does not
+/// keep a member in config.json. All steps can be repeated. If an entry of config.json has the name
+/// of a member but belongs to another spawn, the entry is not removed.
 fn remove_members(team: &Team, members: &[Deregistration]) -> Vec<Result<(), Error>> {
     let to_report: Vec<&AgentRecord> =
         members.iter().filter(|member| member.notifies_lead).map(|member| member.record).collect();
@@ -165,8 +169,8 @@ fn remove_members(team: &Team, members: &[Deregistration]) -> Vec<Result<(), Err
     results.collect()
 }
 
-/// Runs `act` for all items at once. If that fails, runs it for each item, so that each has its own
-/// result.
+/// Calls `act` once with all items. If that call fails, calls `act` for each item alone, so that
+/// each item has its own result.
 fn run_together_or_each<T>(items: &[T], act: impl Fn(&[T]) -> Result<(), Error>) -> Vec<Result<(), Error>> {
     match if items.is_empty() { Ok(()) } else { act(items) } {
         Ok(()) => items.iter().map(|_| Ok(())).collect(),

@@ -1,5 +1,5 @@
-//! File jobs for one member: registers and deregisters it, sends shutdown requests and permission
-//! modes, and notifies the lead of its exit.
+//! File jobs for one member: registering and deregistering the member, sending it shutdown requests
+//! and permission modes, and notifying the lead when it exits.
 
 use crate::core::exit_record::ReportTo;
 use crate::core::id::SpawnId;
@@ -39,13 +39,15 @@ pub(crate) struct PreparedRegistration {
 impl FilesThread {
     /// Checks that a member can be registered, and prepares its inbox.
     ///
-    /// A first spawn marks earlier messages as read and sends the prompt. A respawn keeps unread
-    /// messages, and sends the prompt again only if the program starts a new session.
+    /// For a first spawn, marks earlier messages in the inbox as read and sends the prompt to the
+    /// inbox. For a respawn, keeps unread messages except shutdown requests. It sends the prompt
+    /// again only if the program does not resume a session.
     ///
     /// # Errors
     ///
-    /// If the roster or the environment was not saved: the next daemon must know every agent that
-    /// runs. `AlreadyExists` if the config has a member of this name, which may be a foreign one.
+    /// If the roster or the member's environment was not saved, because the next daemon must know
+    /// every agent that runs. `AlreadyExists` if config.json has a member with this name already,
+    /// possibly from another program.
     pub(super) fn prepare_registration(
         &mut self,
         PendingRegistration { record, at }: &PendingRegistration,
@@ -78,8 +80,9 @@ impl FilesThread {
 
     /// Sends a shutdown request to a member.
     ///
-    /// Sends nothing if one of the requests `unless_unread` is still unread. If `request` is one of
-    /// them, it also sends nothing if the inbox has the request already, read or unread.
+    /// Sends nothing if the inbox still has one of the requests `unless_unread` as an unread
+    /// message. If `unless_unread` contains `request` itself, this function also sends nothing if
+    /// `request` is in the inbox already, read or unread.
     pub(super) fn send_shutdown_request(
         &self,
         team: &TeamName,
@@ -109,8 +112,8 @@ impl FilesThread {
         inbox.append(&Message::new(&lead, payload.to_text(), at))
     }
 
-    /// Sets the permission mode of a member: writes it to config.json, or sends a message to the
-    /// member.
+    /// Sets the permission mode of a member. `route` says how: by writing the mode to config.json,
+    /// or by sending a message to the member.
     pub(super) fn set_mode(
         &mut self,
         ModeChange { team, name, mode }: &ModeChange,
@@ -139,11 +142,11 @@ impl FilesThread {
         })
     }
 
-    /// Checks that the roster on disk has the exit of a member before its lead is notified.
-    /// Remembers the member as deregistered.
+    /// Checks that the roster on disk contains the exit of a member, before the lead is notified of
+    /// the exit. Remembers the member as deregistered.
     ///
-    /// Otherwise the next daemon would notify the lead again, with another text. A member without
-    /// an exit never ran and needs no check.
+    /// If the exit were not on disk, the next daemon would notify the lead again, with another
+    /// text. A member without an exit has never run and needs no check.
     pub(super) fn check_exit_saved(&mut self, record: &AgentRecord) -> Result<(), ErrorReport> {
         if record.lifecycle.exit().is_some() {
             self.check_saved()?;
@@ -152,8 +155,8 @@ impl FilesThread {
         Ok(())
     }
 
-    /// Removes the exit report of a member that was deregistered without an error, and builds the
-    /// result of the job.
+    /// Finishes the deregistration of a member: builds the result of the file job and, if there was
+    /// no error, removes the member's exit report.
     pub(super) fn finish_deregistration(
         &self,
         record: &AgentRecord,
@@ -166,8 +169,8 @@ impl FilesThread {
         FileResult::MemberDeregistered { spawn: record.spawn_id.clone(), approval, error }
     }
 
-    /// Whether the member approved its shutdown. Its answer may be in the lead's inbox without a
-    /// scan so far.
+    /// Whether a member approved its shutdown. Reads the lead's inbox if needed, because the
+    /// member's answer may be in the inbox without having been scanned yet.
     pub(super) fn read_approval(&self, record: &AgentRecord) -> Result<ShutdownApproval, Error> {
         let is_approval =
             |answer: &ShutdownAnswer| answer.rejection_reason.is_none() && answer.from == record.request.name;
@@ -185,12 +188,12 @@ impl FilesThread {
         }
     }
 
-    /// Reads the exit report that a shim left. If there is none, the shim was killed: kills the
-    /// orphans of its agent and returns `None`.
+    /// Reads the exit report that a shim has written for its agent. If there is no report, the shim
+    /// was killed: this function then kills the orphans of the agent and returns `None`.
     ///
-    /// A report that is not valid is from a shim that was killed while it wrote the report. Its
-    /// agent had no process left then, so no orphans are killed. After a read error it is unknown
-    /// whether there is a report, so none are killed either.
+    /// A report that is not valid comes from a shim that was killed while it wrote the report. All
+    /// processes of the agent had exited by then, so no orphans are killed. After a read error it
+    /// is unknown whether there is a report, so no orphans are killed either.
     pub(super) fn read_exit_report(&self, spawn: &SpawnId, token: &str) -> Option<ExitReport> {
         match self.state.read(&exit_report_file(spawn)) {
             Ok(Some(bytes)) => serde_json::from_slice(&bytes).ok(),
@@ -206,8 +209,8 @@ impl FilesThread {
     }
 }
 
-/// The name of a spawn's exit report in the state directory. The shim writes it before it reports
-/// the exit to the daemon.
+/// The file name of a spawn's exit report in the state directory. The shim writes this file before
+/// it reports the exit to the daemon.
 pub(crate) fn exit_report_file(spawn: &SpawnId) -> String {
     format!("exit-{}.json", spawn.as_str())
 }
@@ -221,14 +224,15 @@ fn discard_shutdown_requests(inbox: &Inbox) -> Result<(), Error> {
     if requests.is_empty() { Ok(()) } else { inbox.mark_read(&requests) }
 }
 
-/// Whether a program with native delivery starts without a session to resume. It reads its prompt
-/// from the inbox then.
+/// Whether a member with native delivery is started without a session to resume. Its program then
+/// reads the prompt from the inbox.
 fn starts_new_session(record: &AgentRecord) -> bool {
     record.request.delivery == Delivery::Native && record.respawn.session.is_none()
 }
 
-/// The activity of a member at its registration. A program with native delivery is idle if it has
-/// no prompt to start with. All others begin with a turn.
+/// The activity that config.json has for a member when the member is registered. A program with
+/// native delivery is idle if it starts without a prompt. All other programs start with a turn and
+/// are active.
 fn initial_activity(record: &AgentRecord) -> Activity {
     let is_idle = record.request.delivery == Delivery::Native
         && (record.request.prompt.is_empty() || !starts_new_session(record));
@@ -261,10 +265,11 @@ pub(super) fn is_registered(team: &Team, record: &AgentRecord) -> Result<bool, E
     Ok(config.member(&record.request.name).is_some_and(|member| member.joined_at == record.spawned_at))
 }
 
-/// Completes the tracking task of a member.
+/// Completes the tracking task of a member: the internal task that represents the member in the
+/// team's task list.
 ///
-/// If the record has no task id, because an earlier daemon was killed before it saved the id, the
-/// task is found by its subject.
+/// If the member's record has no task id, this function finds the task by its subject. The id is
+/// missing if an earlier daemon was killed before it saved the id.
 pub(super) fn complete_tracking_task(team: &Team, record: &AgentRecord) -> Result<(), Error> {
     let tasks = team.tasks();
     let is_tracking_task = |task: &Task| task.is_internal() && task.subject == record.request.name.as_str();
@@ -282,10 +287,10 @@ pub(super) fn complete_tracking_task(team: &Team, record: &AgentRecord) -> Resul
     open_tasks.try_for_each(|task| tasks.complete(&task.id, &record.request.name).map(drop))
 }
 
-/// Notifies the lead of the exits of members, each exit once.
+/// Notifies the lead of the exits of members, once for each exit.
 ///
-/// A deregistration that is repeated after a crash finds the earlier message by its sender and the
-/// time of the exit.
+/// If the daemon crashed after sending the message for an exit, the deregistration is repeated. The
+/// earlier message is then found by its sender and the time of the exit, and is not sent again.
 pub(super) fn notify_lead(team: &Team, records: &[&AgentRecord]) -> Result<(), Error> {
     let is_reported =
         |record: &&&AgentRecord| record.lifecycle.exit().is_some_and(|exit| exit.report_to == ReportTo::Lead);
@@ -324,8 +329,8 @@ fn exit_message(record: &AgentRecord, tasks: &[Arc<Task>]) -> Option<Message> {
     Some(Message { color: record.color.map(|color| color.to_string()), ..message })
 }
 
-/// The tasks that an exited member left in progress, as a clause for the lead. Empty if there are
-/// none.
+/// The tasks that an exited member left in progress, as a clause of the message to the lead. The
+/// text is empty if there are no such tasks.
 fn list_unfinished_tasks(tasks: &[Arc<Task>], record: &AgentRecord) -> String {
     let is_unfinished = |task: &&Arc<Task>| {
         task.status == TaskStatus::InProgress

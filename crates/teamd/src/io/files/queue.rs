@@ -1,14 +1,17 @@
-//! The job queue of the files thread. Jobs run in order, except for the roster: of several waiting
-//! rosters only the newest is written, in the place of the oldest.
+//! The queue of file jobs for the files thread. Jobs run in order, except the jobs that write the
+//! roster: if several rosters wait, only the newest is written, at the position of the oldest.
 //!
-//! So a roster may be written before jobs that were queued earlier. That is safe:
+//! The newest roster may therefore be written before other jobs that were queued earlier. This is
+//! safe even if the daemon is killed between the two:
 //!
-//! - a member leaves the roster only when its deregistration has been reported as done;
-//! - the next daemon writes a lead's session or a member's mode again if the team files lack it;
-//! - only lines of the event log can be lost, if the daemon is killed at that moment.
+//! - A member leaves the roster only when its deregistration has been reported as done.
+//! - If the team files lack a lead's session id or a member's permission mode, the next daemon
+//!   writes it again.
+//! - Only lines of the event log can be lost.
 //!
-//! A roster must not be written later than its place: it names an agent before the agent runs, and
-//! an exit before the lead is notified.
+//! A roster must not be written later than its position in the queue. The roster on disk must name
+//! an agent before the agent runs, and must contain an exit before the lead is notified of the
+//! exit.
 
 use crate::core::jobs::file_job::FileJob;
 use crate::core::roster::Roster;
@@ -27,8 +30,8 @@ enum QueueEntry {
     Roster,
 }
 
-/// The sending end of the queue. The jobs of one event are sent together, so that the thread wakes
-/// only once.
+/// The sending end of the queue of file jobs. All jobs of one event are sent together, so that the
+/// files thread wakes up only once.
 #[derive(Debug)]
 pub(crate) struct JobSender {
     pending: Vec<QueueEntry>,
@@ -36,8 +39,8 @@ pub(crate) struct JobSender {
     newest: NewestRoster,
 }
 
-/// The receiving end of the queue: an iterator that ends when the sender is dropped and all jobs
-/// have been taken.
+/// The receiving end of the queue of file jobs: an iterator that ends when the sender is dropped
+/// and all jobs have been taken.
 #[derive(Debug)]
 pub(super) struct JobReceiver {
     entries: Receiver<Vec<QueueEntry>>,

@@ -1,8 +1,9 @@
-//! Opens the root again after its directories were removed or moved while the daemon runs.
+//! Opens the root again if its directories are removed or moved while the daemon runs.
 //!
-//! After a move, the daemon's open directories are the old ones, which no other program uses. The
-//! files thread therefore opens the directories at the root's path before its next job and locks
-//! them. The lock ensures that at most one daemon uses the directories.
+//! After a move, the directories that the daemon has open are no longer at the root's path, and
+//! other programs do not use them. Before its next job, the files thread opens the directories that
+//! are at the root's path now, and locks them. The lock ensures that at most one daemon uses these
+//! directories.
 
 use crate::core::event::CoreEvent;
 use crate::core::jobs::file_job::FileJob;
@@ -11,15 +12,16 @@ use crate::io::single_instance;
 use protocol::error::{ErrorKind, ErrorReport};
 
 impl FilesThread {
-    /// Opens the root again if its directories were replaced. Reports the result as an event.
+    /// Opens the root again if its directories were replaced. Sends the result as an event.
     ///
-    /// `job` is the next job. Missing directories are created only for a new team.
+    /// `job` is the job that runs after this check. If directories of the root are missing, they
+    /// are created only if `job` creates a team.
     pub(super) fn check_root(&mut self, job: &FileJob) {
         if self.is_root_lost || self.root.is_current() {
             return;
         }
-        // A user who moved a directory may be about to replace it with another one or a link. The
-        // daemon must not create a directory in its place.
+        // If directories are missing, a user may have moved them and may be about to put another
+        // directory or a link in their place. So the daemon does not create them.
         if !self.root.has_directories() && !matches!(job, FileJob::CreateTeam { .. }) {
             self.events.send(CoreEvent::WatchFailed).ok();
             return;
@@ -29,11 +31,12 @@ impl FilesThread {
         self.events.send(CoreEvent::RootReopened(opened)).ok();
     }
 
-    /// Opens and locks the directories at the root's path.
+    /// Opens and locks the directories that are at the root's path now.
     ///
     /// # Errors
     ///
-    /// If the path leads to another directory now, or another daemon holds the lock.
+    /// If the root's path leads to another directory than when the daemon started, or if another
+    /// daemon holds the lock.
     fn reopen_root(&mut self) -> Result<(), ErrorReport> {
         let root = self.root.reopen()?;
         let (old, new) = (self.root.path(), root.path());

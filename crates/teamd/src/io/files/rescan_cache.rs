@@ -1,5 +1,6 @@
-//! Finds changed files without the watcher, by comparing all watched files with the last rescan. It
-//! is for lost events and for file systems that report none.
+//! Finds changed files by comparing all watched files with their state at the last rescan. The
+//! rescan finds changes whose file events were lost, and changes on file systems that report no
+//! events.
 
 use crate::core::event::CoreEvent;
 use crate::io::watcher::file_watcher;
@@ -8,8 +9,8 @@ use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Inode, size in bytes, and mtime in nanoseconds since the epoch. A changed file has another
-/// version.
+/// The version of a file: inode, size in bytes, and mtime in nanoseconds since the epoch. Two
+/// different values mean that the file has changed.
 type CachedFileVersion = (u64, u64, i64);
 
 /// The versions of all watched files at the last rescan.
@@ -19,8 +20,8 @@ pub(crate) struct RescanCache {
 }
 
 impl RescanCache {
-    /// The events for all files that changed since the last call. The first call returns an event
-    /// for every file.
+    /// Returns the events for all files that have changed since the last call. The first call
+    /// returns an event for every file.
     pub(crate) fn diff(&mut self, root: &Path, teams: &[TeamName]) -> Vec<CoreEvent> {
         let now: HashMap<PathBuf, CachedFileVersion> =
             teams.iter().flat_map(|team| directories(root, team)).flat_map(list_files).collect();

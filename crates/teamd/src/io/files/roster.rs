@@ -16,7 +16,8 @@ impl FilesThread {
         Ok(())
     }
 
-    /// Checks that the last roster is on disk, so that the next daemon would know every agent.
+    /// Checks that the last write of the roster succeeded, so that the next daemon would know every
+    /// agent.
     ///
     /// # Errors
     ///
@@ -31,8 +32,8 @@ impl FilesThread {
         self.write_leads(&roster.lead_sessions)
     }
 
-    /// Writes leads.json, from which hooks learn whether their program leads a team. Without lead
-    /// sessions the file is removed, so that hooks of other programs need not read it.
+    /// Writes leads.json, in which a hook looks up whether its program leads a team. If there are
+    /// no lead sessions, removes the file, so that hooks of other programs need not read it.
     fn write_leads(&mut self, leads: &[LeadProcess]) -> Result<(), Error> {
         if self.leads.as_deref() == Some(leads) {
             return Ok(());

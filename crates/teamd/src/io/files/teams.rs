@@ -15,8 +15,8 @@ use store::{Error, StateDir, Team};
 const MAX_NAME_ATTEMPTS: u32 = 1_000;
 
 impl FilesThread {
-    /// Creates a team. With `unique` in the request, a taken name gets a number. `at` is in
-    /// milliseconds since the epoch.
+    /// Creates a team. If the name is taken and the request has `unique`, the team gets the name
+    /// with a number appended. `at` is the creation time in milliseconds since the epoch.
     pub(super) fn create(&mut self, create: &CreateTeamRequest, at: u64) -> Result<CreateTeamReply, Error> {
         let mut name = create.team.clone();
         for n in 2.. {
@@ -41,10 +41,10 @@ impl FilesThread {
         unreachable!("the last attempt returns")
     }
 
-    /// Creates a team with exactly this name.
+    /// Creates a team with exactly this name, or fails if the name is taken.
     ///
-    /// The policy and the config backup are written first, so that no team exists without them. The
-    /// files of an existing team are not changed.
+    /// The policy and the config backup are written before the team, so that no team exists without
+    /// them. The files of an existing team are not changed.
     fn try_create(&self, create: &CreateTeamRequest, name: &TeamName, at: u64) -> Result<Team, Error> {
         if self.root.team(name).is_ok() {
             return Err(Error::AlreadyExists { what: format!("team {name}") });
@@ -66,12 +66,12 @@ impl FilesThread {
         self.open_deletable(order)?.check_deletable().map_err(ErrorReport::from)
     }
 
-    /// Opens a team to delete it.
+    /// Opens a team that is about to be deleted.
     ///
     /// # Errors
     ///
-    /// Without `force`, if the config has members besides the lead. Another program may have added
-    /// them, and they may still run.
+    /// If the request has no `force` and config.json has members besides the lead. Another program
+    /// may have added these members, and they may still run.
     fn open_deletable(&self, order: &DeleteTeamRequest) -> Result<Team, ErrorReport> {
         let team = self.root.team(&order.team).map_err(ErrorReport::from)?;
         let config = (!order.force)
@@ -96,8 +96,8 @@ impl FilesThread {
         Ok(())
     }
 
-    /// Removes policies and config backups of teams that neither exist nor are in `known`. A failed
-    /// deletion of a team may have left them.
+    /// Removes the policies and config backups of teams that do not exist, except teams in `known`.
+    /// Such files may be left after a team was deleted incompletely.
     pub(super) fn remove_orphaned_files(&self, known: &[TeamName]) -> Result<(), Error> {
         for file in self.state.names()? {
             let name = ["policy-", "config-backup-"]
@@ -125,8 +125,8 @@ impl FilesThread {
         team.set_fields(&[("hiddenPaneIds", value)])
     }
 
-    /// Writes the policy of a team to the state directory. Replaces the policy of an earlier team
-    /// of the same name.
+    /// Writes the policy of a team to the state directory. If an earlier team had the same name,
+    /// its policy is replaced.
     fn write_policy(&self, name: &TeamName, policy: &Policy) -> Result<(), Error> {
         let bytes = serde_json::to_vec(policy).expect("a policy has nothing that JSON cannot hold");
         self.state.replace(&Policy::file_name(name), &bytes)

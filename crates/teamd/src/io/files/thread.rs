@@ -1,8 +1,8 @@
 //! The files thread: runs file jobs in order, so that the event loop never waits for a disk or a
-//! lock.
+//! file lock.
 //!
-//! It is the only thread of the daemon that changes files under the root. A job has all data that
-//! it needs, and its result returns as an event.
+//! The files thread is the only thread of the daemon that changes files under the root. Each job
+//! contains all data that it needs. The result of a job is sent to the event loop as an event.
 
 use crate::core::effect::Wake;
 use crate::core::event::CoreEvent;
@@ -40,13 +40,13 @@ pub(super) struct FilesThread {
     pub(super) inboxes: InboxScanner,
     /// Open teams. They are kept because a handle caches its team's tasks.
     pub(super) teams: BTreeMap<TeamName, Team>,
-    /// The config version from which each config backup was last written. An unchanged config needs
-    /// no new backup.
+    /// For each team, the version of config.json from which its config backup was last written. As
+    /// long as config.json is unchanged, no new backup is needed.
     pub(super) config_backups: BTreeMap<TeamName, BaseVersion>,
     /// Recently deregistered members, with the time of their spawn in milliseconds since the epoch.
     pub(super) deregistered: VecDeque<(TeamName, AgentName, u64)>,
-    /// The environment files that the last roster named. `None` before the first roster and after a
-    /// failed removal.
+    /// The environment files that the last roster named. `None` before the first roster is written,
+    /// and after an unused file could not be removed.
     pub(super) environments: Option<BTreeSet<String>>,
     /// Environments that could not be saved, with the error for the registration of their member.
     pub(super) failed_environments: BTreeMap<String, ErrorReport>,
@@ -59,9 +59,10 @@ pub(super) struct FilesThread {
     pub(super) events: UnboundedSender<CoreEvent>,
 }
 
-/// Starts the thread. It ends when the sender is dropped and all jobs are done.
+/// Starts the files thread. The thread ends when the sender of jobs is dropped and all jobs are
+/// done.
 ///
-/// `logged_counts` says how many entries of each inbox the event log has.
+/// `logged_counts` says how many entries of each inbox the event log has already.
 pub(crate) fn start(
     root: Root,
     state: StateDir,
@@ -193,8 +194,8 @@ impl FilesThread {
                 return self.run_member_batch(vec![job]).pop();
             }
             FileJob::SendShutdownRequest { spawn, team, name, request, reason, unless_unread, at } => {
-                // The roster must have the request first. Otherwise the next daemon would not
-                // recognize the answer to it.
+                // The roster on disk must contain the shutdown request before the request is sent.
+                // Otherwise the next daemon would not recognize the member's answer.
                 let send = |()| {
                     to_error(self.send_shutdown_request(&team, &name, &request, reason, &unless_unread, at))
                 };
@@ -293,8 +294,9 @@ impl FilesThread {
         }
     }
 
-    /// The names of a team's members. Empty if the config cannot be read, which the config scan
-    /// reports. Empty for a team of a Claude Code session, whose config the daemon does not read.
+    /// The names of a team's members in config.json. The list is empty if config.json cannot be
+    /// read; the config scan reports that error. It is also empty for a team of a Claude Code
+    /// session, because the daemon does not read the config.json of such a team.
     pub(super) fn member_names(&mut self, name: &TeamName) -> Vec<AgentName> {
         if name.is_claude_session() {
             return Vec::new();
@@ -305,8 +307,8 @@ impl FilesThread {
             .unwrap_or_default()
     }
 
-    /// The handle of a team. If another program has replaced the team's directories, opens the new
-    /// ones and forgets the scan state of the old ones.
+    /// Returns the handle of a team. If another program has replaced the team's directories, opens
+    /// the new directories and forgets the inbox scans of the old ones.
     ///
     /// # Errors
     ///
@@ -328,8 +330,9 @@ impl FilesThread {
         result.inspect_err(|error| tracing::warn!("cannot {action}: {error}")).ok()
     }
 
-    /// Sends the events for all changes since the last rescan, and for inboxes with missing
-    /// messages. Removes files of deleted teams.
+    /// Rescans the files of `teams`. Sends an event for each file that has changed since the last
+    /// rescan, and for each inbox that lacks a message of the journal. Also removes leftover files
+    /// of deleted teams.
     pub(super) fn rescan(&mut self, teams: &[TeamName]) {
         self.log_error("forget a team", self.remove_orphaned_files(teams));
         self.log_error("remove a probe", self.root.remove_probes());
@@ -350,22 +353,24 @@ impl FilesThread {
         }
     }
 
-    /// The restore rule of an inbox: `rule`, but `Never` for the lead of a foreign team. Its
-    /// program may remove messages that it has read.
+    /// Returns the rule for restoring messages in an inbox. This is `rule`, except that the result
+    /// is `Never` for the lead of a team that another program created, because the lead's program
+    /// may remove messages that it has read.
     pub(super) fn restore_rule(&self, team: &TeamName, inbox: &str, rule: RestoreRule) -> RestoreRule {
         let is_lead = AgentName::new_unchecked(inbox).is_lead() && rule == RestoreRule::ForeignProgram;
         if is_lead && self.read_backup(team).is_none() { RestoreRule::Never } else { rule }
     }
 }
 
-/// Whether a task is in progress and has an owner. The owner may have left the team, so the result
-/// of a scan with such a task includes the team's members.
+/// Whether a task is in progress and has an owner. The owner may have left the team. So if a scan
+/// finds such a task, its result includes the names of the team's members.
 pub(super) fn is_claimed(task: &Task) -> bool {
     task.status == TaskStatus::InProgress && task.owner.is_some()
 }
 
-/// When each log was last written, in milliseconds since the epoch. 0 for a log that does not
-/// exist, because its agent has written no output. A log whose time cannot be read is left out.
+/// When each output log was last written, in milliseconds since the epoch. The time is 0 if the log
+/// does not exist, because its agent has not written any output. A log whose time cannot be read is
+/// not in the result.
 pub(super) fn output_times(logs: Vec<(SpawnId, PathBuf)>) -> Vec<(SpawnId, u64)> {
     let write_time = |path: &Path| match path.metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Some(0),

@@ -9,8 +9,9 @@ use tmux::PaneToKill;
 /// Maximum number of panes per round trip. The results of all of them arrive together.
 const MAX_BATCH: usize = 4;
 
-/// The first pane of each window among the `ClosePane` jobs at the head of the queue, each with its
-/// position in the queue.
+/// Selects the panes to close in one round trip: the first pane of each window among the
+/// `ClosePane` jobs at the head of the queue. Returns each pane with the position of its job in the
+/// queue.
 pub(super) fn first_of_each_window(waiting: &VecDeque<PaneJob>) -> Vec<(usize, PaneToKill)> {
     let mut windows = BTreeSet::new();
     let closing = waiting.iter().map_while(|job| match job {

@@ -1,5 +1,5 @@
-//! What is known about a team's tmux windows while several panes are opened in a row. It saves the
-//! round trips that list the panes again.
+//! What is known about a team's tmux windows while several panes are opened in a row. This saves
+//! the round trips that would list the panes again.
 
 use crate::core::id::SpawnId;
 use crate::core::jobs::pane_job::PaneSpec;
@@ -29,8 +29,8 @@ impl OpenBatch {
         (self.window, self.others_are_full) = (None, false);
     }
 
-    /// Adds a new pane to the known panes of its window. Its size is assumed to be that of the
-    /// first pane.
+    /// Adds a new pane to the list of panes in its window. The row of the new pane is a copy of the
+    /// first row of that window, with the pane's own id, pid and tag.
     pub(super) fn add_pane(&mut self, created: &CreatedPane, owner: &PaneTag) {
         let owner = Some(owner.as_str().to_owned());
         match &mut self.window {

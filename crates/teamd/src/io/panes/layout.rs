@@ -7,11 +7,12 @@ use protocol::error::ErrorReport;
 use tmux::{PaneTag, TmuxServer};
 
 impl PaneManager {
-    /// Lays out all windows with panes of these owners. Returns the number of windows.
+    /// Applies `layout` to all windows that have panes of `owners`. Returns the number of windows.
     ///
     /// # Errors
     ///
-    /// If a window is too small for its panes in this layout; earlier windows have changed then.
+    /// If a window is too small to show its panes in this layout. Windows before that one have been
+    /// changed already.
     pub(super) fn apply_layout(&mut self, owners: &[PaneTag], layout: Layout) -> Result<usize, ErrorReport> {
         let rows = self.connect().and_then(TmuxServer::list_panes).map_err(to_error)?;
         let windows = team_windows(&rows, owners);

@@ -1,8 +1,9 @@
 //! The panes thread: owns the connection to tmux and runs the pane jobs one after the other.
 //!
-//! The panes of a team are in windows with the team's name, in the tmux session that the daemon
-//! runs in. When a window is full, the next pane gets a new window, so that panes stay large enough
-//! to read. If the tmux server exits, the next job connects again, and fails if it cannot.
+//! The panes of a team are in tmux windows that have the team's name, in the tmux session that the
+//! daemon runs in. When a window is full, the next pane gets a new window, so that panes stay large
+//! enough to read. If the tmux server exits, the next pane job connects to tmux again, and fails if
+//! there is no connection.
 
 use crate::core::event::CoreEvent;
 use crate::core::jobs::pane_job::{PaneJob, PanePresence, PaneResult, PaneVisibility};
@@ -26,8 +27,8 @@ pub(crate) struct TmuxLocation {
     pub(crate) address: ServerAddress,
     /// The pane that the daemon runs in. New windows are created in its tmux session.
     pub(crate) pane: Option<PaneId>,
-    /// The user did not choose a tmux server. If tmux is not installed, the daemon runs without it
-    /// and supervises only agents without panes.
+    /// Whether the user did not choose a tmux server. In this case the daemon can run without tmux:
+    /// if tmux is not installed, it supervises only agents without panes.
     pub(crate) is_optional: bool,
 }
 
@@ -49,8 +50,9 @@ pub(super) struct PaneManager {
     pub(super) tmux_session: Option<SessionId>,
     /// The window of each team's last opened pane.
     pub(super) last_window: BTreeMap<TeamName, WindowId>,
-    /// What is known about a team's windows while several panes are opened in a row. Any other job
-    /// ends the batch, because a user may move panes in the meantime.
+    /// The batch of panes that are being opened in a row, with what is known about the team's
+    /// windows. Any job that does not open a pane ends the batch. Otherwise this data could be out
+    /// of date, because a user may move panes.
     pub(super) batch: Option<OpenBatch>,
     /// Windows to lay out, because their panes have changed.
     pub(super) pending_layouts: BTreeMap<WindowId, Layout>,
@@ -61,7 +63,8 @@ pub(super) struct PaneManager {
 ///
 /// # Errors
 ///
-/// If tmux cannot be started or is too old. A missing tmux is no error if it is optional.
+/// If tmux cannot be started or is too old. If the location says that tmux is optional, a missing
+/// tmux program is not an error.
 pub(crate) fn start(
     tmux_location: TmuxLocation,
     events: UnboundedSender<CoreEvent>,
@@ -92,10 +95,11 @@ pub(crate) fn start(
 }
 
 impl PaneManager {
-    /// Runs jobs until the queue is closed.
+    /// Runs pane jobs until the queue is closed.
     ///
-    /// Changed windows are laid out when no job that opens or moves a pane waits. So thirty spawns
-    /// at once cause one new layout, and waiting label jobs do not delay the layout.
+    /// Windows whose panes have changed are laid out when the queue has no job that opens or moves
+    /// a pane. So thirty spawns at once cause only one new layout. Jobs that only change labels do
+    /// not delay the layout.
     pub(super) fn run(&mut self, queue: &Receiver<PaneJob>) {
         let mut waiting = VecDeque::new();
         loop {
@@ -116,10 +120,11 @@ impl PaneManager {
         }
     }
 
-    /// Closes several panes at the head of the queue in one round trip, at most one per window.
+    /// Closes several panes at the head of the queue in one round trip to tmux, at most one pane
+    /// per window.
     ///
-    /// A pane that tmux does not close this way stays in the queue and is closed by its own job.
-    /// Does nothing if there is only one pane to close.
+    /// If tmux does not close a pane in this round trip, its job stays in the queue and closes the
+    /// pane later. Does nothing if there is only one pane to close.
     pub(super) fn close_batch(&mut self, waiting: &mut VecDeque<PaneJob>) {
         let batch = close_batch::first_of_each_window(waiting);
         if batch.len() < 2 {
@@ -212,10 +217,11 @@ impl PaneManager {
         }
     }
 
-    /// The connection to tmux, which is opened if there is none.
+    /// Returns the connection to tmux. Connects if there is no connection.
     ///
-    /// The connection repairs itself while the same tmux server runs. If another server answers, or
-    /// none, `list_panes` and `open` call [`PaneManager::reconnect`].
+    /// The returned [`TmuxServer`] reconnects by itself while the same tmux server runs. If another
+    /// tmux server listens at the address, or none, `list_panes` and `open` call
+    /// [`PaneManager::reconnect`].
     pub(super) fn connect(&mut self) -> Result<&mut TmuxServer, Error> {
         if self.server.is_none() {
             self.tmux_session = None;
@@ -255,8 +261,8 @@ impl PaneManager {
         }
     }
 
-    /// Closes a pane that has the tag `owner`. A pane that does not exist, or that has another tag,
-    /// is no error.
+    /// Closes a pane that has the tag `owner`. If the pane does not exist or has another tag,
+    /// nothing is done and the result is `Ok`.
     pub(super) fn close(&mut self, pane: PaneId, owner: &PaneTag) -> Result<(), Error> {
         let killed = match self.connect().and_then(|server| server.kill(pane, owner)) {
             // The pane ended with its server.

@@ -14,8 +14,8 @@ use tmux::{CreatedPane, Error, NextPane, PaneTag, SessionId, WindowId};
 impl PaneManager {
     /// Opens a pane, tags it, and pipes its output to the output logger.
     ///
-    /// `next` is the pane that is opened after this one. If both are of one team and fit into one
-    /// window, the pane of `next` is created in the round trip that tags this pane.
+    /// `next` is the pane that the next job opens. If `next` belongs to the same team and its
+    /// window has space, the pane of `next` is created in the same round trip that tags this pane.
     pub(super) fn open(&mut self, opening: &PaneSpec, next: Option<&PaneSpec>) -> Result<OpenedPane, Error> {
         let PaneSpec { team, layout, .. } = opening;
         create_log_directory(&opening.log);
@@ -39,8 +39,8 @@ impl PaneManager {
             self.batch.iter_mut().for_each(OpenBatch::clear_rows);
         }
         outcome.tagged?;
-        // Failures of these two steps are only logged: the agent runs without the window options
-        // and without a recorded output.
+        // If one of the next two steps has failed, the error is only logged. The agent then runs
+        // without the options of a teamd window, or its output is not recorded.
         outcome
             .window_configured
             .unwrap_or_else(|error| tracing::warn!("cannot set up {}: {error}", created.window));
@@ -62,10 +62,11 @@ impl PaneManager {
         }
     }
 
-    /// Creates a pane. Connects again if the tmux server was replaced.
+    /// Creates a pane. If another tmux server has replaced the known one, connects to the new
+    /// server.
     ///
-    /// `crowded` is a window of the team in which a split just failed for lack of space. Its panes
-    /// are tiled before the next split.
+    /// `crowded` is a window of the team in which a split has just failed for lack of space. In
+    /// this case the panes of that window are tiled before they are split again.
     fn create_or_reconnect(
         &mut self,
         opening: &PaneSpec,
@@ -102,10 +103,11 @@ impl PaneManager {
     }
 
     /// Finds a window of the team with space for one more pane, and starts a batch. `neighbors` has
-    /// the pane tags of the team's agents. `None` if no window has space.
+    /// the pane tags of the team's agents. Returns `None` if no window has space.
     ///
-    /// The window of the last pane is checked first. If it has space, the panes of other windows
-    /// are not listed: in a team of hundreds most windows are full.
+    /// The window of the team's last opened pane is checked first. If that window has space, the
+    /// panes of other windows are not listed. This saves time in a team of hundreds of agents,
+    /// where most windows are full.
     fn find_window(
         &mut self,
         team: &TeamName,
@@ -137,8 +139,8 @@ impl PaneManager {
         Ok(window)
     }
 
-    /// Creates a window for the team in the daemon's tmux session. Creates the session if there is
-    /// none.
+    /// Creates a window for the team in the daemon's tmux session. Creates the tmux session if the
+    /// daemon has none.
     fn new_window(&mut self, team: &TeamName, argv: &[String]) -> Result<CreatedPane, Error> {
         if let Some(session) = self.daemon_tmux_session()? {
             match self.connect()?.new_window(session, team.as_str(), argv) {
@@ -153,8 +155,9 @@ impl PaneManager {
         Ok(created)
     }
 
-    /// The tmux session of the daemon's own pane, or the session that was created for the first
-    /// window. `None` if there is neither.
+    /// The tmux session in which the daemon creates windows: the session of the daemon's own pane,
+    /// or the session that the daemon created for its first window. `None` if the daemon has
+    /// neither.
     pub(super) fn daemon_tmux_session(&mut self) -> Result<Option<SessionId>, Error> {
         if let (None, Some(pane)) = (self.tmux_session, self.tmux_location.pane) {
             self.tmux_session = self.connect()?.pane_session(pane).ok();
@@ -162,10 +165,12 @@ impl PaneManager {
         Ok(self.tmux_session)
     }
 
-    /// The name of the tmux session for windows if the daemon does not run in a pane.
+    /// The name of the tmux session that the daemon creates for its windows if it does not run in a
+    /// tmux pane.
     ///
-    /// The name contains the pid of the tmux server. A plugin that restores the sessions of a
-    /// killed server creates one with the old name, which the daemon must not use.
+    /// The name contains the pid of the tmux server. After a tmux server was killed, a plugin may
+    /// restore its sessions in a new server, with the old names. The daemon must not use such a
+    /// restored session, so its own session needs another name.
     pub(super) fn own_tmux_session_name(&mut self) -> Result<String, Error> {
         Ok(format!("teamd-{}-{}", std::process::id(), self.connect()?.epoch().pid))
     }

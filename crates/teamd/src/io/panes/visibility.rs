@@ -24,8 +24,8 @@ impl PaneManager {
 
     /// Moves a hidden pane back to a window of its team. A visible pane stays where it is.
     ///
-    /// `neighbors` has the pane tags of the team. Without `owner` among them, the pane gets its own
-    /// window.
+    /// `neighbors` has the pane tags of the team's agents that share windows. If `owner` is not
+    /// among them, the pane gets a window of its own.
     pub(super) fn show(
         &mut self,
         team: &TeamName,
@@ -39,8 +39,8 @@ impl PaneManager {
         if !row.is_hidden {
             return Ok(());
         }
-        // A pane in its own window is not among its team's neighbors, and gets its own window
-        // again.
+        // An agent whose pane has a window of its own is not in `neighbors`. Its pane must not
+        // share a window, so it gets a new window again.
         let window = match window_with_space(&rows, neighbors, layout).filter(|_| neighbors.contains(owner)) {
             Some(window) => match self.connect()?.show_in_window(pane, owner, window) {
                 Err(Error::NoSpace { .. }) => self.move_to_own_window(team, pane, owner)?,

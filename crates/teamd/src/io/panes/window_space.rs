@@ -1,5 +1,5 @@
 //! Finds the windows of a team and computes how many panes fit into a window. The functions use
-//! only the rows that tmux lists, and run no command.
+//! only rows from a list of panes that the caller has read, and run no tmux command.
 
 use crate::core::id::SpawnId;
 use protocol::control::Layout;
@@ -16,12 +16,12 @@ pub(crate) fn find_visible(rows: &[PaneRow], panes: Vec<(SpawnId, PaneId, PaneTa
     panes.into_iter().filter(|(_, pane, owner)| is_visible(pane, owner)).map(|(spawn, ..)| spawn).collect()
 }
 
-/// The minimum size of an agent's pane, in columns and rows. A window whose panes would get smaller
-/// counts as full.
+/// The minimum size of an agent's pane, in columns and rows. A window counts as full if one more
+/// pane would make its panes smaller than this.
 const MIN_PANE: (u32, u32) = (60, 12);
 
-/// The minimum size of a pane in tmux, in columns and rows. For a smaller pane tmux would make the
-/// window larger than its terminal.
+/// The smallest pane that a layout may have, in columns and rows. If a layout needs smaller panes,
+/// tmux would make the window larger than its terminal.
 const TMUX_MIN_PANE: (u32, u32) = (10, 2);
 
 /// The windows that the daemon created and that have a visible pane of one of these owners.
@@ -32,8 +32,8 @@ pub(super) fn team_windows(rows: &[PaneRow], owners: &[PaneTag]) -> BTreeSet<Win
     rows.iter().filter(is_team_pane).map(|row| row.window).collect()
 }
 
-/// A window of the team with space for one more pane. It is never a window of the user to which an
-/// agent's pane was moved.
+/// Returns a window of the team with space for one more pane. It is never a window of the user,
+/// even if the user has moved an agent's pane to a window of their own.
 pub(super) fn window_with_space(rows: &[PaneRow], owners: &[PaneTag], layout: Layout) -> Option<WindowId> {
     team_windows(rows, owners).into_iter().find(|window| {
         let panes: Vec<&PaneRow> = rows.iter().filter(|row| row.window == *window).collect();
@@ -42,8 +42,8 @@ pub(super) fn window_with_space(rows: &[PaneRow], owners: &[PaneTag], layout: La
     })
 }
 
-/// Checks that the panes of a window fit in a layout. tmux itself does not reject some layouts, but
-/// makes the window larger than its terminal.
+/// Checks that the panes of a window fit into it with `layout`. tmux itself accepts some layouts
+/// that do not fit, and makes the window larger than its terminal.
 pub(super) fn check_fits(rows: &[PaneRow], window: WindowId, layout: Layout) -> Result<(), ErrorReport> {
     let panes: Vec<&PaneRow> = rows.iter().filter(|row| row.window == window).collect();
     let max_panes = panes.first().map_or(1, |row| capacity(layout, (row.width, row.height), TMUX_MIN_PANE));
@@ -55,8 +55,8 @@ pub(super) fn check_fits(rows: &[PaneRow], window: WindowId, layout: Layout) -> 
         .with_help("hide some of them, or make the terminal larger"))
 }
 
-/// How many panes of at least `columns` × `rows` fit into a window of `width` × `height` in this
-/// layout. Borders between panes take one column or row. At least 1.
+/// How many panes of at least `columns` × `rows` fit into a window of `width` × `height` with this
+/// layout. The border between two panes takes one column or row. The result is at least 1.
 fn capacity(layout: Layout, (width, height): (u32, u32), (columns, rows): (u32, u32)) -> u32 {
     let across = ((width + 1) / (columns + 1)).max(1);
     let down = ((height + 1) / (rows + 1)).max(1);
