@@ -14,10 +14,10 @@ use clap::Parser;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Makes a panic in any thread or task abort the process.
+/// Makes a panic in any thread or task abort the whole process.
 ///
-/// A daemon that lost one of its threads would hang. An aborted daemon is replaced by the next
-/// one, which adopts the agents. Release builds abort on panic anyway (`panic = "abort"`).
+/// If only one thread ended, the daemon would hang. After an abort the user can start a new daemon,
+/// which adopts the agents. Release builds abort on a panic anyway (`panic = "abort"`).
 fn abort_on_panic() {
     let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -37,12 +37,12 @@ use tmux::ServerAddress;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// Starts the daemon and runs it until a signal or `teamctl down`. With `--check` it only checks
-/// that the daemon could start.
+/// Starts the daemon and runs it until it is stopped by a signal or by `teamctl down`. With the
+/// argument `--check`, only checks that the daemon could start.
 ///
 /// # Errors
 ///
-/// If the daemon cannot start, or if its root was lost while it ran.
+/// If the daemon cannot start, or if its root was lost while the daemon was running.
 pub(crate) fn run(args: &Args) -> Result<(), ErrorReport> {
     let start = Startup::new(args)?;
     if args.check {
@@ -73,8 +73,8 @@ impl Startup {
         let durability = durability.map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
         let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
         created.map_err(|error| ErrorReport::from_io("make", &path, &error))?;
-        // The state directory depends on the root's path, so two spellings of one root would get
-        // two state directories.
+        // The state directory depends on the root's path. Without the canonical path, two spellings
+        // of the same path would lead to two state directories.
         let canonical = path.canonicalize().map_err(|error| ErrorReport::from_io("find", &path, &error))?;
         let directories = store::directories_for_root(&canonical);
         let state_dir = StateDir::open(&directories.state_dir).map_err(ErrorReport::from)?;
@@ -148,8 +148,9 @@ impl Startup {
         watch_signals(&events)?;
         run_event_loop(&mut state, &mut runner, &mut queue, &mut new_connections).await;
         runner.connections.flush().await;
-        // The files thread and the panes thread finish their queued jobs. The watcher thread has no
-        // jobs to finish.
+        // The control socket is removed first. The files thread and the panes thread then finish
+        // their queued jobs. The watcher thread has no jobs to finish, so the daemon does not wait
+        // for it.
         bound.remove();
         drop(runner);
         files_thread.join().ok();
@@ -168,11 +169,11 @@ fn listen(socket: &Path) -> Result<(UnboundedReceiver<UnixStream>, BoundSocket),
     Ok((new_connections, bound))
 }
 
-/// Reads the roster from the state directory. A missing file is an empty roster.
+/// Reads the roster from the state directory. If the file is missing, returns an empty roster.
 ///
 /// # Errors
 ///
-/// If the file cannot be read, is not valid, or has another version.
+/// If the file cannot be read, is not valid, or was written in another version of the format.
 fn read_roster(state: &StateDir) -> Result<Roster, ErrorReport> {
     let Some(bytes) = state.read(ROSTER_FILE).map_err(ErrorReport::from)? else {
         return Ok(Roster::default());
@@ -190,8 +191,8 @@ struct RosterVersion {
     version: u32,
 }
 
-/// Refuses a roster of another version. Its agents may still run, and a daemon that misread it could end them or start
-/// them twice.
+/// Refuses a roster that was written in another version of the format. The agents in that roster
+/// may still run. A daemon that misread the roster could end these agents or start them twice.
 fn check_roster_version(path: &Path, version: u32) -> Result<(), ErrorReport> {
     let (writer, help) = match version.cmp(&ROSTER_VERSION) {
         Ordering::Equal => return Ok(()),
@@ -219,10 +220,12 @@ fn invalid_roster_error(path: &Path, error: &serde_json::Error) -> ErrorReport {
         .with_help("move it aside; agents that run then are not adopted")
 }
 
-/// Adds the teams of the root that are not in the roster to the roster.
+/// Adds those teams to the roster whose directories exist in the root but which the roster does not
+/// name.
 ///
-/// Another program created such a team, or an earlier daemon whose state was lost. Members can be
-/// spawned into the team, and it can be deleted. The daemon does not end its existing members.
+/// Such a team was created by another program, or by an earlier daemon whose state directory was
+/// lost. The daemon can spawn members into the team and delete the team. It does not end members
+/// that the team has already.
 fn add_unknown_teams(root: &Root, roster: &mut Roster) {
     for name in root.teams().unwrap_or_default().into_iter().filter(|name| !name.is_claude_session()) {
         let member_count = || {
@@ -234,11 +237,12 @@ fn add_unknown_teams(root: &Root, roster: &mut Roster) {
     }
 }
 
-/// Removes the teams from the roster that have no directory, no recorded worktree, no agent and no
-/// suspended member.
+/// Removes those teams from the roster that have no directory, no recorded worktree, no agent and
+/// no suspended member.
 ///
 /// An earlier daemon was killed while it deleted such a team. A deletion removes the worktrees
-/// first, so a team with a recorded worktree is not deleted yet.
+/// before the directory. So a team with a recorded worktree has not been deleted, and stays in the
+/// roster.
 pub(crate) fn remove_deleted_teams(root: &Root, state: &StateDir, roster: &mut Roster) {
     let running = roster.records.iter().map(|record| &record.request.team);
     let pending = roster.pending_respawns.iter().map(|pending| &pending.request.team);
@@ -256,8 +260,9 @@ pub(crate) fn remove_deleted_teams(root: &Root, state: &StateDir, roster: &mut R
     }
 }
 
-/// Removes the stale files of killed daemons: temporary files, environments, exit reports. A file
-/// that cannot be removed does no harm, so an error is only logged.
+/// Removes files that killed daemons have left: temporary files, environments and exit reports that
+/// no member of the roster needs. If a file cannot be removed, the error is only logged, because
+/// such a file does no harm.
 fn remove_stale_files(root: &Root, state: &StateDir, roster: &Roster) {
     let names = state.names().unwrap_or_default();
     // Only the daemon writes files of these names, and at this point no other daemon runs.
@@ -278,8 +283,8 @@ fn remove_stale_files(root: &Root, state: &StateDir, roster: &Roster) {
     }
 }
 
-/// Reads the policy of a team. If it cannot be read, the team gets the default policy, under which
-/// a person or the lead answers all requests.
+/// Reads the policy of a team. If the policy cannot be read, returns the default policy, under
+/// which a person or the lead answers all requests of members.
 fn read_policy(state: &StateDir, team: &TeamName) -> Policy {
     let bytes = state.read(&Policy::file_name(team)).unwrap_or_else(|error| {
         tracing::warn!("cannot read a policy: {error}");
@@ -316,10 +321,11 @@ fn find_shim_program() -> Result<PathBuf, ErrorReport> {
     Err(ErrorReport::new(ErrorKind::MissingPath, message).with_help("install all programs: make install"))
 }
 
-/// Which tmux server the daemon uses: the server of `-S` or `-L`, else the server of `$TMUX`, else
-/// the server `teamd`, which may be missing.
+/// Chooses the tmux server that the daemon uses. The server given with `-S` or `-L` comes first,
+/// then the server in `$TMUX`, then the server with the name `teamd`. In the last case tmux need not
+/// be installed.
 ///
-/// The location has the daemon's own pane if the daemon runs on the chosen server.
+/// The result includes the daemon's own pane if the daemon runs in a pane of the chosen server.
 fn tmux_location(args: &Args) -> TmuxLocation {
     let var = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
     let inside = var("TMUX").and_then(|tmux| tmux.split(',').next().map(PathBuf::from));

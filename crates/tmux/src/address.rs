@@ -1,7 +1,7 @@
-//! The address of a tmux server, and the program that connects to it.
+//! The address of a tmux server, and the tmux program that connects to it.
 //!
-//! Every tmux process gets the address as an argument. The variable `TMUX`, which names the server
-//! of the pane that the caller runs in, is removed from its environment.
+//! Each tmux process gets the address as an argument. The environment variable `TMUX` is removed
+//! for the tmux process, because it names the server of the pane that the caller runs in.
 
 use std::fmt;
 use std::io;
@@ -47,8 +47,8 @@ pub(crate) struct TmuxEndpoint {
 }
 
 impl TmuxEndpoint {
-    /// Returns the program with `-u` and the address as its three arguments. The caller adds the
-    /// tmux command.
+    /// Returns a command that runs tmux with three arguments: `-u` and the two words of the server
+    /// address. The caller appends the words of a tmux command.
     ///
     /// Without `-u` tmux assumes a terminal without UTF-8 and prints `_` for `日`.
     pub(crate) fn command(&self) -> Command {
@@ -62,8 +62,9 @@ impl TmuxEndpoint {
         command
     }
 
-    /// Separates `command` from the pane that the caller may run in. It removes the variables that
-    /// name that pane's server, and sets a process group of its own, which gets no ^C and ^Z.
+    /// Separates `command` from the tmux pane that the caller may run in. Removes the environment
+    /// variables `TMUX` and `TMUX_PANE`, which name that pane and its server. Gives the process its
+    /// own process group, so that a ^C or ^Z in that pane does not reach it.
     pub(crate) fn detach_from_tmux(command: &mut Command) {
         command.env_remove("TMUX").env_remove("TMUX_PANE").process_group(0);
     }

@@ -1,22 +1,23 @@
-//! The label on the border of a pane: name, state and task, in the color of the member.
+//! The label on the border of a pane: the member's name, state and task, in the color of the
+//! member.
 //!
-//! The texts come from outside, so they are stored as pane options. tmux shows the values without
-//! expanding formats in them, and the format that shows them is a constant. Styles (`#[…]`) are
-//! interpreted even in a value, so every `#` is removed.
+//! The texts of a label come from other programs, so they are stored as values of pane options.
+//! tmux does not expand formats in such a value, and the format that shows the values is a
+//! constant. tmux does interpret styles (`#[…]`) in a value, so every `#` is removed.
 
 use tmux_interface::{SetOption, TmuxCommand};
 
 use crate::PaneId;
 use crate::command_list::CommandList;
 
-/// The texts of a label. They may contain any characters. Control characters and `#` are removed
-/// before tmux gets them.
+/// The texts of a label. A text may contain any characters; control characters and `#` are removed
+/// before tmux gets the text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BorderLabel {
     /// Name of the member. Up to 64 characters are shown.
     pub name: String,
-    /// One of `blue`, `green`, `yellow`, `purple`, `orange`, `pink`, `cyan` and `red`. Any other
-    /// value is the default color.
+    /// One of `blue`, `green`, `yellow`, `purple`, `orange`, `pink`, `cyan` and `red`. For any
+    /// other value the label has the default color.
     pub color: String,
     /// State of the member. Up to 32 characters are shown.
     pub state: String,
@@ -24,8 +25,9 @@ pub struct BorderLabel {
     pub task: String,
 }
 
-/// The format of a border. For a pane without a tag it shows only the index of the pane. No branch
-/// of `#{?…}` may contain a comma of its own, because a comma ends the branch.
+/// The tmux format of a pane border. For a pane without a tag it shows only the index of the pane.
+/// A branch of `#{?…}` must not contain a comma outside of `#{…}`, because such a comma ends the
+/// branch.
 pub(crate) const BORDER_FORMAT: &str = "#{?#{@teamd_spawn}, #[fg=#{@teamd_color}]#[bold]#{@teamd_name}#[default] \
      #{@teamd_state}#{?#{@teamd_task}, | #{@teamd_task},} , #{pane_index} }";
 
@@ -39,8 +41,8 @@ impl BorderLabel {
     }
 }
 
-/// Returns the command that sets an option of a pane. It has `--`, because the value may begin with
-/// a dash.
+/// Returns the command that sets an option of a pane. The command has the word `--` before the name
+/// of the option, because the value may begin with a dash.
 pub(crate) fn set_pane_option(pane: PaneId, name: &'static str, value: String) -> TmuxCommand<'static> {
     let mut command = SetOption::new().pane().target_pane(pane.to_string()).build();
     command.push_param("--").push_param(name).push_param(value);

@@ -50,8 +50,8 @@ impl TmuxCall<'_> {
         all_of(&self.server.epoch().condition(), condition)
     }
 
-    /// Returns a condition that is true only on this server, and on a pane with the tag `tag` that
-    /// no user has respawned.
+    /// Returns a condition that is true if this server runs the command, the pane has the tag
+    /// `tag`, and no user has respawned the pane.
     pub(crate) fn tag_condition(&self, tag: &PaneTag) -> String {
         self.on_this_server(&tag.owned_condition())
     }
@@ -65,11 +65,12 @@ impl TmuxCall<'_> {
         self.run_one(command_list, OnDisconnect::Retry)
     }
 
-    /// Runs a command list that must not run twice.
+    /// Runs a command list that must not run twice. If the connection ends before the reply, the
+    /// list is not sent again.
     ///
     /// # Errors
     ///
-    /// As [`TmuxServer::send`].
+    /// The errors of [`TmuxServer::send`].
     pub(crate) fn run_once(&mut self, command_list: &CommandList) -> Result<CommandReply, Error> {
         self.run_one(command_list, OnDisconnect::Fail)
     }
@@ -83,11 +84,12 @@ impl TmuxCall<'_> {
         Ok(replies.pop().expect("one reply per command list"))
     }
 
-    /// Runs several command lists in one round trip. They may run twice.
+    /// Runs several command lists in one round trip. If the connection ends before the replies, all
+    /// lists are sent again, so they may run twice.
     ///
     /// # Errors
     ///
-    /// As [`TmuxServer::send`].
+    /// The errors of [`TmuxServer::send`].
     pub(crate) fn run_array<const N: usize>(
         &mut self,
         command_lists: &[CommandList; N],
@@ -96,11 +98,12 @@ impl TmuxCall<'_> {
         Ok(replies.try_into().expect("one reply per command list"))
     }
 
-    /// Runs any number of command lists in one round trip.
+    /// Runs any number of command lists in one round trip. `on_disconnect` says whether they are
+    /// sent again if the connection ends before the replies.
     ///
     /// # Errors
     ///
-    /// As [`TmuxServer::send`].
+    /// The errors of [`TmuxServer::send`].
     pub(crate) fn run_all(
         &mut self,
         command_lists: &[CommandList],
@@ -114,12 +117,13 @@ impl TmuxCall<'_> {
         }
     }
 
-    /// Runs `commands` if the pane has the tag `tag`, and returns what it printed. It may run
-    /// twice.
+    /// Runs `commands` if the pane has the tag `tag`, and returns what the commands printed. The
+    /// commands may run twice, because they are sent again if the connection ends before the reply.
     ///
     /// # Errors
     ///
-    /// `NotOwned` if nothing was done; `Rejected`; and the errors of [`TmuxServer::send`].
+    /// `NotOwned` if the pane does not have the tag, so that no command has run; `Rejected` if tmux
+    /// refused a command; and the errors of [`TmuxServer::send`].
     pub(crate) fn run_if_tagged(
         &mut self,
         pane: PaneId,

@@ -1,7 +1,7 @@
 //! Captures the screens of tagged panes.
 //!
-//! The screen of a pane with another tag, or with none, is never read.
-//! `pane_with_another_tag_is_left_alone` checks it.
+//! Invariant: the screen of a pane is read only if the pane has the tag that the caller expects.
+//! `pane_with_another_tag_is_left_alone` checks this.
 
 use tmux_interface::CapturePane;
 
@@ -11,8 +11,8 @@ use crate::condition::{if_else, print_command};
 use crate::deadline::Deadline;
 use crate::{Error, PaneId, PaneTag, TmuxServer, nonce};
 
-/// How many panes one command list captures. More would make the argument vector too long if there
-/// is no control connection.
+/// How many panes one command list captures. With more panes the argument vector of a tmux process
+/// would be too long. Such a process runs the list if there is no control connection.
 const MAX_PANES_PER_COMMAND: usize = 16;
 
 /// A pane and the tag that it must have.
@@ -25,14 +25,14 @@ pub struct TaggedPane {
 }
 
 impl TmuxServer {
-    /// Returns the screen of a pane as plain text, without colours.
+    /// Returns the screen of a pane as plain text, without colors.
     ///
-    /// With `lines`, returns that many lines from the end of the history and the screen. Blank
-    /// lines at the end don't count.
+    /// If `lines` is given, returns that many lines from the end of the pane's history and screen
+    /// instead. Blank lines at the end do not count.
     ///
     /// # Errors
     ///
-    /// `NotOwned`.
+    /// `NotOwned` if the pane does not have the tag `tag`.
     pub fn capture(&mut self, pane: PaneId, tag: &PaneTag, lines: Option<u32>) -> Result<String, Error> {
         let mut command = CapturePane::new().stdout().target_pane(pane.to_string());
         if let Some(lines) = lines {
@@ -46,14 +46,16 @@ impl TmuxServer {
         })
     }
 
-    /// Returns the screens of several panes as plain text, in the same order. Wrapped lines are
-    /// joined. `None` for a pane that does not have its tag any more.
+    /// Returns the screens of several panes as plain text, in the order of `panes`. Lines that tmux
+    /// has wrapped are joined. The screen is `None` if the pane no longer has its tag.
     ///
-    /// It makes one round trip for 16 panes, and takes up to two seconds for all.
+    /// One round trip captures up to 16 panes. The time limit for all round trips together is two
+    /// seconds.
     ///
     /// # Errors
     ///
-    /// As for other commands. `Timeout` is the usual one, because the time limit is short.
+    /// The errors of any call to the server. `Timeout` is the most likely one, because the time
+    /// limit is short.
     pub fn capture_panes(&mut self, panes: &[TaggedPane]) -> Result<Vec<Option<String>>, Error> {
         let mut call = self.call_until(Deadline::for_capture("capture the screens"));
         let mut screens = Vec::with_capacity(panes.len());

@@ -1,10 +1,12 @@
-//! Lists of tmux commands, in the form that a control connection or a process needs.
+//! Lists of tmux commands, in the two forms that can be sent: one line for a control connection, or
+//! arguments for a tmux process.
 //!
-//! The builders of `tmux_interface` make the words of a command, but do no quoting. This module
-//! turns the words into one line for tmux's command parser, or into arguments of a process.
+//! The command builders of the crate `tmux_interface` return the words of a command without
+//! quoting. This module joins the words into one line for tmux's command parser, or turns them into
+//! arguments of a process.
 //!
-//! Invariant: a list has at least one command, because [`CommandList::new`] takes one. So its line
-//! is never empty and never a comment. tmux would send no reply to those.
+//! Invariant: a list has at least one command, because [`CommandList::new`] takes one. So the line
+//! of a list is never empty and never a comment, and tmux always sends a reply.
 
 use tmux_interface::TmuxCommand;
 
@@ -33,7 +35,8 @@ impl CommandList {
         self
     }
 
-    /// Returns the list as one line for tmux's command parser, without a newline.
+    /// Returns the command list as one line for tmux's command parser, without a newline at the
+    /// end.
     ///
     /// # Errors
     ///
@@ -44,8 +47,8 @@ impl CommandList {
         Ok(commands?.join(" ; "))
     }
 
-    /// Returns the list as arguments of the tmux program. tmux takes a `;` at the end of an
-    /// argument as the end of a command, unless a backslash precedes it.
+    /// Returns the command list as arguments of the tmux program. If a word ends with `;`, a
+    /// backslash is put before the `;`, because tmux would otherwise end the command there.
     ///
     /// # Errors
     ///

@@ -1,20 +1,21 @@
-//! Conditions on a pane, window or session, and commands that tmux runs only if one is true.
+//! Conditions on a tmux pane, window or session, and commands that tmux runs only if a condition is
+//! true.
 //!
-//! A condition is a tmux format. tmux checks it and runs the commands in one step.
+//! A condition is a tmux format. tmux checks the condition and runs the commands in one step.
 
 use tmux_interface::{DisplayMessage, IfShell};
 
 use crate::InvalidArgument;
 use crate::command_list::CommandList;
 
-/// Returns the command that prints `text`. tmux expands formats in it, so it must not come from
-/// outside.
+/// Returns the command that prints `text`. tmux expands formats in `text`, so the text must not
+/// come from another program or a person.
 pub(crate) fn print_command(text: &str) -> CommandList {
     CommandList::new(&DisplayMessage::new().print().message(text).build())
 }
 
-/// Returns a command that runs `yes` if the condition is true for the target, and `no` if it is
-/// false.
+/// Returns a command that runs `yes` if `condition` is true for the pane, window or session
+/// `target`, and `no` if it is false.
 ///
 /// # Errors
 ///
@@ -30,7 +31,8 @@ pub(crate) fn if_else(
     Ok(CommandList::new(&command))
 }
 
-/// Returns a command that runs `yes` if the condition is true for the target.
+/// Returns a command that runs `yes` if `condition` is true for the pane, window or session
+/// `target`.
 ///
 /// # Errors
 ///

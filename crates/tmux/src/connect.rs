@@ -1,7 +1,7 @@
-//! Connects to a tmux server and reads its epoch and version.
+//! Connects to a tmux server and reads the server's epoch and version.
 //!
-//! A connection is usable once tmux has replied with its epoch and version. The conditions that
-//! make a first attempt fail are often over a moment later, so there are up to three attempts.
+//! A connection is usable once tmux has replied with its epoch and version. An attempt may fail for
+//! a reason that is gone a moment later, so there are up to three attempts.
 
 use std::path::Path;
 use std::thread;
@@ -22,12 +22,16 @@ pub(crate) struct OpenedConnection {
     pub(crate) version: TmuxVersion,
 }
 
-/// Connects, and starts a server if none is running. A transient failure is tried again after 50 ms
-/// and once more after 400 ms.
+/// Connects to a tmux server, and starts a server if none is running. After a transient failure
+/// this function waits 50 ms and tries again. After a second transient failure it waits 400 ms and
+/// tries a last time.
 ///
-/// There are two such failures. A server that is exiting accepts connections and closes them, and
-/// nothing shows when it has exited. And an earlier process with this process id may have left a
-/// session with the same name.
+/// There are two transient failures:
+///
+/// - The server is exiting. It still accepts connections and closes them, and nothing shows when it
+///   has exited.
+/// - An earlier process that had the same process id as this one has left a session with the same
+///   name.
 ///
 /// # Errors
 ///
@@ -51,7 +55,8 @@ pub(crate) fn connect_with_retries(
     try_connect(tmux, ServerStart::IfNeeded, notices, deadline)
 }
 
-/// Makes one attempt to connect, as [`connect_with_retries`] does up to three times.
+/// Makes one attempt to connect to a tmux server. [`connect_with_retries`] makes up to three such
+/// attempts.
 ///
 /// # Errors
 ///

@@ -1,14 +1,16 @@
-//! The client process of a control connection. It ends with this process, and so does its session.
+//! The client process of a control connection: a tmux process that is attached to a hidden session.
+//! The client and its session end when this process (teamd) exits.
 //!
-//! Closing the pipes of the client is not enough. If the server still has output for it, the client
-//! never exits, and then the server can't exit either. So a watcher process runs beside the client.
-//! It reads from a socket whose other end this process holds and never writes to. The kernel closes
-//! that end when this process exits. The watcher then kills the client, which frees the client's
-//! entry in the server at once, and then kills the hidden session.
+//! Closing the pipes of the client would not be enough to end it. If the server still had output
+//! for the client, the client would never exit, and then the server could not exit either. So a
+//! watcher process runs beside the client. The watcher reads from a socket; this process holds the
+//! other end and never writes to it. When this process exits, the kernel closes that end. The
+//! watcher then kills the client, so that the server forgets the client at once, and then kills the
+//! hidden session.
 //!
-//! The tmux option `destroy-unattached` needs no watcher, but it is dangerous. If any other client
-//! exits while this one is exiting, tmux destroys the session of the exiting client. tmux 3.3a then
-//! crashes, and all sessions of the user are lost.
+//! With the tmux option `destroy-unattached` no watcher would be needed, but this option is
+//! dangerous. If another client exits while this client is exiting, tmux destroys the session of
+//! the exiting client. tmux 3.3a then crashes, and all sessions of the user are lost.
 
 use std::io;
 use std::net::Shutdown;
@@ -48,19 +50,21 @@ pub(crate) struct ControlClient {
     stderr: Receiver<Vec<u8>>,
 }
 
-/// Shell script that starts the watcher in the background and then becomes the client.
+/// Shell script that starts the watcher in the background and then becomes the control client.
 ///
-/// `$0` is the name of the session. `$1` to `$4` are the program and its address. All arguments
-/// together are the command line of the client.
+/// `$0` is the name of the hidden session. `$1` to `$4` are the tmux program, `-u` and the address
+/// of the server. `$@` is the complete command line of the client.
 ///
 /// - The shell becomes the client by `exec`, so `$$` is the process id of the client.
-/// - `ControlClient::kill` reaps the client only after the watcher has closed its standard error.
-///   The session is gone by then. The `:` is needed for that: without it the shell could `exec` the
-///   last command, and the watcher would no longer exist.
-/// - Another server may listen at the address by then and may have a session with this name. So the
-///   watcher kills the session only if its `@teamd_server_epoch` names the server that replies.
-/// - The watcher prints nothing, not even that the client has already exited. Writing to the closed
-///   socket would kill it by SIGPIPE.
+/// - `ControlClient::kill` waits until the watcher has closed its standard error, because the
+///   session is gone by then. The watcher must therefore exist until its last command has ended.
+///   The `:` at the end ensures this: without it the shell could replace itself by the last command
+///   with `exec`.
+/// - When the watcher kills the session, another server may listen at the address and may have a
+///   session with the same name. So the watcher kills the session only if the session's option
+///   `@teamd_server_epoch` names the server that replies.
+/// - The watcher prints nothing, not even an error that the client has already exited. If the
+///   watcher wrote to its standard error, which is a closed socket by then, SIGPIPE would kill it.
 const WATCHER_SCRIPT: &str = r#"
 (
     read -r nothing <&2; kill -9 $$ 2>/dev/null
@@ -71,7 +75,7 @@ exec "$@"
 "#;
 
 impl ControlClient {
-    /// Starts the client and the watcher.
+    /// Starts the control client and its watcher process.
     ///
     /// # Errors
     ///
@@ -128,11 +132,12 @@ fn with_watcher(command: &Command, session: &str) -> Command {
     shell
 }
 
-/// Returns the commands that create the hidden session.
+/// Returns the commands that create the hidden session of a control client.
 ///
-/// The options are set on this session only. They are in the same command list as the session, so
-/// the user's settings never apply to it. The session must survive a moment without a client, must
-/// end with the process in its pane, and must end its client when it ends.
+/// The commands set options of this session only. They are in the same command list that creates
+/// the session, so the user's settings never apply to it. With these options the session survives a
+/// moment without a client and ends when the process in its pane ends. When the session ends, its
+/// client ends too.
 fn hidden_session_commands(name: &str) -> CommandList {
     let session = NewSession::new().not_update_env().start_directory("/").session_name(name);
     let mut session = session.width(80).height(24).build();

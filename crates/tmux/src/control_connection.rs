@@ -1,13 +1,15 @@
-//! A control-mode client: the usual way for commands to reach the server.
+//! A control connection: a tmux client in control mode. This is the usual way in which commands
+//! reach the tmux server.
 //!
-//! The client is attached to a hidden session of its own. So it has no effect on the size, the
-//! focus or the environment of the user's sessions. The hidden session ends with this process, see
-//! [`crate::control_client_process`].
+//! The client is attached to a hidden session of its own, so it has no effect on the size, the
+//! focus or the environment of the user's sessions. The hidden session ends when this process
+//! exits, see [`crate::control_client`].
 //!
-//! A reader thread reads the client's output and never blocks on anything else: a client whose
-//! output is not read prevents the server from exiting. Commands are written by the calling thread,
-//! because another thread might have to wait for a busy processor. After each command list the
-//! connection prints a nonce. The reply is what the server printed before that nonce.
+//! A reader thread reads the client's output and never blocks on anything else, because a client
+//! whose output is not read prevents the server from exiting. The thread that makes a call writes
+//! the commands itself: a separate writer thread might have to wait for a busy processor. After
+//! each command list the connection lets tmux print a nonce. The reply to the list is what tmux
+//! printed before that nonce.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::process::ChildStdin;
@@ -45,13 +47,13 @@ pub(crate) struct ControlConnection {
 struct ConnectionStatus {
     /// The client's output has ended, or the connection was dropped.
     closed: AtomicBool,
-    /// The last error that no command of this connection caused. It says why the client did not
-    /// start.
+    /// The last error message that tmux printed for another reason than a command of this
+    /// connection. It says why the client did not start.
     error: Mutex<Option<String>>,
 }
 
 impl ControlConnection {
-    /// Starts a client. Only a first reply shows that it works.
+    /// Starts a control client. The connection is known to work only after the first reply.
     ///
     /// # Errors
     ///
@@ -76,13 +78,13 @@ impl ControlConnection {
         !self.status.closed.load(Ordering::Acquire)
     }
 
-    /// Sends all command lists in one write, and waits for the reply to each. If one list fails,
-    /// the lists after it still run.
+    /// Sends all command lists in one write, and waits for the reply to each list. If one list
+    /// fails, the lists after it still run.
     ///
     /// # Errors
     ///
-    /// `Timeout` or `Disconnected`; the connection is unusable then. `InvalidArgument` if a word
-    /// contains NUL; nothing is sent then.
+    /// After `Timeout` and `Disconnected` the connection is unusable. `InvalidArgument` if a word
+    /// contains NUL; in this case nothing was sent.
     pub(crate) fn run(
         &mut self,
         command_lists: &[CommandList],
@@ -142,8 +144,9 @@ impl ControlConnection {
     /// Kills the client, and returns tmux's message about why the connection ended.
     pub(crate) fn close_reason(&mut self) -> String {
         let printed = self.client.kill();
-        // The error is complete once the reader thread is at the end of the output, which closes
-        // the channel.
+        // Wait until the reader thread has read all output of the client, because only then is the
+        // error message complete. The reader thread closes the channel `blocks` at the end of the
+        // output.
         while self.blocks.recv_timeout(Duration::from_millis(500)).is_ok() {}
         let error = self.status.error.lock().unwrap_or_else(PoisonError::into_inner).take();
         match error {
@@ -174,8 +177,9 @@ struct ControlReader {
 }
 
 impl ControlReader {
-    /// Reads the client's output to its end. Only that is the end of the connection, because a pane
-    /// or a hook can print `%exit` too.
+    /// Reads the client's output to its end. Only the end of the output shows that the connection
+    /// has ended. The line `%exit` does not show this, because a pane or a hook can print `%exit`
+    /// too.
     fn run_thread(self, stdout: impl Read) {
         self.read_lines(&mut BufReader::new(stdout));
         if !self.status.closed.swap(true, Ordering::AcqRel) {

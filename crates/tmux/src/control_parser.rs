@@ -1,9 +1,9 @@
-//! Parses the output of a control-mode client into blocks.
+//! Parses the output of a control-mode client into blocks. A block is the output of one command.
 //!
-//! `%begin TIME NUMBER FLAGS` opens a block. Only `%end` or `%error` with the same three values
-//! closes it, and every line between them is data. Lines outside of blocks can't be trusted,
-//! because a user's hook can print anything there. Such a line causes at most a notice that
-//! something may have changed. Lines are bytes and need not be UTF-8.
+//! The line `%begin TIME NUMBER FLAGS` opens a block. Only `%end` or `%error` with the same three
+//! values closes the block, and every line between them is output of the command. A line outside of
+//! a block cannot be trusted, because a hook of the user can print anything there. Such a line
+//! causes at most a notice that something may have changed. Lines are bytes and need not be UTF-8.
 
 /// The output of one command.
 #[derive(Debug, PartialEq, Eq)]
@@ -60,8 +60,9 @@ struct OpenBlock {
     lines: Vec<Vec<u8>>,
 }
 
-/// The notifications of `tmux(1)`, section CONTROL MODE, after which the caller lists the panes
-/// again. Notifications about the output of a pane are not among them.
+/// The control-mode notifications after which the caller should list the panes again. They are
+/// described in `tmux(1)`, section CONTROL MODE. Notifications about the output of a pane are not
+/// in this list.
 const CHANGE_NOTIFICATIONS: [&[u8]; 10] = [
     b"%layout-change",
     b"%pane-mode-changed",

@@ -1,9 +1,10 @@
-//! Creates panes: in a new session, in a new window, or by a split.
+//! Creates panes: in a new session, in a new window, or by splitting a window.
 //!
-//! A new pane is never selected, and it always runs an argument vector. The reply only proves that
-//! the pane was created: tmux returns an id for a missing program too. The first message of the
-//! program itself shows that it runs. The working directory is always `/`, because tmux expands
-//! formats in it.
+//! A new pane is never selected. It always runs an argument vector instead of a shell command.
+//! tmux's reply proves only that the pane was created, because tmux also returns a pane id if the
+//! program is missing. Whether the program runs is known only when the program sends its first
+//! message. The working directory of a pane is always `/`, because tmux expands formats in the path
+//! of a working directory.
 
 use tmux_interface::{NewSession, NewWindow, SetOption, SplitWindow, TmuxCommand};
 
@@ -31,8 +32,8 @@ pub struct CreatedPane {
     pub width: u32,
     /// Height of the window, in lines.
     pub height: u32,
-    /// The pane is the first one of a new window. The window has the user's settings until
-    /// [`TmuxServer::tag_and_pipe`] sets the options of a teamd window.
+    /// The pane is the first one of a new window. The window still has the user's settings:
+    /// [`TmuxServer::tag_and_pipe`] sets the options of a teamd window later.
     pub is_first_in_window: bool,
 }
 
@@ -41,8 +42,8 @@ const CREATED_FORMAT: &str =
     "#{pane_id} #{window_id} #{session_id} #{pane_pid} #{window_width} #{window_height}";
 
 impl TmuxServer {
-    /// Creates a session with one window of 200 columns and 50 lines. The session stays without
-    /// attached clients.
+    /// Creates a session with one window of 200 columns and 50 lines. The session continues to
+    /// exist when no client is attached to it.
     ///
     /// # Errors
     ///
@@ -52,8 +53,9 @@ impl TmuxServer {
         let session = NewSession::new().detached().print().format(CREATED_FORMAT).not_update_env();
         let session = session.start_directory("/").session_name(validate::check_name(name)?);
         let session = session.window_name(validate::check_name(window)?).width(200).height(50).build();
-        // This is one command list, because the user may have set `destroy-unattached`. The next
-        // client that detaches would then destroy the session.
+        // The session is created and its option `destroy-unattached` is switched off in one command
+        // list. If the user has switched this option on, tmux could otherwise destroy the new
+        // session as soon as a client detaches.
         let commands = CommandList::new(&with_program(session, argv)?).with_command(&set_session_option(
             name,
             "destroy-unattached",
@@ -62,11 +64,12 @@ impl TmuxServer {
         self.call("create a session").create_in_new_window(&commands)
     }
 
-    /// Creates a window after the last one of the session.
+    /// Creates a window after the last window of the session.
     ///
     /// # Errors
     ///
-    /// As [`TmuxServer::new_session`], but `Rejected` if the session does not exist.
+    /// The errors of [`TmuxServer::new_session`], but `Rejected` means that the session does not
+    /// exist.
     pub fn new_window(
         &mut self,
         session: SessionId,
@@ -80,14 +83,14 @@ impl TmuxServer {
         self.call("create a window").create_in_new_window(&command)
     }
 
-    /// Creates one more pane in a window. If there is no room, the panes are tiled first. A zoomed
-    /// window stays zoomed.
+    /// Creates one more pane in a window by splitting the window. If the window has no room for a
+    /// pane, its panes are tiled and it is split again. A zoomed window stays zoomed.
     ///
     /// # Errors
     ///
-    /// `NoSpace` if there is still no room, or if the window is zoomed; `InvalidArgument` if `argv`
-    /// is not valid; `Rejected` if the window does not exist. After `Timeout` and `Disconnected`
-    /// the pane may exist.
+    /// `NoSpace` if there is still no room, or if the window is zoomed and therefore cannot be
+    /// tiled; `InvalidArgument` if `argv` is not valid; `Rejected` if the window does not exist.
+    /// After `Timeout` and `Disconnected` the pane may exist.
     pub fn split(&mut self, window: WindowId, argv: &[String]) -> Result<CreatedPane, Error> {
         let split = split_commands(window, argv)?;
         let mut call = self.call("split a window");
@@ -97,12 +100,12 @@ impl TmuxServer {
         }
     }
 
-    /// As [`TmuxServer::split`], but tiles the panes before the first attempt. For a caller whose
-    /// last split had no room.
+    /// Creates one more pane in a window, like [`TmuxServer::split`], but tiles the panes before
+    /// the first split. For a caller that has just got `NoSpace` for this window.
     ///
     /// # Errors
     ///
-    /// As [`TmuxServer::split`].
+    /// The errors of [`TmuxServer::split`].
     pub fn tile_then_split(&mut self, window: WindowId, argv: &[String]) -> Result<CreatedPane, Error> {
         let split = split_commands(window, argv)?;
         self.call("split a window").tile_and_split(window, split)
@@ -129,11 +132,12 @@ impl TmuxCall<'_> {
     }
 }
 
-/// Parses the reply to [`split_commands`].
+/// Parses the reply to [`split_commands`]. `window` is the window that was split.
 ///
 /// # Errors
 ///
-/// `NoSpace` if the window has no room for another pane; `Rejected`; `UnexpectedReply`.
+/// `NoSpace` if the window has no room for another pane; `Rejected` if tmux refused the split for
+/// another reason; `UnexpectedReply` if the reply does not parse.
 pub(crate) fn split_from_reply(reply: CommandReply, window: WindowId) -> Result<CreatedPane, Error> {
     match reply.parse(parse_created) {
         Err(error) if error.is_no_space() => Err(Error::NoSpace { window }),
@@ -166,8 +170,8 @@ fn with_program<'a>(
     Ok(command)
 }
 
-/// Returns the commands that split a window. `-Z` keeps a zoomed window zoomed, but also zooms one
-/// that is not, so it is used only for zoomed windows.
+/// Returns the commands that split a window. The flag `-Z` is used only if the window is zoomed: it
+/// keeps a zoomed window zoomed, but it would also zoom a window that is not zoomed.
 pub(crate) fn split_commands(window: WindowId, argv: &[String]) -> Result<CommandList, InvalidArgument> {
     let window = window.to_string();
     let plain = SplitWindow::new().detached().print().format(CREATED_FORMAT).start_directory("/");
@@ -179,9 +183,10 @@ pub(crate) fn split_commands(window: WindowId, argv: &[String]) -> Result<Comman
 
 /// Returns the commands that make a window a teamd window.
 ///
-/// They set options of this window only. The border shows the labels. The other options override
-/// settings of the user. Such settings would keep an untagged pane after its process has exited,
-/// rename the window, or type into all panes at once.
+/// The commands set options of this window only. Two options show the labels on the pane borders.
+/// The option `@teamd_window` marks the window as created by teamd. The other options override
+/// settings of the user that would keep an untagged pane after its process has exited, rename the
+/// window, or send typed keys to all panes at once.
 pub(crate) fn configure_window_commands(window: WindowId) -> CommandList {
     let set = |name: &'static str, value: &'static str| {
         SetOption::new().window().target_pane(window.to_string()).option(name).value(value).build()

@@ -1,6 +1,7 @@
-//! The time limit of one public call, with all of its round trips.
+//! The time limit of one public call of this crate, for all its round trips together.
 //!
-//! The deadline is fixed when the call begins. Every wait inside the call lasts at most until then.
+//! The deadline is fixed when the call begins. Every wait inside the call ends at the deadline at
+//! the latest.
 
 use std::time::{Duration, Instant};
 
@@ -16,8 +17,9 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// Three seconds. The slowest of 200 splits under load took 41 ms. But a tmux server that is
-    /// built with systemd may wait one second for D-Bus per pane.
+    /// Returns a deadline in three seconds. Usually tmux is much faster: the slowest of 200 splits
+    /// under load took 41 ms. The limit is higher because a tmux server that is built with systemd
+    /// may wait one second for D-Bus for each new pane.
     pub(crate) fn for_action(action: &'static str) -> Deadline {
         Deadline::after(action, 3)
     }

@@ -1,7 +1,7 @@
-//! Identifies one run of one tmux server.
+//! Identifies one run of a tmux server.
 //!
-//! A new server counts its panes from `%0` again, so a pane id alone may name a pane of an earlier
-//! server. The process id of the server and the time of its start tell the two apart.
+//! A new server numbers its panes from `%0` again, so a pane id alone could also mean a pane of an
+//! earlier server. The process id and the start time of the server tell the two servers apart.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -21,8 +21,8 @@ pub struct ServerEpoch {
 }
 
 impl ServerEpoch {
-    /// The tmux format that prints the text form. The path is a value in it, so tmux does not
-    /// expand formats in the path.
+    /// The tmux format that prints the text form of an epoch. tmux does not expand formats in the
+    /// socket path, because the path is the value of a variable.
     pub(crate) const FORMAT: &str = "#{pid}:#{start_time}:#{socket_path}";
 
     /// Returns a tmux format that is true on this server only.

@@ -1,8 +1,8 @@
 //! Errors of this crate.
 //!
-//! Each case that a caller may handle by itself has a variant. Every other refusal by tmux is
-//! `Rejected`, with tmux's message. None of the variants proves that a killed pane is gone. A
-//! caller learns that from a reply: [`crate::KillOutcome`], or a list of panes.
+//! Each error that a caller may handle in its own way has a variant. Any other refusal by tmux is
+//! `Rejected`, with tmux's message. No error proves that a killed pane is gone. Only a reply of
+//! tmux proves this: [`crate::KillOutcome`], or a list of panes.
 
 use std::io;
 use std::path::PathBuf;
@@ -49,8 +49,8 @@ pub enum Error {
         /// What the call does, such as `kill a pane`.
         action: &'static str,
     },
-    /// Another server listens at the address now, so all known ids are invalid. Nothing was sent to
-    /// it.
+    /// Another tmux server listens at the address now, so all known pane, window and session ids
+    /// are invalid. No command was sent to that server.
     #[error("cannot use tmux server {expected}: server {found} listens at its address now")]
     OtherServer {
         /// The server that the ids belong to.
@@ -58,15 +58,15 @@ pub enum Error {
         /// The server that replied.
         found: ServerEpoch,
     },
-    /// The window has no room for another pane: it is full even when its panes are tiled, or it is
-    /// zoomed and so may not be tiled.
+    /// The window has no room for another pane. Either the window is full even when its panes are
+    /// tiled, or it is zoomed and its panes must not be tiled.
     #[error("cannot split window {window}: no space for a new pane; use another window")]
     NoSpace {
         /// The window without room.
         window: WindowId,
     },
-    /// The pane does not have the expected tag, was respawned by a user, or does not exist. Nothing
-    /// was done.
+    /// The pane does not have the expected tag, was respawned by a user, or does not exist. The
+    /// call changed nothing.
     #[error("cannot {action}: pane {pane} is missing or has another owner")]
     NotOwned {
         /// What the call does, such as `kill a pane`.
@@ -102,10 +102,10 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether tmux refused because the window has no room for another pane.
+    /// Whether tmux refused the command because the window has no room for another pane.
     ///
-    /// `split-window` says `no space for new pane`; tmux 3.7 puts other words before it.
-    /// `join-pane` says `pane too small`.
+    /// tmux's message for `split-window` contains `no space for new pane`; tmux 3.7 puts other
+    /// words before that. The message for `join-pane` contains `pane too small`.
     pub(crate) fn is_no_space(&self) -> bool {
         matches!(self, Error::Rejected { cause, .. } if cause.contains("no space for") || cause.contains("pane too small"))
     }

@@ -1,15 +1,17 @@
 //! Commands that tmux runs only if a condition on a pane is true.
 //!
-//! The condition and the commands travel as one `if-shell -F`, so nothing can change between the
-//! check and the commands. The usual condition is the epoch of the server and the tag of the pane.
-//! For a pane that does not exist tmux reads an empty tag, so the condition is false then too.
+//! The condition and the commands are sent as one `if-shell -F`, so nothing can change between the
+//! check of the condition and the commands. The usual condition is that the server has the expected
+//! epoch and the pane has the expected tag. If the pane does not exist, tmux reads an empty tag, so
+//! the condition is false.
 
 use crate::command_list::CommandList;
 use crate::condition::{if_else, print_command};
 use crate::reply::CommandReply;
 use crate::{Error, PaneId, nonce};
 
-/// Commands with a condition on a pane. Callers use it directly to send several lists in one round
+/// Commands that tmux runs only if a condition on a pane is true. A caller builds a
+/// `GuardedCommand` itself if it sends the command list together with other lists in one round
 /// trip.
 pub(crate) struct GuardedCommand {
     pub(crate) command_list: CommandList,
@@ -19,7 +21,7 @@ pub(crate) struct GuardedCommand {
 }
 
 impl GuardedCommand {
-    /// Puts `condition` on `pane` before `commands`.
+    /// Makes a command list that runs `commands` only if `condition` is true for `pane`.
     ///
     /// # Errors
     ///
@@ -34,11 +36,12 @@ impl GuardedCommand {
         Ok(GuardedCommand { command_list, pane, refusal_nonce })
     }
 
-    /// Returns what the commands printed. `action` is what the call does.
+    /// Returns what the commands printed. `reply` is tmux's reply to the command list. `action`
+    /// describes the call in error messages, such as `kill a pane`.
     ///
     /// # Errors
     ///
-    /// `NotOwned` if the condition was false; `Rejected`.
+    /// `NotOwned` if the condition was false; `Rejected` if tmux refused a command.
     pub(crate) fn output(&self, reply: CommandReply, action: &'static str) -> Result<String, Error> {
         let text = reply.text()?;
         if text == self.refusal_nonce { Err(Error::NotOwned { action, pane: self.pane }) } else { Ok(text) }

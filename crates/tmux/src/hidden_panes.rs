@@ -1,9 +1,10 @@
 //! Hides panes and shows them again.
 //!
-//! A hidden pane has a window of its own in a session without attached clients. The session begins
-//! with the first hidden pane and ends with the last one, so it outlives this process. tmux hides
-//! or shows a pane in one guarded command list, which also creates the session. So if this process
-//! is killed at any moment, no session without a tagged pane is left.
+//! Each hidden pane has its own window in the session of hidden panes, to which no client is
+//! attached. The session is created for the first hidden pane and ends when the last hidden pane
+//! leaves it. It continues to exist when this process exits. One guarded command list creates the
+//! session and moves the pane into it. So even if this process is killed at any moment, no session
+//! without a tagged pane is left.
 
 use tmux_interface::{BreakPane, HasSession, JoinPane, NewSession, ResizePane, TmuxCommand};
 
@@ -19,13 +20,14 @@ use crate::{
 };
 
 impl TmuxServer {
-    /// Moves a pane into the session of hidden panes, in a window with the name `window`. Does
-    /// nothing if the pane is hidden already. If another pane of its window is zoomed, it stays
-    /// zoomed.
+    /// Moves a pane into the session of hidden panes, in a new window with the name `window`. Does
+    /// nothing if the pane is hidden already. If another pane of its old window is zoomed, that
+    /// pane stays zoomed.
     ///
     /// # Errors
     ///
-    /// `PaneNotFound`; `NotOwned`; `InvalidArgument` if the name is not valid.
+    /// `PaneNotFound`; `NotOwned` if the pane does not have the tag `tag`; `InvalidArgument` if
+    /// `window` is not a valid name.
     pub fn hide(&mut self, pane: PaneId, tag: &PaneTag, window: &str) -> Result<(), Error> {
         let mut call = self.call("hide a pane");
         if call.tagged_row(pane, tag)?.is_hidden {
@@ -35,12 +37,13 @@ impl TmuxServer {
         call.check_moved(pane, |row| row.is_hidden)
     }
 
-    /// Moves a pane into an existing window. If there is no room, the panes of the window are tiled
-    /// first.
+    /// Moves a pane into the existing window `window`. If that window has no room, its panes are
+    /// tiled and the move is tried again.
     ///
     /// # Errors
     ///
-    /// `NotOwned`; `NoSpace` if there is still no room; `Rejected` if the window does not exist.
+    /// `NotOwned` if the pane does not have the tag `tag`; `NoSpace` if there is still no room;
+    /// `Rejected` if the window does not exist.
     pub fn show_in_window(&mut self, pane: PaneId, tag: &PaneTag, window: WindowId) -> Result<(), Error> {
         let commands = join_commands(pane, window)?;
         let mut call = self.call("show a pane");
@@ -56,12 +59,13 @@ impl TmuxServer {
         call.check_moved(pane, |row| row.window == window)
     }
 
-    /// Moves a pane into a new teamd window of a session. Returns the window.
+    /// Moves a pane into a new teamd window of a session, with the name `window`. Returns the id of
+    /// the new window.
     ///
     /// # Errors
     ///
-    /// `PaneNotFound`; `NotOwned`; `InvalidArgument` if the name is not valid; `Rejected` if the
-    /// session does not exist.
+    /// `PaneNotFound`; `NotOwned` if the pane does not have the tag `tag`; `InvalidArgument` if the
+    /// name is not valid; `Rejected` if the session does not exist.
     pub fn show_in_session(
         &mut self,
         pane: PaneId,
@@ -72,11 +76,12 @@ impl TmuxServer {
         self.call("show a pane").show_in(pane, tag, &SessionTarget::Id(session), window)
     }
 
-    /// As [`TmuxServer::show_in_session`], but names the session. Creates it if it does not exist.
+    /// Moves a pane into a new teamd window, like [`TmuxServer::show_in_session`], but takes the
+    /// name of the session instead of its id. Creates the session if it does not exist.
     ///
     /// # Errors
     ///
-    /// As [`TmuxServer::show_in_session`].
+    /// The errors of [`TmuxServer::show_in_session`].
     pub fn show_in_named_session(
         &mut self,
         pane: PaneId,
@@ -134,7 +139,7 @@ impl TmuxCall<'_> {
         }
     }
 
-    /// Returns the row of a pane with the tag `tag`.
+    /// Returns the row of a pane that must have the tag `tag`.
     ///
     /// # Errors
     ///
@@ -147,11 +152,12 @@ impl TmuxCall<'_> {
         Ok(row)
     }
 
-    /// Checks by a list that the pane is where it was moved to. The reply to the move is no proof.
+    /// Lists the pane to check that it was moved, because the reply to the move command does not
+    /// prove this. `is_moved` says whether a row shows the pane at its new place.
     ///
     /// # Errors
     ///
-    /// `PaneNotFound`; `Rejected` if `is_moved` is false for the row of the pane.
+    /// `PaneNotFound` if the pane does not exist; `Rejected` if `is_moved` returns false.
     fn check_moved(&mut self, pane: PaneId, is_moved: impl Fn(&PaneRow) -> bool) -> Result<(), Error> {
         match self.pane_row(pane)? {
             None => Err(Error::PaneNotFound { pane }),
@@ -180,8 +186,8 @@ fn break_pane_command(pane: PaneId, session: &str, window: &str) -> CommandList 
 
 /// Returns the commands that create a session and move a pane into it.
 ///
-/// tmux creates no session without a pane, so the session begins with a placeholder. The last
-/// command kills it. It is in the first window of the session.
+/// tmux cannot create a session without a pane, so the session begins with a placeholder pane in
+/// its first window. The last command kills the placeholder.
 fn break_into_new_session(pane: PaneId, name: &str, window: &str) -> CommandList {
     let session = NewSession::new().detached().not_update_env().start_directory("/");
     let session = session.session_name(name).width(200).height(50).build();

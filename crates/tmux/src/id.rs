@@ -1,6 +1,6 @@
-//! The ids that tmux gives to panes, windows and sessions: `%14`, `@3`, `$0`.
+//! The ids that tmux gives to panes, windows and sessions, such as `%14`, `@3` and `$0`.
 //!
-//! A server never uses an id twice. The next server starts again at zero, so an id is only valid
+//! A server never uses an id twice. A new server begins at zero again, so an id is valid only
 //! together with a [`ServerEpoch`](crate::ServerEpoch).
 
 use std::fmt;

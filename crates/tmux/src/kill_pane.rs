@@ -1,14 +1,14 @@
 //! Kills panes. No other module kills tagged panes.
 //!
-//! One round trip kills a pane if it has the expected tag, and then asks whether the pane still
-//! exists. Only the answer to that question means that the pane is gone, never a failure.
+//! One round trip kills a pane if it has the expected tag, and then asks tmux whether the pane
+//! still exists. Only tmux's answer to that question proves that the pane is gone. A failed command
+//! does not prove it.
 //!
-//! One round trip may kill panes of several windows, but at most one per window, and never the last
-//! pane of a session. The next pane of a window is killed in a later round trip: see
-//! [`crate::tag_pane`] for the crash of tmux that this avoids.
+//! One round trip may kill panes of several windows, but at most one pane per window, and never the
+//! last pane of a session. Otherwise tmux could crash, as [`crate::tag_pane`] explains.
 //!
-//! Killing a pane sends only SIGHUP to its processes. A caller that needs them to end must end them
-//! first.
+//! Killing a pane only sends SIGHUP to its processes. A caller that must be sure that the processes
+//! end has to end them before.
 
 use tmux_interface::{DisplayMessage, KillPane, TmuxCommand};
 
@@ -43,18 +43,20 @@ pub struct PaneToKill {
 }
 
 impl TmuxServer {
-    /// Kills a pane with the tag `tag`. If another pane of the window is zoomed, it stays zoomed.
-    /// If a user has respawned the pane, it only loses its tag and label.
+    /// Kills a pane that has the tag `tag`. If another pane of the window is zoomed, that pane
+    /// stays zoomed. If a user has respawned the pane, the pane is not killed and only loses its
+    /// tag and label.
     ///
     /// # Errors
     ///
-    /// `Rejected` if the pane still exists after it was killed. After any other error it is unknown
-    /// whether the pane exists.
+    /// `Rejected` if the pane still exists after the kill command. After any other error it is
+    /// unknown whether the pane exists.
     pub fn kill(&mut self, pane: PaneId, tag: &PaneTag) -> Result<KillOutcome, Error> {
         let mut call = self.call("kill a pane");
         let kill = kill_command(pane);
-        // Killing the pane ends the zoom of its window, so the window must be known before. The nonce
-        // says that the pane was not killed for this reason.
+        // If another pane of the window is zoomed, killing this pane ends that zoom. To restore the
+        // zoom, the window must be known before the pane is killed. So the first command list then
+        // prints the nonce instead of killing the pane.
         let zoomed_nonce = nonce::generate();
         let unless_zoomed =
             if_else(&pane.to_string(), &hidden_by_zoom_condition(), &print_command(&zoomed_nonce), &kill)?;
@@ -80,13 +82,13 @@ impl TmuxServer {
 
     /// Kills panes of several windows in one round trip. Returns for each pane whether it is gone.
     ///
-    /// A pane is killed only if it has its tag, is still in its window and is not hidden by a zoom.
-    /// The last pane of a session is never killed. The caller passes at most one pane per window.
-    /// It calls [`TmuxServer::kill`] for panes that are not gone.
+    /// A pane is killed only if it has its tag, is still in its window and is not hidden because
+    /// another pane is zoomed. The last pane of a session is never killed. The caller must pass at
+    /// most one pane per window, and must call [`TmuxServer::kill`] for each pane that is not gone.
     ///
     /// # Errors
     ///
-    /// After an error it is unknown which panes exist.
+    /// After an error it is unknown which of the panes exist.
     pub fn kill_panes(&mut self, panes: &[PaneToKill]) -> Result<Vec<bool>, Error> {
         let mut call = self.call("kill panes");
         let mut command_lists = Vec::new();
@@ -126,10 +128,11 @@ impl TmuxCall<'_> {
         Ok(KillAttempt { result, pane_exists: self.pane_exists(query, pane)? })
     }
 
-    /// Whether `pane` exists, by the reply to [`pane_id_command`].
+    /// Whether `pane` exists, according to the reply to [`pane_id_command`].
     ///
-    /// For a missing pane tmux prints the id of another pane, or nothing. For a pane whose window
-    /// has just closed, tmux still has the pane id but no session, and the command prints nothing.
+    /// If the pane is missing, tmux prints the id of another pane, or nothing. If the window of the
+    /// pane has just closed, tmux still knows the pane id but has no session for it, and the
+    /// command prints nothing.
     fn pane_exists(&mut self, reply: CommandReply, pane: PaneId) -> Result<bool, Error> {
         let text = reply.text().unwrap_or_else(|_| "an error".to_owned());
         match text.parse::<PaneId>() {
@@ -141,10 +144,10 @@ impl TmuxCall<'_> {
     }
 }
 
-/// Returns the condition that the session of the pane does not end with the pane.
+/// Returns the condition that the session continues to exist when the pane is killed.
 ///
-/// If it does, tmux sends a notice for the last window of a session that has no window left. Up to
-/// tmux 3.6 that crashes the server.
+/// If the session ended, tmux would send a notification about the last window of a session that has
+/// no window left. tmux up to version 3.6 crashes in this case.
 fn session_survives_condition() -> String {
     any_of("#{!=:#{window_panes},1}", &all_of("#{!=:#{session_windows},1}", "#{!=:#{window_linked},1}"))
 }
@@ -154,15 +157,15 @@ fn kill_command(pane: PaneId) -> CommandList {
     CommandList::new(&KillPane::new().target_pane(pane.to_string()).build())
 }
 
-/// Returns the command that prints the id of the pane that tmux finds for `pane`. It is faster than
-/// a list, for which tmux goes through all panes.
+/// Returns the command that prints the id of the pane that tmux finds for `pane`. This command is
+/// faster than a list of panes, because for a list tmux goes through all panes.
 fn pane_id_command(pane: PaneId) -> CommandList {
     let id = "#{?session_id,#{pane_id},}";
     CommandList::new(&DisplayMessage::new().print().target_pane(pane.to_string()).message(id).build())
 }
 
-/// Returns the command that kills the first pane of a new session. It runs in the same command list
-/// that creates the session.
+/// Returns the command that kills the first pane of the new session `session`. The command must run
+/// in the same command list that creates the session.
 pub(crate) fn kill_first_pane_command(session: &str) -> TmuxCommand<'static> {
     KillPane::new().target_pane(format!("={session}:^")).build()
 }

@@ -1,6 +1,6 @@
-//! Arranges the panes of a window.
+//! Arranges the panes of a window in one of tmux's layouts.
 //!
-//! The caller names the layout. This crate has no list of tmux's layouts.
+//! The caller passes the name of the layout; this crate has no list of the layouts.
 
 use tmux_interface::{SelectLayout, SetOption, TmuxCommand};
 
@@ -13,20 +13,21 @@ const TEAMD_WINDOW: &str = "#{==:#{@teamd_window},1}";
 /// Condition: no pane of the window is zoomed.
 const NOT_ZOOMED: &str = "#{!=:#{window_zoomed_flag},1}";
 
-/// Share of the main pane in the width or height of its window, in percent. tmux's defaults, 80
-/// columns and 24 lines, are all that a small terminal has.
+/// Size of the main pane in percent of the width or height of its window. tmux's own defaults for
+/// the main pane, 80 columns and 24 lines, would fill a small terminal and leave no space for other
+/// panes.
 pub const MAIN_PANE_PERCENT: u32 = 60;
 
 impl TmuxServer {
-    /// Arranges the panes of a teamd window. Nothing happens if the window does not exist, was not
+    /// Arranges the panes of a teamd window. Does nothing if the window does not exist, was not
     /// created by this crate, or is zoomed.
     ///
-    /// `layout` is a name that `select-layout` knows, never text from outside. A main pane gets
-    /// [`MAIN_PANE_PERCENT`] of the window.
+    /// `layout` is a constant name that tmux's command `select-layout` accepts. In a layout with a
+    /// main pane, the main pane gets [`MAIN_PANE_PERCENT`] of the window.
     ///
     /// # Errors
     ///
-    /// `Rejected` if the window is too small for its panes, or if tmux has no such layout.
+    /// `Rejected` if the window is too small for its panes, or if tmux does not know the layout.
     pub fn apply_layout(&mut self, window: WindowId, layout: &'static str) -> Result<(), Error> {
         let window = window.to_string();
         let condition = all_of(TEAMD_WINDOW, NOT_ZOOMED);
@@ -44,8 +45,8 @@ pub(crate) fn tile_commands(window: WindowId) -> Result<CommandList, InvalidArgu
     if_then(&window, NOT_ZOOMED, &CommandList::new(&select_layout("tiled", &window)))
 }
 
-/// Returns the command that sets the size of the main pane. tmux computes the number itself from
-/// the size of the window, because the option takes no percentage before 3.3.
+/// Returns the command that sets the size of the main pane. The value is a format with which tmux
+/// computes the size in columns or lines, because the option accepts no percentage before tmux 3.3.
 fn set_main_size<'a>(window: &'a str, option: &'a str, size: &str) -> TmuxCommand<'a> {
     let share = format!("#{{e|/|:#{{e|*|:#{{{size}}},{MAIN_PANE_PERCENT}}},100}}");
     SetOption::new().window().format().target_pane(window).option(option).value(share).build()

@@ -1,19 +1,21 @@
-//! Panes of a tmux server: they are created, tagged, read, hidden and killed here.
+//! Panes of a tmux server: this crate creates, tags, reads, hides and kills them.
 //!
-//! Everything goes through [`TmuxServer`]. It sends commands over a control-mode client. If there
-//! is none, it starts one tmux process per command.
+//! All calls are methods of [`TmuxServer`]. It sends commands over a control-mode client. If there
+//! is no such client, it starts one tmux process per command list.
 //!
-//! This crate knows no teams and no agents. A pane belongs to a [`PaneTag`], which is the value of
-//! a pane option. Every call that kills, reads or labels a pane names the tag that it expects.
+//! This crate does not know teams or agents. A pane belongs to a [`PaneTag`], which is the value of
+//! a pane option. Every call that kills, reads or labels a pane names the tag that the pane must
+//! have.
 //!
 //! - Invariant: a command goes only to the server whose [`ServerEpoch`] was read by the first
-//!   connection. `pane_ids_of_another_server_are_rejected` checks it.
-//! - Invariant: a pane is always named by its id. Sessions that this crate creates are also named
-//!   by their exact name, which contains only plain characters. `invalid_names_are_rejected` checks
-//!   the names.
-//! - Invariant: text from outside reaches tmux only as the value of an option or a buffer, or in an
-//!   argument vector. tmux never expands formats in it. The tests in `injection.rs` check it.
-//! - Only commands and formats of the manual of tmux 3.2 are used.
+//!   connection. `pane_ids_of_another_server_are_rejected` checks this.
+//! - Invariant: a command names a pane always by its id. Sessions that this crate creates are also
+//!   named by their exact name, which contains only plain characters. `invalid_names_are_rejected`
+//!   checks the names.
+//! - Invariant: text from other programs or people reaches tmux only as the value of an option or a
+//!   buffer, or in an argument vector, where tmux never expands formats. The tests in
+//!   `injection.rs` check this.
+//! - This crate uses only commands and formats that the manual of tmux 3.2 describes.
 
 #![warn(missing_docs)]
 

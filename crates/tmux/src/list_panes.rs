@@ -1,7 +1,8 @@
-//! Lists panes: which panes exist, and in which windows.
+//! Lists panes: which panes exist, and in which windows they are.
 //!
-//! Even a query for one pane is a list. tmux replies to a question about a missing pane with the
-//! values of another pane. The fields are numbers, flags and the tag, so each line is one row.
+//! A query for a single pane is a list with a filter, because tmux answers a direct query for a
+//! missing pane with the values of another pane. The fields of a row are numbers, flags and the
+//! tag, so each row is exactly one line.
 
 use tmux_interface::ListPanes;
 
@@ -22,13 +23,13 @@ pub struct PaneRow {
     pub window: WindowId,
     /// A session with that window. If there are several, the first one in the list.
     pub session: SessionId,
-    /// The id of the process that tmux started in the pane. If the pane is dead, another process
-    /// may have this id by now.
+    /// The id of the process that tmux started in the pane. If that process has exited, another
+    /// process may have the same id by now.
     pub pid: u32,
     /// The process has exited, and the pane was kept.
     pub is_dead: bool,
-    /// The value of the tag option. `None` if the pane has none. In a value that is not a
-    /// [`PaneTag`], invalid characters are replaced by `_`.
+    /// The value of the pane option that holds the tag, or `None` if the pane has no such option.
+    /// Characters that are not allowed in a [`PaneTag`] are replaced by `_`.
     pub tag: Option<String>,
     /// A pane of the window is zoomed.
     pub is_zoomed: bool,
@@ -43,31 +44,33 @@ pub struct PaneRow {
 }
 
 impl TmuxServer {
-    /// Lists every pane of the server, each once.
+    /// Lists every pane of the server once, even a pane that is in several sessions.
     ///
     /// # Errors
     ///
-    /// `UnexpectedReply` if one row does not parse: in a partial list, panes would seem to be gone.
+    /// `UnexpectedReply` if one row does not parse. A list without that row would be wrong, because
+    /// the pane would seem to be gone.
     pub fn list_panes(&mut self) -> Result<Vec<PaneRow>, Error> {
         let all = CommandList::new(&ListPanes::new().all().format(row_format()).build());
         self.call("list the panes").run(&all)?.parse_rows()
     }
 
-    /// Returns the session of a pane. If there are several, the first one in the list.
+    /// Returns the session of a pane. If the pane is in several sessions, returns the first one
+    /// that tmux lists.
     ///
     /// # Errors
     ///
-    /// `PaneNotFound`.
+    /// `PaneNotFound` if the pane does not exist.
     pub fn pane_session(&mut self, pane: PaneId) -> Result<SessionId, Error> {
         let row = self.call("find a pane's session").pane_row(pane)?;
         row.map(|row| row.session).ok_or(Error::PaneNotFound { pane })
     }
 
-    /// Lists the panes of one window.
+    /// Lists the panes of the window `window`.
     ///
     /// # Errors
     ///
-    /// As [`TmuxServer::list_panes`]; `Rejected` if the window does not exist.
+    /// The errors of [`TmuxServer::list_panes`]; `Rejected` if the window does not exist.
     pub fn list_window_panes(&mut self, window: WindowId) -> Result<Vec<PaneRow>, Error> {
         let list = ListPanes::new().target(window.to_string()).format(row_format()).build();
         self.call("list the panes of a window").run(&CommandList::new(&list))?.parse_rows()
@@ -82,8 +85,8 @@ impl TmuxCall<'_> {
     }
 }
 
-/// Returns the command that lists one pane. tmux checks the filter for every pane, but what takes
-/// it long is to format a row.
+/// Returns the command that lists one pane. tmux checks the filter for every pane but formats only
+/// one row. This is faster than a full list, because formatting takes most of the time.
 fn list_pane_command(pane: PaneId) -> CommandList {
     let filter = format!("#{{==:#{{pane_id}},{pane}}}");
     CommandList::new(&ListPanes::new().all().format(row_format()).filter(filter).build())

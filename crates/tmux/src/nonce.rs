@@ -1,12 +1,14 @@
-//! Random words that no program can print before it has received them.
+//! Nonces: random words that no other program can print by chance or on purpose, because they do
+//! not exist before they are sent to tmux.
 //!
-//! They mark the end of a reply, a rejected command and the borders between captured screens. The
-//! output of a pane can't contain one by accident or by intent.
+//! A nonce marks the end of a reply, a command that was not run because its condition was false, or
+//! the border between two captured screens. So the output of a pane cannot be mistaken for such a
+//! mark.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// Returns a new nonce of letters, digits and a dash. It has 64 bits from the hash keys that the
-/// standard library makes from system randomness.
+/// Returns a new nonce of letters, digits and a dash. It contains 64 random bits, which come from
+/// the hash keys that the standard library makes from the randomness of the operating system.
 pub(crate) fn generate() -> String {
     format!("teamd-{:016x}", RandomState::new().build_hasher().finish())
 }

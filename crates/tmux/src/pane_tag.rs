@@ -1,14 +1,15 @@
 //! The tag of a pane says which spawn the pane belongs to.
 //!
-//! The tag is the value of the pane option `@teamd_spawn`. The option `@teamd_pane_pid` has the process that
-//! ran in the pane when it was tagged. If a user respawns the pane with a command of their own
-//! (`respawn-pane`), both options stay but the process changes. The pane is the user's then.
-//! Releases up to 0.1.0 stored no process. A pane of theirs is recognized by its start command,
-//! which contains the tag.
+//! The tag is the value of the pane option `@teamd_spawn`. The pane option `@teamd_pane_pid` holds
+//! the id of the process that ran in the pane when the pane was tagged. If a user starts another
+//! command in the pane (`respawn-pane`), both options stay but the process changes. From then on
+//! the pane belongs to the user. Releases of teamd up to 0.1.0 did not set `@teamd_pane_pid`. A
+//! pane of such a release is recognized by its start command, which contains the tag.
 //!
-//! Invariant: a tag is never empty. tmux reads an unset option as an empty string, so an empty tag
-//! would match every untagged pane. `tag_is_a_plain_word` checks it, and that a tag has no
-//! character with a meaning in a format, in a quoted word or in a shell.
+//! Invariant: a tag is never empty. tmux reads an option that is not set as an empty string, so an
+//! empty tag would match every untagged pane. The test `tag_is_a_plain_word` checks this. It also
+//! checks that a tag has no character with a special meaning in a tmux format, in a quoted word or
+//! in a shell.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,8 +29,9 @@ impl PaneTag {
     pub(crate) const PID_OPTION: &str = "@teamd_pane_pid";
     /// Condition: the pane still has that process.
     const SAME_PROCESS: &str = "#{==:#{@teamd_pane_pid},#{pane_pid}}";
-    /// Prints the option. Characters that no tag has become `_`, so that the value of a foreign
-    /// program can't break the lines of a list.
+    /// The tmux format that prints the tag of a pane. Characters that are not allowed in a tag are
+    /// replaced by `_`. Otherwise a value that another program has set could break a list of panes
+    /// into wrong lines.
     pub(crate) const TAG_FORMAT: &str = "#{s/[^A-Za-z0-9-]/_/:@teamd_spawn}";
 
     /// Returns the tag as text.
@@ -37,8 +39,8 @@ impl PaneTag {
         &self.0
     }
 
-    /// Returns a tmux format that is true for panes with this tag in which no user has run
-    /// `respawn-pane`.
+    /// Returns a tmux format that is true for a pane with this tag, unless a user has run
+    /// `respawn-pane` in the pane.
     pub(crate) fn owned_condition(&self) -> String {
         format!(
             "#{{&&:{},{}}}",
@@ -47,8 +49,8 @@ impl PaneTag {
         )
     }
 
-    /// Returns a tmux format that is true for panes that teamd up to 0.1.0 opened, and in which no
-    /// user has run `respawn-pane`.
+    /// Returns a tmux format that is true for a pane that a release of teamd up to 0.1.0 opened,
+    /// unless a user has run `respawn-pane` in the pane.
     fn same_command_condition(&self) -> String {
         all_of("#{==:#{@teamd_pane_pid},}", &format!("#{{m:*{}*,#{{pane_start_command}}}}", self.0))
     }

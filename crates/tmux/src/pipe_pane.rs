@@ -1,8 +1,9 @@
 //! Pipes the output of a pane to a program.
 //!
-//! tmux runs a shell command for this, and expands formats and dates in it first. So the command is
-//! written without `#` and `%`. Each such character, and every byte that is not plain text, is
-//! produced by the shell's `printf`.
+//! tmux runs a shell command to start the program, and expands formats (`#…`) and dates (`%…`) in
+//! that command first. So the command is written without the characters `#` and `%`. For each of
+//! these characters, and for every byte that is not plain text, the command calls the shell's
+//! `printf`.
 
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -14,20 +15,22 @@ use crate::command_list::CommandList;
 use crate::{Error, InvalidArgument, PaneId, PaneTag, TmuxServer};
 
 impl TmuxServer {
-    /// Runs `command`, a program and its arguments. Its standard input is what the pane prints from
-    /// now on. An earlier pipe of the pane ends.
+    /// Runs `command`, a program and its arguments, with the output of the pane as its standard
+    /// input. Earlier output is not included. If the output of the pane was piped to another
+    /// program already, that pipe ends.
     ///
     /// # Errors
     ///
-    /// `NotOwned`; `InvalidArgument` if the path of the program is not absolute or a word contains
-    /// NUL. A failure of the program is not reported.
+    /// `NotOwned` if the pane does not have the tag `tag`; `InvalidArgument` if the path of the
+    /// program is not absolute or a word contains NUL. If the program fails, this call does not
+    /// report it.
     pub fn pipe_output(&mut self, pane: PaneId, tag: &PaneTag, command: &[PathBuf]) -> Result<(), Error> {
         let commands = pipe_commands(pane, command)?;
         self.call("pipe a pane's output").run_if_tagged(pane, tag, &commands).map(drop)
     }
 }
 
-/// Returns the commands that pipe the output of a pane to `command`.
+/// Returns the tmux commands that pipe the output of a pane to the program `command`.
 ///
 /// # Errors
 ///
@@ -51,7 +54,8 @@ fn shell_command(command: &[PathBuf]) -> Result<String, InvalidArgument> {
     Ok(format!("exec {}", words.join(" ")))
 }
 
-/// Returns `word` as one word of `sh` without `#` and `%`.
+/// Quotes `word` as one word for the shell `sh`. The result has no `#` and no `%`, which tmux would
+/// expand.
 ///
 /// # Errors
 ///
@@ -72,14 +76,14 @@ fn quote_for_tmux(word: &Path) -> Result<String, InvalidArgument> {
     Ok(quoted)
 }
 
-/// Whether `byte` can stand for itself in single quotes. A newline must do so, because a command
-/// substitution drops newlines at its end.
+/// Whether `byte` can be written unchanged between single quotes. A newline must be written
+/// unchanged, because a command substitution such as `$(printf …)` drops newlines at its end.
 fn needs_no_escape(byte: u8) -> bool {
     byte == b'\n' || matches!(byte, b' '..=b'~' if !b"#%'\\".contains(&byte))
 }
 
-/// Returns shell text that closes the single quotes, prints `run` by `printf`, and opens them
-/// again.
+/// Returns shell text that closes the single quotes, prints the bytes `run` with `printf`, and
+/// opens the single quotes again.
 fn octal_printf(run: &[u8]) -> String {
     let mut octal = String::new();
     for byte in run {

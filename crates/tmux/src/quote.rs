@@ -1,14 +1,15 @@
-//! Quoting for tmux's command parser.
+//! Quotes words for tmux's command parser.
 //!
-//! Every word is put into double quotes. Inside them tmux still interprets the backslash, `$NAME`
-//! and a leading `~`, so these are escaped. Control characters are escaped too, because a newline
-//! ends the command. There is no way to write NUL.
+//! Every word is put into double quotes. Between double quotes tmux still interprets a backslash,
+//! `$NAME` and a leading `~`, so these characters and the double quote are escaped. Control
+//! characters are escaped too, because a newline would end the command. NUL cannot be written at
+//! all.
 
 use std::fmt::Write;
 
 use crate::InvalidArgument;
 
-/// Quotes `word`, so that tmux's parser returns exactly the same bytes.
+/// Quotes `word`, so that tmux's command parser returns exactly the same bytes.
 ///
 /// # Errors
 ///

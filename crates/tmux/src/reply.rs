@@ -1,7 +1,7 @@
-//! The reply of tmux to a command list, from a control connection or from a process.
+//! The reply of tmux to a command list, from a control connection or from a tmux process.
 //!
-//! It is kept as bytes until a caller needs text, because the screen of a pane may contain any
-//! bytes.
+//! The reply is kept as bytes until a caller needs text, because the screen of a pane may contain
+//! any bytes.
 
 use crate::Error;
 use crate::control_parser::{BlockStatus, ControlBlock};
@@ -36,11 +36,11 @@ impl CommandReply {
         }
     }
 
-    /// Returns the printed text. Invalid UTF-8 is replaced by `U+FFFD`.
+    /// Returns the text that tmux printed. Invalid UTF-8 is replaced by `U+FFFD`.
     ///
     /// # Errors
     ///
-    /// `Rejected` with tmux's message.
+    /// `Rejected` with tmux's message if a command failed.
     pub(crate) fn text(self) -> Result<String, Error> {
         match self.error {
             Some(cause) => Err(Error::Rejected { action: self.action, cause }),
@@ -59,11 +59,11 @@ impl CommandReply {
         parse(&text).ok_or_else(|| Error::unexpected_reply(action, &text))
     }
 
-    /// Returns the result of commands that print nothing.
+    /// Returns whether the commands succeeded. For commands that print nothing.
     ///
     /// # Errors
     ///
-    /// `Rejected` with tmux's message.
+    /// `Rejected` with tmux's message if a command failed.
     pub(crate) fn into_result(self) -> Result<(), Error> {
         self.text().map(drop)
     }

@@ -1,11 +1,12 @@
-//! A handle on one run of a tmux server. All other modules send their commands through it.
+//! A handle on one run of a tmux server. All other modules send their commands through this handle.
 //!
-//! Commands go over the control connection. If it has ended, the server is first asked for its
-//! epoch by a process. If the epoch is the same, a new connection is made. If that fails, the
-//! commands go by one process each.
+//! Commands go over the control connection. If that connection has ended, the handle first starts a
+//! tmux process that asks the server for its epoch. If the epoch is the same, the handle opens a
+//! new control connection. If the server accepts no control client, each command list is run by a
+//! tmux process of its own.
 //!
-//! Invariant: a server with another epoch gets no command, except the one that reads its epoch.
-//! `pane_ids_of_another_server_are_rejected` checks it.
+//! Invariant: a server with another epoch gets no command except the one that reads its epoch.
+//! `pane_ids_of_another_server_are_rejected` checks this.
 
 use crate::address::TmuxEndpoint;
 use crate::command_list::CommandList;
@@ -18,8 +19,8 @@ use crate::reply::CommandReply;
 use crate::server_change::{NoticeSender, ServerNotice};
 use crate::{Error, ServerAddress, ServerEpoch, TmuxProgram, TmuxVersion, subprocess};
 
-/// A handle on one run of a tmux server. Except for connecting, its methods block for three seconds
-/// at most.
+/// A handle on one run of a tmux server. A method blocks for three seconds at most, except the
+/// methods that connect.
 pub struct TmuxServer {
     tmux: TmuxEndpoint,
     epoch: ServerEpoch,
@@ -29,12 +30,12 @@ pub struct TmuxServer {
 }
 
 impl TmuxServer {
-    /// Connects to the server at `address` with the tmux in `PATH`. Starts a server if none is
-    /// running. This takes up to ten seconds, because a new server runs the user's configuration
-    /// first.
+    /// Connects to the server at `address` with the program `tmux` in `PATH`. Starts a server if
+    /// none is running. Connecting takes up to ten seconds, because a new server runs the user's
+    /// configuration first.
     ///
-    /// `notice` is called on a thread of this crate and must not block: if the output of a control
-    /// client is not read, its server hangs.
+    /// `notice` is called on a thread of this crate that also reads the client's output. It must
+    /// not block, because the server hangs if the output of a control client is not read.
     ///
     /// # Errors
     ///
@@ -83,13 +84,13 @@ impl TmuxServer {
         text.is_ok_and(|text| text.parse().is_ok_and(|epoch: ServerEpoch| epoch == self.epoch))
     }
 
-    /// Sends command lists in one round trip, and returns a reply for each. Each list runs even if
-    /// a list before it fails.
+    /// Sends command lists in one round trip, and returns a reply for each list. A list runs even
+    /// if a list before it fails.
     ///
     /// # Errors
     ///
-    /// `Timeout`, `Disconnected`: the commands may have run, or may still run. `OtherServer`,
-    /// `Connect`, `ProgramNotStarted`; `InvalidArgument` if a word contains NUL.
+    /// After `Timeout` and `Disconnected` the commands may have run, or may still run.
+    /// `OtherServer`, `Connect` and `ProgramNotStarted`; `InvalidArgument` if a word contains NUL.
     pub(crate) fn send(
         &mut self,
         command_lists: &[CommandList],
@@ -112,8 +113,9 @@ impl TmuxServer {
         replies
     }
 
-    /// Makes a new connection if there is none. On success there is still none if the same server
-    /// replies but accepts no control client. Commands then go by processes.
+    /// Opens a new control connection if there is none. If the same server replies but accepts no
+    /// control client, the result is `Ok` without a connection. Commands are then run by tmux
+    /// processes.
     fn reconnect(&mut self, deadline: Deadline) -> Result<(), Error> {
         if self.connection.as_ref().is_some_and(ControlConnection::is_open) {
             return Ok(());
@@ -131,8 +133,8 @@ impl TmuxServer {
         }
     }
 
-    /// Checks the epoch by a process, because a control client would create a session on a server
-    /// that may be another one.
+    /// Checks the epoch of the server with a tmux process. A control client would create a session
+    /// before the check, possibly on another server.
     fn check_epoch(&self, deadline: Deadline) -> Result<(), Error> {
         match subprocess::run(&self.tmux, &print_command(ServerEpoch::FORMAT), deadline)?.text() {
             Ok(text) => self.check_same_epoch(text.parse()?),
@@ -141,7 +143,7 @@ impl TmuxServer {
         }
     }
 
-    /// Compares the epoch of a server with the one of this handle.
+    /// Compares the epoch of a server with the epoch of this handle.
     ///
     /// # Errors
     ///

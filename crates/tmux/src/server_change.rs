@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A change that tmux reports by itself. tmux does not report every change: for panes of other
-/// sessions there is none.
+/// A change that tmux reports without being asked. tmux does not report every change: it reports
+/// none for panes of sessions other than the hidden session of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerNotice {
     /// Windows, panes or sessions may have changed. The caller lists the panes again.
     Changed,
-    /// The connection ended by itself. The server may be gone. The next call tries to connect
-    /// again.
+    /// The connection ended without a request of the caller. The server may be gone. The next call
+    /// tries to connect again.
     Disconnected,
 }
 

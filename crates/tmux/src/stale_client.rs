@@ -1,10 +1,11 @@
 //! Waits until the control client and the hidden session of an exited daemon are gone.
 //!
-//! A killed daemon leaves both on the server for a moment. When they end, tmux notifies every
-//! control client. tmux 3.3a also notifies a client that has not finished its handshake. It then
-//! dereferences a null pointer in `control_write` and crashes with all of its sessions. This
-//! happened twice in some 300 kills of a daemon whose successor connected at once, on a busy
-//! machine. So a new daemon connects only after they are gone.
+//! When a daemon is killed, its control client and hidden session stay on the tmux server for a
+//! moment. When they end, tmux notifies every control client. tmux 3.3a also notifies a client that
+//! has not finished its handshake; it then dereferences a null pointer in `control_write` and
+//! crashes with all sessions. On a busy machine this happened twice in some 300 kills of a daemon
+//! whose successor connected at once. So a new daemon connects only after the client and session of
+//! the exited daemon are gone.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -18,14 +19,16 @@ use crate::control_client_process::session_pid;
 use crate::deadline::Deadline;
 use crate::subprocess;
 
-/// How long to wait for the watcher of the exited daemon. After that the watcher has probably been
-/// killed too, and this module kills the session itself.
+/// How long to wait until the watcher process of the exited daemon has removed the hidden session.
+/// After that time the watcher has probably been killed too, so this module kills the session
+/// itself.
 const STALE_CLIENT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Waits for up to 500 ms until no hidden session of an exited process is left, and then kills the
-/// rest. Returns at once if no server is running.
+/// Waits for up to 500 ms until no hidden session of an exited daemon is left. Then kills the
+/// hidden sessions that are still left. Returns at once if no tmux server is running.
 ///
-/// Each check runs a process, so the loop does not use a processor all the time.
+/// The loop has no pause, but it does not keep a processor busy, because each check starts a tmux
+/// process and waits for it.
 pub(crate) fn wait_or_remove(tmux: &TmuxEndpoint, deadline: Deadline) {
     let end = Instant::now() + STALE_CLIENT_TIMEOUT.min(deadline.remaining_time());
     let mut stale = stale_sessions(tmux, deadline);
@@ -37,11 +40,11 @@ pub(crate) fn wait_or_remove(tmux: &TmuxEndpoint, deadline: Deadline) {
     }
 }
 
-/// Kills the session `name` if it was created on this server for a control client and has no
+/// Kills the hidden session `name` if it was created on this server for a control client and has no
 /// client.
 ///
-/// A session with a client stays: its daemon may run in another container, where process ids mean
-/// something else.
+/// A session that still has a client is not killed. Its daemon may run in another container, where
+/// its process id cannot be checked from here.
 fn kill_session(tmux: &TmuxEndpoint, name: &str, deadline: Deadline) {
     let kill = KillSession::new().target_session(format!("={name}")).build();
     let created_here = "#{==:#{@teamd_server_epoch},#{pid} #{start_time}}";
@@ -67,10 +70,10 @@ fn stale_sessions(tmux: &TmuxEndpoint, deadline: Deadline) -> BTreeSet<String> {
     names.lines().filter(is_stale).map(str::to_owned).collect()
 }
 
-/// Whether process `pid` has exited. A zombie has exited too.
+/// Whether the process `pid` has exited. A zombie counts as exited.
 ///
-/// A process of another container seems to have exited, so its session is waited for without
-/// effect.
+/// A process in another container also counts as exited, because it is not visible here. Its hidden
+/// session is then waited for in vain, which does no harm.
 fn has_exited(pid: u32) -> bool {
     let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else { return true };
     String::from_utf8_lossy(&stat).rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['Z', 'X']))

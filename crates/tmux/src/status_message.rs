@@ -1,6 +1,7 @@
 //! Shows a message in the status line of all attached clients for some seconds.
 //!
-//! tmux expands formats in the message, so only characters without a meaning to tmux are allowed.
+//! tmux expands formats in the message, so only characters without a special meaning in tmux are
+//! allowed.
 
 use tmux_interface::{DisplayMessage, ListClients};
 
@@ -15,16 +16,18 @@ pub const MAX_MESSAGE_BYTES: usize = 300;
 const CLIENT_FORMAT: &str = "#{client_control_mode} #{pane_id} #{m:*focused*,#{client_flags}} #{client_name}";
 
 impl TmuxServer {
-    /// Shows `text` to every attached client, except control clients and clients that show one of
-    /// `panes` in a focused terminal. It is no error if no client is attached.
+    /// Shows the message `text` to every attached client. Two kinds of clients are skipped: control
+    /// clients, and clients that show one of `panes` in a focused terminal. If no client is
+    /// attached, nothing is shown and this is not an error.
     ///
-    /// Returns whether a client shows each of `panes` in a focused terminal. False if `panes` is
-    /// empty.
+    /// Returns whether each of `panes` is shown by a client in a focused terminal. The result is
+    /// false if `panes` is empty.
     ///
     /// # Errors
     ///
     /// `InvalidArgument` if `text` is longer than [`MAX_MESSAGE_BYTES`], does not begin with an
-    /// ASCII letter or digit, or contains anything but these, spaces and `@:_,()-`.
+    /// ASCII letter or digit, or contains a character other than ASCII letters, digits, spaces and
+    /// `@:_,()-`.
     pub fn show_message(&mut self, text: &str, panes: &[PaneId]) -> Result<bool, Error> {
         if !is_safe_text(text) {
             return Err(InvalidArgument::new(text, "a message is letters, digits, spaces and @:_,()-").into());
@@ -48,8 +51,8 @@ impl TmuxServer {
 struct AttachedClient<'l> {
     /// The active pane. `None` if its id does not parse.
     pane: Option<PaneId>,
-    /// Whether the terminal has the focus. Always true if the option `focus-events` is off, because
-    /// the terminal reports no change then.
+    /// Whether the client's terminal has the focus. If the tmux option `focus-events` is off, this
+    /// is always true, because tmux does not learn that the focus has changed.
     is_focused: bool,
     name: &'l str,
 }

@@ -1,8 +1,8 @@
-//! Runs one tmux process per command. It is used when there is no control connection.
+//! Runs one tmux process per command list. This module is used when there is no control connection.
 //!
-//! A process is at least 2 ms slower than the control connection, and its argument vector must be
-//! smaller than 16 KB. It never starts a server. A process that runs at the deadline is killed and
-//! reaped.
+//! A process takes at least 2 ms longer than the control connection, and its argument vector must
+//! be smaller than 16 KB. The process never starts a tmux server. A process that still runs at the
+//! deadline is killed and reaped.
 
 use std::io::{ErrorKind, Read};
 use std::process::{Child, Command};
@@ -15,7 +15,8 @@ use crate::command_list::CommandList;
 use crate::deadline::Deadline;
 use crate::reply::CommandReply;
 
-/// Runs `script` on a running server (`-N`).
+/// Runs the command list `script` in a tmux process. The option `-N` keeps tmux from starting a
+/// server if none is running.
 ///
 /// # Errors
 ///
@@ -39,7 +40,7 @@ pub(crate) struct ProcessOutput {
     pub(crate) error: Option<String>,
 }
 
-/// Runs `command` until it exits or the deadline passes.
+/// Runs `command` until it exits. If it still runs at the deadline, kills it.
 ///
 /// # Errors
 ///
@@ -50,8 +51,8 @@ pub(crate) fn run_process(
     deadline: Deadline,
 ) -> Result<ProcessOutput, Error> {
     let mut child = match command.spawn() {
-        // The kernel rejects an argument vector that tmux would reject too. The error is then the
-        // same as tmux's own.
+        // The kernel has refused the argument vector because it is too long. tmux has a lower limit
+        // and would refuse it too, so the error text is the same as tmux's own.
         Err(error) if error.kind() == ErrorKind::ArgumentListTooLong => {
             return Ok(ProcessOutput { stdout: Vec::new(), error: Some("command too long".to_owned()) });
         }
@@ -78,10 +79,10 @@ fn collect_output(child: &mut Child, deadline: Deadline) -> Result<(Vec<u8>, Vec
     Ok((wait(stdout)?, wait(stderr)?))
 }
 
-/// Reads `pipe` to its end on a new thread. The receiver gets one value with all bytes.
+/// Reads `pipe` to its end on a new thread. The returned receiver gets one value with all bytes.
 ///
-/// If `pipe` is `None`, the value is empty. If reading fails, the value is what was read before:
-/// the exit status of the process shows the failure.
+/// If `pipe` is `None`, the value is empty. If reading fails, the value has only the bytes that
+/// were read before the failure; the exit status of the process shows that something failed.
 pub(crate) fn read_in_thread(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     let read = move || {

@@ -1,17 +1,17 @@
 //! Sets the tag and the label of a pane.
 //!
-//! Both are pane options, so they stay with the pane when the user moves it to another window or
-//! session.
+//! Tag and label are pane options, so they stay with the pane when the user moves the pane to
+//! another window or session.
 //!
-//! A tagged pane stays after its process has exited, until it is killed here. Otherwise several
-//! panes could close at the same moment. Up to tmux 3.6, that crashes a server with a control
-//! client in two cases:
+//! After its process has exited, a tagged pane stays open until this crate kills it. If such panes
+//! closed by themselves, several of them could close at the same moment. tmux up to version 3.6
+//! crashes in two such cases if a control client is attached:
 //!
-//! - Two panes of one window close: tmux sends the notice for the active pane when the window has
-//!   no pane left.
+//! - Two panes of one window close: tmux sends the notification about a new active pane when the
+//!   window has no pane left.
 //! - Two windows close, and their session ends with them.
 //!
-//! Kills that come one after another do not crash the server.
+//! tmux does not crash if panes are killed one after another.
 
 use std::path::PathBuf;
 
@@ -36,8 +36,8 @@ pub struct TagOutcome {
     pub window_configured: Result<(), Error>,
     /// Whether the output of the pane is piped.
     pub piped: Result<(), Error>,
-    /// The next pane. `None` if none was requested, or if the request was not sent. After `Timeout`
-    /// and `Disconnected` the pane may exist.
+    /// The result of creating the next pane. `None` if the caller requested no next pane, or if the
+    /// commands were not sent. After `Timeout` and `Disconnected` the pane may exist.
     pub next_pane: Option<Result<CreatedPane, Error>>,
 }
 
@@ -51,12 +51,12 @@ pub struct NextPane<'a> {
 }
 
 impl TmuxServer {
-    /// Tags and labels a pane in one step. From then on the pane stays after its process has
+    /// Tags and labels a pane in one step. From then on the pane stays open after its process has
     /// exited.
     ///
     /// # Errors
     ///
-    /// `NotOwned` if the pane has another tag already; `Rejected` if it does not exist.
+    /// `NotOwned` if the pane already has another tag; `Rejected` if the pane does not exist.
     pub fn tag_pane(&mut self, pane: PaneId, tag: &PaneTag, label: &BorderLabel) -> Result<(), Error> {
         let mut call = self.call("tag a pane");
         let guarded = call.tag_commands(pane, tag, label.set_commands(pane))?;
@@ -64,15 +64,16 @@ impl TmuxServer {
         guarded.output(reply, call.action()).map(drop)
     }
 
-    /// Tags a new pane, labels it and pipes its output to `command`, in one round trip.
+    /// Tags a new pane, labels it and pipes its output to the program `command`, in one round trip.
     ///
-    /// If the window is new, it becomes a teamd window, whose borders show the labels. If `next` is
-    /// given, the same round trip splits its window to create that pane.
+    /// If the window of the pane is new, it becomes a teamd window, whose borders show the labels.
+    /// If `next` is given, the same round trip also creates the pane `next`, by splitting the
+    /// window that `next` names.
     ///
     /// # Errors
     ///
-    /// `InvalidArgument` if a command is not valid or contains NUL; nothing was sent then. Each
-    /// step has its own result in [`TagOutcome`].
+    /// `InvalidArgument` if a command is not valid or contains NUL; in this case nothing was sent.
+    /// All other errors are in [`TagOutcome`], which has one result for each step.
     pub fn tag_and_pipe(
         &mut self,
         created: CreatedPane,
@@ -113,15 +114,16 @@ impl TmuxServer {
     ///
     /// # Errors
     ///
-    /// `NotOwned`.
+    /// `NotOwned` if the pane does not have the tag.
     pub fn set_label(&mut self, pane: PaneId, tag: &PaneTag, label: &BorderLabel) -> Result<(), Error> {
         self.call("label a pane").run_if_tagged(pane, tag, &label.set_commands(pane)).map(drop)
     }
 }
 
 impl TmuxCall<'_> {
-    /// Sends the steps of [`TmuxServer::tag_and_pipe`]. A retry leaves out the split, because the
-    /// pane may exist already.
+    /// Sends the steps of [`TmuxServer::tag_and_pipe`]. If the connection ends before the replies,
+    /// all steps but the split are sent again. The split is not, because it may have created the
+    /// pane already.
     fn run_steps(
         &mut self,
         configure: Option<CommandList>,
@@ -148,8 +150,8 @@ impl TmuxCall<'_> {
         }
     }
 
-    /// Returns the commands that tag `pane` and then run `then`, if the pane has no tag or already
-    /// has `tag`.
+    /// Returns the commands that tag `pane` and then run `then`. tmux runs them only if the pane
+    /// has no tag or already has the tag `tag`.
     fn tag_commands(&self, pane: PaneId, tag: &PaneTag, then: CommandList) -> Result<GuardedCommand, Error> {
         let untagged = format!("#{{==:#{{{}}},}}", PaneTag::TAG_OPTION);
         let free = any_of(&untagged, &tag.owned_condition());
@@ -160,8 +162,9 @@ impl TmuxCall<'_> {
         GuardedCommand::new(pane, &self.on_this_server(&free), &commands)
     }
 
-    /// Removes the tag and the label from a pane with the tag `tag` that a user has respawned. The
-    /// pane then closes when its process exits. Any other pane stays unchanged.
+    /// Removes the tag and the label from a pane that has the tag `tag` and that a user has
+    /// respawned. After that the pane closes when its process exits. Any other pane stays
+    /// unchanged.
     pub(crate) fn untag(&mut self, pane: PaneId, tag: &PaneTag) -> Result<(), Error> {
         let respawned = all_of(&tag.tag_condition(), &format!("#{{!=:{},1}}", tag.owned_condition()));
         let condition = self.on_this_server(&respawned);

@@ -1,8 +1,8 @@
-//! Checks of names and commands that a caller passes in.
+//! Checks names and commands that a caller passes in.
 //!
-//! tmux expands formats in the names of windows and sessions, so only characters without a meaning
-//! to tmux are allowed. tmux runs a command of a single word in the user's shell, so a command
-//! needs at least two words.
+//! tmux expands formats in the names of windows and sessions, so a name may have only characters
+//! without a special meaning in tmux. A command must have at least two words, because tmux passes a
+//! command of a single word to the user's shell.
 
 use crate::InvalidArgument;
 
@@ -16,7 +16,7 @@ pub(crate) fn is_plain_name(text: &str) -> bool {
 ///
 /// # Errors
 ///
-/// `InvalidArgument` if [`is_plain_name`] is false.
+/// `InvalidArgument` if [`is_plain_name`] returns false for `text`.
 pub(crate) fn check_name(text: &str) -> Result<&str, InvalidArgument> {
     if is_plain_name(text) {
         return Ok(text);
@@ -28,7 +28,7 @@ pub(crate) fn check_name(text: &str) -> Result<&str, InvalidArgument> {
 ///
 /// # Errors
 ///
-/// `InvalidArgument` if there are fewer than two words or the program is empty.
+/// `InvalidArgument` if there are fewer than two words or if the program is an empty string.
 pub(crate) fn check_argv(words: &[String]) -> Result<&[String], InvalidArgument> {
     match words {
         [program, _, ..] if !program.is_empty() => Ok(words),

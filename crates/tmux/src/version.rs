@@ -1,8 +1,9 @@
 //! The version of a tmux program or server.
 //!
-//! tmux reports `3.3a`, `next-3.8` (the development version before 3.8) or `master`. The tmux of
-//! OpenBSD reports the version of the system. Letters mark bug fix releases. They make no
-//! difference to this crate, so the parser drops them.
+//! tmux reports a version such as `3.3a`, `next-3.8` (the development version before 3.8) or
+//! `master`. OpenBSD's tmux reports the version of the operating system. A letter after the number
+//! means a bug fix release. Such releases make no difference to this crate, so the parser drops the
+//! letter.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,13 +20,15 @@ pub struct TmuxVersion {
 }
 
 impl TmuxVersion {
-    /// The first version with all features that this crate needs: client flags in `new-session`,
-    /// filters in `list-panes`, and `synchronize-panes` as a pane option.
+    /// The oldest tmux version that has all features that this crate needs. These features are
+    /// client flags in `new-session`, filters in `list-panes`, and `synchronize-panes` as a pane
+    /// option.
     pub(crate) const MINIMUM: TmuxVersion = TmuxVersion { major: 3, minor: 2 };
     /// Stands for `master` and for OpenBSD's tmux.
     const UNVERSIONED: TmuxVersion = TmuxVersion { major: u32::MAX, minor: 0 };
 
-    /// Parses the version in `text` and checks that it is not too old.
+    /// Parses the tmux version in `text` and checks that it is not older than
+    /// [`TmuxVersion::MINIMUM`].
     ///
     /// # Errors
     ///

@@ -11,11 +11,12 @@ pub(crate) fn hidden_by_zoom_condition() -> String {
     all_of("#{window_zoomed_flag}", "#{!=:#{pane_active},1}")
 }
 
-/// Returns `commands`, followed by a command that zooms the zoomed pane of the window again.
-/// `commands` remove the pane `row` from its window.
+/// Returns `commands`, followed by a command that restores the zoom of the window. `commands` must
+/// move the pane of `row` out of its window or kill it.
 ///
-/// tmux unzooms a window when a pane leaves it. The zoomed pane is the active one. The zoom is not
-/// restored if the leaving pane is the zoomed one, or if it is in another window than in `row`.
+/// The zoom must be restored because tmux ends it when a pane leaves the window. The zoomed pane is
+/// always the active pane. The zoom is not restored if the zoomed pane itself leaves, or if the
+/// leaving pane is no longer in the window that `row` names.
 pub(crate) fn with_zoom_restored(
     row: &PaneRow,
     commands: &CommandList,

@@ -1,7 +1,8 @@
-//! Writes one line per event, and notices, to the daemon's terminal.
+//! Writes one line per event, and the notices for people, to the daemon's terminal.
 //!
-//! A terminal may be closed, or stopped with Ctrl-S for hours, so a separate thread writes to it.
-//! Lines that the terminal cannot take are dropped; the log file has all of them.
+//! A separate thread writes to the terminal, because a write can block for hours, for example if a
+//! user has pressed Ctrl-S. If the terminal takes no more lines, further lines are dropped; the log
+//! file has all of them.
 
 use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -34,8 +35,8 @@ impl DaemonTerminal {
         self.0.try_send(format!("{line}\n")).ok();
     }
 
-    /// Rings the terminal's bell and shows a notification (OSC 9; OSC 777 for rxvt). Does nothing
-    /// if standard output is not a terminal.
+    /// Rings the terminal's bell and shows `text` as a desktop notification, with the escape
+    /// sequence OSC 9, or OSC 777 for rxvt. Does nothing if standard output is not a terminal.
     ///
     /// `text` must have no control characters.
     pub(crate) fn show_notice(&self, text: &str) {
@@ -45,10 +46,10 @@ impl DaemonTerminal {
     }
 }
 
-/// The bell and the escape sequence of a notification.
+/// Returns the bell and the escape sequence that shows `text` as a desktop notification.
 ///
-/// tmux passes a sequence to the outer terminal only if it is wrapped in a passthrough sequence and
-/// the option `allow-passthrough` is on.
+/// In tmux the sequence is wrapped in a passthrough sequence, because tmux passes only such
+/// sequences to the terminal that it runs in. The tmux option `allow-passthrough` must also be on.
 fn notice_escape_sequence(text: &str, terminal: TerminalKind) -> String {
     match terminal {
         TerminalKind::Tmux => format!("\x07\x1bPtmux;\x1b\x1b]9;{text}\x07\x1b\\"),

@@ -1,7 +1,9 @@
-//! Watches processes and reports their exit: the shims, and the processes of lead sessions.
+//! Watches processes and reports when they exit. The watched processes are the shims and the
+//! processes of lead sessions.
 //!
 //! A process is identified by its pid and start time. One thread waits for the pidfds of all
-//! processes with epoll, because tokio's `AsyncFd::register` is `unsafe`.
+//! processes with epoll. tokio could wait for pidfds too, but its function `AsyncFd::register` is
+//! `unsafe`.
 
 use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
@@ -18,8 +20,8 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Size of the buffer for /proc/PID/stat, in bytes. It is larger than any line, so one read gets
-/// the whole line.
+/// Size of the buffer for the content of /proc/PID/stat, in bytes. The content is always shorter,
+/// so one read gets all of it.
 const STAT_BUFFER: usize = 4096;
 
 /// When a process was started, in clock ticks since boot (field 22 of /proc/PID/stat). `None` if
@@ -27,8 +29,8 @@ const STAT_BUFFER: usize = 4096;
 ///
 /// # Errors
 ///
-/// If the file cannot be read for another reason, such as too many open files. The process may
-/// still run.
+/// If /proc/PID/stat cannot be read for another reason than a missing process, such as too many
+/// open files. In this case the process may still run.
 pub(crate) fn start_time(pid: u32) -> io::Result<Option<u64>> {
     let stat = match read_stat(pid) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -38,16 +40,17 @@ pub(crate) fn start_time(pid: u32) -> io::Result<Option<u64>> {
         }
         line => line?,
     };
-    // The second field is the program's name in parentheses. The name can contain spaces and
-    // parentheses, so the fields are counted from the last parenthesis.
+    // The second field of /proc/PID/stat is the program's name in parentheses. The name itself can
+    // contain spaces and parentheses, so the fields after the name are counted from the last
+    // parenthesis.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
     let mut fields = fields.split_whitespace();
     let is_zombie = fields.next() == Some("Z");
     Ok(fields.nth(18).filter(|_| !is_zombie).and_then(|start| start.parse().ok()))
 }
 
-/// Reads /proc/PID/stat. The kernel may cut a long program name within a UTF-8 character, so
-/// invalid bytes are replaced.
+/// Reads /proc/PID/stat as text. Invalid UTF-8 is replaced, because the kernel may cut a long
+/// program name within a UTF-8 character.
 fn read_stat(pid: u32) -> io::Result<String> {
     let mut buffer = [0; STAT_BUFFER];
     let length = File::open(format!("/proc/{pid}/stat"))?.read(&mut buffer)?;
@@ -59,8 +62,8 @@ pub(crate) fn boot_id() -> Option<String> {
     Some(std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned())
 }
 
-/// The pid of a process's parent (field 4 of /proc/PID/stat). `None` if the process has no parent
-/// or is gone.
+/// The pid of the parent of the process `pid` (field 4 of /proc/PID/stat). `None` if the process
+/// has no parent or is gone.
 pub(crate) fn parent_pid(pid: u32) -> Option<u32> {
     let stat = read_stat(pid).ok()?;
     let (_, fields) = stat.rsplit_once(')')?;

@@ -1,5 +1,5 @@
-//! Raises the daemon's own resource limits and restores the original ones for its children. An
-//! agent has the same limits as without the daemon.
+//! Raises the daemon's own resource limits, and restores the original limits for its child
+//! processes. So an agent has the same limits as if it were started without the daemon.
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 
@@ -22,8 +22,8 @@ impl SavedLimits {
         limits
     }
 
-    /// Sets the original limits for the child process with the pid `child`. Call it before the
-    /// child needs them.
+    /// Sets the original limits for the daemon's child process with the pid `child`. The caller
+    /// calls this function right after it has started the process.
     pub(crate) fn restore_for_child(&self, child: u32) {
         // `prlimit` without a pid would change the daemon's own limits.
         let Some(pid) = i32::try_from(child).ok().and_then(Pid::from_raw) else { return };

@@ -1,7 +1,7 @@
-//! Ensures that each root has at most one daemon, and binds its control socket.
+//! Ensures that each root has at most one daemon, and binds the control socket of that daemon.
 //!
-//! The daemon holds a lock in its state directory and a lock on the root itself. The kernel
-//! releases both when the daemon exits, even if it is killed.
+//! The daemon holds a lock on a file in its state directory and a lock on a directory of the root.
+//! The kernel releases both locks when the daemon exits, even if the daemon is killed.
 
 use protocol::error::{ErrorKind, ErrorReport};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -24,10 +24,12 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// How many intervals a new lock holder has to write its pid into the lock file.
 const HOLDER_PID_POLLS: u32 = 50;
 
-/// How many intervals a killed daemon has until its locks are released.
+/// How long to wait until the locks of a killed daemon are released, as a number of
+/// [`POLL_INTERVAL`]s.
 ///
-/// The kernel closes the daemon's descriptors one after the other. A process that the daemon just
-/// forked keeps copies of them until its `exec`.
+/// A killed daemon keeps its locks for a moment, because the kernel closes its file descriptors one
+/// after the other. A process that the daemon had just forked also keeps copies of the descriptors
+/// until it calls `exec`.
 const DEAD_HOLDER_POLLS: u32 = 200;
 
 /// How many intervals a daemon has to exit if its socket still accepts connections.
@@ -35,20 +37,22 @@ const SERVING_HOLDER_POLLS: u32 = 20;
 
 /// The lock file of the running daemon. The daemon holds the lock until it exits.
 ///
-/// The file is never deleted: a lock on a deleted file does not exclude a daemon that creates a new
-/// file.
+/// The lock file is never deleted. If it were deleted, another daemon could create and lock a new
+/// file at the same path while the first daemon still holds the lock on the deleted file.
 #[derive(Debug)]
 pub(crate) struct InstanceLock {
     _file: File,
 }
 
 impl InstanceLock {
-    /// Takes the lock `path` and writes the daemon's pid into the file. Waits if the lock holder is
-    /// about to exit. `socket` is the control socket of the root.
+    /// Takes the lock on the file `path` and writes the daemon's pid into the file. If another
+    /// daemon holds the lock and is about to exit, waits until it has exited. `socket` is the
+    /// control socket of `root`.
     ///
     /// # Errors
     ///
-    /// `NoDaemon` (exit code 69) with the pid of the other daemon, and `Io`.
+    /// `NoDaemon` (exit code 69) with the pid of the other daemon if that daemon does not exit, and
+    /// `Io`.
     pub(crate) fn acquire(path: &Path, root: &Path, socket: &Path) -> Result<InstanceLock, ErrorReport> {
         let io = |verb: &str, error: &std::io::Error| ErrorReport::from_io(verb, path, error);
         let open = File::options().create(true).truncate(false).read(true).write(true).mode(0o600).open(path);
@@ -73,11 +77,13 @@ impl InstanceLock {
     }
 }
 
-/// Reads the pid of the lock holder, and waits for it if the file has no pid of a running process.
+/// Reads the pid of the process that holds the lock. If the lock file has no pid, or the pid of a
+/// process that does not run, waits and reads the file again.
 ///
-/// A new lock holder writes its pid shortly after it takes the lock. Until then the file has the
-/// pid of an earlier daemon, or none. After [`HOLDER_PID_POLLS`] intervals any pid is returned,
-/// because the lock holder may run in another pid namespace.
+/// The wait is needed because a new lock holder writes its pid shortly after it takes the lock.
+/// Until then the file has no pid or the pid of an earlier daemon. After [`HOLDER_PID_POLLS`] reads
+/// the pid in the file is returned even if no process has this pid, because the lock holder may run
+/// in another pid namespace.
 fn wait_for_holder_pid(file: &mut File) -> Option<i32> {
     let is_running =
         |pid: &i32| Pid::from_raw(*pid).is_some_and(|pid| pidfd_open(pid, PidfdFlags::empty()).is_ok());
@@ -101,12 +107,14 @@ fn read_holder_pid(file: &mut File) -> Option<i32> {
     pid.trim().parse().ok()
 }
 
-/// Waits for the lock holder to exit. Returns whether it has exited.
+/// Waits for the daemon that holds the lock to exit. Returns whether it has exited. `pid` is the
+/// pid of that daemon, and `socket` its control socket.
 ///
-/// A killed daemon keeps its lock, and even its socket, for a moment. A daemon whose socket does
-/// not accept connections is exiting or starting, so the wait is longer. The wait ends as soon as
-/// the socket accepts connections: otherwise this process would replace the other daemon at the
-/// next `teamctl down`.
+/// A killed daemon keeps its lock, and even its socket, for a moment. So the wait is short if the
+/// socket accepts connections. The wait is longer if the socket accepts none, because the other
+/// daemon is then exiting or starting. The longer wait ends as soon as the socket accepts
+/// connections, because the other daemon has then started and stays. If this process still waited,
+/// it would become the daemon when the user runs `teamctl down`.
 fn has_holder_exited(pid: Option<i32>, socket: &Path) -> bool {
     let Some(pid) = pid.and_then(Pid::from_raw) else { return false };
     let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
@@ -125,11 +133,11 @@ fn exits_within(pidfd: &OwnedFd, intervals: u32) -> bool {
     poll(&mut [PollFd::new(pidfd, PollFlags::IN)], timeout.as_ref()).is_ok_and(|ready| ready > 0)
 }
 
-/// Takes the lock on the root's directory `teams`. It excludes daemons that use another state
-/// directory for the same root.
+/// Takes the lock on the root's directory `teams`. This lock keeps out daemons that use the same
+/// root with another state directory.
 ///
 /// The lock belongs to the open directory and not to its path. So a daemon whose root was moved
-/// away does not block a daemon at the current path.
+/// away does not block a daemon at the root's path.
 ///
 /// # Errors
 ///
@@ -202,11 +210,12 @@ pub(crate) fn bind(path: &Path) -> Result<(UnixListener, BoundSocket), ErrorRepo
     Ok((listener, BoundSocket { path: path.to_owned(), device: meta.dev(), inode: meta.ino() }))
 }
 
-/// Removes the socket of a dead daemon.
+/// Removes the control socket of a daemon that no longer runs. Does nothing if there is no socket
+/// at `path`.
 ///
 /// # Errors
 ///
-/// If the path has another type of file, or a socket that accepts connections.
+/// If another type of file is at `path`, or if the socket accepts connections.
 fn remove_stale_socket(path: &Path) -> Result<(), ErrorReport> {
     let listen_error =
         |kind, reason: &str| ErrorReport::new(kind, format!("cannot listen on {}: {reason}", path.display()));
@@ -222,7 +231,7 @@ fn remove_stale_socket(path: &Path) -> Result<(), ErrorReport> {
     }
 }
 
-/// Creates the directory with mode 0700 if it is missing.
+/// Creates the directory `path` with mode 0700 if it is missing.
 ///
 /// # Errors
 ///
@@ -249,9 +258,9 @@ fn make_private_directory(path: &Path) -> Result<(), ErrorReport> {
 
 /// Checks that no other user can replace a directory inside `directory`.
 ///
-/// The directory must belong to this user or to root, and be sticky or writable for its owner
-/// alone. In `/tmp`, for example, another user may have created the directory first. A missing
-/// directory passes.
+/// `directory` must belong to this user or to the user root. It must also be sticky or writable for
+/// its owner alone. The check is needed in `/tmp`, for example, where another user may have created
+/// the directory first. If `directory` is missing, the check succeeds.
 fn check_parent_directory(directory: &Path) -> Result<(), ErrorReport> {
     let Ok(meta) = std::fs::symlink_metadata(directory) else { return Ok(()) };
     let owned = [0, nix::unistd::geteuid().as_raw()].contains(&meta.uid());

@@ -1,8 +1,9 @@
 //! The daemon's ends of the agents' wake sockets.
 //!
-//! A wake only makes an agent check its inbox and tasks, so an unnecessary wake does no harm. For a
-//! new message, the file watcher's thread wakes the owner of the inbox directly, which saves a
-//! switch to the event loop's thread. The event loop sends all other wakes.
+//! A wake only makes an agent check its inbox and tasks, so an unnecessary wake does no harm. If a
+//! message arrives, the thread of the file watcher wakes the owner of the inbox directly, because a
+//! detour through the thread of the event loop would take longer. The event loop sends all other
+//! wakes.
 
 use crate::core::id::SpawnId;
 use protocol::name::{AgentName, TeamName};
@@ -36,8 +37,8 @@ impl WakeSockets {
         self.lock().get(spawn).into_iter().for_each(send_wake);
     }
 
-    /// Wakes the agent that owns the inbox `inbox` (a file name without `.json`). Returns whether
-    /// such an agent has a wake socket.
+    /// Wakes the agent that owns the file `inbox` (its name without `.json`). Returns whether that
+    /// agent has a wake socket.
     pub(crate) fn wake_inbox_owner(&self, team: &TeamName, inbox: &str) -> bool {
         let owner = AgentName::new_unchecked(inbox);
         let sockets = self.lock();
@@ -51,10 +52,11 @@ impl WakeSockets {
     }
 }
 
-/// Sends one byte: a newline, so that a shell script can `read` it.
+/// Wakes an agent by one byte on its wake socket. The byte is a newline, so that a shell script can
+/// wait for it with `read`.
 ///
-/// Errors are ignored. A full socket wakes the agent already, and an agent that has exited needs no
-/// wake.
+/// Errors are ignored: if the socket is full, the agent has a wake waiting already, and an agent
+/// that has exited needs no wake.
 fn send_wake(socket: &WakeSocket) {
     let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
     rustix::net::send(&socket.fd, b"\n", flags).ok();

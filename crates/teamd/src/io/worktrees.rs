@@ -1,8 +1,8 @@
 //! Runs git jobs: creates, checks and removes the worktrees of members.
 //!
-//! Each job has its own thread. git can take seconds, and minutes with the user's hooks and
-//! filters; the event loop and the files thread must not wait for it. git fills and removes only
-//! worktrees that the roster on disk records.
+//! Each job has its own thread, because git can take seconds, and even minutes with the user's
+//! hooks and filters. The event loop and the files thread must not wait for git. git only fills and
+//! removes worktrees that are recorded in the roster on disk.
 
 use crate::core::event::CoreEvent;
 use crate::core::jobs::worktree_job::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
@@ -97,8 +97,8 @@ fn run_job(job: &WorktreeJob) -> WorktreeResult {
     }
 }
 
-/// Checks before each spawn of a member that its worktree is the recorded one. Does not run git, so
-/// it takes little time.
+/// Checks that the directory at the path of a member's worktree is the recorded worktree. The files
+/// thread calls this function before each spawn. It takes little time, because it does not run git.
 ///
 /// # Errors
 ///
@@ -123,10 +123,11 @@ struct UnsavedWork<'a> {
     reasons: Vec<KeepReason>,
 }
 
-/// Checks whether a deletion of the team would be refused because of unsaved work. Changes nothing.
+/// Checks whether a request to delete a team would be refused because of unsaved work. Changes
+/// nothing.
 ///
-/// The check skips worktrees that the request discards, and foreign directories at the path of a
-/// worktree. `shim_pids` has the shims of the team.
+/// The check skips the worktrees that the request discards. It also skips a worktree if another
+/// directory is at its path now. `shim_pids` has the pids of the team's shims.
 fn check_unsaved(
     order: &DeleteTeamRequest,
     worktrees: &[MemberWorktree],
@@ -146,8 +147,9 @@ fn check_unsaved(
     }
 }
 
-/// Removes the descendants of shims from the processes that use a worktree. They end with their
-/// shim, which is their subreaper.
+/// Removes processes from the reasons to keep a worktree if they are descendants of the team's
+/// shims. These processes do not count as users of the worktree, because they end when their shim
+/// ends.
 fn exclude_members(reasons: Vec<KeepReason>, shim_pids: &BTreeSet<u32>) -> Vec<KeepReason> {
     let has_shim_ancestor = |pid: &u32| {
         successors(Some(*pid), |pid| process_watcher::parent_pid(*pid)).any(|pid| shim_pids.contains(&pid))
@@ -162,10 +164,10 @@ fn exclude_members(reasons: Vec<KeepReason>, shim_pids: &BTreeSet<u32>) -> Vec<K
     reasons.into_iter().filter_map(without_members).collect()
 }
 
-/// Removes the worktrees of a team. Worktrees with unsaved work that the request discards are moved
+/// Removes the worktrees of a team. A worktree with unsaved work that the request discards is moved
 /// to `trash`. All worktrees are checked before the first one is changed.
 ///
-/// `removed` gets the result for each worktree, also if the call fails.
+/// `removed` receives the result for each worktree, even if the function returns an error.
 ///
 /// # Errors
 ///
@@ -215,8 +217,8 @@ fn remove_all(
     Ok(())
 }
 
-/// Saves all discarded worktrees to the trash. The caller removes the first one only when all are
-/// saved.
+/// Saves all `discarded` worktrees to the trash. The caller removes no worktree before all of them
+/// are saved.
 fn save_to_trash<'a>(
     order: &DeleteTeamRequest,
     discarded: &[&UnsavedWork<'a>],
@@ -231,11 +233,13 @@ fn save_to_trash<'a>(
     discarded.iter().map(save).collect()
 }
 
-/// The reasons to keep a worktree. A failed check is a reason, too.
+/// Returns the reasons to keep a worktree, such as unsaved work. If the check itself fails, the
+/// failure is a reason too.
 ///
 /// # Errors
 ///
-/// `NotRecorded` if another directory is at the path of the worktree. The daemon must not touch it.
+/// `NotRecorded` if another directory is at the path of the worktree. The daemon must not touch
+/// that directory.
 fn unsaved_reasons(
     worktree: &MemberWorktree,
     environment: &GitEnvironment,
@@ -247,8 +251,9 @@ fn unsaved_reasons(
     }
 }
 
-/// The error of a deletion that is refused because of unsaved work. It lists each worktree with its
-/// reasons, and has the command that moves all of them to the trash.
+/// Returns the error for a team deletion that is refused because of unsaved work. The error lists
+/// each worktree with its reasons, and contains the command that moves all of these worktrees to
+/// the trash.
 fn unsaved_work_error(order: &DeleteTeamRequest, kept: &[&UnsavedWork]) -> ErrorReport {
     let lines = kept.iter().map(|work| {
         let reasons: Vec<String> = work.reasons.iter().map(ToString::to_string).collect();

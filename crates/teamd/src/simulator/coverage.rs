@@ -1,8 +1,9 @@
-//! Records which events, effects, jobs and messages occur in simulations.
+//! Records which events, effects, jobs and messages occur in simulations, so that a test can check
+//! that each kind occurs.
 //!
-//! A `match` without a wildcard names every variant, and the list of all names is read from this
-//! file's source. So a new variant does not compile until it has a name here, and the test fails
-//! until a simulation covers it.
+//! A `match` without a wildcard names every variant, so a new variant does not compile until it
+//! gets a name in this file. The test reads the list of all names from the source text of this
+//! file. It fails until some simulation contains the new variant.
 
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;

@@ -32,8 +32,8 @@ pub(super) struct SimulatedDisk {
     pub(super) session_teams: BTreeMap<TeamName, SimulatedTeamFiles>,
     /// The exit reports that shims have written.
     pub(super) exit_reports: BTreeMap<SpawnId, ExitReport>,
-    /// All spawns that were ever registered. Another program may have removed them from
-    /// config.json.
+    /// All spawns that were ever registered in config.json. Another program may have removed their
+    /// entries since.
     pub(super) registered: BTreeSet<SpawnId>,
     /// All worktrees. They belong to the same repository.
     pub(super) worktrees: Worktrees,

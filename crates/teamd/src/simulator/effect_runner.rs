@@ -110,8 +110,8 @@ impl Simulation {
     }
 }
 
-/// Orders the queue of file jobs as the files thread does: independent jobs first, then the jobs of
-/// one batch.
+/// Reorders the queue of file jobs as the files thread does: independent jobs come first, then the
+/// jobs that form a batch.
 pub(super) fn collect_next_batch(files: &mut VecDeque<FileJob>) {
     let Some(first) = files.pop_front() else { return };
     let mut ahead = Vec::new();
@@ -123,8 +123,8 @@ pub(super) fn collect_next_batch(files: &mut VecDeque<FileJob>) {
     ahead.into_iter().chain(together).rev().for_each(|job| files.push_front(job));
 }
 
-/// Adds a file job to the queue as `JobSender::push` does: a new roster replaces a waiting one, in
-/// the place of the waiting one.
+/// Adds a file job to the queue. Like `JobSender::push`, it replaces a roster that waits in the
+/// queue by a newer one, without changing its position.
 fn push_file_job(files: &mut VecDeque<FileJob>, job: FileJob) {
     let waiting = files.iter_mut().find(|waiting| matches!(waiting, FileJob::SaveRoster(_)));
     match (waiting, job) {

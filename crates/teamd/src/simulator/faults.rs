@@ -1,5 +1,5 @@
-//! Injects faults: crashes, lost events, a full disk, a hung tmux server, and actions of users and
-//! foreign programs.
+//! Injects faults into a simulation: crashes, lost events, a full disk, a hung tmux server, and
+//! actions of users and foreign programs.
 
 use crate::core::event::CoreEvent;
 use crate::simulator::random_calls::random_team;

@@ -1,5 +1,6 @@
-//! Simulates programs with hooks, of agents and of lead sessions: the reports of their hooks, and
-//! the long polls with which the hooks wait for messages and tasks.
+//! Simulates programs with hooks, both the programs of agents and those of lead sessions. Simulates
+//! the reports that the hooks send, and the long polls in which the hooks wait for messages and
+//! tasks.
 
 use crate::core::event::CoreEvent;
 use crate::core::id::ConnId;
@@ -190,8 +191,8 @@ impl Simulation {
         self.send_hook_call(pid, Request::ReportHook(report))
     }
 
-    /// Sends a report of a nested program: one that the agent's program started and that has the
-    /// same hooks.
+    /// Sends a hook report of a nested program: a program with the same hooks that the agent's
+    /// program has started.
     pub(super) fn send_nested_event(&mut self, pid: u32) {
         let ancestors =
             [1, pid, self.programs[&pid].shim_pid].map(|pid| Process { pid, start_time: 1 }).to_vec();
@@ -310,8 +311,9 @@ impl Simulation {
         }
     }
 
-    /// What a hook can deliver to a program: all unread messages, or else one task. A plan approval
-    /// is not delivered to a planning program, because it is for the member's next spawn.
+    /// Returns what a hook can deliver to its program: all unread messages, or one task if there
+    /// are no unread messages. A plan approval is not delivered to a program that is planning,
+    /// because the approval is for the member's next spawn.
     fn deliverable(&self, program: &HookedProgram) -> (Vec<u64>, Option<TaskId>) {
         let Some(files) = self.disk.teams.get(&program.team) else { return (Vec::new(), None) };
         let is_yes =

@@ -1,5 +1,5 @@
-//! The invariants that the simulator checks: at each start of an agent, when a simulation is idle,
-//! and at its end.
+//! The invariants that the simulator checks: when an agent starts, when a simulation has become
+//! idle, and at the end of a simulation.
 
 use crate::core::id::ConnId;
 use crate::core::lifecycle::Lifecycle;
@@ -12,8 +12,9 @@ use protocol::policy::PolicyDecision;
 use std::collections::BTreeSet;
 
 impl Simulation {
-    /// Checks that a starting agent is in the roster on disk and registered with its team. A daemon
-    /// that starts at this moment knows the agent.
+    /// Checks an agent that starts: the roster on disk must contain its record, and the agent must
+    /// be registered with its team. So if the daemon is killed now, the next daemon knows the
+    /// agent.
     pub(super) fn check_agent_start(&mut self, pid: u32) {
         let shim = &self.shims[&pid];
         let record = self.disk.roster.records.iter().find(|record| record.spawn_id == shim.spawn);
@@ -40,8 +41,8 @@ impl Simulation {
         );
     }
 
-    /// Checks an idle simulation: the processes, the core's state, the roster on disk and the team
-    /// files agree, and no call is open.
+    /// Checks a simulation that has become idle: the processes, the core's state, the roster on
+    /// disk and the team files agree, and every call has a reply.
     pub(super) fn check_at_rest(&self) {
         let daemon = self.daemon.as_ref().expect("a daemon runs");
         let is_long_poll = |client: &ConnId| {
@@ -134,8 +135,8 @@ impl Simulation {
         }
     }
 
-    /// Checks that no idle agent misses work, and that the policy has answered all requests that it
-    /// can answer.
+    /// Checks that no idle agent has an undelivered message or task, and that the policy has
+    /// answered all member requests that it can answer.
     fn check_nothing_waits(&self) {
         for (pid, shim) in self.running_shims() {
             let (Some(who), Some(turn_agent)) = (&shim.identity, &shim.turn_agent) else { continue };

@@ -1,11 +1,11 @@
 //! Deterministic simulator: runs the core with a simulated clock, disk, tmux server and processes.
 //!
-//! A seed decides everything: the calls of clients, the order of events, the faults, and when the
-//! daemon is killed. So a seed is enough to reproduce a failure. [`invariants`] checks the state
-//! during each simulation and after it has become idle.
+//! The seed of a simulation decides everything: the calls of clients, the order of events, the
+//! faults, and when the daemon is killed. So a seed is enough to reproduce a failure.
+//! [`invariants`] checks the state during each simulation and after the simulation has become idle.
 //!
-//! `SEEDS=20000 cargo test -p teamd sim` runs 20,000 seeds instead of 200. `SEED=7` runs one seed
-//! and prints its log.
+//! `SEEDS=20000 cargo test -p teamd sim` runs 20,000 seeds instead of 200. With `SEED=7` the test
+//! runs only the seed 7 and prints the log of its simulation.
 
 mod clients;
 mod coverage;
@@ -39,11 +39,11 @@ const REGRESSION_SEEDS: &str = include_str!("regression_seeds.txt");
 /// With at least this number of seeds, every event, effect and job must occur.
 const FULL_COVERAGE_SEEDS: usize = 15_000;
 
-/// Runs the simulation of one seed. Returns the events, effects and jobs that occurred.
+/// Runs the simulation of one seed. Returns which events, effects and jobs have occurred.
 ///
 /// # Errors
 ///
-/// The message of the failed check and the end of the log.
+/// The message of the failed check, and the end of the simulation's log.
 fn run_seed(seed: u64) -> Result<Coverage, String> {
     let is_single = env_number("SEED").is_some();
     let (simulation, result) =
@@ -83,7 +83,7 @@ fn run_simulation(mut simulation: Simulation) -> (Simulation, Result<(), String>
     (simulation, result.map_err(to_message))
 }
 
-/// Writes the number of seeds to the directory `$FIGURES`, in the format of
+/// Writes the number of simulated seeds to a file in the directory `$FIGURES`, in the format of
 /// `tests/harness/figures.rs`. Does nothing if the variable is not set.
 #[allow(clippy::disallowed_methods, reason = "not below ROOT")]
 fn write_figures(seeds: usize) {

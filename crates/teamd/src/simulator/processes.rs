@@ -163,8 +163,8 @@ impl Simulation {
         }
     }
 
-    /// Replaces the tmux server by a new one with `foreign_panes` panes. All shims in panes lose
-    /// their terminal.
+    /// Replaces the tmux server by a new server that has `foreign_panes` panes of other programs.
+    /// All shims in panes of the old server lose their terminal.
     pub(super) fn restart_tmux(&mut self, foreign_panes: u32) {
         self.log(|| "another tmux server".to_owned());
         let shims: Vec<u32> = self

@@ -1,7 +1,8 @@
-//! Chooses the next action of a simulation at random, from all that are possible.
+//! Chooses the next action of a simulation at random, from all actions that are possible now.
 //!
-//! A scenario has three phases: random actions and faults, a phase without faults until the
-//! simulation is idle, and the deletion of all teams or a shutdown of the daemon.
+//! A scenario has three phases. The first phase has random actions and faults. The second phase has
+//! no faults and lasts until the simulation is idle. The last phase deletes all teams or shuts the
+//! daemon down.
 
 use crate::simulator::clients::CallOrigin;
 use crate::simulator::faults::{inject_random_fault, random_shim};
@@ -18,8 +19,8 @@ use protocol::payload::IdleReason;
 
 /// Maximum number of random actions.
 const MAX_STEPS: usize = 100;
-/// Simulated time until a simulation is idle, in milliseconds. It is longer than the longest grace
-/// period and the longest backoff.
+/// Simulated time that is waited until a simulation counts as idle, in milliseconds. It is longer
+/// than the longest grace period and the longest backoff.
 const IDLE_TIMEOUT: u64 = 100_000;
 /// As [`IDLE_TIMEOUT`], for the last phase. It is shorter because no backoff is running.
 const TEARDOWN_TIMEOUT: u64 = 40_000;
@@ -207,8 +208,8 @@ fn answer_shutdown(simulation: &mut Simulation, pid: u32) {
     }
 }
 
-/// Runs without faults and new calls until nothing is due for `timeout` milliseconds of simulated
-/// time.
+/// Runs the simulation without faults and new calls. Returns when `timeout` milliseconds of
+/// simulated time have passed and no action is due.
 fn run_until_idle(simulation: &mut Simulation, timeout: u64) {
     simulation.log(|| "no more faults".to_owned());
     simulation.is_fault_free = true;

@@ -39,8 +39,8 @@ pub(super) struct SimulatedShim {
     pub(super) inbox: VecDeque<ToShim>,
     /// The daemon does not know the spawn. The shim keeps its agent and does not connect again.
     pub(super) is_disowned: bool,
-    /// The shim was killed before its agent started. If the daemon is killed too, the dead pane
-    /// stays for `teamctl doctor`.
+    /// The shim was killed before its agent started. If the daemon is killed too, no daemon closes
+    /// the dead pane: it stays until a user runs `teamctl doctor`.
     pub(super) was_killed_early: bool,
     /// The shim is stopped by SIGSTOP.
     pub(super) is_stopped: bool,

@@ -1,5 +1,5 @@
-//! The state of a simulation: clock, disk, tmux server, processes, clients and the daemon. Its
-//! methods are the possible actions; [`super::scenario`] chooses the next one.
+//! The state of a simulation: clock, disk, tmux server, processes, clients and the daemon. The
+//! methods are the actions that can happen; [`super::scenario`] chooses the next action.
 
 use crate::core::deadlines::next_deadline;
 use crate::core::dispatch::handle_event;
@@ -37,8 +37,8 @@ const UNLOGGED: [&str; 6] =
 /// How many log lines are kept with [`LogLevel::Tail`].
 const MAX_LOG_LINES: usize = 120;
 
-/// A running daemon: the core's state and the queues of its threads. All of it is lost when the
-/// daemon is killed.
+/// A running daemon in a simulation: the core's state and the queues of the daemon's threads. All
+/// of this is lost when the daemon is killed.
 #[derive(Debug)]
 pub(super) struct SimulatedDaemon {
     pub(super) state: State,
@@ -97,8 +97,8 @@ pub(super) struct Simulation {
     pub(super) seed: u64,
 }
 
-/// How often faults occur in a simulation, and which ones. With all faults at a high rate little
-/// else would happen, so simulations differ.
+/// How often faults occur in a simulation, and which faults can occur. Each simulation has its own
+/// rates: if all simulations had all faults at a high rate, little else would happen in them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FaultRates {
     /// How many of 256 actions are due actions.

@@ -19,8 +19,8 @@ pub(super) struct SimulatedMessage {
     pub(super) from: AgentName,
     pub(super) payload: Option<Payload>,
     pub(super) is_read: bool,
-    /// The message was delivered to the owner of the inbox. Only a delivered message is marked
-    /// read.
+    /// The message was delivered to the owner of the inbox. The simulator marks only delivered
+    /// messages as read.
     pub(super) is_delivered: bool,
     pub(super) id: u64,
     /// The request in the message, if it has one.
@@ -228,8 +228,8 @@ impl SimulatedTeamFiles {
         })
     }
 
-    /// The next task of a member, except those in `but`: one that it left in progress, else one
-    /// that it owns, else an available one.
+    /// The next task for the member `name`, except tasks in `but`. A task that the member left in
+    /// progress comes first, then a task that the member owns, then an available task.
     pub(super) fn next_task(&self, name: &AgentName, but: &BTreeSet<TaskId>) -> Option<TaskId> {
         let all = &self.tasks;
         let is_own = |task: &&Arc<Task>| task.owner.as_ref() == Some(name) && !but.contains(&task.id);

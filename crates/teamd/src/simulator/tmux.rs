@@ -84,14 +84,14 @@ impl SimulatedTmux {
         self.next += 1;
     }
 
-    /// Whether the pane has the tag `owner`. As the real code, the simulator does not change other
-    /// panes.
+    /// Whether the pane has the tag `owner`. Like the real panes thread, the simulated tmux server
+    /// does not change panes with another tag.
     fn is_owned(&self, pane: u32, owner: &PaneTag) -> bool {
         matches!(self.panes.get(&pane), Some(PaneOwner::Teamd(spawn, _)) if spawn.pane_tag() == *owner)
     }
 
-    /// Runs a pane job. Returns its result and its effect on processes. `pid` is the pid of a shim
-    /// that the job starts.
+    /// Runs a pane job. Returns the result of the job and its effect on processes. If the job
+    /// starts a shim, `pid` becomes its pid.
     pub(super) fn run_job(&mut self, job: PaneJob, pid: u32) -> (Option<CoreEvent>, PaneJobOutcome) {
         let mut outcome = PaneJobOutcome::Nothing;
         let hangs = self.is_hung;

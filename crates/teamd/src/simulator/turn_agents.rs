@@ -1,5 +1,6 @@
-//! Simulates the turn loop of agents with `turn` delivery. When the agent is woken, its shim scans
-//! the inbox and the tasks, starts a turn for one item, and becomes idle if there is none.
+//! Simulates the turn loop of agents with `turn` delivery. When the daemon wakes such an agent, its
+//! shim scans the inbox and the tasks. The shim starts a turn for one message or task, or reports
+//! the agent as idle if there is none.
 
 use crate::simulator::clients::CallOrigin;
 use crate::simulator::scan_memory::TeamFile;
@@ -111,8 +112,8 @@ impl Simulation {
         self.scan_files(pid);
     }
 
-    /// Handles the daemon's hint about the next task. If the task is taken already, the shim asks
-    /// again. If there is no task, the agent becomes idle.
+    /// Handles the daemon's hint about the next task. If another member has taken the task already,
+    /// the shim asks for another hint. If there is no task, the agent becomes idle.
     pub(super) fn handle_next_task(&mut self, pid: u32, response: &Response) {
         let Some((turn_agent, who)) = self.turn_agent(pid).filter(|(turn_agent, _)| turn_agent.is_querying)
         else {
@@ -292,8 +293,8 @@ impl Simulation {
         true
     }
 
-    /// Writes the result of a task, unless another member owns the task now. Returns false if the
-    /// disk is full.
+    /// Writes the result of a task, unless another member owns the task by now. Returns false if
+    /// the disk is full and nothing was written.
     pub(super) fn finish_task(&mut self, who: &AgentIdentity, id: TaskId, reason: IdleReason) -> bool {
         if self.disk.is_full {
             return false;

@@ -1,5 +1,5 @@
-//! The simulated worktrees and git jobs. Git jobs end in any order, and may continue after the
-//! daemon is killed.
+//! The simulated worktrees and git jobs. Git jobs may end in another order than they started, and
+//! may continue after the daemon was killed.
 
 use crate::core::event::CoreEvent;
 use crate::core::jobs::worktree_job::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
@@ -199,8 +199,8 @@ impl Simulation {
         self.send_event(CoreEvent::WorktreeJobDone(done));
     }
 
-    /// After the daemon was killed, some of its git jobs still finish, because git is another
-    /// process.
+    /// Lets some git jobs of a killed daemon finish. In reality they may finish too, because git is
+    /// a separate process.
     pub(super) fn finish_after_kill(&mut self, jobs: VecDeque<WorktreeJob>) {
         for job in jobs {
             if self.rng.bool() {

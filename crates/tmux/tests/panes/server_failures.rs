@@ -100,8 +100,8 @@ fn watch_sessions(fixture: &TestServer) {
     fixture.run(["set-hook", "-g", "session-closed", "wait-for -S closed"]);
 }
 
-/// The test starts itself as another process, with `TMUX_TEST_DIR`. That process connects and is
-/// then killed.
+/// The test starts its own executable as another process, with the environment variable
+/// `TMUX_TEST_DIR`. That process connects to the server and is then killed.
 #[test]
 fn kill_leaves_no_session() {
     if let Some(dir) = env::var_os("TMUX_TEST_DIR") {

@@ -13,9 +13,8 @@ pub(super) fn append_event(state: &StateDir, line: &str) -> Result<(), Error> {
     state.append_line(EVENT_LOG_FILE, line, EVENT_LOG_LIMIT)
 }
 
-/// Reads the event log to find out which messages and task changes earlier daemons have logged, so
-/// that they are not logged twice. If a part of the log cannot be read, its entries are logged
-/// again.
+/// Reads the event log to find out which tasks, messages and requests earlier daemons have logged,
+/// so that none is logged twice. If a part of the log cannot be read, its entries are logged again.
 pub(crate) fn read_event_log(state: &StateDir) -> EventLogCursor {
     let read = |name: &str| {
         state.read(name).unwrap_or_else(|error| {

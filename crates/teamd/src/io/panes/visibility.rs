@@ -24,7 +24,7 @@ impl PaneManager {
 
     /// Moves a hidden pane back to a window of its team. A visible pane stays where it is.
     ///
-    /// `neighbors` has the pane tags of the team's agents that share windows. If `owner` is not
+    /// `neighbors` has the pane tags of the agents whose panes share windows. If `owner` is not
     /// among them, the pane gets a window of its own.
     pub(super) fn show(
         &mut self,

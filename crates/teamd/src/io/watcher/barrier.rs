@@ -1,8 +1,8 @@
-//! Barriers: files that the daemon creates and removes to know that all earlier file events have
+//! Barriers: files that the daemon creates and removes, to know that all earlier file events have
 //! arrived.
 //!
-//! The kernel reports all watched changes in the order in which they happened. So when the event of
-//! a barrier arrives, the events of all earlier changes have arrived.
+//! The kernel reports changes of watched directories in the order in which they happened. So when
+//! the file event for a barrier arrives, the events of all earlier changes have arrived.
 
 use crate::core::event::CoreEvent;
 use notify::EventKind;
@@ -27,9 +27,10 @@ impl Barriers {
         Ok(&self.0)
     }
 
-    /// Creates and removes the barrier file with the number `mark`. The removal is reported.
+    /// Creates the barrier file with the number `mark` and removes it. The watcher reports the
+    /// removal.
     ///
-    /// A file that a killed daemon left does not matter: the file is truncated and removed.
+    /// If a killed daemon has left a file with this number, that file is truncated and removed.
     pub(super) fn create(&self, mark: u64) -> io::Result<()> {
         let path = self.0.join(mark.to_string());
         File::create(&path)?;

@@ -1,9 +1,10 @@
-//! The file watcher: watches directories with the crate `notify` and turns changes into core
+//! The file watcher: watches directories with the crate `notify`, and turns changes into core
 //! events.
 //!
-//! It never watches files, because the watch of a file ends at the first rename. An event names the
-//! changed file but not the change: one change may cause several events, and several changes one
-//! event. If the kernel's queue overflows, the core rescans all files.
+//! The watcher watches only directories, because the watch of a single file ends when the file is
+//! replaced by a rename. A core event names the changed file but does not say what changed. One
+//! change may cause several events, and several changes may cause only one. If the kernel's queue
+//! of file events overflows, the core rescans all files.
 
 use crate::core::effect::Wake;
 use crate::core::event::CoreEvent;
@@ -17,8 +18,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// The watched directories of a team. A parent comes before its child, so that the parent's watch
-/// reports a child that is created while the watches are added.
+/// The directories of a team that are watched. A parent comes before its child. So if the child is
+/// created while the watches are added, the watch on the parent reports the new child.
 pub(crate) fn directories(root: &Path, team: &TeamName) -> [PathBuf; 3] {
     let home = root.join("teams").join(team.as_str());
     let inboxes = home.join("inboxes");
@@ -70,17 +71,18 @@ pub(super) fn is_root_directory(root: &Path, path: &Path) -> bool {
     path == root || matches!(relative_parts(root, path).as_slice(), ["teams" | "tasks"])
 }
 
-/// The event for a changed directory of the team `name`. `None` if it is not a team of a Claude
-/// Code session: all other teams are created through the daemon.
+/// The event for a change in a directory of the team `name`. Returns `None` unless the team belongs
+/// to a Claude Code session: other teams are created through the daemon, so their directories need
+/// no event.
 pub(super) fn session_team_event(name: &str) -> Option<CoreEvent> {
     let team = TeamName::parse(name).ok().filter(TeamName::is_claude_session)?;
     Some(CoreEvent::SessionTeamChanged { team })
 }
 
-/// Whether [`CoreEvent::WatcherOverflow`] waits in the event queue.
+/// Whether the event queue already has a [`CoreEvent::WatcherOverflow`].
 ///
-/// The watcher sends the event only if none waits. With many changes at once, each change would
-/// otherwise add an event, and later events would wait behind them.
+/// The watcher sends this event only if none is in the queue. Otherwise each of many changes would
+/// add one more event, and other events would wait behind all of them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OverflowFlag(Arc<AtomicBool>);
 
@@ -92,8 +94,9 @@ impl OverflowFlag {
         }
     }
 
-    /// Allows the next event. The event loop calls this before the core starts its rescan, so that
-    /// an overflow during the rescan is reported.
+    /// Allows the watcher to send [`CoreEvent::WatcherOverflow`] again. The event loop calls this
+    /// function before the core starts its rescan, so that an overflow during the rescan is
+    /// reported.
     pub(crate) fn reset(&self) {
         self.0.store(false, Ordering::SeqCst);
     }
@@ -111,11 +114,11 @@ pub(crate) struct FileWatcher {
 }
 
 impl FileWatcher {
-    /// Watches the root and the directory of the barriers, but no team yet.
+    /// Starts to watch the root and the directory of the barriers, but no team yet.
     ///
     /// # Errors
     ///
-    /// If no watcher can be created, or the root's `teams` or `tasks` cannot be watched.
+    /// If no watcher can be created, or if the root's `teams` or `tasks` cannot be watched.
     pub(crate) fn start(root: &Path, barriers: Barriers, sinks: WatchSinks) -> notify::Result<FileWatcher> {
         let places = (root.to_owned(), barriers.clone());
         let mut watcher =
@@ -123,8 +126,9 @@ impl FileWatcher {
         for directory in ["teams", "tasks"] {
             watcher.watch(&root.join(directory), RecursiveMode::NonRecursive)?;
         }
-        // While the daemon has a removed directory open, only a watch on the parent reports the
-        // removal. Without this watch the next rescan detects it.
+        // If the directory `teams` or `tasks` is removed while the daemon has it open, only a watch
+        // on its parent reports the removal. If the parent cannot be watched, the next rescan finds
+        // the removal.
         watcher.watch(root, RecursiveMode::NonRecursive).ok();
         let watched = barriers.ensure_directory().map_err(notify::Error::io);
         let watched = watched.and_then(|directory| watcher.watch(directory, RecursiveMode::NonRecursive));
@@ -137,19 +141,19 @@ impl FileWatcher {
         })
     }
 
-    /// Creates the barrier with the number `mark`. [`CoreEvent::BarrierReached`] follows the events
-    /// of all earlier changes.
+    /// Creates the barrier with the number `mark`. The watcher sends [`CoreEvent::BarrierReached`]
+    /// after the events of all earlier changes.
     ///
     /// # Errors
     ///
-    /// The reason as text.
+    /// The reason for the failure, as text.
     pub(crate) fn create_barrier(&self, mark: u64) -> Result<(), String> {
         let barriers = self.barriers.as_ref().map_err(String::clone)?;
         barriers.create(mark).map_err(|error| error.to_string())
     }
 
-    /// Watches the directories of a team. Returns false if an existing directory cannot be watched.
-    /// A missing directory is watched after the next rescan.
+    /// Adds watches for the directories of a team. Returns false if a directory exists but cannot
+    /// be watched. A directory that does not exist yet gets its watch after a later rescan.
     pub(crate) fn watch_team(&mut self, team: &TeamName) -> bool {
         let watched = directories(&self.root, team).map(|directory| self.watch_directory(&directory));
         let all = watched.iter().all(|watched| *watched);
@@ -157,10 +161,10 @@ impl FileWatcher {
         all
     }
 
-    /// Watches a directory. Returns false if it exists and cannot be watched.
+    /// Adds a watch for a directory. Returns false if the directory exists but cannot be watched.
     ///
-    /// Adding a watch blocks until queued events are delivered, which takes long with many changes.
-    /// So a missing directory is skipped without an attempt.
+    /// A missing directory is skipped before `notify` is called, because adding a watch blocks
+    /// until all queued file events are delivered. After many changes this takes long.
     pub(super) fn watch_directory(&mut self, directory: &Path) -> bool {
         if !directory.is_dir() {
             return true;
@@ -223,11 +227,11 @@ pub(super) fn wake_owner(event: CoreEvent, wake_sockets: &WakeSockets) -> CoreEv
     }
 }
 
-/// Whether an event can be ignored.
+/// Whether the watcher can ignore an event of this kind.
 ///
-/// Of the access events, only the closing of a written file means a change. For a rename within a
-/// directory, `notify` reports each of the two names first and then both names together; the last
-/// event adds nothing.
+/// Of the access events, only the closing of a written file means that the file has changed. For a
+/// rename within a directory, `notify` sends an event for the old name, an event for the new name,
+/// and an event with both names. The event with both names is ignored.
 pub(super) fn is_irrelevant(kind: notify::EventKind) -> bool {
     use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
     match kind {

@@ -1,7 +1,7 @@
-//! The watcher thread: adds and removes watches on behalf of the event loop.
+//! The watcher thread: adds and removes watches for the event loop.
 //!
-//! Adding a watch blocks until queued events are delivered, which takes long with many changes. The
-//! event loop must not wait for that.
+//! Adding a watch blocks until all queued file events are delivered, which takes long after many
+//! changes. The event loop must not wait for that, so this thread does.
 
 use crate::core::event::CoreEvent;
 use crate::core::jobs::watch_command::WatchCommand;
@@ -28,8 +28,8 @@ impl WatcherThread {
         WatcherThread { root, barriers, sinks, watcher: None }
     }
 
-    /// Starts the thread and watches the root. Returns the queue of the thread's commands. The
-    /// thread is never joined.
+    /// Starts the watcher thread and watches the root. Returns the queue of commands for the
+    /// thread. The daemon does not wait for this thread when it exits.
     pub(crate) fn start(self) -> Result<Sender<WatchCommand>, ErrorReport> {
         let (commands, queue) = channel();
         commands.send(WatchCommand::WatchRoot).ok();
