@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<(), ErrorReport> {
 
 /// What the daemon has before it starts its threads.
 struct Startup {
-    /// Held until the daemon exits.
+    /// The lock on the state directory, which this process holds until it exits.
     _lock: InstanceLock,
     root: Root,
     state_dir: StateDir,
@@ -80,7 +80,7 @@ impl Startup {
         let state_dir = StateDir::open(&directories.state_dir).map_err(ErrorReport::from)?;
         let root = Root::open(&canonical, &directories.state_dir, durability).map_err(ErrorReport::from)?;
         let socket = args.socket.clone().unwrap_or_else(|| directories.control_socket());
-        // The shims in the panes get this path and run in other working directories.
+        // The path must be absolute, because shims get it and run in other working directories.
         let socket =
             std::path::absolute(&socket).map_err(|error| ErrorReport::from_io("find", &socket, &error))?;
         single_instance::check_path_length(&socket)?;
@@ -322,8 +322,8 @@ fn find_shim_program() -> Result<PathBuf, ErrorReport> {
 }
 
 /// Chooses the tmux server that the daemon uses. The server given with `-S` or `-L` comes first,
-/// then the server in `$TMUX`, then the server with the name `teamd`. In the last case tmux need not
-/// be installed.
+/// then the server in `$TMUX`, then the server with the name `teamd`. In the last case tmux need
+/// not be installed.
 ///
 /// The result includes the daemon's own pane if the daemon runs in a pane of the chosen server.
 fn tmux_location(args: &Args) -> TmuxLocation {

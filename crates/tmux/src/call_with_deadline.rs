@@ -1,4 +1,4 @@
-//! One call of a caller: its commands go to the server, and all of them have one time limit.
+//! One call of a public method: its commands go to the server and share one time limit.
 
 use crate::command_list::CommandList;
 use crate::condition::all_of;

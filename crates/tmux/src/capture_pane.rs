@@ -20,7 +20,7 @@ const MAX_PANES_PER_COMMAND: usize = 16;
 pub struct TaggedPane {
     /// The pane.
     pub pane: PaneId,
-    /// Its tag.
+    /// The tag that the pane must have.
     pub tag: PaneTag,
 }
 

@@ -84,7 +84,7 @@ pub(crate) fn try_connect(
     }
 }
 
-/// Checks the version of the tmux program, before it gets options that an old one does not know.
+/// Checks that the tmux program is not too old to know the options that this crate uses.
 fn check_program_version(tmux: &TmuxEndpoint, deadline: Deadline) -> Result<(), Error> {
     let mut command = tmux.command();
     command.arg("-V");

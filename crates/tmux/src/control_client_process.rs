@@ -44,9 +44,10 @@ pub(crate) struct StartedClient {
 /// A running control client. Drop kills it and its session.
 pub(crate) struct ControlClient {
     child: Child,
-    /// The other end is the standard error of the watcher and of the client.
+    /// This process's end of a socket pair. The other end is the standard error of watcher and
+    /// client.
     watcher_socket: UnixStream,
-    /// Receives what they printed there, once both have closed it.
+    /// Receives what watcher and client printed on standard error, once both have closed it.
     stderr: Receiver<Vec<u8>>,
 }
 
@@ -108,7 +109,7 @@ impl ControlClient {
 
     /// Kills the client and its session. Returns what the client printed on standard error.
     pub(crate) fn kill(&mut self) -> String {
-        // Both fail only if the watcher or the client has exited already.
+        // These calls fail only if the watcher or the client has exited already.
         drop(self.watcher_socket.shutdown(Shutdown::Write));
         drop(self.child.kill());
         // The watcher exits at once, unless a signal has stopped it.

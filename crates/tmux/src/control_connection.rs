@@ -128,7 +128,7 @@ impl ControlConnection {
         }
     }
 
-    /// Collects blocks until one is the nonce. They are the reply.
+    /// Collects blocks until a block is the nonce. The blocks before it are the reply.
     fn read_reply(&mut self, nonce: &str, deadline: Deadline) -> Result<CommandReply, Error> {
         let mut reply = CommandReply::new(deadline.action());
         loop {

@@ -52,7 +52,7 @@ pub(crate) struct ControlParser {
     open: Option<OpenBlock>,
 }
 
-/// A block whose end has not come yet.
+/// A block whose last line has not been parsed yet.
 #[derive(Debug)]
 struct OpenBlock {
     /// The three values of `%begin`: time, number and flags.

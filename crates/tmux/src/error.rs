@@ -16,7 +16,7 @@ pub enum Error {
     /// The tmux program or the running server is older than 3.2.
     #[error("cannot use {found}: tmux 3.2 or newer is required")]
     TooOld {
-        /// The version that it reports.
+        /// The version that the program or server reports.
         found: String,
     },
     /// The tmux program did not start.

@@ -6,7 +6,7 @@
 pub struct InvalidArgument {
     /// The argument, cut to 80 characters.
     pub what: String,
-    /// What is wrong with it, as a clause.
+    /// What is wrong with the argument, as a clause.
     pub why: &'static str,
 }
 

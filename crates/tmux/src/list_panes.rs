@@ -21,7 +21,7 @@ pub struct PaneRow {
     pub pane: PaneId,
     /// The window of the pane.
     pub window: WindowId,
-    /// A session with that window. If there are several, the first one in the list.
+    /// The session of the window. If the window is in several sessions, the first in tmux's list.
     pub session: SessionId,
     /// The id of the process that tmux started in the pane. If that process has exited, another
     /// process may have the same id by now.

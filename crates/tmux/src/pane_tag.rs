@@ -27,7 +27,7 @@ impl PaneTag {
     pub(crate) const TAG_OPTION: &str = "@teamd_spawn";
     /// The pane option with the process id that the pane had when it was tagged.
     pub(crate) const PID_OPTION: &str = "@teamd_pane_pid";
-    /// Condition: the pane still has that process.
+    /// The condition that the pane still has the process that it had when it was tagged.
     const SAME_PROCESS: &str = "#{==:#{@teamd_pane_pid},#{pane_pid}}";
     /// The tmux format that prints the tag of a pane. Characters that are not allowed in a tag are
     /// replaced by `_`. Otherwise a value that another program has set could break a list of panes

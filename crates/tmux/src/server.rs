@@ -72,12 +72,12 @@ impl TmuxServer {
         &self.epoch
     }
 
-    /// Returns the version of the server. The tmux program may have another one.
+    /// Returns the version of the server. The tmux program may have another version.
     pub fn version(&self) -> TmuxVersion {
         self.version
     }
 
-    /// Whether the same server replies. If not, it may still run: it may be slow or stopped.
+    /// Whether this server replies. A server that does not reply may still run, slow or stopped.
     pub fn is_alive(&mut self) -> bool {
         let reply = self.call("check the tmux server").run(&print_command(ServerEpoch::FORMAT));
         let text = reply.and_then(CommandReply::text);
@@ -107,7 +107,7 @@ impl TmuxServer {
         let replies = connection.run(command_lists, deadline);
         failpoint::hit("tmux.received");
         if let Err(Error::Timeout { .. } | Error::Disconnected { .. }) = replies {
-            // A late reply would otherwise be read as part of the next one.
+            // A late reply would otherwise be read as part of the next reply.
             self.connection = None;
         }
         replies

@@ -53,7 +53,7 @@ fn kill_session(tmux: &TmuxEndpoint, name: &str, deadline: Deadline) {
         &all_of(created_here, "#{==:#{session_attached},0}"),
         &CommandList::new(&kill),
     );
-    // If this fails, the next daemon waits for the session again. There is no other effect.
+    // If killing the session fails, the next daemon waits for it again. Nothing else happens.
     drop(guarded.map(|guarded| subprocess::run(tmux, &guarded, deadline)));
 }
 

@@ -71,7 +71,7 @@ fn parse_client(line: &str) -> Option<AttachedClient<'_>> {
     Some(AttachedClient { pane: pane.parse().ok(), is_focused: focused == "1", name })
 }
 
-/// Whether tmux shows `text` unchanged and takes it for no option.
+/// Whether tmux shows `text` unchanged and does not take it for an option.
 fn is_safe_text(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " @:_,()-".contains(c);
     text.len() <= MAX_MESSAGE_BYTES

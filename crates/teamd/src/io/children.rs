@@ -19,7 +19,7 @@ pub(crate) struct Children {
 }
 
 impl Children {
-    /// Without children. Each shim gets the resource limits `limits`.
+    /// Returns a value without child processes. Each shim gets the resource limits `limits`.
     pub(crate) fn new(limits: SavedLimits) -> Children {
         Children { children: Vec::new(), limits }
     }
@@ -43,7 +43,8 @@ impl Children {
             command.spawn().map_err(|error| ErrorReport::from_io("start", Path::new(program), &error))?;
         failpoint::hit("child.started");
         let pid = child.id();
-        // The limits are in time for the agent: the shim starts it only when the daemon allows it.
+        // The agent gets these limits too, because the shim starts it only when the daemon allows
+        // it.
         self.limits.restore_for_child(pid);
         self.children.push(child);
         Ok(pid)

@@ -34,9 +34,9 @@ const MAX_CONNECTIONS: usize = 512;
 /// How long a JSON object may take from its first byte to its last. For the first object of a
 /// connection, the time starts when the connection is accepted.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How many bytes of replies may wait until the peer reads them: four objects of maximum size.
+/// Maximum number of reply bytes that wait for a client to read: four objects of maximum size.
 const MAX_UNREAD_BYTES: usize = 4 * protocol::control::framing::MAX_OBJECT_BYTES;
-/// How long the daemon waits at its exit until a peer has read its last reply.
+/// How long the daemon waits when it exits until a client has read its last reply.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// An order to a connection's write task.
@@ -52,7 +52,7 @@ pub(crate) struct Connections {
     writers: HashMap<ConnId, ConnectionWriter>,
     /// The write tasks of connections that the daemon closes. A task may still write replies.
     closing: Vec<JoinHandle<()>>,
-    /// Wake sockets that shims have sent and that no agent has yet.
+    /// Wake sockets that were received from shims and are not assigned to an agent yet.
     pending_wake_sockets: PendingWakeSockets,
 }
 
@@ -62,12 +62,12 @@ struct ConnectionWriter {
     queue: UnboundedSender<Outgoing>,
     task: JoinHandle<()>,
     stream: Arc<UnixStream>,
-    /// Number of bytes that wait in the queue or in the task, because the peer has not read them.
+    /// Number of bytes in the queue and in the write task that the client has not read yet.
     unread_bytes: Arc<AtomicUsize>,
 }
 
 impl ConnectionWriter {
-    /// Queues lines for the peer. Closes the connection if the peer does not read its replies.
+    /// Queues lines for the client. Closes the connection if the client does not read its replies.
     fn send(&self, conn: ConnId, lines: Vec<u8>) {
         if self.unread_bytes.fetch_add(lines.len(), Ordering::Relaxed) + lines.len() > MAX_UNREAD_BYTES {
             tracing::warn!(conn, "closed a connection: the peer does not read its replies");
@@ -83,7 +83,7 @@ impl ConnectionWriter {
 type PendingWakeSockets = Arc<Mutex<HashMap<ConnId, OwnedFd>>>;
 
 impl Connections {
-    /// Sends an object to the peer. If the connection is closed, the object is dropped.
+    /// Sends a JSON object to the client or shim. If the connection is closed, drops the object.
     pub(crate) fn send<T: Serialize>(&self, conn: ConnId, value: &T) {
         match (self.writers.get(&conn), encode(value)) {
             (Some(writer), Ok(lines)) => writer.send(conn, lines),
@@ -111,7 +111,7 @@ impl Connections {
         }
     }
 
-    /// Removes a connection that the peer closed.
+    /// Removes a connection that the client or shim closed.
     pub(crate) fn remove(&mut self, conn: ConnId) {
         self.writers.remove(&conn);
         self.pending_wake_sockets.lock().unwrap_or_else(PoisonError::into_inner).remove(&conn);
@@ -122,7 +122,7 @@ impl Connections {
         self.pending_wake_sockets.lock().unwrap_or_else(PoisonError::into_inner).remove(&conn)
     }
 
-    /// Number of connections, with those that are being closed.
+    /// Number of connections, including those that are being closed.
     fn count(&mut self) -> usize {
         self.closing.retain(|task| !task.is_finished());
         self.writers.len() + self.closing.len()
@@ -218,7 +218,7 @@ async fn write_all(stream: &UnixStream, mut bytes: &[u8]) -> std::io::Result<()>
 /// The reading side of a connection.
 struct ConnectionReader {
     conn: ConnId,
-    /// The peer's pid.
+    /// The pid of the client or shim.
     pid: u32,
     stream: Arc<UnixStream>,
     wake_sockets: PendingWakeSockets,

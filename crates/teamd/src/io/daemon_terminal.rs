@@ -15,7 +15,7 @@ const MAX_PENDING_LINES: usize = 256;
 pub(crate) struct DaemonTerminal(SyncSender<String>);
 
 impl DaemonTerminal {
-    /// Starts the thread that writes to the terminal. It ends with the process.
+    /// Starts the thread that writes to the terminal. The thread runs until the process exits.
     pub(crate) fn start() -> DaemonTerminal {
         let (lines, queue) = sync_channel::<String>(MAX_PENDING_LINES);
         let write = move || {

@@ -37,7 +37,7 @@ pub(crate) struct EffectRunner {
     pub(crate) wake_sockets: WakeSockets,
     pub(crate) processes: ProcessWatcher,
     pub(crate) children: Children,
-    /// Shims that could not be watched. [`Effect::RetryProcessWatches`] tries again.
+    /// Processes that could not be watched. [`Effect::RetryProcessWatches`] tries again.
     pub(crate) unwatched_processes: HashMap<SpawnId, Process>,
     /// The terminal that the daemon runs in.
     pub(crate) terminal: DaemonTerminal,

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// Maximum number of searches for orphans, and of searches per round for processes to stop.
+/// Maximum number of rounds that kill orphans, and of searches in one round that stop them.
 const MAX_ROUNDS: u32 = 100;
 /// Maximum time for all rounds. Other jobs of the files thread wait meanwhile.
 const TIMEOUT: Duration = Duration::from_secs(10);

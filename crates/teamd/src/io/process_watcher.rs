@@ -92,7 +92,7 @@ pub(crate) struct ProcessWatcher {
 }
 
 impl ProcessWatcher {
-    /// Starts the thread that reports exits. It ends with the daemon.
+    /// Starts the thread that reports exits. The thread runs until the daemon exits.
     pub(crate) fn start(events: UnboundedSender<CoreEvent>) -> io::Result<ProcessWatcher> {
         let epoll = Arc::new(epoll::create(CreateFlags::CLOEXEC)?);
         let watched: Arc<Mutex<HashMap<u64, SpawnId>>> = Arc::default();

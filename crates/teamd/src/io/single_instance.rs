@@ -15,13 +15,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::Root;
 
-/// The maximum length of a socket's path, in bytes: that of macOS. Linux allows 107.
+/// The maximum length of a socket's path, in bytes. This is the limit of macOS; Linux allows 107.
 const MAX_SOCKET_PATH: usize = 103;
 
 /// The time between two checks of a lock, a pid or a socket.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How many intervals a new lock holder has to write its pid into the lock file.
+/// How often the lock file is read until a new lock holder has written its pid into the file.
 const HOLDER_PID_POLLS: u32 = 50;
 
 /// How long to wait until the locks of a killed daemon are released, as a number of
@@ -32,7 +32,7 @@ const HOLDER_PID_POLLS: u32 = 50;
 /// until it calls `exec`.
 const DEAD_HOLDER_POLLS: u32 = 200;
 
-/// How many intervals a daemon has to exit if its socket still accepts connections.
+/// How long to wait for a daemon whose socket accepts connections, in [`POLL_INTERVAL`]s.
 const SERVING_HOLDER_POLLS: u32 = 20;
 
 /// The lock file of the running daemon. The daemon holds the lock until it exits.
@@ -110,11 +110,11 @@ fn read_holder_pid(file: &mut File) -> Option<i32> {
 /// Waits for the daemon that holds the lock to exit. Returns whether it has exited. `pid` is the
 /// pid of that daemon, and `socket` its control socket.
 ///
-/// A killed daemon keeps its lock, and even its socket, for a moment. So the wait is short if the
-/// socket accepts connections. The wait is longer if the socket accepts none, because the other
-/// daemon is then exiting or starting. The longer wait ends as soon as the socket accepts
-/// connections, because the other daemon has then started and stays. If this process still waited,
-/// it would become the daemon when the user runs `teamctl down`.
+/// A killed daemon keeps its lock, and even its socket, for a moment. So this function waits for a
+/// short time even if the socket accepts connections. It waits longer if the socket accepts none,
+/// because the other daemon is then exiting or starting. The longer wait ends as soon as the socket
+/// accepts connections, because the other daemon has then started and stays. If this process still
+/// waited, it would become the daemon when the user runs `teamctl down`.
 fn has_holder_exited(pid: Option<i32>, socket: &Path) -> bool {
     let Some(pid) = pid.and_then(Pid::from_raw) else { return false };
     let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
@@ -127,7 +127,7 @@ fn has_holder_exited(pid: Option<i32>, socket: &Path) -> bool {
         .unwrap_or(false)
 }
 
-/// Whether the process exits within this number of intervals.
+/// Whether the process exits within `intervals` times [`POLL_INTERVAL`].
 fn exits_within(pidfd: &OwnedFd, intervals: u32) -> bool {
     let timeout = Timespec::try_from(POLL_INTERVAL * intervals).ok();
     poll(&mut [PollFd::new(pidfd, PollFlags::IN)], timeout.as_ref()).is_ok_and(|ready| ready > 0)

@@ -212,7 +212,7 @@ fn remove_all(
             }
         }
     }
-    // A missing worktree has nothing to save or remove. The request discards it explicitly.
+    // A discarded worktree that is missing has nothing to save or remove.
     removed.missing.extend(missing.into_iter().map(|work| work.worktree.record.path.clone()));
     Ok(())
 }

@@ -68,7 +68,7 @@ impl Simulation {
         }
     }
 
-    /// Handles a reply. Invariant: each client gets at most one reply; the assertion checks it.
+    /// Handles a reply. Invariant: each client gets at most one reply. The assertion checks this.
     pub(super) fn handle_reply(&mut self, client: ConnId, response: &Response) {
         self.log(|| format!("reply to {client}: {response:?}"));
         let asker = self.clients.remove(&client);

@@ -56,7 +56,7 @@ pub(super) struct AgentIdentity {
     pub(super) team: TeamName,
     pub(super) name: AgentName,
     pub(super) token: String,
-    /// The spawn request. All respawns of a member have the same.
+    /// The id of the spawn request. All respawns of a member keep this id.
     pub(super) spawn_request_id: String,
     /// The first argument of the command line. It is `plan` for an agent that must plan.
     pub(super) first_argument: String,

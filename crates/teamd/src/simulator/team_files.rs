@@ -172,7 +172,7 @@ impl SimulatedTeamFiles {
         }
     }
 
-    /// Adds an answer to an open request. Returns the state of the request before.
+    /// Adds an answer to an open request. Returns the earlier state of the request.
     pub(super) fn add_answer(
         &mut self,
         request: &OpenRequest,

@@ -22,7 +22,7 @@ pub(super) enum PaneOwner {
 /// The tmux server and its panes.
 #[derive(Debug)]
 pub(super) struct SimulatedTmux {
-    /// The server's pid. Each new server has another one.
+    /// The pid of the server. Each new server has another pid.
     pub(super) server: u32,
     pub(super) panes: BTreeMap<u32, PaneOwner>,
     /// The hidden panes.

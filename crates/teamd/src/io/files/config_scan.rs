@@ -35,7 +35,8 @@ impl FilesThread {
         let (mut config, repaired) = self.read_or_repair(name, &roster.registered)?;
         let team = self.open_team(name)?;
         if self.remove_deregistered(&team, &config)? {
-            // A new member of the same name may be missing now.
+            // If the removed name now belongs to a new member, that member may be missing and is
+            // restored below.
             config = team.as_repairer().cached_config()?;
         }
         let has_restored_members = restore_members(&team, &config, &roster.registered)?;
@@ -48,7 +49,8 @@ impl FilesThread {
         Ok(ConfigSnapshot { activities: active, modes, repaired, has_restored_members })
     }
 
-    /// Reads the config. Repairs it if it is damaged, and returns the reason of the repair.
+    /// Reads config.json. If the file is damaged, repairs it and also returns the reason for the
+    /// repair.
     fn read_or_repair(
         &mut self,
         name: &TeamName,

@@ -34,7 +34,7 @@ pub(crate) fn remove_unreferenced(state: &StateDir, roster: &Roster) -> Result<(
     directory.names()?.iter().filter(|file| unknown(file)).try_for_each(|file| directory.remove(file))
 }
 
-/// Reads an environment. Empty if the file cannot be read; that is logged.
+/// Reads an environment. If the file cannot be read, logs the error and returns no variables.
 pub(crate) fn read_environment(state: &StateDir, file: &str) -> BTreeMap<String, String> {
     let read = state.open_subdir(ENVIRONMENTS_DIR).and_then(|directory| directory.read(file));
     let env = read.map(|bytes| bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()));

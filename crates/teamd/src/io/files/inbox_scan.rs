@@ -114,7 +114,7 @@ impl InboxScanner {
         }
         let logged = self.logged_counts.get(key).copied().unwrap_or(0);
         let (earlier, new) = entries.split_at(entries.partition_point(|entry| entry.index < logged));
-        // A new message counts as unread before, even if its owner read it before this scan.
+        // For this comparison a new message counts as unread, even if it was read before this scan.
         let was_unread = self.cursors.get(key).map_or(0, InboxCursor::unread_count)
             + earlier.iter().filter(|entry| entry.unread().is_some()).count()
             + new.iter().filter(|entry| entry.message.is_ok()).count();
@@ -128,7 +128,7 @@ impl InboxScanner {
         }
     }
 
-    /// Restores journaled messages that are missing in the inbox. Returns them.
+    /// Restores messages that the journal has and the inbox lacks. Returns the restored messages.
     fn restore_missing(
         &mut self,
         team: &Team,

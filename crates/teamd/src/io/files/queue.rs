@@ -26,7 +26,7 @@ type NewestRoster = Arc<Mutex<Option<Roster>>>;
 #[derive(Debug)]
 enum QueueEntry {
     Job(Box<FileJob>),
-    /// The place of the newest roster.
+    /// The position at which the newest roster is written.
     Roster,
 }
 

@@ -26,7 +26,7 @@ impl FilesThread {
                 }
                 Err(error) => return Err(error),
                 Ok(team) => {
-                    // An earlier team may have had the same name.
+                    // Forget what is known about an earlier team with the same name.
                     self.teams.remove(&name);
                     self.inboxes.forget_team(&name);
                     let lead_agent_id = AgentId { name: AgentName::lead(), team: name.clone() }.to_string();

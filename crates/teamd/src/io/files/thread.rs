@@ -54,7 +54,7 @@ pub(super) struct FilesThread {
     pub(super) roster_error: Option<ErrorReport>,
     /// The content of leads.json. `None` if this daemon has not written the file yet.
     pub(super) leads: Option<Vec<LeadProcess>>,
-    /// The root could not be opened again; the daemon exits.
+    /// The root was replaced and could not be opened again, so the daemon exits.
     pub(super) is_root_lost: bool,
     pub(super) events: UnboundedSender<CoreEvent>,
 }
@@ -281,7 +281,8 @@ impl FilesThread {
         self.open_team(team)?.set_member_fields(name, &[(field, value)])
     }
 
-    /// Reads the selected tasks of a team. Returns all tasks; the others come from the cache.
+    /// Reads the tasks `selection` of a team. Returns all tasks; the other tasks come from the
+    /// cache.
     pub(super) fn scan_tasks(
         &mut self,
         name: &TeamName,

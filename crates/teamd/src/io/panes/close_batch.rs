@@ -6,7 +6,7 @@ use crate::core::jobs::pane_job::PaneJob;
 use std::collections::{BTreeSet, VecDeque};
 use tmux::PaneToKill;
 
-/// Maximum number of panes per round trip. The results of all of them arrive together.
+/// Maximum number of panes per round trip. It is small, because all results arrive together.
 const MAX_BATCH: usize = 4;
 
 /// Selects the panes to close in one round trip: the first pane of each window among the

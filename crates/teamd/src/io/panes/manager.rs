@@ -44,7 +44,7 @@ pub(crate) struct PanesThread {
 /// The state of the panes thread.
 pub(super) struct PaneManager {
     pub(super) tmux_location: TmuxLocation,
-    /// The connection. `None` before the first job, and after the server has exited.
+    /// The connection to tmux. `None` before the first job, and after the server has exited.
     pub(super) server: Option<TmuxServer>,
     /// The tmux session for new windows, if it is known.
     pub(super) tmux_session: Option<SessionId>,
@@ -144,7 +144,7 @@ impl PaneManager {
                     *window = None;
                     continue;
                 }
-                // The single jobs would take as long to fail, one after the other.
+                // All jobs fail at once, because each job alone would take as long to fail.
                 Err(error) => Some(error.clone()),
             };
             let spawn = spawn.clone();

@@ -48,7 +48,8 @@ impl PaneManager {
         Ok(OpenedPane { pane: created.pane, window: created.window, epoch, pid: created.pid })
     }
 
-    /// Takes the pane that was created in the round trip of the last one, or creates a pane.
+    /// Takes the pane that was created in advance while the last pane was tagged, or creates a
+    /// pane.
     fn take_or_create(&mut self, opening: &PaneSpec) -> Result<CreatedPane, Error> {
         let batch = self.batch.as_mut();
         match batch.and_then(|batch| batch.next_pane.take_if(|(spawn, _)| *spawn == opening.spawn)) {

@@ -87,7 +87,7 @@ pub(super) fn session_team_event(name: &str) -> Option<CoreEvent> {
 pub(crate) struct OverflowFlag(Arc<AtomicBool>);
 
 impl OverflowFlag {
-    /// Sends [`CoreEvent::WatcherOverflow`], unless one waits.
+    /// Sends [`CoreEvent::WatcherOverflow`], unless the event queue has one already.
     pub(super) fn report_once(&self, events: &UnboundedSender<CoreEvent>) {
         if !self.0.swap(true, Ordering::SeqCst) {
             events.send(CoreEvent::WatcherOverflow).ok();
@@ -181,7 +181,8 @@ impl FileWatcher {
     /// Ends the watches of a team's directories.
     pub(crate) fn unwatch_team(&mut self, team: &TeamName) {
         for directory in directories(&self.root, team) {
-            // Fails if the directory was removed: the kernel has removed its watch.
+            // This fails if the directory was removed, because the kernel has then removed its
+            // watch.
             self.watcher.unwatch(&directory).ok();
         }
     }
@@ -215,7 +216,7 @@ pub(super) fn handle_event(
     }
 }
 
-/// Wakes the owner of a changed inbox at once. Returns the event, which says whether that was done.
+/// Wakes the owner of a changed inbox. The returned event says whether the owner was woken.
 pub(super) fn wake_owner(event: CoreEvent, wake_sockets: &WakeSockets) -> CoreEvent {
     match event {
         CoreEvent::InboxChanged { team, inbox, .. } => {
