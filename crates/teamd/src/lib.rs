@@ -1,5 +1,5 @@
 //! The daemon `teamd`: supervises the teams of one root and runs their agents, in tmux panes or
-//! without one. docs/ARCHITECTURE.md describes its parts.
+//! without panes. docs/ARCHITECTURE.md describes the parts of the daemon.
 
 mod args;
 mod core;

@@ -1,5 +1,5 @@
-//! The state of a simulated shim: it connects, starts its agent when the daemon allows it, and
-//! reports the exit.
+//! The state of a simulated shim. A shim connects to the daemon, starts its agent when the daemon
+//! allows this, and reports the agent's exit.
 
 use crate::core::id::{ConnId, SpawnId};
 use crate::simulator::random_calls::REQUEST_ID_VARIABLE;
