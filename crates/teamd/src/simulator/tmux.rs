@@ -1,5 +1,5 @@
-//! The simulated tmux server. The server can exit. On the new server, the pane ids of the old server
-//! may name panes of other programs.
+//! The simulated tmux server. The server can exit. On the new server, the pane ids of the old
+//! server may name panes of other programs.
 
 use crate::core::event::CoreEvent;
 use crate::core::id::SpawnId;
