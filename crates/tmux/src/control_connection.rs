@@ -3,7 +3,7 @@
 //!
 //! The client is attached to a hidden session of its own, so it has no effect on the size, the
 //! focus or the environment of the user's sessions. The hidden session ends when this process
-//! exits, see [`crate::control_client`].
+//! exits, see [`crate::control_client_process`].
 //!
 //! A reader thread reads the client's output and never blocks on anything else, because a client
 //! whose output is not read prevents the server from exiting. The thread that makes a call writes

@@ -1,5 +1,5 @@
 //! Shows notices to people: first as a line in the attached tmux clients (`io/panes/manager`). If no
-//! client shows it, the daemon's terminal rings the bell (`io/terminal`) and `teamctl notify` runs
+//! client shows it, the daemon's terminal rings the bell (`io/daemon_terminal`) and `teamctl notify` runs
 //! the user's command.
 
 use crate::core::context::Context;
