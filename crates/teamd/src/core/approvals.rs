@@ -1,9 +1,10 @@
-//! Requests of members for plans and permissions. The policy of the team answers them, or a notice
-//! asks a person to.
+//! Requests in which a member asks its lead to approve a plan or to permit an action. The team's
+//! policy answers such a request, or leaves the answer to a person, who then sees a notice.
 //!
-//! A scan of the files finds the open requests (`store::requests`), so no request is reported or
-//! answered twice after a crash. Each event that may open or close a request causes a scan. The
-//! state keeps the decisions between two scans.
+//! A scan of the team's files finds the open requests (`store::requests`) and the answers. So no
+//! request is logged or answered twice, even after a crash of the daemon. Each event that may open
+//! or close a request schedules such a scan. Between two scans, the state remembers what was
+//! decided about each request.
 
 use crate::core::context::Context;
 use crate::core::effect::{Effect, Effects};
@@ -28,8 +29,9 @@ use protocol::timestamp::parse_iso8601;
 use std::collections::{BTreeMap, BTreeSet};
 use store::OpenRequest;
 
-/// Schedules a request scan if messages may open or close a request. Applies approvals and answers
-/// of the lead.
+/// Handles the messages that a scan of an inbox found. Schedules a scan of the team's requests if a
+/// message may open or close one. In a member's inbox, applies the lead's approvals of plans and
+/// the lead's answers to requests.
 pub(crate) fn apply_messages(
     context: &mut Context,
     team: &TeamName,
@@ -43,7 +45,8 @@ pub(crate) fn apply_messages(
         && (owner.is_lead() && mail.unread.is_some()
             || messages().any(|message| message.answered_request().is_some()));
     if mail.has_more {
-        // A request scan reads the whole inbox, so one scan follows the last part.
+        // A request scan reads whole inboxes, so it waits for the inbox scan that has the last
+        // messages.
         known.is_request_scan_needed |= opens || closes;
     } else if opens || closes || known.is_request_scan_needed {
         schedule_request_scan(context, team);
@@ -59,8 +62,9 @@ pub(crate) fn apply_messages(
     }
 }
 
-/// The time of a plan approval, in milliseconds since the epoch, and the mode for the work. `None`
-/// for any other message.
+/// Parses a message that approves a plan. Returns when the plan was approved, in milliseconds since
+/// the epoch, and in which permission mode the member works from then on. `None` for any other
+/// message.
 fn parse_plan_approval(message: &MessageHeader) -> Option<(u64, PermissionMode)> {
     match &message.payload {
         Some(Payload::PlanApprovalResponse(answer)) if answer.approved => {
@@ -134,7 +138,7 @@ pub(crate) fn handle_requests_scanned(
     }
 }
 
-/// Closes an answered request, unless that is logged already.
+/// Closes an answered request and logs the answer, unless the answer is logged already.
 fn close_answered(context: &mut Context, team: &TeamName, answered: &store::AnsweredRequest) {
     let Some(known) = context.state.team_mut(team) else { return };
     let key = (answered.member.clone(), answered.request_id.clone());
@@ -156,7 +160,7 @@ fn close_answered(context: &mut Context, team: &TeamName, answered: &store::Answ
     }
 }
 
-/// Closes a withdrawn request, unless that is logged already.
+/// Closes a withdrawn request and logs the withdrawal, unless the withdrawal is logged already.
 fn close_withdrawn(context: &mut Context, team: &TeamName, key: &(AgentName, RequestId)) {
     let Some(known) = context.state.team_mut(team) else { return };
     // The files thread refuses to answer a withdrawn request, and a scan follows.
@@ -180,7 +184,8 @@ fn request_key(request: &OpenRequest) -> (AgentName, RequestId) {
     (request.from.clone(), request.request.id().clone())
 }
 
-/// Tracks an open request and applies the policy to it, unless that is done already.
+/// Tracks an open request and applies the team's policy. Does nothing for a tracked request, unless
+/// its answer could not be written.
 fn track_request(context: &mut Context, team: &TeamName, request: OpenRequest) {
     let cwd = context
         .state
@@ -229,15 +234,16 @@ fn add_request_notice(state: &mut State, team: &TeamName, request: &OpenRequest)
     state.notices.add(team, &request.from, pane, NoticeKind::RequestWaiting(request.request.kind()));
 }
 
-/// The error for a member whose last two plans were rejected by timeout. Without a person the
-/// member would replan forever.
+/// The error text for a new plan of a member whose last two plans were rejected because nobody
+/// answered in time. The new plan waits for a person: after another automatic rejection the member
+/// would only replan again.
 fn unanswered_plans_message(name: &AgentName) -> String {
     format!(
         "nobody has answered the last two plans of {name} in time: this one waits for a person, however long"
     )
 }
 
-/// Applies a new policy to the requests without an answer.
+/// Applies a new policy to the open requests that wait for an answer.
 pub(crate) fn reapply_policy(context: &mut Context, team: &TeamName) {
     let Some(known) = context.state.teams.get_mut(team) else { return };
     let waits = |pending: &TrackedRequest| matches!(pending.stage, RequestStage::Waiting { .. });
@@ -293,8 +299,9 @@ pub(crate) fn handle_answer_written(
     let RequestStage::Answering(given) = pending.stage else { return };
     match result {
         Ok(()) => close_request(context, team, &key, given),
-        // Another answer came first, or the request was withdrawn. A message or the next scan
-        // closes the request.
+        // The policy's answer was not written, because another answer came first or the member
+        // withdrew its request. The request is closed when the scan scheduled here, or the message
+        // with the other answer, shows that.
         Err(error) if matches!(error.kind, ErrorKind::AlreadyExists | ErrorKind::NotFound) => {
             pending.stage = RequestStage::Waiting { until: None };
             schedule_request_scan(context, team);
@@ -333,7 +340,7 @@ fn close_request(context: &mut Context, team: &TeamName, key: &(AgentName, Reque
     context.effects.push(Effect::Log(Event::for_member(team, &key.0, what)));
 }
 
-/// The deadline of the first open request or notice, in milliseconds on the monotonic clock.
+/// When the next open request or notice is due, in milliseconds on the monotonic clock.
 pub(crate) fn next_answer_deadline(state: &State) -> Option<u64> {
     let pending = state.teams.values().flat_map(|known| known.open_requests.values());
     pending.filter_map(TrackedRequest::deadline).chain(state.notices.next_due()).min()

@@ -1,5 +1,5 @@
-//! Calls of clients: checks version and permission, recognizes repeated calls, and calls the
-//! handler of the request.
+//! Handles calls of clients on the control socket: checks the protocol version and the caller's
+//! permission, detects calls that a client repeats, and passes each new call to its handler.
 
 use crate::core::context::{Context, error_reply, send_reply};
 use crate::core::effect::{Effect, Effects};
@@ -95,8 +95,9 @@ fn version_error(other: u32) -> ErrorReport {
 const VERSION_MISMATCH_HELP: &str =
     "install teamd and teamctl of the same release, and start teamd again: teamctl doctor tells";
 
-/// Checks whether an agent may send the call. The token in its environment identifies it. This
-/// protects agents of one user from mistakes, not from attacks.
+/// Checks whether the caller may make this call. A call from an agent carries the token from that
+/// agent's environment, and an agent may make only a few calls. The check prevents mistakes, not
+/// attacks: all agents run as the same user.
 fn check_permission(state: &State, call: &Call) -> Result<(), ErrorReport> {
     let Some(token) = &call.token else { return Ok(()) };
     let Some(agent) = state.agents.values().find(|agent| agent.record.token == *token) else {

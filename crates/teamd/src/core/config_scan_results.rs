@@ -10,8 +10,8 @@ use crate::core::turns::activity;
 use protocol::event::EventKind;
 use protocol::name::TeamName;
 
-/// Handles the content of config.json. Members that could not be deregistered from a damaged file
-/// are deregistered now.
+/// Handles the result of a config.json scan. If the scan has repaired a damaged file, members that
+/// could not be removed from the damaged file are removed now.
 pub(crate) fn handle_config_checked(context: &mut Context, team: &TeamName, seen: ConfigSnapshot) {
     let again = context
         .state
@@ -24,7 +24,7 @@ pub(crate) fn handle_config_checked(context: &mut Context, team: &TeamName, seen
         }
     }
     if seen.has_restored_members || seen.repaired.is_some() {
-        // Requests of a member that was missing in the file were ignored until now.
+        // Scans have ignored the requests of a member that config.json lacked.
         schedule_request_scan(context, team);
     }
     permission_mode::store_config_modes(context.state, team, &seen.modes);

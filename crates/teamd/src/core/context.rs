@@ -1,5 +1,5 @@
-//! The context of one event: the state, the time and the effects so far. Also sends replies to
-//! clients.
+//! The context of one event: the daemon's state, the time, and the effects that were added so far.
+//! The functions that reply to a client are here, too.
 
 use crate::core::effect::{Effect, Effects};
 use crate::core::event_time::Now;
@@ -23,10 +23,12 @@ pub(crate) struct Context<'a> {
     pub(crate) follow_ups: VecDeque<FollowUp>,
 }
 
-/// A task for a higher module, done after the event. A lower module can't call it.
+/// Work that a module leaves to a higher module, which it must not call. It is done after the
+/// event.
 #[derive(Debug)]
 pub(crate) enum FollowUp {
-    /// Handles a call again that waited for a name. The name is free, or stays taken.
+    /// Handles a call again that waited for a member's name. The name is free now, or its cleanup
+    /// has failed.
     RetryForName(NameWaiter),
     /// Continues a deletion, because all members of the team have exited.
     DeleteTeam { client: ConnId, order: DeleteTeamRequest },

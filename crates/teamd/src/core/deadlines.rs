@@ -1,4 +1,4 @@
-//! Deadlines: the nearest one, and what follows the ones that have passed.
+//! Deadlines: when the next one is, and what is done about deadlines that have passed.
 
 use crate::core::context::Context;
 use crate::core::event_time::Now;
@@ -74,8 +74,8 @@ fn handle_agent_deadline(context: &mut Context, id: &SpawnId) {
     }
 }
 
-/// Sets the time of the next kill. The daemon learns from the pidfd that a killed shim is dead, and
-/// kills again until then.
+/// Sets when the shim is killed again if the present kill has no effect. The daemon kills a shim
+/// once a second until the shim's pidfd shows that the shim is dead.
 fn extend_kill_deadline(state: &mut State, id: &SpawnId, now: Now) {
     let lifecycle = state.agents.get_mut(id).map(|agent| &mut agent.record.lifecycle);
     if let Some(Lifecycle::Stopping(Stopping { stage: StopStage::Terminating { deadline, .. }, .. })) =

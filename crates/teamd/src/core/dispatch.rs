@@ -1,7 +1,7 @@
-//! The dispatch of events: changes the state and returns the effects.
+//! Passes each event to its handler, which changes the state and adds effects.
 //!
-//! `handle_event` is a pure function of state, event and time. It does no I/O and reads no clock,
-//! so the simulator can run it without a machine.
+//! `handle_event` depends only on the state, the event and the time. It does no I/O and reads no
+//! clock, so the simulator (a test) can run it without files, processes or tmux.
 
 use crate::core::approvals::handle_requests_scanned;
 use crate::core::config_scan_results::handle_config_checked;
@@ -39,7 +39,7 @@ use protocol::control::{RemovedWorktrees, Reply};
 use protocol::error::ErrorReport;
 use protocol::event::{EventKind, REQUESTED_STOP_REASON};
 
-/// Handles one event: changes the state and returns the effects, in the order in which they are
+/// Handles one event: changes the state, and returns the effects in the order in which they must
 /// run.
 pub(crate) fn handle_event(state: &mut State, event: CoreEvent, now: Now) -> Vec<Effect> {
     let mut context = Context::new(state, now);
@@ -62,7 +62,8 @@ const AFTER: [fn(&mut Context); 6] = [
     save_roster_if_changed,
 ];
 
-/// The latest time of any event: an agent that was registered before it may have a request already.
+/// Records the latest wall-clock time of all events, by which the core detects a clock that was set
+/// back.
 fn remember_latest_time(context: &mut Context) {
     context.state.latest_wall_ms = context.state.latest_wall_ms.max(context.now.wall);
 }
@@ -71,7 +72,8 @@ fn observe_sleep(context: &mut Context) {
     context.state.sleep_clock.observe(context.now);
 }
 
-/// Handles the calls that waited for a name again, and deletes the teams whose members have exited.
+/// Handles calls again that waited for a member's name, and continues the deletion of teams whose
+/// members have exited.
 fn run_follow_ups(context: &mut Context) {
     while let Some(follow_up) = context.follow_ups.pop_front() {
         match follow_up {
@@ -84,8 +86,16 @@ fn run_follow_ups(context: &mut Context) {
     }
 }
 
-/// Saves the roster before all other effects, so that none of them concerns an agent that the
-/// roster lacks.
+/// Shows the next notice, if there is one and the last notice is at least a second old.
+fn show_next_notice(context: &mut Context) {
+    if let Some(notice) = context.state.notices.take_due(context.now.mono) {
+        let effect = show_notice(context.state, notice);
+        context.effects.push(effect);
+    }
+}
+
+/// Saves the roster if this event has changed it. The save runs before all other effects. So after
+/// a crash at any point, the saved roster has every agent that an effect of this event concerns.
 fn save_roster_if_changed(context: &mut Context) {
     context.state.has_roster_changed |= context.state.notices.take_changed();
     if std::mem::take(&mut context.state.has_roster_changed) {
@@ -183,7 +193,8 @@ fn handle_file_result(context: &mut Context, done: FileResult) {
     }
 }
 
-/// Sends a reply that waited for the roster. The reply to the client that stops the daemon ends it.
+/// Sends a reply that waited until the roster was saved. If the client has asked for the daemon's
+/// shutdown, the daemon ends after the reply.
 fn reply_and_stop(context: &mut Context, client: ConnId, reply: Reply) {
     send_reply(context, client, Ok(reply));
     stop_after_reply(context, client);
@@ -209,7 +220,31 @@ fn handle_pane_result(context: &mut Context, done: PaneResult) {
     }
 }
 
-/// Records a failed save of the roster. The agents run on, and the next rescan retries it.
+/// The effect that shows a notice to attached tmux clients, or outside tmux if the daemon has no
+/// tmux.
+fn show_notice(state: &mut State, NoticeText { text, panes }: NoticeText) -> Effect {
+    if state.settings.tmux_socket.is_some() {
+        return Effect::Pane(PaneJob::NotifyAttached { text, panes });
+    }
+    state.notices.confirm_shown();
+    show_notice_outside_tmux(state, text)
+}
+
+/// Handles the result of showing a notice to the attached tmux clients. `unseen` is the text of the
+/// notice if no client displays the panes that the notice is about. That text is then shown outside
+/// tmux as well.
+fn handle_notice_shown(context: &mut Context, unseen: Option<String>) {
+    context.state.notices.confirm_shown();
+    context.effects.extend(unseen.map(|text| show_notice_outside_tmux(context.state, text)));
+}
+
+/// The effect that shows a notice in the daemon's terminal and by the user's notify command.
+pub(crate) fn show_notice_outside_tmux(state: &State, text: String) -> Effect {
+    let words = ["notify", "--", &text].map(str::to_owned);
+    Effect::ShowNotice { argv: [state.settings.teamctl_path()].into_iter().chain(words).collect(), text }
+}
+
+/// Records that the roster could not be saved. The next rescan saves it again.
 fn handle_roster_not_saved(context: &mut Context, error: ErrorReport) {
     context.state.has_roster_save_failed = true;
     context.effects.push(Effect::log_daemon(EventKind::Error { message: error.message }));
@@ -223,7 +258,8 @@ fn handle_signal(name: &'static str, effects: &mut Effects) {
     effects.push(Effect::Exit);
 }
 
-/// Ends the daemon after the reply to the last client that waits for that.
+/// Ends the daemon if `client`, which got its reply, is the last client that waits for the daemon's
+/// end.
 pub(crate) fn stop_after_reply(context: &mut Context, client: ConnId) {
     if context.state.final_reply_to == Some(client) {
         // The next daemon may start much later, so all notices are shown now.

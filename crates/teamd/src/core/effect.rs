@@ -11,8 +11,8 @@ use protocol::event::{Event, EventKind};
 use protocol::name::{AgentName, TeamName};
 use std::path::PathBuf;
 
-/// The effects of one event, in the order in which they run. A type of its own can be borrowed
-/// beside an agent of the state.
+/// The effects of one event, in the order in which they run. The list has its own type, so that a
+/// function can add effects while it holds a mutable reference to an agent of the state.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     list: Vec<Effect>,
@@ -34,7 +34,8 @@ impl Effects {
         self.list.insert(0, effect);
     }
 
-    /// Wakes an agent through its wake socket, and after the event through its hook, if one waits.
+    /// Wakes an agent through its wake socket. If one of its hooks waits in a long poll, that long
+    /// poll is answered after the event.
     pub(crate) fn wake_agent(&mut self, spawn: &SpawnId, wake: Wake) {
         self.list.push(Effect::WakeAgent { spawn: spawn.clone(), wake });
         self.woken_agents.push(spawn.clone());
@@ -65,19 +66,20 @@ pub(crate) enum Effect {
     WatchProcess { spawn: SpawnId, process: Process },
     /// Retry the process watches that have failed.
     RetryProcessWatches,
-    /// Wake an agent by one byte on its wake socket, unless the watcher has done so.
+    /// Wake an agent by one byte on its wake socket, unless `wake` says that the watcher has woken
+    /// it.
     WakeAgent { spawn: SpawnId, wake: Wake },
     /// Kill a shim.
     KillShim { spawn: SpawnId },
     /// Close the file descriptors of an agent.
     CloseHandles { spawn: SpawnId },
-    /// Watch a root that was opened again. Its teams follow one by one.
+    /// Watch a root directory that was opened again. One more effect for each team follows.
     WatchRoot,
     /// Watch the directories of a team.
     WatchTeam { team: TeamName },
     /// Remove the watches of a deleted team.
     UnwatchTeam { team: TeamName },
-    /// Report once all watches that were requested before are in place.
+    /// Let the watcher report when all watches that were requested before are in place.
     ConfirmWatches(WatchPurpose),
     /// Create a barrier file. The watcher reports it after all earlier changes.
     CreateBarrier { mark: u64 },
@@ -144,6 +146,6 @@ impl Effect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wake {
     Needed,
-    /// The watcher has written to it.
+    /// The watcher has written to the wake socket.
     Done,
 }

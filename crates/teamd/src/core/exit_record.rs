@@ -30,7 +30,7 @@ pub(crate) struct ExitRecord {
     pub(crate) description: String,
     #[serde(default)]
     pub(crate) outcome: ExitOutcome,
-    /// What follows, as a sentence for people. `None` if nothing does.
+    /// What follows the exit, as a sentence for people. `None` if nothing follows.
     #[serde(default)]
     pub(crate) next_step: Option<String>,
     pub(crate) ended_at: u64,
@@ -41,8 +41,8 @@ pub(crate) struct ExitRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ReportTo {
-    /// No one: the lead has the agent's own approval.
+    /// Nobody is notified, for example because the lead has the agent's approval of the shutdown.
     Nobody,
-    /// The lead, of a crash, a kill or a closed pane.
+    /// The lead is notified, for example of a crash, a kill or a closed pane.
     Lead,
 }

@@ -40,7 +40,7 @@ pub(crate) fn report_to_waiters(state: &mut State, id: &SpawnId, how: &str, left
     }
 }
 
-/// Replies to the clients that have no agent left to wait for.
+/// Replies to the clients that no longer wait for any agent.
 pub(crate) fn reply_to_finished_waiters(context: &mut Context) {
     let (done, pending) =
         std::mem::take(&mut context.state.exit_waiters).into_iter().partition(|w| w.pending.is_empty());
@@ -71,8 +71,9 @@ pub(crate) fn mark_suspended(state: &State, ended: &mut [AgentExit]) {
     }
 }
 
-/// The reply to a client that waits for exits. It is sent once the roster has the exits, because an
-/// exit without a process is recorded only there.
+/// The effect that replies to a client that waits for exits. The reply is sent only after the
+/// roster was saved with these exits, because only the roster records the exit of a member that had
+/// no process.
 pub(crate) fn reply_exits(client: ConnId, ended: Vec<AgentExit>) -> Effect {
     Effect::File(FileJob::ReplyWhenSaved {
         client,

@@ -1,6 +1,7 @@
-//! Whether a hook report belongs to the agent's own program. A user's hooks run in every session of
-//! a program, also in one that an agent starts in a shell and that inherits the agent's
-//! environment. The turns, session and messages of such a program are not the agent's.
+//! Decides whether a hook report comes from the agent's own program. A user's hooks run in every
+//! session of a program. An agent can start such a program in a shell, and that program inherits
+//! the agent's environment. Its hook reports are ignored, because its turns, session and messages
+//! are not the agent's.
 
 use crate::core::roster::record::{AgentRecord, HookState};
 use crate::core::state::agent::LeadSession;
@@ -11,15 +12,15 @@ use protocol::error::{ErrorKind, ErrorReport};
 /// How a hook report relates to the agent or lead in whose environment the hook ran.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum HookSession {
-    /// A report of its program, in the known session.
+    /// The report is from the program of the agent or lead, in the known session.
     SameSession,
-    /// A report of its program, in a new session.
+    /// The report is from the program of the agent or lead, in a new session with this id.
     NewSession(String),
-    /// A report of another program.
+    /// The report is from another program.
     OtherProgram,
 }
 
-/// The session of a hook report that has an agent's token. The agent's program runs below its shim.
+/// How a hook report with an agent's token relates to the agent.
 pub(crate) fn agent_hook_session(record: &AgentRecord, report: &HookReport) -> HookSession {
     if record.request.delivery != Delivery::Hook {
         return HookSession::OtherProgram;
@@ -28,14 +29,15 @@ pub(crate) fn agent_hook_session(record: &AgentRecord, report: &HookReport) -> H
         |pid: Option<u32>| pid.is_some_and(|pid| report.ancestors.iter().any(|above| above.pid == pid));
     let process = record.lifecycle.process();
     if holds(process.shim.map(|shim| shim.pid)) && process.agent_pid.is_some() && !holds(process.agent_pid) {
-        // The reporting program has outlived the shell that started it, and now runs below the shim
-        // itself.
+        // The hook ran below the shim, but not below the agent's process. So its program was
+        // started by the agent in a shell that has ended since, which made the program a child of
+        // the shim.
         return HookSession::OtherProgram;
     }
     identify_session(&record.hook_state, record.session.as_deref(), report)
 }
 
-/// The session of a hook report for a lead.
+/// How a hook report for a lead session relates to the lead.
 pub(crate) fn lead_hook_session(leading: &LeadSession, report: &HookReport) -> HookSession {
     identify_session(&leading.hook_state, leading.lead.session_id.as_deref(), report)
 }
@@ -53,14 +55,16 @@ fn identify_session(heard: &HookState, session: Option<&str>, report: &HookRepor
         {
             HookSession::NewSession(theirs.clone())
         }
-        // A subagent that works beside its user's session.
+        // The report comes from a subagent with a session of its own.
         Some(_) => HookSession::OtherProgram,
     }
 }
 
-/// Whether a hook with the ancestors `above` belongs to a program that the known program runs.
-/// `heard` are the ancestors of the known program's first hook. At most one shell stands between a
-/// program and its hook, so a program that replaces another shares only the ancestors below both.
+/// Whether a hook belongs to a program that runs inside the known program. `above` are the
+/// ancestors of this hook, and `heard` the ancestors of the first hook of the known program, both
+/// with the nearest process first. A program runs its hooks directly or through one shell. So a
+/// nested program shares all of `heard`, or all but one. A program that has replaced the known
+/// program shares fewer.
 fn is_nested(above: &[Process], heard: &[Process]) -> bool {
     let same = above.iter().rev().zip(heard.iter().rev()).take_while(|(one, other)| one == other).count();
     above.len() > heard.len() && heard.len() - same <= 1

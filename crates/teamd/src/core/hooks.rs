@@ -1,8 +1,9 @@
-//! Hooks of agents' programs: their reports, and their long polls for messages.
+//! Reports and long polls of the hooks that agents' programs run. A long poll is a call that the
+//! daemon answers only when there may be work for the program.
 //!
-//! A hook reads the files itself and starts a long poll if it finds nothing. A message can arrive
-//! between the two. So each wake of an agent without a long poll is remembered, and its next long
-//! poll returns at once.
+//! A hook first reads the files itself, and starts a long poll if it finds nothing. A message can
+//! arrive between these two steps. So the daemon remembers each wake of an agent that has no long
+//! poll, and answers the next long poll of that agent at once.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
@@ -106,8 +107,10 @@ fn apply_hook_event(context: &mut Context, id: &SpawnId, event: HookEvent, reply
 }
 
 fn end_turn(agent: &mut Agent, reply: &mut HookReply) {
-    // A hook that has no messages to mark read writes nothing more. Any other starts a long poll
-    // after it has.
+    // The agent may be terminated for a pending handover (its respawn in another permission mode)
+    // once its hooks write no more files. A hook without messages to mark as read writes nothing
+    // after this report. A hook with such messages writes first and then starts a long poll, which
+    // ends the wait.
     if !reply.delivers_by_hook && reply.delivered_ids.is_empty() {
         plan_approval_respawn::end_handover_grace(agent);
     }
@@ -116,7 +119,7 @@ fn end_turn(agent: &mut Agent, reply: &mut HookReply) {
     reply.is_first_report = !was_reported && agent.activity != Activity::Idle;
 }
 
-/// Records that the hooks have marked the messages read that the program got in its arguments.
+/// Records that hooks have marked as read the messages that the program got in its arguments.
 fn acknowledge_prompt(record: &mut AgentRecord) {
     if record.prompt_delivery == PromptDelivery::InArguments {
         record.prompt_delivery = PromptDelivery::Acknowledged;
@@ -138,8 +141,9 @@ fn report_dialog(context: &mut Context, id: &SpawnId, text: String) {
     context.state.has_roster_changed = true;
 }
 
-/// Records the start of a turn and ends the long poll of the program. The hook that delivered
-/// messages and the program can both report the same turn, which counts once.
+/// Records that a turn has started, and ends the long poll of the program's hooks. Two hooks can
+/// report the same turn: the one that delivered the messages, and the one that runs when a turn
+/// starts. Such a turn counts once.
 fn start_turn(context: &mut Context, id: &SpawnId, about: String) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     context.state.has_roster_changed |= clear_dialog(agent);
@@ -155,8 +159,8 @@ fn start_turn(context: &mut Context, id: &SpawnId, about: String) {
 
 /// Clears the dialog of an agent. Returns whether there was one.
 fn clear_dialog(agent: &mut Agent) -> bool {
-    // A change copies a record that is on its way to the disk, so an unchanged record is not
-    // touched.
+    // Writing to a record copies it while the files thread saves it. So a record without a dialog
+    // is not written.
     agent.record.hook_state.dialog.is_some() && agent.record.hook_state.dialog.take().is_some()
 }
 
@@ -228,8 +232,8 @@ fn wait_for_agent(context: &mut Context, id: &SpawnId, client: ConnId) {
     }
     let waits = hold_long_poll(&mut agent.long_poll, client, &mut context.effects);
     let team = agent.record.request.team.clone();
-    // A long poll is the only sign of an idle program. It counts even if the hook must check the
-    // files first.
+    // Nothing but a long poll shows that the program is idle. So the agent counts as idle even if
+    // the hook was told to read the files again.
     if agent.activity == Activity::Active || agent.turn.is_none() {
         agent.long_poll.has_reported_turn_end = true;
         let turn = next_turn_state(agent, Activity::Idle, String::new(), context.now);
@@ -248,7 +252,7 @@ pub(crate) fn drop_long_poll(state: &mut State, conn: ConnId) {
     }
 }
 
-/// The agent that the token identifies. An error after its exit.
+/// The agent that the token identifies. An error if the token is unknown or the agent has exited.
 fn agent_of_token(state: &State, token: Option<&str>) -> Result<SpawnId, ErrorReport> {
     state.agent_by_token(token).map(|agent| agent.record.spawn_id.clone()).ok_or_else(unknown_caller_error)
 }

@@ -42,8 +42,8 @@ fn mix_bits(number: u64) -> u64 {
     number ^ (number >> 31)
 }
 
-/// The id of one spawn of a member. It stands on the shim's command line, in the pane's option
-/// `@teamd_spawn` and in the roster.
+/// The id of one spawn (one start of a member). The command line of the shim, the option
+/// `@teamd_spawn` of the tmux pane, and the roster have this id.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct SpawnId(String);
 

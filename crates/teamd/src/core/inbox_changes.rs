@@ -1,5 +1,5 @@
-//! Changes of inboxes: wakes the owner, and scans the inbox for the event log, shutdown answers and
-//! requests.
+//! Handles changes of inbox files: wakes the owner of the inbox, and scans the file for messages to
+//! log, answers to shutdown requests, and requests of members.
 
 use crate::core::context::Context;
 use crate::core::effect::{Effect, Wake};
@@ -17,7 +17,7 @@ use protocol::id::RequestId;
 use protocol::name::{AgentName, TeamName};
 use protocol::payload::Payload;
 
-/// Handles a changed inbox. Many changes during a scan cause one more scan.
+/// Handles a change of an inbox. Any number of changes during a scan cause one more scan.
 pub(crate) fn handle_inbox_changed(context: &mut Context, team: &TeamName, inbox: &str, wake: Wake) {
     if AgentName::new_unchecked(inbox).is_lead() {
         read_shutdown_answers(context, team);
@@ -41,8 +41,9 @@ fn schedule_inbox_scan(context: &mut Context, team: &TeamName, inbox: &str) {
     }
 }
 
-/// Whether lost messages of an inbox are restored. A native program removes messages that it has
-/// read. Without an agent nothing is restored, because nothing would read it.
+/// Whether messages that another program removed from an inbox are restored. Never for a native
+/// program, because it removes the messages that it has read. Not now for an owner without an
+/// agent, because nothing would read the messages.
 fn restore_rule(state: &State, team: &TeamName, owner: &AgentName) -> RestoreRule {
     if team.is_claude_session() {
         return RestoreRule::Never;

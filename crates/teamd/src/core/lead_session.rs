@@ -1,6 +1,7 @@
-//! Lead sessions: sessions of a person or program in a terminal that the daemon does not own. The
-//! first process of the terminal identifies one. It leads until it releases the team or that
-//! process ends. The daemon never closes, ends or types into such a terminal.
+//! Lead sessions: terminal sessions in which a person or a program leads a team, and which the
+//! daemon does not own. A lead session is identified by the first process of its terminal. The
+//! session leads the team until that process ends, or until the session releases the team. The
+//! daemon never closes the terminal, ends its processes or types into it.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
@@ -49,7 +50,7 @@ fn take_lead(context: &mut Context, lead: LeadProcess) -> Result<(), ErrorReport
             .with_help(format!("there: teamctl lead --release -t {}", lead.team)));
     }
     if let Some(leading) = context.state.lead_sessions.get_mut(&lead.team) {
-        // The next program in the session that reports becomes the lead.
+        // The next program in the terminal session that sends a hook report becomes the lead.
         leading.hook_state = HookState::default();
     } else {
         context.state.has_roster_changed = true;

@@ -1,15 +1,15 @@
-//! The lifecycle of one spawn of a member, from the accepted request until the member's name is
-//! free again.
+//! The lifecycle of one spawn (one start of a member): from the accepted spawn request until the
+//! member's name is free for another spawn.
 
 use crate::core::exit_record::ExitRecord;
 use crate::core::id::ConnId;
 use protocol::control::{ExitReport, Process, SpawnRequest, WorktreeRequest};
 use protocol::id::RequestId;
 
-/// The state of one spawn. Each variant carries the data that exists in that state.
+/// The state of one spawn. Each variant carries the data that exists only in that state.
 ///
-/// The roster saves a lifecycle in part: connections, clients and deadlines belong to the running
-/// daemon. Recovery sets the deadlines anew.
+/// The roster file leaves out connections, waiting clients and deadlines, because these mean
+/// nothing to another daemon. After a restart of the daemon, recovery sets new deadlines.
 #[derive(Debug, Clone)]
 pub(crate) enum Lifecycle {
     /// The spawn was requested, and its shim has not reported that the agent runs.
@@ -42,7 +42,7 @@ impl Lifecycle {
         }
     }
 
-    /// Moves the processes out, for the next state of the spawn.
+    /// Moves the processes out of this state, so that the next state can have them.
     pub(crate) fn take_process(&mut self) -> AgentProcess {
         std::mem::take(self.process_mut())
     }
@@ -67,7 +67,7 @@ impl Lifecycle {
         self.shutdown().is_some_and(|shutdown| shutdown.approval == ShutdownApproval::Given)
     }
 
-    /// Moves the shutdown requests out, for the next state of the spawn.
+    /// Moves the shutdown requests out of this state, so that the next state can have them.
     pub(crate) fn take_shutdown(&mut self) -> ShutdownRequests {
         match self {
             Lifecycle::Starting(_) | Lifecycle::Running(_) => ShutdownRequests::default(),
@@ -77,7 +77,7 @@ impl Lifecycle {
         }
     }
 
-    /// How the agent ended. `None` until then, and if it never ran.
+    /// How the agent ended. `None` before its exit, and for an agent that never ran.
     pub(crate) fn exit(&self) -> Option<&ExitRecord> {
         match self {
             Lifecycle::Exited(exited) => exited.exit.as_ref(),
@@ -96,8 +96,9 @@ impl Lifecycle {
             if exited.pane_cleanup == Cleanup::Failed || exited.file_cleanup == Cleanup::Failed)
     }
 
-    /// Whether the member is not registered yet. The roster leaves such a spawn out, because only
-    /// the daemon that opened it can start its agent.
+    /// Whether the spawn's pane or process is still being opened, so that the member is not
+    /// registered yet. The roster leaves out a spawn in this stage, because only the daemon that
+    /// opened the pane can start the agent in it.
     pub(crate) fn is_opening(&self) -> bool {
         matches!(self, Lifecycle::Starting(Starting { stage: StartStage::Opening { .. }, .. }))
     }
@@ -138,8 +139,8 @@ impl Lifecycle {
         matches!(self, Lifecycle::Stopping(Stopping { stage: StopStage::Requested(_), .. }))
     }
 
-    /// The deadline of the present stage, in milliseconds on the monotonic clock. `None` for a
-    /// running agent and after the exit.
+    /// When the present stage of the spawn must be over, in milliseconds on the monotonic clock.
+    /// `None` for a running agent and after the agent's exit.
     pub(crate) fn stage_deadline(&self) -> Option<u64> {
         match self {
             Lifecycle::Starting(starting) => Some(starting.deadline),
@@ -151,8 +152,9 @@ impl Lifecycle {
         }
     }
 
-    /// What is over at the monotonic time `mono`, if the deadline of the present stage has passed.
-    /// `None` after the exit.
+    /// Which time limit of the spawn has passed at the time `mono`, in milliseconds on the
+    /// monotonic clock. The caller has found that a deadline of the spawn has passed. `None` after
+    /// the agent's exit.
     pub(crate) fn expired_stage(&self, mono: u64) -> Option<ExpiredStage> {
         match self {
             Lifecycle::Starting(_) => Some(ExpiredStage::Start),
@@ -181,7 +183,7 @@ impl Lifecycle {
     }
 }
 
-/// The stage of a spawn whose deadline has passed.
+/// The time limit of a spawn that has passed.
 pub(crate) enum ExpiredStage {
     Start,
     ShutdownAnswer(WithoutApproval),
@@ -196,16 +198,16 @@ pub(crate) enum ExpiredStage {
 pub(crate) struct AgentProcess {
     /// The process of the shim. `None` until it has connected once.
     pub(crate) shim: Option<Process>,
-    /// The connection of the shim. `None` while it is not connected, for example after a restart of
-    /// the daemon.
+    /// The connection between the shim and the daemon. `None` while the shim is not connected, for
+    /// example after a restart of the daemon.
     pub(crate) conn: Option<ConnId>,
     /// `None` until the shim has reported that the agent runs.
     pub(crate) agent_pid: Option<u32>,
-    /// What the shim reported of the exit. It stands here while tmux is asked what a hang-up meant.
+    /// The shim's exit report. Kept here while tmux is asked why the agent's terminal went away.
     pub(crate) exit_report: Option<ExitReport>,
     pub(crate) on_exit: OnExit,
-    /// The agent is to be ended and respawned, because its plan was approved and its program can't
-    /// change its mode.
+    /// Set if the agent must be ended and respawned in another permission mode. This is so when its
+    /// plan was approved and its program takes a mode only at its start.
     pub(crate) handover: Option<Handover>,
 }
 
@@ -220,16 +222,16 @@ pub(crate) enum OnExit {
     Deregister,
 }
 
-/// A respawn that the approval of a plan makes necessary. `RespawnRecord::approved_mode` has the
-/// new mode.
+/// The end and respawn of an agent after its plan was approved. The permission mode of the new
+/// spawn is in `RespawnRecord::approved_mode`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Handover {
-    /// When the agent is ended at the latest, in milliseconds on the monotonic clock; 0 for at
-    /// once.
+    /// The time at which the agent is ended at the latest, in milliseconds on the monotonic clock.
+    /// 0: at once.
     pub(crate) deadline: u64,
 }
 
-/// A spawn whose agent is not known to run.
+/// A spawn before its shim has reported that the agent runs.
 #[derive(Debug, Clone)]
 pub(crate) struct Starting {
     pub(crate) process: AgentProcess,
@@ -243,11 +245,11 @@ pub(crate) struct Starting {
 /// How far a start has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartStage {
-    /// tmux opens the pane (or the daemon starts a process), and the shim connects, in either
-    /// order.
+    /// tmux opens the pane, or the daemon starts the shim without a pane. The shim may connect to
+    /// the daemon before or after the pid of the opened pane or started process is known.
     Opening {
-        /// The process that was started, which must turn out to be the shim. `None` until it is
-        /// known.
+        /// The pid of the process that was started as the shim. The process that connects as the
+        /// shim must have the same pid. `None` until the pid is known.
         shim_pid: Option<u32>,
     },
     /// The files thread registers the member.
@@ -267,7 +269,8 @@ pub(crate) struct Stopping {
 /// The shutdown requests of one spawn, and whether the agent approved one of them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ShutdownRequests {
-    /// The latest last: a request that stays unanswered is sent again under a fresh id.
+    /// The ids of the requests, the latest last. An unanswered request is sent again under a new
+    /// id.
     pub(crate) ids: Vec<RequestId>,
     pub(crate) approval: ShutdownApproval,
 }
@@ -287,8 +290,8 @@ pub(crate) enum StopStage {
     Requested(PendingShutdown),
     /// The agent approved, and may end by itself until the deadline.
     Approved { deadline: u64 },
-    /// The shim ends the agent by TERM, then KILL. At the deadline the daemon kills the shim
-    /// itself.
+    /// The shim ends the agent by SIGTERM, then by SIGKILL. At `deadline`, in milliseconds on the
+    /// monotonic clock, the daemon kills the shim.
     Terminating { cause: StopCause, deadline: u64 },
 }
 
@@ -330,12 +333,13 @@ pub(crate) struct Exited {
     pub(crate) description: String,
     pub(crate) pane_cleanup: Cleanup,
     pub(crate) file_cleanup: Cleanup,
-    /// The clients that want the name next. Each is answered once the name is free, or stays taken.
+    /// The clients that wait for the member's name. They get an answer when the cleanup is done or
+    /// has failed.
     pub(crate) name_waiters: Vec<NameWaiter>,
 }
 
 impl Exited {
-    /// A spawn of which everything is still to be cleaned up.
+    /// A spawn that has just ended, before both steps of its cleanup.
     pub(crate) fn new(process: AgentProcess, shutdown: ShutdownRequests, exit: Option<ExitRecord>) -> Exited {
         let description = exit.as_ref().map_or("not spawned", |exit| &exit.description).to_owned();
         Exited {

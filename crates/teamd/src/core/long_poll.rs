@@ -6,8 +6,9 @@ use crate::core::id::ConnId;
 use crate::core::state::agent::LongPollState;
 use protocol::control::{LongPollEnd, Reply, Response};
 
-/// Holds the long poll of a hook in place of the last one. Returns false if the hook was told to
-/// check the files first.
+/// Holds the long poll of a hook. An earlier long poll of the same program ends. Returns false if
+/// the long poll was answered at once, because work came before it and the hook must read the files
+/// again.
 pub(crate) fn hold_long_poll(hooks: &mut LongPollState, client: ConnId, effects: &mut Effects) -> bool {
     release_long_poll(hooks, LongPollEnd::Superseded, effects);
     if std::mem::take(&mut hooks.has_pending_check) {
@@ -27,7 +28,7 @@ pub(crate) fn release_reply(client: ConnId, why: LongPollEnd) -> Effect {
     Effect::Reply { client, response: Response::Done(Box::new(Reply::LongPoll(why))) }
 }
 
-/// Ends the long poll because of new work. Without a long poll the next one ends at once.
+/// Ends the long poll because of new work. If no long poll is held, the next one ends at once.
 pub(crate) fn wake_long_poll(hooks: &mut LongPollState, effects: &mut Effects) {
     match hooks.waiting {
         Some(_) => release_long_poll(hooks, LongPollEnd::WorkMayWait, effects),

@@ -1,5 +1,5 @@
-//! The pure core: what an event does to the state, and which effects follow. It does no I/O and
-//! reads no clock.
+//! The pure core of the daemon: how an event changes the state, and which effects follow. The core
+//! does no I/O and reads no clock.
 
 pub(crate) mod approvals;
 pub(crate) mod client_calls;

@@ -1,8 +1,9 @@
-//! Notices: tell people that a member waits for them, has exited or lacks output, or that all tasks
-//! are completed. Each is shown once, and those within a second form one text.
+//! Notices tell people that a member waits for them, has exited or writes no output, that all tasks
+//! are completed, or that a budget is exhausted. Each notice is shown once. Notices that come
+//! within one second are shown as one text.
 //!
-//! The roster has the notices that were not shown, for the next daemon. It keeps a notice while it
-//! is being shown, so a crash at that moment can show it twice.
+//! The roster keeps each notice until it was shown, so that the next daemon can show it. After a
+//! crash while a notice is being shown, the next daemon may show it again.
 
 use protocol::member_request::MemberRequestKind;
 use protocol::name::{AgentName, TeamName};
@@ -17,13 +18,13 @@ const MAX_NAME: usize = 28;
 /// How many teams are named. The text then fits a tmux status line.
 const MAX_TEAMS: usize = 2;
 
-/// The notices that were not shown, and when the next text may be.
+/// The notices that were not shown yet, and when the next text may be shown.
 #[derive(Debug, Default)]
 pub(crate) struct NoticeQueue {
     waiting: Vec<Notice>,
     /// Notices that are being shown, one list for each text.
     being_shown: VecDeque<Vec<Notice>>,
-    /// The notices that the roster must have are others than before.
+    /// Whether the list of notices for the roster has changed.
     has_changed: bool,
     /// When the next text may be shown, in milliseconds on the monotonic clock.
     quiet_until: u64,
@@ -39,11 +40,11 @@ pub(crate) enum NoticeKind {
     AtDialog,
     /// A member has exited, and is neither respawned nor suspended.
     Exited,
-    /// A member was suspended without a request.
+    /// A member was suspended, and nobody had asked for that.
     Suspended,
     /// The turn of a member has had no output for this long, in milliseconds.
     NoOutput(u64),
-    /// All tasks of the team are completed. The number of tasks.
+    /// All tasks of the team are completed. Contains the number of tasks.
     AllTasksDone(usize),
     /// The budget of the team is exhausted.
     BudgetExhausted,
@@ -56,8 +57,9 @@ pub(crate) struct Notice {
     /// `None`: the notice is about the whole team.
     member: Option<AgentName>,
     kind: NoticeKind,
-    /// The pane in which the cause can be seen. Clients that show it need no text. It is not saved,
-    /// because a later pane may have the same number.
+    /// The pane in which people can see the cause of the notice. A tmux client that displays this
+    /// pane does not need the text. The roster leaves the pane out, because another pane may have
+    /// the same number later.
     #[serde(skip)]
     pane: Option<PaneId>,
 }
@@ -67,7 +69,8 @@ pub(crate) struct Notice {
 pub(crate) struct NoticeText {
     /// Text without control characters.
     pub(crate) text: String,
-    /// The panes in which all causes can be seen. Empty if one cause has no pane.
+    /// The panes in which people can see the causes of all notices. Empty if one of the causes has
+    /// no pane.
     pub(crate) panes: Vec<PaneId>,
 }
 
@@ -163,8 +166,8 @@ const SUMMARY_RULES: [SummaryRule; 6] = [
     ("team is done", "teams are done", |n| matches!(n, NoticeKind::AllTasksDone(_))),
 ];
 
-/// Composes the text of notices. Characters with a meaning for terminals, tmux or shells are
-/// replaced, because names may contain them.
+/// Composes the text for one or more notices. In the names of members, characters with a meaning
+/// for terminals, tmux or shells are replaced.
 fn compose_text(waiting: &[Notice]) -> String {
     match waiting {
         [one] => describe(one),

@@ -78,8 +78,8 @@ fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
     }
 }
 
-/// When messages reach the agent. A delivery by hooks reaches an idle agent only while a hook
-/// waits.
+/// When messages reach the agent. If hooks deliver the messages, they reach an idle agent only
+/// while one of its hooks waits in a long poll.
 fn delivery_point(agent: &Agent) -> DeliveryPoint {
     let feed = agent.record.request.delivery;
     let reached = match agent.activity {

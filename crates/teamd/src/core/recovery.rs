@@ -1,6 +1,6 @@
-//! Recovery: what the daemon does first after its start. Every agent of the roster is adopted once
-//! its shim reconnects. Exits that happened meanwhile are found by the pidfds, and unfinished
-//! cleanups start again.
+//! Recovery: what the daemon does first after its start. Every agent in the roster is adopted once
+//! its shim reconnects. Agents that exited while no daemon ran are found by the pidfds of their
+//! shims. Cleanups that the last daemon did not finish start again.
 
 use crate::core::context::Context;
 use crate::core::effect::Effect;
@@ -41,7 +41,7 @@ fn recover_all(context: &mut Context) {
     // A missing config.json causes no file event.
     teams.iter().for_each(|team| schedule_config_scan(context, team));
     context.effects.extend(context.state.lead_sessions.values().map(LeadSession::watch_effect));
-    // The last daemon may have died before it wrote a session that it knew.
+    // The last daemon may have died before it wrote a session id to config.json.
     let sessions = context
         .state
         .lead_sessions
@@ -53,8 +53,8 @@ fn recover_all(context: &mut Context) {
     };
     context.effects.extend(sessions.map(written).map(Effect::File));
     rescan::rescan_all(context);
-    // The roster goes first: it has the teams that were added or removed, and every shutdown
-    // request.
+    // The roster must be saved before all other effects run: the saved file must already have every
+    // shutdown request, and every team that was added or removed.
     context.state.has_roster_changed = false;
     context.effects.insert_first(Effect::File(FileJob::SaveRoster(context.state.to_roster())));
 }

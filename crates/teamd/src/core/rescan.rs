@@ -1,5 +1,5 @@
-//! Rescans: reading files without an event, at intervals and after events were lost. File events
-//! are hints, and a rescan finds what they miss.
+//! Rescans: the daemon reads the files again without a file event, at intervals and after the
+//! watcher has lost events. A rescan finds the changes for which no event came.
 
 use crate::core::context::Context;
 use crate::core::effect::Effect;
@@ -23,11 +23,11 @@ use protocol::name::TeamName;
 
 /// How often the daemon tests whether file events arrive, in milliseconds.
 const PROBE_INTERVAL: u64 = 30_000;
-/// How long the watcher may take to confirm its watches before the files are scanned without them,
-/// in milliseconds.
+/// How long the watcher may take to confirm that its watches are in place, in milliseconds. After
+/// that, the files are scanned without the confirmation.
 const WATCH_CONFIRM_TIMEOUT: u64 = 2_000;
-/// The shortest time between two rescans, in milliseconds. Directories that are created in a loop
-/// would cause one rescan each.
+/// The shortest time between two rescans, in milliseconds. Without this limit, a program that
+/// creates directories in a loop would cause a rescan for each directory.
 const MIN_RESCAN_INTERVAL: u64 = 100;
 
 /// Records that file events arrive, so rescans can be rare.
@@ -46,8 +46,8 @@ fn postpone_rescan(state: &mut State, now: Now) {
     }
 }
 
-/// Handles a directory that can't be watched. Rescans replace its events until all directories can
-/// be watched.
+/// Handles the failure to watch a directory. Frequent rescans replace the events of that directory
+/// until all directories can be watched.
 pub(crate) fn handle_watch_failed(context: &mut Context) {
     next_task::answer_all_unknown(context);
     context.state.watcher_state = WatcherState::Failed;
@@ -55,8 +55,8 @@ pub(crate) fn handle_watch_failed(context: &mut Context) {
         context.state.rescan_at.min(context.now.mono + context.state.watcher_state.rescan_interval_ms());
 }
 
-/// Handles the result of opening the root again after it was moved or removed. After an error the
-/// agents run on, and this daemon ends.
+/// Handles the result of opening the root again, after the root was moved or removed. If the root
+/// can't be opened, this daemon ends, and the agents run on.
 pub(crate) fn handle_root_reopened(context: &mut Context, opened: Result<(), ErrorReport>) {
     let shown = context.state.settings.root.display().to_string();
     match opened {
@@ -102,7 +102,7 @@ fn rescan_soon(context: &mut Context) {
 pub(crate) fn rescan_all(context: &mut Context) {
     context.state.last_rescan = Some(context.now.mono);
     context.state.rescan_at = context.now.mono + WATCH_CONFIRM_TIMEOUT;
-    // The watcher reports a failed watch before the probe can succeed.
+    // A probe can't hide a failed watch, because the watcher reports the failed watch first.
     let needs_probe =
         context.state.watcher_state != WatcherState::Active && context.now.mono >= context.state.probe_at;
     let purpose = if needs_probe { WatchPurpose::Probe } else { WatchPurpose::Scan };
@@ -112,7 +112,8 @@ pub(crate) fn rescan_all(context: &mut Context) {
                 (WatcherState::Unproven, context.now.mono + PROBE_INTERVAL);
         }
         true => {}
-        // The watcher has not confirmed the last request, so the files are scanned meanwhile.
+        // The watcher has not confirmed the last request for watches, so the files are scanned
+        // without it.
         false => scan_files(context),
     }
     context.effects.push(Effect::RetryProcessWatches);
@@ -122,8 +123,8 @@ pub(crate) fn rescan_all(context: &mut Context) {
     no_output::check_turns_without_output(context);
     budget::check_time_limits(context);
     schedule_all_request_scans(context);
-    // A woken agent that did not react loses its offered task, and the next scan offers the task to
-    // others.
+    // An agent that was woken for a task but did not react loses that task. The next scan offers
+    // the task to other agents.
     context.state.agents.values_mut().for_each(|agent| agent.offered_task = None);
     context.state.team_names().iter().for_each(|team| schedule_task_scan(context, team));
 }

@@ -10,7 +10,8 @@ use crate::core::state::daemon::State;
 use protocol::control::VisibilityReply;
 use protocol::name::TeamName;
 
-/// Schedules a scan of the team's requests. Many changes during a scan cause one more scan.
+/// Schedules a scan of the team's requests. Any number of changes during a scan cause one more
+/// scan.
 pub(crate) fn schedule_request_scan(context: &mut Context, team: &TeamName) {
     let Some(known) = context.state.team_mut(team) else { return };
     if known.request_scan.try_start() {
@@ -34,8 +35,8 @@ pub(crate) fn schedule_all_request_scans(context: &mut Context) {
     context.state.team_names().iter().for_each(|team| schedule_request_scan_if_open(context, team));
 }
 
-/// The effect that writes the team's hidden panes to config.json. The client in `tell` gets the
-/// reply after that.
+/// The effect that writes to config.json which panes of the team are hidden. After that, the client
+/// in `tell` gets its reply.
 pub(crate) fn write_hidden_panes(
     state: &State,
     team: &TeamName,
@@ -48,8 +49,8 @@ pub(crate) fn write_hidden_panes(
     })
 }
 
-/// The effects that write the hidden panes of all teams. The last write may have failed, or a
-/// daemon may have died before it.
+/// The effects that write to config.json which panes of each team are hidden. This repeats a write
+/// that has failed, or that the last daemon did not make before it died.
 pub(crate) fn write_all_hidden_panes(state: &State) -> Vec<Effect> {
     state.teams.keys().map(|team| write_hidden_panes(state, team, None)).collect()
 }
@@ -65,9 +66,9 @@ fn list_hidden(state: &State, team: &TeamName) -> Vec<String> {
     hidden.filter_map(|agent| agent.record.pane.as_ref()).map(|pane: &AgentPane| pane.id.clone()).collect()
 }
 
-/// Schedules a scan of config.json. The scan restores registered members and hidden panes that
-/// another program dropped, repairs a damaged file, and reads members' activity. Many changes
-/// during a scan cause one more scan.
+/// Schedules a scan of config.json. The scan restores members and hidden panes that another program
+/// dropped, repairs a damaged file, and reads which members are active. If the file changes several
+/// times during a scan, one more scan follows.
 pub(crate) fn schedule_config_scan(context: &mut Context, team: &TeamName) {
     if team.is_claude_session() {
         if !context.state.session_teams.contains_key(team) {
@@ -93,13 +94,14 @@ fn scan_config(context: &mut Context, team: &TeamName) {
     context.effects.extend(restore_hidden_panes(context.state, team));
 }
 
-/// Requests watches of all teams. The files are scanned only after that, so that no change is
-/// missed. Only one request runs at a time. Returns whether the request starts now.
+/// Asks the watcher to watch the directories of all teams. The files are scanned only after the
+/// watches are in place, so that no change is missed. Only one such request is under way at a time.
+/// Returns whether this call has sent one.
 pub(crate) fn request_watches(context: &mut Context, purpose: WatchPurpose) -> bool {
     let due = context.state.watch_setup.try_start();
     if due {
-        // A directory that was created again needs a new watch. For the others a repeated request
-        // changes nothing.
+        // All teams are included, because a directory that was removed and created again needs a
+        // new watch. For a directory that is being watched, the effect changes nothing.
         let teams =
             context.state.team_names().into_iter().chain(std::mem::take(&mut context.state.new_directories));
         context.effects.extend(teams.map(|team| Effect::WatchTeam { team }));
@@ -108,14 +110,14 @@ pub(crate) fn request_watches(context: &mut Context, purpose: WatchPurpose) -> b
     due
 }
 
-/// Watches the directory of a session team. The directory exists before the config.json that
-/// identifies it.
+/// Watches the directory of a session team (the own team of a Claude Code session). The watch
+/// starts as soon as the directory exists, before config.json shows that it is a session team.
 pub(crate) fn watch_session_team(context: &mut Context, team: TeamName) {
     context.state.new_directories.insert(team);
     request_watches(context, WatchPurpose::Scan);
 }
 
-/// Schedules a scan of the team's tasks. Many changes during a scan cause one more scan.
+/// Schedules a scan of the team's tasks. Any number of changes during a scan cause one more scan.
 pub(crate) fn schedule_task_scan(context: &mut Context, team: &TeamName) {
     let Some(known) = context.state.team_mut(team) else { return };
     if known.task_scan.try_start() {

@@ -12,7 +12,8 @@ use protocol::control::{FromShim, InterruptReply, Process, ShimHello, ToShim};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::EventKind;
 
-/// Handles the first message of a shim. `process` is the peer as the kernel reports it.
+/// Handles the first message of a shim. `process` is the process at the other end of the
+/// connection, as the kernel reports it.
 pub(crate) fn handle_shim_connected(
     context: &mut Context,
     conn: ConnId,
@@ -41,9 +42,10 @@ fn continue_spawn(context: &mut Context, conn: ConnId, id: &SpawnId, hello: &Shi
     let Some(agent) = context.state.agents.get(id) else { return };
     match &agent.record.lifecycle {
         Lifecycle::Starting(_) => match hello.agent_pid {
-            // The report of the start was lost with an earlier connection.
-            Some(pid) => agent_start::handle_agent_started(context, id, pid),
-            None => agent_start::queue_registration(context, id),
+            // The shim has reported the start of the agent before, but that report was lost with
+            // its connection.
+            Some(pid) => registration::handle_agent_started(context, id, pid),
+            None => registration::queue_registration(context, id),
         },
         Lifecycle::Running(_) => {
             record_agent_pid(context, id, hello.agent_pid);
@@ -65,7 +67,8 @@ fn continue_spawn(context: &mut Context, conn: ConnId, id: &SpawnId, hello: &Shi
     }
 }
 
-/// Records the process of an agent. The last daemon may have ended before the report of the start.
+/// Records the pid of an agent if the roster lacks it. The last daemon may have ended before the
+/// shim reported the start of the agent.
 fn record_agent_pid(context: &mut Context, id: &SpawnId, pid: Option<u32>) {
     let (Some(agent), Some(pid)) = (context.state.agents.get_mut(id), pid) else { return };
     if agent.record.lifecycle.process().agent_pid != Some(pid) {
@@ -74,8 +77,9 @@ fn record_agent_pid(context: &mut Context, id: &SpawnId, pid: Option<u32>) {
     }
 }
 
-/// Adopts an agent of an earlier daemon. A shim without an agent was never told to start one, and
-/// its caller is gone too, so the spawn is given up.
+/// Adopts an agent that an earlier daemon started. If the shim has no agent, it was never told to
+/// start one, and the client that asked for the spawn has lost its connection. So that spawn is
+/// given up. If it was a respawn, another one is scheduled.
 fn adopt_agent(context: &mut Context, id: &SpawnId, conn: ConnId) {
     let Some(known) = context.state.agents.get(id) else { return };
     match known.record.lifecycle.process().agent_pid {
@@ -117,8 +121,8 @@ pub(crate) fn handle_shim_report(context: &mut Context, conn: ConnId, said: From
     }
 }
 
-/// Tells the shim that its exit report is saved. After an error the connection is closed, so that
-/// the shim leaves its report in a file.
+/// Tells the shim that the roster has its exit report. If the roster could not be saved, the
+/// connection is closed instead. The shim then leaves its exit report in a file.
 pub(crate) fn acknowledge_exit(conn: ConnId, saved: &Result<(), ErrorReport>, effects: &mut Effects) {
     effects.push(match saved {
         Ok(()) => Effect::SendToShim { conn, message: ToShim::ExitRecorded },
@@ -126,7 +130,8 @@ pub(crate) fn acknowledge_exit(conn: ConnId, saved: &Result<(), ErrorReport>, ef
     });
 }
 
-/// Handles the end of a connection. The shim may reconnect; its pidfd reports its death.
+/// Handles the end of a shim's connection. The shim may reconnect. If it is dead, its pidfd reports
+/// that.
 pub(crate) fn handle_shim_disconnected(context: &mut Context, conn: ConnId) {
     if let Some(agent) = context.state.agent_by_conn(conn) {
         agent.record.lifecycle.process_mut().conn = None;

@@ -1,7 +1,8 @@
-//! Creates worktrees for members.
+//! Creates git worktrees for members.
 //!
-//! The roster names a worktree before git creates it, and the member's name is reserved until the
-//! spawn. So the next daemon knows all worktrees after a crash at any point.
+//! The roster gets the entry of a worktree before git creates the worktree. So the next daemon
+//! knows every worktree, even after a crash. The member's name stays reserved until the member is
+//! spawned.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
@@ -60,8 +61,9 @@ fn check_request(state: &State, order: &WorktreeRequest) -> Result<AgentName, Er
     }
     let team = state.teams.get(&order.team).ok_or_else(|| no_such_team_error(state, &order.team))?;
     check_not_deleting(&order.team, team)?;
-    // A client that repeats its request may have been killed before it got the reply. If two
-    // clients ask, the first spawn gets the name.
+    // A client may ask again for a worktree that exists, because it was killed before it got the
+    // reply. So a name that is reserved for such a worktree counts as free. If two clients ask for
+    // the same name, the first spawn gets it.
     let is_made = matches!(team.reserved_names.get(&order.name), Some(NameReservation::ReservedUntil(_)))
         && !order.unique;
     choose_free_name(state, &order.team, &order.name, name_choice(order), is_made.then_some(&order.name))
@@ -97,8 +99,8 @@ pub(crate) fn handle_worktree_recorded(
     }
 }
 
-/// Replies to the client. A worktree that could not be created, and of which nothing is left, is
-/// forgotten. Any other stays in the roster.
+/// Replies to the client that asked for the worktree. If nothing exists at the path of the worktree
+/// after an error, the roster forgets the worktree. Otherwise the worktree stays in the roster.
 pub(crate) fn finish_creation(
     context: &mut Context,
     making: &WorktreeCreation,

@@ -33,11 +33,13 @@ pub(crate) enum FileJob {
     CreateTeam { client: ConnId, create: CreateTeamRequest, created_at: u64 },
     /// Save the environment of an agent, for its respawn and for clients.
     SaveEnvironment { file: String, env: BTreeMap<String, String> },
-    /// Register a member: add its entry to config.json, store its first message, and create its
-    /// tracking task. A respawn keeps the messages of the spawn before.
+    /// Register a member: add its entry to config.json, store its prompt as the first message in
+    /// its inbox, and create the internal task that tracks the member. For a respawn, the inbox
+    /// keeps the messages that the previous spawn got. `at` is in milliseconds since the epoch.
     RegisterMember { record: SharedRecord, at: u64 },
-    /// Send a shutdown request, unless an earlier one is still unread. A request whose id is among
-    /// the earlier ones is sent only if the inbox lacks it.
+    /// Put the shutdown request with the id `request` into a member's inbox, unless the member has
+    /// not read one of the requests `unless_unread` yet. If `unless_unread` contains `request`
+    /// itself, that request may have been sent already, and is sent only if the inbox lacks it.
     SendShutdownRequest {
         spawn: SpawnId,
         team: TeamName,
@@ -49,8 +51,8 @@ pub(crate) enum FileJob {
     },
     /// Find the answers to these shutdown requests in the lead's inbox.
     ReadShutdownAnswers { team: TeamName, requests: Vec<RequestId> },
-    /// Deregister a member: notify the lead if the exit says so, remove the entry, and complete the
-    /// tracking task.
+    /// Deregister a member whose agent has exited: notify the lead if the exit record says so,
+    /// remove the member from config.json, and complete the task that tracks the member.
     DeregisterMember { record: SharedRecord },
     /// Read the exit report of a dead shim.
     ReadExitReport { spawn: SpawnId, token: String },
@@ -72,8 +74,8 @@ pub(crate) enum FileJob {
     WriteActivity { team: TeamName, name: AgentName, is_active: bool },
     /// Scan config.json: repair it, restore registered members, and read members' activity.
     CheckConfig { team: TeamName, members: RosterMembers },
-    /// Write the hidden panes of a team to config.json. The client in `reply_to` gets its reply
-    /// after that.
+    /// Write to config.json which panes of a team are hidden. After that, the client in `reply_to`
+    /// gets its reply.
     WriteHiddenPanes { team: TeamName, panes: Vec<String>, reply_to: Option<(ConnId, VisibilityReply)> },
     /// List the session teams.
     ListSessionTeams,
@@ -85,7 +87,7 @@ pub(crate) enum FileJob {
     ReadOutputTimes { logs: Vec<(SpawnId, PathBuf)> },
     /// Create and remove a probe file for the watcher.
     ProbeWatcher,
-    /// Find all changes since the last rescan, for file systems and times without events.
+    /// Find all changes since the last rescan, because the watcher may have missed some of them.
     RescanFiles { teams: Vec<TeamName> },
     /// Check that the roster is saved, so that the shim may discard its exit report.
     AcknowledgeExit { conn: ConnId },
@@ -111,7 +113,7 @@ pub(crate) struct Registration {
 pub(crate) struct RosterMembers {
     /// Members that config.json must list.
     pub(crate) registered: Vec<RegisteredMember>,
-    /// All members, including those that are not registered yet or exit.
+    /// The names of all members, including members that are not registered yet or have exited.
     pub(crate) all_names: Vec<AgentName>,
 }
 
@@ -125,7 +127,8 @@ pub(crate) struct RegisteredMember {
 /// Whether lost messages are restored to an inbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RestoreRule {
-    /// The owner removes messages that it has read, or is not supervised.
+    /// The owner removes messages that it has read, or belongs to a team that the daemon does not
+    /// supervise.
     Never,
     /// No agent reads the inbox now.
     NotNow,
@@ -205,8 +208,8 @@ pub(crate) enum FileResult {
         team: TeamName,
         answers: Result<Vec<ShutdownAnswer>, ErrorReport>,
     },
-    /// `approval`: whether the agent had approved its shutdown. `error`: what could not be cleaned
-    /// up.
+    /// A member was deregistered. `approval` says whether the agent had approved its shutdown.
+    /// `error` says which part of the deregistration failed, if any.
     MemberDeregistered {
         spawn: SpawnId,
         approval: ShutdownApproval,
@@ -216,7 +219,7 @@ pub(crate) enum FileResult {
         spawn: SpawnId,
         ended: Option<ExitReport>,
     },
-    /// `members` are all members in config.json. They are read only if a task is in progress.
+    /// `members` are all members in config.json. The list is empty unless a task is in progress.
     TasksScanned {
         team: TeamName,
         members: Vec<AgentName>,
@@ -287,10 +290,10 @@ pub(crate) enum FileResult {
 pub(crate) struct InboxScanResult {
     /// Messages that the event log lacks.
     pub(crate) new: Vec<MessageHeader>,
-    /// Messages that the event log has: at the first scan of a daemon, and after the file was
-    /// rewritten.
+    /// Messages that the event log has already. The first scan after the daemon's start returns
+    /// such messages, and so does the scan of an inbox file that was rewritten.
     pub(crate) known: Vec<MessageHeader>,
-    /// How many messages are unread. `None` if none was read since the last scan.
+    /// How many messages are unread. `None` if no message was read since the last scan.
     pub(crate) unread: Option<usize>,
     /// Messages that another program removed, and that are restored.
     pub(crate) restored: Vec<MessageHeader>,
@@ -336,13 +339,16 @@ pub(crate) struct NextTaskQuery {
 pub(crate) enum ModeRoute {
     /// Through config.json alone.
     InConfig,
-    /// By a message. config.json follows when the member does: a native program writes it, and a
-    /// shim reports the mode to the daemon.
+    /// By a message in the member's inbox. config.json gets the new mode once the member has
+    /// switched: a native program writes the mode itself, and for other programs the shim reports
+    /// the mode to the daemon, which writes it.
     ByMessage,
 }
 
-/// Collects the jobs that are run together with `first`. `next_if` takes the next queued job if its
-/// argument accepts it. Independent jobs between them go to `aside` and run first.
+/// Collects the registrations (or deregistrations) of members of one team that are run together
+/// with the job `first`. `next_if` takes the next job from the queue if the given predicate accepts
+/// that job. Jobs that change only the daemon's own files may overtake the batch: `aside` runs them
+/// at once.
 pub(crate) fn collect_batch(
     first: FileJob,
     mut next_if: impl FnMut(&dyn Fn(&FileJob) -> bool) -> Option<FileJob>,

@@ -18,12 +18,13 @@ pub(crate) enum PaneJob {
     SetLabel { pane: PaneId, owner: PaneTag, label: BorderLabel },
     /// Find out whether a pane still exists.
     InspectPane { spawn: SpawnId, pane: AgentPane },
-    /// Close a pane if it still has the agent's tag. `window` is where the pane was opened.
+    /// Close a pane if it still has the tag `owner`. `window` is the window in which the pane was
+    /// opened.
     ClosePane { spawn: SpawnId, pane: PaneId, owner: PaneTag, window: Option<WindowId> },
     /// Show a text to the attached tmux clients.
     NotifyAttached { text: String, panes: Vec<PaneId> },
-    /// Hide or show a pane. A shown pane joins a window of `neighbors`, or gets a window of its
-    /// own.
+    /// Hide the pane of a member, or show it again. A shown pane is moved into a window that has
+    /// one of the panes `neighbors`, or else into a window of its own.
     MovePane {
         client: ConnId,
         spawn: SpawnId,
@@ -44,8 +45,9 @@ pub(crate) enum PaneJob {
     FindDialogs { panes: Vec<DialogPane> },
 }
 
-/// A pane to open, in which a shim runs. It joins a window of one of `neighbors`, or gets a new
-/// window. Its output is piped into `output_logger`, which writes `log`.
+/// A pane that tmux must open, in which a shim runs. tmux places the pane in a window that has one
+/// of the panes `neighbors`, or else in a new window. The output of the pane is piped into the
+/// command `output_logger`, which writes the file `log`.
 #[derive(Debug)]
 pub(crate) struct PaneSpec {
     pub(crate) spawn: SpawnId,
@@ -88,8 +90,8 @@ pub(crate) enum PaneResult {
         sight: PaneVisibility,
         result: Result<(), ErrorReport>,
     },
-    /// The attached clients have the text. `unseen` is the text if no client shows the panes that
-    /// it is about.
+    /// The text of a notice was shown to the attached tmux clients. `unseen` is that text if no
+    /// client displays the panes that the notice is about.
     AttachedNotified {
         unseen: Option<String>,
     },

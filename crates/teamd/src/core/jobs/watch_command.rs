@@ -5,11 +5,12 @@ use protocol::name::TeamName;
 /// A command for the file watcher. Commands run in order.
 #[derive(Debug, Clone)]
 pub(crate) enum WatchCommand {
-    /// Watch a root that was opened again. Its teams follow one by one.
+    /// Watch a root directory that was opened again. One more command for each team follows.
     WatchRoot,
     WatchTeam(TeamName),
     UnwatchTeam(TeamName),
-    /// Create a barrier file. Its event follows all earlier changes.
+    /// Create a barrier file. The event for this file comes after the events for all earlier
+    /// changes.
     CreateBarrier(u64),
     /// Send `CoreEvent::WatchesAdded` once all earlier commands are done.
     ConfirmWatches(WatchPurpose),

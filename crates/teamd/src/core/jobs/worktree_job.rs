@@ -32,16 +32,18 @@ pub(crate) enum WorktreeJob {
     },
     /// Let git fill a worktree. The saved roster names it.
     Fill(Box<WorktreeCreation>),
-    /// Check whether unsaved work would prevent the removal, once the processes below these shims
-    /// have ended. Nothing is changed.
+    /// Check whether unsaved work in `worktrees` would prevent their removal, without changing
+    /// anything. Processes below the shims `shim_pids` do not count as users of a worktree, because
+    /// they end with the members.
     CheckUnsaved {
         client: ConnId,
         order: DeleteTeamRequest,
         worktrees: Vec<MemberWorktree>,
         shim_pids: BTreeSet<u32>,
     },
-    /// Remove all worktrees of a team, or none. Unsaved work is discarded only if the request names
-    /// the worktree, and is saved below `trash`.
+    /// Remove all worktrees of a team. If a worktree has unsaved work and the deletion request does
+    /// not name that worktree, none is removed. Unsaved work in a named worktree is moved below the
+    /// directory `trash`.
     RemoveAll { client: ConnId, order: DeleteTeamRequest, grounds: Vec<MemberWorktree>, trash: PathBuf },
 }
 
@@ -61,12 +63,14 @@ pub(crate) enum WorktreeResult {
         name: AgentName,
         result: Result<Box<WorktreeCreation>, ErrorReport>,
     },
-    /// The working directory in the worktree. `path`: whether something is at the path of the
-    /// worktree, even after an error.
+    /// Git has filled a worktree, or failed to. `result` is the directory in the worktree in which
+    /// the member works. `path` says whether anything exists at the path of the worktree, also
+    /// after an error.
     Filled { making: Box<WorktreeCreation>, result: Result<PathBuf, ErrorReport>, path: WorktreePath },
-    /// An error for worktrees that can't be removed, as far as is known while members run.
+    /// An error if a worktree can't be removed, as far as that is known while the members still
+    /// run.
     UnsavedChecked { client: ConnId, order: DeleteTeamRequest, result: Result<(), ErrorReport> },
-    /// What became of each worktree, even after an error.
+    /// `swept` says what became of each worktree, even after an error.
     RemovedAll {
         client: ConnId,
         order: DeleteTeamRequest,

@@ -1,5 +1,5 @@
 //! Starts of agents, from the open pane to the running agent. The shim may start its agent only
-//! after the member is registered, so an agent never runs unregistered.
+//! after the member was added to config.json. So no agent ever runs that config.json does not list.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
@@ -29,8 +29,8 @@ use protocol::id::AgentId;
 use protocol::permission_mode::PermissionMode;
 use protocol::turn_program::TurnProgram;
 
-/// How long a spawn that can be registered waits for others of its team, in milliseconds. About a
-/// dozen panes open in that time. One write of config.json then registers them all.
+/// How long a spawn whose member can be registered waits for other spawns, in milliseconds. About a
+/// dozen panes open in that time. One write of config.json then registers all members of a team.
 const BATCH_DELAY: u64 = 50;
 
 /// Handles the result of opening a pane.
@@ -55,7 +55,8 @@ pub(crate) fn handle_pane_opened(
             match &mut agent.record.lifecycle {
                 Lifecycle::Starting(starting) => {
                     set_shim_pid(starting, opened.pid);
-                    // The last of many spawns has waited for tmux as long as all others took.
+                    // Without a new deadline, the last of many spawns could time out, because tmux
+                    // opens panes one by one.
                     starting.deadline = context.now.mono + START_DEADLINE;
                 }
                 // The start has failed meanwhile, and its cleanup is under way.
@@ -91,8 +92,9 @@ fn set_shim_pid(starting: &mut Starting, pid: u32) {
     }
 }
 
-/// Queues the registration of a spawn once its shim has connected and the process of the shim is
-/// known.
+/// Queues a spawn for the registration of its member. Both the pid of the process that was started
+/// as the shim and the process that connected as the shim must be known. If these are two different
+/// processes, the spawn fails.
 pub(crate) fn queue_registration(context: &mut Context, spawn: &SpawnId) {
     let Some(agent) = context.state.agents.get(spawn) else { return };
     let Lifecycle::Starting(Starting { stage: StartStage::Opening { shim_pid }, process, .. }) =
@@ -113,8 +115,8 @@ pub(crate) fn queue_registration(context: &mut Context, spawn: &SpawnId) {
         .push(QueuedRegistration { spawn: spawn.clone(), since: context.now.mono });
 }
 
-/// Registers the queued spawns, those of one team together. It waits until no pane is being opened,
-/// or the first spawn has waited long enough.
+/// Registers the members of the queued spawns, those of one team together. Does nothing while a
+/// pane is still being opened and the first spawn has not waited for `BATCH_DELAY` yet.
 pub(crate) fn register_batch(context: &mut Context) {
     let Some(due) = batch_deadline(context.state) else { return };
     if context.now.mono < due
@@ -178,8 +180,9 @@ pub(crate) fn handle_member_registered(
                 context.now.mono + if opens { SESSION_START_DEADLINE } else { START_DEADLINE };
             record.tracking_task = Some(enrolled.tracking_task);
             context.effects.push(Effect::SendToShim { conn, message: ToShim::StartAgent(Box::new(go)) });
-            // Requests in the inbox may be older than the registration: from the spawn before, or
-            // from another spawn of that name if the clock was set back.
+            // The lead's inbox may have requests of this member that are older than its
+            // registration, and that scans have ignored so far. An earlier spawn of the member sent
+            // them, or, if the clock was set back, another member of the same name.
             let has_asked = agent.record.is_respawn() || context.state.latest_wall_ms > context.now.wall;
             let back = has_asked.then(|| agent.record.request.team.clone());
             back.iter().for_each(|team| schedule_request_scan(context, team));
@@ -200,7 +203,7 @@ fn start_agent_message(state: &State, spawn: &SpawnId, lead_session: &str) -> Op
         team: request.team.clone(),
         name: request.name.clone(),
         color: record.color,
-        // The first spawn of the member had it.
+        // The first spawn of the member has got the prompt already.
         prompt: if record.is_respawn() { String::new() } else { request.prompt.clone() },
         is_respawn: record.is_respawn(),
         session_id: record.respawn.session.clone(),
@@ -216,7 +219,8 @@ fn start_agent_message(state: &State, spawn: &SpawnId, lead_session: &str) -> Op
     })
 }
 
-/// What runs the turns of the agent. A driven program starts in the mode that the last spawn had.
+/// The program that runs the agent's turns. A driven program starts in the permission mode of the
+/// last spawn.
 fn turn_program(record: &AgentRecord) -> Option<TurnProgram> {
     let mut program = record.request.turns.clone()?;
     let mode = record.respawn.mode;
@@ -228,8 +232,8 @@ fn turn_program(record: &AgentRecord) -> Option<TurnProgram> {
     Some(program)
 }
 
-/// The command line of the agent, with its deferred variables filled in. A respawn resumes the
-/// session of the spawn before, if there is one.
+/// The command line of the agent, with its deferred variables (such as `{session}`) filled in. A
+/// respawn resumes the session of the previous spawn, if there is one.
 fn launch_argv(record: &AgentRecord, lead_session: &str) -> Vec<String> {
     let request = &record.request;
     let session = record.respawn.session.as_deref();
@@ -253,14 +257,14 @@ fn launch_argv(record: &AgentRecord, lead_session: &str) -> Vec<String> {
     argv.iter().map(|argument| deferred_variables::fill(argument, value)).collect()
 }
 
-/// The mode of the spawn before, else that of the request.
+/// The permission mode of the previous spawn, or else of the spawn request.
 fn initial_mode(record: &AgentRecord) -> Option<PermissionMode> {
     let requested = || record.request.mode.as_deref().and_then(|mode| mode.parse().ok());
     record.respawn.mode.or_else(requested)
 }
 
-/// The stage of the plan. A member that must plan does so in every spawn until its plan is
-/// approved.
+/// The stage of the member's plan at the start of this spawn. A member that must plan starts each
+/// spawn in plan mode until a plan is approved. `None` for a member that does not plan.
 fn initial_plan_stage(record: &AgentRecord) -> Option<PlanStage> {
     let plan = record.respawn.plan.clone();
     plan.or_else(|| record.awaits_plan_approval().then_some(PlanStage::Planning))
@@ -279,8 +283,9 @@ fn agent_variables(state: &State, record: &AgentRecord) -> Vec<(String, String)>
     pairs.map(|(key, value)| (key.to_owned(), value)).into()
 }
 
-/// Handles the report that the agent runs. The caller gets its reply once the roster has the
-/// process, so that the next daemon knows the agent.
+/// Handles the shim's report that its agent runs. The client that asked for the spawn gets its
+/// reply after the roster was saved with the agent's process. So the next daemon knows every agent
+/// whose start was confirmed to a client.
 pub(crate) fn handle_agent_started(context: &mut Context, spawn: &SpawnId, pid: u32) {
     let Some(agent) = context.state.agents.get_mut(spawn) else { return };
     let Lifecycle::Starting(starting) = &mut agent.record.lifecycle else { return };
@@ -328,8 +333,8 @@ pub(crate) fn shim_exited_error() -> ErrorReport {
         .with_help("is the window large enough, and can tmux start programs? see: teamctl doctor")
 }
 
-/// Stops a start. After the message to start, the agent may run already: then it is terminated as
-/// every agent is.
+/// Stops the start of an agent. If the shim was already told to start the agent, the agent may run.
+/// Such an agent is terminated like any running agent.
 pub(crate) fn abort_start(context: &mut Context, spawn: &SpawnId, error: ErrorReport) {
     let Some(agent) = context.state.agents.get_mut(spawn) else { return };
     let Lifecycle::Starting(starting) = &mut agent.record.lifecycle else { return };
@@ -377,11 +382,12 @@ pub(crate) fn fail_start(context: &mut Context, spawn: &SpawnId, error: ErrorRep
     }
 }
 
-/// Decides what follows a respawn that did not start. Returns the exit for the report to the lead,
-/// who knows of the scheduled respawn. `None` without a report.
+/// Decides what follows a respawn that failed to start. Returns the exit record from which the lead
+/// is notified. `None` if the lead is not notified: because another respawn is scheduled, the
+/// member is being suspended, or the daemon shuts down.
 fn fail_respawn(context: &mut Context, record: &SharedRecord, error: &ErrorReport) -> Option<ExitRecord> {
     let next = match restart_policy::respawn_after_failure(context, record) {
-        // The cause may go away, and a client can resume the member then.
+        // The cause of the failure may go away later. A client can then resume the member.
         NextSpawn::NoRespawn if record.can_respawn() => restart_policy::suspend(context, record),
         next => next,
     };

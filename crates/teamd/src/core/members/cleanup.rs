@@ -1,5 +1,5 @@
-//! The cleanup after an exit: closes the pane and deregisters the member. The name is free after
-//! that.
+//! The cleanup after the exit of an agent: closes the pane and deregisters the member. After that,
+//! the member's name is free for another spawn.
 
 use crate::core::context::{Context, FollowUp};
 use crate::core::effect::Effect;
@@ -47,8 +47,8 @@ pub(crate) fn handle_pane_closed(context: &mut Context, id: &SpawnId, left: Opti
     finish_cleanup(context, id);
 }
 
-/// Handles the result of deregistering a member. `left` is the error if a file could not be
-/// changed.
+/// Handles the result of deregistering a member. `approval` says whether the agent had approved its
+/// shutdown. `left` is the error if a file could not be changed.
 pub(crate) fn handle_member_deregistered(
     context: &mut Context,
     id: &SpawnId,
@@ -74,8 +74,9 @@ pub(crate) fn handle_member_deregistered(
     schedule_request_scan_if_open(context, &team);
 }
 
-/// Applies the result of one part of the cleanup. After an error the clients that wait for the exit
-/// get their reply, and the name stays taken.
+/// Records the result of one of the two cleanup steps: closing the pane, and deregistering the
+/// member. `left` is the error text if the step has failed. After an error, the clients that wait
+/// for the agent's exit get their reply, and the member's name stays taken.
 fn finish_cleanup_step(
     context: &mut Context,
     id: &SpawnId,
@@ -95,8 +96,8 @@ fn finish_cleanup_step(
     }
 }
 
-/// Corrects the outcome of an exit. The agent had approved its shutdown, and the approval was read
-/// after the exit.
+/// Changes the outcome of a past member to `completed`. This is needed if the agent's approval of
+/// its shutdown was read only after its exit was recorded.
 fn correct_past_outcome(state: &mut State, id: &SpawnId) {
     let Some(record) = state.agents.get(id).map(|agent| agent.record.clone()) else { return };
     let Some(team) = state.teams.get_mut(&record.request.team) else { return };
@@ -106,8 +107,8 @@ fn correct_past_outcome(state: &mut State, id: &SpawnId) {
     }
 }
 
-/// Retries failed cleanups. The roster is saved first, so that no exit is reported that the roster
-/// lacks.
+/// Retries the cleanups that have failed. If the last save of the roster has failed, the roster is
+/// saved first. Otherwise the lead could be notified of an exit that the saved roster lacks.
 pub(crate) fn retry_failed_cleanups(context: &mut Context) {
     context.state.has_roster_changed |= std::mem::take(&mut context.state.has_roster_save_failed);
     for (id, agent) in &mut context.state.agents {
@@ -131,7 +132,7 @@ pub(crate) fn retry_failed_cleanups(context: &mut Context) {
     }
 }
 
-/// Removes the agent once both parts of its cleanup are done. Its name is free then.
+/// Removes the agent once both steps of its cleanup are done, which frees the member's name.
 fn finish_cleanup(context: &mut Context, id: &SpawnId) {
     let lifecycle = context.state.agents.get_mut(id).map(|agent| &mut agent.record.lifecycle);
     let Some(Lifecycle::Exited(exited)) = lifecycle else { return };
@@ -146,8 +147,8 @@ fn finish_cleanup(context: &mut Context, id: &SpawnId) {
     });
     let team = record.map(|record| record.request.team.clone());
     context.state.has_roster_changed = true;
-    // The scan logs the tasks that the member left in progress, and offers the others to idle
-    // members.
+    // The scan logs the tasks that the member left in progress as abandoned, and offers tasks that
+    // can start to idle members.
     if let Some(team) = team {
         schedule_task_scan(context, &team);
     }

@@ -1,5 +1,5 @@
 //! Exits of agents: finds out how an agent ended, reports the exit to the lead once, and decides
-//! what follows.
+//! whether the member is respawned or suspended.
 
 use crate::core::context::Context;
 use crate::core::effect::Effect;
@@ -22,8 +22,8 @@ use crate::core::{interrupts, lead_session};
 use protocol::control::{ExitReport, SpawnRequest};
 use protocol::event::EventKind;
 
-/// Handles the exit report of a shim. If the terminal went away, tmux is asked whether the pane was
-/// closed or the server ended.
+/// Handles the exit report of a shim. If the report says that the terminal went away, tmux is asked
+/// whether only the pane was closed or the whole tmux server has ended.
 pub(crate) fn handle_exit_report(context: &mut Context, id: &SpawnId, how: ExitReport) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     agent.record.lifecycle.process_mut().exit_report = Some(how.clone());
@@ -38,7 +38,8 @@ pub(crate) fn handle_exit_report(context: &mut Context, id: &SpawnId, how: ExitR
     }
 }
 
-/// Records the exit of an agent whose terminal went away, as tmux explains it.
+/// Records the exit of an agent whose terminal went away. `seen` is what tmux reports about the
+/// pane.
 pub(crate) fn handle_pane_inspected(context: &mut Context, id: &SpawnId, seen: PanePresence) {
     let how = match seen {
         PanePresence::Absent => ExitReport::PaneClosed,
@@ -48,8 +49,9 @@ pub(crate) fn handle_pane_inspected(context: &mut Context, id: &SpawnId, seen: P
     record_exit(context, id, how);
 }
 
-/// Handles the death of a shim. The files thread reads its exit report. Without a report the shim
-/// was killed, and the files thread kills the processes that it left.
+/// Handles the death of a shim. The files thread reads the exit report that the shim may have left
+/// in a file. If there is no exit report, the shim was killed, and the files thread also kills the
+/// processes that ran below the shim.
 pub(crate) fn handle_process_died(context: &mut Context, id: &SpawnId) {
     let Some(agent) = context.state.agents.get(id) else {
         lead_session::handle_lead_died(context, id);
@@ -75,8 +77,8 @@ pub(crate) fn handle_process_died(context: &mut Context, id: &SpawnId) {
 
 /// Handles the exit report that a dead shim left in its file. `None`: the shim was killed.
 pub(crate) fn handle_exit_report_read(context: &mut Context, id: &SpawnId, words: Option<ExitReport>) {
-    // Before a reboot the system ends all agents, and each shim reports that. The reboot is the
-    // actual cause.
+    // A reboot of the machine first ends all agents, and each shim reports how its agent ended. For
+    // such an agent, the reboot itself is recorded as the cause.
     let is_of_before = |agent: &Agent| {
         agent.record.lifecycle.process().shim.is_some_and(|shim| shim.start_time == UNKNOWN_START)
     };
@@ -91,13 +93,13 @@ pub(crate) fn handle_exit_report_read(context: &mut Context, id: &SpawnId, words
 pub(crate) fn record_exit(context: &mut Context, id: &SpawnId, report: ExitReport) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     if report == ExitReport::TmuxServerGone {
-        // No pane is left to close, and the next server can use its id for another pane.
+        // The pane is gone, and a new tmux server can give its id to another pane.
         agent.record.pane = None;
     }
     match &agent.record.lifecycle {
         Lifecycle::Exited(_) => return,
-        // The shim has the message to start the agent and has not reported. The caller waits for
-        // the start.
+        // The shim was told to start the agent, but has not reported that the agent runs. So the
+        // start has failed, and the client that waits for the start gets an error.
         Lifecycle::Starting(_) => {
             return agent_start::fail_start(context, id, agent_start::shim_exited_error());
         }
@@ -132,13 +134,13 @@ pub(crate) fn record_exit(context: &mut Context, id: &SpawnId, report: ExitRepor
 /// What the exit of an agent means for its next spawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExitCause {
-    /// Its plan is approved, and it is respawned in the mode of the approval.
+    /// The agent's plan was approved, and the member is respawned in the approved mode.
     Handover,
-    /// It failed while it was to run.
+    /// The agent failed, and nobody had asked it to end.
     Failure,
-    /// Its tmux server ended while it was to run.
+    /// The agent's tmux server ended, and nobody had asked the agent to end.
     TmuxGone,
-    /// It was to end, or ended without an error.
+    /// The agent was asked to end, or ended without an error.
     Other,
 }
 
@@ -188,7 +190,8 @@ impl ExitSummary {
     }
 }
 
-/// Schedules the next spawn of the member, or suspends it, if one of the two follows the exit.
+/// Schedules the next spawn of the member or suspends the member, if the cause of the exit requires
+/// that.
 fn start_next_spawn(
     context: &mut Context,
     record: &AgentRecord,
@@ -200,8 +203,8 @@ fn start_next_spawn(
         _ if process.on_exit == OnExit::Suspend => restart_policy::suspend(context, record),
         ExitCause::Handover => plan_approval_respawn::respawn_for_plan(context, record),
         ExitCause::Failure => match restart_policy::respawn_after_failure(context, record) {
-            // A resumed member that had not started stays suspended if teamd was lost with the
-            // machine.
+            // The restart policy allows no respawn, but the member is suspended in two cases: the
+            // machine was rebooted, or no shim has ever reported the start of the agent.
             NextSpawn::NoRespawn if *report == ExitReport::Rebooted || process.agent_pid.is_none() => {
                 restart_policy::suspend(context, record)
             }
@@ -220,8 +223,8 @@ fn classify_exit(how: &ExitReport) -> ExitOutcome {
     }
 }
 
-/// The notice for an exit that no one asked for. `None` if a person needs no notice, for example
-/// after closing the pane.
+/// The notice for an exit that nobody requested. `None` if people need no notice, for example
+/// because a person closed the pane or the member is respawned.
 fn exit_notice(how: &ExitReport, next: &NextSpawn) -> Option<NoticeKind> {
     match (how, next) {
         (ExitReport::TerminalGone, NextSpawn::NoRespawn) => Some(NoticeKind::Exited),
@@ -233,8 +236,9 @@ fn exit_notice(how: &ExitReport, next: &NextSpawn) -> Option<NoticeKind> {
     }
 }
 
-/// Whether a respawn may help. A pane is closed on purpose, and after the end of the tmux server
-/// every member is suspended.
+/// Whether the exit is a failure, after which the restart policy may respawn the member. A closed
+/// pane is no failure, because a person closed it on purpose. The end of the tmux server is none
+/// either, because every member is suspended then.
 fn is_failure(how: &ExitReport) -> bool {
     match how {
         ExitReport::Exit(code) => *code != 0,
@@ -246,9 +250,10 @@ fn is_failure(how: &ExitReport) -> bool {
     }
 }
 
-/// Whether the agent has run, so that a respawn may follow. The roster of a killed daemon can
-/// contain a start that failed; its caller never got a success. Only a shim whose agent has ended
-/// leaves an exit report.
+/// Whether the agent has run, so that the member may be respawned. If a daemon was killed while it
+/// started an agent, the roster can have a spawn whose start failed, and the client that asked for
+/// the spawn never got a success. Such a spawn has no exit report, because only a shim whose agent
+/// has ended leaves one.
 fn has_run(record: &AgentRecord, how: &ExitReport) -> bool {
     let unseen = matches!(how, ExitReport::ShimKilled | ExitReport::Rebooted);
     record.lifecycle.process().agent_pid.is_some() || !unseen || record.is_respawn()

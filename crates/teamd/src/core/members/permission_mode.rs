@@ -1,5 +1,6 @@
-//! Permission modes of leads and members. The mode of a lead is a value in config.json. A member
-//! gets a message and follows at a time that depends on its delivery.
+//! Permission modes of leads and members. The mode of a lead is only a value in config.json. A
+//! member is sent a message with its new mode. When the member switches depends on how messages
+//! reach its program.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::{Effect, Effects};
@@ -108,7 +109,7 @@ fn fixed_mode_error(SpawnRequest { team, name, delivery, .. }: &SpawnRequest) ->
     ))
 }
 
-/// Replies once the change is in the files.
+/// Replies to the client that has set a permission mode, once the change is in the files.
 pub(crate) fn handle_mode_set(
     context: &mut Context,
     client: ConnId,
@@ -133,8 +134,8 @@ pub(crate) fn store_config_modes(state: &mut State, team: &TeamName, modes: &[(A
     }
 }
 
-/// Applies the mode that a shim reports to the roster and config.json. Returns whether the mode has
-/// changed.
+/// Stores the permission mode that a shim reports with a turn in the agent's record, and writes it
+/// to config.json. Returns whether the mode has changed.
 pub(crate) fn apply_turn_mode(
     agent: &mut Agent,
     before: Option<&TurnStatus>,

@@ -1,8 +1,10 @@
-//! Plan mode of programs that take their mode only at their start. Once the plan is approved, the
-//! agent is terminated and respawned in the mode of the approval, with its session if it has one.
+//! Plan mode for programs that take a permission mode only at their start. Once the plan of such a
+//! member is approved, its agent is terminated and respawned in the approved mode. The respawn
+//! resumes the program's session, if there is one.
 //!
-//! The roster has the approval before anything is done about it. After a crash at any point the
-//! next daemon finds the old spawn, a pending respawn or the new spawn, and continues.
+//! The roster is saved with the approval before the agent is terminated. After a crash at any
+//! point, the next daemon finds the old spawn, a pending respawn or the new spawn in the roster,
+//! and continues from there.
 
 use crate::core::context::Context;
 use crate::core::effect::Effect;
@@ -20,18 +22,20 @@ use protocol::delivery::Delivery;
 use protocol::event::EventKind;
 use protocol::permission_mode::PermissionMode;
 
-/// The description of an exit that makes room for the respawn in another mode.
+/// The description of an exit that is followed by the respawn in the approved mode.
 pub(crate) const PLAN_APPROVED: &str = "its plan is approved";
 
-/// How long a program with hooks may take to write the result of its turn, in milliseconds. A
-/// program that is terminated while it writes leaves a lock.
+/// How long a program with hooks may take to write the result of its turn after its plan was
+/// approved, in milliseconds. A program that is terminated while it writes a file leaves the file's
+/// lock behind.
 const HOOK_WRITE_GRACE: u64 = 10_000;
-/// How long a program without hooks runs on after the approval, in milliseconds. Such a program
-/// submits its plan itself.
+/// How long a program without hooks may run on after its plan was approved, in milliseconds. The
+/// time is short, because such a program submits its plan itself and no hook writes a result.
 const SUBMIT_GRACE: u64 = 500;
 
-/// Records the approval of a plan and schedules the handover. Does nothing for a program whose mode
-/// can change while it runs.
+/// Records that a member's plan was approved, and schedules the end of its agent and the respawn in
+/// the approved `mode`. Does nothing for a program that can change its permission mode while it
+/// runs.
 pub(crate) fn schedule_handover(agent: &mut Agent, mode: PermissionMode, now: Now) {
     let record = &agent.record;
     let launches = &record.request.approved;
@@ -44,8 +48,9 @@ pub(crate) fn schedule_handover(agent: &mut Agent, mode: PermissionMode, now: No
     }
 }
 
-/// When a pending handover starts, in milliseconds on the monotonic clock. 0 while a hook of the
-/// program waits, because the program writes nothing then.
+/// When an agent is ended for its respawn in the approved mode, in milliseconds on the monotonic
+/// clock. 0 (at once) while a hook waits in a long poll, because the program writes no files then.
+/// `None` if no such respawn is pending.
 pub(crate) fn handover_deadline(agent: &Agent) -> Option<u64> {
     let handover = agent.record.lifecycle.process().handover?;
     Some(if agent.long_poll.waiting.is_some() { 0 } else { handover.deadline })
@@ -53,7 +58,8 @@ pub(crate) fn handover_deadline(agent: &Agent) -> Option<u64> {
 
 /// Lets a pending handover start at once, because the program has written the result of its turn.
 pub(crate) fn end_handover_grace(agent: &mut Agent) {
-    // A record that does not change is not copied.
+    // Writing to a record copies it while the files thread saves it, so an unchanged record is not
+    // written.
     if agent.record.lifecycle.process().handover.is_some() {
         agent.record.lifecycle.process_mut().handover = Some(Handover { deadline: 0 });
     }
@@ -72,8 +78,8 @@ pub(crate) fn start_handover(context: &mut Context, id: &SpawnId) {
     send_terminate(context, id);
 }
 
-/// Whether a respawn in another mode follows the exit. A shutdown or kill in between cancels the
-/// respawn.
+/// Whether the exit of the agent is followed by a respawn in the mode that was approved with its
+/// plan. A shutdown request or a kill in the meantime cancels that respawn.
 pub(crate) fn is_handover_pending(lifecycle: &Lifecycle) -> bool {
     match lifecycle {
         Lifecycle::Running(process)
@@ -86,8 +92,8 @@ pub(crate) fn is_handover_pending(lifecycle: &Lifecycle) -> bool {
     }
 }
 
-/// Schedules the respawn in the approved mode for the moment the name is free. The exit does not
-/// count as a failure.
+/// Schedules the respawn of a member in the mode that was approved with its plan. The respawn
+/// starts as soon as the cleanup has freed the member's name. The exit does not count as a failure.
 pub(crate) fn respawn_for_plan(context: &mut Context, record: &AgentRecord) -> NextSpawn {
     if !record.can_respawn() {
         return NextSpawn::NoRespawn;
@@ -107,8 +113,8 @@ pub(crate) fn respawn_for_plan(context: &mut Context, record: &AgentRecord) -> N
     next
 }
 
-/// How the approval reaches the new spawn: in the arguments of a resumed session, else as a
-/// message.
+/// How the approval of a plan reaches the new spawn: in the program's arguments if hooks deliver
+/// its messages and its session is resumed, and otherwise as a message.
 pub(crate) fn approval_delivery(request: &SpawnRequest, respawn: &RespawnRecord) -> ApprovalDelivery {
     let has_resume_argv = respawn.approved_launch(request).is_some_and(|launch| launch.resume_argv.is_some());
     if respawn.session.is_some() && has_resume_argv && request.delivery == Delivery::Hook {

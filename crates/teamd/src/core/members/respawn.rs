@@ -13,8 +13,8 @@ use protocol::control::{Reply, ResumeMembersReply, ResumeMembersRequest, SpawnRe
 use protocol::name::{AgentName, TeamName};
 use std::collections::BTreeMap;
 
-/// Resumes suspended members. The reply comes at once. Each start is logged as a respawn after a
-/// failure is.
+/// Resumes suspended members. The client gets its reply before the members have started. Each start
+/// is logged in the same way as a respawn after a failure.
 pub(crate) fn resume_members(context: &mut Context, client: ConnId, order: &ResumeMembersRequest) {
     if let Some(team) = order.team.as_ref().filter(|team| !context.state.teams.contains_key(team)) {
         let error = no_such_team_error(context.state, team);
@@ -77,7 +77,7 @@ pub(crate) fn start_due_respawns(context: &mut Context) {
     }
 }
 
-/// `Some(true)` if the team is checked for a deletion, which may be refused.
+/// `Some(true)` while the daemon checks whether the team can be deleted.
 fn is_deletion_undecided(state: &State, team: &TeamName) -> Option<bool> {
     let looking = state.teams.get(team).is_some_and(|team| team.deletion == Some(Deletion::Checking));
     looking.then_some(true)

@@ -1,8 +1,9 @@
-//! The restart policy: whether a member is respawned after a failure, and when. The backoff doubles
-//! with each failure, and five failures in ten minutes are the limit. A member that was asked to
-//! end, or killed, is not respawned.
+//! The restart policy: whether and when a member is respawned after a failure. The delay before the
+//! respawn (the backoff) doubles with each failure. After more than five failures in ten minutes
+//! the member is no longer respawned. A member that was killed, or asked to shut down, is not
+//! respawned either.
 //!
-//! Suspended members are pending respawns as well. They keep their tasks, worktrees and
+//! Suspended members are also kept as pending respawns. They keep their tasks, worktrees and
 //! environments until `teamctl up --resume` respawns them.
 
 use crate::core::context::Context;
@@ -29,13 +30,13 @@ const FAILURE_WINDOW: u64 = 600_000;
 const MAX_FAILURES: usize = 5;
 /// The description of a shutdown that found the member without an agent.
 const BETWEEN_SPAWNS: &str = "it was between two lives";
-/// When a respawn is tried again whose name is not free yet, in milliseconds.
+/// After how long a respawn is tried again if the member's name is not free, in milliseconds.
 pub(crate) const NAME_BUSY_RETRY: u64 = 1_000;
 
 /// What follows the exit of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NextSpawn {
-    /// The restart policy asks for nothing.
+    /// The restart policy does not respawn the member.
     NoRespawn,
     Respawn {
         attempt: u32,
@@ -47,7 +48,7 @@ pub(crate) enum NextSpawn {
 }
 
 impl NextSpawn {
-    /// The sentence that tells the lead what follows. `None` if nothing does.
+    /// The sentence that tells the lead what follows the exit. `None` if nothing follows.
     pub(crate) fn describe_for_lead(&self, team: &TeamName) -> Option<String> {
         match self {
             NextSpawn::NoRespawn => None,
@@ -59,8 +60,8 @@ impl NextSpawn {
         }
     }
 
-    /// The entry of the member in `status` until it is spawned again. The next spawn is counted
-    /// from the exit.
+    /// What `status` shows of the member until it is spawned again. The time of a scheduled respawn
+    /// is counted from the exit of the agent.
     pub(crate) fn past_member(&self, record: &AgentRecord, exit: &ExitRecord) -> PastMember {
         PastMember {
             name: record.request.name.clone(),
@@ -76,7 +77,7 @@ impl NextSpawn {
         }
     }
 
-    /// The notice if a respawn failed to start. `None` if another follows.
+    /// The notice after a respawn that failed to start. `None` if another respawn follows.
     pub(crate) fn notice(&self) -> Option<NoticeKind> {
         match self {
             NextSpawn::NoRespawn | NextSpawn::GivenUp(_) => Some(NoticeKind::Exited),
@@ -136,8 +137,9 @@ pub(crate) fn suspend(context: &mut Context, record: &AgentRecord) -> NextSpawn 
     NextSpawn::Suspended
 }
 
-/// Cancels or suspends the pending respawns, because the daemon shuts down. Members that are
-/// suspended already stay so. Returns an entry for each of the others.
+/// Cancels or suspends the pending respawns, because the daemon shuts down. Members that were
+/// suspended before are not changed. Returns an entry for each other member, for the reply to the
+/// client that shuts the daemon down.
 pub(crate) fn stop_respawns(context: &mut Context) -> Vec<AgentExit> {
     let between = context.state.pending_respawns.iter().filter(|pending| !pending.is_suspended());
     let between: Vec<_> = between.map(|pending| &pending.request).collect();
@@ -178,8 +180,8 @@ pub(crate) fn suspend_pending(pending: &mut PendingRespawn) {
     pending.respawn.failed_at.clear();
 }
 
-/// Sets the deadlines of the pending respawns after a restart of the daemon. Their backoff is about
-/// over, so they start at once.
+/// Lets the pending respawns start at once after a restart of the daemon: most of their backoff
+/// (the delay after a failure) is over by then. Suspended members stay suspended.
 pub(crate) fn restore_deadlines(state: &mut State, now: Now) {
     for pending in state.pending_respawns.iter_mut().filter(|pending| !pending.is_suspended()) {
         pending.start = RespawnStart::At(now.mono);
@@ -194,8 +196,8 @@ fn next_attempt(respawn: &RespawnRecord) -> NextSpawn {
     NextSpawn::Respawn { attempt: respawn.respawns + 1, after: INITIAL_BACKOFF << (failures - 1) }
 }
 
-/// Schedules the respawn of a member whose last respawn the end of the daemon cut short. It does
-/// not count as a failure.
+/// Schedules another respawn for a member whose last respawn was interrupted by the end of the
+/// daemon. The interrupted respawn does not count as a failure.
 pub(crate) fn retry_interrupted_start(context: &mut Context, id: &SpawnId) {
     let Some(record) = context.state.agents.get(id).map(|agent| agent.record.clone()) else { return };
     if !record.is_respawn() {
@@ -221,7 +223,7 @@ pub(crate) fn retry_interrupted_start(context: &mut Context, id: &SpawnId) {
     context.state.has_roster_changed = true;
 }
 
-/// Lets the respawns start that waited for this name.
+/// Lets the pending respawn start that waited for this name to be free.
 pub(crate) fn name_freed(state: &mut State, team: &TeamName, name: &AgentName) {
     let waits = |pending: &&mut PendingRespawn| {
         pending.start == RespawnStart::WhenNameFree && is_of_member(pending, team, name.as_str())
@@ -229,7 +231,8 @@ pub(crate) fn name_freed(state: &mut State, team: &TeamName, name: &AgentName) {
     state.pending_respawns.iter_mut().filter(waits).for_each(|pending| pending.start = RespawnStart::At(0));
 }
 
-/// Cancels the pending respawns of these members. No names: of the whole team. Returns the members.
+/// Cancels the pending respawns of the members `names`, or of the whole team if `names` is empty.
+/// Returns the names of the members whose respawns were cancelled.
 pub(crate) fn cancel_respawns(context: &mut Context, team: &TeamName, names: &[String]) -> Vec<AgentName> {
     let meant = |pending: &PendingRespawn| {
         pending.request.team == *team
@@ -254,7 +257,7 @@ pub(crate) fn cancel_respawns(context: &mut Context, team: &TeamName, names: &[S
         )));
     }
     if !cancelled.is_empty() {
-        // Their tasks in progress have no owner now.
+        // The scan logs the tasks in progress that these members owned as abandoned.
         schedule_task_scan(context, team);
     }
     cancelled

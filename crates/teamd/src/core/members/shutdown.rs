@@ -1,8 +1,10 @@
-//! Shutdown requests, kills, and the shutdown of the daemon. An agent is asked, may answer, and is
-//! terminated if that is due.
+//! Shutdown requests to members, kills of members, and the shutdown of the daemon. An agent that
+//! gets a shutdown request may approve or reject it. If the request is forced, an agent that does
+//! not answer in time is terminated.
 //!
-//! An unanswered request is sent again under a fresh id, because old clients lose some. An answer
-//! counts only from the agent that was asked, and only for the spawn in which it was asked.
+//! An unanswered shutdown request is sent again under a new id, because old clients lose some
+//! messages. An answer counts only if it comes from the agent that was asked, and from the same
+//! spawn.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::{Effect, Effects, Wake};
@@ -31,17 +33,19 @@ use protocol::id::RequestId;
 use protocol::name::TeamName;
 use std::collections::BTreeSet;
 
-/// When an unanswered request is sent again, in milliseconds.
+/// After how long an unanswered shutdown request is sent again, in milliseconds.
 const RESEND_INTERVAL: u64 = 10_000;
-/// How long an agent that approved may take to end by itself, in milliseconds.
+/// How long an agent that approved its shutdown may take to end by itself, in milliseconds.
 const APPROVED_GRACE: u64 = 5_000;
-/// How long an agent may take to answer after a restart of the daemon, in milliseconds.
+/// How long an agent may take to answer a shutdown request after the daemon restarted, in
+/// milliseconds.
 const RESUMED_GRACE: u64 = 30_000;
-/// How long an agent may take to answer when the daemon shuts down, in milliseconds.
+/// How long an agent may take to answer a shutdown request when the daemon shuts down, in
+/// milliseconds.
 const DOWN_GRACE: u64 = 10_000;
 
-/// How long an agent may take to answer when its budget is exhausted, in milliseconds. A turn may
-/// end in that time.
+/// How long an agent may take to answer a shutdown request when its team's budget is exhausted, in
+/// milliseconds. The time lets the agent end its present turn.
 const BUDGET_GRACE: u64 = 60_000;
 
 /// The content of a shutdown request, and what follows without an approval.
@@ -153,8 +157,9 @@ pub(crate) fn request_team_shutdown(context: &mut Context, team: &TeamName, why:
     }
 }
 
-/// Marks the agents to be suspended when they exit. A start for which a client waits fails instead,
-/// and an agent that is about to end keeps its own end.
+/// Marks agents so that their members are suspended when the agents exit. Agents that can't be
+/// respawned are not marked, nor agents that already end by approval or by force. An agent whose
+/// start a client still waits for is not marked either, because that start fails.
 fn suspend_on_exit(state: &mut State, ids: &BTreeSet<SpawnId>) {
     for id in ids {
         let Some(agent) = state.agents.get_mut(id) else { continue };
@@ -185,8 +190,8 @@ fn cancel_suspend(state: &mut State, ids: &BTreeSet<SpawnId>) {
     }
 }
 
-/// Requests a shutdown for a client that does not wait. Returns the entry of the reply, `None` for
-/// an unknown agent.
+/// Requests the shutdown of an agent for a client that does not wait for the exit. Returns the
+/// agent's entry for the reply to the client. `None` for an unknown agent.
 fn request_without_wait(context: &mut Context, id: &SpawnId, question: &ShutdownTerms) -> Option<AgentExit> {
     let record = &context.state.agents.get(id)?.record;
     let (name, team) = (record.request.name.clone(), Some(record.request.team.clone()));
@@ -205,8 +210,8 @@ fn request_without_wait(context: &mut Context, id: &SpawnId, question: &Shutdown
     })
 }
 
-/// Requests shutdowns for a client that waits. The client is registered first, because an agent
-/// that has not started yet ends at once.
+/// Requests the shutdown of agents for a client that waits for their exits. The client is first
+/// added to the waiting clients, because an agent that is still starting is stopped at once.
 fn request_and_wait(context: &mut Context, waiting: ExitWaiter, question: &ShutdownTerms) {
     let ids = waiting.pending.clone();
     context.state.exit_waiters.push(waiting);
@@ -216,7 +221,7 @@ fn request_and_wait(context: &mut Context, waiting: ExitWaiter, question: &Shutd
     reply_to_finished_waiters(context);
 }
 
-/// The agents of these members. No names: of the whole team.
+/// The agents of the given members, or of the whole team if no names are given.
 fn resolve_targets(state: &State, targets: &MemberSelection) -> Result<BTreeSet<SpawnId>, ErrorReport> {
     if !state.teams.contains_key(&targets.team) {
         return Err(no_such_team_error(state, &targets.team));
@@ -232,8 +237,9 @@ fn resolve_targets(state: &State, targets: &MemberSelection) -> Result<BTreeSet<
         .collect()
 }
 
-/// Requests the shutdown of an agent. An agent that was asked already is not asked again, but the
-/// earlier deadline and the stricter terms count.
+/// Requests the shutdown of an agent. If the agent has an unanswered shutdown request already, no
+/// second one is sent. Instead, the earlier of the two deadlines and the stricter of the two terms
+/// apply.
 fn request_shutdown(context: &mut Context, id: &SpawnId, question: &ShutdownTerms) {
     let until = context.now.mono.saturating_add(question.grace_ms);
     let Some(agent) = context.state.agents.get_mut(id) else { return };
@@ -262,8 +268,8 @@ fn request_shutdown(context: &mut Context, id: &SpawnId, question: &ShutdownTerm
     resend_request(context, id);
 }
 
-/// Applies a further shutdown request to an agent that is to end already. Returns whether the
-/// record has changed.
+/// Applies a further shutdown request to an agent that is already shutting down. Returns whether
+/// the roster must be saved because of that.
 fn tighten_stop(stopping: &mut Stopping, terms: &ShutdownTerms, until: u64, now: Now) -> bool {
     match &mut stopping.stage {
         StopStage::Requested(pending) => {
@@ -271,7 +277,8 @@ fn tighten_stop(stopping: &mut Stopping, terms: &ShutdownTerms, until: u64, now:
             pending.deadline = pending.deadline.min(until);
             false
         }
-        // The agent has nothing in hand, and ends already. It is only not respawned.
+        // The agent is being terminated already, for the respawn in another mode. The request only
+        // cancels that respawn.
         StopStage::Terminating { cause: StopCause::Handover, .. } => {
             stopping.process.handover = None;
             stopping.stage =
@@ -282,8 +289,8 @@ fn tighten_stop(stopping: &mut Stopping, terms: &ShutdownTerms, until: u64, now:
     }
 }
 
-/// Sends the shutdown request under a fresh id. The files thread skips it if an earlier one is
-/// still unread.
+/// Sends the shutdown request of an agent, each time under a new id. The files thread skips the
+/// request if the agent has not read an earlier one yet.
 pub(crate) fn resend_request(context: &mut Context, id: &SpawnId) {
     let ms = context.state.request_ids.next(context.now.wall);
     let Some(agent) = context.state.agents.get_mut(id) else { return };
@@ -386,8 +393,9 @@ fn mark_approved(state: &mut State, id: &SpawnId, now: Now) {
     state.has_roster_changed = true;
 }
 
-/// Continues a shutdown or a termination that was under way when the last daemon ended. The agent
-/// gets the usual deadlines anew. No client waits for its exit.
+/// Continues the shutdown or termination of an agent that was under way when the last daemon ended.
+/// The deadlines start anew. No client waits for the exit, because its connection ended with the
+/// last daemon.
 pub(crate) fn recover_shutdown(agent: &mut Agent, now: Now, effects: &mut Effects) {
     if !matches!(agent.record.lifecycle, Lifecycle::Stopping(_)) {
         return;

@@ -1,5 +1,5 @@
-//! Spawns: checks the request, chooses the name, and opens the pane or starts the process in which
-//! the shim waits. `registration` continues from there.
+//! Spawns: checks a spawn request, chooses the member's name, and opens the pane (or starts the
+//! process) in which the shim runs. The module `registration` has the steps that follow.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
@@ -24,11 +24,11 @@ use protocol::name::AgentName;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The deadline of each part of a start, in milliseconds: opening the pane, connecting, and
-/// starting the agent.
+/// How long each step of a start may take, in milliseconds: opening the pane, connecting the shim,
+/// and starting the agent.
 pub(crate) const START_DEADLINE: u64 = 15_000;
-/// The deadline for an agent that opens a session at its start, in milliseconds. Its driver gives
-/// up sooner.
+/// How long the last step of a start may take for an agent that must open a session before it
+/// counts as running, in milliseconds. The agent's driver (`teamd-acp`) gives up sooner.
 pub(crate) const SESSION_START_DEADLINE: u64 = 45_000;
 
 pub(crate) fn spawn(context: &mut Context, client: ConnId, mut order: Box<SpawnRequest>) {
@@ -114,7 +114,8 @@ fn name_choice(request: &SpawnRequest) -> NameChoice {
     if request.unique { NameChoice::Numbered } else { NameChoice::Exact }
 }
 
-/// The error without tmux. A member runs without a pane only if the caller asks for that.
+/// The error for a spawn in a pane when there is no tmux. A member runs without a pane only if the
+/// caller asks for that.
 fn no_tmux_error(name: &AgentName) -> ErrorReport {
     let message = format!("cannot spawn {name} in a pane: teamd found no tmux when it started");
     ErrorReport::new(ErrorKind::MissingPath, message)
@@ -140,7 +141,7 @@ fn new_agent(
         session: None,
         hook_state: HookState::default(),
         worktree: recorded_worktree(context.state, &request),
-        // A respawn begins in the mode of the spawn before.
+        // A respawn starts in the permission mode of the previous spawn.
         config_mode: respawn.approved_mode.or(respawn.mode).map(|mode| mode.to_string()),
         no_output_turn: None,
         spawned_at: context.now.wall,

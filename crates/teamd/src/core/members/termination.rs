@@ -43,8 +43,8 @@ pub(crate) fn termination(cause: StopCause, now: Now) -> StopStage {
     StopStage::Terminating { cause, deadline: now.mono + TERM_GRACE + KILL_GRACE }
 }
 
-/// Terminates an agent that approved its shutdown and did not end by itself. Its exit still counts
-/// as approved.
+/// Terminates an agent that approved its shutdown, but did not end by itself in time. Its exit is
+/// still recorded as approved.
 pub(crate) fn terminate_approved(context: &mut Context, id: &SpawnId) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     let Lifecycle::Stopping(stopping) = &mut agent.record.lifecycle else { return };
@@ -52,8 +52,8 @@ pub(crate) fn terminate_approved(context: &mut Context, id: &SpawnId) {
     send_terminate(context, id);
 }
 
-/// Tells the shim to terminate its agent, if the shim is connected. A shim that reconnects is told
-/// again.
+/// Tells the shim to terminate its agent, if the shim is connected. A shim that connects again
+/// later is told then.
 pub(crate) fn send_terminate(context: &mut Context, id: &SpawnId) {
     let Some(agent) = context.state.agents.get(id) else { return };
     if let Lifecycle::Stopping(Stopping { process, stage: StopStage::Terminating { .. }, .. }) =

@@ -9,7 +9,8 @@ use protocol::control::{Layout, Reply, SetLayoutReply, SetLayoutRequest};
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;
 
-/// Sets the layout of a team. It is kept for later windows once tmux has applied it.
+/// Sets the layout of a team's windows. Once tmux has applied the layout, it is kept for later
+/// windows.
 pub(crate) fn set_layout(context: &mut Context, client: ConnId, order: &SetLayoutRequest) {
     if !context.state.teams.contains_key(&order.team) {
         let error = no_such_team_error(context.state, &order.team);

@@ -1,5 +1,7 @@
-//! The status with dialogs on screens. All panes are captured at once when a client asks. The reply
-//! waits `SCREEN_TIMEOUT` at most, and panes that were not captured until then are unknown.
+//! The status with dialogs: a status that also says which programs wait at a dialog on their
+//! screen. All panes are captured when a client asks for this status. The reply waits for at most
+//! `SCREEN_TIMEOUT`. For a pane that was not captured by then, the reply says that a dialog is
+//! unknown.
 
 use crate::core::context::Context;
 use crate::core::effect::Effect;
@@ -20,7 +22,8 @@ pub(crate) fn query_status_with_screens(context: &mut Context, client: ConnId) {
     }
     let onlooker = ScreenWaiter { client, deadline: context.now.mono + SCREEN_TIMEOUT };
     match context.state.screen_waiters.current {
-        // The captures under way may be older than this call.
+        // The capture that is under way may be older than this call, so the client waits for the
+        // next one.
         Some(_) => context.state.screen_waiters.queued.push(onlooker),
         None => check_dialogs(context, vec![onlooker]),
     }
@@ -46,8 +49,9 @@ pub(crate) fn next_reply_deadline(state: &State) -> impl Iterator<Item = u64> {
     now.chain(&state.screen_waiters.queued).map(|onlooker| onlooker.deadline)
 }
 
-/// Replies to the clients whose time is over. The captures go on, and later clients wait for the
-/// next ones, so that tmux is asked once at a time.
+/// Replies to the clients whose timeout has passed. The capture of the panes that is under way goes
+/// on, and clients that call meanwhile wait for the next capture. So only one capture runs at a
+/// time.
 pub(crate) fn reply_to_overdue_clients(context: &mut Context) {
     let is_due = |onlooker: &mut ScreenWaiter| onlooker.deadline <= context.now.mono;
     let mut due: Vec<ScreenWaiter> = context.state.screen_waiters.queued.extract_if(.., is_due).collect();

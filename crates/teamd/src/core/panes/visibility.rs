@@ -1,5 +1,5 @@
-//! Hides and shows panes, and lays out the windows of a team. The reply waits until tmux, the
-//! roster and config.json agree. The agent in a hidden pane runs on.
+//! Hides and shows the panes of members. A client gets its reply once the pane was moved, and the
+//! roster and config.json have the change. The agent in a hidden pane runs on.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
@@ -88,8 +88,8 @@ pub(crate) fn handle_hidden_panes_written(
     send_reply(context, client, result.map(|()| Reply::Visibility(reply)));
 }
 
-/// The job that checks at a rescan whether a person has moved hidden panes back. `None` without
-/// hidden panes.
+/// The job that checks whether a person has moved hidden panes back into a visible window. Each
+/// rescan runs this job. `None` if no pane is hidden.
 pub(crate) fn check_hidden_panes(state: &State) -> Option<Effect> {
     let living = state
         .agents

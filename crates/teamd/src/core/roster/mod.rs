@@ -1,5 +1,5 @@
-//! The roster: what the daemon saves of agents, teams and pending respawns. It lies in the state
-//! directory. config.json has only what other programs read.
+//! The roster: what the daemon saves about agents, teams and pending respawns. The file
+//! `roster.json` is in the state directory. config.json has only the data that other programs read.
 
 pub(crate) mod record;
 pub(crate) mod respawn_record;
@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use worktree::WorktreeRecord;
 
-/// The version of the format of roster.json. `startup::check_roster_version` refuses a file of any
-/// other version.
+/// The version of the format of roster.json. A daemon refuses a file of any other version, and does
+/// not change that file.
 pub(crate) const ROSTER_VERSION: u32 = RosterFile::VERSION;
 
 /// The content of roster.json.
@@ -41,7 +41,8 @@ pub(crate) struct Roster {
     pub(crate) pending_respawns: Vec<PendingRespawn>,
     #[serde(default)]
     pub(crate) lead_sessions: Vec<LeadProcess>,
-    /// Worktrees that were created for members. None is removed before its team.
+    /// Worktrees that were created for members. A worktree is not removed before its team is
+    /// deleted.
     #[serde(default)]
     pub(crate) worktrees: BTreeMap<TeamName, Vec<MemberWorktree>>,
     #[serde(default)]
@@ -51,8 +52,8 @@ pub(crate) struct Roster {
     pub(crate) pending_notices: Vec<Notice>,
 }
 
-/// A worktree of a member. The roster names it before git creates it. A worktree that the roster
-/// lacks is never removed.
+/// A git worktree of a member. The roster gets this entry before git creates the worktree. The
+/// daemon never removes a worktree that has no entry in the roster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MemberWorktree {
     pub(crate) member: AgentName,
@@ -72,12 +73,13 @@ pub(crate) struct TeamUsage {
     pub(crate) exhausted_reason: Option<String>,
 }
 
-/// Start time that no process has. It replaces the start times of an earlier boot.
+/// A start time that no process has. It replaces the start times of processes from before a reboot.
 pub(crate) const UNKNOWN_START: u64 = u64::MAX;
 
 impl Roster {
-    /// Marks all processes as dead after a reboot. Start times count from the boot, so another
-    /// process can have the same number and start time. An unknown boot counts as the same one.
+    /// Marks all processes in the roster as dead if the machine was rebooted. A start time counts
+    /// from the boot, so after a reboot another process can have the same pid and the same start
+    /// time. `boot` is the id of the present boot. If either boot is unknown, no process is marked.
     pub(crate) fn invalidate_after_reboot(&mut self, boot: Option<String>) {
         let Some(boot) = boot else { return };
         if self.boot_id.as_ref().is_some_and(|before| *before != boot) {
@@ -99,8 +101,8 @@ impl Roster {
         self.records.iter().map(|record| record.respawn.environment_file.as_str()).chain(pending)
     }
 
-    /// Gives the requests of members that can be respawned their environments back. `read` returns
-    /// the environment in the file of that name.
+    /// Restores the environments of members that can be respawned, because roster.json leaves them
+    /// out. `read` returns the environment from the file of the given name.
     pub(crate) fn load_environments(&mut self, read: impl Fn(&str) -> BTreeMap<String, String>) {
         for record in self.records.iter_mut().filter(|record| record.can_respawn()) {
             let record: &mut AgentRecord = record;

@@ -38,10 +38,10 @@ impl AgentPane {
 #[derive(Clone)]
 pub(crate) struct AgentRecord {
     pub(crate) spawn_id: SpawnId,
-    /// What the member is, and how its program is started. Shared, because it is large and never
-    /// changes.
+    /// The spawn request: what the member is, and how its program is started. The request is in an
+    /// `Arc`, because it is large and never changes.
     pub(crate) request: Arc<SpawnRequest>,
-    /// What the spawns of the member have come to, for the next one.
+    /// What the next spawn of the member needs to know of its earlier spawns.
     pub(crate) respawn: RespawnRecord,
     /// Secret that identifies the agent's calls.
     pub(crate) token: String,
@@ -55,11 +55,11 @@ pub(crate) struct AgentRecord {
     pub(crate) hook_state: HookState,
     /// The worktree in which the agent was started.
     pub(crate) worktree: Option<WorktreeRecord>,
-    /// The permission mode in config.json, as its writer spelled it. It is restored from here if it
-    /// is lost.
+    /// The permission mode in config.json, as the program that wrote it spelled it. If another
+    /// program drops the mode from config.json, the daemon restores it from this field.
     pub(crate) config_mode: Option<String>,
-    /// Start of the turn that was last reported for lack of output, in milliseconds since the
-    /// epoch.
+    /// The start of the turn for which missing output was reported last, in milliseconds since the
+    /// epoch. No turn is reported twice.
     pub(crate) no_output_turn: Option<u64>,
     pub(crate) spawned_at: u64,
     pub(crate) lifecycle: Lifecycle,
@@ -85,8 +85,8 @@ impl AgentRecord {
         self.lifecycle.process().on_exit != OnExit::Deregister
     }
 
-    /// The id of the pane, `in-process` for a member without a pane, and an empty text while there
-    /// is none.
+    /// The id of the pane. `in-process` for a member that runs without a pane, and an empty text
+    /// while the pane is not open yet.
     pub(crate) fn pane_id_or_in_process(&self) -> String {
         match (self.request.backend, &self.pane) {
             (Backend::InProcess, _) => "in-process".to_owned(),
@@ -134,11 +134,11 @@ impl AgentRecord {
 /// How the first prompt reaches the agent's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PromptDelivery {
-    /// As the first message in the inbox, or there is no prompt.
+    /// As the first message in the inbox. Also used if there is no prompt.
     Message,
-    /// In the arguments of the program. Its hooks don't know yet, and must mark the message read.
+    /// In the arguments of the program. No hook has marked the message with the prompt as read yet.
     InArguments,
-    /// In the arguments, and a hook has marked the message read.
+    /// In the arguments of the program, and a hook has marked the message with the prompt as read.
     Acknowledged,
 }
 
@@ -154,21 +154,23 @@ impl PromptDelivery {
 /// How the approval of a plan reaches a program that is respawned for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ApprovalDelivery {
-    /// As a message, or no plan was approved.
+    /// As a message. Also used if no plan was approved.
     Message,
-    /// In the arguments of the program, and no hook has marked the message read.
+    /// In the arguments of the program. No hook has marked the message with the approval as read
+    /// yet.
     InArguments,
 }
 
-/// A record that the state shares with jobs of the files thread. A change copies the record if it
-/// is shared, so saving a roster copies only records that changed.
+/// An agent's record in an `Arc`, which the state shares with jobs of the files thread. Changing a
+/// record copies it if a job still has it. So saving the roster needs no copy of the records that
+/// do not change.
 #[derive(Clone)]
 pub(crate) struct SharedRecord(Arc<SerializedRecord>);
 
 struct SerializedRecord {
     record: AgentRecord,
-    /// The record as JSON. Empty until the record is saved for the first time, and after each
-    /// change.
+    /// The record as JSON. Empty until the record is saved for the first time, and again after each
+    /// change of the record.
     json: OnceLock<Box<RawValue>>,
 }
 
@@ -222,8 +224,8 @@ impl std::fmt::Debug for SharedRecord {
 /// What the hooks of a program have reported, as far as later hook events need it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct HookState {
-    /// The ancestors of the first hook of the session, the nearest first. Empty until a hook
-    /// reports in this spawn.
+    /// The ancestors of the first hook that reported in the session, the nearest process first.
+    /// Empty until a hook has reported in this spawn.
     pub(crate) ancestors: Vec<Process>,
     /// The ids of the messages that were delivered last.
     pub(crate) delivered_ids: Vec<u64>,

@@ -1,5 +1,5 @@
-//! The record from which a member is spawned again: after a failure, for an approved plan, or when
-//! it is resumed.
+//! What the next spawn of a member starts from. The next spawn may follow a failure, the approval
+//! of a plan, or a suspension.
 
 use crate::core::roster::usage_totals::UsageTotals;
 use protocol::control::{LaunchArgv, PlanStage, SpawnRequest};
@@ -7,15 +7,15 @@ use protocol::permission_mode::PermissionMode;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What the spawns of a member have come to. The next spawn starts from it.
+/// What the earlier spawns of a member leave to its next spawn.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct RespawnRecord {
-    /// The file of the member's environment, below `env` of the state directory. Empty until the
-    /// first spawn, and in the roster of an early release.
+    /// The name of the file with the member's environment, in the directory `env` of the state
+    /// directory. Empty until the first spawn, and in a roster that an early release saved.
     #[serde(default)]
     pub(crate) environment_file: String,
-    /// When spawns failed, in milliseconds since the epoch, the latest last. Only failures that
-    /// still count.
+    /// When spawns of the member failed, in milliseconds since the epoch, the latest last. Failures
+    /// that are too old for the restart policy are removed at the next failure.
     pub(crate) failed_at: Vec<u64>,
     /// How often the member was respawned.
     pub(crate) respawns: u32,
@@ -27,21 +27,22 @@ pub(crate) struct RespawnRecord {
     /// The permission mode of the last turn. `None`: the mode of the request.
     #[serde(default)]
     pub(crate) mode: Option<PermissionMode>,
-    /// The stage of the member's plan. `None` once it is approved, and for a member that does not
-    /// plan.
+    /// The stage of the member's plan. `None` once the plan is approved, and for a member that does
+    /// not plan.
     #[serde(default)]
     pub(crate) plan: Option<PlanStage>,
     /// A plan of the member was approved.
     #[serde(default)]
     pub(crate) is_plan_approved: bool,
-    /// The mode of that approval, if the program can change its mode only at its start.
+    /// The permission mode that was approved with the plan. `None` without an approval, and for a
+    /// program that can change its mode while it runs.
     #[serde(default)]
     pub(crate) approved_mode: Option<PermissionMode>,
 }
 
 impl RespawnRecord {
-    /// The command line of a spawn after the approval of a plan. `None` if the request has none for
-    /// that mode.
+    /// The command line of a spawn that follows the approval of a plan. `None` if no plan was
+    /// approved, or if the spawn request has no command line for the approved mode.
     pub(crate) fn approved_launch<'r>(&self, request: &'r SpawnRequest) -> Option<&'r LaunchArgv> {
         request.approved.get(self.approved_mode?.as_str())
     }
@@ -53,7 +54,7 @@ pub(crate) struct PendingRespawn {
     pub(crate) request: Arc<SpawnRequest>,
     pub(crate) respawn: RespawnRecord,
     /// When the next spawn starts, or when the member was suspended, in milliseconds since the
-    /// epoch. For people.
+    /// epoch. Only for people: the daemon itself goes by `start`.
     pub(crate) respawn_at: u64,
     pub(crate) start: RespawnStart,
 }
@@ -76,8 +77,8 @@ pub(crate) enum RespawnStart {
 }
 
 impl RespawnStart {
-    /// The time of the start, in milliseconds on the monotonic clock. `None` if it waits for
-    /// something else.
+    /// When the spawn starts, in milliseconds on the monotonic clock. `None` if the spawn waits for
+    /// its name to be free, or for a client to resume the member.
     pub(crate) fn deadline(self) -> Option<u64> {
         match self {
             RespawnStart::At(deadline) => Some(deadline),

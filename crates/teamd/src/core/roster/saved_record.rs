@@ -1,5 +1,5 @@
-//! The form of the records of agents and of members between two spawns in roster.json. Clients read
-//! some of its keys, see `protocol::roster_file`.
+//! The records of agents, and of members that wait for a respawn, in the form in which roster.json
+//! has them. Clients read some of the keys: see `protocol::roster_file`.
 
 use crate::core::exit_record::ExitRecord;
 use crate::core::id::SpawnId;
@@ -34,8 +34,8 @@ impl<'de> Deserialize<'de> for AgentRecord {
     }
 }
 
-/// An [`AgentRecord`] with the keys of roster.json, where the lifecycle is spread over several
-/// keys.
+/// An [`AgentRecord`] as roster.json has it. The file has no key for the lifecycle. Several keys
+/// together describe it.
 #[derive(Serialize, Deserialize)]
 struct SavedRecord {
     spawn_id: SpawnId,
@@ -237,8 +237,8 @@ impl SavedRecord {
         }
     }
 
-    /// The part of the spawn request that the roster keeps for a member without a respawn. It is not
-    /// enough to spawn the member again.
+    /// The parts of the spawn request that the roster keeps for a member that can't be respawned.
+    /// These parts are not enough to spawn the member again.
     fn request(&self) -> SpawnRequest {
         SpawnRequest {
             team: self.team.clone(),
@@ -274,8 +274,8 @@ impl SavedRecord {
     }
 }
 
-/// The key `comeback`: a spawn request without its environment, which may hold secrets, and the
-/// respawn record.
+/// The value of the key `respawn`: the spawn request and the respawn record of a member. The
+/// request has no environment here, because an environment may hold secrets.
 #[derive(Serialize, Deserialize)]
 struct SavedRespawn {
     request: SpawnRequest,

@@ -16,8 +16,8 @@ pub(crate) struct UsageTotals {
 }
 
 impl UsageTotals {
-    /// Adds a report. Returns what is new in it. Programs repeat their reports, and so do shims
-    /// that reconnect.
+    /// Adds a usage report of a program. Returns the usage that earlier reports of the same session
+    /// did not have yet, because programs and reconnecting shims repeat their reports.
     pub(crate) fn add_report(&mut self, report: UsageReport) -> Usage {
         let known = self.last_reports.iter().position(|told| told.session_id == report.session_id);
         let before = known.map(|at| self.last_reports.remove(at).usage).unwrap_or_default();

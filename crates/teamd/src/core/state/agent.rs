@@ -16,16 +16,16 @@ pub(crate) struct Agent {
     pub(crate) activity_since: u64,
     /// The subject of the task that the agent has in progress.
     pub(crate) task_subject: Option<String>,
-    /// The turn that the shim reported last. `None` for an agent whose turns the shim does not run,
-    /// until a hook reports one.
+    /// The turn that was reported last, by the shim if it runs the agent's turns, or else by a
+    /// hook. `None` until the first such report.
     pub(crate) turn: Option<TurnStatus>,
-    /// The agent itself has reported whether it is in a turn.
+    /// Whether any report about the agent's activity has come from the agent itself or its hooks.
     pub(crate) has_reported_activity: bool,
     /// The activity in config.json at the last scan.
     pub(crate) config_activity: Option<Activity>,
     /// The task for which the agent was woken, until the agent reports something.
     pub(crate) offered_task: Option<TaskId>,
-    /// The kinds of its open requests.
+    /// The kinds of the agent's open requests.
     pub(crate) open_requests: BTreeSet<MemberRequestKind>,
     /// The long poll of the program's hooks.
     pub(crate) long_poll: LongPollState,
@@ -53,8 +53,8 @@ impl Agent {
 pub(crate) struct LongPollState {
     /// The connection of the hook that waits for messages.
     pub(crate) waiting: Option<ConnId>,
-    /// Work may have come while no hook waited, so the next hook must check. True until the first
-    /// check.
+    /// Whether the next hook must read the files before it waits, because work may have come while
+    /// no hook waited. True at first.
     pub(crate) has_pending_check: bool,
     /// The end of the turn was reported.
     pub(crate) has_reported_turn_end: bool,
@@ -70,12 +70,12 @@ impl Default for LongPollState {
 #[derive(Debug)]
 pub(crate) struct LeadSession {
     pub(crate) lead: LeadProcess,
-    /// The id by which its process is watched.
+    /// The id by which the process of the session is watched.
     pub(crate) watch_id: SpawnId,
-    /// When its turn started, in milliseconds since the epoch.
+    /// When the lead's turn started, in milliseconds since the epoch.
     pub(crate) turn_since: u64,
     pub(crate) long_poll: LongPollState,
-    /// What its hooks have reported. Empty after a restart of the daemon.
+    /// What the hooks of the session have reported. Empty after a restart of the daemon.
     pub(crate) hook_state: HookState,
 }
 

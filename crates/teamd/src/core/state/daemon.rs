@@ -1,7 +1,8 @@
 //! The state of the daemon: settings, teams, agents and waiting clients.
 //!
-//! Only the event loop has access. The [`Roster`] holds what the next daemon needs. The rest is
-//! learned again from tmux, from shims that reconnect, and from the files.
+//! Only the event loop accesses the state. The [`Roster`] holds the part that the next daemon
+//! needs. The next daemon learns the rest from tmux, from the shims that reconnect, and from the
+//! files.
 
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::notices::{Notice, NoticeQueue};
@@ -27,12 +28,12 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) settings: DaemonSettings,
-    /// The present boot of the machine, as in the roster.
+    /// The id of the present boot of the machine.
     pub(crate) boot_id: Option<String>,
     pub(crate) teams: BTreeMap<TeamName, TeamState>,
     /// Teams of Claude Code's own sessions. The daemon watches and logs them, and changes nothing.
     pub(crate) session_teams: BTreeMap<TeamName, TeamState>,
-    /// What the event log has of session teams that were not found yet.
+    /// What the event log has about session teams that the daemon has not found since its start.
     pub(crate) previous_cursor: EventLogCursor,
     pub(crate) agents: BTreeMap<SpawnId, Agent>,
     pub(crate) exit_waiters: Vec<ExitWaiter>,
@@ -65,20 +66,21 @@ pub(crate) struct State {
     /// When the last rescan was, in milliseconds on the monotonic clock.
     pub(crate) last_rescan: Option<u64>,
     pub(crate) daemon_shutdown: DaemonShutdown,
-    /// The last client that waits for the end of the daemon. The reply to it ends the daemon.
+    /// The last client that waits for the end of the daemon. The daemon ends after the reply to
+    /// this client.
     pub(crate) final_reply_to: Option<ConnId>,
-    /// The roster must be saved after this event.
+    /// Whether the roster must be saved after this event.
     pub(crate) has_roster_changed: bool,
-    /// The latest wall-clock time of any event, in milliseconds since the epoch. It is ahead of a
-    /// clock that was set back.
+    /// The latest wall-clock time of all events so far, in milliseconds since the epoch. After the
+    /// clock was set back, this time is later than the present time.
     pub(crate) latest_wall_ms: u64,
-    /// The last save of the roster has failed. The next rescan retries it.
+    /// Whether the last save of the roster has failed. The next rescan saves the roster again.
     pub(crate) has_roster_save_failed: bool,
     /// Why this daemon can't serve the root any more.
     pub(crate) root_error: Option<ErrorReport>,
 }
 
-/// Whether the daemon shuts down. No agent is spawned then.
+/// Whether the daemon shuts down. No agent is spawned while it shuts down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DaemonShutdown {
     NotRequested,
@@ -137,7 +139,7 @@ impl State {
         }
     }
 
-    /// Restores whether each agent was idle, as config.json has it.
+    /// Restores from config.json which agents were idle.
     pub(crate) fn restore_activity(&mut self, is_active: impl Fn(&TeamName, &AgentName) -> Option<bool>) {
         for agent in self.agents.values_mut() {
             if is_active(&agent.record.request.team, &agent.record.request.name) == Some(false) {
@@ -161,7 +163,7 @@ impl State {
         self.teams.keys().chain(self.session_teams.keys()).cloned().collect()
     }
 
-    /// The member of that name, in any case of letters, until its cleanup is done.
+    /// The member of the given name, until its cleanup is done. Upper and lower case are the same.
     pub(crate) fn member(&self, team: &TeamName, name: &AgentName) -> Option<&Agent> {
         self.agents
             .values()
@@ -254,7 +256,7 @@ fn restore_agents(roster: &mut Roster) -> BTreeMap<SpawnId, Agent> {
     agents.collect()
 }
 
-/// The teams of the roster, each with what the event log has of it.
+/// The teams in the roster, each with what the event log has about its tasks and requests.
 fn restore_teams(roster: &mut Roster, cursor: &mut EventLogCursor) -> BTreeMap<TeamName, TeamState> {
     let joined_counts = std::mem::take(&mut roster.joined_counts);
     let teams = joined_counts.into_iter().map(|(name, joined_count)| {
@@ -273,8 +275,8 @@ fn restore_teams(roster: &mut Roster, cursor: &mut EventLogCursor) -> BTreeMap<T
     teams.collect()
 }
 
-/// The pending respawn that stands for a respawn in its opening stage. A daemon that recovers from
-/// this roster starts it again.
+/// The pending respawn that the roster has instead of a respawn whose pane is still being opened.
+/// If this daemon dies now, the next daemon starts the respawn again. `None` for any other agent.
 fn unsaved_respawn(agent: &Agent) -> Option<PendingRespawn> {
     let record = &agent.record;
     if !record.lifecycle.is_opening() || !record.can_respawn() {

@@ -1,8 +1,8 @@
-//! What the event log has of tasks, messages and requests. A scan compares the files with it to
-//! find what must be logged.
+//! What the event log has about tasks, messages and requests. A scan compares the files with this
+//! cursor, and logs the differences.
 //!
-//! After a start the daemon reads the log itself, so that changes without a daemon are logged, and
-//! nothing is logged twice.
+//! At its start, the daemon fills the cursor from the event log. So changes that were made while no
+//! daemon ran are logged as well, and no change is logged twice.
 
 use protocol::event::{Event, EventKind};
 use protocol::id::{RequestId, TaskId};
@@ -28,7 +28,7 @@ pub(crate) struct LoggedTask {
     pub(crate) owner: Option<AgentName>,
     /// The task is logged as abandoned.
     pub(crate) is_abandoned: bool,
-    /// The task at the last scan. `None` if it is known from the log alone.
+    /// The task at the last scan. `None` if only the event log has had the task so far.
     task: Option<Arc<Task>>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct LoggedRequests {
 }
 
 impl LoggedRequests {
-    /// Forgets closed requests that no file names any more, because no event can follow for them.
+    /// Forgets closed requests that are in no file any more. `named` are the requests in the files.
     pub(crate) fn forget_closed(&mut self, named: &BTreeSet<RequestId>) {
         let closed = &self.closed;
         self.opened.retain(|request| named.contains(request) || !closed.contains(request));
@@ -124,7 +124,8 @@ fn apply_task_event(tasks: &mut BTreeMap<TaskId, LoggedTask>, what: EventKind) {
     }
 }
 
-/// The events of a task since it was logged, in the order in which they must have happened.
+/// The events that must be logged for a task, in the order in which they must have happened. `told`
+/// is the task as the log has it.
 pub(crate) fn new_events(told: Option<&LoggedTask>, task: &Arc<Task>) -> Vec<EventKind> {
     let (id, subject, owner) = (task.id, task.subject.clone(), task.owner.clone());
     let now = LoggedTask::from_task(task);

@@ -10,7 +10,7 @@ use protocol::name::{AgentName, TeamName, strip_team};
 /// Which names a caller accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameChoice {
-    /// The wanted name alone.
+    /// Only the wanted name.
     Exact,
     /// The wanted name with the first free number, if it is taken.
     Numbered,
@@ -32,8 +32,8 @@ pub(crate) fn is_of_member(pending: &PendingRespawn, team: &TeamName, name: &str
     order.team == *team && order.name.as_str().eq_ignore_ascii_case(strip_team(name, team))
 }
 
-/// The spawn that holds the name and has exited. `None` if the call accepts another name, or if the
-/// cleanup has failed.
+/// The spawn that has exited and holds the wanted name until its cleanup is done. `None` if there
+/// is no such spawn, if the call accepts another name, or if the cleanup has failed.
 pub(crate) fn exiting_holder<'s>(
     state: &'s mut State,
     team: &TeamName,
@@ -50,8 +50,9 @@ pub(crate) fn exiting_holder<'s>(
     }
 }
 
-/// The wanted name, or the first free number of it if the caller accepts that. `held` is reserved
-/// for this caller.
+/// Chooses the name of a member. If the wanted name is taken and the caller accepts a numbered
+/// name, the wanted name gets the first free number. `held` is a name that is reserved for this
+/// caller.
 pub(crate) fn choose_free_name(
     state: &State,
     team: &TeamName,

@@ -3,14 +3,15 @@
 use crate::core::effect::{Effect, Effects};
 use crate::core::jobs::file_job::NextTaskQuery;
 
-/// The queries, and how far the watcher is.
+/// The queries for the next task that wait, and which barriers the watcher has reached.
 #[derive(Debug, Default)]
 pub(crate) struct NextTaskQueue {
     /// The queries that wait for a barrier.
     pub(crate) waiting: Vec<QueuedQuery>,
     /// The last barrier that was created.
     pub(crate) created: u64,
-    /// The last barrier that was reached, or will never be.
+    /// The last barrier that the watcher has reached, or will never reach because the watcher has
+    /// failed.
     pub(crate) reached: u64,
 }
 
@@ -22,8 +23,8 @@ pub(crate) struct QueuedQuery {
 }
 
 impl NextTaskQueue {
-    /// Creates a barrier if a query waits and none is on its way. Queries that come meanwhile share
-    /// the next one.
+    /// Creates a barrier file if a query for the next task waits and no barrier is under way.
+    /// Queries that come while a barrier is under way share the one after it.
     pub(crate) fn create_barrier(&mut self, effects: &mut Effects) {
         if self.created == self.reached && !self.waiting.is_empty() {
             self.created += 1;

@@ -1,5 +1,5 @@
-//! Calls with an idempotency key: a client that repeats such a call gets the reply of the first
-//! one.
+//! Calls with an idempotency key. A client that repeats such a call, for example after a lost
+//! connection, gets the reply to the first call.
 
 use crate::core::id::ConnId;
 use protocol::control::Response;
@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, VecDeque};
 /// How many replies are kept.
 const MAX_REPLIES: usize = 256;
 
-/// The calls with an idempotency key: those under way, and the replies to the latest others.
+/// The calls with an idempotency key that are under way, and the replies to the latest other calls.
 #[derive(Debug, Default)]
 pub(crate) struct RetryCache {
     /// The newest last.
     replies: VecDeque<CachedReply>,
     /// The keys of the calls under way, by client.
     running: BTreeMap<ConnId, String>,
-    /// Calls that repeat one that is under way.
+    /// The calls that repeat a call that is under way.
     repeated: Vec<RepeatedCall>,
 }
 
@@ -33,11 +33,11 @@ struct RepeatedCall {
 
 /// What is to be done with a call.
 pub(crate) enum CallStart {
-    /// It must be handled.
+    /// The call is new, and must be handled.
     New,
-    /// It repeats a call that has its reply.
+    /// The call repeats an earlier call, and gets the reply of that call.
     Replay(Response),
-    /// It repeats a call that is under way, and gets the same reply.
+    /// The call repeats a call that is under way, and will get the same reply.
     Wait,
 }
 
@@ -55,8 +55,8 @@ impl RetryCache {
         CallStart::New
     }
 
-    /// Keeps the reply to a client's call. Returns the other clients that wait for it. A call
-    /// without a key is ignored.
+    /// Keeps the reply to a client's call. Returns the other clients that have sent the same call
+    /// and wait for this reply. Does nothing for a call without an idempotency key.
     pub(crate) fn finish(&mut self, client: ConnId, response: &Response) -> Vec<ConnId> {
         let Some(key) = self.running.remove(&client) else { return Vec::new() };
         let (same, other) =

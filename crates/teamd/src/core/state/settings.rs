@@ -16,8 +16,8 @@ pub(crate) struct DaemonSettings {
     /// The state directory.
     pub(crate) state_dir: PathBuf,
     pub(crate) pid: u32,
-    /// How long a turn may lack output before it is reported, in milliseconds. `None`: never
-    /// reported.
+    /// How long a turn may go on without output before people are notified, in milliseconds.
+    /// `None`: people are never notified.
     pub(crate) no_output_after_ms: Option<u64>,
 }
 

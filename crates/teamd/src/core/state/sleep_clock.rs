@@ -1,9 +1,10 @@
-//! When the machine woke last, found by comparing the monotonic clock, which stands still during
-//! sleep, with the wall clock.
+//! When the machine last woke from sleep. The monotonic clock stands still during sleep and the
+//! wall clock does not, so a comparison of the two shows a sleep.
 
 use crate::core::event_time::Now;
 
-/// Smaller differences of the clocks count as an adjustment, in milliseconds.
+/// The largest difference between the two clocks that counts as a clock adjustment and not as
+/// sleep, in milliseconds.
 const MAX_CLOCK_ADJUSTMENT: u64 = 1_000;
 
 /// The clocks at the last event, and the last wake-up.
@@ -14,8 +15,9 @@ pub(crate) struct SleepClock {
 }
 
 impl SleepClock {
-    /// Observes the time of an event. If the wall clock has advanced more than the monotonic clock,
-    /// the machine has slept or its clock was set.
+    /// Observes the time of an event. If the wall clock has advanced more than the monotonic clock
+    /// since the last event, the machine has slept or its clock was set forward. Both count as
+    /// sleep.
     pub(crate) fn observe(&mut self, now: Now) {
         let has_slept = |before: Now| {
             let passed = now.mono.saturating_sub(before.mono);
@@ -25,8 +27,8 @@ impl SleepClock {
         self.since = if slept { now.wall } else { self.since.min(now.wall) };
     }
 
-    /// When the machine woke, in milliseconds since the epoch. 0: no sleep since the start of the
-    /// daemon.
+    /// When the machine last woke from sleep, in milliseconds since the epoch. 0 if the machine has
+    /// not slept since the daemon started.
     pub(crate) fn awake_since(&self) -> u64 {
         self.since
     }

@@ -1,5 +1,5 @@
-//! The tasks of a team at the last scan, with those that can start and those in progress. An update
-//! handles only the tasks that have changed.
+//! The tasks of a team at the last scan, and which of these tasks can start or are in progress. An
+//! update handles only the tasks that have changed since the scan before.
 
 use protocol::control::{NextTaskHint, NextTaskRequest};
 use protocol::id::TaskId;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(crate) struct TaskBoard {
     /// Sorted by number.
     tasks: Vec<Arc<Task>>,
-    /// The tasks that each task blocks, even if it does not exist.
+    /// For each task, the tasks that it blocks. The blocking task may not exist.
     dependents: BTreeMap<TaskId, BTreeSet<TaskId>>,
     /// The tasks that can start, with their owners.
     startable: BTreeMap<TaskId, Option<AgentName>>,
@@ -23,15 +23,15 @@ pub(crate) struct TaskBoard {
     visible_count: usize,
 }
 
-/// A task at the scan before, and at this one.
+/// A task at the previous scan, and at this scan.
 struct TaskChange {
     before: Option<Arc<Task>>,
     now: Option<Arc<Task>>,
 }
 
 impl TaskBoard {
-    /// Takes over the result of a scan, sorted by number. Returns the changed and the removed
-    /// tasks, in this order.
+    /// Takes over the tasks that a scan found, sorted by number. Returns the tasks that were added,
+    /// changed or removed since the scan before, also sorted by number.
     pub(crate) fn update(&mut self, found: &[Arc<Task>]) -> Vec<TaskId> {
         let changes = diff(&self.tasks, found);
         self.replace_changed(&changes, found);
@@ -70,8 +70,9 @@ impl TaskBoard {
         self.in_progress.iter().filter_map(|id| Some(&**self.task(*id)?))
     }
 
-    /// The task that a claim would choose: a task of the member in progress, else the next free
-    /// one.
+    /// The task that the member would claim. If the query includes tasks in progress, this is a
+    /// task that the member has in progress. Otherwise it is a task that can start: the first one
+    /// that the member owns, or else the first one without an owner.
     pub(crate) fn next(&self, asked: &NextTaskRequest) -> NextTaskHint {
         let back = asked.include_in_progress.then(|| self.resumable(&asked.owner)).flatten();
         let of = |owner: Option<&AgentName>| {
@@ -143,7 +144,8 @@ impl TaskChange {
     }
 }
 
-/// Compares two scans. A task that was not read again is the same allocation.
+/// Compares two scans. Tasks in the same allocation are equal, because unchanged tasks are not read
+/// again.
 fn diff(before: &[Arc<Task>], now: &[Arc<Task>]) -> Vec<TaskChange> {
     let (mut changes, mut old, mut new) = (Vec::new(), before.iter().peekable(), now.iter().peekable());
     loop {

@@ -63,8 +63,8 @@ pub(crate) struct TeamState {
 /// The stage of a deletion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Deletion {
-    /// Members run, and the files and worktrees are checked for anything that prevents the
-    /// deletion.
+    /// The team still has members. Before one of them is killed, the daemon checks whether the
+    /// team's files or worktrees prevent the deletion.
     Checking,
     /// These members are being killed for the deletion.
     EndingMembers(Vec<String>),
@@ -75,8 +75,8 @@ pub(crate) enum Deletion {
 pub(crate) enum NameReservation {
     /// Git creates the worktree.
     Creating,
-    /// The worktree exists. Its agent must be spawned until this time, in milliseconds on the
-    /// monotonic clock.
+    /// The worktree exists. The name becomes free if the member is not spawned until this time, in
+    /// milliseconds on the monotonic clock.
     ReservedUntil(u64),
 }
 
@@ -106,8 +106,8 @@ impl TrackedRequest {
 /// What is done about an open request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestStage {
-    /// The lead or a person must answer. At `until`, in milliseconds on the monotonic clock, the
-    /// policy does.
+    /// The lead or a person must answer. At the time `until`, in milliseconds on the monotonic
+    /// clock, the policy answers instead. `None`: the policy never answers.
     Waiting { until: Option<u64> },
     /// The files thread writes the policy's answer.
     Answering(GivenAnswer),

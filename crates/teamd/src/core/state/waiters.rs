@@ -36,8 +36,8 @@ pub(crate) enum AfterExits {
     StopDaemon,
 }
 
-/// Clients that wait for the status with dialogs. Screens are captured for one batch of clients at
-/// a time.
+/// Clients that wait for the status with dialogs (which programs wait at a dialog on their screen).
+/// All screens are captured at once for a group of clients, and for one group at a time.
 #[derive(Debug, Default)]
 pub(crate) struct ScreenWaiters {
     /// The clients for which screens are being captured.

@@ -10,7 +10,7 @@ use protocol::error::{BEING_DELETED_SUFFIX, ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName};
 use worktree::WorktreeRecord;
 
-/// Frees the names whose agent was not spawned in time.
+/// Frees reserved names whose member was not spawned in time.
 pub(crate) fn expire_holds(state: &mut State, team: &TeamName, now: Now) {
     let Some(team) = state.teams.get_mut(team) else { return };
     team.reserved_names
@@ -37,7 +37,8 @@ pub(crate) fn check_worktree(state: &State, order: &SpawnRequest) -> Result<(), 
     }
 }
 
-/// The recorded worktree of a spawn request. `None` if it names none.
+/// The roster's entry of the worktree in a spawn request. `None` if the request names no worktree,
+/// or an unknown one.
 pub(crate) fn recorded_worktree(state: &State, order: &SpawnRequest) -> Option<WorktreeRecord> {
     let path = order.worktree.as_ref()?;
     let grounds = &state.teams.get(&order.team)?.worktrees;

@@ -1,9 +1,9 @@
-//! Answers which task a member should claim next. Without an answer a claim must read all task
+//! Answers which task a member should claim next. Without an answer, a claim must read all task
 //! files.
 //!
-//! An answer includes all changes before the query. The daemon creates a barrier file after a
-//! query. Once the watcher reports the barrier, all earlier changes are known, and changed tasks
-//! are scanned.
+//! An answer takes all changes into account that were made before the query. To ensure this, the
+//! daemon creates a barrier file after the query. Once the watcher reports that file, the daemon
+//! knows all earlier changes, and scans the tasks that have changed.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::id::ConnId;
@@ -27,8 +27,8 @@ pub(crate) fn query_next_task(context: &mut Context, client: ConnId, request: Ne
     context.state.next_task_queue.create_barrier(&mut context.effects);
 }
 
-/// Answers the queries whose barrier is reached. If tasks have changed since the last scan, the
-/// answer waits for another scan.
+/// Answers the queries whose barrier file the watcher has reported. If tasks have changed since the
+/// last scan, a query is answered after one more scan.
 pub(crate) fn handle_barrier_reached(context: &mut Context, mark: u64) {
     for query in context.state.next_task_queue.take_ready(mark) {
         let team = query.request.team.clone();

@@ -1,5 +1,5 @@
-//! Handles scans of task lists: logs changes, wakes agents for tasks that can start, and updates
-//! labels.
+//! Handles the results of task scans: logs changes of tasks, wakes agents for tasks that can start,
+//! and updates the labels of panes.
 
 use crate::core::context::Context;
 use crate::core::effect::{Effect, Effects, Wake};
@@ -68,9 +68,9 @@ fn apply_tasks(
     let was_done = are_all_completed(&known.logged_tasks);
     let mut board = std::mem::take(&mut known.task_board);
     let changed = board.update(&tasks);
-    // The files thread can change the list in place once no one else holds it.
+    // The files thread can change the list in place once the core has dropped its reference.
     drop(tasks);
-    // Members that can go on are answered before the log is written.
+    // The queries are answered before the log is written, so that members can continue sooner.
     next_task::answer_from_board(context, &board, queries);
     wake_for_tasks(context, team, &board);
     log_changes(context, team, members, &board, changed);
@@ -92,8 +92,8 @@ fn log_scan_error(context: &mut Context, team: &TeamName, why: String) {
     }
 }
 
-/// Wakes one idle agent for each task that can start. Agents without known turns are all woken,
-/// which does no harm.
+/// Wakes one idle agent for each task that can start. If any task can start, all idle agents are
+/// woken whose turns are reported neither by a shim nor by hooks. A needless wake does no harm.
 fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
     if context.state.members(team).iter().all(|agent| agent.activity == Activity::Active) {
         return;
@@ -184,8 +184,8 @@ fn log_deleted_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) 
     }
 }
 
-/// Adds a notice if all tasks are completed. The caller calls it only if some were not before the
-/// last scan.
+/// Adds a notice if all tasks of the team are completed. To show the notice once, the caller calls
+/// this function only if a task was not completed at the scan before.
 fn notify_if_all_done(state: &mut State, team: &TeamName) {
     let Some(known) = state.teams.get(team) else { return };
     if are_all_completed(&known.logged_tasks) {

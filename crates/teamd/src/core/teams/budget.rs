@@ -1,6 +1,6 @@
-//! Budgets of teams: turns, time since the creation, and the tokens and money that programs report.
-//! When a budget is exhausted, the members are suspended, and no member is spawned until the policy
-//! allows more.
+//! Budgets of teams. A budget limits the turns, the time since the team was created, and the tokens
+//! and money that programs report. When a budget is exhausted, the members are suspended. No member
+//! is spawned until a new policy allows more.
 
 use crate::core::context::Context;
 use crate::core::effect::Effect;
@@ -13,8 +13,8 @@ use protocol::event::EventKind;
 use protocol::name::TeamName;
 use protocol::usage::UsageReport;
 
-/// Counts the turns that this event has started. A turn that runs when the daemon starts counts
-/// once more.
+/// Counts the turns that were started by this event. A turn that runs during a restart of the
+/// daemon can count twice.
 pub(crate) fn count_started_turns(context: &mut Context) {
     for team in std::mem::take(&mut context.started_turns) {
         let Some(known) = context.state.teams.get_mut(&team) else { continue };
@@ -40,8 +40,8 @@ pub(crate) fn add_usage(context: &mut Context, id: &SpawnId, report: UsageReport
     }
 }
 
-/// Checks the budget under the present policy, and sets the time limit. An exhausted budget shuts
-/// the members down.
+/// Checks the team's budget under the present policy, and sets when the time limit is reached. When
+/// the budget becomes exhausted, all members of the team get a shutdown request.
 pub(crate) fn check(context: &mut Context, team: &TeamName) {
     let Some(known) = context.state.teams.get_mut(team) else { return };
     let left = remaining_ms(known, context.now);
@@ -57,8 +57,8 @@ pub(crate) fn check(context: &mut Context, team: &TeamName) {
     }
 }
 
-/// Checks all time limits at a rescan. Time limits follow the wall clock, which may advance without
-/// the monotonic clock.
+/// Checks the time limits of all teams at a rescan. A time limit follows the wall clock. The wall
+/// clock can advance while the monotonic clock, on which deadlines are set, stands still.
 pub(crate) fn check_time_limits(context: &mut Context) {
     let timed = context.state.teams.iter().filter(|(_, known)| known.policy.max_time_ms.is_some());
     let timed: Vec<TeamName> = timed.map(|(team, _)| team.clone()).collect();

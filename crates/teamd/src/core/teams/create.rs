@@ -32,8 +32,8 @@ pub(crate) fn handle_team_created(
     result: Result<CreateTeamReply, ErrorReport>,
 ) {
     if let Ok(reply) = &result {
-        // Agents of an earlier team of that name, whose files another program removed. Nothing
-        // could reach these agents.
+        // These agents belong to an earlier team of the same name, whose files another program
+        // removed. They are terminated, because no message could reach them.
         let strays: Vec<SpawnId> = context
             .state
             .members(&reply.team_name)

@@ -1,5 +1,5 @@
-//! Deletes teams. A team with members is deleted only by force, which kills them. No member is
-//! killed for a deletion that would fail.
+//! Deletes teams. A team that has members is deleted only by force, which kills the members. Before
+//! the first member is killed, the daemon checks whether the deletion would fail.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::{Effect, Effects};
@@ -47,8 +47,8 @@ fn remaining_members(state: &State, team: &TeamName) -> Vec<String> {
     members.chain(names_between_spawns(state, team)).collect()
 }
 
-/// Kills the members, once nothing prevents the deletion. Everything is checked again after their
-/// exits.
+/// Kills the members of a team that is to be deleted, after a check has found nothing that prevents
+/// the deletion. That check is repeated once the members have exited.
 pub(crate) fn kill_members(context: &mut Context, client: ConnId, order: DeleteTeamRequest) {
     let names = remaining_members(context.state, &order.team);
     if let Some(team) = context.state.teams.get_mut(&order.team) {
@@ -136,8 +136,8 @@ pub(crate) fn check_deletable(state: &State, order: &DeleteTeamRequest) -> Resul
     }
 }
 
-/// Removes the worktrees of a team without members, and then its files. First the files thread
-/// checks whether the files can be deleted.
+/// Removes the worktrees of a team that has no members left, and then the team's files. The files
+/// thread first checks whether the files can be deleted.
 pub(crate) fn remove_worktrees(context: &mut Context, client: ConnId, order: DeleteTeamRequest) {
     match context.state.teams.get(&order.team) {
         Some(team) if !team.worktrees.is_empty() => {
@@ -181,8 +181,9 @@ pub(crate) fn handle_deletion_checked(
     }
 }
 
-/// Forgets the removed worktrees, and deletes the files if all were removed. Worktrees that were
-/// kept stay in the roster until the team is deleted.
+/// Handles the result of removing a team's worktrees: removes the worktrees that are gone from the
+/// roster, and deletes the team's files if there was no error. A worktree that was kept stays in
+/// the roster until the team is deleted.
 pub(crate) fn handle_worktrees_removed(
     context: &mut Context,
     client: ConnId,

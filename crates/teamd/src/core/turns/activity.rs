@@ -18,7 +18,7 @@ use protocol::event::EventKind;
 use protocol::name::{AgentName, TeamName};
 use std::collections::HashMap;
 
-/// Restores the turn that a reconnecting shim reports. It is not logged again.
+/// Restores the turn that a reconnecting shim reports, without logging the turn again.
 pub(crate) fn resume_turn(context: &mut Context, id: &SpawnId, turn: Option<TurnStatus>) {
     if let Some(agent) = context.state.agents.get_mut(id) {
         agent.turn.clone_from(&turn);
@@ -37,7 +37,7 @@ pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option
         permission_mode::apply_turn_mode(agent, before.as_ref(), &turn, &mut context.effects);
     let number = before.as_ref().map(|before| before.turn_number);
     match turn.activity {
-        // A turn is logged even if it follows another at once.
+        // A turn is logged even if it follows another turn without an idle time between them.
         Activity::Active if number != Some(turn.turn_number) => {
             context.started_turns.push(agent.record.request.team.clone());
             context
@@ -53,20 +53,23 @@ pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option
     }
     let (team, idle) = (agent.record.request.team.clone(), turn.activity == Activity::Idle);
     set_activity(agent, turn.activity, context.now, &mut context.effects);
-    // The turn itself knows its start, which may be before the start of the daemon.
+    // `turn.since` is the actual start of the turn, which may be before the start of the daemon.
     agent.activity_since = turn.since;
-    // A task may have come after the agent read the list and before the daemon knew it as idle. Or
-    // the agent does something else than its offered task.
+    // Tasks must be offered again in two cases. A task may have been added after the agent read the
+    // task list, and before the daemon knew that the agent is idle. Or the agent may do something
+    // other than the task for which it was woken.
     if idle || was_offered {
         schedule_task_scan(context, &team);
     }
     used.into_iter().for_each(|report| budget::add_usage(context, id, report));
 }
 
-/// Records what the next spawn of the member needs of a turn. Returns whether that has changed.
+/// Records the parts of a turn's report that the next spawn needs. Returns whether any of them has
+/// changed.
 fn record_turn(record: &mut SharedRecord, turn: &TurnStatus) -> bool {
     let known = &record.respawn;
-    // A record that does not change is not copied.
+    // Writing to a record copies it while the files thread saves it, so an unchanged record is not
+    // written.
     if (&known.session, known.mode, &known.plan) == (&turn.session_id, turn.mode, &turn.plan_stage) {
         return false;
     }
@@ -76,8 +79,8 @@ fn record_turn(record: &mut SharedRecord, turn: &TurnStatus) -> bool {
     true
 }
 
-/// Applies the activity that an agent reports itself. A shim that runs turns reports them alone,
-/// because nothing would undo a report of the agent.
+/// Applies the activity that an agent reports of itself. Ignored if a shim runs the agent's turns:
+/// such a shim reports each turn, and nothing would correct a wrong report of the agent.
 pub(crate) fn report_own_activity(
     context: &mut Context,
     client: ConnId,
@@ -101,7 +104,7 @@ pub(crate) fn report_own_activity(
 }
 
 /// The members whose activity in config.json has changed since the last scan. An unchanged entry is
-/// ignored, because the lead may know better by a message.
+/// ignored, because a message to the lead may have reported a newer activity.
 pub(crate) fn config_activity_changes(
     state: &mut State,
     team: &TeamName,
@@ -141,8 +144,8 @@ pub(crate) fn apply_config_activity(
     }
 }
 
-/// Records that the program has a session named after this spawn, once it has had a turn. Returns
-/// whether that is new.
+/// Records that the program has a session once the program has had a turn. The session has the id
+/// of this spawn. Returns whether the session was not recorded before.
 fn record_session(record: &mut AgentRecord, activity: Activity) -> bool {
     let had_turn = activity == Activity::Active || !record.request.prompt.is_empty();
     let is_new = had_turn && record.respawn.session.is_none();
@@ -159,7 +162,7 @@ fn activity_event(activity: Activity) -> EventKind {
     }
 }
 
-/// Sets the activity and updates config.json. The file of a native program is left to that program.
+/// Sets the activity and updates config.json. A native program updates config.json itself.
 fn set_activity(agent: &mut Agent, activity: Activity, now: Now, effects: &mut Effects) {
     if agent.activity == activity {
         return;

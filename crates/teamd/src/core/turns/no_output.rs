@@ -1,5 +1,5 @@
-//! Reports turns without output, once for each turn. They are searched at rescans, because missing
-//! output causes no event. The time in which the machine slept does not count.
+//! Reports turns without output, once for each turn. Each rescan looks for such turns, because
+//! missing output causes no event. The time in which the machine slept does not count.
 
 use crate::core::context::Context;
 use crate::core::effect::Effect;
@@ -12,7 +12,7 @@ use crate::core::state::agent::Agent;
 use protocol::control::Activity;
 use protocol::event::EventKind;
 
-/// Asks when the logs of long turns grew last.
+/// Asks the files thread when the output logs of agents in long turns last grew.
 pub(crate) fn check_turns_without_output(context: &mut Context) {
     let Some(patience) = context.state.settings.no_output_after_ms else { return };
     let awake = context.state.sleep_clock.awake_since();
@@ -29,8 +29,8 @@ pub(crate) fn check_turns_without_output(context: &mut Context) {
     }
 }
 
-/// Reports turns without output. `written` has when each log grew last, in milliseconds since the
-/// epoch.
+/// Reports the turns that have had no output for too long. `written` says when the output log of
+/// each agent last grew, in milliseconds since the epoch.
 pub(crate) fn handle_output_times(context: &mut Context, written: Vec<(SpawnId, u64)>) {
     let Some(patience) = context.state.settings.no_output_after_ms else { return };
     for (id, at) in written {
@@ -59,8 +59,9 @@ pub(crate) fn handle_output_times(context: &mut Context, written: Vec<(SpawnId, 
     }
 }
 
-/// Whether missing output of the agent is a problem: it is in a known turn and waits for no answer.
-/// The turn of a shim that has not reconnected is unknown.
+/// Whether missing output of the agent must be reported: the agent is in a turn that was not
+/// reported before, and waits for no answer. After a restart of the daemon, nothing is reported
+/// until the shim, a hook or the agent has reported the turn again.
 fn can_lack_output(agent: &Agent) -> bool {
     let told_of = agent.turn.is_some() || agent.has_reported_activity;
     let waits = !agent.open_requests.is_empty() || agent.record.hook_state.dialog.is_some();
