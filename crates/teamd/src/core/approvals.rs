@@ -45,8 +45,8 @@ pub(crate) fn apply_messages(
         && (owner.is_lead() && mail.unread.is_some()
             || messages().any(|message| message.answered_request().is_some()));
     if mail.has_more {
-        // A request scan reads whole inboxes, so it waits for the inbox scan that has the last
-        // messages.
+        // This scan has read only a part of the inbox. A request scan reads all inboxes completely,
+        // so it is scheduled after the last part.
         known.is_request_scan_needed |= opens || closes;
     } else if opens || closes || known.is_request_scan_needed {
         schedule_request_scan(context, team);

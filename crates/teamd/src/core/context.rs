@@ -23,12 +23,12 @@ pub(crate) struct Context<'a> {
     pub(crate) follow_ups: VecDeque<FollowUp>,
 }
 
-/// Work that a module leaves to a higher module, which it must not call. It is done after the
-/// event.
+/// Work that must be done after the event, because its code is in a higher module that the present
+/// module must not call.
 #[derive(Debug)]
 pub(crate) enum FollowUp {
-    /// Handles a call again that waited for a member's name. The name is free now, or its cleanup
-    /// has failed.
+    /// Handles a call again that had to wait for a member's name. The name is free now, or the
+    /// cleanup of the member that had the name has failed.
     RetryForName(NameWaiter),
     /// Continues a deletion, because all members of the team have exited.
     DeleteTeam { client: ConnId, order: DeleteTeamRequest },

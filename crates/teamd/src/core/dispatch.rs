@@ -250,7 +250,7 @@ fn handle_roster_not_saved(context: &mut Context, error: ErrorReport) {
     context.effects.push(Effect::log_daemon(EventKind::Error { message: error.message }));
 }
 
-/// Ends the daemon alone. The agents run on, and the next daemon adopts them.
+/// Ends the daemon, but not its agents. The next daemon adopts the agents.
 fn handle_signal(name: &'static str, effects: &mut Effects) {
     effects.push(Effect::log_daemon(EventKind::DaemonStopped {
         reason: format!("on {name}; the agents go on"),

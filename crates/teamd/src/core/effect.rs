@@ -100,7 +100,7 @@ pub(crate) enum Effect {
 }
 
 impl Effect {
-    /// The failpoint before the effect.
+    /// The name of the failpoint that is reached before the effect runs.
     pub(crate) fn failpoint(&self) -> &'static str {
         match self {
             Effect::Reply { .. } => "effect.reply",

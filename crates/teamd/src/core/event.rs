@@ -28,8 +28,8 @@ pub(crate) enum CoreEvent {
     ConnectionClosed { conn: ConnId },
     /// The pidfd of a shim shows that the shim is dead.
     ProcessDied { spawn: SpawnId },
-    /// An inbox file was written. `inbox` is the name of the inbox's owner, as the file name has
-    /// it. `owner_wake` says whether the watcher has already woken the owner.
+    /// An inbox file was written. `inbox` is the name of the inbox's owner, taken from the file
+    /// name. `owner_wake` says whether the watcher has already woken the owner.
     InboxChanged { team: TeamName, inbox: String, owner_wake: Wake },
     /// A task file was written.
     TaskChanged { team: TeamName, task: TaskId },

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The outcome of an exit, in the words of other programs on the same files.
+/// The outcome of an exit, in the words that other programs use in the same files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ExitOutcome {

@@ -1,7 +1,7 @@
 //! Decides whether a hook report comes from the agent's own program. A user's hooks run in every
-//! session of a program. An agent can start such a program in a shell, and that program inherits
-//! the agent's environment. Its hook reports are ignored, because its turns, session and messages
-//! are not the agent's.
+//! session of a program, also in a session that an agent starts in a shell. Such a nested session
+//! inherits the agent's environment, so its hook reports have the agent's token. They are ignored,
+//! because the turns and messages of the nested session are not the agent's.
 
 use crate::core::roster::record::{AgentRecord, HookState};
 use crate::core::state::agent::LeadSession;

@@ -166,8 +166,9 @@ fn clear_dialog(agent: &mut Agent) -> bool {
 
 fn build_reply(agent: &Agent) -> HookReply {
     let task = agent.turn.as_ref().and_then(TurnStatus::task);
-    // Messages that arrive before a handover are for the next spawn.
-    let fed = !plan_approval_respawn::is_handover_pending(&agent.record.lifecycle);
+    // If the agent is about to be respawned in another permission mode, messages wait for the next
+    // spawn.
+    let fed = !plan_handover::is_handover_pending(&agent.record.lifecycle);
     let approved = agent.record.approval_delivery == ApprovalDelivery::InArguments;
     let given = unread_prompt(&agent.record);
     let handed = agent.record.hook_state.delivered_ids.clone();
@@ -232,8 +233,8 @@ fn wait_for_agent(context: &mut Context, id: &SpawnId, client: ConnId) {
     }
     let waits = hold_long_poll(&mut agent.long_poll, client, &mut context.effects);
     let team = agent.record.request.team.clone();
-    // Nothing but a long poll shows that the program is idle. So the agent counts as idle even if
-    // the hook was told to read the files again.
+    // The long poll of a hook is the only sign that the program is idle. So the agent counts as
+    // idle from now on, even if the hook was told to read the files again.
     if agent.activity == Activity::Active || agent.turn.is_none() {
         agent.long_poll.has_reported_turn_end = true;
         let turn = next_turn_state(agent, Activity::Idle, String::new(), context.now);

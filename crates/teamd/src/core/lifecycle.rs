@@ -201,7 +201,7 @@ pub(crate) struct AgentProcess {
     /// The connection between the shim and the daemon. `None` while the shim is not connected, for
     /// example after a restart of the daemon.
     pub(crate) conn: Option<ConnId>,
-    /// `None` until the shim has reported that the agent runs.
+    /// The pid of the agent. `None` until the shim has reported that the agent runs.
     pub(crate) agent_pid: Option<u32>,
     /// The shim's exit report. Kept here while tmux is asked why the agent's terminal went away.
     pub(crate) exit_report: Option<ExitReport>,
@@ -238,7 +238,7 @@ pub(crate) struct Starting {
     /// The client that gets the reply. `None` for a respawn, and once the client has its reply.
     pub(crate) reply_to: Option<ConnId>,
     pub(crate) stage: StartStage,
-    /// In milliseconds on the monotonic clock.
+    /// When the present stage of the start must be over, in milliseconds on the monotonic clock.
     pub(crate) deadline: u64,
 }
 
@@ -298,10 +298,10 @@ pub(crate) enum StopStage {
 /// Why an agent is terminated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StopCause {
-    /// It approved its shutdown and did not end by itself.
+    /// The agent approved its shutdown and did not end by itself.
     Approved,
     Forced,
-    /// Its plan was approved, and it is respawned in another mode.
+    /// The agent's plan was approved, and the member is respawned in another permission mode.
     Handover,
 }
 

@@ -67,7 +67,7 @@ pub(crate) struct Notice {
 /// The text of one or more notices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NoticeText {
-    /// Text without control characters.
+    /// The text, without control characters.
     pub(crate) text: String,
     /// The panes in which people can see the causes of all notices. Empty if one of the causes has
     /// no pane.

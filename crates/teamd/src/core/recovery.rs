@@ -38,7 +38,7 @@ fn recover_all(context: &mut Context) {
     for id in &ids {
         recover_agent(context, id);
     }
-    // A missing config.json causes no file event.
+    // A missing config.json causes no file event, so each config.json is scanned now.
     teams.iter().for_each(|team| schedule_config_scan(context, team));
     context.effects.extend(context.state.lead_sessions.values().map(LeadSession::watch_effect));
     // The last daemon may have died before it wrote a session id to config.json.

@@ -46,8 +46,8 @@ fn postpone_rescan(state: &mut State, now: Now) {
     }
 }
 
-/// Handles the failure to watch a directory. Frequent rescans replace the events of that directory
-/// until all directories can be watched.
+/// Handles the failure to watch a directory. Until all directories can be watched, frequent rescans
+/// find the changes for which the watcher has no event.
 pub(crate) fn handle_watch_failed(context: &mut Context) {
     next_task::answer_all_unknown(context);
     context.state.watcher_state = WatcherState::Failed;

@@ -77,9 +77,9 @@ fn record_agent_pid(context: &mut Context, id: &SpawnId, pid: Option<u32>) {
     }
 }
 
-/// Adopts an agent that an earlier daemon started. If the shim has no agent, it was never told to
-/// start one, and the client that asked for the spawn has lost its connection. So that spawn is
-/// given up. If it was a respawn, another one is scheduled.
+/// Adopts an agent that an earlier daemon started. A shim without an agent was never told to start
+/// one. Its spawn is given up, because the client that asked for the spawn has lost its connection
+/// with the earlier daemon. If the spawn was a respawn, another respawn is scheduled.
 fn adopt_agent(context: &mut Context, id: &SpawnId, conn: ConnId) {
     let Some(known) = context.state.agents.get(id) else { return };
     match known.record.lifecycle.process().agent_pid {
@@ -130,8 +130,8 @@ pub(crate) fn acknowledge_exit(conn: ConnId, saved: &Result<(), ErrorReport>, ef
     });
 }
 
-/// Handles the end of a shim's connection. The shim may reconnect. If it is dead, its pidfd reports
-/// that.
+/// Handles the end of a shim's connection. The shim may reconnect. If the shim is dead, its pidfd
+/// reports that.
 pub(crate) fn handle_shim_disconnected(context: &mut Context, conn: ConnId) {
     if let Some(agent) = context.state.agent_by_conn(conn) {
         agent.record.lifecycle.process_mut().conn = None;

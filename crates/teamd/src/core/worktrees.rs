@@ -61,8 +61,8 @@ fn check_request(state: &State, order: &WorktreeRequest) -> Result<AgentName, Er
     }
     let team = state.teams.get(&order.team).ok_or_else(|| no_such_team_error(state, &order.team))?;
     check_not_deleting(&order.team, team)?;
-    // A client may ask again for a worktree that exists, because it was killed before it got the
-    // reply. So a name that is reserved for such a worktree counts as free. If two clients ask for
+    // A client that was killed before it got the reply may ask again for the same worktree. So a
+    // name that is reserved for a worktree without an agent counts as free. If two clients ask for
     // the same name, the first spawn gets it.
     let is_made = matches!(team.reserved_names.get(&order.name), Some(NameReservation::ReservedUntil(_)))
         && !order.unique;

@@ -147,7 +147,7 @@ pub(crate) struct ConfigSnapshot {
     pub(crate) modes: Vec<(AgentName, String)>,
     /// Why config.json had to be repaired, as a sentence. `None` if it was intact.
     pub(crate) repaired: Option<String>,
-    /// The file lacked registered members, which are restored.
+    /// Whether config.json lacked registered members, which the scan has restored.
     pub(crate) has_restored_members: bool,
 }
 
@@ -184,7 +184,7 @@ pub(crate) enum FileResult {
     OutputTimes {
         written: Vec<(SpawnId, u64)>,
     },
-    /// The reply of `ReplyWhenSaved`.
+    /// The reply of a job `ReplyWhenSaved` can be sent now.
     ReplyReady {
         client: ConnId,
         reply: Box<Reply>,
@@ -297,7 +297,7 @@ pub(crate) struct InboxScanResult {
     pub(crate) unread: Option<usize>,
     /// Messages that another program removed, and that are restored.
     pub(crate) restored: Vec<MessageHeader>,
-    /// The scan covers a part of the inbox, and another must follow.
+    /// Whether the scan has read only a part of the inbox, so that another scan must follow.
     pub(crate) has_more: bool,
 }
 
@@ -337,7 +337,7 @@ pub(crate) struct NextTaskQuery {
 /// How a new permission mode reaches the member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ModeRoute {
-    /// Through config.json alone.
+    /// Only through config.json.
     InConfig,
     /// By a message in the member's inbox. config.json gets the new mode once the member has
     /// switched: a native program writes the mode itself, and for other programs the shim reports

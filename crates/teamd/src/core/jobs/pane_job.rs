@@ -121,7 +121,7 @@ pub(crate) enum PaneResult {
 pub(crate) enum PanePresence {
     Present,
     Absent,
-    /// Another tmux server answers, or none.
+    /// No tmux server answers, or a different server than the one with the pane.
     ServerGone,
     Unknown,
 }

@@ -67,8 +67,8 @@ pub(crate) enum WorktreeResult {
     /// the member works. `path` says whether anything exists at the path of the worktree, also
     /// after an error.
     Filled { making: Box<WorktreeCreation>, result: Result<PathBuf, ErrorReport>, path: WorktreePath },
-    /// An error if a worktree can't be removed, as far as that is known while the members still
-    /// run.
+    /// `result` is an error if a worktree can't be removed, as far as that is known while the
+    /// members still run.
     UnsavedChecked { client: ConnId, order: DeleteTeamRequest, result: Result<(), ErrorReport> },
     /// `swept` says what became of each worktree, even after an error.
     RemovedAll {

@@ -181,8 +181,8 @@ pub(crate) fn handle_member_registered(
             record.tracking_task = Some(enrolled.tracking_task);
             context.effects.push(Effect::SendToShim { conn, message: ToShim::StartAgent(Box::new(go)) });
             // The lead's inbox may have requests of this member that are older than its
-            // registration, and that scans have ignored so far. An earlier spawn of the member sent
-            // them, or, if the clock was set back, another member of the same name.
+            // registration, and that scans have ignored so far. They come from an earlier spawn of
+            // the member, or, if the clock was set back, from an earlier member of the same name.
             let has_asked = agent.record.is_respawn() || context.state.latest_wall_ms > context.now.wall;
             let back = has_asked.then(|| agent.record.request.team.clone());
             back.iter().for_each(|team| schedule_request_scan(context, team));

@@ -51,7 +51,7 @@ const BUDGET_GRACE: u64 = 60_000;
 /// The content of a shutdown request, and what follows without an approval.
 struct ShutdownTerms {
     reason: Option<String>,
-    /// How long the agent may take to answer.
+    /// How long the agent may take to answer, in milliseconds.
     grace_ms: u64,
     without_approval: WithoutApproval,
 }
@@ -119,7 +119,7 @@ fn abort_if_starting(context: &mut Context, id: &SpawnId) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     let Lifecycle::Starting(starting) = &agent.record.lifecycle else { return };
     let (is_suspending, stage) = (starting.process.on_exit == OnExit::Suspend, starting.stage);
-    // A respawn that is to be suspended can be respawned again.
+    // A member that is being suspended must stay able to be respawned.
     if !is_suspending {
         agent.record.lifecycle.process_mut().on_exit = OnExit::Deregister;
     }
@@ -137,7 +137,7 @@ pub(crate) fn shut_down_daemon(context: &mut Context, client: ConnId, closing: D
     context.state.daemon_shutdown = closing;
     let between = restart_policy::stop_respawns(context);
     context.state.has_roster_changed = true;
-    // Agents of deleted teams are among them.
+    // The agents of teams that were deleted are included.
     let living = context.state.agents.values().filter(|agent| !agent.record.lifecycle.has_failed_cleanup());
     let all: BTreeSet<SpawnId> = living.map(|agent| agent.record.spawn_id.clone()).collect();
     if closing == DaemonShutdown::Suspend {

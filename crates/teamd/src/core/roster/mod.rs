@@ -30,7 +30,7 @@ pub(crate) struct Roster {
     #[serde(default)]
     pub(crate) boot_id: Option<String>,
     pub(crate) joined_counts: BTreeMap<TeamName, u64>,
-    /// Layouts of the teams' windows, without the default one.
+    /// The layouts of the teams' windows. A team with the default layout has no entry.
     #[serde(default)]
     pub(crate) layouts: BTreeMap<TeamName, Layout>,
     pub(crate) records: Vec<SharedRecord>,

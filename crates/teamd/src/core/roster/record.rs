@@ -45,7 +45,7 @@ pub(crate) struct AgentRecord {
     pub(crate) respawn: RespawnRecord,
     /// Secret that identifies the agent's calls.
     pub(crate) token: String,
-    /// `None` until the registration.
+    /// The color of the member. `None` until its registration.
     pub(crate) color: Option<Color>,
     pub(crate) prompt_delivery: PromptDelivery,
     pub(crate) approval_delivery: ApprovalDelivery,
@@ -65,7 +65,7 @@ pub(crate) struct AgentRecord {
     pub(crate) lifecycle: Lifecycle,
     pub(crate) tracking_task: Option<TaskId>,
     pub(crate) pane: Option<AgentPane>,
-    /// The pane is hidden.
+    /// Whether the pane is hidden.
     pub(crate) is_hidden: bool,
 }
 

@@ -1,5 +1,5 @@
-//! What the next spawn of a member starts from. The next spawn may follow a failure, the approval
-//! of a plan, or a suspension.
+//! The data from which the next spawn of a member starts: after a failure, after the approval of a
+//! plan, or when a suspended member is resumed.
 
 use crate::core::roster::usage_totals::UsageTotals;
 use protocol::control::{LaunchArgv, PlanStage, SpawnRequest};
@@ -31,7 +31,7 @@ pub(crate) struct RespawnRecord {
     /// not plan.
     #[serde(default)]
     pub(crate) plan: Option<PlanStage>,
-    /// A plan of the member was approved.
+    /// Whether a plan of the member was approved.
     #[serde(default)]
     pub(crate) is_plan_approved: bool,
     /// The permission mode that was approved with the plan. `None` without an approval, and for a

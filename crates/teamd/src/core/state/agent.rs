@@ -54,9 +54,9 @@ pub(crate) struct LongPollState {
     /// The connection of the hook that waits for messages.
     pub(crate) waiting: Option<ConnId>,
     /// Whether the next hook must read the files before it waits, because work may have come while
-    /// no hook waited. True at first.
+    /// no hook waited. Initially true.
     pub(crate) has_pending_check: bool,
-    /// The end of the turn was reported.
+    /// Whether the end of the turn was reported.
     pub(crate) has_reported_turn_end: bool,
 }
 

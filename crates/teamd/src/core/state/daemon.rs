@@ -76,7 +76,7 @@ pub(crate) struct State {
     pub(crate) latest_wall_ms: u64,
     /// Whether the last save of the roster has failed. The next rescan saves the roster again.
     pub(crate) has_roster_save_failed: bool,
-    /// Why this daemon can't serve the root any more.
+    /// Why this daemon had to end: the root could not be opened again.
     pub(crate) root_error: Option<ErrorReport>,
 }
 

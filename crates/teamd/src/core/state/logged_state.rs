@@ -26,7 +26,7 @@ pub(crate) struct LoggedTask {
     pub(crate) state: LoggedTaskState,
     pub(crate) subject: String,
     pub(crate) owner: Option<AgentName>,
-    /// The task is logged as abandoned.
+    /// Whether the task is logged as abandoned.
     pub(crate) is_abandoned: bool,
     /// The task at the last scan. `None` if only the event log has had the task so far.
     task: Option<Arc<Task>>,

@@ -11,7 +11,8 @@ use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName, strip_team};
 use std::collections::BTreeSet;
 
-/// The error for a call while the daemon shuts down. `then` is the command for afterwards.
+/// The error for a call while the daemon shuts down. `then` is the command to run once the daemon
+/// has ended.
 pub(crate) fn going_down_error(what: &str, then: &str) -> ErrorReport {
     let message = format!("cannot {what}: teamd is going down");
     ErrorReport::new(ErrorKind::Refused, message).with_help(format!("once it has ended: {then}"))

@@ -24,7 +24,7 @@ pub(crate) struct QueuedQuery {
 
 impl NextTaskQueue {
     /// Creates a barrier file if a query for the next task waits and no barrier is under way.
-    /// Queries that come while a barrier is under way share the one after it.
+    /// Queries that come while a barrier is under way wait for the next barrier, which they share.
     pub(crate) fn create_barrier(&mut self, effects: &mut Effects) {
         if self.created == self.reached && !self.waiting.is_empty() {
             self.created += 1;

@@ -11,7 +11,7 @@ const MAX_REPLIES: usize = 256;
 /// The calls with an idempotency key that are under way, and the replies to the latest other calls.
 #[derive(Debug, Default)]
 pub(crate) struct RetryCache {
-    /// The newest last.
+    /// The replies, the newest last.
     replies: VecDeque<CachedReply>,
     /// The keys of the calls under way, by client.
     running: BTreeMap<ConnId, String>,

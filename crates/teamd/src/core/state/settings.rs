@@ -68,7 +68,7 @@ impl WatcherState {
         }
     }
 
-    /// The word in `status`.
+    /// The word for this state in `status`.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             WatcherState::Unproven | WatcherState::Failed => "rescan",

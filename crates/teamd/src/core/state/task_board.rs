@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// The tasks of one team.
 #[derive(Debug, Default)]
 pub(crate) struct TaskBoard {
-    /// Sorted by number.
+    /// The tasks, sorted by number.
     tasks: Vec<Arc<Task>>,
     /// For each task, the tasks that it blocks. The blocking task may not exist.
     dependents: BTreeMap<TaskId, BTreeSet<TaskId>>,
@@ -144,8 +144,8 @@ impl TaskChange {
     }
 }
 
-/// Compares two scans. Tasks in the same allocation are equal, because unchanged tasks are not read
-/// again.
+/// Compares two scans. A task that has not changed is not read again, so both scans have the same
+/// `Arc`.
 fn diff(before: &[Arc<Task>], now: &[Arc<Task>]) -> Vec<TaskChange> {
     let (mut changes, mut old, mut new) = (Vec::new(), before.iter().peekable(), now.iter().peekable());
     loop {

@@ -122,7 +122,7 @@ pub(crate) struct GivenAnswer {
     pub(crate) is_approved: bool,
 }
 
-/// The state of one kind of scan. Any number of changes during a scan cause one more.
+/// The state of one kind of scan. Any number of changes during a scan cause one more scan.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ScanState {
     /// No scan runs.

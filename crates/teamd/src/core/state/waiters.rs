@@ -65,6 +65,6 @@ pub(crate) struct InterruptWaiter {
 #[derive(Debug)]
 pub(crate) struct QueuedRegistration {
     pub(crate) spawn: SpawnId,
-    /// In milliseconds on the monotonic clock.
+    /// When the spawn was queued, in milliseconds on the monotonic clock.
     pub(crate) since: u64,
 }

@@ -112,7 +112,8 @@ fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
         }
     }
     if board.startable().next().is_some() {
-        // An agent with hooks is offered a task, as an agent with turns is.
+        // Agents with hooks are left out: like agents whose turns the shim runs, they were offered
+        // tasks above.
         let own_turns = |agent: &&&Agent| {
             !agent.record.has_turns()
                 && agent.record.request.delivery != Delivery::Hook

@@ -1,4 +1,5 @@
-//! Creates teams. The files decide whether the name is free.
+//! Creates teams. Whether the name of a team is free depends on the files, not on the daemon's
+//! state.
 
 use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
