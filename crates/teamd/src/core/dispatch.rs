@@ -86,16 +86,8 @@ fn run_follow_ups(context: &mut Context) {
     }
 }
 
-/// Shows the next notice, if there is one and the last notice is at least a second old.
-fn show_next_notice(context: &mut Context) {
-    if let Some(notice) = context.state.notices.take_due(context.now.mono) {
-        let effect = show_notice(context.state, notice);
-        context.effects.push(effect);
-    }
-}
-
-/// Saves the roster if this event has changed it. The save runs before all other effects. So after
-/// a crash at any point, the saved roster has every agent that an effect of this event concerns.
+/// Saves the roster before all other effects, so that none of them concerns an agent that the
+/// roster lacks.
 fn save_roster_if_changed(context: &mut Context) {
     context.state.has_roster_changed |= context.state.notices.take_changed();
     if std::mem::take(&mut context.state.has_roster_changed) {
@@ -220,31 +212,7 @@ fn handle_pane_result(context: &mut Context, done: PaneResult) {
     }
 }
 
-/// The effect that shows a notice to attached tmux clients, or outside tmux if the daemon has no
-/// tmux.
-fn show_notice(state: &mut State, NoticeText { text, panes }: NoticeText) -> Effect {
-    if state.settings.tmux_socket.is_some() {
-        return Effect::Pane(PaneJob::NotifyAttached { text, panes });
-    }
-    state.notices.confirm_shown();
-    show_notice_outside_tmux(state, text)
-}
-
-/// Handles the result of showing a notice to the attached tmux clients. `unseen` is the text of the
-/// notice if no client displays the panes that the notice is about. That text is then shown outside
-/// tmux as well.
-fn handle_notice_shown(context: &mut Context, unseen: Option<String>) {
-    context.state.notices.confirm_shown();
-    context.effects.extend(unseen.map(|text| show_notice_outside_tmux(context.state, text)));
-}
-
-/// The effect that shows a notice in the daemon's terminal and by the user's notify command.
-pub(crate) fn show_notice_outside_tmux(state: &State, text: String) -> Effect {
-    let words = ["notify", "--", &text].map(str::to_owned);
-    Effect::ShowNotice { argv: [state.settings.teamctl_path()].into_iter().chain(words).collect(), text }
-}
-
-/// Records that the roster could not be saved. The next rescan saves it again.
+/// Records a failed save of the roster. The agents run on, and the next rescan retries it.
 fn handle_roster_not_saved(context: &mut Context, error: ErrorReport) {
     context.state.has_roster_save_failed = true;
     context.effects.push(Effect::log_daemon(EventKind::Error { message: error.message }));

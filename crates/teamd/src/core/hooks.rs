@@ -166,9 +166,8 @@ fn clear_dialog(agent: &mut Agent) -> bool {
 
 fn build_reply(agent: &Agent) -> HookReply {
     let task = agent.turn.as_ref().and_then(TurnStatus::task);
-    // If the agent is about to be respawned in another permission mode, messages wait for the next
-    // spawn.
-    let fed = !plan_handover::is_handover_pending(&agent.record.lifecycle);
+    // Messages that arrive before a handover are for the next spawn.
+    let fed = !plan_approval_respawn::is_handover_pending(&agent.record.lifecycle);
     let approved = agent.record.approval_delivery == ApprovalDelivery::InArguments;
     let given = unread_prompt(&agent.record);
     let handed = agent.record.hook_state.delivered_ids.clone();

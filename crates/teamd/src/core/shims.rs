@@ -42,10 +42,9 @@ fn continue_spawn(context: &mut Context, conn: ConnId, id: &SpawnId, hello: &Shi
     let Some(agent) = context.state.agents.get(id) else { return };
     match &agent.record.lifecycle {
         Lifecycle::Starting(_) => match hello.agent_pid {
-            // The shim has reported the start of the agent before, but that report was lost with
-            // its connection.
-            Some(pid) => registration::handle_agent_started(context, id, pid),
-            None => registration::queue_registration(context, id),
+            // The report of the start was lost with an earlier connection.
+            Some(pid) => agent_start::handle_agent_started(context, id, pid),
+            None => agent_start::queue_registration(context, id),
         },
         Lifecycle::Running(_) => {
             record_agent_pid(context, id, hello.agent_pid);
