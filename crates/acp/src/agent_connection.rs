@@ -1,6 +1,6 @@
-//! The driver's side of the connection to the agent program. Each notification and request of the
-//! program becomes an event in one queue, and the handlers do nothing else. So reading never waits
-//! for other work, and the events stay in order.
+//! The driver's side of the Agent Client Protocol connection to the agent program. The handlers
+//! only put each notification and request of the program into the driver's event queue. So reading
+//! from the connection never waits for other work, and the events keep their order.
 
 use crate::agent_process::{AgentPipes, message_sink, message_stream};
 use crate::driver_event::{AcpEvent, EventSender};
@@ -52,8 +52,9 @@ pub(crate) async fn with_connection<R>(
         .await
 }
 
-/// Returns a function that puts an event into the queue. It never fails, because the end of the
-/// event loop is no error of the connection.
+/// Returns a handler that puts each event of the connection into the driver's event queue. The
+/// handler never returns an error. If the event loop has ended, the event is dropped, which is no
+/// error of the connection.
 fn event_handler(events: EventSender) -> impl Fn(AcpEvent) -> Result<(), Error> {
     move |event| {
         events.send(event).ok();
@@ -61,8 +62,8 @@ fn event_handler(events: EventSender) -> impl Fn(AcpEvent) -> Result<(), Error> 
     }
 }
 
-/// Sends a request and returns its result. When the result arrives, everything that the program
-/// sent before it is already in the event queue.
+/// Sends a request to the program and returns the program's result. When this function returns, all
+/// messages that the program sent before the result are already in the event queue.
 pub(crate) async fn send_request<Q>(agent: &ConnectionTo<Agent>, request: Q) -> Result<Q::Response, Error>
 where
     Q: JsonRpcRequest,
@@ -76,8 +77,8 @@ where
     receiver.await.unwrap_or_else(|_| Err(Error::internal_error().data("the program closed its output")))
 }
 
-/// The text of an error that the program returned, for people: its message, and its detail if there
-/// is one.
+/// Formats an error that the agent program returned, for people: the error's message, and the
+/// error's detail if there is one.
 pub(crate) fn error_text(error: &Error) -> String {
     let detail = error.data.as_ref().map(|data| match data.as_str() {
         Some(text) => text.to_owned(),

@@ -1,6 +1,6 @@
-//! Starts the agent program as a child process. Its standard input and output carry the protocol,
-//! one JSON message a line; its standard error is the pane. A line of output that is no message of
-//! the protocol becomes an event of its own.
+//! Starts the agent program as a child process of the driver. The program's standard input and
+//! output carry the Agent Client Protocol, one JSON message per line. Its standard error goes to
+//! the pane. An output line that is not a protocol message becomes the event `AcpEvent::StrayLine`.
 
 use crate::args::DriverArgs;
 use crate::driver_event::{AcpEvent, EventSender};
@@ -11,8 +11,8 @@ use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-/// The longest line that is read as one message, in bytes. A longer line is split here, so its
-/// parts are no messages.
+/// The longest line of the program's output that is read as one message, in bytes. A longer line is
+/// split at this length, and its parts count as lines that are not messages.
 const MAX_LINE_BYTES: u64 = 64 << 20;
 
 /// Standard input and output of the program.
@@ -21,8 +21,8 @@ pub(crate) struct AgentPipes {
     pub(crate) output: ChildStdout,
 }
 
-/// Starts the program in the driver's working directory and environment. The program is killed when
-/// the driver ends.
+/// Starts the agent program in the driver's working directory and with the driver's environment.
+/// The program is killed when the driver ends.
 ///
 /// # Errors
 ///
@@ -47,9 +47,9 @@ async fn wait_for_exit(mut child: Child, events: EventSender) {
     events.send(AcpEvent::ProgramExited(text)).ok();
 }
 
-/// The sink for messages to the program, one line each. Write errors are ignored: the driver
-/// reports the end of the program when it receives [`AcpEvent::ProgramExited`] or
-/// [`AcpEvent::OutputClosed`].
+/// The sink that writes messages to the program's standard input, one message per line. Write
+/// errors are ignored: the driver reports the end of the program when it receives
+/// [`AcpEvent::ProgramExited`] or [`AcpEvent::OutputClosed`].
 pub(crate) fn message_sink(input: ChildStdin) -> impl Sink<String, Error = io::Error> + Send + 'static {
     Box::pin(sink::unfold(input, async |mut input: ChildStdin, mut line: String| {
         line.push('\n');
@@ -58,8 +58,8 @@ pub(crate) fn message_sink(input: ChildStdin) -> impl Sink<String, Error = io::E
     }))
 }
 
-/// The stream of messages in the program's output. At the end of the output it sends
-/// [`AcpEvent::OutputClosed`] and then ends.
+/// The stream of messages in the program's output. At the end of the output the stream puts
+/// [`AcpEvent::OutputClosed`] into `events`, and then ends.
 pub(crate) fn message_stream(
     output: ChildStdout,
     events: EventSender,
@@ -83,8 +83,9 @@ async fn read_line(output: &mut BufReader<ChildStdout>) -> Option<String> {
     (read > 0).then(|| String::from_utf8_lossy(&line).trim_end().to_owned())
 }
 
-/// Whether a line is a JSON-RPC message. Programs also print warnings and banners to their output.
-/// The connection would answer such a line with a parse error, which the program does not expect.
+/// Whether an output line of the program is a JSON-RPC message. Programs also print warnings and
+/// banners. These lines must not reach the protocol library, which would send the program a parse
+/// error for each of them.
 fn is_message(line: &str) -> bool {
     let object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(line);
     object.is_ok_and(|object| object.contains_key("jsonrpc"))

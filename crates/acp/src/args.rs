@@ -1,5 +1,6 @@
-//! Command line of `teamd-acp`. The shim writes it, so it is short. It is parsed without a library,
-//! which would stay in memory as long as the agent runs.
+//! The command line of `teamd-acp`. Only the shim writes this command line, so there are few
+//! options. They are parsed without a library, because a library would use memory as long as the
+//! agent runs.
 
 use protocol::usage::UsageScope;
 use std::ffi::OsString;
@@ -44,13 +45,15 @@ pub(crate) struct DriverArgs {
     pub(crate) argv: Vec<OsString>,
     /// The session mode to start in, by the program's id. `None` is the program's default.
     pub(crate) mode: Option<String>,
-    /// The session mode for plans, by the program's id. In it the driver writes no files, and sets
-    /// the mode again if the program leaves it. `None` if the program has no such mode.
+    /// The session mode in which the agent makes a plan, as the program's own mode id. In this mode
+    /// the driver writes no files. If the program leaves the mode by itself, the driver sets the
+    /// mode again. `None` if the program has no such mode.
     pub(crate) plan_mode: Option<String>,
     /// The session of an earlier spawn to load. `None` creates a session.
     pub(crate) session: Option<String>,
-    /// The session mode in which the driver opens files outside the working directory. Empty is the
-    /// program's default mode; `None` is no mode.
+    /// The session mode in which the driver also opens files outside the working directory, as the
+    /// program's own mode id. An empty string is the program's default mode. With `None`, no mode
+    /// allows such files.
     pub(crate) unrestricted_mode: Option<String>,
     /// What the program's token counts include: one turn, or everything since its start.
     pub(crate) usage_scope: UsageScope,
@@ -115,8 +118,8 @@ impl DriverArgs {
         }
     }
 
-    /// Which files the driver opens while the session is in `mode`. `None` is the program's default
-    /// mode.
+    /// Which files the driver opens while the session is in `mode`. If `mode` is `None`, the
+    /// session is in the program's default mode.
     pub(crate) fn file_access(&self, mode: Option<&str>) -> FileAccess {
         match self.unrestricted_mode.as_deref() == Some(mode.unwrap_or_default()) {
             true => FileAccess::Anywhere,

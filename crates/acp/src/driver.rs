@@ -1,6 +1,7 @@
-//! The driver's event loop. It owns all state, from the start of the program until the program or
-//! the driver ends. The submodules open the session and keep the state of turns, permission
-//! questions, the session's mode and the program's exit.
+//! The driver's event loop, which owns all state of the driver. The loop runs from the start of the
+//! program until the program ends or the shim closes its connection. The submodules open the
+//! session and keep the state of turns, permission questions, the session's mode and the program's
+//! exit.
 
 mod mode;
 mod program_exit;
@@ -41,11 +42,12 @@ pub(crate) enum DriverError {
     NoShim(String),
 }
 
-/// Runs the program until the shim closes its connection.
+/// Starts the agent program and drives it until the shim closes its connection.
 ///
 /// # Errors
 ///
-/// [`DriverError`], if standard input is no socket or the program cannot start or continue.
+/// [`DriverError`] if standard input is not a socket, if the program cannot be started, or if the
+/// program ends.
 pub(crate) async fn run(args: &DriverArgs) -> Result<(), DriverError> {
     let (events, mut queue) = unbounded_channel();
     let mut shim = ShimSocket::from_stdin(events.clone()).map_err(DriverError::NoShim)?;

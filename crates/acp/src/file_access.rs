@@ -1,6 +1,6 @@
-//! Reads and writes text files for the program. The files must be below the working directory,
-//! unless the session's mode allows all paths. This prevents mistakes, not attacks: the program can
-//! open files by itself.
+//! Reads and writes text files for the agent program, which asks the driver to do so. The files
+//! must be below the working directory, unless the session's mode allows all paths. This limit
+//! prevents mistakes, not attacks: the program can also open files itself.
 
 use crate::args::FileAccess;
 use agent_client_protocol::v1::schema::{ReadTextFileRequest, WriteTextFileRequest};
@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 /// The largest file that is read or written, in bytes.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// Reads a text file, or only the lines that the request names, counted from 1. A file that is too
-/// large is an error: the program would take a part of it for the whole, and write that back.
+/// Reads a text file for the agent program. If the request names lines, only these are returned;
+/// lines are counted from 1. A file above [`MAX_FILE_BYTES`] is an error and is not cut, because
+/// the program could write the cut text back as the whole file.
 pub(crate) fn read_file(request: &ReadTextFileRequest, access: FileAccess) -> Result<String, String> {
     let path = resolve_path(&request.path, access)?;
     let failed = |error: Error| format!("cannot read {}: {error}", path.display());
@@ -69,12 +70,13 @@ fn replace(path: &Path, metadata: &Metadata, bytes: &[u8]) -> IoResult<()> {
     replace_by_rename(path, Some(metadata.permissions()), bytes)
 }
 
-/// Writes the file's new content beside it and renames it, so that a crash leaves the old content
-/// or the new one. `permissions` is `None` for a new file.
+/// Writes the new content to a temporary file in the same directory and renames that file to
+/// `path`. So after a crash the file has either the old content or the new content. `permissions`
+/// is `None` for a new file.
 fn replace_by_rename(path: &Path, permissions: Option<Permissions>, bytes: &[u8]) -> IoResult<()> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     let mut builder = tempfile::Builder::new();
-    // The umask applies to these, as for any new file.
+    // The process's umask reduces these permissions, as for any new file.
     let mut temp_file = builder.permissions(Permissions::from_mode(0o666)).tempfile_in(directory)?;
     temp_file.write_all(bytes)?;
     if let Some(permissions) = permissions {
@@ -83,8 +85,8 @@ fn replace_by_rename(path: &Path, permissions: Option<Permissions>, bytes: &[u8]
     temp_file.persist(path).map(drop).map_err(|error| error.error)
 }
 
-/// The path of the file without symbolic links. For a file that does not exist, the path in its
-/// directory. An error if `access` does not include it.
+/// Resolves symbolic links in `path`. If the file does not exist, only those of its directory are
+/// resolved. Returns an error if `access` does not allow the resolved path.
 fn resolve_path(path: &Path, access: FileAccess) -> Result<PathBuf, String> {
     let failed = |error: std::io::Error| format!("cannot reach {}: {error}", path.display());
     let resolved = match path.canonicalize() {

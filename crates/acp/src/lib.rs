@@ -1,9 +1,10 @@
 //! `teamd-acp`: the driver of an agent program that speaks the Agent Client Protocol.
 //!
-//! The shim starts the driver in the agent's pane; it runs as long as the agent. The driver starts
-//! the program, is its only client, and prints what it does. Turns come from the shim over standard
-//! input, a stream socket ([`protocol::driver_protocol`]). The event loop in `driver` owns all
-//! state; everything else sends it events.
+//! The shim starts the driver in the agent's pane, and the driver runs as long as the agent. The
+//! driver starts the program, is its only client, and prints the program's actions into the pane.
+//! The shim sends prompts and gets the results of turns over the driver's standard input, a stream
+//! socket ([`protocol::driver_protocol`]). The event loop in `driver` owns all state, and all other
+//! parts of the driver send events to this loop.
 
 mod agent_connection;
 mod agent_process;

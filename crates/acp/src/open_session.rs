@@ -1,5 +1,5 @@
-//! Opens the program's session: initializes the connection, loads an earlier session or creates
-//! one, and sets the first mode.
+//! Opens the program's session: initializes the connection, loads an earlier session or creates a
+//! new one, and sets the session's first mode.
 
 use crate::agent_connection::{error_text, send_request};
 use crate::args::DriverArgs;
@@ -16,8 +16,8 @@ use agent_client_protocol::{Agent, Error};
 use protocol::sibling_program::installed_program;
 use std::path::{Path, PathBuf};
 
-/// Environment variables that the MCP server of the team gets, besides those that begin with
-/// `TEAMD_`.
+/// Environment variables that are passed to the team's MCP server, in addition to all variables
+/// that begin with `TEAMD_`.
 const MCP_VARIABLES: [&str; 6] =
     ["PATH", "HOME", "LANG", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR"];
 
@@ -27,12 +27,12 @@ pub(crate) struct AcpSession {
     pub(crate) id: SessionId,
     pub(crate) modes: ModeSupport,
     pub(crate) history: SessionHistory,
-    /// Why the earlier session was not loaded, for the pane. `None` if it was loaded or none was
-    /// requested.
+    /// Why the earlier session was not loaded, as a text for the pane. `None` if the session was
+    /// loaded, or if no earlier session was requested.
     pub(crate) load_failure: Option<String>,
 }
 
-/// Whether the session had a prompt before.
+/// Whether the session has had a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SessionHistory {
     /// The session was created and had no prompt yet.
@@ -51,11 +51,11 @@ pub(crate) enum ModeSupport {
     ConfigOption(String, Vec<String>),
 }
 
-/// Initializes the connection, opens the session and sets the first mode.
+/// Initializes the connection to the program, opens a session and sets the session's first mode.
 ///
 /// # Errors
 ///
-/// What went wrong, for people. The caller puts the program's name before it.
+/// What went wrong, as a text for people. The caller puts the program's name before this text.
 pub(crate) async fn open_session(
     agent: &ConnectionTo<Agent>,
     args: &DriverArgs,
@@ -122,8 +122,8 @@ fn session_error(error: &Error, methods: &[AuthMethod]) -> String {
     format!("wants you to log in first ({}): {text}", methods.join(", "))
 }
 
-/// The MCP server with the team's tools: `teamctl mcp`, if this
-/// installation has a `teamctl`. Empty if not.
+/// The team's MCP server, `teamctl mcp`, as a list with one element. The list is empty if this
+/// installation has no `teamctl`.
 fn team_mcp_server() -> Vec<McpServer> {
     let teamctl = std::env::current_exe().ok().map(|own| installed_program(&own, "teamctl", Path::is_file));
     let Some(teamctl) = teamctl.filter(|teamctl| teamctl.is_file()) else { return Vec::new() };

@@ -1,6 +1,6 @@
-//! Prints what the agent does into its pane: its text as it arrives, its thoughts dimmed, and a
-//! line for each step of a tool or of its plan. Control characters in these texts are escaped, so
-//! that they do not control the terminal.
+//! Prints into the pane what the agent does: the agent's text as it arrives, its thoughts dimmed,
+//! and one line for each step of a tool call or of the agent's plan. Control characters in these
+//! texts are escaped, so that no text can control the terminal.
 
 use agent_client_protocol::v1::schema::{
     ContentBlock, ContentChunk, PlanEntryStatus, SessionUpdate, ToolCallContent, ToolCallStatus,
@@ -90,8 +90,8 @@ impl<W: Write> PanePrinter<W> {
         }
     }
 
-    /// Prints the session mode, unless it was printed last. The program and the driver both report
-    /// a change.
+    /// Prints the session mode, unless that mode was the last one printed. A mode change may be
+    /// reported twice, by the program and by the driver, and is printed only once.
     pub(crate) fn print_mode(&mut self, id: &str) {
         if self.mode.as_deref() != Some(id) {
             self.mode = Some(id.to_owned());
@@ -99,8 +99,8 @@ impl<W: Write> PanePrinter<W> {
         }
     }
 
-    /// Prints that the program asks for permission for a tool call. The call may be unknown until
-    /// then.
+    /// Prints that the program asks for permission for the tool call with the id `call`. The title
+    /// of the call is stored, because the program may not have reported the call before.
     pub(crate) fn print_question(&mut self, call: &str, title: &str, tool: &str) {
         self.calls.insert(call.to_owned(), title.to_owned());
         self.print_line(&format!("? {}: waits for permission ({tool})", title.replace('\n', " ")));
@@ -112,8 +112,8 @@ impl<W: Write> PanePrinter<W> {
         self.write_text(&format!("{}\n", sanitize(text)));
     }
 
-    /// Ends the turn: the next output begins on a new line, and the titles of tool calls are
-    /// forgotten.
+    /// Ends the output of a turn: the next output begins on a new line, and the titles of the
+    /// turn's tool calls are removed.
     pub(crate) fn end_turn(&mut self) {
         self.start_line();
         self.calls.clear();

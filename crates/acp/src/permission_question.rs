@@ -1,5 +1,5 @@
-//! Turns permission requests of the program into questions for the team, and answers into the
-//! program's options. Pure functions.
+//! Converts permission requests of the program into permission questions for the team, and converts
+//! the team's answers into options of the program's request. The functions are pure.
 
 use agent_client_protocol::v1::schema::{
     Diff, PermissionOption, PermissionOptionId, PermissionOptionKind, RequestPermissionRequest,
@@ -9,7 +9,8 @@ use protocol::driver_protocol::{PermissionAnswer, PermissionQuestion};
 use protocol::policy::CAPTION_KEY;
 use serde_json::{Map, Value};
 
-/// The question for a permission request. `id` is the driver's number for it.
+/// The permission question for a permission request of the program. `id` is the number that the
+/// driver gives to the question.
 pub(crate) fn permission_question(id: u64, request: &RequestPermissionRequest) -> PermissionQuestion {
     let fields = &request.tool_call.fields;
     PermissionQuestion {
@@ -25,8 +26,9 @@ pub(crate) fn permission_question(id: u64, request: &RequestPermissionRequest) -
     }
 }
 
-/// The tool's own name, or the name of Claude Code's tool of the same kind. So one rule of the
-/// policy fits all members.
+/// The name of the tool in a tool call: the program's own name, or, if the program reports none,
+/// the name of Claude Code's tool of the same kind. With these common names, a policy rule for a
+/// tool applies to the members of all programs.
 fn tool_name(fields: &ToolCallUpdateFields) -> String {
     if let Some(name) = fields.name.as_ref().filter(|name| !name.is_empty()) {
         return name.clone();
@@ -45,10 +47,12 @@ fn tool_name(fields: &ToolCallUpdateFields) -> String {
     name.to_owned()
 }
 
-/// The tool's input. If the program does not report it, it is built from the content of the call.
+/// The tool's input. If the program does not report an input, the input is built from the content
+/// of the tool call.
 ///
-/// Every path that the call names is in the result, because the policy's rules check all of them.
-/// The title of a command is only its caption: it is for people, and no rule may allow by it.
+/// The result contains every path that the tool call names, because the policy's rules check all
+/// paths. The title of a command goes into the result only as a caption for people, and no rule may
+/// allow a command because of its caption.
 fn tool_input(fields: &ToolCallUpdateFields) -> Value {
     let given = fields.raw_input.as_ref().and_then(Value::as_object).filter(|input| !input.is_empty());
     let mut input = given.cloned().unwrap_or_else(|| input_from_content(fields));
@@ -103,8 +107,8 @@ fn contains_value(value: &Value, path: &Value) -> bool {
     }
 }
 
-/// The program's option for an answer. `None` if no option of that kind exists; an option never
-/// grants more than the answer.
+/// The option of the program's permission request that fits `answer`. The option never allows more
+/// than the answer. `None` if the request has no fitting option.
 pub(crate) fn option_for_answer(
     options: &[PermissionOption],
     answer: &PermissionAnswer,

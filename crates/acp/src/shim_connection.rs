@@ -1,5 +1,5 @@
-//! The connection to the shim: a stream socket on standard input. A task reads its messages; the
-//! event loop writes the answers.
+//! The connection to the shim: a stream socket on the driver's standard input. A task reads the
+//! shim's messages, and the driver's event loop writes messages to the shim.
 
 use crate::driver_event::{AcpEvent, EventSender};
 use protocol::driver_protocol::{FromDriver, MAX_DRIVER_LINE_BYTES};

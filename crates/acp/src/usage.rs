@@ -1,5 +1,5 @@
-//! Usage of each turn. The answer to a prompt reports tokens; updates report what the session has
-//! cost so far.
+//! Computes the usage of each turn. The program's answer to a prompt reports tokens; its session
+//! updates report the cost of the session so far.
 
 use crate::open_session::SessionHistory;
 use agent_client_protocol::v1::schema::{self, PromptResponse, SessionUpdate};
@@ -9,20 +9,19 @@ use serde_json::Value;
 /// Computes the usage of the turns of one session.
 #[derive(Debug, Default)]
 pub(crate) struct UsageTracker {
-    /// Tokens since the program's start, if the program reports totals. `None` if it reports each
-    /// turn.
+    /// The number of tokens since the program's start, if the program reports such totals. `None`
+    /// if the program reports the tokens of each turn.
     token_total: Option<u64>,
-    /// What the session had cost when the turn before ended, in microdollars. `None` if the session
-    /// was loaded and has reported no cost.
+    /// The cost of the session at the end of the previous turn, in microdollars. `None` if the
+    /// session was loaded and its cost is not known yet.
     cost_before: Option<u64>,
-    /// What the session has cost so far, in microdollars. `None` if the program has not reported
-    /// it.
+    /// The cost of the session so far, in microdollars. `None` until the program reports a cost.
     cost: Option<u64>,
 }
 
 impl UsageTracker {
-    /// The tracker of a session that is not open yet. `scope` is what the program's token counts
-    /// include.
+    /// The tracker of a session that is not open yet. `scope` says what the program's token counts
+    /// include: one turn, or everything since the program's start.
     pub(crate) fn new(scope: UsageScope) -> UsageTracker {
         let token_total = match scope {
             UsageScope::Session => Some(0),
@@ -40,16 +39,16 @@ impl UsageTracker {
         }
     }
 
-    /// Starts a turn. Costs before the first turn belong to no turn: a program that loads a session
-    /// reports what the session had cost. Costs that arrive after a turn's end count for the next
-    /// turn.
+    /// Starts a turn. A cost that was reported before the first turn is not part of any turn,
+    /// because a program that loads a session reports that session's earlier cost. A cost that is
+    /// reported after the end of a turn is part of the next turn.
     pub(crate) fn start_turn(&mut self, history: SessionHistory) {
         let cost_of_new = (history == SessionHistory::Empty).then_some(0);
         self.cost_before = self.cost_before.or(self.cost).or(cost_of_new);
     }
 
-    /// Ends a turn and returns its usage. `None` if neither tokens nor cost are known. `answer` is
-    /// `None` if the turn failed.
+    /// Ends a turn and returns the turn's usage. `answer` is the program's answer to the prompt,
+    /// `None` if the turn failed. Returns `None` if neither tokens nor cost of the turn are known.
     pub(crate) fn end_turn(&mut self, answer: Option<&PromptResponse>) -> Option<Usage> {
         let tokens = answer.and_then(token_count).map(|count| match &mut self.token_total {
             Some(before) => count.saturating_sub(std::mem::replace(before, count.max(*before))),
@@ -62,7 +61,8 @@ impl UsageTracker {
     }
 }
 
-/// The number of tokens in an answer: from the protocol's field, or from that of Gemini CLI (0.61).
+/// The number of tokens in an answer: from the protocol's field, or else from the field of Gemini
+/// CLI (0.61).
 fn token_count(answer: &PromptResponse) -> Option<u64> {
     let total = |usage: &schema::Usage| {
         usage.total_tokens.max(usage.input_tokens.saturating_add(usage.output_tokens))

@@ -1,10 +1,10 @@
-//! `teamd-mcp`: a server of the Model Context Protocol that gives one agent its team as tools.
-//! `teamctl mcp` starts it. It serves on standard input and output, and writes errors to standard
-//! error.
+//! `teamd-mcp`: a server of the Model Context Protocol (MCP) that gives one agent tools to work
+//! with its team. `teamctl mcp` starts the server. It serves on standard input and output, and
+//! writes errors to standard error.
 //!
-//! Tools for messages, tasks and inboxes use the team's files directly, so they work without the
-//! daemon. The other tools run `teamctl`. The arguments of the server name the agent; no call can
-//! name another.
+//! The tools for messages, tasks and inboxes use the team's files directly, so they work without
+//! the daemon. The other tools run `teamctl`. The server's command line names the agent, and a tool
+//! call cannot act for another agent.
 
 mod args;
 mod server;

@@ -1,7 +1,8 @@
-//! The handlers that the protocol library calls: server information, the list of tools, and calls.
-//! The library serves both versions of the protocol: with a handshake, and stateless, where each
-//! request stands alone. So the server keeps no state of a client. It also sends no requests to
-//! clients, because most cannot answer them.
+//! The handlers that the MCP library calls: server information, the list of tools, and tool calls.
+//! The library serves both forms of the protocol: one begins with a handshake, and one is
+//! stateless, so that each request stands alone. For the stateless form the server keeps no state
+//! of its client. The server sends no requests to clients, because most clients cannot answer
+//! requests.
 
 use crate::server_context::ServerContext;
 use crate::tools::{self, ToolEntry};

@@ -1,5 +1,5 @@
-//! Whom the server acts for: the agent, the root and the team. The arguments of the server fix
-//! them. No call changes them, except that a lead may create its team.
+//! The agent, root and team that the server acts for. The server's command line sets all three. A
+//! tool call can change only the team: a lead may create or delete its team.
 
 use crate::args::ServerArgs;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -7,12 +7,12 @@ use protocol::name::{AgentName, TeamName};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use store::{Caller, Durability, Root, Team};
 
-/// The state of the server, as long as it runs.
+/// The state of the server. It exists as long as the server runs.
 #[derive(Debug)]
 pub(crate) struct ServerContext {
     pub(crate) arguments: ServerArgs,
     durability: Durability,
-    /// The team that this server created, if any.
+    /// The team that this server created. `None` if it created no team.
     created_team: Mutex<Option<TeamName>>,
     /// The team that was opened last. It caches the task list.
     open_team: Mutex<Option<Team>>,
@@ -39,7 +39,7 @@ impl ServerContext {
         lock_ignoring_poison(&self.created_team).clone().or_else(|| self.arguments.team.clone())
     }
 
-    /// The same team, or an error if there is none.
+    /// The team of [`ServerContext::team`], or an error if there is none.
     pub(crate) fn require_team(&self) -> Result<TeamName, ErrorReport> {
         self.team().ok_or_else(|| {
             let message =
@@ -55,8 +55,8 @@ impl ServerContext {
         *lock_ignoring_poison(&self.created_team) = team;
     }
 
-    /// The agent as a caller of its team's operations. Opens the team again if another directory
-    /// has taken its place.
+    /// The server's agent as the caller of operations on its team. The team is kept open between
+    /// calls. If the team's directory was replaced by another one, the team is opened again.
     pub(crate) fn caller(&self) -> Result<Caller, ErrorReport> {
         let name = self.require_team()?;
         let mut last_opened = lock_ignoring_poison(&self.open_team);

@@ -1,5 +1,6 @@
-//! Runs the `teamctl` of this installation for what only `teamctl` can do: profiles,
-//! calls to the daemon, and waiting for files. Cancelling the tool call kills the process.
+//! Runs the `teamctl` of this installation for operations that only `teamctl` has: starting members
+//! by profile, calls to the daemon, and waiting for files. If the tool call is cancelled, the
+//! `teamctl` process is killed.
 
 use crate::server_context::ServerContext;
 use protocol::error::{ErrorKind, ErrorReport};
@@ -36,9 +37,9 @@ impl TeamctlCommand {
         self
     }
 
-    /// Adds an option whose value `teamctl` reads from standard input, if there is a value. The
-    /// value may be longer than an argument, and the list of processes does not show it. At most
-    /// one option of a command can use standard input.
+    /// Adds the option `name`, whose value `teamctl` reads from standard input. Adds nothing if
+    /// `value` is `None`. Standard input has no length limit, and the list of processes does not
+    /// show its text. At most one option of a command can use standard input.
     pub(crate) fn option_from_stdin(self, name: &str, value: Option<String>) -> TeamctlCommand {
         match value {
             Some(value) => self.option(name, Some("-")).with_stdin(value),
@@ -65,12 +66,12 @@ impl TeamctlCommand {
         self
     }
 
-    /// Runs the command for the agent of `context`, on its team. Returns the object that `--json`
-    /// prints, without `ok`.
+    /// Runs the `teamctl` command for the agent of `context`, on that agent's team. Returns the
+    /// JSON object that `teamctl --json` prints, without the key `ok`.
     ///
     /// # Errors
     ///
-    /// The error that `teamctl` prints, or why it did not run.
+    /// The error that `teamctl` prints, or the reason why `teamctl` could not be run.
     pub(crate) async fn run(self, context: &ServerContext) -> Result<Value, ErrorReport> {
         let program = teamctl_path()?;
         let mut command = Command::new(&program);
@@ -136,8 +137,8 @@ fn parse_output(output: &Output) -> Result<Value, ErrorReport> {
     }
 }
 
-/// The error for output that is no object: `teamctl` rejected its arguments before it read
-/// `--json`.
+/// The error if the output of `teamctl` is not a JSON object. This happens if `teamctl` rejected
+/// its command line before it knew of the option `--json`.
 fn unparsable_output(output: &Output) -> ErrorReport {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     let text = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("it printed nothing");

@@ -1,9 +1,10 @@
-//! Agent types that a user defines in Claude Code's format: front matter between lines of dashes,
-//! then the agent's task.
+//! Agent types that a user defines in a file of Claude Code's format: front matter between two
+//! lines of dashes, then the body with the agent's instructions.
 //!
-//! A program that reads these files itself gets only the name of the type.
+//! A program that reads these files itself gets only the name of the agent type. For other programs
+//! this module parses the file.
 
-/// The parts of a definition that matter to a program that does not read the file.
+/// The parts of an agent type's file that matter for a program that does not read the file itself.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct AgentType {
     pub model: Option<String>,
@@ -13,8 +14,8 @@ pub struct AgentType {
 }
 
 impl AgentType {
-    /// The model of the definition, unless `program` cannot know it: only Claude Code knows the
-    /// models `opus`, `sonnet` and `haiku`.
+    /// The model that the agent type's file names. `None` if it names no model, or if `program`
+    /// cannot know that model: only Claude Code knows the models `opus`, `sonnet` and `haiku`.
     pub fn model_for(&self, program: Option<&str>) -> Option<String> {
         let claude = program.is_some_and(|program| program.rsplit('/').next() == Some("claude"));
         let own_word = |model: &&String| ["opus", "sonnet", "haiku"].contains(&model.as_str());
@@ -34,7 +35,7 @@ impl AgentType {
     }
 }
 
-/// Parses a definition. Text without front matter is the body.
+/// Parses the file of an agent type. In a file without front matter the whole text is the body.
 pub fn parse_agent_type(text: &str) -> AgentType {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let parts = text.strip_prefix("---\n").and_then(|rest| {
@@ -52,8 +53,8 @@ pub fn parse_agent_type(text: &str) -> AgentType {
     AgentType { model, tools, body: body.trim().to_owned() }
 }
 
-/// The values of a key: on its own line, separated by commas and perhaps in brackets, or on the
-/// lines below it, each after a dash.
+/// The values of `key` in front matter. They are either on the key's own line, separated by commas
+/// and optionally in brackets, or on the lines below the key, each after a dash.
 fn front_matter_values(front: &str, key: &str) -> Vec<String> {
     let mut lines = front.lines().skip_while(|line| line.split(':').next() != Some(key));
     let Some((_, inline)) = lines.next().and_then(|line| line.split_once(':')) else { return Vec::new() };

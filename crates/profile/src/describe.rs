@@ -1,4 +1,4 @@
-//! What a profile says independently of a member: for `teamctl profiles` and its checks.
+//! Descriptions of a profile that do not depend on a member, for `teamctl profiles` and its checks.
 
 use crate::profile::{InstructionDelivery, Profile, ProgramSpec};
 use crate::settings_patch::SettingsPatch;
@@ -24,8 +24,8 @@ impl Profile {
         })
     }
 
-    /// Program and arguments of a later turn, or of a spawn that resumes a session. Empty if they
-    /// are the same as [`Profile::argv`].
+    /// The program and its arguments for all turns after the first one, or for a spawn that resumes
+    /// a session. Empty if they are the same as [`Profile::argv`].
     pub fn resume_argv(&self) -> Vec<String> {
         let program = self.program_spec().filter(|program| !program.delivery.resume_args().is_empty());
         program.map_or_else(Vec::new, |program| {
@@ -33,8 +33,9 @@ impl Profile {
         })
     }
 
-    /// Whether the agent gets no message before a person types a prompt: its hooks deliver at the
-    /// end of a turn, and no argument starts a first turn.
+    /// Whether a person must type a prompt before the agent gets its first message. This is so if
+    /// hooks deliver the messages at the end of each turn, and no argument of the program starts a
+    /// first turn.
     pub fn needs_typed_prompt(&self) -> bool {
         let program = self.program_spec();
         program.is_some_and(|program| {
@@ -47,8 +48,8 @@ impl Profile {
         self.program_spec().map_or(&[], |program| &program.settings)
     }
 
-    /// The arguments that make the program print its version and its help. Empty if they are
-    /// unknown.
+    /// The arguments that make the program print its version, and those that make it print its
+    /// help. Either list is empty if the profile does not name such arguments.
     pub fn version_and_help(&self) -> (&[String], &[String]) {
         self.program_spec().map_or((&[], &[]), |program| (&program.version_args, &program.help_args))
     }

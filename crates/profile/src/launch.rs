@@ -1,8 +1,8 @@
-//! The command line and environment of one member's program.
+//! Builds the command line and environment of one member's program.
 //!
-//! Template variables whose values are known before the spawn request are filled here. Deferred
-//! variables (`protocol::deferred_variables`) stay for the daemon or for a turn. Values are escaped,
-//! so that no later step takes a part of a value for a deferred variable.
+//! Template variables whose values are known before the spawn request are filled in here. Deferred
+//! variables (`protocol::deferred_variables`) are filled in later, by the daemon or at each turn.
+//! Braces in a value are escaped, so that text in the value is never taken for a deferred variable.
 
 mod facts;
 mod options;
@@ -32,10 +32,12 @@ const READY_PROMPT: &str = "You are a member of a team. Say in a word that you a
 pub struct Launch {
     /// Program and arguments of a process for the whole spawn. Empty if the shim runs turns.
     pub argv: Vec<String>,
-    /// The same for a spawn that resumes the session of the previous one.
+    /// The command line of a spawn that resumes the session of the previous spawn. `None` if it is
+    /// the same as `argv`.
     pub resume_argv: Option<ResumeArgv>,
-    /// Both command lines for the spawn after a plan approval, by permission mode. Empty if the
-    /// program does not plan, or can leave plan mode while it runs.
+    /// The command lines of the spawn that follows a plan approval, by the permission mode in the
+    /// approval. Empty if the member does not start in plan mode, or if its program can leave plan
+    /// mode without a respawn.
     pub approved: BTreeMap<String, LaunchArgv>,
     /// Whether the command lines may contain deferred variables.
     pub has_deferred_variables: bool,
@@ -73,13 +75,13 @@ impl Profile {
     ///
     /// # Errors
     ///
-    /// `Usage` if the profile has no argument for something that the request asks for.
+    /// `Usage` if the spawn request asks for something for which the profile has no argument.
     pub fn build_launch(&self, facts: &LaunchFacts<'_>) -> Result<Launch, ErrorReport> {
         let approved = self.launches_after_approval(facts)?;
         Ok(Launch { approved, ..self.build_single_launch(facts)? })
     }
 
-    /// Builds a launch without command lines for the spawn after a plan approval.
+    /// Builds the launch without the command lines of the spawn after a plan approval.
     fn build_single_launch(&self, facts: &LaunchFacts<'_>) -> Result<Launch, ErrorReport> {
         match (&self.kind, facts.definition) {
             (ProfileKind::Worker, _) => build_worker_launch(facts),
@@ -92,8 +94,8 @@ impl Profile {
         }
     }
 
-    /// Builds the launch of a program that does not read agent type files itself. The body of the
-    /// definition is put before the instructions.
+    /// Builds the launch of a program that does not read the files of agent types itself. The body
+    /// of `definition` is put before the instructions about the team.
     fn build_agent_type_launch(
         &self,
         program: &ProgramSpec,
@@ -141,8 +143,8 @@ impl Profile {
         }
     }
 
-    /// Adds the command lines of a program that runs for the whole spawn. They contain the first
-    /// prompt if the program takes one as an argument.
+    /// Adds the command lines of a program that is one process for the whole spawn. If the program
+    /// takes a first prompt as an argument, these command lines contain the prompt.
     fn with_long_lived_argv(
         &self,
         launch: Launch,
@@ -167,10 +169,10 @@ impl Profile {
         })
     }
 
-    /// The first text of a new session. Empty if there is none.
+    /// The text of the first prompt in a new session. Empty if the session starts without a prompt.
     ///
-    /// A hook delivers nothing before the first turn has ended. So a program with hooks gets a
-    /// prompt in any case.
+    /// A program with hooks always gets a first prompt, because its hook delivers messages only at
+    /// the end of a turn.
     fn first_prompt(
         &self,
         program: &ProgramSpec,
@@ -191,7 +193,8 @@ impl Profile {
 
     /// Refuses an argument that is too long for the kernel.
     fn check_argument_lengths(&self, argv: &[String]) -> Result<(), ErrorReport> {
-        // NUL bytes are escapes of `escape_variables`. The daemon removes them.
+        // `escape_variables` marks escapes with NUL bytes. They do not count, because the daemon
+        // removes them.
         let length = |argument: &String| argument.bytes().filter(|byte| *byte != 0).count();
         let Some(length) = argv.iter().map(length).find(|length| *length > MAX_ARGUMENT_BYTES) else {
             return Ok(());
@@ -206,7 +209,8 @@ impl Profile {
 }
 
 impl ProgramSpec {
-    /// The instructions, if they are put before the first prompt. Else empty.
+    /// The instructions about the team if the profile puts them before the first prompt. Otherwise
+    /// empty.
     fn prompt_prefix(&self, facts: &LaunchFacts<'_>) -> String {
         match self.instructions {
             InstructionDelivery::Prepended => facts.instructions.to_owned(),
@@ -258,8 +262,8 @@ fn with_driven_program(
     Launch { turns: Some(TurnProgram::Driven(agent)), prompt_prefix: String::new(), ..launch }
 }
 
-/// The command line of a spawn that resumes the session of the previous one. `None` if it is the
-/// same as for a new session.
+/// The command line of a spawn that resumes the session of the previous spawn. `None` if a resumed
+/// session needs no other command line than a new session.
 fn resume_argv(program: &ProgramSpec, facts: &LaunchFacts<'_>, options: &[String]) -> Option<ResumeArgv> {
     let args = program.delivery.resume_args();
     if args.is_empty() {
@@ -282,8 +286,9 @@ fn driver_command(
 ) -> Vec<String> {
     let path = installed_program(Path::new(facts.teamctl_path), "teamd-acp", Path::is_file);
     let bypass = "bypassPermissions";
-    // If the program's sessions have no such mode, `--unrestricted-mode` gets an empty value: the program
-    // itself was started in that mode.
+    // The value of `--unrestricted-mode` is the session mode that bypasses permissions. If the
+    // sessions have no such mode but the program itself was started in it, the value is empty: it
+    // then stands for the program's default session mode.
     let anywhere = modes.get(bypass).cloned().or_else(|| (facts.mode == Some(bypass)).then(String::new));
     let anywhere = anywhere.into_iter().flat_map(|mode| ["--unrestricted-mode".to_owned(), mode]);
     let usage_scope = match usage_span {
@@ -294,13 +299,15 @@ fn driver_command(
     [path.to_string_lossy().into_owned()].into_iter().chain(anywhere).chain(usage_scope).collect()
 }
 
-/// The program's id of the mode to start in. An agent of a read-only type starts in plan mode.
+/// The program's id of the session mode to start in. An agent of a read-only type starts in plan
+/// mode.
 fn initial_mode(modes: &BTreeMap<String, String>, facts: &LaunchFacts<'_>) -> Option<String> {
     modes.get(if facts.is_read_only() { plan_mode::PLAN } else { facts.mode? }).cloned()
 }
 
-/// The modes that the agent can be switched to while it runs. An agent of a read-only type stays in
-/// plan mode, whatever the approval of its plan says.
+/// The permission modes that the agent can be switched to while it runs, each with the program's
+/// own mode id. An agent of a read-only type can only be in plan mode, even after its plan was
+/// approved.
 fn reachable_modes(modes: &BTreeMap<String, String>, facts: &LaunchFacts<'_>) -> BTreeMap<String, String> {
     let is_reachable = |(mode, _): &(&String, &String)| !facts.is_read_only() || *mode == plan_mode::PLAN;
     modes.iter().filter(is_reachable).map(|(mode, id)| (mode.clone(), id.clone())).collect()
@@ -312,14 +319,15 @@ fn prompt_arguments(template: &[String], text: &str, facts: &LaunchFacts<'_>) ->
     template.iter().map(|template| fill_prompt(&fill_facts(template, facts), &text)).collect()
 }
 
-/// Fills the variable `prompt`. Other deferred variables stay.
+/// Fills in the deferred variable `prompt`. Other deferred variables are not changed.
 fn fill_prompt(argument: &str, text: &str) -> String {
     fill(argument, |variable| {
         (base_name(variable) == "prompt").then(|| escape_variables(&encode_value(variable, text.to_owned())))
     })
 }
 
-/// The worker runs commands of tasks. So it refuses everything that limits tools or needs a plan.
+/// Builds the launch of the built-in worker. The worker runs the commands of tasks, so it refuses
+/// options that limit tools or ask for a plan.
 fn build_worker_launch(facts: &LaunchFacts<'_>) -> Result<Launch, ErrorReport> {
     if facts.mode == Some(plan_mode::PLAN) {
         let message =
@@ -338,8 +346,9 @@ fn build_worker_launch(facts: &LaunchFacts<'_>) -> Result<Launch, ErrorReport> {
     Ok(Launch { turns, delivery: Delivery::Turn, ..Launch::default() })
 }
 
-/// The program and its arguments. `options` and `prompt` replace `{options}` and `{prompt_args}`.
-/// Without these variables they come last, in this order.
+/// The program followed by `args`. `options` and `prompt` replace the arguments `{options}` and
+/// `{prompt_args}`. If `args` does not contain one of these two, its replacement is added at the
+/// end.
 fn argument_vector(
     program: &str,
     args: &[String],

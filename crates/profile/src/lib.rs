@@ -1,9 +1,9 @@
-//! Profiles: how an agent program is started and how messages reach it. Each profile is a TOML
-//! file; docs/agents.md describes the format.
+//! Profiles: a profile says how an agent program is started and how messages reach the program.
+//! Each profile is a TOML file; docs/agents.md describes the format.
 //!
-//! Some profiles are built in. Profiles of the user in `$XDG_CONFIG_HOME/teamd/agents` override
-//! them. A profile is parsed and checked as a whole before it is used. It yields an argument
-//! vector; no shell interprets it.
+//! Some profiles are built in. A user's profiles in `$XDG_CONFIG_HOME/teamd/profiles` override
+//! built-in profiles of the same name. The whole profile is parsed and checked before any part of
+//! it is used. Its command lines are argument vectors, which no shell interprets.
 
 pub mod agent_type;
 mod describe;

@@ -1,6 +1,6 @@
-//! Parses the TOML file of a profile and checks it as a whole.
+//! Parses the TOML file of a profile and checks the whole profile.
 //!
-//! Every error names the file, the key and the values that are allowed there.
+//! Every error names the file, the key and the values that are allowed for that key.
 
 mod delivery;
 
@@ -99,8 +99,8 @@ fn parse_program(keys: &mut TomlTable<'_>) -> Result<ProgramSpec, ErrorReport> {
     })
 }
 
-/// The arguments that pass a first prompt. They must contain `{prompt}`, or the prompt would be
-/// lost.
+/// Reads the arguments that pass a first prompt. They must contain `{prompt}`, because otherwise
+/// the prompt would be lost.
 fn parse_prompt_args(
     keys: &mut TomlTable<'_>,
     args: &[String],
@@ -154,9 +154,9 @@ fn parse_instructions(
     }
 }
 
-/// The delivery of instructions if the profile does not say. A program with a session is an agent
-/// and needs instructions. A program without a session is a filter and would take them for its
-/// input.
+/// How a program gets its instructions if the profile does not say so. A program with a session is
+/// treated as an agent and needs instructions. A program without a session is treated as a filter,
+/// which would take the instructions for a part of its input.
 fn default_instructions(delivery: &DeliverySpec) -> InstructionDelivery {
     match delivery {
         DeliverySpec::Hook { .. } | DeliverySpec::Acp { .. } => InstructionDelivery::Prepended,

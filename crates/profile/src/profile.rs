@@ -86,11 +86,11 @@ pub(crate) enum InstructionDelivery {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplySource {
-    /// The key of the turn-end event that has the path of a file of JSON lines. `None` if the reply
-    /// is in the event itself.
+    /// The key in the turn-end event whose value is the path of a file of JSON lines with the
+    /// reply. `None` if the reply is in the event itself.
     #[serde(default)]
     pub file_key: Option<String>,
-    /// The key of the reply. Its last string value counts.
+    /// The key whose value is the reply. If the key occurs more than once, the last string counts.
     pub key: String,
 }
 
@@ -102,10 +102,11 @@ pub struct UsageFile {
     pub usage_paths: UsagePaths,
 }
 
-/// How messages reach a program, with the settings of each way.
+/// The way in which messages reach a program, with the settings of that way.
 ///
-/// `resume_args` are the arguments of a spawn that resumes the session of the previous one, or, for
-/// `Turn`, of all turns but the first. Empty if they are the same as `args`.
+/// `resume_args` are the arguments of a spawn that resumes the session of the previous spawn. For
+/// `Turn` they are the arguments of all turns after the first. Empty if they are the same as the
+/// program's `args`.
 #[derive(Debug, PartialEq)]
 pub(crate) enum DeliverySpec {
     /// The program reads the team files itself.
@@ -141,12 +142,12 @@ pub struct HookDelivery {
     pub reply_source: Option<ReplySource>,
     /// Where the session's usage is. `None` if the program does not report it.
     pub usage_file: Option<UsageFile>,
-    /// The key of the turn-end event that says whether the program continued with the previous
-    /// answer of the hook. `None` if the program does not say.
+    /// The key in the turn-end event that says whether this turn was started by the hook's previous
+    /// answer. `None` if the program does not report that.
     pub continued_key: Option<String>,
 }
 
-/// Answers as Claude Code expects them. Most programs have adopted these keys.
+/// By default the hook answers as Claude Code expects. Most programs have adopted the same keys.
 impl Default for HookDelivery {
     fn default() -> HookDelivery {
         let fields = [("decision", "block"), ("reason", "{text}")];
@@ -163,10 +164,11 @@ impl Default for HookDelivery {
     }
 }
 
-/// What the usage that an ACP program reports at the end of a turn covers.
+/// What a program that speaks the Agent Client Protocol includes in the usage that it reports at
+/// the end of a turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum UsageSpan {
-    /// That turn.
+    /// The usage of that turn alone.
     #[default]
     Turn,
     /// Everything since the program started.
@@ -182,7 +184,7 @@ impl Profile {
         }
     }
 
-    /// `None` for the worker.
+    /// The agent program of the profile. `None` for the built-in worker.
     pub(crate) fn program_spec(&self) -> Option<&ProgramSpec> {
         match &self.kind {
             ProfileKind::Worker => None,
@@ -202,7 +204,8 @@ impl DeliverySpec {
         }
     }
 
-    /// The arguments of a later turn or spawn. Empty if they are the same as for the first one.
+    /// The arguments of turns after the first, or of a spawn that resumes a session. Empty if they
+    /// are the same as the program's `args`.
     pub(crate) fn resume_args(&self) -> &[String] {
         match self {
             DeliverySpec::Native { resume_args }

@@ -3,8 +3,8 @@
 use protocol::error::{ErrorKind, ErrorReport};
 use std::path::{Path, PathBuf};
 
-/// The path of the file that execvp would run. `None` if there is none. `cwd` resolves relative
-/// paths.
+/// The path of the file that execvp would run for `program`. `None` if there is no such file.
+/// `path` is the value of `PATH`. Relative paths are resolved against `cwd`.
 pub fn find_program(program: &str, cwd: &Path, path: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let executable =

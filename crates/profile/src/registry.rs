@@ -10,10 +10,11 @@ use std::path::PathBuf;
 use store::env_var;
 
 const WORKER: &str = "worker";
-/// The description of the worker, one line.
+/// The description of the built-in worker, as one line.
 const ABOUT_WORKER: &str = "the built-in worker: runs the commands of tasks";
 
-/// Names and texts of the built-in profiles. The worker has no text, because it starts no program.
+/// Names and texts of the built-in profiles. The built-in worker has no text, because it has no
+/// program.
 const BUILT_IN: [(&str, &str); 14] = [
     ("aider", include_str!("../profiles/aider.toml")),
     ("claude", include_str!("../profiles/claude.toml")),
@@ -41,13 +42,14 @@ pub enum ProfileSource {
 /// All profiles that one user can select.
 #[derive(Debug)]
 pub struct ProfileRegistry {
-    /// `~/.config/teamd`. `None` if the user has no home directory.
+    /// The user's configuration directory, such as `~/.config/teamd`. `None` if the user has no
+    /// home directory.
     config_dir: Option<PathBuf>,
 }
 
 impl ProfileRegistry {
-    /// The profiles of the caller. Their directory is `$XDG_CONFIG_HOME/teamd`, else
-    /// `~/.config/teamd`.
+    /// The profiles that the user of this process can select. The user's configuration directory is
+    /// `$XDG_CONFIG_HOME/teamd`, or else `~/.config/teamd`.
     pub fn for_user() -> ProfileRegistry {
         let absolute = |path: String| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
         let config = env_var("XDG_CONFIG_HOME").and_then(absolute);
@@ -61,11 +63,12 @@ impl ProfileRegistry {
         ProfileRegistry { config_dir: None }
     }
 
-    /// The profile `name`: the user's, else the built-in one.
+    /// The profile with this name. A profile of the user comes before a built-in profile.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`] if there is none, [`ErrorKind::Config`] if its file is not valid.
+    /// [`ErrorKind::Usage`] if no profile has this name, [`ErrorKind::Config`] if the profile's
+    /// file is not valid.
     pub fn profile(&self, name: &str) -> Result<Profile, ErrorReport> {
         match self.user_profile(name)? {
             Some((path, text)) => parse_profile(name, &format!("the profile {}", path.display()), &text),
@@ -93,7 +96,8 @@ impl ProfileRegistry {
         Ok(read_if_present(&path)?.map(|text| (path, text)))
     }
 
-    /// The profile if the spawn request names none: the configured one, else `claude` if
+    /// The profile of a member whose spawn request names no profile. This is the profile in the
+    /// user's configuration. If the configuration names none, it is `claude`, provided that
     /// `program_exists` finds that program.
     pub fn default_profile(&self, program_exists: impl Fn(&str) -> bool) -> Result<Profile, ErrorReport> {
         if let Some(name) = self.configured_default()? {
@@ -112,8 +116,8 @@ impl ProfileRegistry {
         )))
     }
 
-    /// Whether there is a default profile. Also true if the user's configuration cannot be read, so
-    /// that the caller reports that error.
+    /// Whether [`ProfileRegistry::default_profile`] can choose a profile. Also true if the user's
+    /// configuration cannot be read: the caller then spawns the member and gets that error.
     pub fn has_default_profile(&self, program_exists: impl Fn(&str) -> bool) -> bool {
         !matches!(self.configured_default(), Ok(None)) || program_exists("claude")
     }
@@ -151,8 +155,8 @@ impl ProfileRegistry {
     }
 }
 
-/// Name and description of each built-in profile, for help texts. Nothing is parsed, because every
-/// call of `teamctl` builds the help.
+/// Name and description of each built-in profile, for help texts. The profiles are not parsed as
+/// TOML, because every call of `teamctl` builds the help texts and must be fast.
 pub fn built_in_summaries() -> impl Iterator<Item = (&'static str, &'static str)> {
     let description = |text: &'static str| {
         text.strip_prefix("description = \"")?.split_once("\"\n").map(|(about, _)| about)

@@ -1,8 +1,8 @@
-//! `[[settings]]` in a profile: what the program's own settings must contain so that the program takes
-//! part in a team.
+//! The entries `[[settings]]` of a profile. Each says what a settings file of the program must
+//! contain so that the program takes part in a team.
 //!
-//! This module parses and fills these entries. `teamctl setup` merges them, and only if the user
-//! asks for it.
+//! This module parses the entries and fills in the paths of teamd's programs. `teamctl setup`
+//! merges the entries into the settings files, and does so only if the user asks for it.
 
 use crate::template::{base_name, encode_value, fill, variables_in};
 use crate::toml_table::TomlTable;
@@ -28,11 +28,12 @@ pub struct SettingsPatch {
     /// The path: `~/…`, or relative to the project's directory.
     pub file: String,
     pub format: SettingsFormat,
-    /// Environment variables that move the file, each with the directory that it replaces.
+    /// Environment variables that change where the file is. Each has the directory that its value
+    /// replaces.
     #[serde(default)]
     pub relocated_by: BTreeMap<String, String>,
-    /// The values to merge: tables are merged, lists get the elements that they lack, and other
-    /// values are replaced.
+    /// The values to merge into the settings file. Tables are merged, elements that a list lacks
+    /// are added, and other values are replaced.
     pub merge: Table,
 }
 
@@ -55,12 +56,13 @@ impl OwnPrograms {
     }
 }
 
-/// Fills the paths of teamd's programs into a text of the settings.
+/// Fills in the paths of teamd's programs in a text of the settings.
 pub fn fill_setting(template: &str, own: &OwnPrograms) -> String {
     fill(template, |name| own.path(name).map(|path| encode_value(name, path.to_owned())))
 }
 
-/// Whether `text` is `template`, filled with the paths of another installation of teamd.
+/// Whether `text` equals `template`, filled in with the paths of this or another installation of
+/// teamd.
 pub fn is_teamd_setting(template: &str, text: &str) -> bool {
     let variables =
         [("teamctl", "teamctl"), ("shim", "teamd-shim")].into_iter().flat_map(|(name, program)| {

@@ -1,5 +1,5 @@
-//! The directory, environment and first message of a new agent. All of them are checked before the
-//! daemon is called.
+//! Determines the directory, environment and first message of a new agent. All three are checked
+//! before the daemon is called, so that errors are found early.
 
 use crate::launch::Launch;
 use protocol::env_filter::is_inherited;
@@ -32,8 +32,9 @@ pub fn parse_env_options(options: &[String]) -> Result<BTreeMap<String, String>,
     options.iter().map(pair).collect()
 }
 
-/// The environment of a new agent: the caller's without the variables that belong to the caller
-/// alone, then the profile's, then the requested variables.
+/// The environment of a new agent. It consists of the caller's variables, without those that only
+/// the caller itself may have. The profile's variables override these, and the variables of the
+/// spawn request override both.
 ///
 /// The environment of the tmux server is not used, because an unrelated program may have started
 /// the server.
@@ -50,11 +51,12 @@ pub fn spawn_environment(launch: &Launch, requested: BTreeMap<String, String>) -
 /// The variable that tells Claude Code where its files are, if they are not in `~/.claude`.
 pub const CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
 
-/// Sets `CLAUDE_CONFIG_DIR`, so that a client that reads the team files itself reads the same files
-/// as teamd.
+/// Sets `CLAUDE_CONFIG_DIR` to `root`, so that a program that reads the team files itself reads the
+/// same files as teamd.
 ///
-/// For the default directory the variable is removed: if it is set, Claude Code looks for its
-/// settings elsewhere.
+/// If `root` is Claude Code's default directory, the variable is removed instead. Claude Code looks
+/// for some settings in another place when the variable is set, even if it names the default
+/// directory.
 pub fn set_claude_config_dir(root: &Path, env: &mut BTreeMap<String, String>) {
     let default = env.get("HOME").and_then(|home| Path::new(home).join(".claude").canonicalize().ok());
     if default.is_some_and(|default| default == root) {
@@ -64,7 +66,7 @@ pub fn set_claude_config_dir(root: &Path, env: &mut BTreeMap<String, String>) {
     }
 }
 
-/// The first message: `given`, else the text of `file`. Empty if there is neither.
+/// The first message of the agent: `given`, or else the text of `file`. Empty if neither exists.
 pub fn read_prompt(given: Option<String>, file: Option<&Path>) -> Result<String, ErrorReport> {
     let prompt = match (given, file) {
         (Some(prompt), _) => prompt,

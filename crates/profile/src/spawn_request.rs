@@ -1,5 +1,5 @@
-//! Builds the request that asks the daemon to start a new member, from the caller's options and a
-//! profile.
+//! Builds spawn requests from the caller's options and a profile. A spawn request asks the daemon
+//! to start a new member.
 
 use crate::agent_type::{self, AgentType};
 use crate::launch::{Launch, LaunchFacts, read_only_unsupported};
@@ -96,8 +96,8 @@ fn after_help(examples: &str) -> String {
     )
 }
 
-/// Warnings about the profile of a request: that it was never tried, and that the agent hears
-/// nothing before a person types.
+/// Warnings for the user about the profile of a spawn request: that the profile was never tried,
+/// and that the agent gets no messages until a person types a prompt.
 pub fn profile_warnings(request: &control::SpawnRequest) -> Vec<String> {
     let profile =
         request.env.get("TEAMD_PROFILE").and_then(|name| ProfileRegistry::for_user().profile(name).ok());
@@ -115,12 +115,12 @@ pub fn profile_warnings(request: &control::SpawnRequest) -> Vec<String> {
 /// Builds the spawn request for the daemon. Everything that can be checked without the daemon is
 /// checked here.
 ///
-/// `config` is `None` if the team does not exist yet. The caller has read standard input into
-/// `options.prompt` if `options.stdin` is set.
+/// `config` is `None` if the team does not exist yet. If `options.stdin` is set, the caller must
+/// have read standard input into `options.prompt` before.
 ///
 /// # Errors
 ///
-/// `Usage`, `Config` or `MissingPath`; the message is for the user.
+/// `Usage`, `Config` or `MissingPath`, with a message for the user.
 pub fn build_spawn_request(
     root: &Path,
     team: TeamName,
@@ -158,7 +158,7 @@ pub fn build_spawn_request(
 struct ResolvedSpawn {
     team: TeamName,
     name: AgentName,
-    /// The placeholder that stands for the name in `argv` if the daemon chooses the name.
+    /// The placeholder for the member's name in `argv`. `None` unless the daemon chooses the name.
     stand_in: Option<AgentName>,
     cwd: PathBuf,
     env: BTreeMap<String, String>,
@@ -195,12 +195,13 @@ impl ResolvedSpawn {
     }
 }
 
-/// The `PATH` of the new agent: from `--env` if it is there, else the caller's.
+/// The `PATH` of the new agent: from `--env` if the option sets it, or else the caller's `PATH`.
 fn search_path(requested_env: &BTreeMap<String, String>) -> String {
     requested_env.get("PATH").cloned().or_else(|| std::env::var("PATH").ok()).unwrap_or_default()
 }
 
-/// The model that the options name, else that of the agent type, else the team's.
+/// The model of the new member: from the options, or else from the agent type, or else the team's
+/// model.
 fn choose_model(
     options: &SpawnOptions,
     definition: Option<&AgentType>,
@@ -233,8 +234,8 @@ fn check_program(launch: &Launch, cwd: &Path, env: &BTreeMap<String, String>) ->
     }
 }
 
-/// Whether members that name no profile have one, with the variables `env` in addition to the
-/// caller's.
+/// Whether there is a default profile for members that name no profile. `env` are `NAME=VALUE`
+/// pairs that override the caller's environment variables.
 pub fn has_default_profile(cwd: &Path, env: &[String]) -> bool {
     let path = search_path(&spawn_environment::parse_env_options(env).unwrap_or_default());
     ProfileRegistry::for_user().has_default_profile(|program| program_exists(program, cwd, &path))
@@ -292,8 +293,8 @@ fn build_launch(
     })
 }
 
-/// What the agent is told about its team. If the team does not exist yet, `config` is `None` and the
-/// text is shorter.
+/// The text that tells the agent about its team. The text is shorter if the team does not exist yet
+/// and `facts.config` is therefore `None`.
 fn instructions(facts: &MemberFacts<'_>) -> String {
     protocol::instructions::render(&protocol::instructions::InstructionContext {
         name: facts.name,
@@ -325,9 +326,9 @@ fn launch_command(options: &SpawnOptions) -> Result<Launch, ErrorReport> {
     Ok(Launch { argv: options.command.clone(), delivery: Delivery::Pull, ..Launch::default() })
 }
 
-/// A name that stands for the member's name in arguments until the daemon chooses the name. It has
-/// the maximum length of a name, so that an argument that fits with the placeholder fits with the
-/// name.
+/// Creates a random placeholder for the member's name in arguments, for a member whose name the
+/// daemon chooses. The placeholder has the maximum length of a name, so an argument does not become
+/// longer when the daemon replaces the placeholder.
 fn placeholder_name() -> AgentName {
     AgentName::new_unchecked(&format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()))
 }
@@ -356,7 +357,7 @@ fn parse_restart_policy(value: Option<&str>) -> Result<RestartPolicy, ErrorRepor
     }
 }
 
-/// The definition of the agent type. `None` if the type has no file, as most types.
+/// The definition of the agent type. `None` if the type has no file; most types have none.
 fn read_agent_type(root: &Path, agent_type: Option<&str>) -> Result<Option<AgentType>, ErrorReport> {
     let Some(agent_type) = agent_type else { return Ok(None) };
     let text = store::read_agent_type(root, agent_type)?;

@@ -1,7 +1,7 @@
-//! Template variables in a profile's texts: `{cwd}`, `{prompt}` and so on.
+//! Template variables in the texts of a profile, such as `{cwd}` or `{prompt}`.
 //!
-//! A word of lower-case letters and underscores in braces is a variable. All other braces are kept,
-//! so JSON in an argument needs no escapes.
+//! A variable is a word of lower-case letters and underscores in braces. All other braces are
+//! ordinary text, so JSON in an argument needs no escapes.
 
 pub(crate) use protocol::deferred_variables::{base_name, encode_value};
 
@@ -21,8 +21,8 @@ pub(crate) fn variables_in(text: &str) -> Vec<&str> {
     parse_template(text).into_iter().filter_map(variable_name).collect()
 }
 
-/// Replaces every variable for which `value` returns something. Inserted values are not searched
-/// for variables.
+/// Replaces each variable for which `value` returns a text; other variables are not changed.
+/// Variables in the inserted texts are not replaced.
 pub(crate) fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let part = |part| match part {
         TemplatePart::Text(text) => text.to_owned(),

@@ -1,6 +1,7 @@
-//! Reads the keys of a TOML file that a user wrote, each key once.
+//! Reads the keys of a TOML file that a user wrote. Each key is removed from the table when it is
+//! read.
 //!
-//! Every error names the file, the key and the allowed values.
+//! Every error names the file, the key and the values that are allowed for that key.
 
 use crate::template::{base_name, variables_in};
 use protocol::did_you_mean::nearest_names;
@@ -50,8 +51,8 @@ impl TomlTable<'_> {
         value.try_into().map(Some).map_err(|_| self.invalid_key(key, &format!("must be {wanted}")))
     }
 
-    /// Removes a list of texts. They may contain `variables`, besides those that are allowed
-    /// everywhere.
+    /// Removes `key` and returns its value, a list of texts. The texts may contain `variables`, and
+    /// the template variables that are allowed in every text.
     pub(crate) fn take_templates(
         &mut self,
         key: &str,
@@ -71,7 +72,8 @@ impl TomlTable<'_> {
         }
     }
 
-    /// Checks that `texts` contain only `variables` and those that are allowed everywhere.
+    /// Checks that `texts` contain no other template variables than `variables` and those that are
+    /// allowed in every text.
     pub(crate) fn check_variables(
         &self,
         key: &str,

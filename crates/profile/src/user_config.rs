@@ -9,18 +9,19 @@ use protocol::error::ErrorReport;
 use toml::Value;
 
 impl ProfileRegistry {
-    /// The key `agent`: the name of the default profile.
+    /// The value of the key `default_profile`: the name of the default profile.
     pub(crate) fn configured_default(&self) -> Result<Option<String>, ErrorReport> {
         self.read_user_config(|keys| keys.take("default_profile", "a text: the name of a profile"))
     }
 
-    /// The key `notify`: program and arguments that notify a person, with `text` filled in.
+    /// The value of the key `notify_command`: the program that notifies a person, and its arguments with
+    /// `text` filled in.
     pub fn notify_command(&self, text: &str) -> Result<Option<Vec<String>>, ErrorReport> {
         self.read_user_config(|keys| parse_notify_command(keys, text))
     }
 
-    /// The key `stuck`: how long a turn may write nothing before people are notified. The value has
-    /// the format of `teamd --no-output-after`.
+    /// The value of the key `no_output_after`: how long a turn may write nothing before people are
+    /// notified. The value has the format of the option `teamd --no-output-after`.
     pub fn no_output_after(&self) -> Result<Option<String>, ErrorReport> {
         self.read_user_config(|keys| {
             let text: Option<String> = keys.take("no_output_after", "a text, as \"10m\"")?;
@@ -33,7 +34,7 @@ impl ProfileRegistry {
         })
     }
 
-    /// Reads `config.toml` and takes a value with `take`. `None` if there is no such file.
+    /// Reads `config.toml` and takes one value with `take`. `None` if there is no such file.
     fn read_user_config<T>(
         &self,
         take: impl FnOnce(&mut TomlTable<'_>) -> Result<Option<T>, ErrorReport>,

@@ -1,12 +1,12 @@
-//! Spawns in a git worktree. First the daemon creates the worktree; then the spawn request is built
-//! again for the directory in it.
+//! Spawns a member in a git worktree. First the daemon creates the worktree. Then the spawn request
+//! is built again for the directory in the worktree.
 
 use crate::spawn_request::{SpawnOptions, build_spawn_request};
 use protocol::control::{self, WorktreeReply, WorktreeRequest};
 use protocol::error::ErrorReport;
 use store::Root;
 
-/// The request that creates the worktree.
+/// The request that asks the daemon to create the worktree of a new member.
 pub fn worktree_request(request: &control::SpawnRequest, options: &SpawnOptions) -> WorktreeRequest {
     WorktreeRequest {
         team: request.team.clone(),
@@ -18,8 +18,8 @@ pub fn worktree_request(request: &control::SpawnRequest, options: &SpawnOptions)
     }
 }
 
-/// Builds the spawn request again for a worktree that exists. The user's errors were found when
-/// `request` was built.
+/// Builds the spawn request again for a worktree that the daemon has created. Errors in the user's
+/// options are not expected here, because the first build of `request` has found them.
 pub fn rebuild_for_worktree(
     root: &Root,
     request: control::SpawnRequest,

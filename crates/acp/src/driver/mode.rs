@@ -1,19 +1,20 @@
-//! The session's mode, and the messages that wait while it changes.
+//! The session's mode, and the messages of the shim that are held back while the mode changes.
 
 use protocol::driver_protocol::ToDriver;
 
-/// State of the session's mode. A mode is named by the program's id for it.
+/// State of the session's mode. Modes are named by the program's own mode ids.
 #[derive(Debug)]
 pub(super) struct ModeState {
     /// The mode that was set last. `None` is the program's default.
     current: Option<String>,
     /// The mode for plans. `None` if the program has none.
     plan_mode: Option<String>,
-    /// Why the last change to the plan mode failed. While this is set, no turn starts, because it
-    /// would run in another mode.
+    /// Why the last change to the plan mode failed. While this is set, no turn starts, because the
+    /// turn would run in a mode that may write files.
     plan_mode_error: Option<String>,
-    /// Prompts and mode changes that arrived during a mode change. A turn must not start in the old
-    /// mode. `None` if no change is pending.
+    /// Prompts and mode changes that the shim sent during a mode change. They wait for the end of
+    /// the change, because a turn must not start in the old mode. `None` if no mode change is
+    /// pending.
     deferred: Option<Vec<ToDriver>>,
 }
 
@@ -30,13 +31,14 @@ impl ModeState {
         self.current.is_some() && self.current == self.plan_mode
     }
 
-    /// Why no turn may start. `None` if one may.
+    /// Why no turn may start. `None` if a turn may start.
     pub(super) fn plan_mode_error(&self) -> Option<&str> {
         self.plan_mode_error.as_deref()
     }
 
-    /// The mode to set again after the program has changed to `mode` by itself: the plan mode,
-    /// which only an approval ends. `None` if the change is allowed.
+    /// The mode to set again after the program has changed its session to `mode` by itself. This is
+    /// the plan mode if the session was in it, because only the approval of the plan ends that
+    /// mode. `None` if the program's change is allowed.
     pub(super) fn mode_to_restore(&self, mode: &str) -> Option<&str> {
         self.current().filter(|current| self.is_plan_mode() && self.deferred.is_none() && *current != mode)
     }
@@ -52,7 +54,7 @@ impl ModeState {
         }
     }
 
-    /// Drops the prompts that wait. Returns how many there were.
+    /// Drops the prompts that wait for the end of a mode change. Returns how many were dropped.
     pub(super) fn drop_deferred_prompts(&mut self) -> usize {
         let deferred = self.deferred.iter_mut();
         let prompts = deferred
@@ -60,7 +62,7 @@ impl ModeState {
         prompts.count()
     }
 
-    /// Starts a change. It is pending until [`ModeState::finish_change`].
+    /// Starts a mode change. The change is pending until [`ModeState::finish_change`].
     pub(super) fn start_change(&mut self) {
         self.deferred.get_or_insert_default();
     }

@@ -1,21 +1,21 @@
-//! Tracks the end of the program. Its process and its output end separately, in either order.
+//! Tracks the end of the program: its process exits and its output is closed, in either order.
 
 use crate::driver_event::{AcpEvent, EventReceiver};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// How long the driver waits for the second of the two ends: of the process and of its output. The
-/// program's last output is still to be read, but a child of the program may keep the pipe open
-/// forever.
+/// How long the driver waits for the second of two events: the exit of the program's process, and
+/// the end of its output. The driver waits so that it can read the program's last output. The wait
+/// is limited because a child of the program may keep the output pipe open forever.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Which of the two ends have arrived.
+/// Which of the two events have happened: the exit of the process, and the end of its output.
 #[derive(Debug, Default)]
 pub(super) struct ProgramExit {
     /// How the process ended, for people. `None` while it runs.
     status: Option<String>,
     is_output_closed: bool,
-    /// When the wait for the second end is over. `None` until the first end.
+    /// When the driver stops waiting for the second event. `None` until the first event.
     deadline: Option<Instant>,
 }
 

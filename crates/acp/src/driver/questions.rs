@@ -9,7 +9,7 @@ use agent_client_protocol::v1::schema::{
 use protocol::driver_protocol::{PermissionAnswer, PermissionQuestion};
 use std::collections::BTreeMap;
 
-/// Why an approval is refused that the program offers no option for.
+/// The reason of a denial if the team approved a question, but the program offers no such option.
 const NO_SUCH_OPTION: &str = "the program offers no option for this approval";
 
 /// The questions without an answer, by their number.
@@ -47,8 +47,8 @@ impl OpenQuestions {
         question
     }
 
-    /// Answers a question. `None`, and nothing happens, if the question is no longer open, because
-    /// its turn has ended.
+    /// Answers the permission question with this id. Returns `None` and does nothing if the
+    /// question is no longer open, because its turn has ended.
     pub(super) fn answer(&mut self, id: u64, answer: &PermissionAnswer) -> Option<AnsweredQuestion> {
         let OpenQuestion { options, title, responder } = self.open.remove(&id)?;
         let chosen = option_for_answer(&options, answer);
@@ -73,7 +73,7 @@ pub(super) fn cancel_request(responder: Responder<RequestPermissionResponse>) {
     send_outcome(responder, None);
 }
 
-/// Rejects a permission request that becomes no question.
+/// Rejects a permission request of the program that is not passed to the team as a question.
 pub(super) fn reject_request(
     request: &RequestPermissionRequest,
     responder: Responder<RequestPermissionResponse>,
@@ -85,8 +85,8 @@ fn reject_option(options: &[PermissionOption]) -> Option<PermissionOptionId> {
     option_for_answer(options, &PermissionAnswer::Deny { reason: String::new() })
 }
 
-/// Answers a permission request of the program with one of its options. `None` answers that the
-/// request is cancelled.
+/// Answers a permission request of the program with `option`, one of the options in the request. If
+/// `option` is `None`, the answer is that the request was cancelled.
 fn send_outcome(responder: Responder<RequestPermissionResponse>, option: Option<PermissionOptionId>) {
     let outcome = match option {
         Some(option) => RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option)),

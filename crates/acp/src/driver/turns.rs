@@ -1,5 +1,5 @@
-//! Turns of the agent. A prompt starts a turn. Only the program's answer to that prompt ends it,
-//! also after a cancel.
+//! The turns of the agent. A prompt starts a turn. The turn ends only when the program answers the
+//! prompt, even if the turn was cancelled before.
 
 use crate::agent_connection::error_text;
 use crate::open_session::SessionHistory;
@@ -19,20 +19,21 @@ enum TurnState {
     Cancelling,
 }
 
-/// The current turn, and what the next one begins with.
+/// The current turn, and the texts to put before the next prompt.
 #[derive(Debug)]
 pub(super) struct Turns {
     state: TurnState,
     reply: ReplyText,
     usage: UsageTracker,
     history: SessionHistory,
-    /// Texts to send before the next prompt: the shim's text for a new session, and reasons of
-    /// denials, for which the protocol has no field.
+    /// Texts to put before the next prompt: the shim's text for a new session, and the reasons of
+    /// denied permission requests. The reasons go into the prompt because the protocol has no field
+    /// for them.
     prompt_prefix: Vec<String>,
 }
 
 impl Turns {
-    /// The turns of a session that was opened. `usage` has what it has cost so far.
+    /// The turns of a session that is open. `usage` has the cost of the session so far.
     pub(super) fn new(history: SessionHistory, usage: UsageTracker) -> Turns {
         let (state, reply) = (TurnState::Idle, ReplyText::default());
         Turns { state, reply, usage, history, prompt_prefix: Vec::new() }
@@ -54,8 +55,8 @@ impl Turns {
         self.prompt_prefix.push(text);
     }
 
-    /// Starts a turn. Returns the prompt to send. `prefix` goes before the first text of a new
-    /// session.
+    /// Starts a turn on `text`. Returns the prompt to send to the program. `prefix` is put before
+    /// the first prompt of a new session, and is ignored later.
     pub(super) fn start(&mut self, text: String, prefix: String) -> Vec<ContentBlock> {
         let history = std::mem::replace(&mut self.history, SessionHistory::HasPrompts);
         self.usage.start_turn(history);
@@ -68,18 +69,18 @@ impl Turns {
         texts.map(|text| ContentBlock::Text(TextContent::new(text))).collect()
     }
 
-    /// Whether a turn runs that was not cancelled.
+    /// Whether a turn is running and was not cancelled.
     pub(super) fn is_running(&self) -> bool {
         self.state == TurnState::Running
     }
 
-    /// Counts the running turn as cancelled.
+    /// Marks the running turn as cancelled.
     pub(super) fn set_cancelled(&mut self) {
         self.state = TurnState::Cancelling;
     }
 
-    /// Ends the turn. Returns the message for the shim. `result` is the program's answer to the
-    /// prompt.
+    /// Ends the current turn. `result` is the program's answer to the prompt. Returns the message
+    /// that reports the end of the turn to the shim.
     pub(super) fn finish(&mut self, result: Result<PromptResponse, Error>) -> FromDriver {
         let usage = self.usage.end_turn(result.as_ref().ok());
         let end_reason = turn_end_reason(result, self.state);
@@ -88,7 +89,7 @@ impl Turns {
     }
 }
 
-/// The message for a prompt that started no turn.
+/// The message to the shim for a prompt that started no turn.
 pub(super) fn turn_not_started(end_reason: TurnEndReason) -> FromDriver {
     FromDriver::TurnEnded { end_reason, reply: String::new(), usage: None }
 }

@@ -20,15 +20,16 @@ pub(super) struct OpenedSession {
     pub(super) exit: ProgramExit,
 }
 
-/// Opens the session and handles the events meanwhile. `None` if the shim closes its connection
-/// first.
+/// Opens the program's session, and handles the events that arrive meanwhile. `None` if the shim
+/// closes its connection before the session is open.
 ///
-/// A program that loads an earlier session repeats its updates: they are not printed, because the
-/// pane showed them before. Only their cost is counted.
+/// A program that loads an earlier session sends that session's updates again. These updates are
+/// not printed, because the pane already shows them. Only the cost in them is counted.
 ///
 /// # Errors
 ///
-/// A sentence for people: the session cannot be opened, the program ended, or the timeout passed.
+/// A sentence for people, if the session cannot be opened, the program has ended, or
+/// [`DriverArgs::session_timeout`] has passed.
 pub(super) async fn wait_for_session(
     agent: &ConnectionTo<Agent>,
     args: &DriverArgs,
@@ -82,8 +83,8 @@ impl EarlyEvents<'_> {
         }
     }
 
-    /// Handles the events that were sent before the session was open. `None` if the shim has closed
-    /// its connection.
+    /// Handles the events that were still in the queue when the session opened. `None` if one of
+    /// these events is that the shim has closed its connection.
     fn finish(mut self, session: AcpSession, queue: &mut EventReceiver) -> Option<OpenedSession> {
         while let Ok(event) = queue.try_recv() {
             match event {

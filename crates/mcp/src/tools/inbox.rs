@@ -1,6 +1,6 @@
-//! `ReadInbox` and `MarkRead`, for agents whose program delivers no messages. Reading changes
-//! nothing. The agent marks the messages that it has received, so no message is lost with a result
-//! that never arrived.
+//! The tools `ReadInbox` and `MarkRead`, for agents whose program delivers no messages. `ReadInbox`
+//! marks nothing as read. The agent calls `MarkRead` for the messages that it has received. So no
+//! message is lost if the result of `ReadInbox` does not arrive.
 
 use super::definition::{ToolDefinition, ToolEffect, run_blocking};
 use super::schema::{Property, required_property};
@@ -66,9 +66,9 @@ fn entry_json(entry: &InboxEntry) -> Value {
     object
 }
 
-/// The id of a message: its index and a hash of its content, without its read flag. Other programs
-/// may remove entries between `ReadInbox` and `MarkRead`, and the index alone would name another
-/// message then.
+/// The id of a message: the message's index in the inbox, and a hash of its content without the
+/// read flag. The index alone is not enough, because other programs may remove entries between
+/// `ReadInbox` and `MarkRead`.
 fn message_id(entry: &InboxEntry) -> String {
     let mut hasher = DefaultHasher::new();
     match &entry.message {
@@ -78,8 +78,8 @@ fn message_id(entry: &InboxEntry) -> String {
     format!("{}-{:016x}", entry.index, hasher.finish())
 }
 
-/// The message with that id: at its index, or else wherever its content is now. `None` if it was
-/// removed.
+/// The inbox entry of the message with the id `wanted`. If the entry has moved in the file, it is
+/// found by its content. `None` if the entry was removed.
 fn find_by_id<'a>(entries: &'a [InboxEntry], wanted: &str) -> Option<&'a InboxEntry> {
     let hash = |id: &str| id.split_once('-').map(|(_, hash)| hash.to_owned());
     let is_same = |entry: &&InboxEntry| hash(wanted).is_some() && hash(&message_id(entry)) == hash(wanted);

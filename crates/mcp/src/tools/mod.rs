@@ -1,6 +1,6 @@
-//! The tools, one file for each kind. The input of a tool is one flat struct, and its schema is
-//! generated from it. A tool that fails returns an error result, never an error of the protocol,
-//! because clients do not show those to the model.
+//! The tools, one file for each kind. The input of a tool is one flat struct, from which the tool's
+//! JSON schema is generated. A tool that fails returns an error result and not a protocol error,
+//! because clients do not show protocol errors to the model.
 
 mod definition;
 mod inbox;

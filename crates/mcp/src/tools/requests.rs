@@ -1,5 +1,6 @@
-//! `Requests`, `Approve` and `Deny`: members' open requests and their answers. They are for the
-//! lead, if the team's policy lets the lead answer.
+//! The tools `Requests`, `Approve` and `Deny`. They show the plan and permission requests of
+//! members, and answer them. Only the lead may use these tools, and only if the team's policy lets
+//! the lead answer.
 
 use super::definition::{ToolDefinition, ToolEffect, run_blocking};
 use super::schema::{NoInput, Property, optional_property, required_property};
@@ -112,8 +113,8 @@ fn parse_request_id(text: &str) -> Result<RequestId, ErrorReport> {
     })
 }
 
-/// Answers a request. The caller of a tool is a program, so it cannot answer requests that the
-/// team's policy leaves to a person.
+/// Answers a plan or permission request of a member. The caller of a tool counts as a program, not
+/// as a person. So this function refuses requests that the team's policy reserves for a person.
 pub(super) async fn answer_request(
     context: &Arc<ServerContext>,
     request: RequestId,

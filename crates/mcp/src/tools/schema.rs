@@ -1,5 +1,6 @@
-//! JSON schemas that all clients accept: one flat object of plain types. An optional property may
-//! be left out and is never null in the schema. A null argument is accepted and ignored.
+//! JSON schemas of the tools, in a form that all clients accept: one flat object with properties of
+//! plain types. A client may leave out an optional property. The schema does not list null as a
+//! value, but a null that a client passes is accepted and ignored.
 
 use protocol::error::{ErrorKind, ErrorReport};
 use rmcp::model::JsonObject;

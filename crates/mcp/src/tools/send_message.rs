@@ -1,7 +1,7 @@
-//! `SendMessage`, in the two shapes that programs know: the flat one (`type`, `recipient`,
-//! `content`) and the later one (`to`, `message`, which is a text or an object). Both are one flat
-//! struct, because clients accept no schema of a tagged enum. The arguments are parsed into a
-//! [`SendAction`] before anything is done.
+//! The tool `SendMessage`. Programs know two shapes of its arguments: an older one with `type`,
+//! `recipient` and `content`, and a later one with `to` and `message`, which is a text or an
+//! object. Both shapes are accepted by one flat struct, because clients accept no schema of a
+//! tagged enum. The arguments are parsed into a [`SendAction`] before any file is changed.
 
 use super::definition::{ToolDefinition, ToolEffect, run_blocking};
 use super::requests::answer_request;
@@ -267,8 +267,8 @@ impl FlatInput {
     }
 }
 
-/// Parses a text that is one of the objects of the later shape: some programs can only pass texts.
-/// `None` for any other text.
+/// Parses a message text that is a JSON object of a known `type`. Some programs can only pass a
+/// text where other programs pass such an object. `None` for any other text.
 fn parse_object_text(text: &str) -> Option<Map<String, Value>> {
     let object: Map<String, Value> = serde_json::from_str(text).ok()?;
     let known = ["shutdown_request", "shutdown_response", "plan_approval_response"];

@@ -1,5 +1,5 @@
-//! `TaskCreate`, `TaskGet`, `TaskList` and `TaskUpdate`: the task list. The tools use its files
-//! directly.
+//! The tools `TaskCreate`, `TaskGet`, `TaskList` and `TaskUpdate`, which read and change the task
+//! list. They use the task files directly, without the daemon.
 
 use super::definition::{ToolDefinition, ToolEffect, run_blocking};
 use super::schema::{Property, required_property};

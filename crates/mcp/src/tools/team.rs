@@ -1,5 +1,5 @@
-//! `TeamCreate` and `TeamDelete`: a lead's own team. After `TeamCreate` the server works on the new
-//! team.
+//! The tools `TeamCreate` and `TeamDelete`, for a lead. After `TeamCreate` the server's other tools
+//! work on the new team.
 
 use super::definition::{ToolDefinition, ToolEffect, run_blocking};
 use super::schema::{NoInput, Property, optional_property, required_property};

@@ -1,5 +1,5 @@
-//! `Wait`: waits for a message, for members or for the tasks. A call lasts only as long as clients
-//! let a tool run, and reports its progress meanwhile.
+//! The tool `Wait`, which waits for a message, for members or for tasks. By default a call waits no
+//! longer than clients let a tool run. Meanwhile the server sends progress notifications.
 
 use super::definition::{ToolDefinition, ToolEffect};
 use super::schema::{Property, optional_property, required_property};

@@ -1,5 +1,5 @@
-//! What is known about a member before its program starts, and the template variables that it
-//! fills.
+//! The facts about a member that are known before its program starts, and the template variables
+//! whose values come from these facts.
 
 use crate::agent_type::AgentType;
 use crate::template::{base_name, encode_value, fill};
@@ -41,13 +41,14 @@ impl LaunchFacts<'_> {
     }
 }
 
-/// Fills the template variables of `text` that are known. Others stay.
+/// Fills in the template variables of `text` whose values are in `facts`. Other variables are not
+/// changed.
 pub(super) fn fill_facts(text: &str, facts: &LaunchFacts<'_>) -> String {
     fill(text, |variable| variable_value(variable, facts))
 }
 
-/// The value of a template variable, so escaped that no later step takes a part of it for a deferred
-/// variable. `None` if the variable is not known here.
+/// The value of a template variable, from `facts`. Braces in the value are escaped, so that text in
+/// the value is never taken for a deferred variable. `None` if `facts` has no such value.
 pub(super) fn variable_value(variable: &str, facts: &LaunchFacts<'_>) -> Option<String> {
     let value = match base_name(variable) {
         "cwd" => facts.cwd.to_owned(),

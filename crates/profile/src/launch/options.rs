@@ -1,7 +1,8 @@
-//! The arguments that replace `{options}`: for team, agent type, model, mode and tools.
+//! The arguments that replace `{options}` in a profile: those for the team, agent type, model,
+//! permission mode and tools.
 //!
-//! If the profile has no argument for something that the spawn request asks for, the request is
-//! refused. A limit that the program ignores would be worse than an error.
+//! A spawn request is refused if it asks for something for which the profile has no argument.
+//! Otherwise the program would run without a limit that the caller asked for.
 
 use super::facts::{LaunchFacts, fill_facts, variable_value};
 use crate::profile::{DeliverySpec, InstructionDelivery, Profile, ProgramSpec};
@@ -36,7 +37,7 @@ impl Profile {
             options.push(fill_facts(text, facts));
         }
         if program.has_runtime_modes(facts) {
-            // The arguments of the mode are filled in for each turn, because the mode may change.
+            // The permission mode may change, so its arguments are filled in at each turn.
             options.push(MODE.to_owned());
         }
         options.extend(self.tool_limit_arguments(program, facts)?);
@@ -48,8 +49,9 @@ impl Profile {
         Ok(options)
     }
 
-    /// The arguments for agent type and mode. The arguments of a read-only type replace those of
-    /// the mode: if both contradict each other, it is up to the program which of them wins.
+    /// The arguments for the agent type and the permission mode. For a read-only agent type there
+    /// are no arguments for the mode: if these contradicted the arguments of the type, the result
+    /// would depend on the program.
     fn type_and_mode_arguments<'a>(
         &self,
         program: &'a ProgramSpec,
@@ -68,8 +70,8 @@ impl Profile {
         Ok(type_arguments.map(Vec::as_slice).into_iter().chain(mode).collect())
     }
 
-    /// The arguments that make the program read-only: those that the profile has for the member's
-    /// agent type, or else those for plan mode.
+    /// The arguments that make the program read-only: those that the profile has for `agent_type`,
+    /// or else those that the profile has for plan mode.
     fn read_only_arguments<'a>(
         &self,
         program: &'a ProgramSpec,
@@ -88,7 +90,8 @@ impl Profile {
     ///
     /// # Errors
     ///
-    /// `Usage` if the profile has no such arguments, unless the request names `--allow` or
+    /// `Usage` if the profile has no argument for such a limit. There is no error if the profile
+    /// has arguments for the agent type, or if the spawn request limits the tools with `--allow` or
     /// `--deny`.
     fn tool_limit_arguments(
         &self,
@@ -124,8 +127,8 @@ impl Profile {
         program.modes.get(mode).map(Vec::as_slice).ok_or_else(|| self.mode_unsupported(program, mode))
     }
 
-    /// The arguments for `--allow`. teamd's own tools are always added, because an agent without
-    /// them cannot reply.
+    /// The arguments for the tools in `--allow`. teamd's own tools are always added to them,
+    /// because an agent that may not use teamd's tools cannot reply.
     fn allow_arguments(
         &self,
         program: &ProgramSpec,
@@ -157,8 +160,9 @@ impl Profile {
     }
 }
 
-/// The mode if the spawn request names none. A native teammate of a lead in `bypassPermissions`
-/// gets that mode too, if the profile has it.
+/// The permission mode of a member whose spawn request names no mode. If the lead is in
+/// `bypassPermissions`, a teammate with native delivery gets that mode too, provided that the
+/// profile has it. Otherwise the default mode of the profile is used.
 fn default_mode<'a>(program: &'a ProgramSpec, facts: &LaunchFacts<'a>) -> Option<&'a str> {
     let inherits =
         matches!(program.delivery, DeliverySpec::Native { .. }) && program.modes.contains_key(BYPASS);
@@ -169,15 +173,16 @@ fn default_mode<'a>(program: &'a ProgramSpec, facts: &LaunchFacts<'a>) -> Option
 }
 
 impl ProgramSpec {
-    /// Whether each turn gets the arguments of the member's current mode. The mode of a read-only
-    /// agent type never changes.
+    /// Whether each turn gets the arguments of the permission mode that the member is in at that
+    /// time. For a read-only agent type the mode never changes.
     fn has_runtime_modes(&self, facts: &LaunchFacts<'_>) -> bool {
         matches!(self.delivery, DeliverySpec::Turn { .. })
             && !self.modes.is_empty()
             && read_only_type(self, facts).is_none()
     }
 
-    /// The arguments for each mode. The empty mode stands for a member without a mode.
+    /// The arguments for each permission mode. The key is the mode; an empty key stands for a
+    /// member without a mode.
     pub(crate) fn runtime_mode_arguments(&self, facts: &LaunchFacts<'_>) -> BTreeMap<String, Vec<String>> {
         if !self.has_runtime_modes(facts) {
             return BTreeMap::new();
@@ -189,8 +194,8 @@ impl ProgramSpec {
     }
 }
 
-/// The agent type, if it is read-only. `None` for native delivery, because Claude Code knows these
-/// types itself.
+/// The member's agent type if it is read-only. `None` for a program with native delivery (Claude
+/// Code), which makes these agent types read-only itself.
 fn read_only_type<'a>(program: &ProgramSpec, facts: &LaunchFacts<'a>) -> Option<&'a str> {
     let is_native = matches!(program.delivery, DeliverySpec::Native { .. });
     facts.agent_type.filter(|_| facts.is_read_only() && !is_native)
@@ -210,8 +215,8 @@ fn mode_conflicts_with_type(agent_type: &str, mode: &str) -> ErrorReport {
     ErrorReport::new(ErrorKind::Usage, message).with_help("leave --mode away, or take another --agent-type")
 }
 
-/// The arguments for a list of tools: with `{tool}` the template is repeated for each tool, with
-/// `{tools}` the tools are joined by commas.
+/// The arguments for a list of tools. If `template` contains `{tool}`, it is repeated for each
+/// tool. If it contains `{tools}`, it is used once, with the tools joined by commas.
 fn tool_arguments(
     template: &[String],
     tools: &[String],
@@ -233,8 +238,8 @@ fn tool_arguments(
     Ok(arguments)
 }
 
-/// Refuses a value that starts an argument with a dash, because the program would take it for an
-/// option.
+/// Returns an error if an argument would begin with a value that starts with a dash, because the
+/// program would take the argument for an option.
 fn reject_option_like_value(template: &str, values: &[(&str, Option<&str>)]) -> Result<(), ErrorReport> {
     let begins =
         |name: &str, value: &str| template.starts_with(&format!("{{{name}}}")) && value.starts_with('-');

@@ -1,7 +1,7 @@
-//! Plan mode of a program that takes its permission mode only at its start.
+//! Plan mode of a program whose permission mode can only be set when the program starts.
 //!
-//! The program leaves plan mode by a respawn in the mode of the plan approval. The command lines of
-//! that respawn are built when the member is spawned, one for each mode.
+//! After a plan approval the daemon respawns such a program in the mode that the approval names.
+//! The command lines of that respawn are built when the member is first spawned, one for each mode.
 
 use super::facts::LaunchFacts;
 use crate::profile::{DeliverySpec, Profile, ProfileKind, ProgramSpec};
@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 /// The read-only permission mode in which an agent makes a plan.
 pub(super) const PLAN: &str = "plan";
 
-/// The mode that carries out a plan if the approval names no mode, or one that the program does not
-/// have.
+/// The permission mode for carrying out a plan if the approval names no mode, or names one that the
+/// program does not have.
 const DEFAULT: &str = "default";
 
 /// The first prompt of an agent that was respawned in its old session.
@@ -22,12 +22,13 @@ const RESPAWN_PROMPT: &str =
     "You were started again, since you had ended without being asked to. Go on with what you were doing.";
 
 impl Profile {
-    /// The command lines of the spawn after a plan approval, by mode. Empty if the member does not
-    /// plan, or if its program can change its mode while it runs.
+    /// The command lines of the spawn that follows a plan approval, by permission mode. Empty if
+    /// the member does not start in plan mode, or if its program can change its mode without a
+    /// respawn.
     ///
     /// # Errors
     ///
-    /// `Usage` if the profile has no plan mode, or no mode to carry out a plan in.
+    /// `Usage` if the profile lacks a plan mode or the mode `default`.
     pub(crate) fn launches_after_approval(
         &self,
         facts: &LaunchFacts<'_>,
@@ -59,12 +60,13 @@ impl Profile {
         Ok(modes.into_iter().filter(|mode| *mode != PLAN).filter_map(launch_in).collect())
     }
 
-    /// The instructions before the first prompt of a member that plans. Empty in other modes.
+    /// The instructions to plan, for a member in plan mode. They are put before the member's first
+    /// prompt. Empty for other permission modes.
     ///
     /// # Errors
     ///
-    /// `Usage` for a program with hooks and without a prompt: its hook submits the reply of the
-    /// first turn as the plan, so that turn needs a subject.
+    /// `Usage` for a program with hooks if `facts` has no prompt. Such a program begins with a
+    /// turn, and its hook submits the reply of that turn as the plan, so the turn needs a subject.
     pub(crate) fn plan_instructions(
         &self,
         program: &ProgramSpec,
@@ -86,8 +88,8 @@ impl Profile {
         }
     }
 
-    /// The error for a profile without a mode that plan mode needs. A member would start in plan
-    /// mode and never leave it.
+    /// The error for a profile that lacks the mode `missing`. It needs both the plan mode and a
+    /// mode for carrying out the plan, because otherwise the member could never leave plan mode.
     fn plan_mode_unsupported(&self, program: &ProgramSpec, missing: &str) -> ErrorReport {
         let table =
             if matches!(program.delivery, DeliverySpec::Acp { .. }) { "session_modes" } else { "modes" };

@@ -1,4 +1,4 @@
-//! The keys of a profile that select the delivery and its settings.
+//! Parses the profile's keys for the delivery and its settings.
 
 use crate::profile::{DeliverySpec, HookDelivery, ReplySource, UsageFile, UsageSpan};
 use crate::toml_table::TomlTable;
@@ -79,8 +79,8 @@ impl DeliveryKeys {
         })
     }
 
-    /// Refuses a key that the delivery does not use. The author of the profile would believe that it
-    /// has an effect.
+    /// Returns an error for a key that the profile's delivery does not use. Otherwise the profile's
+    /// author would believe that the key has an effect.
     fn reject_unused(&self, keys: &TomlTable<'_>, delivery: &str) -> Result<(), ErrorReport> {
         let uses = [
             ("resume_args", self.resume.is_some(), &["turn", "hook", "native"][..]),
@@ -153,8 +153,8 @@ fn parse_reply_source(keys: &TomlTable<'_>, value: Value) -> Result<ReplySource,
     source.ok_or_else(|| keys.invalid_key("reply", &format!("must be {REPLY_FORMAT}")))
 }
 
-/// `{ scope = "turn" }` or `{ scope = "session" }`. The Agent Client Protocol does not define which of
-/// the two a program reports.
+/// Parses `{ scope = "turn" }` or `{ scope = "session" }`. The profile must say which usage its
+/// program reports, because the Agent Client Protocol does not define that.
 fn parse_usage_span(keys: &TomlTable<'_>, value: &Value) -> Result<UsageSpan, ErrorReport> {
     let table = value.as_table().filter(|table| table.len() == 1);
     match table.and_then(|table| table.get("scope")).and_then(Value::as_str) {
@@ -177,7 +177,8 @@ fn parse_usage_paths(keys: &TomlTable<'_>, value: Value) -> Result<UsagePaths, E
     usage.ok_or_else(|| keys.invalid_key("usage", &format!("must be {USAGE_FORMAT}")))
 }
 
-/// The file is read as a whole each time, so its usage always covers the session.
+/// Parses where a program with hooks reports usage. The scope is always the whole session, because
+/// the file is always read as a whole.
 fn parse_usage_file(keys: &TomlTable<'_>, mut value: Value) -> Result<UsageFile, ErrorReport> {
     let path_key = value.as_table_mut().and_then(|table| table.remove("file_key"));
     let path_key = path_key.and_then(|key| key.as_str().map(str::to_owned)).filter(|key| !key.is_empty());
@@ -187,7 +188,8 @@ fn parse_usage_file(keys: &TomlTable<'_>, mut value: Value) -> Result<UsageFile,
     Ok(UsageFile { path_key, usage_paths })
 }
 
-/// The answer of a turn-end hook that delivers a text. Without the key, Claude Code's answer.
+/// Parses the answer with which a turn-end hook delivers a text. If the profile has no such key,
+/// the answer has Claude Code's format.
 fn parse_hook_response(keys: &TomlTable<'_>, value: Option<Value>) -> Result<Map<String, Json>, ErrorReport> {
     let Some(value) = value else { return Ok(HookDelivery::default().response_template) };
     match serde_json::to_value(&value).unwrap_or_default() {
@@ -203,8 +205,8 @@ fn parse_max_wait(keys: &TomlTable<'_>, given: Option<String>) -> Result<Option<
     u64::try_from(duration.as_millis()).map(Some).map_err(|_| wrong())
 }
 
-/// Checks that a session id is passed where it is needed. Without it a session would be lost
-/// between two turns, and no error would say so.
+/// Checks that the arguments pass the session id where the program needs it. Without the id the
+/// program would lose its session between two turns, and would report no error.
 pub(crate) fn check_session(
     keys: &TomlTable<'_>,
     args: &[String],
