@@ -1,11 +1,11 @@
-//! Times as clock times in the local time zone.
+//! Formats times as clock times in the local time zone.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// A time in ms since the epoch: of today as hour and minute, of any other day as month and day. A
-/// clock time stays correct while the screen is not redrawn. A duration in seconds, as `status` has
-/// it, would need a redraw each second.
+/// Formats a time in milliseconds since the epoch. A time of today becomes hour and minute, any
+/// other time becomes month and day. The screen shows clock times because they stay correct until
+/// the next event. A duration, as in `teamctl status`, would have to be redrawn each second.
 pub(crate) fn clock_time(ms: u64) -> String {
     format_clock_time(ms, store::now(), &TimeZone::system())
 }

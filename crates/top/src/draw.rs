@@ -1,6 +1,6 @@
-//! Draws the screen, as a pure function of the state. Texts of others pass
-//! `TerminalCapabilities::printable` first, which escapes control characters. The screen tells
-//! states in words; colours only repeat them.
+//! Draws the screen. Drawing is a pure function of the state. Texts of other programs pass
+//! `TerminalCapabilities::printable` first, which escapes control characters. Every state is shown
+//! as a word, so no information is in colours alone.
 
 mod rows;
 
@@ -53,8 +53,8 @@ struct Painter<'a> {
 }
 
 impl Painter<'_> {
-    /// Draws a line from column `x` on. A line that does not fit ends in an ellipsis. The texts
-    /// must be printable already.
+    /// Draws `spans` as one line, starting at column `x`. If the line does not fit on the screen,
+    /// it ends in an ellipsis. The caller must have escaped control characters in the texts.
     fn draw_line(&mut self, x: u16, y: u16, spans: &[Span<'_>]) {
         let (width, height) = self.state.size;
         if y >= height || !self.buffer.area.contains((x, y).into()) {
@@ -99,7 +99,7 @@ impl Painter<'_> {
         self.draw_line(0, 0, &spans);
     }
 
-    /// What is wrong with the team or the daemon. `None` if both are there.
+    /// What is wrong with the team or the daemon. `None` if the team exists and the daemon answers.
     fn daemon_span(&self) -> Option<Span<'static>> {
         let snapshot = &self.state.snapshot;
         let text = match (snapshot.team, snapshot.daemon) {
@@ -117,7 +117,8 @@ impl Painter<'_> {
         Some(Span::styled(text, self.bold_style(Color::Red)))
     }
 
-    /// How many requests are open, or that they cannot be read. `None` if there is none.
+    /// How many requests are open, or that the requests cannot be read. `None` if no request is
+    /// open.
     fn requests_span(&self) -> Option<Span<'static>> {
         let snapshot = &self.state.snapshot;
         if snapshot.has_unreadable_requests() {

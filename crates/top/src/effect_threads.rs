@@ -1,6 +1,6 @@
-//! Runs actions on threads of their own, so that the event loop never waits. Most actions run
-//! `teamctl`, so a key does what the command does, with the same checks. A command that has started
-//! continues when the screen ends.
+//! Runs actions on threads of their own, so that the event loop never waits for an action. Most
+//! actions run `teamctl`, so that a key makes the same checks as the command of that name. A
+//! `teamctl` that has started continues when the screen ends.
 
 use crate::agent_log::{agent_log_path, last_log_lines};
 use crate::args::{ScreenArgs, ScreenKind};
@@ -14,23 +14,23 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How many lines of the log are shown of a member without a pane.
+/// How many lines of a member's log are shown if the member has no pane.
 const LOG_LINES: usize = 40;
-/// How long running commands may take when the screen ends. Most finish in this time, so that their
-/// errors can be printed.
+/// How long the program waits for running commands when the screen ends. Most commands finish in
+/// this time, so that their errors can still be printed.
 const FINISH_TIMEOUT: Duration = Duration::from_millis(500);
-/// How often the end of the running commands is checked.
+/// How often the program checks whether the running commands have ended.
 const FINISH_POLL: Duration = Duration::from_millis(10);
 
-/// The threads of the actions that run.
+/// The actions that are running, each on its own thread.
 pub(crate) struct EffectThreads {
     worker: EffectWorker,
     running: Vec<RunningCommand>,
 }
 
-/// A `teamctl` that runs.
+/// A running `teamctl`.
 struct RunningCommand {
-    /// Its arguments, as typed.
+    /// The arguments of `teamctl`, as a person would type them.
     args: String,
     thread: JoinHandle<()>,
 }
@@ -40,8 +40,8 @@ impl EffectThreads {
         EffectThreads { worker: EffectWorker { arguments, sender }, running: Vec::new() }
     }
 
-    /// Starts an action. Its result arrives as an event. The process of a command has started when
-    /// this returns.
+    /// Starts an action on a new thread. The action's result arrives as an event. If the action
+    /// runs `teamctl`, that process has been started when this function returns.
     pub(crate) fn start(&mut self, action: BackgroundAction) {
         let worker = self.worker.clone();
         self.running.retain(|command| !command.thread.is_finished());
@@ -65,9 +65,9 @@ impl EffectThreads {
         }
     }
 
-    /// Waits up to [`FINISH_TIMEOUT`] for the commands that run, or until a signal ends the
-    /// program. Returns lines for people: the errors of failed commands, and the commands that
-    /// continue.
+    /// Waits until the running commands have ended, a signal ends the program, or
+    /// [`FINISH_TIMEOUT`] has passed. Returns lines for people: the errors of failed commands, and
+    /// the commands that are still running.
     pub(crate) fn wait_briefly(self, events: &Receiver<UiEvent>) -> Vec<String> {
         let (deadline, mut lines) = (Instant::now() + FINISH_TIMEOUT, Vec::new());
         let is_running = |command: &&RunningCommand| !command.thread.is_finished();
@@ -88,7 +88,7 @@ impl EffectThreads {
     }
 }
 
-/// Runs one action on its thread.
+/// Runs one action on its own thread.
 #[derive(Clone)]
 struct EffectWorker {
     arguments: ScreenArgs,
@@ -96,14 +96,14 @@ struct EffectWorker {
 }
 
 impl EffectWorker {
-    /// Runs `action` on a new thread, and sends its result.
+    /// Runs `action` on a new thread, which sends the result as an event.
     fn run(self, action: impl FnOnce(&EffectWorker) -> UiEvent + Send + 'static) -> JoinHandle<()> {
         // Sending fails only if the event loop has ended, and then the result is not needed.
         std::thread::spawn(move || drop(self.sender.send(action(&self))))
     }
 
-    /// The screen of a member's pane. Without a pane, or if the daemon cannot read it, the end of
-    /// the member's log.
+    /// Reads the screen of a member's pane. If the member has no pane, or if the daemon cannot read
+    /// the pane, the result has the last lines of the member's log instead.
     fn capture_or_log(&self, name: String, pane: PaneAvailability) -> UiEvent {
         let capture = || run_teamctl(&self.arguments, &["capture", "--", &name]).ok();
         let captured = if pane == PaneAvailability::Exists { capture() } else { None };

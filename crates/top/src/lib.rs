@@ -1,10 +1,10 @@
-//! `teamd-top`: a terminal user interface of one team. `teamctl top` starts it and names the team,
-//! or several to choose from.
+//! `teamd-top`: a terminal user interface for one team. `teamctl top` starts it and passes the
+//! team, or several teams for a person to choose from.
 //!
 //! Data flows in one direction. Threads send events: keys, signals, snapshots of the team, and
-//! results of actions. `update` is a pure function: it computes the next state and the effects of
-//! an event. `draw` is a pure function of the state. There is no timer, so the screen changes only
-//! after an event. For this reason it shows clock times, not durations.
+//! results of actions. The pure function `update` computes the next state and the effects of an
+//! event. The pure function `draw` draws the state. There is no timer, so the screen changes only
+//! after an event. For this reason the screen shows clock times and not durations.
 
 mod agent_log;
 mod args;
@@ -92,8 +92,8 @@ fn run() -> Result<ExitCode, ErrorReport> {
     Ok(ExitCode::from(code))
 }
 
-/// Handles events until the program ends; returns the exit code. Draws after each event that
-/// changed the state, so that a key acts on what is on the screen.
+/// Handles events until the program ends, and returns the exit code. The screen is drawn after each
+/// event that changed the state. So each key is handled with the state that the person sees.
 fn run_event_loop(
     screen: &mut TerminalScreen,
     effects: &mut EffectThreads,

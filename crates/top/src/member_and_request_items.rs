@@ -29,14 +29,14 @@ fn usage_text(usage: Usage) -> String {
     if usage.is_zero() { String::new() } else { usage.to_string() }
 }
 
-/// The budget's text. The end of its time limit is a clock time, which stays correct.
+/// The budget as a text. The end of the time limit is shown as a clock time, which stays correct.
 pub(crate) fn budget_text(budget: &BudgetStatus) -> String {
     let until =
         budget.max_time_ms.map(|ms| format!("until {}", clock_time(budget.started_at.saturating_add(ms))));
     client::display_text::budget_text(budget, until)
 }
 
-/// The activity and the flags of a member that runs, or else its lifecycle.
+/// The activity and the flags of a running member. For any other member its lifecycle.
 fn state_text(member: &MemberView) -> String {
     let lifecycle = member.lifecycle_and_flags();
     let activity = match member.activity {

@@ -1,5 +1,5 @@
-//! The list of messages. Each snapshot adds what is new in every inbox; only the newest messages
-//! are kept.
+//! The list of messages on the screen. Each snapshot adds the new messages of every inbox. Only the
+//! newest [`MAX_MESSAGES`] messages are kept.
 
 use crate::clock_time::{clock_time, today};
 use crate::snapshot::MessageItem;
@@ -39,8 +39,8 @@ impl MessageStream {
         MessageStream { suggested_commands: commands.clone(), ..MessageStream::default() }
     }
 
-    /// Adds the new messages in a member's inbox. Returns how many of its messages are unread;
-    /// `None` if the inbox cannot be read.
+    /// Reads a member's inbox and adds its new messages to the list. Returns how many messages in
+    /// the inbox are unread, `None` if the inbox cannot be read.
     pub(crate) fn read_inbox(&mut self, team: &Team, name: &AgentName) -> Option<usize> {
         let (new, cursor) = team.inbox(name).read_since(self.cursors.get(name)).ok()?;
         if cursor.is_reset() {
@@ -58,8 +58,8 @@ impl MessageStream {
         Some(unread)
     }
 
-    /// Adds a message. A message that repeats the last one of its sender to the same member is
-    /// counted there; that one then has the new time.
+    /// Adds a message to the list. If the sender's last message to the same member has the same
+    /// text, only the time and the count of that list item are updated.
     fn add(&mut self, message: MessageItem) {
         let before =
             self.messages.iter_mut().rfind(|last| (&last.from, &last.to) == (&message.from, &message.to));
@@ -93,8 +93,8 @@ impl MessageStream {
     }
 }
 
-/// The list item of an entry. `before` is the time of the entry before it, in ms since the epoch;
-/// an entry without a valid time gets that one.
+/// The list item of an inbox entry. `before` is the time of the previous entry, in milliseconds
+/// since the epoch. An entry without a valid time of its own gets that time.
 fn message_item(
     number: u64,
     to: &AgentName,

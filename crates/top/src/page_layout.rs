@@ -11,7 +11,7 @@ pub(crate) const MIN_SIZE: (u16, u16) = (40, 10);
 /// How many lines the result of an action takes at most.
 const MAX_RESULT_LINES: usize = 4;
 
-/// Lines beside the panels or the page: the header, the result and the bottom line.
+/// The number of lines that are not part of the panels or the page: header, result and bottom line.
 const FIXED_LINES: usize = 3;
 
 /// Whether the size is below [`MIN_SIZE`]. The screen then shows only `too small`.
@@ -24,8 +24,9 @@ pub(crate) fn page_height((_, height): (u16, u16)) -> usize {
     usize::from(height).saturating_sub(FIXED_LINES + 1)
 }
 
-/// How much of a page has been on the screen once `state` is drawn. Lines count from the first one
-/// on, up to the first gap. Lines that the result covers do not count.
+/// How much of a detail page a person has been able to read once `state` is drawn. Lines count from
+/// the first line of the page up to the first line that was never on the screen. A line counts only
+/// if the result of an action does not cover it.
 pub(crate) fn progress_after_draw(state: &UiState, page: &DetailPage) -> ReadProgress {
     let (size, capabilities) = (state.size, state.capabilities);
     let ReadProgress::UpToLine(read) = page.progress else { return page.progress };
@@ -51,7 +52,8 @@ pub(crate) fn mark_drawn(state: &mut UiState) {
     }
 }
 
-/// The lines of a result. All but the last one cover lines of the panels or the page.
+/// The lines of an action's result. The last one has its own line on the screen; the others cover
+/// lines of the panels or the page.
 pub(crate) fn result_lines(
     text: &str,
     (width, _): (u16, u16),
@@ -73,8 +75,8 @@ pub(crate) fn page_lines(
     wrap(&capabilities.printable(&text), usize::from(width))
 }
 
-/// Breaks a text into lines of `width` columns. A line breaks at the last blank in its second half,
-/// if there is one.
+/// Breaks each line of `text` into lines of at most `width` columns. A line is broken at the last
+/// blank in its second half, or at `width` if there is no such blank.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     text.lines().flat_map(|line| wrap_line(line, width.max(2))).collect()
 }
@@ -94,7 +96,7 @@ fn wrap_line(line: &str, width: usize) -> Vec<String> {
     }
 }
 
-/// How many bytes of the text fit into `width` columns; at least one grapheme.
+/// How many bytes of the text fit into `width` columns. The result includes at least one grapheme.
 pub(crate) fn fitting_bytes(text: &str, width: usize) -> usize {
     let mut taken = 0;
     for grapheme in Span::raw(text).styled_graphemes(ratatui::style::Style::new()) {
@@ -111,12 +113,13 @@ pub(crate) fn fitting_bytes(text: &str, width: usize) -> usize {
 /// A panel on the screen.
 pub(crate) struct PanelHeight {
     pub(crate) panel: Panel,
-    /// How many lines it has below its title.
+    /// How many lines the panel has below its title.
     pub(crate) lines: usize,
 }
 
-/// The height of each panel, from top to bottom. All panels have an equal share. Lines that a panel
-/// does not need go to the active panel first, then to the others.
+/// The height of each panel, from top to bottom. Each panel may take an equal share of the lines.
+/// Lines of a share that a panel does not need go to the active panel first, then to the other
+/// panels.
 pub(crate) fn panel_heights(state: &UiState) -> Vec<PanelHeight> {
     let (_, height) = state.size;
     let all = usize::from(height).saturating_sub(FIXED_LINES + Panel::ALL.len());

@@ -1,4 +1,4 @@
-//! Turns signals into events.
+//! Turns signals of the operating system into events.
 
 use crate::ui_event::UiEvent;
 use protocol::error::{ErrorKind, ErrorReport};

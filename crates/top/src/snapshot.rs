@@ -1,5 +1,6 @@
-//! A snapshot of a team: plain data, equal if nothing has changed. Its times are clock times, which
-//! stay correct as long as it is shown. Its texts are as other programs wrote them, not escaped.
+//! A snapshot of a team: plain data. Two snapshots are equal if nothing has changed between them.
+//! Times are stored as clock times, which stay correct while the snapshot is on the screen. Texts
+//! are stored as other programs wrote them, without escapes.
 
 use protocol::id::TaskId;
 use std::sync::Arc;
@@ -12,9 +13,9 @@ pub(crate) struct ScreenSnapshot {
     /// The team's usage and limits. Empty if neither is known.
     pub(crate) budget: String,
     pub(crate) members: Vec<MemberItem>,
-    /// Shared between snapshots until a task changes.
+    /// The tasks. Successive snapshots share this list until a task changes.
     pub(crate) tasks: Arc<Vec<TaskItem>>,
-    /// Oldest first.
+    /// The messages, oldest first.
     pub(crate) messages: Vec<Arc<MessageItem>>,
     /// Open requests, oldest first. `None` if they cannot be read.
     pub(crate) requests: Option<Vec<RequestItem>>,
@@ -117,7 +118,7 @@ pub(crate) struct TaskItem {
     pub(crate) state: TaskState,
     pub(crate) owner: Option<String>,
     pub(crate) subject: String,
-    /// The open tasks that it waits for, without the one that it is listed below.
+    /// The open tasks that this task waits for, except the one that it is listed below.
     pub(crate) waits_for: Vec<TaskId>,
     pub(crate) details: String,
 }
@@ -155,7 +156,7 @@ impl TaskState {
 /// A message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MessageItem {
-    /// The number of the message, in the order in which this program read them.
+    /// The number of the message, counted in the order in which this program read the messages.
     pub(crate) number: u64,
     /// When it was sent, in ms since the epoch, as the message says.
     pub(crate) at: u64,
@@ -165,8 +166,8 @@ pub(crate) struct MessageItem {
     /// The summary, or else the first line.
     pub(crate) summary: String,
     pub(crate) text: String,
-    /// How often it came, if its sender sent it to the same member several times in a row. `at` is
-    /// the time of the last one.
+    /// How many times the message was sent, if its sender sent it to the same member several times
+    /// in a row. `at` is the time of the last of these messages.
     pub(crate) count: usize,
 }
 
@@ -193,7 +194,7 @@ impl ScreenSnapshot {
         }
     }
 
-    /// Whether requests may be open that cannot be read.
+    /// Whether the requests cannot be read, so that some may be open.
     pub(crate) fn has_unreadable_requests(&self) -> bool {
         let was_read = self.daemon != DaemonReachability::Unknown && self.team == TeamPresence::Exists;
         was_read && self.requests.is_none()

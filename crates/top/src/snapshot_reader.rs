@@ -1,5 +1,5 @@
-//! Reads snapshots of a team: the daemon's status, the team's files and the members' logs. What has
-//! not changed since the snapshot before is not read again.
+//! Reads snapshots of a team from the daemon's status, the team's files and the members' logs.
+//! Files that have not changed since the previous snapshot are not read again.
 
 use crate::agent_log::{agent_log_path, last_log_lines};
 use crate::args::ScreenArgs;
@@ -30,21 +30,21 @@ use std::time::Duration;
 use store::read_leads_file;
 use store::{Caller, Durability, InboxCursor, Root, Team};
 
-/// How long the daemon may take to answer. It answers at once, unless it is stopped, or waits two
-/// seconds for a tmux server that is stopped.
+/// How long the daemon may take to answer. It normally answers at once. It takes two seconds if its
+/// tmux server was stopped by a signal (SIGSTOP), and does not answer if it was stopped itself.
 const DAEMON_TIMEOUT: Duration = Duration::from_secs(3);
 /// How much of a log's last line is kept, in characters.
 const MAX_LINE_CHARS: usize = 300;
 
-/// Reads snapshots, and keeps what it read before.
+/// Reads snapshots, and keeps the results of earlier reads.
 pub(crate) struct SnapshotReader {
     arguments: ScreenArgs,
     /// How a person types a command about the team.
     suggested_commands: SuggestedCommands,
     notifier: WatchNotifier,
-    /// The daemon whose exit is watched; its pid.
+    /// The pid of the daemon whose exit is watched.
     watched_daemon: Option<u32>,
-    /// The daemon's last status with screens.
+    /// The daemon's last status for which it read the members' screens.
     last_full_status: Option<StatusReply>,
     team: Option<Team>,
     messages: MessageStream,
@@ -54,13 +54,14 @@ pub(crate) struct SnapshotReader {
     requests: Option<(RequestSources, Vec<RequestItem>)>,
 }
 
-/// The last line of a log that is not blank, and the version of the log that has it.
+/// The last line of a log that is not blank, and the version of the log from which the line was
+/// read.
 struct LastLine {
     version: ShownFileVersion,
     text: String,
 }
 
-/// The sources of the requests.
+/// The versions of everything from which the open requests are read.
 #[derive(PartialEq)]
 struct RequestSources {
     inboxes: BTreeMap<AgentName, InboxCursor>,
@@ -78,12 +79,12 @@ struct TaskItemCache {
     items: Arc<Vec<snapshot::TaskItem>>,
 }
 
-/// Changes whenever the file is written or replaced.
+/// The version of a file. It changes whenever the file is written or replaced.
 #[derive(PartialEq, Eq)]
 struct ShownFileVersion {
     inode: u64,
     size: u64,
-    /// Seconds since the epoch, and nanoseconds.
+    /// The modification time: seconds since the epoch, and nanoseconds.
     modified: (i64, i64),
 }
 
@@ -105,8 +106,8 @@ impl SnapshotReader {
         }
     }
 
-    /// Reads a snapshot. `event` is the reason: if it is a timeout, the daemon does not read the
-    /// members' screens again.
+    /// Reads a snapshot. `event` is what started the read. If it is a timeout and not a change of a
+    /// file, the daemon is not asked to read the members' screens again.
     pub(crate) fn read(&mut self, event: WatchEvent) -> ScreenSnapshot {
         let (daemon, status) = self.request_status(event);
         let Some(team) = self.open_team() else {
@@ -157,8 +158,8 @@ impl SnapshotReader {
         }
     }
 
-    /// The team. Opens it again if its directory was replaced by another one. `None` if it does not
-    /// exist.
+    /// The team. If the team's directory was replaced by another one, the team is opened again.
+    /// `None` if the team does not exist.
     fn open_team(&mut self) -> Option<Team> {
         if self.team.as_ref().is_none_or(|team| !team.is_current()) {
             // Nothing is written here, so the durability has no effect.
@@ -208,8 +209,9 @@ impl SnapshotReader {
         text
     }
 
-    /// The open requests. `None` if they cannot be read. A request is in the lead's inbox, its
-    /// answer in the inbox of the member that asked.
+    /// The open requests of members. `None` if they cannot be read. Requests are in the lead's
+    /// inbox, and each answer is in the inbox of the member that made the request. So the requests
+    /// are read again only when one of these inboxes has changed.
     fn request_items(&mut self, team: &Team) -> Option<Vec<RequestItem>> {
         let lead = AgentName::lead();
         let is_readable = self.messages.read_inbox(team, &lead).is_some();
@@ -235,8 +237,9 @@ impl SnapshotReader {
     }
 }
 
-/// Copies dialog flags from the last status with screens to the members that still run. A status
-/// without screens has no such flags.
+/// Copies dialog flags into `status` from `before`, the last status for which the daemon read the
+/// members' screens. A status without screens lacks these flags. Flags are copied only for members
+/// that still have the same process.
 fn carry_over_dialogs(status: &mut StatusReply, before: Option<&StatusReply>) {
     let before = before.into_iter().flat_map(|before| &before.teams).flat_map(|team| &team.members);
     let before: Vec<_> = before.collect();

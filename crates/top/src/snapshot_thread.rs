@@ -1,6 +1,6 @@
-//! The thread that reads snapshots. It reads one when a file of the team, the event log, a member's
-//! log or the socket's directory has changed, or when the daemon has exited. It reads at most four
-//! a second.
+//! The thread that reads snapshots. It reads one when the daemon has exited, or when the event log,
+//! a member's log, a file of the team or the directory of the control socket has changed. It reads
+//! at most four snapshots per second.
 
 use crate::agent_log::agent_log_dir;
 use crate::args::ScreenArgs;
@@ -12,11 +12,12 @@ use std::path::Path;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-/// The shortest time between two snapshots.
+/// The shortest time between the starts of two snapshots.
 const MIN_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Adds the watches and starts the thread. The thread ends with the event loop, or if the watches
-/// fail.
+/// Watches the directories of the team, the logs and the control socket, and starts the thread that
+/// reads snapshots. The thread ends when the event loop ends, or when waiting for file events
+/// fails.
 pub(crate) fn start_snapshot_thread(
     arguments: &ScreenArgs,
     sender: Sender<UiEvent>,

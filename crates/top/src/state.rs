@@ -20,13 +20,15 @@ pub(crate) struct UiState {
     pub(crate) size: (u16, u16),
     /// The active panel.
     pub(crate) panel: Panel,
-    /// The selected item of each panel. `None` selects the first item, and the last message.
+    /// The selected item of each panel. In the message panel `None` selects the last message, in
+    /// the other panels the first item.
     selected: [Option<Selection>; 4],
-    /// Only items with this text are listed; case does not matter. Empty lists all.
+    /// The filter: only items that contain this text are listed, in upper or lower case. An empty
+    /// filter lists all items.
     pub(crate) filter: String,
     pub(crate) view: ActiveView,
     pub(crate) bottom_line: BottomLine,
-    /// The result of the last action, until the next key.
+    /// The result of the last action. It is shown until the next key.
     pub(crate) result: Option<ActionResult>,
 }
 
@@ -34,7 +36,7 @@ pub(crate) struct UiState {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Selection {
     key: String,
-    /// The index of the item, for when it is gone.
+    /// The item's index. If the item is removed, the item that is then at this index is selected.
     index: usize,
 }
 
@@ -70,7 +72,7 @@ pub(crate) struct DetailPage {
 /// How much of a page was on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadProgress {
-    /// This many lines from the first one on.
+    /// The first lines of the page were on the screen; this is their number.
     UpToLine(usize),
     Complete,
 }
@@ -136,8 +138,8 @@ impl UiState {
         items
     }
 
-    /// The index of a panel's selected item. If that item is gone, the item at its index is
-    /// selected. `None` if the list is empty.
+    /// The index of the selected item of a panel. If the selected item was removed, this is the
+    /// index that the item had, or the last index of a shorter list. `None` if the list is empty.
     pub(crate) fn selected_index(&self, panel: Panel) -> Option<usize> {
         let items = self.items(panel);
         let last = items.len().checked_sub(1)?;
@@ -155,8 +157,8 @@ impl UiState {
         self.selected_index(self.panel).map(|at| self.items(self.panel)[at])
     }
 
-    /// Selects an item of the active panel by its index. The selection of the last message stays on
-    /// the last message.
+    /// Selects the item of the active panel with the index `at`. If that is the last message, the
+    /// selection moves on to each new last message.
     pub(crate) fn select(&mut self, at: usize) {
         let items = self.items(self.panel);
         let last = items.len().saturating_sub(1);
@@ -167,9 +169,10 @@ impl UiState {
         self.selected[self.panel as usize] = selected;
     }
 
-    /// Stores the selected item of each panel and its index, for when the item is removed. This
-    /// includes items that no key has selected, because the screen shows them as selected. The
-    /// message list follows its end until a key selects a message.
+    /// Stores the key and the index of each panel's selected item, so that a selection can be kept
+    /// when items are added or removed. Items that are selected only by default are stored too,
+    /// because the screen shows them as selected. In the message panel the default stays the newest
+    /// message until a key selects another message.
     pub(crate) fn pin_selection(&mut self) {
         for panel in Panel::ALL {
             let follows = panel == Panel::Messages && self.selected[panel as usize].is_none();

@@ -1,5 +1,5 @@
-//! Orders the tasks by their dependencies: each open task below a task that it waits for, closed
-//! tasks at the end.
+//! Orders the tasks for the screen by their dependencies. Each open task is listed below one of the
+//! tasks that it waits for. Closed tasks are at the end.
 
 use crate::snapshot::{TaskItem, TaskState};
 use protocol::id::TaskId;
@@ -7,11 +7,11 @@ use protocol::task::{Task, TaskStatus};
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The greatest depth that is shown. Deeper tasks are shown at this depth.
+/// The greatest depth in the tree that is shown. Tasks at a greater depth are shown at this depth.
 const MAX_DEPTH: usize = 8;
 
-/// The list items of all tasks, except Claude Code's internal ones. `abandoned` are the tasks in
-/// progress whose owner has exited.
+/// The list items of all tasks, except Claude Code's internal tasks. `abandoned` has the ids of the
+/// tasks in progress whose owner has exited.
 pub(crate) fn task_items<T: Borrow<Task>>(all: &[T], abandoned: &[TaskId]) -> Vec<TaskItem> {
     let shown: Vec<&Task> = all.iter().map(Borrow::borrow).filter(|task| !task.is_internal()).collect();
     let (done, open): (Vec<&Task>, Vec<&Task>) = shown.into_iter().partition(|task| task.status.is_closed());
@@ -35,7 +35,7 @@ pub(crate) fn task_items<T: Borrow<Task>>(all: &[T], abandoned: &[TaskId]) -> Ve
 struct Placement {
     id: TaskId,
     depth: usize,
-    /// The last of its blockers that is listed before it. `None` at the top level.
+    /// The task that this task is listed below, one of its blockers. `None` at the top level.
     parent: Option<TaskId>,
 }
 

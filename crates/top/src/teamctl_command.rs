@@ -1,4 +1,4 @@
-//! Runs `teamctl`, and writes its commands for people to type.
+//! Runs `teamctl`, and builds the `teamctl` commands that the screen shows to people.
 
 use crate::args::ScreenArgs;
 use crate::ui_event::ActionResult;
@@ -18,8 +18,8 @@ pub(crate) fn run_teamctl(arguments: &ScreenArgs, args: &[&str]) -> std::io::Res
     start_teamctl(arguments, args, "")?.wait_with_output()
 }
 
-/// Starts `teamctl` with `input` on standard input. It has a process group of its own, so that
-/// signals of the terminal do not reach it.
+/// Starts `teamctl` with `input` on standard input. The process gets a process group of its own, so
+/// that the terminal's signals, such as Ctrl-C, do not reach it.
 pub(crate) fn start_teamctl<S: AsRef<std::ffi::OsStr>>(
     arguments: &ScreenArgs,
     args: &[S],
@@ -51,8 +51,9 @@ pub(crate) fn command_result(output: std::io::Result<Output>) -> ActionResult {
     }
 }
 
-/// `--root` and `--socket`, where `teamctl` would not find these by itself. `teamctl` repeats the
-/// options that it was given in the commands that it suggests, so needless ones are left out.
+/// The options `--root` and `--socket`, each only if `teamctl` would not find that path without the
+/// option. `teamctl` repeats its options in the commands that it suggests to people, so an
+/// unnecessary option would make these commands longer.
 fn location_args(arguments: &ScreenArgs) -> Vec<OsString> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let root = store::resolve_root_path(variable("TEAMD_ROOT").as_deref()).ok();
@@ -69,8 +70,8 @@ fn location_args(arguments: &ScreenArgs) -> Vec<OsString> {
     args
 }
 
-/// A file in memory with this content, open at its start. It needs no thread that writes, as a pipe
-/// would.
+/// Creates a file in memory with this content. The file is open at its start. A pipe could block,
+/// and so would need a thread to write the content.
 fn memory_file(text: &str) -> std::io::Result<File> {
     let mut file = File::from(memfd_create("text", MemfdFlags::CLOEXEC)?);
     file.write_all(text.as_bytes())?;
@@ -78,7 +79,7 @@ fn memory_file(text: &str) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// How a person in front of the screen types a command about the team.
+/// The form of a `teamctl` command about the team that a person can type in this environment.
 pub(crate) fn suggested_commands(arguments: &ScreenArgs) -> SuggestedCommands {
     let root = Root::open(&arguments.root, &arguments.state_dir, Durability::Process).ok();
     let teams = root.and_then(|root| root.teams().ok()).unwrap_or_default();
@@ -90,7 +91,7 @@ pub(crate) fn suggested_commands(arguments: &ScreenArgs) -> SuggestedCommands {
     )
 }
 
-/// How that person types a command without a team.
+/// The form of a `teamctl` command without a team that a person can type in this environment.
 pub(crate) fn commands_without_team(arguments: &ScreenArgs) -> SuggestedCommands {
     SuggestedCommands::with_options(
         location_args(arguments).into_iter().map(|argument| argument.to_string_lossy().into_owned()),

@@ -71,8 +71,8 @@ impl TerminalScreen {
 
     fn draw_with(&mut self, render: impl FnOnce(Rect, &mut Buffer)) -> Result<(), ErrorReport> {
         if std::mem::replace(&mut self.drawn_state, DrawnState::Current) == DrawnState::Stale {
-            // Not `Terminal::clear`: it asks the terminal for the cursor's position, and the answer
-            // would arrive among the keys.
+            // `Terminal::clear` is not used, because it asks the terminal for the position of the
+            // cursor, and the answer would be read as typed keys.
             let (width, height) = self.size();
             let all = Rect::new(0, 0, width, height);
             self.terminal.resize(all).map_err(|error| terminal_error("clear", &error))?;
@@ -89,8 +89,8 @@ impl TerminalScreen {
     /// Gives the terminal back and stops the process until SIGCONT.
     pub(crate) fn suspend(&mut self) -> Result<(), ErrorReport> {
         leave_screen();
-        // After SIGCONT the signal thread sends `UiEvent::Continued`, which takes the terminal
-        // again.
+        // After SIGCONT the thread that handles signals sends `UiEvent::Continued`. That event
+        // takes the terminal again.
         signal_hook::low_level::raise(SIGSTOP).map_err(|error| terminal_error("leave", &error))
     }
 
@@ -124,8 +124,9 @@ fn terminal_error(verb: &str, error: &std::io::Error) -> ErrorReport {
     ErrorReport::new(ErrorKind::Io, format!("cannot {verb} the terminal: {error}"))
 }
 
-/// Makes a panic of any thread give the terminal back, print its message and end the program. If
-/// only the snapshot thread ended, the screen would show old data as if it were current.
+/// Makes a panic of any thread leave the alternate screen, print the panic's message and end the
+/// program. Without this, a panic of the thread that reads snapshots would leave old data on the
+/// screen as if it were current.
 fn install_panic_hook() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -1,5 +1,5 @@
-//! What the terminal can show: colours or not, Unicode or ASCII. All texts of others pass
-//! [`TerminalCapabilities::printable`] before they get onto the screen.
+//! What the terminal can show: colours or not, Unicode or only ASCII. All texts of other programs
+//! pass [`TerminalCapabilities::printable`] before they are drawn on the screen.
 
 use protocol::escape_control_chars::visible;
 use ratatui::style::{Color, Style};
@@ -53,8 +53,8 @@ impl TerminalCapabilities {
         }
     }
 
-    /// The style of a member's colour, by its name in the protocol. An unknown name has the default
-    /// style.
+    /// The style for a member's colour. `name` is the colour's name in the team files. An unknown
+    /// name gets the default style.
     pub(crate) fn member_style(self, name: &str) -> Style {
         match name {
             "red" => self.color_style(Color::Red),
@@ -77,8 +77,9 @@ impl TerminalCapabilities {
         }
     }
 
-    /// A text of others, of several lines, made safe to print. Control characters and invisible
-    /// characters are escaped. In an ASCII locale, characters outside ASCII are replaced.
+    /// Makes a text of another program safe to print; the text may have several lines. Control
+    /// characters and invisible characters are escaped. In an ASCII locale, characters outside
+    /// ASCII are replaced.
     pub(crate) fn printable(self, text: &str) -> String {
         let mut shown = String::with_capacity(text.len());
         for c in visible(text).chars() {
@@ -92,14 +93,14 @@ impl TerminalCapabilities {
         shown
     }
 
-    /// The same, on one line.
+    /// As [`TerminalCapabilities::printable`], but joins the lines of the text to one line.
     pub(crate) fn printable_line(self, text: &str) -> String {
         self.printable(&text.replace(['\n', '\r', '\t'], " "))
     }
 }
 
-/// Whether a character takes no space on the screen and belongs to no grapheme. Such characters
-/// could hide text in a request.
+/// Whether a character is invisible: it takes no space on the screen and does not belong to a
+/// visible character. Such characters could hide text in a request.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}' | '\u{200b}'
         | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{3164}' | '\u{feff}'

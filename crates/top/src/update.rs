@@ -1,4 +1,4 @@
-//! Computes the next state and the effects of an event. No I/O, no clock.
+//! Computes the next state and the effects of an event. The functions do no I/O and read no clock.
 
 use crate::page_layout;
 use crate::snapshot::{ListItem, Panel, ScreenSnapshot};
@@ -6,7 +6,7 @@ use crate::state::{ActiveView, BottomLine, DetailPage, InputPrompt, PromptPurpos
 use crate::ui_event::{ActionResult, BackgroundAction, Key, PaneAvailability, UiEffect, UiEvent};
 use std::sync::Arc;
 
-/// The reason of a denial for which a person typed none: the protocol needs one.
+/// The reason of a denial if the person typed no reason. The protocol requires a reason.
 const DEFAULT_DENY_REASON: &str = "a person has said no";
 
 /// Changes the state after an event, and returns the effects to run.
@@ -160,14 +160,15 @@ fn scroll(state: &mut UiState, by: isize) {
     }
 }
 
-/// The first step of an answer.
+/// The first step of answering a request.
 enum AnswerStep {
     Run(UiEffect),
     AskReason(PromptPurpose),
 }
 
-/// Answers the request on the page. It must have been on the screen to its end and be unchanged,
-/// and no other open request may have its id.
+/// Answers the plan or permission request whose page is open. The answer is refused unless the
+/// whole page has been on the screen and the request is unchanged since then. It is also refused if
+/// another open request has the same id.
 fn answer_request(state: &mut UiState, first_step: impl Fn(&str) -> AnswerStep) -> Vec<UiEffect> {
     let ActiveView::Details(page) = &state.view else { return Vec::new() };
     if page.panel != Panel::Requests {

@@ -12,7 +12,7 @@ const NAME_WIDTH: usize = 12;
 /// Width of a member's usage (`123.4k $12.34`), in columns.
 const USAGE_WIDTH: usize = 13;
 
-/// The line of a list item.
+/// The list item as one line of the screen.
 pub(super) fn item_row(state: &UiState, item: &dyn ListItem) -> Vec<Span<'static>> {
     let row = RowFormatter { state, capabilities: state.capabilities };
     match item.as_item() {
@@ -97,7 +97,7 @@ impl RowFormatter<'_> {
         ]
     }
 
-    /// A text of others in this colour, on one line.
+    /// A text of another program in this colour, on one line.
     fn colored_text(&self, text: &str, color: Color) -> Span<'static> {
         Span::styled(self.capabilities.printable_line(text), self.capabilities.color_style(color))
     }
