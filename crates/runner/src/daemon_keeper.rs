@@ -1,8 +1,10 @@
-//! The daemon of a run: the running one or a new one, which is started again if it dies.
+//! The daemon that a run uses: the daemon that is already running, or a new one. If the daemon dies
+//! during the run, it is started again.
 //!
-//! Only a refused connection proves that the daemon is dead. When the daemon's process exits, its
-//! pidfd wakes the run, which then calls the daemon. A daemon that a person stopped stays stopped:
-//! the event log tells a stop from a crash.
+//! Only a refused connection proves that the daemon is dead. A pidfd of the daemon's process wakes
+//! the run when that process exits, and the run then calls the daemon to find out. A daemon that a
+//! person stopped is not started again. The event log shows whether the daemon was stopped or has
+//! crashed.
 
 use crate::follow_event_log;
 use crate::observer::RunObserver;
@@ -19,9 +21,9 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// How often a daemon that dies is started again within [`START_WINDOW`].
+/// How often a daemon that dies is started again within [`START_WINDOW`]. After that the run fails.
 const MAX_STARTS: usize = 5;
-/// See [`MAX_STARTS`].
+/// The time within which [`MAX_STARTS`] counts.
 const START_WINDOW: Duration = Duration::from_secs(60);
 
 /// Calls the daemon and starts it again if it dies.
@@ -32,7 +34,8 @@ pub(crate) struct DaemonKeeper<'a> {
     notifier: WatchNotifier,
     /// When this run started a daemon, oldest first.
     recent_starts: VecDeque<Instant>,
-    /// A new daemon runs on the tmux server of the last one, where the panes are.
+    /// Where a new daemon is started: on the tmux server of the previous daemon, which has the
+    /// panes.
     tmux_target: TmuxTarget,
     /// The process of the last daemon that replied.
     daemon_pidfd: Option<OwnedFd>,
@@ -42,9 +45,9 @@ pub(crate) struct DaemonKeeper<'a> {
 /// Whether a person stopped the daemon during the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Takedown {
-    /// As far as this run knows, nobody did.
+    /// This run has not seen that a person stopped the daemon.
     NotSeen,
-    /// The daemon was stopped, and all agents with it.
+    /// A person stopped the daemon, and all agents with it.
     Seen,
 }
 
@@ -68,8 +71,8 @@ impl<'a> DaemonKeeper<'a> {
         Ok(daemon)
     }
 
-    /// Calls the daemon. If the daemon dies, the next one gets the same request. So the request
-    /// must be one that may be sent twice.
+    /// Sends a request to the daemon. If the daemon dies before it replies, the same request is
+    /// sent to the next daemon. So a request that is carried out twice must do no harm.
     pub(crate) fn call(&mut self, request: &Request) -> Result<Reply, ErrorReport> {
         loop {
             match self.team_context.call_daemon(request.clone()) {
@@ -79,7 +82,7 @@ impl<'a> DaemonKeeper<'a> {
         }
     }
 
-    /// The daemon's teams and members.
+    /// The daemon's status, with its teams and members.
     pub(crate) fn status(&mut self) -> Result<StatusReply, ErrorReport> {
         let status: StatusReply = payload_of(self.call(&Request::Status)?)?;
         if status.daemon.is_stopping { Err(self.takedown_error()) } else { Ok(status) }
@@ -104,8 +107,9 @@ impl<'a> DaemonKeeper<'a> {
                         "cannot start teamd: it has said why above",
                     ));
                 }
-                // The new daemon died before it replied. If no daemon ran before, another start
-                // would fail too.
+                // The new daemon died before it replied. If a daemon has run before on this tmux
+                // server, the start is tried again. Otherwise another start would probably fail
+                // too.
                 Err(error)
                     if error.kind == ErrorKind::NoDaemon
                         && matches!(self.tmux_target, TmuxTarget::Socket(_)) =>
@@ -118,7 +122,7 @@ impl<'a> DaemonKeeper<'a> {
         if let Some(socket) = status.daemon.tmux {
             self.tmux_target = TmuxTarget::Socket(socket);
         }
-        // Without a notification the next snapshot finds a dead daemon.
+        // If this notification cannot be set up, a dead daemon is noticed at the next snapshot.
         self.notifier.notify_on_exit(status.daemon.pid);
         self.daemon_pidfd = daemon_pidfd::open_pidfd(status.daemon.pid);
         Ok(())
@@ -134,23 +138,23 @@ impl<'a> DaemonKeeper<'a> {
         ErrorReport::new(ErrorKind::NoDaemon, "cannot go on with the run: somebody has taken teamd down")
     }
 
-    /// Returns an error if a person stopped the daemon during the run. A daemon that was stopped
-    /// before the run may be started.
+    /// Returns an error if a person stopped the daemon during the run. If the daemon was stopped
+    /// before the run, there is no error, and the run may start the daemon.
     fn check_takedown(&mut self) -> Result<(), ErrorReport> {
         if matches!(self.tmux_target, TmuxTarget::CallerOrNamed(_)) || self.is_responsive() {
             return Ok(());
         }
-        // The daemon closes its connections before it logs why it stops.
-        self.daemon_pidfd.iter().for_each(daemon_pidfd::wait_for_exit);
-        if follow_event_log::was_daemon_taken_down(self.team_context.state_dir()?.path())?
-            && !self.is_responsive()
+        // The daemon logs why it stops only after it has closed its connections, so its exit is
+        // awaited.
+        self.daemon_pidfd.iter().for_each(daemon_process::wait_for_exit);
+        if task_times::was_daemon_taken_down(self.team_context.state_dir()?.path())? && !self.is_responsive()
         {
             return Err(self.takedown_error());
         }
         Ok(())
     }
 
-    /// Whether a daemon replies. Another process may have started one.
+    /// Whether a daemon replies. This may be a daemon that another process has started.
     fn is_responsive(&self) -> bool {
         self.team_context.call_daemon(Request::Status).is_ok()
     }

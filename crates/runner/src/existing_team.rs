@@ -1,5 +1,5 @@
-//! Examines a team that exists before the run: whether it belongs to the run file, what is left to
-//! do in it, and how its tasks differ from the file. Nothing is changed.
+//! Examines a team that existed before the run: whether the team belongs to the run file, what is
+//! left to do, and how the team's tasks differ from those in the file. This module changes nothing.
 
 use crate::run_file::{RunFile, TaskSpec};
 use crate::task_fate::{MemberState, MemberStates, RetryRules, TaskFate, evaluate, run_file_key};
@@ -11,34 +11,34 @@ use protocol::team_config::TeamConfig;
 use serde_json::Value;
 use store::{Root, Team};
 
-/// What a run does if the file's team exists.
+/// What a run does if the run file's team already exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfTeamExists {
-    /// It is an error.
+    /// The run fails.
     Fail,
-    /// `--resume`: the run goes on with the team.
+    /// The run continues with the team (`--resume`).
     Resume,
 }
 
-/// What exists of the file's team.
+/// Whether the run file's team exists, and how far it is.
 pub(crate) enum ExistingTeam {
     /// There is no such team.
     Missing,
-    /// The run can go on with the team.
+    /// The run can continue with the team.
     ///
-    /// `is_incomplete`: the team has no members and lacks some of its tasks, because an earlier run
-    /// was killed while it created or deleted the team.
+    /// `is_incomplete` is true if the team has no members and lacks some of the file's tasks. This
+    /// happens if an earlier run was killed while it created or deleted the team.
     Unfinished { team: Team, is_incomplete: bool },
-    /// The team was kept: its members have ended, and all of its tasks are final.
+    /// An earlier run kept the team. Its members have ended, and all of its tasks are final.
     Finished(Team),
 }
 
-/// Looks for the file's team.
+/// Looks for the run file's team.
 ///
 /// # Errors
 ///
-/// `AlreadyExists` if the team exists and `if_team_exists` is `Fail`, `Refused` if it belongs to
-/// another file.
+/// `AlreadyExists` if the team exists and `if_team_exists` is `Fail`. `Refused` if the team belongs
+/// to another run file.
 pub(crate) fn find_team(
     root: &Root,
     file: &RunFile,
@@ -81,14 +81,15 @@ fn team_exists_error(file: &RunFile, existing: &ExistingTeam) -> ErrorReport {
         .with_help(help)
 }
 
-/// How to retry failed tasks. The ids are named because the table of results shows only keys.
+/// The text that says how to retry failed tasks. It contains the task ids, because the table of
+/// results shows only the tasks' keys.
 pub(crate) fn retry_help(team: &str, failed: &[TaskId]) -> String {
     let ids: Vec<String> = failed.iter().map(ToString::to_string).collect();
     let ids = if ids.is_empty() { String::new() } else { format!(" ({})", ids.join(", ")) };
     format!("its failed tasks{ids}: teamctl task release ID -t {team}, then: teamctl run FILE --resume")
 }
 
-/// The error for a team that another file created. `None` if the team belongs to this file.
+/// The error for a team that another run file created. `None` if the team belongs to this file.
 fn foreign_team_error(file: &RunFile, config: &TeamConfig, tasks: &[Task]) -> Option<ErrorReport> {
     let refused = |reason: String| {
         ErrorReport::new(ErrorKind::Refused, format!("cannot take up team {}: {reason}", file.name))
@@ -112,8 +113,8 @@ fn foreign_team_error(file: &RunFile, config: &TeamConfig, tasks: &[Task]) -> Op
     })
 }
 
-/// Whether every task of the file exists and is final. Members that have ended count as running: a
-/// task that only lacks its member is not final.
+/// Whether every task of the run file exists and is final. All members count as running here,
+/// although they have ended. So a task that a member could still do is not final.
 pub(crate) fn is_complete(file: &RunFile, tasks: &[Task]) -> bool {
     let decision = evaluate(&RetryRules::from_file(file), tasks, &all_running(file));
     has_all_tasks(file, tasks)
@@ -121,19 +122,19 @@ pub(crate) fn is_complete(file: &RunFile, tasks: &[Task]) -> bool {
         && decision.fates.values().all(TaskFate::is_final)
 }
 
-/// Whether every task of the file exists. `false` if the file has no tasks.
+/// Whether every task of the run file exists in the team. `false` if the file has no tasks.
 fn has_all_tasks(file: &RunFile, tasks: &[Task]) -> bool {
     let exists = |spec: &TaskSpec| tasks.iter().any(|task| run_file_key(task) == Some(&spec.key));
     !file.tasks.is_empty() && file.tasks.iter().all(exists)
 }
 
-/// The states that say that every member of the file runs.
+/// Member states in which every member of the run file counts as running.
 pub(crate) fn all_running(file: &RunFile) -> MemberStates {
     let states = file.members.iter().map(|member| (member.name.clone(), MemberState::Running));
     MemberStates { states: states.collect(), ..MemberStates::default() }
 }
 
-/// A warning for each task of the team that differs from the file.
+/// A warning for each task of the team that differs from the run file.
 pub(crate) fn difference_warnings(file: &RunFile, tasks: &[Task]) -> Vec<String> {
     let warning = |(spec, task): (&TaskSpec, &Task)| {
         let fields = changed_fields(spec, task).join(", ");
@@ -143,11 +144,12 @@ pub(crate) fn difference_warnings(file: &RunFile, tasks: &[Task]) -> Vec<String>
     matched_tasks(file, tasks).filter_map(warning).collect()
 }
 
-/// The rules of the file, with the owners that the team's tasks have.
+/// The retry rules of the run file, but with the owners that the tasks have in the existing team.
 pub(crate) fn rules_for_existing(file: &RunFile, tasks: &[Task]) -> RetryRules {
     let mut rules = RetryRules::from_file(file);
     for (spec, task) in matched_tasks(file, tasks).filter(|(spec, task)| has_other_owner(spec, task)) {
-        // The owner of a started task need not be the only member that may do it.
+        // A started task has an owner because a member claimed it. Other members may do the task
+        // too.
         match task.owner.clone().filter(|_| task.status == TaskStatus::Pending) {
             Some(owner) => rules.owners.insert(spec.key.clone(), owner),
             None => rules.owners.remove(&spec.key),
@@ -174,8 +176,9 @@ fn changed_fields(spec: &TaskSpec, task: &Task) -> Vec<&'static str> {
     fields.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
 }
 
-/// Whether the file names another owner than the team's task has. A task that has no owner in the
-/// file may have any owner, because the member that claims a task becomes its owner.
+/// Whether the team's task has another owner than the run file says. For a started task without an
+/// owner in the file every owner is allowed, because the member that claims a task becomes its
+/// owner.
 fn has_other_owner(spec: &TaskSpec, task: &Task) -> bool {
     match (&task.status, &spec.owner) {
         (TaskStatus::Completed | TaskStatus::Deleted, _) => false,

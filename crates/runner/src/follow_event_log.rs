@@ -1,7 +1,9 @@
-//! Follows the event log during a run: the lines to show, and how long agents worked on each task.
+//! Follows the event log during a run. The module returns the lines to show to people, and computes
+//! how long agents worked on each task.
 //!
-//! Events from before the run are read only for the times, so that a resumed run knows how long its
-//! tasks took. For a task without events the times come from the snapshots.
+//! Events from before the run are not shown. They are read because a resumed run must know how long
+//! its tasks have taken. If the event log has nothing about a task, its times are taken from the
+//! snapshots.
 
 use client::event_log::event_line;
 use client::file_tail::FileTail;
@@ -15,13 +17,13 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The event log, how far it was read, and the times of the tasks.
+/// The event log, how far the log was read, and the times of the tasks.
 pub(crate) struct TaskTimes {
     tail: FileTail,
-    /// The start of a line that is not written to its end yet.
+    /// The beginning of the last line, if that line is not complete yet.
     rest: Vec<u8>,
     team: TeamName,
-    /// Part of every line about the team. Lines without it need not be parsed.
+    /// A text that every line about the team contains. Lines without this text are not parsed.
     team_pattern: String,
     times: HashMap<TaskId, WorkSpan>,
 }
@@ -34,7 +36,7 @@ struct WorkSpan {
 }
 
 impl TaskTimes {
-    /// Reads the existing event log for its times.
+    /// Opens the event log and reads the times of the tasks from the existing events.
     pub(crate) fn open(state: &Path, team: &TeamName) -> Result<TaskTimes, ErrorReport> {
         let tail = |name| FileTail::new(state.join(name));
         let mut task_times = TaskTimes {
@@ -63,7 +65,7 @@ impl TaskTimes {
         Ok(lines)
     }
 
-    /// Updates the times from the task list, for tasks without events.
+    /// Updates the times from the task list. `now` is in milliseconds since the epoch.
     pub(crate) fn update_from_tasks(&mut self, tasks: &[Task], now: u64) {
         for task in tasks.iter().filter(|task| !task.is_internal()) {
             let span = self.times.entry(task.id).or_default();
@@ -79,7 +81,8 @@ impl TaskTimes {
         }
     }
 
-    /// How long an agent has worked on the task by `now`, in milliseconds. `None`: no agent has.
+    /// How long an agent has worked on the task until `now`, in milliseconds. `None` if no agent
+    /// has started the task.
     pub(crate) fn duration(&self, id: TaskId, now: u64) -> Option<u64> {
         let span = self.times.get(&id)?;
         span.started.map(|started| span.ended.unwrap_or(now).saturating_sub(started))
@@ -93,7 +96,8 @@ impl TaskTimes {
         String::from_utf8_lossy(&whole).lines().filter_map(|line| self.event_line(line)).collect()
     }
 
-    /// The line for people. `None` for an event of another team.
+    /// Handles a line of the event log and returns a line for people. `None` for an event of
+    /// another team.
     fn event_line(&mut self, line: &str) -> Option<String> {
         if !line.contains(&self.team_pattern) {
             return None;
@@ -111,7 +115,8 @@ impl TaskTimes {
     fn record_event(&mut self, event: &Event) {
         let Some(at) = parse_iso8601(&event.time) else { return };
         match &event.kind {
-            // Tasks of an earlier team with this name have the same ids.
+            // A new team of the same name uses the task ids again, so the times of the earlier team
+            // are removed.
             EventKind::TeamCreated => self.times.clear(),
             EventKind::TaskStarted { task, .. } => {
                 let ended = self.times.get(task).and_then(|span| span.ended).filter(|ended| *ended >= at);
@@ -140,7 +145,7 @@ pub(crate) fn was_daemon_taken_down(state: &Path) -> Result<bool, ErrorReport> {
     Ok(false)
 }
 
-/// The event if it says that a daemon started or stopped.
+/// Parses a line of the event log. `None` unless the event is the start or the stop of a daemon.
 fn daemon_event(line: &str) -> Option<EventKind> {
     // Other lines need not be parsed.
     let event = line.contains("\"daemon_").then(|| serde_json::from_str::<Event>(line).ok())??;

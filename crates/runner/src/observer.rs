@@ -3,25 +3,26 @@
 use crate::progress::RunProgress;
 use protocol::error::ErrorReport;
 
-/// Receives the reports of a run. The command line implements it.
+/// Receives the reports of a run. The command-line program implements this trait.
 ///
-/// Lines that may contain text from agents have their control characters escaped already.
+/// In lines that may contain text from agents, control characters are already escaped.
 pub trait RunObserver {
-    /// One line for each event, with its time.
+    /// Shows one line about an event, which begins with the time.
     fn show_event(&self, line: String);
 
-    /// The state of all tasks and members. Called only while [`Self::is_live`] is true.
+    /// Shows the state of all tasks and members. Called only while [`Self::is_live`] is true.
     fn show_progress(&self, progress: &RunProgress);
 
-    /// Whether progress is on a screen that must be redrawn each second.
+    /// Whether progress is shown on a screen that must be redrawn each second.
     fn is_live(&self) -> bool;
 
-    /// A sentence for the user. Commands of `teamctl` in it lack the options of this invocation.
+    /// Shows a sentence to the user. If it contains `teamctl` commands, the options of this
+    /// invocation are not part of them, and the observer adds these options.
     fn show_warning(&self, warning: &str);
 
-    /// An error that does not end the run.
+    /// Shows an error that does not end the run.
     fn show_error(&self, error: &ErrorReport);
 
-    /// What a daemon that failed to start wrote to its standard error.
+    /// Shows what a daemon that failed to start wrote to its standard error.
     fn show_daemon_failure(&self, output: &str);
 }

@@ -11,42 +11,45 @@ use protocol::name::AgentName;
 pub struct RunProgress {
     /// The team's name.
     pub team: String,
-    /// Why the run is ending. `None`: it is not ending.
+    /// Why the run is ending. `None` if the run is not ending.
     pub ending: Option<String>,
-    /// In the order of their ids.
+    /// The tasks, in the order of their ids.
     pub tasks: Vec<TaskProgress>,
-    /// Active members first, each group in the file's order.
+    /// The members: active ones first, then the others. Both groups are in the order of the run
+    /// file.
     pub members: Vec<MemberProgress>,
 }
 
 /// One task.
 #[derive(Debug)]
 pub struct TaskProgress {
-    /// Its key in the file, else its id.
+    /// The task's key in the run file, or its id if it has no key.
     pub name: String,
-    /// Its subject.
+    /// The task's subject.
     pub subject: String,
-    /// The owner's name; empty without an owner.
+    /// The owner's name. Empty if the task has no owner.
     pub owner: String,
-    /// How it stands.
+    /// The task's state, as far as the run is concerned.
     pub fate: TaskFate,
-    /// How long an agent has worked on it, in milliseconds. `None`: no agent has.
+    /// How long an agent has worked on the task, in milliseconds. `None` if no agent has started
+    /// it.
     pub duration_ms: Option<u64>,
 }
 
 /// One running member.
 #[derive(Debug)]
 pub struct MemberProgress {
-    /// Its name.
+    /// The member's name.
     pub name: String,
-    /// `idle`, `active: TASK`, `asks: TASK`, or another state of its lifecycle.
+    /// What the member does: `idle`, `active: TASK`, `asks: TASK`, or another state of its
+    /// lifecycle.
     pub doing: String,
-    /// Whether it has an open plan or permission request.
+    /// Whether the member has an open plan or permission request.
     pub is_awaiting_answer: bool,
 }
 
-/// The running members: active ones first, each group in the file's order. A small screen shows
-/// only the first ones.
+/// The running members for display. Active members come first, because a small screen shows only
+/// the first members. Both groups are in the order of the run file.
 pub(crate) fn member_progress(file: &RunFile, running: &[MemberStatus]) -> Vec<MemberProgress> {
     sort_members(file, running).into_iter().map(one_member).collect()
 }

@@ -1,4 +1,4 @@
-//! Decides which part of a run is left to do if an earlier run of the same file was killed.
+//! Decides which part of a run is still to be done if an earlier run of the same file was killed.
 
 use crate::existing_team::ExistingTeam;
 use crate::run_lock::RunNote;
@@ -7,27 +7,28 @@ use store::Team;
 /// Whether the team's files stay after the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterRun {
-    /// They stay (`--keep-team`).
+    /// The team's files stay (`--keep-team`).
     KeepTeam,
-    /// They are deleted, which is the default.
+    /// The team's files are deleted. This is the default.
     DeleteTeam,
 }
 
-/// What is left to do of a run.
+/// The part of a run that is still to be done.
 pub(crate) enum ResumePoint {
-    /// The work. `None`: there is no team yet.
+    /// All work of the run. `None` if the team does not exist yet.
     Work(Option<Team>),
-    /// Only the team's deletion. The members have ended.
+    /// Only the deletion of the team, whose members have ended.
     DeleteTeam(Team),
-    /// The earlier run was killed while it deleted the team, and noted its exit code. `team` is
-    /// `None` if a part of its files is already deleted.
+    /// Only the rest of the deletion. The earlier run was killed while it deleted the team; it had
+    /// stored its exit code before. `team` is `None` if some of the team's files are already
+    /// deleted.
     FinishDeletion { team: Option<Team>, exit_code: u8 },
     /// Nothing. The team was kept, and all of its tasks are final.
     Nothing(Team),
 }
 
 impl ResumePoint {
-    /// Decides from the existing team and from the note of the earlier run.
+    /// Decides from the existing team, the note of the earlier run, and the option `after_run`.
     pub(crate) fn determine(existing: ExistingTeam, note: RunNote, after_run: AfterRun) -> ResumePoint {
         match (existing, note) {
             (ExistingTeam::Finished(team), RunNote::KeepTeam) => ResumePoint::Nothing(team),

@@ -1,4 +1,4 @@
-//! Runs a team from the parsed file to the report.
+//! Runs a team, from the parsed run file to the report.
 
 use crate::daemon_keeper::DaemonKeeper;
 use crate::existing_team::{self, IfTeamExists};
@@ -27,20 +27,21 @@ pub struct RunRequest<'a> {
     pub path: &'a Path,
     /// The parsed file.
     pub file: RunFile,
-    /// What to do if the team exists.
+    /// What the run does if the team already exists.
     pub if_team_exists: IfTeamExists,
     /// Whether the team's files stay.
     pub after_run: AfterRun,
-    /// When the work ends at the latest. `None`: no limit.
+    /// When the work ends at the latest. `None` if there is no limit.
     pub deadline: Option<Instant>,
 }
 
-/// Runs the team of a file until its tasks are done. `team_context` must name the file's team.
+/// Runs the team of a run file until the team's tasks are done. `team_context` must name that team.
 ///
 /// # Errors
 ///
-/// Fails if the team exists and may not be resumed, if another run has the team, if teamd can't be
-/// started, or if a member can't be spawned. The error's help says how to resume the run.
+/// Fails if the team exists and may not be resumed, if another run of the team is in progress, if
+/// teamd can't be started, or if a member can't be spawned. The error's help says how to resume the
+/// run.
 pub fn run_team(
     team_context: &TeamContext,
     request: RunRequest,
@@ -82,7 +83,7 @@ pub fn run_team(
     Ok(report)
 }
 
-/// Does what is left of the run.
+/// Does the part of the run that is still to be done.
 fn run_from(
     run: &mut RunContext,
     root: &Root,
@@ -115,8 +116,8 @@ impl From<AfterRun> for RunNote {
     }
 }
 
-/// The rules of the file, with the owners of an existing team's tasks. Reports how these tasks
-/// differ from the file.
+/// The retry rules for a run. If the run resumes a team, the rules have the owners of that team's
+/// tasks, and a warning is shown for each task that differs from the run file.
 fn retry_rules(
     resume_point: &ResumePoint,
     file: &RunFile,
@@ -132,7 +133,8 @@ fn retry_rules(
     Ok(existing_team::rules_for_existing(file, &tasks))
 }
 
-/// Opens the existing team or creates it. Events from before the run are not reported.
+/// Opens the existing team, or creates the team if `existing` is `None`. Events in the log from
+/// before the run are read but not reported.
 fn open_team<'a>(
     run: &mut RunContext<'a>,
     root: &Root,
@@ -146,7 +148,8 @@ fn open_team<'a>(
     Ok(RunState::new(run.observer, task_times, team, origin))
 }
 
-/// The directories whose changes wake the run: event log, tasks and inboxes.
+/// The directories whose changes wake the run. They contain the event log, the tasks and the
+/// inboxes.
 fn watched_directories(root: &Root, state_dir: &StateDir, file: &RunFile) -> [PathBuf; 3] {
     let name = file.name.as_str();
     [

@@ -1,4 +1,5 @@
-//! What is set once per run: the caller's team, the run file, the daemon and the sources of events.
+//! The values that are set once per run: the caller's team, the run file, the daemon, and the
+//! sources of events that wake the run.
 
 use crate::daemon_keeper::{DaemonKeeper, Takedown};
 use crate::observer::RunObserver;
@@ -12,7 +13,7 @@ use protocol::error::ErrorReport;
 use std::path::Path;
 use std::time::Instant;
 
-/// What every step of a run uses.
+/// The values that every step of a run uses.
 pub(crate) struct RunContext<'a> {
     pub(crate) team_context: &'a TeamContext,
     pub(crate) observer: &'a dyn RunObserver,
@@ -23,12 +24,13 @@ pub(crate) struct RunContext<'a> {
     pub(crate) daemon: DaemonKeeper<'a>,
     pub(crate) watcher: DirectoryWatcher,
     pub(crate) stop_requests: StopRequests,
-    /// When the work ends at the latest. `None`: no limit.
+    /// When the work ends at the latest. `None` if there is no limit.
     pub(crate) deadline: Option<Instant>,
 }
 
 impl RunContext<'_> {
-    /// Adds help to an error that ends the run: which members may still run, and how to resume it.
+    /// Adds help to an error that ends the run. The help says which members may still run, and how
+    /// to resume the run.
     pub(crate) fn with_resume_help(&self, running: &[MemberStatus], error: ErrorReport) -> ErrorReport {
         if self.daemon.takedown() == Takedown::Seen {
             let next = "its agents end with it, and the team's files are left as they are; go on with the run: teamctl run FILE --resume";

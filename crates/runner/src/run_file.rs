@@ -1,8 +1,9 @@
-//! Parses run files and policy files. The result is a valid team, or all errors of the file.
+//! Parses run files and policy files. The result is either a valid team or a list of all errors in
+//! the file.
 //!
-//! The parser checks the types of all values ([`table_reader`]), the names that tables refer to
-//! ([`references`]), and the directories and programs of members ([`member`]). It starts and writes
-//! nothing.
+//! The parser checks the types of all values ([`table_reader`]), the references between tables
+//! ([`references`]), and the directories and programs of members ([`member`]). It starts no program
+//! and writes no file.
 
 mod member;
 mod policy;
@@ -30,33 +31,34 @@ use validation_error::{Located, ValidationErrors};
 /// The largest run file, in bytes.
 const MAX_FILE_BYTES: u64 = 8 << 20;
 
-/// A team that can be run.
+/// A team that can be run, as its run file describes it.
 #[derive(Debug)]
 pub struct RunFile {
     /// The team's name.
     pub name: TeamName,
     /// The team's purpose.
     pub(crate) description: Option<String>,
-    /// The model of members without a model.
+    /// The model of members that name no model.
     pub(crate) model: Option<String>,
     /// The lead's working directory, absolute.
     pub(crate) cwd: PathBuf,
-    /// How the team is run.
+    /// How the team is run: the table `[policy]`.
     pub(crate) policy: RunPolicy,
     /// The spawn requests of the members.
     pub members: Vec<control::SpawnRequest>,
-    /// The options of the members with a worktree. Their requests are built again when the worktree
-    /// exists.
+    /// The options of each member that works in a worktree. When the daemon has created the
+    /// worktree, the member's spawn request is built again from these options.
     pub(crate) worktree_members: BTreeMap<AgentName, spawn_request::SpawnOptions>,
     /// The tasks, in the file's order.
     pub(crate) tasks: Vec<TaskSpec>,
 }
 
-/// Reads the run file at `path`. The inner error lists what is wrong in it.
+/// Reads the run file at `path`. The inner `Err` lists all errors in the file's content.
 ///
 /// # Errors
 ///
-/// `MissingPath` or `Io` if the file can't be read, `InvalidData` if it is too long or not UTF-8.
+/// `MissingPath` or `Io` if the file can't be read. `InvalidData` if the file is too long or not
+/// UTF-8.
 pub fn read_run_file(path: &Path, root: &Path) -> Result<Result<RunFile, Vec<ValidationError>>, ErrorReport> {
     let caller = current_dir()?;
     let text = read_text(path)?;
@@ -159,7 +161,7 @@ fn parse_run_file(
     Some(RunFile { name: name?, description, model, cwd, policy, members, worktree_members, tasks })
 }
 
-/// See the fields of [`RunFile`].
+/// The members of a run file. The fields are those of [`RunFile`] with the same names.
 struct RunMembers {
     members: Vec<control::SpawnRequest>,
     worktree_members: BTreeMap<AgentName, spawn_request::SpawnOptions>,
@@ -180,14 +182,14 @@ fn parse_members(
         worktree_members.extend(worktree_spawn.map(|options| (request.name.clone(), options)));
         requests.push(request);
     }
-    // Nothing is known about the program of an invalid member.
+    // This check needs all members, because it depends on which program each member runs.
     if all_are_valid {
         task::check_worker_commands(tasks, &requests, errors);
     }
     RunMembers { members: requests, worktree_members }
 }
 
-/// Stands for an invalid team name, so that the members are checked all the same.
+/// Stands for the team's name if that name is invalid, so that the members can still be checked.
 fn placeholder_team() -> TeamName {
     TeamName::parse("unnamed").expect("it is a name")
 }
@@ -209,12 +211,12 @@ fn team_name(name: &Located<String>, errors: &mut ValidationErrors) -> Option<Te
     }
 }
 
-/// Reads the policy from a run file or from a file with the table `[policy]` alone. The inner error
-/// lists what is wrong in the policy.
+/// Reads the policy from a run file, or from a policy file, which has only the table `[policy]`.
+/// The inner `Err` lists all errors in the policy.
 ///
 /// # Errors
 ///
-/// As [`read_run_file`].
+/// The same errors as [`read_run_file`].
 pub fn read_policy_file(path: &Path) -> Result<Result<TeamPolicy, Vec<ValidationError>>, ErrorReport> {
     let caller = current_dir()?;
     let text =

@@ -1,8 +1,9 @@
-//! The lock that allows one run of a team at a time. Two runs would release each other's tasks.
+//! The lock that allows only one run of a team at a time. Two runs would release each other's
+//! tasks.
 //!
-//! The kernel releases the lock when the process exits. The file stays and holds a note for a later
-//! run with `--resume`: whether the run deletes its team, and the exit code if the deletion has
-//! begun.
+//! The kernel releases the lock when the process exits. The lock file stays. It contains a note for
+//! a later run with `--resume`: whether the run deletes its team, and its exit code once the
+//! deletion has begun.
 
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
@@ -12,25 +13,26 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use store::StateDir;
 
-/// The note of a run without `--keep-team`, until it deletes its team.
+/// The text of the note [`RunNote::DeleteTeam`].
 const DELETE_TEAM_LINE: &str = "delete_team\n";
-/// The note of a run that deletes its team. The exit code follows.
+/// The start of the text of the note [`RunNote::Deleting`]. The exit code follows.
 const DELETING_PREFIX: &str = "deleting exit_code=";
 
-/// What a run notes for a later run of the same team.
+/// What a run stores in the lock file for a later run of the same team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RunNote {
-    /// The team stays. Also the note if there was no run or the last one is complete.
+    /// The run does not delete its team. This is also the note if there was no run, or if the last
+    /// run has done everything.
     KeepTeam,
-    /// The run deletes its team at its end.
+    /// The run will delete its team at its end.
     DeleteTeam,
-    /// The run has ended with this exit code, and only the deletion of the team is left to do.
+    /// The run ends with this exit code. Only the deletion of the team is still to be done.
     Deleting(u8),
 }
 
 impl RunNote {
-    /// Parses the first line. If a run was killed while it wrote the note, an older line can
-    /// follow.
+    /// Parses the first line of the lock file. If a run was killed while it wrote its note, the
+    /// rest of an older note may follow that line.
     fn parse(text: &str) -> RunNote {
         let line = text.split_inclusive('\n').next().unwrap_or_default();
         let code = line.strip_prefix(DELETING_PREFIX).and_then(|code| code.trim_end().parse().ok());
@@ -76,7 +78,8 @@ impl RunLock {
 
 impl Drop for RunLock {
     fn drop(&mut self) {
-        // A child process that was just forked has the descriptor too, so closing it is not enough.
+        // A child process that was just forked also has the descriptor. So the lock would not be
+        // released by closing the file in this process.
         self.lock.unlock().ok();
     }
 }

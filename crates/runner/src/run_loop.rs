@@ -1,5 +1,6 @@
-//! The main loop of a run: takes a snapshot, decides, acts and waits for a change, until every task
-//! is final or a person stops the run.
+//! The main loop of a run. In each step the loop takes a snapshot of the team, decides what to do,
+//! does so and waits for a change. The loop ends when every task is final or when a person stops
+//! the run.
 
 use crate::run_context::RunContext;
 use crate::run_state::{RunEnd, RunState, TICK, TeamOrigin};
@@ -9,20 +10,20 @@ use client::suggested_commands::SuggestedCommands;
 use protocol::error::{ErrorKind, ErrorReport};
 use std::time::{Duration, Instant};
 
-/// The pause after a snapshot, as a multiple of the time that the snapshot took. The pause leaves
-/// the processor to the agents when the task list is long.
+/// The length of the pause after a snapshot, as a multiple of the time that the snapshot took. If
+/// the task list is long, snapshots take long, and this pause leaves the processor to the agents.
 const PAUSE_FACTOR: u32 = 4;
 /// The longest pause that follows from [`PAUSE_FACTOR`].
 const MAX_PAUSE: Duration = Duration::from_millis(200);
 
-/// Spawns the members, creates the tasks and works until the run ends. If that start fails, a team
-/// that this run created is removed.
+/// Spawns the members, creates the tasks, and then runs the main loop until the run ends. If the
+/// members or tasks cannot be created, the team is removed, provided that this run has created it.
 pub(crate) fn run_to_end(run: &mut RunContext, state: &mut RunState) -> Result<RunEnd, ErrorReport> {
     let filled = set_policy_of_existing_team(run, state).and_then(|()| team_setup::populate(run, state));
     match filled {
         Ok(()) => {}
-        // With an exhausted budget no member is spawned, but running members may complete the
-        // tasks.
+        // The daemon spawns no members when the team's budget is exhausted. The run continues
+        // nevertheless, because members that already run may complete the tasks.
         Err(error)
             if [ErrorKind::Refused, ErrorKind::NotFound].contains(&error.kind)
                 && is_budget_exhausted(run, state) => {}
@@ -63,7 +64,8 @@ fn run_loop(run: &mut RunContext, state: &mut RunState) -> Result<RunEnd, ErrorR
                 wait_for_change(run, state, (started_at.elapsed() * PAUSE_FACTOR).min(MAX_PAUSE))?;
             }
             Ok(NextStep::RetrySoon) => drop(run.watcher.wait(Some(Instant::now() + TICK))?),
-            // These errors may be temporary: a full disk, a stopped daemon, a damaged file.
+            // These errors may be temporary, for example a full disk, a stopped daemon or a damaged
+            // file. So the step is repeated.
             Err(error)
                 if [ErrorKind::Io, ErrorKind::Timeout, ErrorKind::InvalidData].contains(&error.kind) =>
             {
@@ -75,15 +77,16 @@ fn run_loop(run: &mut RunContext, state: &mut RunState) -> Result<RunEnd, ErrorR
     }
 }
 
-/// What follows a step of the loop.
+/// What the loop does after a step.
 enum NextStep {
-    /// The step changed something: take the next snapshot at once.
+    /// Take the next snapshot at once, because the step has changed something.
     RepeatNow,
-    /// A change failed. There may be no file event when it can succeed, so retry after a pause.
+    /// Take the next snapshot after a pause, because a change of a task failed. No file event may
+    /// arrive when the change becomes possible.
     RetrySoon,
     /// Take the next snapshot after the next event.
     Wait,
-    /// The work ends.
+    /// End the main loop.
     End(RunEnd),
 }
 
@@ -119,7 +122,7 @@ fn suspended_error(run: &RunContext, reason: &str, next: &str) -> ErrorReport {
     ErrorReport::new(ErrorKind::Partial, message).with_help(format!("the team stays; {next}: {resume}"))
 }
 
-/// Makes the decided tasks pending again. `None`: there is no such task.
+/// Makes the tasks pending again that the decision names. `None` if the decision names no task.
 fn release_tasks(state: &mut RunState) -> Result<Option<NextStep>, ErrorReport> {
     let mut step = None;
     for release in std::mem::take(&mut state.decision.releases) {
@@ -138,7 +141,7 @@ fn release_tasks(state: &mut RunState) -> Result<Option<NextStep>, ErrorReport> 
     Ok(step)
 }
 
-/// Waits for an event or a deadline, and at least for `pause`.
+/// Waits for an event or a deadline, but at least for the time `pause`.
 fn wait_for_change(run: &mut RunContext, state: &RunState, pause: Duration) -> Result<(), ErrorReport> {
     let not_before = Instant::now() + pause;
     let has_running_task = state.decision.fates.values().any(|fate| *fate == TaskFate::Running);

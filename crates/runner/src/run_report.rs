@@ -8,19 +8,19 @@ use protocol::name::TeamName;
 /// The result of a run.
 #[derive(Debug)]
 pub struct RunReport {
-    /// The exit code of the command.
+    /// The exit code of `teamctl run`.
     pub exit_code: u8,
     /// One entry for each task. Empty if the team is already deleted.
     pub tasks: Vec<TaskResult>,
-    /// Why the run ended before its tasks were final. `None`: they are final.
+    /// Why the run ended before all tasks were final. `None` if all tasks are final.
     pub early_end: Option<ErrorReport>,
-    /// Says why there was nothing to do, for the user. `None`: the run did its work.
+    /// A text for the user that says why there was nothing to do. `None` if the run did something.
     pub nothing_to_do: Option<String>,
-    /// The error of the members' shutdown or of the team's deletion.
+    /// The error of shutting down the members or deleting the team, if there was one.
     pub cleanup: Result<(), ErrorReport>,
 }
 
-/// The exit code: 0 if every task is completed.
+/// The exit code of the run: 0 if every task is completed.
 pub(crate) fn exit_code(name: &TeamName, end: &RunEnd, tasks: &[TaskResult]) -> u8 {
     match early_end(name, end) {
         Some(error) => error.kind.exit_code(),
@@ -29,7 +29,7 @@ pub(crate) fn exit_code(name: &TeamName, end: &RunEnd, tasks: &[TaskResult]) -> 
     }
 }
 
-/// Why the run ended before its tasks were final.
+/// The error that says why the run ended before all tasks were final. `None` if it did not.
 pub(crate) fn early_end(name: &TeamName, end: &RunEnd) -> Option<ErrorReport> {
     let (kind, reason) = match end {
         RunEnd::Finished => return None,

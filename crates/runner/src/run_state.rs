@@ -1,5 +1,5 @@
-//! The mutable state of a run: the last snapshot of the team, the decision from it, and the
-//! reports.
+//! The mutable state of a run: the last snapshot of the team, the decision that follows from the
+//! snapshot, and the reports to the observer.
 
 use crate::existing_team::{all_running, is_complete};
 use crate::follow_event_log::TaskTimes;
@@ -29,9 +29,9 @@ pub(crate) enum RunEnd {
     Finished,
     /// The run got SIGINT (Ctrl-C) or SIGTERM.
     Stopped,
-    /// `--timeout` is over.
+    /// The time of `--timeout` has passed.
     TimedOut,
-    /// The members are suspended, or the budget is exhausted. The error says what a person can do.
+    /// Members are suspended, or the budget is exhausted. The error says what a person can do.
     Suspended(ErrorReport),
 }
 
@@ -48,16 +48,16 @@ pub(crate) struct RunState<'a> {
     pub(crate) team: Team,
     pub(crate) team_origin: TeamOrigin,
     pub(crate) task_times: TaskTimes,
-    /// The last version of every task that was in some snapshot.
+    /// The last known version of every task that was in any snapshot.
     pub(crate) all_tasks: BTreeMap<TaskId, Task>,
     pub(crate) snapshot: TeamSnapshot,
     pub(crate) decision: RunDecision,
-    /// Why the run is ending, for people. `None`: it is not ending.
+    /// Why the run is ending, for people. `None` if the run is not ending.
     end_reason: Option<String>,
-    /// The error that was reported last, unless the run went on since.
+    /// The error that was reported last. `None` after a step without an error.
     last_error: Option<String>,
     stall: StallDetector,
-    /// When the team counts as stalled. `None`: it is working.
+    /// When the team counts as stalled. `None` while the team is working.
     pub(crate) stall_deadline: Option<Instant>,
 }
 
@@ -83,10 +83,10 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Prepares the state for the end of a team without work left.
+    /// Prepares the end of a run whose team has no work left.
     ///
-    /// Its members count as running although they have ended: their end is not why a task is not
-    /// completed.
+    /// All members count as running, although they have ended. Otherwise the results would give
+    /// their end as the reason for tasks that are not completed.
     pub(crate) fn finish_without_work(&mut self, file: &RunFile) -> Result<RunEnd, ErrorReport> {
         self.snapshot.members = all_running(file);
         self.remember_tasks(&self.team.tasks().list()?);
@@ -101,13 +101,13 @@ impl<'a> RunState<'a> {
         Ok(())
     }
 
-    /// Reports one line with the time.
+    /// Reports one line, with the current time before it.
     pub(crate) fn report(&self, text: &str) {
         let line = format!("{} {}", protocol::timestamp::iso8601(now()), visible(&text.replace('\n', " ")));
         self.observer.show_event(line);
     }
 
-    /// Reports an error unless it was the last one reported.
+    /// Reports an error, unless it is the same as the last reported one.
     pub(crate) fn report_error_once(&mut self, error: String) {
         if self.last_error.as_ref() != Some(&error) {
             self.report(&error);
@@ -115,12 +115,14 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// The last step succeeded: the next error is reported even if it is the same.
+    /// Called after a step without an error. The next error is then reported even if it is the same
+    /// as the last one.
     pub(crate) fn forget_last_error(&mut self) {
         self.last_error = None;
     }
 
-    /// The run is ending. A live screen shows the reason until the end.
+    /// Records that the run is ending, and why. A live screen shows this reason until the program
+    /// ends; otherwise the reason is reported as a line.
     pub(crate) fn begin_ending(&mut self, reason: String) {
         if !self.observer.is_live() {
             self.report(&reason);
@@ -128,23 +130,23 @@ impl<'a> RunState<'a> {
         self.end_reason = Some(reason);
     }
 
-    /// Stores a new snapshot and decides from it.
+    /// Stores a new snapshot and the decision that follows from it.
     pub(crate) fn update(&mut self, rules: &RetryRules, snapshot: TeamSnapshot) {
         self.decision = evaluate(rules, &snapshot.tasks, &snapshot.members);
         self.take_tasks(&snapshot.tasks);
         self.snapshot = snapshot;
     }
 
-    /// Stores a new snapshot during the shutdown. Members that ran before the shutdown count as
-    /// running.
+    /// Stores a new snapshot that was taken during the shutdown. For the decision, members that ran
+    /// before the shutdown still count as running.
     pub(crate) fn update_while_ending(&mut self, rules: &RetryRules, snapshot: TeamSnapshot) {
         self.decide_at_end(rules, &snapshot.tasks);
         let members = std::mem::take(&mut self.snapshot.members);
         self.snapshot = TeamSnapshot { members, ..snapshot };
     }
 
-    /// Decides from the task list at the end of a run. Members that ran before the shutdown count
-    /// as running.
+    /// Computes the decision from the task list at the end of a run. Members that ran before the
+    /// shutdown still count as running.
     pub(crate) fn decide_at_end(&mut self, rules: &RetryRules, tasks: &[Task]) {
         self.decision = evaluate(rules, tasks, &self.snapshot.members);
         self.take_tasks(tasks);
@@ -160,7 +162,8 @@ impl<'a> RunState<'a> {
         self.all_tasks.extend(visible.map(|task| (task.id, task.clone())));
     }
 
-    /// Whether every task is final. A run without tasks is finished when all members are idle.
+    /// Whether every task is final. A run of a team without tasks is finished when all members are
+    /// idle.
     pub(crate) fn is_finished(&self) -> bool {
         let is_idle = |agent: &MemberStatus| agent.activity == Activity::Idle;
         let has_ended = !self.decision.fates.is_empty()
@@ -168,20 +171,22 @@ impl<'a> RunState<'a> {
         has_ended && self.decision.releases.is_empty() && self.decision.fates.values().all(TaskFate::is_final)
     }
 
-    /// Whether the team has done nothing for so long that it will not complete the open tasks.
+    /// Whether the team has been idle for so long that it will not complete its open tasks by
+    /// itself.
     pub(crate) fn is_stalled(&mut self, now: Instant) -> bool {
         self.stall_deadline = self.stall.update_deadline(&self.snapshot, now);
         !self.is_finished() && self.stall_deadline.is_some_and(|deadline| deadline <= now)
     }
 
-    /// The reason why the daemon spawns no more members, if none runs and tasks are open.
+    /// Why the daemon spawns no more members, if this ends the run. `None` while members are
+    /// running, or if no tasks are open.
     pub(crate) fn exhausted_budget(&self, file: &RunFile) -> Option<String> {
         let reason = self.snapshot.exhausted_budget.clone().filter(|_| self.snapshot.running.is_empty())?;
         let finished = self.is_finished() && is_complete(file, &self.snapshot.tasks);
         (!finished).then_some(reason)
     }
 
-    /// Reports the state of all tasks and members if a screen shows it.
+    /// Reports the state of all tasks and members, if a live screen shows progress.
     pub(crate) fn report_progress(&self, file: &RunFile) {
         if self.observer.is_live() {
             self.observer.show_progress(&self.progress(file));

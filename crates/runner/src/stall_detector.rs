@@ -1,8 +1,9 @@
-//! Detects a team that does nothing although tasks are open, so that the run ends after a while.
+//! Detects a stalled team: nothing happens although tasks are open. Without this, the run would
+//! never end.
 //!
-//! A team stalls if an agent releases a task that no other agent claims, if an agent forgets a task
-//! that it claimed, or if members are suspended (because their tmux server was killed, for
-//! example).
+//! A team stalls, for example, if an agent releases a task that no other agent claims, or if an
+//! agent forgets a task that it has claimed. A team also stalls if members are suspended, for
+//! example because their tmux server was killed.
 
 use crate::team_snapshot::TeamSnapshot;
 use protocol::control::{Activity, MemberFlag, MemberStatus};
@@ -11,23 +12,24 @@ use protocol::name::AgentName;
 use protocol::task::TaskStatus;
 use std::time::{Duration, Instant};
 
-/// How long nothing may change while all members are idle.
+/// How long all members must be idle, without a change of an open task, before the team counts as
+/// stalled.
 const STALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Knows since when all members are idle and the open tasks are the same.
+/// Records since when all members are idle and no open task has changed.
 #[derive(Debug, Default)]
 pub(crate) struct StallDetector {
     idle_since: Option<IdlePeriod>,
 }
 
-/// A time in which all members were idle and no open task changed.
+/// A period in which all members were idle and no open task changed.
 #[derive(Debug)]
 struct IdlePeriod {
     open_tasks: Vec<OpenTask>,
     since: Instant,
 }
 
-/// What must change of an open task so that the team does not count as stalled.
+/// The part of an open task that is compared. If it changes, the team does not count as stalled.
 #[derive(Debug, PartialEq, Eq)]
 struct OpenTask {
     id: TaskId,
@@ -36,8 +38,8 @@ struct OpenTask {
 }
 
 impl StallDetector {
-    /// When the team counts as stalled if nothing changes until then. `None` while a member or the
-    /// lead may still do something.
+    /// Updates the state from a snapshot. Returns when the team will count as stalled if nothing
+    /// changes until then. `None` while a member or the lead may still do something.
     pub(crate) fn update_deadline(&mut self, snapshot: &TeamSnapshot, now: Instant) -> Option<Instant> {
         let open_tasks = open_tasks(snapshot);
         let has_members = !snapshot.running.is_empty() || snapshot.members.any_suspended();
@@ -63,14 +65,16 @@ fn open_tasks(snapshot: &TeamSnapshot) -> Vec<OpenTask> {
         .collect()
 }
 
-/// Whether the member is idle and has no open request, whose answer would make it go on.
+/// Whether the member is idle and has no open plan or permission request. The answer to such a
+/// request would make the member continue.
 fn is_idle_without_request(member: &MemberStatus) -> bool {
     let is_request =
         |flag: &MemberFlag| matches!(flag, MemberFlag::AwaitingPlanApproval | MemberFlag::AwaitingPermission);
     member.activity == Activity::Idle && !member.flags.iter().any(is_request)
 }
 
-/// Whether the lead owns an open task. A person may take any time for it.
+/// Whether the lead owns an open task. Such a team never counts as stalled, because the lead may be
+/// a person, who may take any time for the task.
 fn has_lead_task(open_tasks: &[OpenTask]) -> bool {
     open_tasks.iter().any(|task| task.owner.as_ref().is_some_and(AgentName::is_lead))
 }

@@ -1,5 +1,5 @@
-//! Counts the SIGINT and SIGTERM signals of a run. The first one asks the team to stop, the second
-//! one kills it.
+//! Counts the SIGINT and SIGTERM signals during a run. After the first signal the team is asked to
+//! stop, and after the second one its members are killed.
 
 use client::directory_watcher::WatchNotifier;
 use protocol::error::{ErrorKind, ErrorReport};

@@ -1,5 +1,5 @@
-//! Decides what follows from the task list and the members' states: which tasks are released, and
-//! whether the run still waits for any task.
+//! Decides what the run does, from the task list and the members' states: which tasks are released,
+//! and whether the run still waits for a task.
 //!
 //! The decision is a pure function of the last snapshot. Other modules read and change the files.
 
@@ -11,37 +11,38 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::UNREADABLE_STATUS;
 
-/// The metadata key of a task that counts its releases after a failure.
+/// The key in a task's metadata for the number of times that the task was released after a failure.
 const RETRIES_KEY: &str = "retries";
-/// The metadata key of a task that counts its releases after its owner's exit.
+/// The key in a task's metadata for the number of times that the task was released because its
+/// owner had exited.
 const ABANDONED_KEY: &str = "abandoned";
-/// The failure of a task whose turn a person interrupted. Such a task is not retried.
+/// The failure text of a task whose turn a person interrupted. Such a task is not retried.
 const INTERRUPTED: &str = "interrupted";
 
 /// Whether a member can still do something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MemberState {
-    /// It runs.
+    /// The member runs.
     Running,
-    /// It is about to be started again.
+    /// The member is about to be started again.
     Respawning,
-    /// It does not run until a person resumes it.
+    /// The member does not run until a person resumes it.
     Suspended,
-    /// It has ended, or was never spawned.
+    /// The member has ended, or was never spawned.
     Gone,
 }
 
-/// The states of all members and past members but the lead.
+/// The states of all members and past members, except the lead.
 #[derive(Debug, Default)]
 pub(crate) struct MemberStates {
     pub(crate) states: BTreeMap<AgentName, MemberState>,
-    /// The tasks that some member's current turn works on.
+    /// The tasks on which members are working in their current turns.
     pub(crate) turn_tasks: BTreeSet<TaskId>,
 }
 
 impl MemberStates {
-    /// The state of `name`. The lead always counts as running, because a person can act as the
-    /// lead.
+    /// The state of the member `name`. The lead always counts as running, because a person can act
+    /// as the lead.
     pub(crate) fn state_of(&self, name: &AgentName) -> MemberState {
         if name.is_lead() {
             MemberState::Running
@@ -65,45 +66,45 @@ impl MemberStates {
     }
 }
 
-/// What the file says about its tasks that the task list does not.
+/// The parts of the run file about tasks that are not stored in the task list.
 #[derive(Debug, Default)]
 pub(crate) struct RetryRules {
-    /// By a task's key: the only member that may do the task.
+    /// For the key of a task: the only member that may do the task.
     pub(crate) owners: HashMap<String, AgentName>,
-    /// How often a failed task is released.
+    /// How often a failed task is released, so that it is tried again.
     pub(crate) retries: u32,
 }
 
 impl RetryRules {
-    /// The rules of a file.
+    /// The rules of a run file.
     pub(crate) fn from_file(file: &RunFile) -> RetryRules {
         let owner = |spec: &TaskSpec| Some((spec.key.clone(), spec.owner.clone()?));
         RetryRules { owners: file.tasks.iter().filter_map(owner).collect(), retries: file.policy.retries }
     }
 
-    /// The only member that may do the task. `None`: any member may.
+    /// The only member that may do the task. `None` if any member may do it.
     pub(crate) fn owner_of(&self, task: &Task) -> Option<AgentName> {
         self.owners.get(run_file_key(task)?).cloned()
     }
 }
 
-/// How a task stands.
+/// The state of a task, as far as the run is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskFate {
-    /// It is completed.
+    /// The task is completed.
     Completed,
-    /// A member works on it.
+    /// A member works on the task.
     Running,
-    /// A member can claim it, now or later.
+    /// A member can claim the task, now or later.
     Waiting,
-    /// It failed and is not retried. The text is the reason.
+    /// The task has failed and is not retried. The text is the reason.
     Failed(String),
-    /// No member will ever start it. The text is the reason.
+    /// No member will ever start the task. The text is the reason.
     Unreachable(String),
 }
 
 impl TaskFate {
-    /// Whether the task will not change any more.
+    /// Whether this state of the task is final.
     pub fn is_final(&self) -> bool {
         !matches!(self, TaskFate::Running | TaskFate::Waiting)
     }
@@ -119,7 +120,7 @@ pub(crate) enum ReleaseReason {
 }
 
 impl ReleaseReason {
-    /// The metadata key that counts the releases. A resumed run goes on counting.
+    /// The metadata key that counts releases for this reason. A resumed run continues the count.
     pub(crate) fn metadata_key(self) -> &'static str {
         match self {
             ReleaseReason::Failed => RETRIES_KEY,
@@ -132,22 +133,22 @@ impl ReleaseReason {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TaskRelease {
     pub(crate) id: TaskId,
-    /// The only member that may claim it. `None`: any member may.
+    /// The only member that may claim the task. `None` if any member may claim it.
     pub(crate) owner: Option<AgentName>,
     pub(crate) reason: ReleaseReason,
-    /// How often the task was released for this reason, including this time.
+    /// How often the task was released for this reason, including this release.
     pub(crate) count: u32,
 }
 
 impl TaskRelease {
-    /// Releases `task` once more, to its owner in the file.
+    /// The release of `task`, for the member that must do it according to `rules`.
     pub(crate) fn new(rules: &RetryRules, task: &Task, reason: ReleaseReason) -> TaskRelease {
         let count = release_count(task, reason) + 1;
         TaskRelease { id: task.id, owner: rules.owner_of(task), reason, count }
     }
 }
 
-/// What follows from one snapshot.
+/// The decision that follows from one snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct RunDecision {
     /// The tasks to release.
@@ -156,7 +157,7 @@ pub(crate) struct RunDecision {
     pub(crate) fates: BTreeMap<TaskId, TaskFate>,
 }
 
-/// Decides for the whole task list.
+/// Decides for all tasks.
 pub(crate) fn evaluate(rules: &RetryRules, tasks: &[Task], members: &MemberStates) -> RunDecision {
     let mut decision = RunDecision::default();
     for task in tasks.iter().filter(|task| !task.is_internal() && task.status != TaskStatus::Deleted) {
@@ -168,7 +169,7 @@ pub(crate) fn evaluate(rules: &RetryRules, tasks: &[Task], members: &MemberState
     decision
 }
 
-/// The task's key in the run file. `None` for a task of an agent.
+/// The task's key in the run file. `None` for a task that an agent created.
 pub(crate) fn run_file_key(task: &Task) -> Option<&str> {
     task.metadata.as_ref()?.get("key")?.as_str()
 }
@@ -184,7 +185,7 @@ fn release_count(task: &Task, reason: ReleaseReason) -> u32 {
 fn evaluate_task(rules: &RetryRules, task: &Task, members: &MemberStates) -> (TaskFate, Option<TaskRelease>) {
     match (&task.status, task.failure()) {
         (TaskStatus::Completed | TaskStatus::Deleted, _) => (TaskFate::Completed, None),
-        // The agent marked its task as failed, and its turn goes on.
+        // The agent has marked its task as failed, but its turn is still running.
         (TaskStatus::InProgress, Some(_)) if members.turn_tasks.contains(&task.id) => {
             (TaskFate::Running, None)
         }
@@ -202,14 +203,15 @@ fn evaluate_task(rules: &RetryRules, task: &Task, members: &MemberStates) -> (Ta
             }
         },
         (TaskStatus::Pending, _) => (pending_fate(task, members), None),
-        // A program may be writing the file. The stall detector ends the wait for a damaged file.
+        // A program may be writing the task's file. If the file stays damaged, the stall detector
+        // ends the run.
         (TaskStatus::Other(status), _) if status == UNREADABLE_STATUS => (TaskFate::Waiting, None),
         (TaskStatus::Other(status), _) => (TaskFate::Unreachable(format!("its file says {status}")), None),
     }
 }
 
-/// Decides for a task that no member works on any more: it is released at most `max_releases` times
-/// and if a member can claim it, else it has failed.
+/// Decides for a task that has failed or lost its owner. The task is released if a member can claim
+/// it, at most `max_releases` times. Otherwise the task has failed.
 fn release_or_fail(
     release: TaskRelease,
     max_releases: u32,
@@ -224,7 +226,8 @@ fn release_or_fail(
     match claimer {
         _ if release.count > max_releases => (TaskFate::Failed(failure.to_owned()), None),
         MemberState::Running => (TaskFate::Waiting, Some(release)),
-        // The owner is not a member at the moment, and only a member can own a task.
+        // The task waits for its owner. It is not released, because its owner would have to be a
+        // current member.
         MemberState::Respawning | MemberState::Suspended => (TaskFate::Waiting, None),
         MemberState::Gone => (TaskFate::Failed(failure.to_owned()), None),
     }
@@ -244,7 +247,8 @@ fn pending_fate(task: &Task, members: &MemberStates) -> TaskFate {
 fn propagate_failures(tasks: &[Task], fates: &mut BTreeMap<TaskId, TaskFate>) {
     let mut blocked_by: HashMap<TaskId, Vec<TaskId>> = HashMap::new();
     for task in tasks {
-        // Both ends of each link are read, because a crash can leave only one of them.
+        // A link between two tasks is stored in both tasks. Both are read, because after a crash
+        // only one of them may have the link.
         task.blocked_by.iter().for_each(|blocker| blocked_by.entry(*blocker).or_default().push(task.id));
         blocked_by.entry(task.id).or_default().extend(&task.blocks);
     }

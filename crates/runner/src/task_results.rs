@@ -20,7 +20,7 @@ pub enum TaskOutcome {
 }
 
 impl TaskOutcome {
-    /// The outcome for people.
+    /// The outcome as a text for people.
     pub fn text(self) -> &'static str {
         match self {
             TaskOutcome::Completed => "completed",
@@ -36,22 +36,23 @@ impl TaskOutcome {
 pub struct TaskResult {
     /// The task's key in the file. `None` for a task that an agent added.
     pub key: Option<String>,
-    /// `None` for a task that was never created.
+    /// The task's id. `None` for a task that was never created.
     pub id: Option<TaskId>,
     pub subject: String,
     pub owner: Option<String>,
-    /// How it ended.
+    /// How the task ended.
     pub outcome: TaskOutcome,
-    /// How long an agent worked on it. `None` if no agent did.
+    /// How long an agent worked on the task, in seconds. `None` if no agent worked on it.
     pub seconds: Option<f64>,
-    /// Why it is not completed. `None` if it is.
+    /// Why the task is not completed. `None` if it is completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// The results of all tasks: those of the file in its order, then those that agents added.
+/// The results of all tasks. Tasks of the run file come first, in the order of the file, and tasks
+/// that agents added come last.
 ///
-/// `known` has every task that the run has seen.
+/// `known` has every task that was in any snapshot of the run.
 pub(crate) fn task_results(
     file: &RunFile,
     known: &BTreeMap<TaskId, Task>,

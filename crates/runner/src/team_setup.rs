@@ -1,8 +1,8 @@
-//! The start of a run: creates the team, spawns its members and creates its tasks, as far as they
-//! do not exist yet. So a run that was killed during its start can be resumed.
+//! The start of a run: creates the team, spawns its members and creates its tasks. Steps that were
+//! done by an earlier run are skipped, so a run that was killed during its start can be resumed.
 //!
-//! Members are spawned before tasks are created. Only a member can own a task, and a task that does
-//! not have its owner yet could be claimed by another member.
+//! Members are spawned before the tasks are created, because only a member can own a task. A task
+//! that was created before its owner could be claimed by another member.
 
 use crate::run_context::RunContext;
 use crate::run_file::TaskSpec;
@@ -22,15 +22,17 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use store::{BatchTask, NewTask, Root, Tasks, Team};
 
-/// How often a member is spawned that exits before it gets its tasks.
+/// How often the start of the run is tried if a member exits before it becomes the owner of its
+/// tasks.
 const MAX_SPAWN_ATTEMPTS: usize = 3;
-/// How long a name may stay in use after its last member has exited.
+/// How long a name may still be in use after the last member of that name has exited.
 const NAME_FREE_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long members may be starting, stopping or disconnected. A shutdown with its grace period is
-/// shorter.
+/// How long the run waits for members that are starting, stopping or disconnected. A member that
+/// shuts down within its grace period needs less time.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(45);
 
-/// Creates the team. If the daemon dies meanwhile, the team may exist or not.
+/// Creates the team. If the daemon dies before it replies, the team may exist already, so this is
+/// checked before the request is repeated.
 pub(crate) fn create_team(run: &mut RunContext, root: &Root) -> Result<Team, ErrorReport> {
     let request = Request::CreateTeam(control::CreateTeamRequest {
         team: run.file.name.clone(),
@@ -66,15 +68,16 @@ pub(crate) fn set_policy(run: &mut RunContext) -> Result<(), ErrorReport> {
     }
 }
 
-/// Resumes or spawns the members and creates the tasks that do not exist yet.
+/// Resumes suspended members, spawns missing members and creates missing tasks.
 pub(crate) fn populate(run: &mut RunContext, state: &mut RunState) -> Result<(), ErrorReport> {
-    // A suspended member is resumed with its session instead of being spawned.
+    // Suspended members are resumed first, so that they keep their sessions and are not spawned
+    // anew.
     run.daemon
         .call(&Request::ResumeMembers(control::ResumeMembersRequest { team: Some(run.file.name.clone()) }))?;
     let mut attempts = 1..MAX_SPAWN_ATTEMPTS;
     loop {
         match populate_once(run, state) {
-            // A member has exited before it could become the owner of its task.
+            // A member has exited before it became the owner of its task.
             Err(error) if error.kind == ErrorKind::NotFound && attempts.next().is_some() => {}
             result => return result,
         }
@@ -93,8 +96,9 @@ fn populate_once(run: &mut RunContext, state: &mut RunState) -> Result<(), Error
     create_missing_tasks(&state.team.tasks(), &run.file.tasks, &tasks)
 }
 
-/// Waits until no member is starting, stopping or disconnected. After a start of the daemon,
-/// members are disconnected until their shims connect.
+/// Waits until no member is starting, stopping or disconnected, or until [`SETTLE_TIMEOUT`] has
+/// passed. After the daemon was restarted, members are disconnected until their shims have
+/// reconnected.
 fn wait_until_settled(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot, ErrorReport> {
     let deadline = Instant::now() + SETTLE_TIMEOUT;
     loop {
@@ -108,10 +112,11 @@ fn wait_until_settled(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot,
     }
 }
 
-/// The started tasks whose owners exited between an earlier run and this one.
+/// The tasks in progress whose owners exited after an earlier run and before this one. They are to
+/// be released.
 ///
-/// A member whose turns are known continues its own tasks when it is spawned again. They are not
-/// released, because another member would do them a second time.
+/// Tasks of an owner whose turns the daemon knows are not included. Such a member continues its own
+/// tasks when it is spawned again, so another member must not do these tasks too.
 fn abandoned_tasks(run: &RunContext, tasks: &[Task], members: &MemberStates) -> Vec<TaskRelease> {
     let will_continue = |owner: &AgentName| {
         let knows_turns = |member: &SpawnRequest| member.turns.is_some() || member.delivery == Delivery::Hook;
@@ -126,7 +131,7 @@ fn abandoned_tasks(run: &RunContext, tasks: &[Task], members: &MemberStates) -> 
     abandoned.map(|task| TaskRelease::new(&run.rules, task, ReleaseReason::Abandoned)).collect()
 }
 
-/// Spawns members at the same time. Returns when all of them run.
+/// Spawns the members in `missing`, all at the same time. Returns when all of them run.
 fn spawn_missing(
     run: &mut RunContext,
     state: &mut RunState,
@@ -138,15 +143,16 @@ fn spawn_missing(
         if refused.iter().any(|(_, error)| error.kind == ErrorKind::NoDaemon) {
             run.daemon.start()?;
         }
-        // A new daemon counts every member of its roster as running until the shims have connected.
+        // A new daemon counts every member in its roster as running until the members' shims have
+        // reconnected.
         let members = wait_until_settled(run, &state.team)?.members;
         missing = Vec::new();
         for (member, error) in refused {
             match error.kind {
-                // The daemon spawned the member and died before it replied.
+                // The daemon spawned the member, but died before it replied.
                 _ if members.state_of(&member.name) != MemberState::Gone => {}
                 ErrorKind::NoDaemon => missing.push(member),
-                // The last member of that name has exited and is not removed yet.
+                // An earlier member of that name has exited but was not removed yet.
                 ErrorKind::AlreadyExists if Instant::now() < deadline && run.stop_requests.count() == 0 => {
                     missing.push(member);
                 }
@@ -160,7 +166,8 @@ fn spawn_missing(
     Ok(())
 }
 
-/// Sends one request for each member, at the same time. Returns the members whose spawn failed.
+/// Sends the spawn requests of all `members` at the same time. Returns the members whose spawn
+/// failed.
 fn spawn_all(run: &RunContext, members: Vec<SpawnRequest>) -> Vec<(SpawnRequest, ErrorReport)> {
     let (team_context, worktree_members) = (run.team_context, &run.file.worktree_members);
     std::thread::scope(|scope| {
@@ -176,7 +183,8 @@ fn spawn_all(run: &RunContext, members: Vec<SpawnRequest>) -> Vec<(SpawnRequest,
     })
 }
 
-/// Spawns one member. `worktree_options` are the member's options if it works in a worktree.
+/// Spawns one member. `worktree_options` are the member's options, `None` unless it works in a
+/// worktree.
 fn spawn_member(
     team_context: &TeamContext,
     member: &SpawnRequest,
@@ -190,7 +198,7 @@ fn spawn_member(
     team_context.request(Request::Spawn(Box::new(request)))
 }
 
-/// Creates the tasks of the file that do not exist, in one step.
+/// Creates all tasks of the run file that do not exist yet, in one step.
 fn create_missing_tasks(list: &Tasks, specs: &[TaskSpec], existing: &[Task]) -> Result<(), ErrorReport> {
     let ids: HashMap<&str, TaskId> =
         existing.iter().filter_map(|task| Some((run_file_key(task)?, task.id))).collect();

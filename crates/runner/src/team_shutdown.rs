@@ -18,11 +18,13 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use store::Team;
 
-/// Longer than the removal of worktrees takes.
+/// How long the run waits for a deletion of the team that another client has requested. Removing
+/// the team's worktrees takes less time.
 const DELETE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Ends the team and reports its results. A suspended team is not shut down, because a member that
-/// was shut down can't be resumed.
+/// Shuts down the members, deletes the team unless it is kept, and reports the results. If the run
+/// ends with suspended members, nothing is shut down, because only a suspended member can be
+/// resumed later.
 pub(crate) fn end_run(
     run: &mut RunContext,
     mut state: RunState,
@@ -36,7 +38,8 @@ pub(crate) fn end_run(
         final_results(run, &mut state).map_err(|error| run.with_resume_help(&state.snapshot.running, error));
     let deletion = match (&shutdown, &tasks) {
         (Ok(()), Ok(tasks)) if !is_suspended && lock.previous_note() == RunNote::DeleteTeam => lock
-            // A run that resumes the deletion can't compute the exit code without the team's files.
+            // The exit code is stored first: without the team's files, a run that resumes the
+            // deletion could not compute it.
             .write_note(RunNote::Deleting(exit_code(&run.file.name, &end, tasks)))
             .and_then(|()| delete_team(run)),
         _ => Ok(()),
@@ -53,8 +56,8 @@ pub(crate) fn end_run(
     })
 }
 
-/// Completes a run that was killed while it deleted its team. The report has the tasks only if
-/// their files still exist.
+/// Completes the deletion of a team for an earlier run that was killed during the deletion. The
+/// report has the tasks' results only if the team's files still exist.
 pub(crate) fn resume_deletion(
     run: &mut RunContext,
     team: Option<&Team>,
@@ -75,7 +78,8 @@ pub(crate) fn resume_deletion(
     })
 }
 
-/// The report for a team that was kept and whose tasks are all final. The team stays.
+/// The report of a run that has nothing to do: its team was kept, and all of the team's tasks are
+/// final. The team is kept again.
 pub(crate) fn report_nothing_to_do(
     team_context: &TeamContext,
     file: &RunFile,
@@ -109,8 +113,8 @@ fn results_of_ended_team(
     Ok(task_results(file, &visible.collect(), &decision, &times))
 }
 
-/// Removes a team whose start failed. Errors are not returned, because the caller returns the error
-/// of the start.
+/// Removes a team after an error at the start of the run. If the removal fails, only a warning is
+/// shown, because the caller returns the first error.
 pub(crate) fn remove_unfilled_team(run: &mut RunContext, state: &mut RunState) {
     let removal = shut_down_members(run, state, &RunEnd::Stopped).and_then(|()| delete_team(run));
     if removal.is_err() {
@@ -120,10 +124,10 @@ pub(crate) fn remove_unfilled_team(run: &mut RunContext, state: &mut RunState) {
     }
 }
 
-/// Asks all members to shut down, and kills those that do not within the grace period. Another
-/// Ctrl-C kills all of them at once.
+/// Asks all members to shut down. The daemon kills members that do not exit within the grace
+/// period. If the user presses Ctrl-C during the shutdown, all members are killed at once.
 fn shut_down_members(run: &mut RunContext, state: &mut RunState, end: &RunEnd) -> Result<(), ErrorReport> {
-    // The Ctrl-C that started the shutdown does not count.
+    // If a Ctrl-C has ended the run, that first Ctrl-C does not count.
     let stops_to_kill = if *end == RunEnd::Stopped && run.stop_requests.count() > 0 { 2 } else { 1 };
     state.begin_ending(end_message(run, end, stops_to_kill));
     let mut reply = start_shutdown_request(run, end);
@@ -149,7 +153,8 @@ fn shut_down_members(run: &mut RunContext, state: &mut RunState, end: &RunEnd) -
     }
 }
 
-/// Says why the run ends, how long the shutdown may take, and how to end it sooner.
+/// The message that says why the run ends, how long the shutdown may take, and how to end it
+/// sooner.
 fn end_message(run: &RunContext, end: &RunEnd, stops_to_kill: usize) -> String {
     let reason = match end {
         RunEnd::Finished => "all is over",
@@ -166,8 +171,8 @@ fn grace_ms(run: &RunContext) -> u64 {
     u64::try_from(run.file.policy.grace.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Reports events and progress during the shutdown. A failed snapshot is skipped, because it is
-/// only for display.
+/// Reports events and progress during the shutdown. If a snapshot fails, progress is not updated,
+/// but the shutdown continues.
 fn report_while_ending(run: &mut RunContext, state: &mut RunState) -> Result<(), ErrorReport> {
     state.report_new_events()?;
     if run.observer.is_live()
@@ -179,7 +184,7 @@ fn report_while_ending(run: &mut RunContext, state: &mut RunState) -> Result<(),
     Ok(())
 }
 
-/// The rules at the end of a run: no task is retried.
+/// The retry rules at the end of a run: no failed task is retried.
 fn rules_at_end(run: &RunContext) -> RetryRules {
     RetryRules { owners: run.rules.owners.clone(), retries: 0 }
 }
@@ -188,7 +193,7 @@ fn all_members(run: &RunContext) -> MemberSelection {
     MemberSelection { team: run.file.name.clone(), names: Vec::new() }
 }
 
-/// Sends the shutdown request from a thread, so that a second Ctrl-C takes effect before the reply.
+/// Sends the shutdown request on a thread of its own, so that a Ctrl-C is handled before the reply.
 fn start_shutdown_request(run: &RunContext, end: &RunEnd) -> Receiver<Result<Reply, ErrorReport>> {
     let reason = match end {
         RunEnd::Finished => "all tasks are over",
@@ -206,14 +211,15 @@ fn start_shutdown_request(run: &RunContext, end: &RunEnd) -> Receiver<Result<Rep
     let (sender, receiver) = channel();
     let (team_context, notifier) = (run.team_context.for_team(&run.file.name), run.watcher.notifier());
     std::thread::spawn(move || {
-        // There is no receiver if the process is about to exit.
+        // Sending fails only if the process is about to exit and no longer waits for the reply.
         sender.send(team_context.call_daemon(request)).ok();
         notifier.notify();
     });
     receiver
 }
 
-/// Reads the task list once more, because a member can complete a task during the shutdown.
+/// Computes the results. The task list is read again, because a member may have completed a task
+/// during the shutdown.
 fn final_results(run: &RunContext, state: &mut RunState) -> Result<Vec<TaskResult>, ErrorReport> {
     let tasks = state.team.tasks().list()?;
     state.report_new_events()?;
@@ -221,8 +227,8 @@ fn final_results(run: &RunContext, state: &mut RunState) -> Result<Vec<TaskResul
     Ok(task_results(&run.file, &state.all_tasks, &state.decision, &state.task_times))
 }
 
-/// Deletes the team. It is no error if the team is already deleted, or if the daemon keeps it
-/// because a worktree has unsaved work.
+/// Deletes the team. It is no error if the team is already deleted. If the daemon keeps the team
+/// because a worktree has unsaved work, the daemon's error is shown, and the run continues.
 fn delete_team(run: &mut RunContext) -> Result<(), ErrorReport> {
     let request = Request::DeleteTeam(DeleteTeamRequest {
         team: run.file.name.clone(),
@@ -232,7 +238,8 @@ fn delete_team(run: &mut RunContext) -> Result<(), ErrorReport> {
     let deadline = Instant::now() + DELETE_TIMEOUT;
     let reply = loop {
         match run.daemon.call(&request) {
-            // The daemon is deleting the team for another client, which may have been killed.
+            // The daemon is already deleting the team for another client, which may have been
+            // killed since.
             Err(error) if error.message.ends_with(BEING_DELETED_SUFFIX) && Instant::now() < deadline => {
                 run.watcher.wait(Some(Instant::now() + TICK))?;
             }

@@ -1,4 +1,4 @@
-//! Reads a team's tasks and members at one moment, and makes a task of it pending again.
+//! Reads a team's tasks and members at one moment, and makes single tasks pending again.
 
 use crate::run_context::RunContext;
 use crate::task_fate::{MemberState, MemberStates, ReleaseReason, TaskRelease};
@@ -15,16 +15,16 @@ use store::{Error, TaskUpdate, Team};
 pub(crate) struct TeamSnapshot {
     /// All tasks, including internal ones.
     pub(crate) tasks: Vec<Task>,
-    /// The states of all members.
+    /// The states of all members and past members.
     pub(crate) members: MemberStates,
     /// The running members, as the daemon reports them.
     pub(crate) running: Vec<MemberStatus>,
-    /// Why the daemon spawns no member for the team any more. `None`: the budget is not exhausted.
+    /// Why the daemon spawns no more members for the team. `None` if the budget is not exhausted.
     pub(crate) exhausted_budget: Option<String>,
 }
 
-/// Takes a snapshot. The tasks are read before the members, so a member that counts as exited can't
-/// have started a task after the tasks were read.
+/// Takes a snapshot. The tasks are read before the members. So a member that has exited according
+/// to the snapshot can't have started a task after the tasks were read.
 pub(crate) fn take(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot, ErrorReport> {
     let tasks = team.tasks().list()?;
     let mut states = added_members(run, team)?;
@@ -49,8 +49,8 @@ pub(crate) fn take(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot, Er
     })
 }
 
-/// The members of the team's config that are not in the file. They count as running unless the
-/// daemon reports another state.
+/// The team's members that are not in the run file, because they were added later. They count as
+/// running unless the daemon reports another state.
 fn added_members(run: &RunContext, team: &Team) -> Result<BTreeMap<AgentName, MemberState>, ErrorReport> {
     let is_in_file = |name: &AgentName| run.file.members.iter().any(|member| member.name == *name);
     let names = team.config()?.members.into_iter().map(|member| member.name);
@@ -58,7 +58,8 @@ fn added_members(run: &RunContext, team: &Team) -> Result<BTreeMap<AgentName, Me
     Ok(added.map(|name| (name, MemberState::Running)).collect())
 }
 
-/// The status of a team that the daemon has not read yet.
+/// The status of a team that the daemon's reply does not contain, because the daemon has not read
+/// the team yet.
 fn empty_status(team: &Team) -> TeamStatus {
     TeamStatus {
         name: team.name().clone(),
@@ -69,7 +70,8 @@ fn empty_status(team: &Team) -> TeamStatus {
     }
 }
 
-/// Makes a task pending again. Returns `false` if the task has changed since the decision.
+/// Makes a task pending again. Returns `false` without a change if the task is no longer as it was
+/// when its release was decided.
 pub(crate) fn release_task(team: &Team, release: &TaskRelease) -> Result<bool, ErrorReport> {
     let tasks = team.tasks();
     let is_unchanged = |task: &Task| {
@@ -91,11 +93,11 @@ pub(crate) fn release_task(team: &Team, release: &TaskRelease) -> Result<bool, E
     }
     match tasks.update(&release.id, update, &AgentName::lead()) {
         Ok(_) => Ok(true),
-        // The task is released. The message to its owner could not be sent, but the owner does not
-        // depend on that message.
+        // The task is released. Only the message to its owner could not be sent, and the owner
+        // finds the task without that message too.
         Err(Error::OwnerNotNotified { .. }) => Ok(true),
-        // A member claimed the task, or the owner has left the team. The next snapshot decides
-        // again.
+        // A member has claimed the task, or its owner has left the team. The run decides again with
+        // the next snapshot.
         Err(error) if [ErrorKind::Refused, ErrorKind::NotFound].contains(&error.kind()) => Ok(false),
         Err(error) => Err(ErrorReport::from(error)),
     }

@@ -1,5 +1,5 @@
-//! Parses the tables `[[member]]` of a run file. Each becomes a spawn request, built by the same
-//! code as for `teamctl spawn`.
+//! Parses the tables `[[member]]` of a run file. Each table becomes a spawn request. The request is
+//! built by the same code as the request of `teamctl spawn`.
 
 use crate::run_file::table_reader::TableReader;
 use crate::run_file::validation_error::{Located, ValidationErrors, nearest_help};
@@ -12,15 +12,15 @@ use protocol::permission_mode::PermissionMode;
 use std::path::{Path, PathBuf};
 use store::MESSAGE_LIMIT;
 
-/// A valid member.
+/// A member whose table is valid.
 pub(crate) struct RunMember {
     pub(crate) request: SpawnRequest,
-    /// The member's options if it works in a worktree. The request is built again from them when
-    /// the worktree exists.
+    /// The options of a member that works in a worktree. When the daemon has created the worktree,
+    /// the spawn request is built again from these options. `None` for any other member.
     pub(crate) worktree_spawn: Option<SpawnOptions>,
 }
 
-/// The defaults for all members.
+/// The values that apply to all members which do not set them.
 pub(crate) struct MemberDefaults<'a> {
     pub(crate) team: TeamName,
     /// The run file's directory.
@@ -80,7 +80,8 @@ pub(crate) fn parse_member(
     (name.is_some() && cwd.is_some()).then_some(RunMember { request, ..resolved })
 }
 
-/// The options that do not depend on other keys. Name, command and directory are left out.
+/// Parses the options that do not depend on other keys. Name, command and directory are parsed
+/// elsewhere.
 fn parse_options(
     member: &TableReader,
     defaults: &MemberDefaults,
@@ -178,7 +179,8 @@ fn parse_env(member: &TableReader, errors: &mut ValidationErrors) -> Vec<String>
     pairs.into_iter().map(|(name, value)| format!("{}={value}", name.value)).collect()
 }
 
-/// Builds the spawn request. Checks that the member names one program and that the program exists.
+/// Builds the member's spawn request. Checks that the member names either a profile or a command,
+/// and that the program exists.
 fn resolve_program(
     member: &TableReader,
     mut options: SpawnOptions,
@@ -196,7 +198,7 @@ fn resolve_program(
             errors.push(at, "command needs a program: command = [\"program\", \"argument\"]");
             return None;
         }
-        // The value of `profile` has the wrong type, which is already an error.
+        // The key `profile` has a value of the wrong type, for which an error was already added.
         (Some(_), None) if options.profile.is_none() => return None,
         (None, Some(at)) if !options.allow.is_empty() || !options.deny.is_empty() => {
             errors.push(at, "a command takes no allow and no deny: give it arguments of its own");
@@ -210,8 +212,9 @@ fn resolve_program(
         return None;
     }
     options.cwd = Some(cwd.to_owned());
-    // A variable without a name is already an error. In the request it would hide the program's
-    // errors.
+    // Variables without a name are removed, because an error was already added for them. Otherwise
+    // the spawn request would be refused because of them, and errors of the program would not be
+    // found.
     options.env.retain(|pair| !pair.starts_with('='));
     let worktree_spawn = options.worktree.is_some().then(|| options.clone());
     let request = spawn_request::build_spawn_request(defaults.root, defaults.team.clone(), None, options);
@@ -219,8 +222,8 @@ fn resolve_program(
     Some(RunMember { request, worktree_spawn })
 }
 
-/// Whether the member's profile exists. The error says how to name a profile in a file; the error
-/// of `build_spawn_request` would name options of `teamctl spawn`.
+/// Checks that the member's profile exists. `build_spawn_request` checks this too, but its error
+/// names options of `teamctl spawn`. The error here says how to name a profile in a run file.
 fn check_profile_exists(
     at: usize,
     options: &SpawnOptions,
@@ -250,7 +253,8 @@ fn check_profile_exists(
     exists
 }
 
-/// An error with its help, on one line. Options of `teamctl spawn` become keys of the file.
+/// An error with its help, as one line. Names of `teamctl spawn` options become keys of the run
+/// file.
 fn error_text(error: &ErrorReport) -> String {
     let help = error.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
     let text = format!("{}{help}", error.message).replace('\n', " ");

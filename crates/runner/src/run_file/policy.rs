@@ -9,7 +9,7 @@ use protocol::usage::to_microdollars;
 use std::path::Path;
 use std::time::Duration;
 
-/// How a team is run, and who answers the requests of its members.
+/// How a team is run, and who answers the plan and permission requests of its members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunPolicy {
     /// The policy that the daemon applies.
@@ -52,7 +52,8 @@ const AFTER: [(&str, TimeoutAction); 3] =
 const ANSWERS: [(&str, RuleAction); 3] =
     [("allow", RuleAction::Allow), ("deny", RuleAction::Deny), ("ask", RuleAction::Ask)];
 
-/// Parses the table. Relative directories in it are resolved against `directory`, the file's own.
+/// Parses the table `[policy]`. Relative directories in it are resolved against `directory`, which
+/// is the directory of the file.
 pub(crate) fn parse_policy_table(
     table: TableReader,
     directory: &Path,
@@ -75,8 +76,7 @@ fn parse_team_policy(
 ) -> TeamPolicy {
     let timeout = parse_duration(table, "answer_timeout", "a string such as \"10m\"", errors);
     let after = table.one_of("on_timeout", &AFTER, errors);
-    // A timeout without an action would do nothing, and an action without a timeout would never
-    // happen.
+    // Either of these two keys has no effect without the other one, so both must be set or neither.
     if let (None, Some(at)) = (table.key_offset("answer_timeout"), table.key_offset("on_timeout")) {
         errors.push(at, "on_timeout needs the key answer_timeout: how long a request waits before");
     }
@@ -115,12 +115,13 @@ fn parse_rule(table: TableReader, directory: &Path, errors: &mut ValidationError
     Some(PolicyRule { tool: tool?.value, pattern, directory: rule_directory, answer: answer? })
 }
 
-/// A count above `u32::MAX` becomes `u32::MAX`.
+/// Converts a count. A count above `u32::MAX` becomes `u32::MAX`.
 fn saturate_u32(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// `wanted` says what the key takes, for the error.
+/// Parses the duration at `key`. `wanted` is the text for the error that describes the allowed
+/// values.
 fn parse_duration(
     table: TableReader,
     key: &str,

@@ -1,7 +1,8 @@
-//! Checks the names in a run file: duplicate names and keys, owners and blockers that do not exist,
-//! and dependency cycles.
+//! Checks the names in a run file. It finds duplicate names and keys, owners and blockers that do
+//! not exist, and dependency cycles.
 //!
-//! The check reads the tables itself, so that an invalid task does not hide the errors of others.
+//! This check reads the tables itself and does not use the parsed tasks, because a task with an
+//! error in another key would be missing there.
 
 use crate::run_file::table_reader::TableReader;
 use crate::run_file::validation_error::{Located, ValidationErrors, nearest_help};
@@ -39,7 +40,7 @@ pub(crate) fn check_references(
     check_cycles(&references, errors);
 }
 
-/// Reads a string. Its errors are dropped, because the parser of the table reports them.
+/// Reads a string. Errors are dropped here, because the parser of the table reports them.
 fn string_without_errors(table: &TableReader, key: &str) -> Option<Located<String>> {
     table.string(key, &mut ValidationErrors::new(""))
 }
@@ -52,7 +53,7 @@ fn references_of(task: &TableReader) -> Option<TaskReferences> {
     })
 }
 
-/// `what` is the kind of the named thing, for the error.
+/// Adds an error for each duplicate. `what` says in the error what kind of thing is named.
 fn check_duplicates(
     names: &[Located<String>],
     normalize: impl Fn(&Located<String>) -> String,
@@ -76,7 +77,7 @@ fn check_owner(task: &TableReader, names: &[Located<String>], errors: &mut Valid
     }
 }
 
-/// How far the search for cycles is with a task.
+/// How far the search for cycles has come with a task.
 #[derive(Clone, Copy, PartialEq)]
 enum VisitState {
     Unvisited,
@@ -84,14 +85,15 @@ enum VisitState {
     Done,
 }
 
-/// Reports each cycle once, at the blocker that closes it. The search is not recursive, because a
-/// chain can be as long as the file.
+/// Adds one error for each dependency cycle, at the position of the blocker that closes the cycle.
+/// The search is not recursive, because a long chain of blockers could overflow the stack.
 fn check_cycles(tasks: &[TaskReferences], errors: &mut ValidationErrors) {
     let indexes: HashMap<&str, usize> =
         tasks.iter().enumerate().map(|(index, task)| (task.key.value.as_str(), index)).collect();
     let mut states = vec![VisitState::Unvisited; tasks.len()];
     for start in 0..tasks.len() {
-        // The path from `start`: each task, and how many of its blockers were visited.
+        // The path from `start`: each task on it, and how many of that task's blockers were
+        // visited.
         let mut path = if states[start] == VisitState::Unvisited { vec![(start, 0)] } else { Vec::new() };
         while let Some((task, visited)) = path.pop() {
             states[task] = VisitState::InProgress;

@@ -1,5 +1,5 @@
-//! Reads the values of a TOML table by key. A value of the wrong type counts as missing and is
-//! added to the validation errors.
+//! Reads the values of a TOML table by key. If a value has the wrong type, a validation error is
+//! added, and the key counts as missing.
 
 use crate::run_file::validation_error::{Located, ValidationErrors, nearest_help};
 use serde_json::{Map, Number, Value};
@@ -13,7 +13,7 @@ pub(crate) struct TableReader<'a> {
     table: &'a DeTable<'a>,
     /// Where the table begins, as a byte offset in the file.
     pub(crate) at: usize,
-    /// What the table is, for errors: `a member`.
+    /// What kind of table it is, for errors, such as `a member`.
     what: &'static str,
 }
 
@@ -22,7 +22,7 @@ impl<'a> TableReader<'a> {
         TableReader { table, at, what }
     }
 
-    /// Adds an error for each key that is not in `known`.
+    /// Adds an error for each key of the table that is not in `known`.
     pub(crate) fn check_keys(&self, known: &[&str], errors: &mut ValidationErrors) {
         for key in self.table.keys().filter(|key| !known.contains(&key.get_ref().as_ref())) {
             let name = key.get_ref();
@@ -44,7 +44,7 @@ impl<'a> TableReader<'a> {
         self.text(key, "a string", errors)
     }
 
-    /// A string. `wanted` says what the key takes, for the error.
+    /// Reads a string. `wanted` is the text for the error that describes the allowed values.
     pub(crate) fn text(
         &self,
         key: &str,
@@ -62,7 +62,7 @@ impl<'a> TableReader<'a> {
         }
     }
 
-    /// A string that must exist and not be empty.
+    /// Reads a string that must exist and must not be empty.
     pub(crate) fn required_string(
         &self,
         key: &str,
@@ -101,7 +101,7 @@ impl<'a> TableReader<'a> {
         Some(Located { at: span.start, value: strings })
     }
 
-    /// An integer from 0 to `i64::MAX`.
+    /// Reads an integer from 0 to `i64::MAX`.
     pub(crate) fn count(&self, key: &str, errors: &mut ValidationErrors) -> Option<u64> {
         let (span, value) = self.get(key)?;
         let DeValue::Integer(number) = value else {
@@ -115,7 +115,7 @@ impl<'a> TableReader<'a> {
         count
     }
 
-    /// A finite number from 0, with or without a fraction.
+    /// Reads a finite number that is at least 0, with or without a fraction.
     pub(crate) fn amount(&self, key: &str, errors: &mut ValidationErrors) -> Option<f64> {
         let (span, value) = self.get(key)?;
         let text = match value {
@@ -130,7 +130,7 @@ impl<'a> TableReader<'a> {
         found
     }
 
-    /// `true` (`Some(None)`) or a string. `None` for `false`, as if the key were missing.
+    /// Reads `true` (returned as `Some(None)`) or a string. `false` is treated as a missing key.
     pub(crate) fn bool_or_string(&self, key: &str, errors: &mut ValidationErrors) -> Option<Option<String>> {
         match self.get(key)?.1 {
             DeValue::Boolean(value) => value.then_some(None),
@@ -138,7 +138,8 @@ impl<'a> TableReader<'a> {
         }
     }
 
-    /// The value that belongs to the string. `choices` are all allowed strings with their values.
+    /// Reads a string that must be one of `choices`, and returns the value that `choices` has for
+    /// it.
     pub(crate) fn one_of<T: Copy>(
         &self,
         key: &str,
@@ -167,7 +168,7 @@ impl<'a> TableReader<'a> {
         }
     }
 
-    /// The tables `[[key]]`. `None` if the key has another type.
+    /// Reads the tables `[[key]]`. `None` if the value of the key has another type.
     pub(crate) fn tables(
         &self,
         key: &str,
@@ -188,7 +189,7 @@ impl<'a> TableReader<'a> {
         Some(array.iter().filter_map(|value| table(value, errors)).collect())
     }
 
-    /// The names and values of a table that has only strings.
+    /// Reads the names and values of a table that has only strings.
     pub(crate) fn string_pairs(&self, errors: &mut ValidationErrors) -> Vec<(Located<String>, String)> {
         let pair = |key: &Spanned<std::borrow::Cow<'_, str>>, errors: &mut ValidationErrors| {
             let value = self.string(key.get_ref(), errors)?.value;
@@ -197,7 +198,7 @@ impl<'a> TableReader<'a> {
         self.table.keys().filter_map(|key| pair(key, errors)).collect()
     }
 
-    /// The table as JSON.
+    /// Converts the table to JSON.
     pub(crate) fn json(&self, errors: &mut ValidationErrors) -> Map<String, Value> {
         object(self.table, errors)
     }
@@ -237,7 +238,7 @@ fn list(array: &DeArray, errors: &mut ValidationErrors) -> Value {
     array.iter().map(|value| json(value, errors)).collect()
 }
 
-/// Converts a value. A date becomes a string, because JSON has no dates.
+/// Converts a value to JSON. A date becomes a string, because JSON has no dates.
 fn json(value: &Spanned<DeValue>, errors: &mut ValidationErrors) -> Value {
     let at = value.span().start;
     let number = |found: Option<Number>, errors: &mut ValidationErrors| {

@@ -14,13 +14,13 @@ pub(crate) struct TaskSpec {
     /// The task's key. It is stored in the task's metadata, so that a later run finds the task.
     pub(crate) key: String,
     pub(crate) subject: String,
-    /// May be empty.
+    /// The description; may be empty.
     pub(crate) description: String,
     /// The text that is shown while the task is in progress.
     pub(crate) active_form: Option<String>,
-    /// The only member that may do the task. `None`: any member may.
+    /// The only member that may do the task. `None` if any member may do it.
     pub(crate) owner: Option<AgentName>,
-    /// The indexes of its blockers in the list of all tasks, sorted.
+    /// The indexes of the task's blockers in the list of all tasks, sorted.
     pub(crate) blocked_by: Vec<usize>,
     /// The file's metadata, with `key` and `command`.
     pub(crate) metadata: Map<String, Value>,
@@ -32,7 +32,7 @@ const KEYS: [&str; 8] =
 const RESERVED_METADATA: [&str; 7] =
     ["key", "command", "failure", "_internal", "attempts", "retries", "abandoned"];
 
-/// Parses all tasks. An invalid task is left out and added to `errors`.
+/// Parses all tasks. If a task is invalid, errors are added and the task is left out.
 pub(crate) fn parse_tasks(tasks: &[TableReader], errors: &mut ValidationErrors) -> Vec<TaskSpec> {
     if tasks.iter().any(|task| task.key_offset("command").is_some()) && !has_shell() {
         let at = tasks.iter().find_map(|task| task.key_offset("command")).unwrap_or(0);
@@ -44,8 +44,8 @@ pub(crate) fn parse_tasks(tasks: &[TableReader], errors: &mut ValidationErrors) 
     tasks.iter().filter_map(|task| parse_task(task, &indexes, errors)).collect()
 }
 
-/// Checks that every task that only workers can claim has a command. A worker runs commands only,
-/// and fails any other task.
+/// Checks that every task which only workers can claim has a command. Workers only run commands, so
+/// a worker would mark a task without a command as failed.
 pub(crate) fn check_worker_commands(
     tasks: &[TableReader],
     members: &[SpawnRequest],
@@ -70,7 +70,7 @@ fn needs_command(member: &SpawnRequest) -> bool {
     matches!(&member.turns, Some(TurnProgram::Worker(worker)) if worker.run.is_none())
 }
 
-/// The task's key. Its errors are dropped, because [`parse_task`] reports them.
+/// Reads the task's key. Errors are dropped here, because [`parse_task`] reports them.
 fn key_without_errors(task: &TableReader) -> Option<String> {
     task.string("key", &mut ValidationErrors::new("")).map(|key| key.value)
 }
@@ -98,7 +98,7 @@ fn parse_task(
     Some(TaskSpec { key, subject, description, active_form, owner, blocked_by, metadata })
 }
 
-/// The metadata of the task without its key.
+/// Reads the task's metadata. The task's key is not part of them yet.
 fn parse_metadata(task: &TableReader, errors: &mut ValidationErrors) -> Map<String, Value> {
     let mut metadata = Map::new();
     if let Some(command) = task.string("command", errors) {

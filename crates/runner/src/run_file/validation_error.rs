@@ -6,18 +6,18 @@ use serde::Serialize;
 /// One error in a run file or policy file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct ValidationError {
-    /// Counted from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// In characters, counted from 1.
+    /// The column in characters, counted from 1.
     pub column: usize,
-    /// For people. It may contain unsanitized text of the file.
+    /// The text for people. It may contain text of the file with control characters.
     pub message: String,
 }
 
 /// A value of the file with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Located<T> {
-    /// Offset in the file, in bytes.
+    /// The value's offset in the file, in bytes.
     pub(crate) at: usize,
     pub(crate) value: T,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Located<T> {
 #[derive(Debug)]
 pub(crate) struct ValidationErrors<'t> {
     text: &'t str,
-    /// Errors in valid TOML.
+    /// The errors that are not syntax errors.
     errors: Vec<ValidationError>,
     syntax_errors: Vec<ValidationError>,
 }
@@ -57,8 +57,8 @@ impl<'t> ValidationErrors<'t> {
         self.syntax_errors.push(error);
     }
 
-    /// Adds an error about something missing. The error is dropped if the file has syntax errors,
-    /// because the missing part may be next to a syntax error.
+    /// Adds an error about a missing key or table. If the file has syntax errors, the error is
+    /// dropped, because the parser may have skipped that key or table because of a syntax error.
     pub(crate) fn push_missing(&mut self, at: usize, message: impl Into<String>) {
         if !self.has_syntax_errors() {
             self.push(at, message);
@@ -69,10 +69,11 @@ impl<'t> ValidationErrors<'t> {
         !self.syntax_errors.is_empty()
     }
 
-    /// All errors in the file's order.
+    /// Returns all errors in the order of the file.
     pub(crate) fn into_sorted(mut self) -> Vec<ValidationError> {
         let syntax_errors = first_per_line(self.syntax_errors);
-        // Other errors in the same line only follow from the syntax error.
+        // Other errors in the line of a syntax error are dropped, because the syntax error has
+        // caused them.
         self.errors.retain(|error| syntax_errors.iter().all(|syntax| syntax.line != error.line));
         self.errors.extend(syntax_errors);
         self.errors.sort();
@@ -81,8 +82,8 @@ impl<'t> ValidationErrors<'t> {
     }
 }
 
-/// Keeps the first error of each line. A list that is not closed causes an error in every line
-/// after it, so only the first of these is kept.
+/// Keeps only the first error of each line. A list that is not closed causes an error in every line
+/// after its start. Of these errors only the first is kept.
 fn first_per_line(mut errors: Vec<ValidationError>) -> Vec<ValidationError> {
     errors.sort();
     errors.dedup_by_key(|error| error.line);
