@@ -1,7 +1,7 @@
 //! The arguments of `teamd-shim`.
 //!
-//! They are parsed by hand: a general parser would take most of the memory that a shim uses while
-//! its agent runs.
+//! They are parsed by hand, because a general parser would need more memory than the rest of the
+//! shim while the agent runs.
 
 use protocol::control::shim_command;
 use std::ffi::OsString;
@@ -32,12 +32,13 @@ pub(crate) struct ShimArgs {
 #[derive(Debug, PartialEq)]
 pub(crate) struct HookArgs {
     pub(crate) event: String,
-    /// The profile that says how the program expects answers. It is ignored if the agent was
-    /// spawned by a profile that delivers by hooks.
+    /// The name of a profile that says which answers the program expects from its hooks. It is
+    /// ignored if the agent's own profile delivers messages by hooks, because then that profile is
+    /// used.
     pub(crate) profile: Option<String>,
 }
 
-/// Parses the arguments. `None` if they are not one of the commands.
+/// Parses the arguments. `None` if they are not a valid command.
 pub(crate) fn parse(words: &[OsString]) -> Option<ShimCommand> {
     let (command, rest) = words.split_first()?;
     match (command.to_str()?, rest) {

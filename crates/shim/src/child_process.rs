@@ -1,5 +1,5 @@
-//! Starts the child processes of the shim: programs, turns and drivers. Sets their directory,
-//! environment and terminal.
+//! Starts the child processes of the shim: agent programs, turns and drivers. Each gets its working
+//! directory, environment and terminal.
 
 use crate::output_pty::OutputPty;
 use crate::pre_exec::{run_in_foreground, run_in_new_session};
@@ -10,8 +10,8 @@ use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 
-/// Variables that describe the pane and its terminal. The shim takes them from its own environment,
-/// because the caller of the spawn request runs in another terminal.
+/// Environment variables that describe the pane and its terminal. The agent gets the shim's values
+/// and not those of the spawn request, because the caller of that request runs in another terminal.
 const PANE_VARIABLES: [&str; 6] =
     ["TERM", "TMUX", "TMUX_PANE", "COLORTERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION"];
 
@@ -19,16 +19,16 @@ const PANE_VARIABLES: [&str; 6] =
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PaneMode {
     Pane,
-    /// Only in the agent's log.
+    /// The output goes only into the agent's log.
     Headless,
 }
 
-/// Starts the program of an agent that is one process for the whole spawn. Without `output` it runs
-/// in the foreground of the pane's terminal.
+/// Starts the program of an agent that is one process for the whole spawn. If `output` is `None`,
+/// the program runs in the foreground of the pane's terminal.
 ///
 /// # Errors
 ///
-/// Why it was not started, as a sentence for people.
+/// Why the program was not started, as a sentence for people.
 pub(crate) fn start_agent(
     start: &StartAgent,
     wake_socket: &OwnedFd,
@@ -65,7 +65,7 @@ pub(crate) fn start_turn(
     start_detached(output, command, program)
 }
 
-/// Starts the driver of an agent. `driver_socket` is its standard input.
+/// Starts the driver of an agent. `driver_socket` becomes the driver's standard input.
 pub(crate) fn start_driver(
     start: &StartAgent,
     argv: &[String],
@@ -85,8 +85,8 @@ fn start_detached(output: &OutputPty, mut command: Command, program: &str) -> Re
     let failed = |error: std::io::Error| {
         let text = format!("cannot start {program}: {error}");
         match error.kind() {
-            // These errors are permanent. Other errors, such as a lack of memory or a text that is
-            // too long, concern this turn only.
+            // After these errors no later start can succeed. Other errors, such as a lack of memory
+            // or an argument that is too long, affect only the current turn.
             ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::NotADirectory => {
                 StartError::Permanent(text)
             }
@@ -101,11 +101,11 @@ fn start_detached(output: &OutputPty, mut command: Command, program: &str) -> Re
     command.spawn().map_err(failed)
 }
 
-/// Checks that exec would find the program in the agent's `PATH`.
+/// Checks that exec would find the program in the `PATH` of the agent's environment.
 ///
 /// # Errors
 ///
-/// That the program is missing, as a sentence for people.
+/// A sentence for people, if the program does not exist.
 pub(crate) fn check_program_exists(start: &StartAgent, program: &str) -> Result<(), String> {
     let path = start.env.get("PATH").map_or("", String::as_str);
     match program_exists(program, &start.cwd, path) {

@@ -1,5 +1,5 @@
-//! The shim's connection to the daemon. It reconnects after every failure and sends the agent's
-//! wake socket with each hello.
+//! The shim's connection to the daemon. If the connection is lost, the shim connects again. The
+//! first message of each connection passes the daemon its end of the agent's wake socket.
 
 use crate::descendants;
 use crate::poll_timeout;
@@ -13,14 +13,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// The delay before the first reconnect. It doubles after each failure.
+/// The delay before the first reconnect. The delay doubles after each failure.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(20);
-/// The longest delay. After a restart the daemon has all its agents back within little more than
-/// this time.
+/// The longest delay between two attempts to connect. It is short, so that after a restart of the
+/// daemon all shims are connected again soon.
 const MAX_BACKOFF: Duration = Duration::from_millis(250);
 
-/// The limit for one message. A stopped daemon reads nothing when its buffers are full, and must
-/// not stop the agent.
+/// How long sending one message may take. The limit is needed for a daemon that was stopped
+/// (SIGSTOP): once its buffers are full, sending blocks, and the shim must not block for long.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What ended a wait.
@@ -28,7 +28,7 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) enum ShimEvent {
     Message(ToShim),
     Signal,
-    /// One of the watched descriptors is ready.
+    /// A descriptor that the caller passed is ready.
     DescriptorReady,
     Deadline,
 }
@@ -43,22 +43,23 @@ struct LinkReadiness {
     has_watched: bool,
 }
 
-/// The connection, and what is needed to connect again.
+/// The connection to the daemon, and the values that are needed to connect again.
 #[derive(Debug)]
 pub(crate) struct DaemonConnection {
     socket: PathBuf,
     spawn: String,
-    /// The daemon's end of the wake socket. The shim keeps it open, so that the agent never sees it
-    /// close.
+    /// The daemon's end of the wake socket. The shim keeps this end open, so that the agent never
+    /// sees the socket closed when the daemon exits.
     wake_socket: OwnedFd,
     connection: Option<Connection>,
-    /// When to connect next. If that fails, `backoff` is the delay until the attempt after it.
+    /// When to connect next. If that attempt fails, `backoff` is the delay before the next one.
     next_attempt: Instant,
     backoff: Duration,
-    /// Whether the daemon does not know this shim. Then the shim does not connect again.
+    /// Whether the daemon has said that it does not know this shim. The shim then does not connect
+    /// again.
     is_refused: bool,
-    /// The daemons that this shim was connected to, each with the tmux server that it was started
-    /// in if the agent started that server.
+    /// The processes of all daemons that this shim was connected to. For a daemon whose tmux server
+    /// was started by the agent, the list also has that tmux server.
     daemon_processes: Vec<ProcessStat>,
     pub(crate) agent: Option<u32>,
     pub(crate) turn: Option<TurnStatus>,
@@ -89,18 +90,18 @@ impl DaemonConnection {
         &self.spawn
     }
 
-    /// Whether the daemon refused this shim before its agent ran. Then no daemon needs an exit
-    /// report.
+    /// Whether the daemon refused this shim before its agent was started. If so, no daemon needs an
+    /// exit report.
     ///
-    /// A daemon that refuses a shim with a running agent has lost the roster or uses another state
-    /// directory. The daemon with the roster may still look for a report.
+    /// A daemon that refuses a shim whose agent runs has lost its roster or uses another state
+    /// directory. Another daemon may still have the roster and look for the exit report.
     pub(crate) fn is_refused_before_start(&self) -> bool {
         self.is_refused && self.agent.is_none()
     }
 
-    /// Processes that must survive the agent even if the agent started them: daemons and their tmux
-    /// servers. If there is no connection, the shim connects briefly, because a daemon that was
-    /// just started may not know this shim.
+    /// The processes that the shim must not end, even if the agent started them: daemons and their
+    /// tmux servers. If there is no connection, the shim connects briefly, because it must also
+    /// find a daemon that was started only now.
     pub(crate) fn exempt_processes(&mut self) -> Vec<ProcessStat> {
         if self.connection.is_none() {
             let fresh = Connection::open(&self.socket).ok();
@@ -118,7 +119,7 @@ impl DaemonConnection {
         }
     }
 
-    /// Sends a message. False if there is no connection.
+    /// Sends a message to the daemon. Returns false if there is no connection or if sending fails.
     pub(crate) fn send(&mut self, message: &FromShim) -> bool {
         let sent = self.connection.as_mut().is_some_and(|connection| connection.send(message).is_ok());
         if !sent {
@@ -127,7 +128,8 @@ impl DaemonConnection {
         sent
     }
 
-    /// Waits for a message, a signal, one of `watched`, or the deadline. Reconnects meanwhile.
+    /// Waits for a message, a signal, one of `watched`, or the deadline. If the connection is lost,
+    /// this function connects again.
     pub(crate) fn next_event(
         &mut self,
         signals: &ShimSignals,
@@ -147,8 +149,8 @@ impl DaemonConnection {
         }
     }
 
-    /// Waits on the current connection and does not reconnect. Returns `Deadline` at once if there
-    /// is no connection.
+    /// Waits for an event on the current connection, and does not connect again. If there is no
+    /// connection, `Deadline` is returned at once.
     pub(crate) fn next_event_on_connection(&mut self, signals: &ShimSignals, deadline: Instant) -> ShimEvent {
         while self.connection.is_some() && Instant::now() < deadline {
             match self.wait(signals, Some(deadline), &[]) {
@@ -193,7 +195,8 @@ impl DaemonConnection {
             self.connection.iter().map(|connection| PollFd::new(connection.as_fd(), PollFlags::POLLIN)),
         );
         let timeout = deadline.map_or(PollTimeout::NONE, poll_timeout::until);
-        // After EINTR the signal's byte is in the pipe, and the next call reads it.
+        // If poll fails with EINTR, the signal's byte is in the pipe, and the next call of poll
+        // reports it.
         poll(&mut fds, timeout).ok();
         let ready = |fds: &[PollFd<'_>]| fds.iter().any(|fd| fd.any().unwrap_or(false));
         let (signal, rest) = fds.split_at(1);

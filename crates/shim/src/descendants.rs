@@ -1,8 +1,10 @@
-//! Ends what an agent leaves behind: background children, also with nohup, in new sessions or
-//! forked twice. The shim is the subreaper, so all of them are its descendants while they live.
+//! Ends the processes that an agent leaves behind. Background processes may have used nohup, a new
+//! session or a double fork. All of them are descendants of the shim as long as they live, because
+//! the shim is their subreaper.
 //!
-//! A daemon that the agent started is a descendant too, with its tmux server and everything that
-//! runs in it. These processes are exempt: other users need them.
+//! A daemon that the agent started is also a descendant of the shim, and so are the daemon's tmux
+//! server and the processes in it. These processes are exempt and keep running, because other users
+//! need them.
 
 use crate::poll_timeout;
 use crate::signals::ShimSignals;
@@ -16,16 +18,17 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-/// SIGKILL is repeated for this time at most. A process in an uninterruptible wait can outlast it.
+/// How long SIGKILL is repeated. A process in an uninterruptible wait can stay longer than that.
 const KILL_TIMEOUT: Duration = Duration::from_secs(3);
-/// The time between two scans without a signal. The shim gets no SIGCHLD when a grandchild exits.
+/// How long the shim waits at most before it looks for descendants again. It must look without a
+/// signal, because it gets no SIGCHLD when a grandchild exits.
 const RESCAN_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How many walks from parent to child are tried while processes come and go. Then the table of all
-/// processes is read.
+/// How often the process tree is walked until two walks agree. If processes start and exit all the
+/// time, the table of all processes is read instead.
 const MAX_TREE_WALKS: usize = 4;
 
-/// Called for every reaped child.
+/// A callback for every child that was reaped, with the child's pid and exit status.
 type OnReap<'a> = &'a mut dyn FnMut(u32, ExitStatus);
 
 /// Whether a descendant still runs.
@@ -35,8 +38,9 @@ pub(crate) enum Remaining {
     Descendants,
 }
 
-/// Ends all descendants except `exempt` and their descendants: SIGTERM, and after `grace` SIGSTOP
-/// and SIGKILL until none is left. Calls `meanwhile` after each scan.
+/// Ends all descendants of the shim except `exempt` and the descendants of these. First all get
+/// SIGTERM. Those that still run after `grace` are stopped with SIGSTOP and then get SIGKILL, until
+/// none is left. `meanwhile` is called after each scan for descendants.
 pub(crate) fn end_all(
     signals: &ShimSignals,
     grace: Duration,
@@ -67,9 +71,9 @@ pub(crate) fn end_all(
     Remaining::Nothing
 }
 
-/// The processes that the shim does not end: the daemon `pid` and, if it is a child of the shim, the
-/// tmux server in which the daemon was started. A tmux server moves itself into the background, and
-/// so becomes a child of the shim.
+/// The processes that the shim does not end: the daemon with this pid, and the tmux server that the
+/// daemon was started in, if that server is a child of the shim. A tmux server that the agent
+/// starts becomes a child of the shim, because it moves itself into the background.
 pub(crate) fn daemon_and_its_tmux(pid: u32) -> Vec<ProcessStat> {
     let has_name = |process: &ProcessStat, name: &str| {
         client::process_table::program_name(process.pid).is_some_and(|program| program.starts_with(name))
@@ -99,12 +103,12 @@ pub(crate) fn signal_session(session: u32, signal: Signal) {
     inside.for_each(|process| send_signal(process, signal));
 }
 
-/// Reaps all children that have exited. False if no child is left; then there is no descendant
-/// either, because the shim is the subreaper.
+/// Reaps all children that have exited. Returns false if the shim has no child left. Then it has no
+/// other descendants either, because orphans become children of the shim, their subreaper.
 pub(crate) fn reap(on_reap: OnReap<'_>) -> bool {
     loop {
-        // nix decodes the status and drops bits that `ExitStatus` has. So the status is encoded
-        // again.
+        // The status is encoded again here, because `nix` has decoded it and `ExitStatus` needs the
+        // raw value.
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
             Ok(nix::sys::wait::WaitStatus::Exited(pid, code)) => {
                 on_reap(pid.as_raw().unsigned_abs(), ExitStatus::from_raw((code & 0xff) << 8));
@@ -119,7 +123,7 @@ pub(crate) fn reap(on_reap: OnReap<'_>) -> bool {
     }
 }
 
-/// Reaps, and returns the descendants that still run.
+/// Reaps children that have exited, and returns the descendants that still run.
 fn reap_and_list(exempt: &[ProcessStat], on_reap: OnReap<'_>) -> Vec<ProcessStat> {
     if reap(on_reap) { live_descendants(exempt) } else { Vec::new() }
 }
@@ -130,9 +134,9 @@ fn wait(signals: &ShimSignals, deadline: Instant) {
     signals.drain();
 }
 
-/// Stops all descendants, until a scan finds no other one. If a process is killed while others
-/// fork, its place under a process limit becomes free for their children. A stopped process keeps
-/// its place and starts no children.
+/// Sends SIGSTOP to all descendants, until a scan finds no new ones. This is done before SIGKILL
+/// because of agents at their process limit: each killed process would make room for a new child of
+/// another one. A stopped process counts for the limit but starts no children.
 fn stop_all(exempt: &[ProcessStat], until: Instant) {
     let mut stopped = HashSet::new();
     while Instant::now() < until {
@@ -149,8 +153,8 @@ fn signal_all(processes: &[ProcessStat], signal: Signal) {
     processes.iter().for_each(|process| send_signal(*process, signal));
 }
 
-/// Sends a signal through a pidfd, which is opened before the start time is compared. So a reused
-/// pid gets no signal.
+/// Sends a signal through a pidfd. The pidfd is opened first, and only then the start time of the
+/// process is compared. So a new process that has got the same pid receives no signal.
 fn send_signal(process: ProcessStat, signal: Signal) {
     let Some(pidfd) = i32::try_from(process.pid)
         .ok()
@@ -169,10 +173,11 @@ fn live_descendants(exempt: &[ProcessStat]) -> Vec<ProcessStat> {
     descendants_except(std::process::id(), exempt)
 }
 
-/// All descendants of a process that are not zombies, except `exempt` and their descendants.
+/// All descendants of the process `ancestor` that are not zombies, except `exempt` and the
+/// descendants of these.
 ///
-/// If a parent exits during a walk, its children are reparented, and the walk may miss them. So the
-/// result counts only if two walks in a row agree.
+/// If a process exits during a walk, its children get another parent, and the walk may miss them.
+/// So the result is used only if two successive walks agree.
 fn descendants_except(ancestor: u32, exempt: &[ProcessStat]) -> Vec<ProcessStat> {
     let mut last = None;
     for _ in 0..MAX_TREE_WALKS {
@@ -185,9 +190,9 @@ fn descendants_except(ancestor: u32, exempt: &[ProcessStat]) -> Vec<ProcessStat>
     descendants_from_table(ancestor, exempt)
 }
 
-/// Walks from parent to child. Its time depends on the number of descendants; reading the table
-/// depends on the number of all processes. `None` if a process exited before it was read, or if the
-/// kernel lists no children.
+/// Walks the process tree from parent to child. This is faster than reading the table of all
+/// processes if there are few descendants. `None` if a process exited before it was read, or if the
+/// kernel provides no lists of children.
 fn walk_tree(ancestor: u32, exempt: &[ProcessStat]) -> Option<Vec<ProcessStat>> {
     let (mut found, mut parents) = (Vec::new(), vec![ancestor]);
     while let Some(parent) = parents.pop() {
@@ -208,7 +213,8 @@ fn child_pids(parent: u32) -> Option<Vec<u32>> {
     for thread in std::fs::read_dir(format!("/proc/{parent}/task")).ok()? {
         match std::fs::read_to_string(thread.ok()?.path().join("children")) {
             Ok(text) => all.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok())),
-            // The thread has exited, and its children belong to another thread now.
+            // The thread has exited, and its children now belong to another thread. So the list is
+            // incomplete.
             Err(_) => return None,
         }
     }

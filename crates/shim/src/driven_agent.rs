@@ -1,5 +1,6 @@
-//! An agent behind a driver (`teamd-acp`). The driver runs for the whole spawn. If it exits, it is
-//! started again for the next turn; after repeated exits the agent fails.
+//! An agent behind a driver (`teamd-acp`). The driver normally runs for the whole spawn. If the
+//! driver exits, it is started again for the next turn. After several exits without a successful
+//! turn between them, the agent fails.
 
 use crate::child_process::{self, PaneMode};
 use crate::driver_stream::DriverStream;
@@ -17,16 +18,16 @@ use std::os::fd::BorrowedFd;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-/// How often the driver may exit in a row without a successful turn.
+/// How often the driver may exit without a successful turn in between.
 const MAX_FAILURES_IN_ROW: u32 = 3;
-/// How long the agent may take to end a cancelled turn. Then the driver is ended.
+/// How long the program may take to end a cancelled turn. After that the driver is ended.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An agent behind a driver, and its current turn.
 #[derive(Debug)]
 pub(crate) struct DrivenAgent {
     agent: DrivenProgram,
-    /// The id of the session to resume.
+    /// The id of the session that the driver has open, or that it resumes at its next start.
     session: Option<String>,
     /// Whether the turn loop does not know the session id yet.
     is_session_unreported: bool,
@@ -35,13 +36,13 @@ pub(crate) struct DrivenAgent {
     /// The agent's reply in its last turn.
     reply: String,
     open_questions: VecDeque<PermissionQuestion>,
-    /// The number of exits since the last successful turn.
+    /// The number of driver exits since the last successful turn.
     failures_in_row: u32,
     /// Why the driver exited last, as a sentence for people.
     last_failure: String,
 }
 
-/// A driver that runs, or that has exited and was not cleaned up yet.
+/// The driver's process. It either runs, or has exited but was not cleaned up yet.
 #[derive(Debug)]
 struct DriverProcess {
     pid: u32,
@@ -50,7 +51,8 @@ struct DriverProcess {
     status: Option<ExitStatus>,
     /// The reason that the driver itself gave for its exit.
     failed: Option<String>,
-    /// How far the cleanup of the driver's session is. `None` while the driver runs.
+    /// How far the shim is with ending the other processes in the driver's session. `None` while
+    /// the driver runs.
     session_cleanup: Option<InterruptStage>,
 }
 
@@ -61,14 +63,14 @@ struct DrivenTurn {
     usage: Option<Usage>,
 }
 
-/// What the turn loop must know.
+/// An event that the turn loop must handle.
 #[derive(Debug)]
 pub(crate) enum DriverEvent {
     Session(String),
     PermissionAsked(PermissionQuestion),
     /// The turn has ended, with its usage if the program reported it.
     TurnEnded(TurnEndKind, Option<Usage>),
-    /// The driver exited between two turns, with the reason.
+    /// The driver exited between two turns; the reason.
     Exited(String),
 }
 
@@ -87,11 +89,11 @@ impl DrivenAgent {
         }
     }
 
-    /// Starts the driver, unless it runs.
+    /// Starts the driver, unless it is already running.
     ///
     /// # Errors
     ///
-    /// `Permanent` after too many exits in a row.
+    /// `Permanent` if the driver has exited too often without a successful turn.
     pub(crate) fn ensure_started(
         &mut self,
         start: &StartAgent,
@@ -124,8 +126,9 @@ impl DrivenAgent {
         Ok(())
     }
 
-    /// Kills what is left of a driver that exited before this turn. The turn does not wait for its
-    /// cleanup.
+    /// If the driver has exited, kills the processes that are left in its session, and forgets the
+    /// driver. SIGKILL is sent at once, so that the turn which is about to start does not wait for
+    /// a slower cleanup.
     fn discard_ended_driver(&mut self) {
         if let Some(driver) = self.driver.take_if(|driver| driver.status.is_some()) {
             crate::descendants::signal_session(driver.pid, rustix::process::Signal::KILL);
@@ -148,12 +151,13 @@ impl DrivenAgent {
         messages
     }
 
-    /// Whether the driver is ready for a turn.
+    /// Whether the driver can take a turn.
     pub(crate) fn is_ready(&self) -> bool {
         self.driver.as_ref().is_some_and(|driver| driver.is_ready)
     }
 
-    /// Sends the text of a turn to the driver. Returns the driver's pid, `None` if no driver runs.
+    /// Sends the text of a turn to the driver. Returns the driver's pid, or `None` if no driver
+    /// runs.
     pub(crate) fn start_turn(&mut self, text: &str) -> Option<u32> {
         let driver = self.driver.as_mut()?;
         self.open_questions.clear();
@@ -168,11 +172,11 @@ impl DrivenAgent {
         self.send(&ToDriver::AnswerPermission { question_id, answer });
     }
 
-    /// Asks the program for another permission mode.
+    /// Asks the program to change to the permission mode `mode`.
     ///
     /// # Errors
     ///
-    /// If the profile names no mode of the program for `mode`; the message is for people.
+    /// A sentence for people, if the profile has no id of the program for this mode.
     pub(crate) fn change_mode(&mut self, mode: &str) -> Result<(), String> {
         let id = self.agent.mode_ids.get(mode).cloned();
         let id = id.ok_or_else(|| format!("its profile names no mode of the program for {mode}"))?;
@@ -184,7 +188,7 @@ impl DrivenAgent {
         self.driver.iter_mut().for_each(|driver| driver.stream.send(message));
     }
 
-    /// Asks the program to end the turn. False if there is no turn.
+    /// Asks the program to end the current turn. Returns false if no turn is running.
     pub(crate) fn interrupt(&mut self) -> bool {
         let Some(turn) = &mut self.turn else { return false };
         if turn.interrupt.is_none() {
@@ -198,14 +202,15 @@ impl DrivenAgent {
         self.driver.as_ref().and_then(|driver| driver.stream.watched_descriptor())
     }
 
-    /// When [`DrivenAgent::advance`] must be called again at the latest.
+    /// When [`DrivenAgent::advance`] must be called at the latest. `None` if nothing is waiting for
+    /// a time.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let cleanup = self.driver.as_ref().and_then(|driver| driver.session_cleanup.as_ref());
         let turn = self.turn.as_ref().and_then(|turn| turn.interrupt.as_ref());
         cleanup.or(turn).and_then(InterruptStage::deadline)
     }
 
-    /// The driver's pid. `None` if it was reaped.
+    /// The driver's pid. `None` if no driver runs.
     pub(crate) fn running_pid(&self) -> Option<u32> {
         self.driver.as_ref().filter(|driver| driver.status.is_none()).map(|driver| driver.pid)
     }
@@ -223,7 +228,7 @@ impl DrivenAgent {
             .for_each(|driver| driver.status = Some(status));
     }
 
-    /// Exchanges messages with the driver, and ends an interrupted turn that takes too long.
+    /// Exchanges messages with the driver. Ends the driver if an interrupted turn takes too long.
     pub(crate) fn advance(&mut self) {
         let Some(driver) = &mut self.driver else { return };
         driver.stream.flush();

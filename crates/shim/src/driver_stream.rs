@@ -1,5 +1,5 @@
-//! The socket to a driver (`protocol::driver_protocol`), with one JSON message per line. No call
-//! blocks.
+//! The shim's end of the socket to a driver (`protocol::driver_protocol`). Each message is JSON on
+//! one line. No function blocks.
 
 use nix::poll::PollFlags;
 use protocol::driver_protocol::{FromDriver, MAX_DRIVER_LINE_BYTES, ToDriver};
@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-/// Bytes of one read.
+/// The number of bytes that one read takes at most.
 const READ_BYTES: usize = 16 << 10;
 
 /// The shim's end of the socket.
@@ -20,7 +20,8 @@ pub(crate) struct DriverStream {
 }
 
 impl DriverStream {
-    /// Creates a pair: the shim's end, and the driver's, which becomes its standard input.
+    /// Creates a pair of sockets: the shim's end, and the end that becomes the driver's standard
+    /// input.
     pub(crate) fn pair() -> std::io::Result<(DriverStream, OwnedFd)> {
         let (near, far) = UnixStream::pair()?;
         near.set_nonblocking(true)?;
@@ -30,7 +31,7 @@ impl DriverStream {
         ))
     }
 
-    /// The descriptor to watch, and for which events. `None` if no more messages can come.
+    /// The descriptor to watch and the events to watch for. `None` if no more messages can arrive.
     pub(crate) fn watched_descriptor(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
         let write = if self.outgoing.is_empty() { PollFlags::empty() } else { PollFlags::POLLOUT };
         (!self.is_closed).then(|| (self.stream.as_fd(), PollFlags::POLLIN | write))
@@ -43,7 +44,8 @@ impl DriverStream {
         self.flush();
     }
 
-    /// Writes as much as the socket takes. Errors are ignored: the shim sees the driver's exit.
+    /// Writes as much as the socket takes. Write errors are ignored: the shim is told of the
+    /// driver's exit.
     pub(crate) fn flush(&mut self) {
         while !self.outgoing.is_empty() {
             match (&self.stream).write(&self.outgoing) {
@@ -56,8 +58,8 @@ impl DriverStream {
         self.outgoing.shrink_to(READ_BYTES);
     }
 
-    /// The messages that have arrived. An invalid message ends the connection, because the other
-    /// program is no driver of teamd.
+    /// Returns the messages that have arrived. After an invalid message the shim reads nothing more
+    /// from the socket, because the program at the other end is not a driver of teamd.
     pub(crate) fn read_messages(&mut self) -> Vec<FromDriver> {
         let mut block = [0; READ_BYTES];
         while !self.is_closed {

@@ -15,7 +15,8 @@ pub(crate) fn first_string(value: &Value, key: &str) -> Option<String> {
     }
 }
 
-/// The last string under `key`, at any depth. In an object the key itself wins over deeper values.
+/// The last string under `key`, at any depth. In each object a string directly under `key` comes
+/// before strings at greater depths.
 pub(crate) fn last_string(value: &Value, key: &str) -> Option<String> {
     match value {
         Value::Object(fields) => {

@@ -1,8 +1,8 @@
-//! The shim is the first process of every agent. It starts the agent's program, delivers messages,
-//! runs turns, and reports how the agent ended. It outlives the daemon.
+//! The shim, the first process of every agent. It starts the agent's program, delivers messages,
+//! runs turns, and reports how the agent ended. The shim keeps running when the daemon exits.
 //!
-//! The program is small, because one runs for each agent: it has no async runtime and no
-//! command-line parser. The hooks of agent programs call the same program.
+//! One shim runs for each agent, so the program is kept small: it has no async runtime and no
+//! library for its command line. The hooks of agent programs run the same program.
 
 mod args;
 mod child_process;

@@ -1,8 +1,8 @@
-//! Writes an agent's output to a log of bounded size. At 10 MiB the log is renamed to `NAME.1`, and
-//! a new log starts.
+//! Writes an agent's output to a log of limited size. When the log reaches 10 MiB, it is renamed to
+//! `NAME.1`, and a new log is started.
 //!
-//! tmux pipes a pane into `teamd-shim log PATH`. Without a pane the shim writes the log itself. If
-//! the disk is full, output is lost, because the agent must never wait for its log.
+//! tmux pipes the output of a pane into `teamd-shim log PATH`. Without a pane the shim writes the
+//! log itself. If the disk is full, output is lost, because an agent must never wait for its log.
 
 use protocol::error::{ErrorKind, ErrorReport};
 use std::io::Read;
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use store::StateDir;
 
-/// The size of one log in bytes. An agent has at most two.
+/// The largest size of a log file, in bytes. An agent has at most two of these files.
 const MAX_LOG_BYTES: u64 = 10 << 20;
 
 /// An open log.
@@ -21,7 +21,8 @@ pub(crate) struct OutputLogWriter {
 }
 
 impl OutputLogWriter {
-    /// Opens the log at `path`. Creates its directory if needed, and the file with the first bytes.
+    /// Prepares to write the log at `path`, and creates its directory if needed. The file itself is
+    /// created with the first bytes.
     pub(crate) fn open(path: &Path) -> Result<OutputLogWriter, ErrorReport> {
         let parts = path.parent().zip(path.file_name().and_then(|name| name.to_str()));
         let (dir, name) = parts.ok_or_else(|| {
@@ -33,13 +34,13 @@ impl OutputLogWriter {
         Ok(OutputLogWriter { dir: StateDir::open(dir)?, name: name.to_owned() })
     }
 
-    /// Appends bytes. If the disk is full, they are lost.
+    /// Appends bytes to the log. If the disk is full, the bytes are lost.
     pub(crate) fn append(&self, bytes: &[u8]) {
         self.dir.append(&self.name, bytes, MAX_LOG_BYTES).ok();
     }
 }
 
-/// Writes standard input to the log at `path`, until it ends.
+/// Writes everything from standard input to the log at `path`, until standard input ends.
 pub(crate) fn run(path: &Path) -> Result<ExitCode, ErrorReport> {
     let log = OutputLogWriter::open(path)?;
     let mut bytes = vec![0; 64 << 10];

@@ -1,8 +1,10 @@
-//! The pseudo-terminal that programs write to. Their output is copied to the pane or to a log.
+//! The pseudo-terminal that turns and drivers write to. The shim copies their output to the pane or
+//! to a log.
 //!
-//! There is one for the whole spawn. Background processes of a turn keep writing to it, so output
-//! is copied between turns too. No call blocks: what the pane does not take is kept, and until then
-//! no more is read, so that the writer waits as it would on a terminal.
+//! One pseudo-terminal is used for the whole spawn. Background processes of a turn may still write
+//! to it after the turn, so output is also copied between turns. No function blocks. If the pane
+//! does not take the output, the output is kept and no more is read. A program that writes then has
+//! to wait, as on any terminal.
 
 mod sentinel;
 
@@ -26,16 +28,19 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Bytes of one read.
+/// The number of bytes that one read takes at most.
 const READ_BYTES: usize = 16 << 10;
-/// Reads of one call of [`OutputPty::copy_available`]. Then other events are handled.
+/// How many reads one call of [`OutputPty::copy_available`] makes at most. Then the caller can
+/// handle other events.
 const MAX_READS: usize = 16;
-/// How long the end of an output is waited for. Only a background process that writes all the time,
-/// or a pane that is not read, uses up this time.
+/// How long the shim waits for the rest of a program's output after the program has exited. The
+/// wait takes this long only if a background process writes all the time, or if the pane takes no
+/// output.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
-/// The most output that is kept for a pane that takes nothing, in bytes.
+/// How much output is kept at most while the pane takes none, in bytes.
 const MAX_PENDING_BYTES: usize = 1 << 20;
-/// The most output that a capture keeps, in bytes. A part of it is the JSON around the reply.
+/// How much of a captured output is kept at most, in bytes. Besides the reply the output may
+/// contain JSON.
 const MAX_CAPTURED_BYTES: usize = 256 << 10;
 /// The size of the terminal if there is no pane.
 const HEADLESS_SIZE: Winsize = Winsize { ws_row: 50, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
@@ -50,32 +55,32 @@ enum OutputSink {
     Closed,
 }
 
-/// A position in a line of output.
+/// Whether the output has ended at the start of a line or in the middle of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LinePosition {
     Start,
     Middle,
 }
 
-/// The pseudo-terminal, its output, and what is searched in it.
+/// The pseudo-terminal, its output, and the values to find in the output.
 #[derive(Debug)]
 pub(crate) struct OutputPty {
     master: OwnedFd,
     slave: OwnedFd,
-    /// A second, non-blocking descriptor of the slave for sentinels. The programs' descriptors must
-    /// block.
+    /// A second descriptor of the slave, for writing sentinels. It is non-blocking, but the
+    /// programs' descriptors of the slave must block.
     sentinel_writer: OwnedFd,
     initial_termios: Termios,
     sink: OutputSink,
-    /// Output that was read and that the sink has not taken yet.
+    /// Output that was read but not yet taken by the sink.
     pending: Vec<u8>,
     sentinel: Sentinel,
     tail: OutputTail,
     scanner: OutputScanner,
     /// The end of the captured output. `None` if no capture runs.
     captured: Option<Vec<u8>>,
-    /// The position of the program's output since the shim's last own line. `None` if the program
-    /// has written nothing since.
+    /// Where in a line the program's output has ended. `None` if the program has written nothing
+    /// since the shim's own last line.
     program_line: Option<LinePosition>,
 }
 
@@ -86,7 +91,8 @@ impl OutputPty {
         own.append(true).custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits());
         let pane = match own.open("/proc/self/fd/1") {
             Ok(file) => file.into(),
-            // A socket cannot be opened again. poll(2) says when it takes output.
+            // Standard output is a socket, which cannot be opened again. Its descriptor stays
+            // blocking, but is written to only when poll(2) says that it takes output.
             Err(_) => io::stdout().as_fd().try_clone_to_owned()?,
         };
         OutputPty::with_sink(OutputSink::Pane(pane))
@@ -108,7 +114,8 @@ impl OutputPty {
         set_nonblocking(&master)?;
         set_nonblocking(&sentinel_writer)?;
         let mut initial_termios = tcgetattr(&slave)?;
-        // The pane itself turns LF into CR LF, and a log contains no CR.
+        // LF is not converted to CR LF here, because the pane converts it itself and a log must
+        // contain no CR.
         initial_termios.output_modes -= OutputModes::OPOST;
         let terminal = OutputPty {
             master,
@@ -128,22 +135,22 @@ impl OutputPty {
         Ok(terminal)
     }
 
-    /// Sets the size of the pane.
+    /// Gives the pseudo-terminal the size of the pane.
     pub(crate) fn resize(&self) {
         let size = match &self.sink {
             OutputSink::Pane(pane) => tcgetwinsize(pane).unwrap_or(HEADLESS_SIZE),
             OutputSink::Log(_) | OutputSink::Closed => HEADLESS_SIZE,
         };
-        // This terminal has no foreground process group, so no process gets SIGWINCH.
+        // This sends no SIGWINCH, because the pseudo-terminal has no foreground process group.
         tcsetwinsize(&self.slave, size).ok();
     }
 
-    /// Two descriptors for a program: standard output and standard error.
+    /// Two descriptors for a program: its standard output and its standard error.
     pub(crate) fn stdio_pair(&self) -> io::Result<(OwnedFd, OwnedFd)> {
         Ok((self.slave.try_clone()?, self.slave.try_clone()?))
     }
 
-    /// Starts the output of another program, with the values to find in it.
+    /// Prepares for the output of a new program. `fields` says which values to find in the output.
     pub(crate) fn start_program_output(&mut self, fields: OutputFields) {
         self.reset_modes();
         self.tail.take_text();
@@ -160,12 +167,12 @@ impl OutputPty {
         self.captured.take().unwrap_or_default()
     }
 
-    /// Undoes what a program changed in the terminal's modes.
+    /// Restores the terminal modes that a program may have changed.
     fn reset_modes(&self) {
         tcsetattr(&self.slave, OptionalActions::Now, &self.initial_termios).ok();
     }
 
-    /// The session id that the output contained. Returned once.
+    /// The session id that was found in the output. The id is returned only once.
     pub(crate) fn take_session_id(&mut self) -> Option<String> {
         self.scanner.take_session_id()
     }
@@ -175,8 +182,8 @@ impl OutputPty {
         self.scanner.usage()
     }
 
-    /// The descriptor to watch before [`OutputPty::copy_available`] is called again, and for which
-    /// event.
+    /// The descriptor and the event to wait for before [`OutputPty::copy_available`] is called
+    /// again.
     pub(crate) fn watched_descriptor(&self) -> (BorrowedFd<'_>, PollFlags) {
         match &self.sink {
             OutputSink::Pane(pane) if !self.pending.is_empty() => (pane.as_fd(), PollFlags::POLLOUT),
@@ -184,7 +191,7 @@ impl OutputPty {
         }
     }
 
-    /// Copies the available output, as far as the sink takes it.
+    /// Copies the output that is available, as far as the sink takes it.
     pub(crate) fn copy_available(&mut self) {
         for _ in 0..MAX_READS {
             self.flush_pending();
@@ -195,7 +202,7 @@ impl OutputPty {
         self.flush_pending();
     }
 
-    /// Prints a line of the shim, at the start of a line and in default colours.
+    /// Prints a line of the shim itself. It starts on a new line and has the default colours.
     pub(crate) fn print_line(&mut self, text: &str) {
         let position = self.program_line.take();
         let newline = if position == Some(LinePosition::Middle) { "\n" } else { "" };
@@ -205,11 +212,12 @@ impl OutputPty {
         self.flush_pending();
     }
 
-    /// Copies all output of a program that has exited. Returns its last lines.
+    /// Copies the rest of the output of a program that has exited. Returns the last lines of that
+    /// output.
     ///
-    /// The kernel passes output from slave to master in a worker thread. So an empty master does
-    /// not mean that all output was read. A sentinel that is written now comes out after all
-    /// earlier output.
+    /// An empty master does not mean that all output was read, because a worker thread of the
+    /// kernel passes output from the slave to the master. So a sentinel is written to the slave:
+    /// when the sentinel arrives at the master, all earlier output has arrived too.
     pub(crate) fn drain_and_take_tail(&mut self) -> String {
         let deadline = Instant::now() + DRAIN_TIMEOUT;
         self.sentinel.issue();
@@ -233,7 +241,7 @@ impl OutputPty {
         self.tail.take_text()
     }
 
-    /// Reads a block. False if there is no output now.
+    /// Reads a block of output. Returns false if no output is available.
     fn read_block(&mut self) -> bool {
         let mut bytes = [0; READ_BYTES];
         let Ok(read @ 1..) = nix::unistd::read(&self.master, &mut bytes) else { return false };
@@ -253,7 +261,7 @@ impl OutputPty {
         true
     }
 
-    /// Writes pending output to the sink, as much as it takes.
+    /// Writes as much of the pending output as the sink takes.
     fn flush_pending(&mut self) {
         while !self.pending.is_empty() {
             let taken = match &self.sink {
@@ -274,7 +282,7 @@ impl OutputPty {
             };
             self.pending.drain(..taken);
         }
-        // Memory of a long output is freed.
+        // Memory that was used for a long output is freed.
         self.pending.shrink_to(READ_BYTES);
     }
 }

@@ -1,7 +1,7 @@
-//! What a child does between fork and exec: it takes the foreground of its terminal or a new
-//! session, and keeps its wake socket.
+//! Prepares a child process between fork and exec. The child becomes the foreground of its terminal
+//! or gets a new session, and it keeps the descriptor of its wake socket.
 //!
-//! This module has all unsafe code of the program.
+//! This module has all unsafe code of the shim.
 
 #![allow(unsafe_code)]
 
@@ -11,11 +11,12 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Makes the child the foreground process group of its terminal, if it has one, and keeps
-/// `wake_socket` open in it.
+/// Makes the child the foreground process group of its terminal, if it has a terminal. The child
+/// keeps `wake_socket` open.
 ///
-/// So Ctrl-C in the pane reaches the agent and not the shim. std has emptied the signal mask by
-/// then. All signals get their default action, also those that tmux ignored.
+/// The child is in the foreground so that Ctrl-C in the pane reaches the agent and not the shim.
+/// All signals get their default action in the child, even those that tmux ignored. No signal is
+/// blocked, because the standard library has already emptied the child's signal mask.
 pub(crate) fn run_in_foreground(command: &mut Command, wake_socket: &OwnedFd) {
     let wake_socket = wake_socket.as_raw_fd();
     command.process_group(0);
@@ -31,9 +32,9 @@ pub(crate) fn run_in_foreground(command: &mut Command, wake_socket: &OwnedFd) {
     }
 }
 
-/// Starts the child in a new session. So the shim's terminal is not its controlling terminal, and a
-/// signal to its process group reaches only the child and its children. The child keeps
-/// `wake_socket`, if there is one.
+/// Starts the child in a new session. The child has no controlling terminal there, and a signal to
+/// its process group reaches only the child and its children. If `wake_socket` is given, the child
+/// keeps it open.
 pub(crate) fn run_in_new_session(command: &mut Command, wake_socket: Option<&OwnedFd>) {
     let wake_socket = wake_socket.map(AsRawFd::as_raw_fd);
     // SAFETY: between fork and exec only async-signal-safe functions are called: fcntl, setsid and
@@ -47,14 +48,15 @@ pub(crate) fn run_in_new_session(command: &mut Command, wake_socket: Option<&Own
     }
 }
 
-/// Closes all inherited descriptors above standard error, so that no agent keeps them open. It must
-/// run before this process opens a descriptor.
+/// Closes all descriptors above standard error that this process has inherited, so that no agent
+/// keeps them open. This must be called before the process opens descriptors of its own.
 pub(crate) fn close_inherited() {
     let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let numbers = open.filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
     let inherited: Vec<RawFd> = numbers.filter(|fd| *fd > 2).collect();
     for fd in inherited {
-        // The list includes the descriptor of the directory, which is closed already.
+        // The list also has the descriptor of the directory itself, which is already closed at this
+        // point.
         nix::unistd::close(fd).ok();
     }
 }
@@ -75,13 +77,13 @@ fn reset_signals() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Takes the foreground of the terminal. SIGTTOU is blocked meanwhile, because it would stop a
-/// process group that is not in the foreground.
+/// Makes this process the foreground of its terminal. SIGTTOU is blocked during the call, because
+/// the kernel sends it to a background process that does this, and it would stop the process.
 fn take_foreground() {
     let mut ttou = SigSet::empty();
     ttou.add(Signal::SIGTTOU);
     let mut before = SigSet::empty();
-    // Without a terminal the calls fail, and there is nothing to take.
+    // Without a terminal the calls fail, and nothing needs to be done.
     sigprocmask(SigmaskHow::SIG_BLOCK, Some(&ttou), Some(&mut before)).ok();
     nix::unistd::tcsetpgrp(std::io::stdin(), nix::unistd::getpid()).ok();
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None).ok();

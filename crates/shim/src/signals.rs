@@ -1,8 +1,8 @@
-//! Signals as bytes in one pipe for poll(2), and a flag for each signal that has a meaning of its
-//! own.
+//! Catches signals. Each signal writes a byte into one pipe, which wakes poll(2). Each signal that
+//! needs its own handling also sets a flag.
 //!
-//! The signals are caught and not ignored: a caught signal gets its default action in the agent,
-//! but an ignored one would stay ignored.
+//! Signals that the shim does not use are caught too and not ignored. The agent inherits ignored
+//! signals as ignored, but a caught signal gets its default action in the agent.
 
 use protocol::error::{ErrorKind, ErrorReport};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
@@ -34,7 +34,8 @@ impl ShimSignals {
         pipe.set_nonblocking(true)?;
         let hangup = Arc::new(AtomicBool::new(false));
         let [terminate, interrupt, resized] = [(); 3].map(|()| Arc::new(AtomicBool::new(false)));
-        // The flags are registered first, so that a reader of the byte finds the flag set.
+        // The flags are registered before the pipe, so that a flag is set before its byte can be
+        // read.
         signal_hook::flag::register(SIGHUP, hangup.clone())?;
         signal_hook::flag::register(SIGTERM, terminate.clone())?;
         signal_hook::flag::register(SIGINT, interrupt.clone())?;
@@ -55,7 +56,7 @@ impl ShimSignals {
         self.terminate.load(Ordering::Acquire)
     }
 
-    /// Whether SIGINT has arrived since the last call, for example by Ctrl-C in the pane.
+    /// Whether SIGINT has arrived since the last call, for example because of Ctrl-C in the pane.
     pub(crate) fn take_interrupt(&self) -> bool {
         self.interrupt.swap(false, Ordering::AcqRel)
     }
@@ -65,7 +66,7 @@ impl ShimSignals {
         self.resized.swap(false, Ordering::AcqRel)
     }
 
-    /// Empties the pipe. The flags stay.
+    /// Empties the pipe. The flags are not changed.
     pub(crate) fn drain(&self) {
         let mut bytes = [0; 64];
         while matches!((&self.pipe).read(&mut bytes), Ok(read) if read > 0) {}

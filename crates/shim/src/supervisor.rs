@@ -1,11 +1,12 @@
 //! Starts one agent, supervises it, and reports how it ended.
 //!
-//! The shim connects to the daemon and waits for the message that starts the agent. Then it starts
-//! the agent's program, or runs the agent's turns itself. It stays until no descendant of the agent
-//! is left.
+//! The shim connects to the daemon and waits for the message that starts the agent. Then the shim
+//! starts the agent's program, or runs the agent's turns itself. The shim exits only when no
+//! descendant of the agent is left.
 //!
-//! The daemon may exit and start again meanwhile. The agent does not notice, because the shim holds
-//! both ends of the agent's wake socket. The shim has no async runtime, so that it stays small.
+//! Meanwhile the daemon may exit and be started again. The agent does not notice this, because the
+//! shim keeps both ends of the agent's wake socket open. The shim has no async runtime, so that it
+//! stays small.
 
 use crate::args::ShimArgs;
 use crate::child_process;
@@ -27,27 +28,30 @@ use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// Without a start message within this time the shim exits, and its pane closes.
+/// How long the shim waits for the message that starts the agent. After that the shim exits, and
+/// its pane is closed.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
-/// Time between SIGTERM and SIGKILL for the descendants that an agent leaves.
+/// The time between SIGTERM and SIGKILL for the processes that an agent leaves behind.
 const DESCENDANT_GRACE: Duration = Duration::from_millis(500);
-/// How long the daemon may take to acknowledge a report.
+/// How long the daemon may take to acknowledge a report of the shim.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Runs one agent. The exit code is the agent's, 75 if the daemon started no agent, or 72 if the
-/// agent could not be started.
+/// Runs one agent. The shim's exit code is that of the agent, 75 if the daemon did not let the shim
+/// start an agent, or 72 if the agent could not be started.
 pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
     if args.headless.is_some() {
-        // In a pane tmux closes the descriptors that the daemon inherited.
+        // Without a pane, the shim inherits the daemon's descriptors. In a pane tmux has closed
+        // them already.
         close_inherited();
     }
-    // The wake socket is opened first, so that it gets descriptor 3: a shell can only redirect from
-    // descriptors with one digit.
+    // The wake socket is opened first, so that it gets descriptor 3. Some shells can use only
+    // descriptors with one digit in redirections.
     let (agent_socket, daemon_socket) = UnixStream::pair()
         .map_err(|error| ErrorReport::new(ErrorKind::Io, format!("cannot make a wake line: {error}")))?;
     if args.headless.is_some() {
-        // The agent must not have the daemon's terminal. `setsid` fails only for a session leader,
-        // which has no terminal of the daemon either.
+        // Without a pane, the shim gets its own session, so that the daemon's terminal is not the
+        // agent's terminal. `setsid` fails only if the shim already leads a session, which then has
+        // no such terminal.
         nix::unistd::setsid().ok();
     }
     let mut shim = Shim {
@@ -61,7 +65,8 @@ pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
     failpoint::hit("shim.begin");
     let Some(start) = shim.wait_for_start_agent() else {
         failpoint::hit("shim.refused");
-        // If the daemon was killed before it recorded this shim, no other program knows the pane.
+        // The shim closes the pane itself: if the daemon was killed before it recorded this shim,
+        // no other program knows of the pane.
         close_own_pane(&args.spawn);
         return Ok(ExitCode::from(75));
     };
@@ -77,12 +82,12 @@ pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
 struct Shim<'a> {
     connection: DaemonConnection,
     signals: ShimSignals,
-    /// The file that gets the output of an agent without a pane. `None` in a pane.
+    /// The log file that gets the output of an agent without a pane. `None` for an agent in a pane.
     log: Option<&'a Path>,
 }
 
 impl Shim<'_> {
-    /// Waits for the message that starts the agent. `None` if the daemon refuses, if
+    /// Waits for the message that starts the agent. `None` if the daemon refuses this shim, if
     /// [`START_TIMEOUT`] passes, or if a signal ends the shim.
     fn wait_for_start_agent(&mut self) -> Option<Box<StartAgent>> {
         let deadline = Instant::now() + START_TIMEOUT;
@@ -100,10 +105,11 @@ impl Shim<'_> {
         }
     }
 
-    /// Reports that no agent was started.
+    /// Reports to the daemon that no agent was started.
     fn report_start_failure(&mut self, message: String) -> ExitCode {
         let spawn = self.connection.spawn_id().to_owned();
-        // The daemon must receive the reason before it sees that the shim has exited.
+        // The shim waits for an answer, because the daemon must read the reason before the shim
+        // exits.
         match self.connection.send(&FromShim::Failed { message }) {
             true => {
                 let deadline = Instant::now() + REPORT_TIMEOUT;
@@ -114,7 +120,8 @@ impl Shim<'_> {
         ExitCode::from(72)
     }
 
-    /// Runs an agent whose program is one process for the whole spawn.
+    /// Runs an agent whose program is one process for the whole spawn. Returns when the agent has
+    /// ended.
     ///
     /// # Errors
     ///
@@ -141,7 +148,8 @@ impl Shim<'_> {
         );
         output.iter_mut().for_each(|output| drop(output.drain_and_take_tail()));
         let exit = match self.signals.is_hung_up() {
-            // The hang-up arrives before the exits that it causes.
+            // The agent ended because its terminal is gone: the hang-up arrives before the exits
+            // that it causes.
             true => ExitReport::TerminalGone,
             false => agent.exit_report(),
         };
@@ -149,7 +157,7 @@ impl Shim<'_> {
         Ok(agent.exit_code())
     }
 
-    /// Runs an agent whose turns this process runs.
+    /// Runs an agent whose turns this process runs. Returns when the agent has ended.
     ///
     /// # Errors
     ///
@@ -194,16 +202,17 @@ impl Shim<'_> {
         Ok(ExitCode::from(code))
     }
 
-    /// Waits until the agent exits or must end. Returns the time between SIGTERM and SIGKILL for
-    /// what is left.
-    fn wait_for_end(&mut self, agent: &mut SupervisedAgent, output: &mut Option<OutputPty>) -> Duration {
+    /// Waits until the agent exits or until it must be ended. Returns how long the processes that
+    /// are still running get between SIGTERM and SIGKILL.
+    fn wait_for_end(&mut self, agent: &mut AgentProcess, output: &mut Option<OutputPty>) -> Duration {
         loop {
             output.iter_mut().for_each(OutputPty::copy_available);
             let watched: Vec<_> = output.iter().map(OutputPty::watched_descriptor).collect();
             match self.connection.next_event(&self.signals, None, &watched) {
                 ShimEvent::Message(ToShim::End { grace_ms }) => return Duration::from_millis(grace_ms),
                 ShimEvent::Message(ToShim::Interrupt) => {
-                    // The program runs its turns itself, so the shim has none to interrupt.
+                    // The program runs its turns itself, so there is no turn of the shim to
+                    // interrupt.
                     self.connection.send(&FromShim::Interrupted { was_in_turn: false });
                 }
                 ShimEvent::Message(_) | ShimEvent::DescriptorReady | ShimEvent::Deadline => {}
@@ -217,8 +226,8 @@ impl Shim<'_> {
         }
     }
 
-    /// Reports the end, unless a descendant could not be killed. Without a report the daemon looks
-    /// for the descendants itself.
+    /// Reports how the agent ended, unless one of its descendants could not be killed. If the
+    /// report is missing, the daemon looks for remaining descendants itself.
     fn report_unless_descendants_remain(
         &mut self,
         remaining: Remaining,
@@ -232,16 +241,17 @@ impl Shim<'_> {
 
     /// Sends the exit report to the daemon.
     ///
-    /// First the report is stored in a file, for a later daemon. The file is removed when the daemon
-    /// acknowledges the report: if the acknowledgement is lost, the shim cannot know whether the
-    /// report arrived. A shim that was refused before its agent started stores no file.
+    /// The report is first stored in a file, so that a later daemon can find it. The file is
+    /// removed only when the daemon has acknowledged the report, because without an acknowledgement
+    /// the shim cannot know whether the report has arrived. If the daemon refused the shim before
+    /// its agent was started, no file is stored.
     fn report_exit(&mut self, state_dir: &Path, exit: &ExitReport) {
         failpoint::hit("shim.report-exit");
         let json = serde_json::to_vec(exit).expect("an exit report is valid JSON");
         let file = format!("exit-{}.json", self.connection.spawn_id());
         let state = store::StateDir::open(state_dir);
         if !self.connection.is_refused_before_start() {
-            // If the file cannot be written, a connected daemon still gets the report.
+            // If the file cannot be written, a daemon that is connected still gets the report.
             state.iter().for_each(|state| drop(state.overwrite(&file, &json)));
         }
         failpoint::hit("shim.exit-saved");
@@ -282,10 +292,10 @@ fn pty_error(error: std::io::Error) -> String {
     format!("cannot open a terminal for the agent: {error}")
 }
 
-/// The process of an agent that is one process for the whole spawn.
-struct SupervisedAgent {
+/// The process of an agent whose program is one process for the whole spawn.
+struct AgentProcess {
     pid: u32,
-    /// `None` while the process runs.
+    /// How the process has ended. `None` while it runs.
     status: Option<ExitStatus>,
 }
 

@@ -1,5 +1,6 @@
-//! The hook before a tool is used. It refuses most tools to a lead in delegate mode;
-//! `protocol::delegate_mode_rules` says which are allowed. For other members it does nothing.
+//! The hook that a program calls before it uses a tool. If the hook belongs to a lead in delegate
+//! mode, it refuses most tools; `protocol::delegate_mode_rules` says which tools are allowed. For
+//! any other member the hook does nothing.
 
 use super::hook_owner::HookOwner;
 use super::invocation::HookInvocation;

@@ -1,6 +1,7 @@
-//! The event that a program passes to its hook on standard input.
+//! Parses the event that a program passes to its hook on standard input.
 //!
-//! Programs use different keys and add their own. A value that cannot be read counts as missing.
+//! Programs use different keys for the same value and have keys of their own. If a value cannot be
+//! read, it counts as missing.
 
 use super::profile_hook_settings::HookProtocol;
 use crate::poll_timeout;
@@ -14,12 +15,13 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// The most input that is read, in bytes.
+/// How much of standard input is read at most, in bytes.
 const MAX_INPUT_BYTES: usize = 4 << 20;
-/// How long the hook waits for input. A program may leave standard input open.
+/// How long the hook waits for the end of its input. The limit is needed because a program may keep
+/// standard input open.
 const STDIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The known values of one event.
+/// The values of one event that teamd uses.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct HookInput {
     /// The id of the program's session.
@@ -33,7 +35,8 @@ pub(super) struct HookInput {
     pub(super) tool_input: Value,
     /// The file with the session's usage.
     pub(super) usage_file: Option<PathBuf>,
-    /// Whether a turn-end hook started the turn that ends now. `None` if the program does not say.
+    /// Whether the turn that ends now was started by the answer of a turn-end hook. `None` if the
+    /// program does not say.
     was_continued: Option<bool>,
     message: Option<String>,
     notification_type: Option<String>,
@@ -44,7 +47,7 @@ impl HookInput {
         HookInput::parse(&read_stdin(), &protocol.delivery)
     }
 
-    /// Parses an event. A value that cannot be read counts as missing.
+    /// Parses an event. If a value cannot be read, it counts as missing.
     fn parse(bytes: &[u8], delivery: &HookDelivery) -> HookInput {
         let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
         let text = |keys: &[&str]| {
@@ -76,16 +79,18 @@ impl HookInput {
         }
     }
 
-    /// Whether the program continued with the previous answer of its turn-end hook.
+    /// Whether the program has used the previous answer of its turn-end hook for the turn that ends
+    /// now.
     ///
-    /// Programs do so only for a limited number of turns in a row, and do not say when they stop.
-    /// Some have the key but never set it to true. So the key counts only if the profile names it;
-    /// other programs are believed.
+    /// Programs use only a limited number of such answers in a row, and do not say when they ignore
+    /// one. The event may have a key for that, but some programs never set this key to true. So the
+    /// key is read only if the profile names it. Without such a key the answer counts as used.
     pub(super) fn has_continued(&self) -> bool {
         self.was_continued.unwrap_or(true)
     }
 
-    /// The text of a notification about a dialog. `None` if the program only says that it is idle.
+    /// The text of a notification about a dialog. `None` if the notification only says that the
+    /// program is idle.
     pub(super) fn dialog_text(&self) -> Option<String> {
         let idle = self.notification_type.as_deref().is_some_and(|kind| kind.contains("idle"))
             || self.message.as_deref().is_some_and(|message| message.contains("waiting for your input"));
@@ -94,7 +99,8 @@ impl HookInput {
     }
 }
 
-/// The last reply in the event or in a file. `None` if the file cannot be read.
+/// The agent's last reply, from the event or from a file that the event names. `None` if there is
+/// no reply, or if the file cannot be read.
 fn last_message(event: &Value, source: &ReplySource) -> Option<String> {
     let lines = match &source.file_key {
         None => event.to_string().into_bytes(),
@@ -118,7 +124,7 @@ fn parse_nested_json(value: &Value) -> Value {
     inner.unwrap_or_else(|| value.clone())
 }
 
-/// Reads the input that comes within [`STDIN_TIMEOUT`]. Empty if standard input is a terminal.
+/// Reads the input that arrives within [`STDIN_TIMEOUT`]. Empty if standard input is a terminal.
 fn read_stdin() -> Vec<u8> {
     let mut stdin = std::io::stdin().lock();
     let (mut all, mut buffer) = (Vec::new(), vec![0; 64 << 10]);

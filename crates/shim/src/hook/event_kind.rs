@@ -3,8 +3,8 @@
 use protocol::error::{ErrorKind, ErrorReport};
 use std::str::FromStr;
 
-/// An event of an agent program. The names are teamd's; a profile's settings map the program's own
-/// events to them.
+/// An event of an agent program. The names are teamd's own. The settings that a profile adds to a
+/// program map the program's events to these names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HookEventKind {
     TurnEnd,

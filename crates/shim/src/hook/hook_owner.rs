@@ -1,5 +1,5 @@
-//! Finds out whose hook was called: that of an agent, which has teamd's environment variables, or
-//! that of a lead session, which is known by the first process of its terminal.
+//! Finds out which agent or lead session a hook belongs to. An agent has teamd's environment
+//! variables. A lead session is recognized by the first process of the hook's terminal.
 
 use client::find_lead_session::led_by_this_session;
 use client::team_context::TeamContext;
@@ -35,8 +35,8 @@ impl HookOwner {
     }
 }
 
-/// The owner of the current hook. `None` in a session that belongs to no team, which is the usual
-/// case.
+/// The owner of the hook that this process runs. `None` if the program's session belongs to no
+/// team. This is the usual case, because a user's hooks run in every session.
 pub(crate) fn hook_owner(context: &TeamContext) -> Result<Option<HookOwner>, ErrorReport> {
     if context.token().is_some() && env_var("TEAMD_MEMBER").is_some() {
         return Ok(Some(HookOwner::Teammate));

@@ -1,4 +1,4 @@
-//! One call of a hook: the event, its owner, and the report to the daemon.
+//! One call of a hook: the event, the hook's owner, and the report to the daemon.
 
 use super::event_input::HookInput;
 use super::hook_owner::HookOwner;
@@ -20,8 +20,8 @@ pub(crate) struct HookInvocation<'a> {
 }
 
 impl HookInvocation<'_> {
-    /// Reports the event to the daemon, and marks messages read that the program got on its command
-    /// line.
+    /// Reports the event to the daemon. If the daemon's reply says so, the messages that the
+    /// program got on its command line are marked read.
     pub(super) fn report_event(&self, event: HookEvent) -> Result<(), ErrorReport> {
         let reply = self.send_report(event)?;
         match reply.prompt_in_args.is_some() || reply.approval_in_args {
@@ -30,8 +30,8 @@ impl HookInvocation<'_> {
         }
     }
 
-    /// Marks messages read that the program got on its command line, and tells the daemon. Until
-    /// then the daemon repeats them in every reply.
+    /// Marks the messages read that the program got on its command line, and reports this to the
+    /// daemon. Until that report the daemon mentions these messages in every reply to a hook.
     pub(super) fn mark_launch_prompt_read(
         &self,
         files: &mut TeamFiles,
@@ -49,8 +49,9 @@ impl HookInvocation<'_> {
         }
     }
 
-    /// Whether the program itself reports this event. Only then the usage is read: the program may
-    /// write its last usage when it reports the next event.
+    /// Whether the program itself has reported this event, and not only the hook. The usage is read
+    /// only at events of the program, because only then the program may have written its latest
+    /// usage.
     pub(super) fn is_reported_by_program(&self, event: &HookEvent) -> bool {
         let is_ours = matches!(event, HookEvent::PromptRead)
             || matches!(event, HookEvent::TurnStarted { delivered_ids, .. } if !delivered_ids.is_empty());

@@ -1,5 +1,5 @@
-//! The wait of a turn-end hook. The hook sends one request and sleeps until the daemon says that
-//! there may be work, or until there is a reason to stop waiting.
+//! The wait of a turn-end hook. The hook sends one request to the daemon and sleeps. It wakes when
+//! the daemon replies that there may be work, or when there is another reason to stop waiting.
 
 use super::typing_detector::TypingDetector;
 use crate::poll_timeout;
@@ -12,11 +12,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// The delay before the first reconnect. It doubles after each failure.
+/// The delay before the first reconnect. The delay doubles after each failure.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(20);
-/// The longest delay between two attempts.
+/// The longest delay between two attempts to connect.
 const MAX_BACKOFF: Duration = Duration::from_millis(500);
-/// How long the hook waits for a daemon that is gone.
+/// How long the hook waits for a new daemon when there is no daemon.
 const DAEMON_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why the wait has ended.
@@ -26,9 +26,9 @@ pub(super) enum WaitEnd {
     MessagesMayWait,
     /// There was no daemon for [`DAEMON_TIMEOUT`].
     NoDaemon,
-    /// Nothing can be delivered any more; why, for people.
+    /// No message can be delivered any more; the reason, for people.
     NoDelivery(&'static str),
-    /// The agent has exited, or the daemon does not know it.
+    /// The agent has exited, or the daemon does not know the agent.
     AgentExited,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct LongPoll {
     socket: PathBuf,
     call: Call,
     until: Instant,
-    /// Pidfds of the hook's ancestors, which are the program's processes.
+    /// Pidfds of the hook's ancestors. These are processes of the agent program.
     ancestors: Vec<OwnedFd>,
     typing_detector: Option<TypingDetector>,
 }
@@ -52,7 +52,7 @@ struct PollReadiness {
 }
 
 impl LongPoll {
-    /// Prepares the wait. `None` if an ancestor has exited already.
+    /// Prepares the wait. `None` if an ancestor of the hook has already exited.
     pub(super) fn new(
         socket: PathBuf,
         call: Call,
@@ -68,7 +68,7 @@ impl LongPoll {
         Some(LongPoll { socket, call, until, ancestors, typing_detector })
     }
 
-    /// Waits. Sends the request again if the daemon restarts.
+    /// Waits. If the daemon restarts, the request is sent again.
     pub(super) fn run(&mut self) -> WaitEnd {
         let (mut lost_at, mut backoff) = (Instant::now(), INITIAL_BACKOFF);
         while lost_at.elapsed() < DAEMON_TIMEOUT {
@@ -93,8 +93,8 @@ impl LongPoll {
         Some(connection)
     }
 
-    /// Waits until the deadline `until`. `None` if the connection was lost, or if only this
-    /// deadline has passed.
+    /// Waits for the reply and for reasons to stop waiting, until `until`. `None` if the connection
+    /// was lost, or if only `until` has passed and not the deadline of the whole wait.
     fn wait_for_event(&mut self, mut connection: Option<Connection>, until: Instant) -> Option<WaitEnd> {
         loop {
             let ready = self.poll(connection.as_ref(), until);

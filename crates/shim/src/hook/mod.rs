@@ -1,9 +1,9 @@
-//! `teamd-shim hook EVENT`, which the hooks of agent programs call.
+//! The command `teamd-shim hook EVENT`, which the hooks of agent programs run.
 //!
-//! A hook reports turns to the daemon. At the end of a turn it waits for messages and returns them
-//! as its answer. It never fails its program: on an error it prints a line on standard error and
-//! exits with 0. In a session without a team it does nothing, because a user's hooks run in every
-//! session.
+//! A hook reports turns to the daemon. At the end of a turn it waits for messages, and its answer
+//! passes them to the program. A hook never makes its program fail: after an error it prints a line
+//! on standard error and exits with 0. If the program's session belongs to no team, the hook does
+//! nothing, because a user's hooks run in every session.
 
 mod delegate_mode;
 mod event_input;
@@ -29,7 +29,7 @@ use protocol::control::HookEvent;
 use protocol::error::ErrorReport;
 use std::process::ExitCode;
 
-/// Handles one event. The exit code is always 0, so that the hook never fails its program.
+/// Handles one event. The exit code is always 0, so that the hook never makes its program fail.
 pub(crate) fn run(context: &TeamContext, args: &HookArgs) -> Result<ExitCode, ErrorReport> {
     if let Err(error) = handle_event(context, args) {
         stderr_messages::print_warning(&error.to_string());
@@ -38,8 +38,8 @@ pub(crate) fn run(context: &TeamContext, args: &HookArgs) -> Result<ExitCode, Er
 }
 
 fn handle_event(context: &TeamContext, args: &HookArgs) -> Result<(), ErrorReport> {
-    // An unknown event is reported in every session, because users try their settings in a session
-    // that belongs to no team.
+    // An unknown event is an error even in a session that belongs to no team, because users test
+    // their hook settings in such a session.
     let kind: HookEventKind = args.event.parse()?;
     let Some(owner) = hook_owner(context)? else { return Ok(()) };
     let protocol = HookProtocol::for_profile(args.profile.as_deref());

@@ -1,27 +1,28 @@
-//! How a program with hooks expects answers, and how long its turn-end hook may wait.
+//! How a program expects the answers of its hooks, and how long its turn-end hook may wait.
 
 use crate::stderr_messages;
 use profile::{HookDelivery, ProfileRegistry};
 use std::time::Duration;
 use store::env_var;
 
-/// The longest wait of a turn-end hook if the profile says nothing. Programs give their hooks more
-/// time than this.
+/// The longest wait of a turn-end hook if the profile names none. Programs end a hook only after a
+/// longer time than this.
 const DEFAULT_MAX_WAIT: Duration = Duration::from_secs(550);
 
 /// How the program that called the hook expects answers.
 #[derive(Debug, PartialEq)]
 pub(super) struct HookProtocol {
     pub(super) delivery: HookDelivery,
-    /// Whether the agent was spawned by a profile that delivers by hooks.
+    /// Whether `delivery` is from the profile with which the agent was spawned.
     pub(super) is_own_profile: bool,
 }
 
 impl HookProtocol {
-    /// The protocol of the profile that the agent was spawned by, if that profile delivers by hooks.
-    /// Else that of the profile `named`, which the user's settings pass to the hook.
+    /// Chooses the profile whose settings the hook uses. The first choice is the profile with which
+    /// the agent was spawned, if that profile delivers by hooks. The second choice is the profile
+    /// `named`, which is passed to the hook on its command line.
     ///
-    /// If neither can be read, the protocol is that of Claude Code, which most programs have adopted.
+    /// If neither is usable, answers have Claude Code's format, which most programs have adopted.
     pub(super) fn for_profile(named: Option<&str>) -> HookProtocol {
         let own = env_var("TEAMD_PROFILE").and_then(|name| read_delivery(&name));
         let is_own_profile = own.is_some();
@@ -35,7 +36,8 @@ impl HookProtocol {
     }
 }
 
-/// `None` if the profile has another delivery or cannot be read. The second case prints a warning.
+/// The hook settings of a profile. `None` if the profile has another delivery, or if the profile
+/// cannot be read. If it cannot be read, a warning is printed.
 fn read_delivery(profile: &str) -> Option<HookDelivery> {
     let profile = ProfileRegistry::for_user()
         .profile(profile)

@@ -23,8 +23,8 @@ fn fill_object(fields: &Map<String, Value>, text: &str) -> Value {
     Value::Object(fields.iter().map(|(key, value)| (key.clone(), fill_text(value, text))).collect())
 }
 
-/// The answer that refuses a tool. Programs differ in its format and are recognized by their name
-/// of the event.
+/// The answer that refuses a tool. Its format depends on the program, which is recognized by the
+/// name that the program gives to the event.
 pub(super) fn deny_tool_response(input: &HookInput, reason: &str) -> String {
     let response = match input.event.as_deref() {
         Some("BeforeTool") => json!({"decision": "deny", "reason": reason}),
@@ -40,7 +40,7 @@ pub(super) fn deny_tool_response(input: &HookInput, reason: &str) -> String {
 ///
 /// # Errors
 ///
-/// `Io` if the program does not read it. Then nothing was delivered.
+/// `Io` if the program does not read the answer. In that case nothing was delivered.
 pub(super) fn write_response(text: &str) -> Result<(), ErrorReport> {
     let mut stdout = std::io::stdout().lock();
     let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());

@@ -1,10 +1,10 @@
 //! The turn-end hook. It reports the end of the turn, settles the turn's task, and delivers the
-//! next messages, at once or when they arrive.
+//! next messages. If there are none, it waits for messages.
 //!
-//! A message is delivered when it was written to standard output. Whether the program used it shows
-//! at the end of the next turn, and only then the message is marked read. A program may have
-//! stopped waiting for its hook, or may take only a limited number of such answers in a row; then
-//! it gets the message at the next end of a turn.
+//! A message counts as delivered when it was written to standard output. It is marked read only at
+//! the end of the next turn, when the program shows whether it has used the message. A program may
+//! have stopped waiting for its hook, or may use only a limited number of answers in a row. Then
+//! the message is delivered again at the end of a later turn.
 
 use super::hook_owner::HookOwner;
 use super::invocation::{HookInvocation, open_team_files};
@@ -25,7 +25,7 @@ use store::now;
 pub(super) fn handle_turn_end(invocation: &HookInvocation<'_>) -> Result<(), ErrorReport> {
     let started_at = Instant::now();
     let reply = match invocation.send_report(HookEvent::TurnEnded) {
-        // The team files can be read without a daemon. The wait below also waits for a daemon.
+        // The team files can be read without a daemon, and the long poll below waits for a daemon.
         Err(error) if error.kind == ErrorKind::NoDaemon => reply_without_daemon(invocation),
         reply => reply?,
     };
@@ -35,8 +35,8 @@ pub(super) fn handle_turn_end(invocation: &HookInvocation<'_>) -> Result<(), Err
     let mut files = open_team_files(invocation)?;
     if !reply.delivers_by_hook {
         mark_delivered_read(invocation, &mut files, &reply)?;
-        // The wait tells the daemon that this hook writes nothing more, so that the daemon can end
-        // the agent.
+        // This hook delivers nothing. It still waits, because its request tells the daemon that the
+        // hook writes nothing more to the program. So the daemon can end the agent.
         long_poll(invocation, started_at)?.map(|mut poll| poll.run());
         return Ok(());
     }
@@ -62,8 +62,8 @@ pub(super) fn handle_turn_end(invocation: &HookInvocation<'_>) -> Result<(), Err
     }
 }
 
-/// What the hook assumes if there is no daemon. The subject of the turn is unknown, and only the
-/// hook itself can say whether it delivers messages.
+/// The reply that is assumed if there is no daemon. The turn's task is unknown then, and the hook
+/// decides by itself whether it delivers messages.
 fn reply_without_daemon(invocation: &HookInvocation<'_>) -> HookReply {
     let delivers_by_hook = match &invocation.owner {
         HookOwner::Teammate => invocation.protocol.is_own_profile,
@@ -84,7 +84,7 @@ fn reply_without_daemon(invocation: &HookInvocation<'_>) -> HookReply {
     }
 }
 
-/// The policy of the team that the hook's owner leads. The default for an agent.
+/// The policy of the team that the hook's owner leads. For an agent this is the default policy.
 fn policy(invocation: &HookInvocation<'_>) -> Result<Policy, ErrorReport> {
     let Some(team) = invocation.owner.led_team() else { return Ok(Policy::default()) };
     let team = invocation.context.root()?.team(&team)?;
@@ -101,7 +101,8 @@ fn settle_previous_turn(
     if !reply.is_first_report {
         return Ok(());
     }
-    // If the program did not continue with the task, the task is delivered again.
+    // If the program has not used the answer with the task, the task is not settled but delivered
+    // again.
     files.finish_turn(
         reply.task.filter(|_| invocation.input.has_continued()),
         reply.turn_started_at,
@@ -135,10 +136,11 @@ fn deliver(
     prompt: NextPrompt,
 ) -> Result<(), ErrorReport> {
     write_response(&continue_response(&prompt.text, &invocation.protocol.delivery.response_template))?;
-    // The turn begins when the hook exits.
+    // The report says that the next turn has started: the program starts it when this hook exits.
     let delivered_ids = prompt.entries.iter().map(InboxEntry::message_id).collect();
     match invocation.send_report(HookEvent::TurnStarted { summary: prompt.about, delivered_ids }) {
-        // Without a report the daemon would not remember the messages, so they are marked read now.
+        // Without this report the daemon does not know that the messages were delivered. So they
+        // are marked read now.
         Err(error) => files.mark_read(prompt.entries).and(Err(error)),
         Ok(_) => Ok(()),
     }

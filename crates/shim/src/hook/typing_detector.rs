@@ -1,10 +1,10 @@
-//! Detects whether a person types into a terminal, without taking the input from the program:
-//! inotify reports when the program reads its terminal.
+//! Detects whether a person types into a terminal, without taking the input from the program.
+//! inotify reports each time that the program reads from its terminal.
 //!
-//! A program also reads replies of its terminal and focus changes. So reads soon after the start of
-//! the wait do not count, and neither does a single read: a person's keys come in a row. Reads
-//! after a change of the window size do not count either, because codex then queries its terminal
-//! again.
+//! A program also reads answers of the terminal itself and changes of the focus. So a single read
+//! does not count: a person presses several keys in a row. Reads soon after the start of the wait
+//! do not count. Reads soon after a change of the window size do not count either, because codex
+//! then sends queries to its terminal.
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -14,12 +14,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long reads do not count after the start of the wait and after a change of size.
+/// How long reads are ignored after the start of the wait, and after a change of the terminal's
+/// size.
 const SETTLE_TIME: Duration = Duration::from_millis(300);
 /// Two reads within this time mean that a person types.
 const KEYSTROKE_WINDOW: Duration = Duration::from_millis(1500);
 
-/// Watches one terminal.
+/// Detects typing in one terminal.
 #[derive(Debug)]
 pub(super) struct TypingDetector {
     inotify: Inotify,
@@ -30,7 +31,7 @@ pub(super) struct TypingDetector {
 }
 
 impl TypingDetector {
-    /// Starts to watch. `None` if the terminal cannot be watched; then typing is not detected.
+    /// Starts to watch the terminal. `None` if it cannot be watched; typing is not detected then.
     pub(super) fn watch(device: &Path) -> Option<TypingDetector> {
         let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC).ok()?;
         inotify.add_watch(device, AddWatchFlags::IN_ACCESS).ok()?;
@@ -43,7 +44,7 @@ impl TypingDetector {
         self.inotify.as_fd()
     }
 
-    /// Reads the events. True if a person types.
+    /// Reads the inotify events. Returns true if a person types.
     pub(super) fn detect_typing(&mut self, now: Instant) -> bool {
         let mut reads = 0;
         loop {
@@ -59,8 +60,8 @@ impl TypingDetector {
         reads > 0 && self.is_typing(reads, now)
     }
 
-    /// Records the size of the terminal. After a change the time in which reads do not count starts
-    /// again.
+    /// Stores the size of the terminal. If the size has changed, reads are ignored for
+    /// [`SETTLE_TIME`].
     fn note_size(&mut self, size: Option<(u16, u16)>, now: Instant) {
         if self.size != size {
             (self.size, self.ignore_until, self.last) = (size, now + SETTLE_TIME, None);
@@ -76,7 +77,7 @@ impl TypingDetector {
     }
 }
 
-/// Columns and lines of a terminal. It is opened without becoming the controlling terminal.
+/// Columns and lines of a terminal. Opening the terminal does not make it the controlling terminal.
 fn terminal_size(device: &Path) -> Option<(u16, u16)> {
     let flags = (OFlag::O_NOCTTY | OFlag::O_NONBLOCK).bits();
     let terminal = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(device).ok()?;

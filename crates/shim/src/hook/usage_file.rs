@@ -1,5 +1,5 @@
-//! Reads the usage of a session from the file that the program keeps. The file is read as a whole,
-//! because each hook is a new process.
+//! Reads the usage of a session from a file that the agent program writes. The whole file is read
+//! each time, because each hook is a new process and remembers nothing.
 
 use super::event_input::HookInput;
 use crate::turns::usage_counter::UsageCounter;
@@ -10,11 +10,10 @@ use std::io::{BufRead, BufReader, Read, Take};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Longer lines are skipped. In bytes.
+/// The longest line that is parsed, in bytes. Longer lines are skipped.
 const MAX_LINE_BYTES: u64 = 4 << 20;
 
-/// The usage of the session. `None` if the program does not report it, or if the file cannot be
-/// read.
+/// The usage of the session. `None` if the program reports no usage, or if its file cannot be read.
 pub(super) fn usage_report(usage_file: Option<&UsageFile>, input: &HookInput) -> Option<UsageReport> {
     let (usage_file, path) = (usage_file?, input.usage_file.as_ref()?);
     let session = input.session.clone()?;
@@ -37,8 +36,8 @@ fn read_usage(path: &Path, usage_paths: &UsagePaths) -> Option<Usage> {
     }
 }
 
-/// Opens the file, without blocking on a FIFO or terminal, because the path comes from the program.
-/// Reads only what is in the file now.
+/// Opens the file for reading, up to its current length. The path comes from the program and could
+/// name a FIFO or a terminal, so the file is opened without blocking and must be a regular file.
 fn open_regular_file(path: &Path) -> Option<Take<File>> {
     let flags = nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY;
     let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
@@ -46,8 +45,8 @@ fn open_regular_file(path: &Path) -> Option<Take<File>> {
     Some(file.take(found.len()))
 }
 
-/// Whether a line may contain usage. Most lines contain files or outputs of commands and are not
-/// parsed.
+/// Whether a line may contain usage. Other lines are not parsed, which saves time: most lines
+/// contain only texts of files or outputs of commands.
 fn mentions_usage(line: &[u8], usage_paths: &UsagePaths) -> bool {
     let Ok(text) = std::str::from_utf8(line) else { return false };
     let mut paths = usage_paths.tokens.iter().chain(&usage_paths.cost);

@@ -1,32 +1,33 @@
-//! A text that is written to the terminal after a program has exited. When it comes out, all output
-//! of the program was read.
+//! A sentinel is a text that the shim writes to the pseudo-terminal after a program has exited.
+//! When the shim reads the sentinel back, it has read all output of the program.
 
 use std::collections::VecDeque;
 
-/// How many sentinels are waited for. A program that discards the terminal's buffers loses
-/// sentinels.
+/// How many sentinels are awaited at most. A sentinel is lost if a program discards the terminal's
+/// buffers, so the list must be limited.
 const MAX_AWAITED: usize = 8;
-/// The length of a sentinel: a UUID between two NULs. In bytes.
+/// The length of a sentinel in bytes. It consists of a UUID between two NULs.
 const SENTINEL_BYTES: usize = 34;
 
-/// The sentinels that are on their way. Each has a new text, so that an old one is not taken for
-/// the latest.
+/// The sentinels that were written but not read back yet. Each sentinel has its own text, so that a
+/// late sentinel is not mistaken for a newer one.
 #[derive(Debug, Default)]
 pub(super) struct Sentinel {
-    /// The sentinels that have not come out, in the order in which they were written.
+    /// The sentinels that were not read back yet, in the order in which they were written.
     awaited: VecDeque<Vec<u8>>,
     /// The part of the sentinels that the terminal has not taken yet.
     unwritten: Vec<u8>,
-    /// The end of the last read, if it may be the beginning of a sentinel.
+    /// The last bytes that were read, if they may be the beginning of a sentinel.
     partial: Vec<u8>,
 }
 
 impl Sentinel {
-    /// Creates a sentinel to write and to wait for.
+    /// Creates a new sentinel, to be written and then awaited.
     pub(super) fn issue(&mut self) {
         self.discard_unwritten();
         let text = format!("\0{}\0", uuid::Uuid::new_v4().simple()).into_bytes();
-        // A sentinel that was written in part is completed first, so that it can be recognized.
+        // If an earlier sentinel was written only in part, its rest is written first. Otherwise it
+        // could not be recognized in the output.
         self.unwritten.extend_from_slice(&text);
         self.awaited.push_back(text);
         self.awaited.drain(..self.awaited.len().saturating_sub(MAX_AWAITED));
@@ -42,7 +43,8 @@ impl Sentinel {
         self.unwritten.drain(..bytes);
     }
 
-    /// Forgets the latest sentinel if the terminal took none of it, because it will never come out.
+    /// If the terminal took no byte of the latest sentinel, forgets that sentinel, because it will
+    /// not come back.
     pub(super) fn discard_unwritten(&mut self) {
         if self.unwritten.len() >= SENTINEL_BYTES {
             self.unwritten.truncate(self.unwritten.len() - SENTINEL_BYTES);
@@ -54,8 +56,8 @@ impl Sentinel {
         !self.awaited.is_empty()
     }
 
-    /// Removes sentinels from output that was read. A sentinel that comes out also ends the wait
-    /// for all earlier ones.
+    /// Removes sentinels from output that was read. When a sentinel is found, earlier ones are no
+    /// longer awaited.
     pub(super) fn strip(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut rest = std::mem::take(&mut self.partial);
         rest.extend_from_slice(bytes);
@@ -69,7 +71,7 @@ impl Sentinel {
         rest
     }
 
-    /// Where the first sentinel is, and its index in `awaited`.
+    /// Finds the first sentinel in `bytes`. Returns its position and its index in `awaited`.
     fn find_first(&self, bytes: &[u8]) -> Option<(usize, usize)> {
         if self.awaited.is_empty() {
             return None;
