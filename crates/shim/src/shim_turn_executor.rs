@@ -1,5 +1,5 @@
-//! Runs the turns of one agent for the turn loop. One wait covers wakes, messages of the daemon,
-//! signals, and output and exit of the turn's process.
+//! Runs the turns of one agent for the turn loop. A single wait covers all sources of events:
+//! wakes, messages of the daemon, signals, and the output and exit of the turn's process.
 
 use crate::child_process::{self, PaneMode};
 use crate::daemon_connection::{DaemonConnection, ShimEvent, WatchedDescriptor};
@@ -29,7 +29,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use store::{Durability, Root};
 
-/// What a [`ShimExecutor`] is made of.
+/// The parts from which a [`ShimExecutor`] is built.
 pub(crate) struct ExecutorParts<'a> {
     pub(crate) connection: &'a mut DaemonConnection,
     pub(crate) signals: &'a ShimSignals,
@@ -43,17 +43,19 @@ pub(crate) struct ExecutorParts<'a> {
 /// The state of an agent whose turns the shim runs.
 pub(crate) struct ShimExecutor<'a> {
     parts: ExecutorParts<'a>,
-    /// The process of the current turn. `None` between turns, and always if `driven` is set.
+    /// The process of the current turn. `None` between turns, and always `None` for an agent with a
+    /// driver.
     turn: Option<TurnProcess>,
-    /// The driver and its program. `None` if each turn is a process.
+    /// The driver and its program. `None` if each turn is a process of its own.
     driven: Option<DrivenAgent>,
     /// An event that arrived before the turn loop asked for it.
     pending: Option<ExecutorEvent>,
-    /// Time between SIGTERM and SIGKILL for what is left, if the daemon named one.
+    /// The time between SIGTERM and SIGKILL for processes that are left, if the daemon has set that
+    /// time.
     grace: Option<Duration>,
 }
 
-/// How the turn loop ended, with what the caller needs to clean up.
+/// How the turn loop ended, and the values that the caller needs to clean up.
 pub(crate) struct TurnLoopExit {
     pub(crate) end: TurnLoopEnd,
     pub(crate) output: OutputPty,
@@ -61,15 +63,15 @@ pub(crate) struct TurnLoopExit {
     pub(crate) start_report: StartReport,
 }
 
-/// Whether the daemon was told that the agent runs.
+/// Whether the shim has reported to the daemon that the agent runs.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StartReport {
     Sent,
     NotSent,
 }
 
-/// Opens the team files and checks that the programs exist, before the daemon is told that the agent
-/// runs.
+/// Opens the team files and checks that the programs exist. This happens before the shim reports to
+/// the daemon that the agent runs.
 ///
 /// # Errors
 ///
@@ -164,7 +166,8 @@ impl TurnExecutor for ShimExecutor<'_> {
     }
 
     fn start_capture(&mut self) {
-        // A driver reports the reply itself.
+        // For an agent with a driver no output is captured, because the driver reports the reply
+        // itself.
         if self.driven.is_none() {
             self.parts.output.start_capture();
         }
@@ -197,12 +200,12 @@ impl ShimExecutor<'_> {
         TurnLoopExit { end, output: self.parts.output, grace: self.grace, start_report }
     }
 
-    /// Starts the driver and waits until it is ready, before the daemon is told that the agent
-    /// runs.
+    /// Starts the driver and waits until the driver is ready. This happens before the shim reports
+    /// to the daemon that the agent runs. Without a driver it does nothing.
     ///
     /// # Errors
     ///
-    /// How the agent ends instead.
+    /// How the agent has ended, if the driver did not become ready.
     fn open_driven_agent(&mut self) -> Result<(), TurnLoopEnd> {
         let Some(driven) = &mut self.driven else { return Ok(()) };
         driven.ensure_started(self.parts.start, self.parts.pane_mode, &self.parts.output).map_err(
@@ -221,7 +224,8 @@ impl ShimExecutor<'_> {
             }
             let event = self.wait_for_event(None);
             if matches!(event, ShimEvent::Message(ToShim::Refused)) {
-                // The daemon that started this agent has exited, and no other one knows the agent.
+                // The daemon that started this agent has exited, and the new daemon does not know
+                // the agent.
                 return Err(TurnLoopEnd::NotStarted("nobody knows of it any more".to_owned()));
             }
             match self.handle_event(event, None) {
@@ -256,8 +260,8 @@ impl ShimExecutor<'_> {
         driven.start_turn(text).ok_or_else(not_running)
     }
 
-    /// Handles the events that arrived before the turn. An interrupt among them was for the
-    /// previous turn and is dropped.
+    /// Handles the events that arrived before the turn. If an interrupt is among them, it is
+    /// dropped, because it was meant for the previous turn.
     fn drain_events_before_turn(&mut self) {
         while self.pending.is_none() {
             match self.parts.connection.next_event(self.parts.signals, Some(Instant::now()), &[]) {
@@ -268,7 +272,7 @@ impl ShimExecutor<'_> {
         self.parts.signals.take_interrupt();
     }
 
-    /// Waits for the next event of any source.
+    /// Waits for the next event from any source.
     fn wait_for_event(&mut self, deadline: Option<Instant>) -> ShimEvent {
         let turn = self.turn.as_ref();
         let interrupt = turn.and_then(|turn| turn.interrupt.as_ref()).and_then(InterruptStage::deadline);
@@ -285,7 +289,8 @@ impl ShimExecutor<'_> {
         )
     }
 
-    /// Handles an event. `None` if the turn loop need not know it.
+    /// Handles an event. Returns an event for the turn loop, or `None` if there is nothing that the
+    /// turn loop must handle.
     fn handle_event(&mut self, event: ShimEvent, deadline: Option<Instant>) -> Option<ExecutorEvent> {
         self.turn.iter_mut().for_each(TurnProcess::advance);
         self.driven.iter_mut().for_each(DrivenAgent::advance);
@@ -295,7 +300,8 @@ impl ShimExecutor<'_> {
                 return Some(ExecutorEvent::Terminate);
             }
             ShimEvent::Message(ToShim::Interrupt) => self.interrupt(),
-            // Wakes may have been lost while there was no connection, so the turn loop scans once.
+            // While there was no connection, wakes may have been lost. So the turn loop is told to
+            // scan.
             ShimEvent::Message(ToShim::Adopted) => return Some(ExecutorEvent::Wake),
             ShimEvent::Message(_) => {}
             ShimEvent::Signal => return self.handle_signal(),
@@ -322,8 +328,8 @@ impl ShimExecutor<'_> {
         }
         if self.parts.signals.take_resize() {
             self.parts.output.resize();
-            // The pane's terminal does not send SIGWINCH to the turn, because the turn is not in
-            // its foreground.
+            // The turn's process gets SIGWINCH from the shim. The pane's terminal sends the signal
+            // only to its foreground process group, to which the turn's process does not belong.
             self.running_pid().iter().for_each(|pid| signal_group(*pid, nix::sys::signal::Signal::SIGWINCH));
         }
         let in_turn = self.turn.as_ref().is_some_and(|turn| turn.status.is_none())
@@ -334,7 +340,8 @@ impl ShimExecutor<'_> {
         None
     }
 
-    /// The process that writes to the terminal: the turn's, or the driver. `None` if it was reaped.
+    /// The process that writes to the pseudo-terminal: that of the turn, or the driver. `None` if
+    /// no such process runs.
     fn running_pid(&self) -> Option<u32> {
         let turn = self.turn.as_ref().filter(|turn| turn.status.is_none()).map(|turn| turn.pid);
         turn.or_else(|| self.driven.as_ref().and_then(DrivenAgent::running_pid))
@@ -345,8 +352,8 @@ impl ShimExecutor<'_> {
             return;
         }
         match &mut self.turn {
-            // The turn has just exited. The interrupt is acknowledged when its end is reported, and
-            // only its descendants are ended.
+            // The turn's process has just exited. Only its remaining descendants are ended, and the
+            // interrupt is acknowledged when the end of the turn is reported.
             Some(turn) if turn.interrupt.is_none() && turn.status.is_some() => {
                 turn.interrupt = Some(InterruptStage::IntSent(Instant::now()));
             }
@@ -358,7 +365,7 @@ impl ShimExecutor<'_> {
         }
     }
 
-    /// Reads all wakes. False if there were none.
+    /// Reads all wakes from the wake socket. Returns false if there were none.
     fn drain_wakes(&self) -> bool {
         let (mut bytes, mut any) = ([0; 64], false);
         while matches!((&self.parts.wake_socket).read(&mut bytes), Ok(read) if read > 0) {
@@ -383,8 +390,8 @@ impl ShimExecutor<'_> {
         }
     }
 
-    /// The next event of the turn's process. All its output is read first, because its last line
-    /// may contain the session id.
+    /// The next event of the turn's process, for the turn loop. When the process has exited, all
+    /// its output is read first, because the last line of the output may contain the session id.
     fn turn_event(&mut self) -> Option<ExecutorEvent> {
         if let Some(turn) = self.turn.as_mut().filter(|turn| turn.output_tail.is_none())
             && turn.is_finished()

@@ -1,6 +1,8 @@
-//! Interrupts a turn: SIGINT to its process group, as Ctrl-C sends it, SIGTERM after 2 s, and after
-//! 2 s more SIGKILL to the process and its descendants. Then what is left in its session gets
-//! SIGTERM, and SIGKILL after 2 s.
+//! Interrupts a turn in several stages, each 2 s after the one before.
+//!
+//! First the turn's process group gets SIGINT, as if Ctrl-C was pressed, then SIGTERM. Then the
+//! process and all its descendants get SIGKILL. When the process has exited, processes that are
+//! left in its session get SIGTERM, and then SIGKILL.
 
 use crate::descendants::{has_process_in_session, kill_tree, signal_session};
 use nix::sys::signal::{Signal, killpg};
@@ -9,20 +11,21 @@ use std::time::{Duration, Instant};
 
 const STAGE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How far the interrupt is. The times say when the next stage begins.
+/// The stage of an interrupt. Each stage has the time when the next one begins.
 #[derive(Debug)]
 pub(crate) enum InterruptStage {
     /// The process group got SIGINT.
     IntSent(Instant),
     /// The process group got SIGTERM.
     TermSent(Instant),
-    /// The process and its descendants got SIGKILL. It is repeated until the process is gone.
+    /// The process and its descendants got SIGKILL. The signal is repeated until the process has
+    /// exited.
     KillSent(Instant),
     /// The process has exited, and its descendants got SIGTERM.
     DescendantsTermSent(Instant),
     /// The descendants got SIGKILL.
     DescendantsKillSent(Instant),
-    /// No process is left, or none that can be ended.
+    /// No process is left that the shim can end.
     Done,
 }
 
@@ -33,7 +36,7 @@ impl InterruptStage {
         InterruptStage::IntSent(Instant::now() + STAGE_TIMEOUT)
     }
 
-    /// When the next stage begins. `None` if there is none.
+    /// When the next stage begins. `None` if there is no next stage.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         use InterruptStage::{DescendantsKillSent, DescendantsTermSent, Done, IntSent, KillSent, TermSent};
         match self {
@@ -47,7 +50,7 @@ impl InterruptStage {
     }
 
     /// Goes to the next stage if its time has come. `group` is the process group of a child that
-    /// was not reaped yet.
+    /// was not reaped yet, so its id cannot belong to another process.
     pub(crate) fn escalate(self, group: u32) -> InterruptStage {
         let now = Instant::now();
         match self {
@@ -65,8 +68,9 @@ impl InterruptStage {
         }
     }
 
-    /// Goes to the next stage for the descendants of a process that has exited. The kernel does not
-    /// reuse a session id while a process is in the session.
+    /// Goes to the next stage for a process that has exited, whose descendants are to be ended.
+    /// `session` is the id of their session. The kernel does not reuse this id while a process is
+    /// in the session.
     pub(crate) fn end_descendants(self, session: u32) -> InterruptStage {
         let now = Instant::now();
         match self {

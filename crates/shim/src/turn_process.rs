@@ -1,4 +1,4 @@
-//! The process of one turn: its standard input, its interrupt and its exit.
+//! The process of one turn, with its standard input, its interrupt and its exit.
 
 use crate::turn_interrupt::InterruptStage;
 use nix::errno::Errno;
@@ -17,8 +17,8 @@ pub(crate) struct TurnProcess {
 }
 
 impl TurnProcess {
-    /// Whether the process has exited. After an interrupt its session must have no processes left
-    /// too.
+    /// Whether the turn's process has ended. After an interrupt, the other processes in its session
+    /// must have ended too.
     pub(crate) fn is_finished(&mut self) -> bool {
         if self.status.is_none() {
             return false;
@@ -27,7 +27,7 @@ impl TurnProcess {
         matches!(self.interrupt, None | Some(InterruptStage::Done))
     }
 
-    /// Writes to standard input, and goes to the next stage of an interrupt if its time has come.
+    /// Writes to standard input, and goes to the next stage of an interrupt if the time has come.
     pub(crate) fn advance(&mut self) {
         if let Some(stdin) = self.stdin.take() {
             self.stdin = stdin.write_some();
@@ -48,17 +48,18 @@ pub(crate) struct PendingStdin {
 }
 
 impl PendingStdin {
-    /// Writes what the pipe takes at once. `None` if nothing is left; then the pipe is closed.
+    /// Writes as much text as the pipe takes at once. Returns the rest, or `None` if nothing is
+    /// left. In that case the pipe is closed.
     pub(crate) fn new(pipe: ChildStdin, text: String) -> Option<PendingStdin> {
         let flags = OFlag::from_bits_retain(fcntl(&pipe, FcntlArg::F_GETFL).ok()?);
-        // Only the shim's end becomes non-blocking. It is another file description than the
-        // program's.
+        // Only the shim's end of the pipe becomes non-blocking. The program's end has a file
+        // description of its own, so the program's reads still block.
         fcntl(&pipe, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK)).ok()?;
         PendingStdin { pipe, text: text.into_bytes(), written: 0 }.write_some()
     }
 
-    /// Writes what the pipe takes. `None` if all is written or the program does not read; then the
-    /// pipe is closed.
+    /// Writes as much text as the pipe takes. Returns the rest, or `None` if everything is written
+    /// or the program no longer reads. In both cases the pipe is closed.
     fn write_some(mut self) -> Option<PendingStdin> {
         while self.written < self.text.len() {
             match self.pipe.write(&self.text[self.written..]) {

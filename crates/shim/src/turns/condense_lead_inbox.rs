@@ -1,10 +1,11 @@
-//! Condenses what a lead session is told about its members. Members that ended a turn without a
-//! message share one line, and a repeated message appears once. The inbox itself is not changed.
+//! Shortens the messages that a lead session gets about its members. All members that ended a turn
+//! without a message share one line. A message that was sent several times appears once. The inbox
+//! itself is not changed.
 
 use protocol::message::{InboxEntry, Message};
 use protocol::payload::{IdleNotification, Payload};
 
-/// One update for the lead, with all entries that it covers.
+/// One update for the lead, with all inbox entries for which it stands.
 #[derive(Debug, PartialEq)]
 pub(super) enum LeadUpdate {
     Message {
@@ -27,8 +28,8 @@ impl LeadUpdate {
     }
 }
 
-/// The updates for all unread entries, oldest first. The line about idle members comes last, so
-/// that a member is not called idle before its messages.
+/// The updates for all unread entries, oldest first. The line about idle members comes last,
+/// because the messages of these members should be read before it.
 pub(super) fn lead_updates(unread: &[InboxEntry]) -> Vec<LeadUpdate> {
     let mut updates: Vec<LeadUpdate> = Vec::new();
     let mut idle: Option<LeadUpdate> = None;
@@ -45,8 +46,8 @@ pub(super) fn lead_updates(unread: &[InboxEntry]) -> Vec<LeadUpdate> {
             idle = Some(LeadUpdate::Idle { names, entries });
             continue;
         }
-        // Only the sender's latest message is compared. If another message came in between, the
-        // repetition matters.
+        // A message is compared only with the latest message of its sender. If the sender has sent
+        // another message in between, the repetition has a meaning of its own.
         match updates
             .iter_mut()
             .rev()
@@ -72,7 +73,8 @@ fn is_from_sender_of(update: &LeadUpdate, message: &Message) -> bool {
     matches!(update, LeadUpdate::Message { message: other, .. } if other.from == message.from)
 }
 
-/// The counters of an update, if `message` repeats it. Protocol messages never count as repetitions.
+/// The counter and the entries of an update, if `message` repeats the update's message. `None`
+/// otherwise. Payloads of the protocol never count as repetitions.
 fn repeated_message<'r>(
     update: &'r mut LeadUpdate,
     message: &Message,

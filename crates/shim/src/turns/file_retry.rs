@@ -1,4 +1,4 @@
-//! Waits for team files that cannot be read or written for a while.
+//! Retries operations on team files that temporarily cannot be read or written.
 
 use super::team_files::TeamFiles;
 use super::turn_executor::{ExecutorEvent, TurnExecutor};
@@ -9,13 +9,13 @@ use protocol::message::InboxEntry;
 use protocol::payload::{IdleNotification, ShutdownRequest};
 use std::time::{Duration, Instant};
 
-/// The time until the next attempt, if no wake comes before. The last wake may have been before the
-/// failure.
+/// The time until the operation is tried again, unless a wake arrives earlier. The agent cannot
+/// wait for a wake alone, because the last wake may have arrived before the failure.
 pub(super) const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 impl<H: TurnExecutor> TurnLoop<H> {
-    /// Sends the notification of a turn's end. If the lead's inbox is damaged, the notification is
-    /// kept for later, so that the next turn can start.
+    /// Notifies the lead that a turn has ended. If the lead's inbox is damaged, the notification is
+    /// kept and sent later, so that the next turn can start.
     pub(super) fn notify_lead_of_turn_end(
         &mut self,
         notification: &IdleNotification,
@@ -33,8 +33,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         Ok(())
     }
 
-    /// Repeats `act` until it succeeds, and waits after each failure. `None` after an error that
-    /// waiting cannot fix; it is printed.
+    /// Repeats `act` until it succeeds, and waits after each failure. If an error cannot be fixed
+    /// by waiting, the error is printed, and `None` is returned.
     pub(super) fn retry_until_done<T>(
         &mut self,
         mut act: impl FnMut(&mut TeamFiles) -> Result<T, ErrorReport>,
@@ -61,7 +61,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// Answers a shutdown request during a wait for files, which may be long.
+    /// Answers a shutdown request while the loop waits for a file. The agent must not ignore the
+    /// request during that wait, which may be long.
     fn answer_shutdown_request(&mut self) -> Result<(), StepError> {
         let result = match self.files.latest_shutdown_request() {
             Ok(Some((request, entries))) => self.approve_shutdown(request, entries),
@@ -77,8 +78,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// Approves a shutdown request. It always returns an error: `LoopEnded`, or `Retryable` if the
-    /// approval cannot be written.
+    /// Approves a shutdown request. The result is always an error, which ends the turn loop:
+    /// `LoopEnded` after the approval, or `Retryable` if the approval could not be written.
     pub(super) fn approve_shutdown(
         &mut self,
         request: ShutdownRequest,
@@ -104,7 +105,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// Prints an error, unless it was the last one printed.
+    /// Prints an error, unless it is the same as the last printed one.
     pub(super) fn print_error_once(&mut self, error: &ErrorReport) {
         if self.last_error.as_ref() != Some(&error.message) {
             self.executor.print_line(&format!("teamctl: {}", error.message));

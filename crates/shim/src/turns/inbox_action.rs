@@ -1,7 +1,7 @@
-//! Chooses what an agent does next about its inbox. The functions are pure.
+//! Chooses what the agent does next about the unread messages in its inbox. The functions are pure.
 //!
-//! Messages of a person come first, then shutdown requests, then messages of the lead, then other
-//! messages. In each group the oldest comes first.
+//! The order is: messages of a person, shutdown requests, messages of the lead, other messages.
+//! Within each of these groups, the oldest message comes first.
 
 use protocol::id::RequestId;
 use protocol::message::{InboxEntry, Message};
@@ -10,18 +10,19 @@ use protocol::payload::{Payload, PermissionResponse, PlanApprovalResponse, Shutd
 use protocol::timestamp::parse_iso8601;
 use protocol::turn_program::TurnProgram;
 
-/// One action on the inbox.
+/// One action on entries of the inbox.
 #[derive(Debug, PartialEq)]
 pub(super) enum InboxAction {
-    /// Mark entries read. The task list already says what they say.
+    /// Mark these entries read and do nothing else. They announce assigned tasks, which the agent
+    /// finds in the task list anyway.
     MarkRead(Vec<InboxEntry>),
-    /// Print a text, then mark the entry read.
+    /// Print the text, then mark the entry read.
     Show(InboxEntry, String),
     /// Change the permission mode, then mark the entry read.
     SetMode(InboxEntry, String),
     /// Run a turn on the lead's answer to a plan.
     PlanAnswer(InboxEntry, Message, PlanApprovalResponse),
-    /// Approve the latest shutdown request, then mark all of them read.
+    /// Approve the latest shutdown request, then mark the entries of all shutdown requests read.
     ApproveShutdown(ShutdownRequest, Vec<InboxEntry>),
     /// Run a turn on a person's message.
     UserMessage(InboxEntry, Message),
@@ -29,7 +30,7 @@ pub(super) enum InboxAction {
     Message(InboxEntry, Message),
 }
 
-/// The next action. `None` if no entry is left.
+/// The next action. `None` if no unread entry is left.
 pub(super) fn next_action(unread: &[InboxEntry], program: &TurnProgram) -> Option<InboxAction> {
     let assignments: Vec<InboxEntry> = unread.iter().filter(|entry| is_assignment(entry)).cloned().collect();
     if !assignments.is_empty() {
@@ -57,7 +58,7 @@ pub(super) fn permission_answers(unread: &[InboxEntry]) -> Vec<(InboxEntry, Perm
     unread.iter().filter(from_lead).filter_map(answer).collect()
 }
 
-/// The shutdown requests. Only the lead may send them.
+/// The unread shutdown requests of the lead. Requests of other senders are not included.
 pub(super) fn shutdown_requests(unread: &[InboxEntry]) -> Vec<(InboxEntry, ShutdownRequest)> {
     unread.iter().filter_map(|entry| Some((entry.clone(), shutdown_request(entry)?))).collect()
 }
@@ -67,7 +68,8 @@ fn oldest_message(
     matches: impl Fn(&Message) -> bool,
 ) -> Option<(InboxEntry, Message)> {
     let messages = unread.iter().filter_map(|entry| Some((entry, entry.unread().filter(|m| matches(m))?)));
-    // With equal times the first in the file wins. An invalid time counts as the latest.
+    // If two messages have the same time, the first one in the file is taken. An invalid time
+    // counts as the latest time.
     let found = messages.min_by_key(|(_, message)| parse_iso8601(&message.timestamp).unwrap_or(u64::MAX));
     found.map(|(entry, message)| (entry.clone(), message.clone()))
 }
@@ -112,8 +114,8 @@ fn accepts_messages(program: &TurnProgram) -> bool {
     }
 }
 
-/// The text about a plan answer for the agent. It names `mode`, the agent's actual mode if that is
-/// known, and not the mode of the answer.
+/// The text that tells the agent about the answer to its plan. The text names the agent's actual
+/// permission mode, which is `mode`. If that is `None`, the text names the mode in the answer.
 pub(super) fn plan_answer_text(answer: &PlanApprovalResponse, mode: Option<&str>) -> String {
     let feedback = answer.feedback.as_deref().unwrap_or_default();
     if answer.approved {
@@ -135,7 +137,8 @@ fn is_assignment(entry: &InboxEntry) -> bool {
     matches!(payload, Some(Some(Payload::TaskAssignment(_))))
 }
 
-/// `teamctl send --as-user` writes this sender. No member can have the name.
+/// Whether the message is from a person. `teamctl send --as-user` writes the sender `user`, which
+/// no member can have as its name.
 fn is_from_user(message: &Message) -> bool {
     message.from == "user"
 }
@@ -144,7 +147,8 @@ fn is_from_lead(message: &Message) -> bool {
     AgentName::new_unchecked(&message.from).is_lead()
 }
 
-/// All answers to that plan. Approvals come first, so that one of them wins.
+/// All unread answers to the plan request `request`. Approvals come first, because an approval wins
+/// over other answers.
 pub(super) fn answers_to_request(
     unread: &[InboxEntry],
     request: &RequestId,

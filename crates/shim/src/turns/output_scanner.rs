@@ -5,10 +5,10 @@ use crate::json_lines::first_string;
 use protocol::usage::{UsagePaths, UsageReading};
 use serde_json::Value;
 
-/// Longer lines are ignored. In bytes.
+/// The longest line that is parsed, in bytes. Longer lines are skipped.
 const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// What to search for.
+/// The values to search for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OutputFields {
     /// The key of the session id, at any depth. `None` if the output has no session id.
@@ -16,10 +16,10 @@ pub(crate) struct OutputFields {
     pub(crate) usage_paths: Option<UsagePaths>,
 }
 
-/// Searches an output as it arrives.
+/// Searches a program's output while it arrives.
 #[derive(Debug)]
 pub(crate) struct OutputScanner {
-    /// The key of the session id. `None` when the id was found.
+    /// The key of the session id. `None` if there is no such key, or once the id was found.
     session_key: Option<String>,
     session_id: Option<String>,
     usage: Option<UsageCounter>,
@@ -51,8 +51,8 @@ impl OutputScanner {
         }
     }
 
-    /// Handles the current line. Also called at the end of the output, where the last newline may
-    /// be missing.
+    /// Searches the current line. This is also called at the end of the output, because the last
+    /// line may have no newline.
     pub(crate) fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         let line = line.trim_ascii();
@@ -67,7 +67,7 @@ impl OutputScanner {
         self.usage.iter_mut().for_each(|counter| counter.add_line(&value));
     }
 
-    /// The session id. Returned once.
+    /// The session id that was found. The id is returned only once.
     pub(crate) fn take_session_id(&mut self) -> Option<String> {
         self.session_id.take()
     }

@@ -1,9 +1,10 @@
-//! Keeps the last lines of an agent's output, without control characters. They explain why a turn
-//! failed.
+//! Keeps the last lines of an agent's output, without control characters. If a turn fails, these
+//! lines show the reason.
 
 use client::output_to_text::printable_lines;
 
-/// How much output is kept, in bytes. Colours and progress bars take a part of it.
+/// How much output is kept, in bytes. This includes control characters, for colours and progress
+/// bars.
 const BUFFER_BYTES: usize = 16 << 10;
 /// The most lines and bytes of the text.
 const MAX_LINES: usize = 20;
@@ -23,7 +24,7 @@ impl OutputTail {
         }
     }
 
-    /// The last lines. Empties the buffer.
+    /// Returns the last lines, and empties the buffer.
     pub(crate) fn take_text(&mut self) -> String {
         let mut lines = printable_lines(&std::mem::take(&mut self.0));
         lines.retain(|line| !line.trim().is_empty());
@@ -34,7 +35,8 @@ impl OutputTail {
     }
 }
 
-/// The text of an output without control characters, with each line as it was at its end.
+/// The text of an output without control characters. If a line was overwritten, only its last state
+/// is in the text.
 pub(super) fn plain_text(output: &[u8]) -> String {
     printable_lines(output).join("\n")
 }

@@ -1,8 +1,8 @@
-//! Finds the messages that an agent sent to other members during a turn, for the notification to
-//! the lead.
+//! Finds the messages that an agent sent to other members during a turn. The notification to the
+//! lead summarizes these messages.
 //!
-//! The agent sends them with other programs, so they are searched in the inboxes that have changed
-//! since the turn began.
+//! An agent sends messages by running other programs, so the shim does not see them. It searches
+//! the inboxes that have changed since the start of the turn.
 
 use protocol::message::Message;
 use protocol::name::AgentName;
@@ -14,19 +14,21 @@ use std::time::{Duration, UNIX_EPOCH};
 use store::now;
 use store::{InboxCursor, Team};
 
-/// The modification time of a file may be two kernel ticks earlier than the clock.
+/// How much earlier than the clock the modification time of a file may be: two ticks of the kernel.
 const MTIME_SLACK: Duration = Duration::from_millis(20);
-/// The most messages in a summary, and the most characters of a message without a summary.
+/// The most messages in a summary. [`SUMMARY_CHARS`] is the most characters of a message in it that
+/// has no summary of its own.
 const MAX_MESSAGES: usize = 20;
 const SUMMARY_CHARS: usize = 80;
 
-/// How far the inbox of each member was read.
+/// For each member, how far the member's inbox was read.
 #[derive(Debug, Default)]
 pub(super) struct PeerMessages(BTreeMap<String, InboxCursor>);
 
 impl PeerMessages {
-    /// `[to NAME] SUMMARY` for each message since `since`, in ms since the epoch. `None` if there
-    /// is none. An inbox that cannot be read is skipped.
+    /// Summarizes the messages that the member `me` has sent since `since`, each as `[to NAME]
+    /// SUMMARY`. `since` is in milliseconds since the epoch. `None` if there are no such messages.
+    /// An inbox that cannot be read is skipped.
     pub(super) fn summarize_sent(&mut self, team: &Team, me: &AgentName, since: u64) -> Option<String> {
         let until = now();
         let mut summaries = Vec::new();

@@ -1,5 +1,5 @@
-//! The permission request that the lead gets, and the answer that the agent gets. The functions are
-//! pure.
+//! Converts an agent's permission question into a permission request to the lead, and converts the
+//! lead's answer into an answer for the agent. The functions are pure.
 
 use protocol::answer_capabilities::is_changed_input;
 use protocol::driver_protocol::{PermissionAnswer, PermissionQuestion};
@@ -13,18 +13,19 @@ use store::MESSAGE_LIMIT;
 use store::now;
 use uuid::Uuid;
 
-/// Makes ids unique within one millisecond.
+/// Makes the ids of permission requests unique, even within one millisecond.
 static REQUEST_IDS: UniqueMillis = UniqueMillis::new();
 
-/// The lengths to which texts are shortened until the request fits into a message, in bytes.
+/// The lengths to which long texts are shortened, in bytes. They are tried in this order until the
+/// request fits into a message.
 const TEXT_LIMITS: [usize; 3] = [16 << 10, 2 << 10, 256];
 
-/// A permission request without an answer.
+/// A permission request that has no answer yet.
 #[derive(Debug)]
 pub(super) struct OpenPermissionRequest {
     pub(super) question_id: u64,
     pub(super) request: PermissionRequest,
-    /// Whether the request is in the lead's inbox.
+    /// Whether the request was written to the lead's inbox.
     pub(super) is_sent: bool,
 }
 
@@ -49,10 +50,10 @@ impl OpenPermissionRequest {
         OpenPermissionRequest { question_id: question.id, request, is_sent: false }
     }
 
-    /// Shortens the request to the size of a message. `None` if that is not possible.
+    /// Shortens the request so that it fits into a message. `None` if that is not possible.
     ///
-    /// Only texts that a tool would write are shortened, with a note. A command or path stays
-    /// whole, because a rule must not judge a part of it.
+    /// Only texts that the tool would write are shortened, with a note in their place. Commands and
+    /// paths are never shortened, because a policy rule must see all of them.
     pub(super) fn shortened_to_limit(mut self) -> Option<OpenPermissionRequest> {
         let fits = |request: &PermissionRequest| {
             Payload::PermissionRequest(request.clone()).to_text().len() <= MESSAGE_LIMIT
@@ -68,7 +69,8 @@ impl OpenPermissionRequest {
     }
 }
 
-/// Shortens the texts in `value` that a tool would write to `length` bytes each. Other values stay.
+/// Shortens each text in `value` that the tool would write to `length` bytes. Other values are not
+/// changed.
 fn shorten_value(value: &Value, length: usize) -> Value {
     match value {
         Value::Array(elements) => elements.iter().map(|element| shorten_value(element, length)).collect(),
@@ -86,7 +88,7 @@ fn shorten_value(value: &Value, length: usize) -> Value {
     }
 }
 
-/// The beginning and the end of a text, with a note about the missing part between them.
+/// The beginning and the end of a text, with a note between them about the missing part.
 fn shorten_text(text: &str, length: usize) -> String {
     if text.len() <= length {
         return text.to_owned();
@@ -97,8 +99,9 @@ fn shorten_text(text: &str, length: usize) -> String {
     format!("{}\n[… {} bytes are not shown …]\n{}", &text[..head], tail - head, &text[tail..])
 }
 
-/// The answer for the agent. The protocol cannot pass a changed input to the agent. So an answer
-/// that changes the input is a denial with the reason.
+/// The answer that is sent to the agent's program. If the lead allows the tool only with a changed
+/// input, the answer is a denial that contains this input, because the protocol has no field for
+/// it.
 pub(super) fn answer_for_agent(request: &PermissionRequest, outcome: PermissionOutcome) -> PermissionAnswer {
     match outcome {
         PermissionOutcome::Error { error } => PermissionAnswer::Deny { reason: error },
@@ -116,8 +119,8 @@ pub(super) fn answer_for_agent(request: &PermissionRequest, outcome: PermissionO
     }
 }
 
-/// Whether the tool is allowed from now on. A rule with content does not count: the agent would
-/// allow more than the rule says.
+/// Whether the answer allows the tool for the rest of the session. A rule that allows only some
+/// inputs of the tool does not count, because the agent's program would then allow all of them.
 fn allows_from_now_on(granted: &PermissionGrant, tool: &str) -> bool {
     granted.permission_updates.iter().any(|update| match update {
         PermissionUpdate::AddRules { rules, behavior, .. } if behavior == "allow" => {

@@ -1,5 +1,6 @@
-//! Permission requests during a turn: they are sent to the lead, and the answers are passed to the
-//! agent. A person, the lead or a policy answers by a message to the agent's inbox.
+//! Permission requests during a turn. They are sent to the lead's inbox. A person, the lead or a
+//! policy answers by a message to the agent's inbox, and the answer is passed to the agent's
+//! program.
 
 use super::file_retry::RETRY_DELAY;
 use super::permission_conversion::{OpenPermissionRequest, answer_for_agent};
@@ -9,11 +10,11 @@ use protocol::driver_protocol::{PermissionAnswer, PermissionQuestion};
 use protocol::id::RequestId;
 use std::time::Instant;
 
-/// The reason of a denial if a request fits into no message.
+/// The reason of a denial if a permission request is too large for a message.
 const TOO_LARGE: &str = "the question is too large to be asked: do it in smaller pieces";
 impl<H: TurnExecutor> TurnLoop<H> {
-    /// Sends a request to the lead. A request that fits into no message is denied, because the turn
-    /// would wait forever.
+    /// Sends a permission request to the lead. A request that is too large for a message is denied
+    /// at once, because the turn would otherwise wait forever for an answer.
     pub(super) fn send_permission_request(&mut self, question: PermissionQuestion) {
         let question_id = question.id;
         match OpenPermissionRequest::new(question, self.files.member_name().as_str()).shortened_to_limit() {
@@ -27,7 +28,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// When to send the unsent requests again. `None` if all are sent.
+    /// When to try again to send requests that could not be sent. `None` if all requests are sent.
     pub(super) fn retry_deadline(&self) -> Option<Instant> {
         self.open_permission_requests
             .iter()
@@ -46,7 +47,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// Withdraws the requests that have no answer, because the turn has ended.
+    /// Withdraws the permission requests that have no answer. Called when the turn has ended.
     pub(super) fn withdraw_open_requests(&mut self) {
         let requests = std::mem::take(&mut self.open_permission_requests);
         let sent = requests.iter().filter(|request| request.is_sent);

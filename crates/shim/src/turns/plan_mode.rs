@@ -1,7 +1,9 @@
-//! Plan mode of an agent whose turns the shim runs. The agent starts in a read-only mode. Its reply
-//! at the end of a turn is submitted as its plan. Only an approval ends plan mode.
+//! Plan mode of an agent whose turns the shim runs. The agent starts in a read-only permission
+//! mode. At the end of a turn the agent's reply is submitted as its plan. Only the approval of the
+//! plan ends plan mode.
 //!
-//! A planned task stays in progress until a turn with the approved plan has ended.
+//! A task for which the plan was made stays in progress until a turn with the approved plan has
+//! ended.
 
 use super::reply_text::extract_reply;
 use super::turn_executor::TurnExecutor;
@@ -21,8 +23,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         matches!(self.status.plan_stage, Some(PlanStage::AwaitingApproval { .. }))
     }
 
-    /// Submits the reply of the turn as the plan. False if there is no reply, or if the plan could
-    /// not be submitted.
+    /// Submits the agent's reply in the turn as the plan. Returns false if there is no reply, or if
+    /// the plan could not be submitted.
     pub(super) fn submit_plan(&mut self) -> Result<bool, StepError> {
         let plan = extract_reply(&self.executor.captured_output(), self.builder.reply_key());
         if plan.is_empty() {
@@ -34,7 +36,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
         Ok(true)
     }
 
-    /// Applies the answer to the plan. False if the answer is for another plan.
+    /// Applies the lead's answer to the plan. Returns false if the answer belongs to another plan.
     pub(super) fn apply_plan_answer(&mut self, answer: &PlanApprovalResponse) -> bool {
         match &self.status.plan_stage {
             None => {}
@@ -44,8 +46,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
                 self.status.plan_stage = (!answer.approved).then_some(PlanStage::Planning);
                 if answer.approved {
                     let mode = answer.permission_mode.as_deref().and_then(|mode| mode.parse().ok());
-                    // If the program does not know the mode, the default mode is set, so that the
-                    // agent does not stay read-only.
+                    // If the program does not have the mode of the approval, it gets the default
+                    // mode. Otherwise the agent would stay read-only.
                     if !self.change_mode(mode.unwrap_or(PermissionMode::Default)) {
                         self.change_mode(PermissionMode::Default);
                     }
@@ -56,7 +58,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         true
     }
 
-    /// Changes the mode from the next turn on. False if the program does not have the mode.
+    /// Changes the permission mode, from the next turn on. Returns false if the program does not
+    /// have this mode.
     pub(super) fn change_mode(&mut self, mode: PermissionMode) -> bool {
         let result = if self.builder.is_driven() {
             self.executor.change_mode(mode.as_str())
@@ -72,7 +75,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         result.is_ok()
     }
 
-    /// Handles a request of the lead for another mode. An agent that plans refuses it.
+    /// Handles a request of the lead to change the permission mode. An agent in plan mode refuses,
+    /// because only the approval of its plan ends plan mode.
     pub(super) fn handle_mode_request(&mut self, mode: &str) {
         match mode.parse::<PermissionMode>() {
             _ if self.status.plan_stage.is_some() => {
@@ -88,8 +92,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// Submits the plan of the previous spawn again, because its request has been withdrawn. Does
-    /// nothing if the plan was answered meanwhile.
+    /// Submits the plan of the previous spawn again, because the plan request of that spawn was
+    /// withdrawn. If the plan was answered in the meantime, this does nothing.
     pub(super) fn resubmit_plan(&mut self) -> Result<(), StepError> {
         let Some(PlanStage::AwaitingApproval { request_id: request, file }) = self.status.plan_stage.clone()
         else {

@@ -1,9 +1,9 @@
-//! Plan mode of a program that is one process for the whole spawn and takes its mode only at its
-//! start.
+//! Plan mode of a program that is one process for the whole spawn and whose permission mode can be
+//! set only at its start.
 //!
-//! The turn-end hook submits the last reply as the plan, or the program submits a plan itself. A
-//! rejection is delivered like any message. After an approval the daemon respawns the agent in the
-//! approved mode.
+//! The turn-end hook submits the agent's last reply as the plan, or the agent submits a plan
+//! itself. A rejection is delivered like any message. After an approval the daemon respawns the
+//! agent in the mode of the approval.
 
 use super::reply_text::MAX_REPLY_BYTES;
 use super::team_files::TeamFiles;
@@ -12,12 +12,13 @@ use protocol::message::InboxEntry;
 use protocol::name::AgentName;
 use protocol::payload::{Payload, PlanApprovalResponse};
 
-/// The failure of a turn in plan mode without a plan.
+/// The failure text of a turn in plan mode that has produced no plan.
 const NO_PLAN_ERROR: &str =
     "its turn in plan mode said nothing: there is no plan; it can hand one in with: teamctl submit-plan";
 
 impl TeamFiles {
-    /// Whether the member is in plan mode. False if its entry cannot be read.
+    /// Whether the member is in plan mode. False if the member's entry in the team's config cannot
+    /// be read.
     pub(super) fn is_planning(&self) -> bool {
         self.team().member(self.member_name().as_str()).is_ok_and(|member| member.is_planning())
     }
@@ -27,8 +28,9 @@ impl TeamFiles {
         Ok(self.team().requests().open_plan_request(self.member_name())?.is_some())
     }
 
-    /// Settles a turn in plan mode: submits the last reply as the plan, unless a plan waits or was
-    /// just approved. Returns why the turn has failed, `None` if it has not.
+    /// Settles a turn in plan mode: submits the agent's last reply as the plan. Nothing is
+    /// submitted if an earlier plan waits for an answer or was just approved. Returns why the turn
+    /// has failed, or `None` if it has not failed.
     pub(super) fn finish_planning_turn(&mut self, last: Option<&str>) -> Result<Option<String>, ErrorReport> {
         if self.is_awaiting_approval()?
             || self.unread()?.iter().any(|entry| plan_approval_in(entry).is_some())
@@ -42,19 +44,20 @@ impl TeamFiles {
         self.submit_plan(&plan[from.unwrap_or_default()..]).map(|_| None)
     }
 
-    /// Marks approvals read that the program got on its command line.
+    /// Marks plan approvals read, because the program got their text on its command line.
     pub(crate) fn mark_approval_read(&mut self) -> Result<(), ErrorReport> {
         let approvals = self.unread()?.into_iter().filter(|entry| plan_approval_in(entry).is_some());
         self.mark_read(approvals.collect())
     }
 
-    /// The text of an approved plan, for a spawn that may not know it.
+    /// The text of the plan to which `answer` belongs. A respawned agent gets this text, because it
+    /// may not know the plan.
     pub(super) fn approved_plan_text(&self, answer: &PlanApprovalResponse) -> Option<String> {
         self.team().requests().plan_text(&answer.request_id).ok().flatten()
     }
 }
 
-/// The lead's approval of a plan. `None` for other entries.
+/// The plan approval in an unread entry of the lead. `None` for any other entry.
 pub(super) fn plan_approval_in(entry: &InboxEntry) -> Option<PlanApprovalResponse> {
     let message = entry.unread().filter(|message| AgentName::new_unchecked(&message.from).is_lead())?;
     match Payload::parse(&message.text)? {

@@ -1,5 +1,6 @@
-//! Builds the next prompt for a program that runs its turns itself: everything that is due between
-//! two turns, as one text. Also settles the turn that has ended.
+//! Builds the next prompt for a program that runs its turns itself. The prompt is one text with
+//! everything that is to be delivered between two turns. This module also settles the turn that has
+//! ended.
 
 use super::condense_lead_inbox::{LeadUpdate, lead_updates};
 use super::inbox_action::{self, InboxAction};
@@ -14,32 +15,35 @@ use protocol::payload::{IdleReason, PlanApprovalResponse};
 use protocol::policy::Policy;
 use protocol::turn_program::{PerTurnProgram, TurnProgram};
 
-/// The size at which a prompt takes no more messages, in bytes. Later messages wait for the end of
-/// the next turn.
+/// The size from which on no more messages are added to a prompt, in bytes. Other messages are
+/// delivered at the end of the next turn.
 const MAX_PROMPT_BYTES: usize = 128 << 10;
 
-/// A prompt to deliver.
+/// A prompt that is to be delivered.
 #[derive(Debug)]
 pub(crate) struct NextPrompt {
     /// The text for the agent.
     pub(crate) text: String,
-    /// A summary for people, one line.
+    /// A summary of the prompt for people, one line.
     pub(crate) about: String,
-    /// The entries to mark read when the program has taken the prompt.
+    /// The inbox entries to mark read when the program has used the prompt.
     pub(crate) entries: Vec<InboxEntry>,
 }
 
 impl TeamFiles {
-    /// The next prompt: all unread messages, in the order of docs/protocol.md section 4. Without
-    /// messages, a task, which the agent then owns, unless its plan waits for approval.
+    /// The next prompt, or `None` if there is nothing to deliver. It has all unread messages, in
+    /// the order of docs/protocol.md section 4. If there are none, it has a task, and the agent
+    /// becomes the owner of that task. An agent whose plan waits for approval gets no task.
     ///
-    /// `plan_instructions` is put before the prompt while the agent plans.
+    /// While the agent is in plan mode, `plan_instructions` is put before the prompt.
     pub(crate) fn next_prompt(&mut self, plan_instructions: &str) -> Result<Option<NextPrompt>, ErrorReport> {
         let (is_planning, mut unread) = (self.is_planning(), self.unread_or_empty()?);
-        // The next spawn handles an approval.
+        // An approval of the plan is not delivered to this spawn: the daemon respawns the agent,
+        // and the next spawn gets the approval.
         unread.retain(|entry| !is_planning || plan_approval_in(entry).is_none());
-        // After an approval the respawned agent already has the approved mode, if its program
-        // supports it.
+        // After a plan approval the respawned agent runs in the mode of the approval, if its
+        // program has that mode. So the actual mode is read from the agent's entry in the team's
+        // config.
         let mode = self.team().member(self.member_name().as_str()).ok().and_then(|member| member.mode);
         let mut prompt =
             prompt_from_messages(unread, mode.as_deref(), |answer| self.approved_plan_text(answer));
@@ -55,8 +59,8 @@ impl TeamFiles {
         Ok(if is_planning { prompt.map(with_instructions) } else { prompt })
     }
 
-    /// The next prompt for a lead session: what its members report, oldest first, and who is idle.
-    /// A lead gets no tasks.
+    /// The next prompt for a lead session, or `None` if there is nothing to deliver. It has the
+    /// members' messages, oldest first, and then the names of idle members. A lead gets no tasks.
     pub(crate) fn next_lead_prompt(&mut self, policy: &Policy) -> Result<Option<NextPrompt>, ErrorReport> {
         let mut prompt = PromptBuilder::default();
         for update in lead_updates(&self.unread_or_empty()?) {
@@ -75,8 +79,8 @@ impl TeamFiles {
         Ok(prompt.finish())
     }
 
-    /// The unread entries. Empty if the inbox is not valid JSON: the daemon has set it aside, and
-    /// the agent can still work on tasks.
+    /// The unread entries of the inbox. If the inbox is not valid JSON, the result is empty: the
+    /// daemon moves such a file away, and the agent can still work on tasks.
     fn unread_or_empty(&mut self) -> Result<Vec<InboxEntry>, ErrorReport> {
         match self.unread() {
             Err(error) if error.kind == ErrorKind::InvalidData => Ok(Vec::new()),
@@ -84,13 +88,14 @@ impl TeamFiles {
         }
     }
 
-    /// Marks the first message read, which the program got on its command line.
+    /// Marks the message of the first prompt read, because the program got its text on its command
+    /// line.
     pub(crate) fn mark_prompt_read(&mut self, text: &str) -> Result<(), ErrorReport> {
         let entry = self.find_prompt_message(text)?;
         self.mark_read(entry.into_iter().collect())
     }
 
-    /// Marks the entries with these ids read, because the program has used them.
+    /// Marks the entries with these ids read, because the program has used the messages.
     pub(crate) fn mark_delivered_read(&mut self, delivered_ids: &[u64]) -> Result<(), ErrorReport> {
         if delivered_ids.is_empty() {
             return Ok(());
@@ -100,11 +105,11 @@ impl TeamFiles {
         self.mark_read(taken)
     }
 
-    /// Settles a turn that the program ran itself, and tells the lead. The turn's task is
-    /// completed, unless the agent has said something else.
+    /// Settles a turn that the program ran itself, and notifies the lead. The turn's task is marked
+    /// completed, unless the agent has already set another outcome.
     ///
-    /// `started_at` is the start of the turn in ms since the epoch, `last_reply` the agent's last
-    /// reply.
+    /// `started_at` is the start of the turn in milliseconds since the epoch. `last_reply` is the
+    /// agent's last reply.
     pub(crate) fn finish_turn(
         &mut self,
         task: Option<TaskId>,
@@ -113,7 +118,7 @@ impl TeamFiles {
     ) -> Result<(), ErrorReport> {
         let is_planning = self.is_planning();
         let failure = if is_planning { self.finish_planning_turn(last_reply)? } else { None };
-        // A task that was only planned is not done.
+        // In plan mode the agent has only planned its task, so the task is not completed.
         let task = task.filter(|_| !is_planning);
         let settlement = task.map(|id| Ok::<_, ErrorReport>((id, self.settle_task(id)?))).transpose()?;
         let settlement = settlement.as_ref().map(|(id, settlement)| (*id, settlement));
@@ -134,7 +139,7 @@ impl TeamFiles {
     }
 }
 
-/// The most characters of the last reply in a notification.
+/// How much of the agent's last reply a notification contains at most, in characters.
 const SUMMARY_CHARS: usize = 200;
 
 fn first_line_summary(last: &str) -> Option<String> {
@@ -142,9 +147,10 @@ fn first_line_summary(last: &str) -> Option<String> {
     Some(line.chars().take(SUMMARY_CHARS).collect())
 }
 
-/// One text with all messages, up to [`MAX_PROMPT_BYTES`]. `None` if no message needs a turn.
+/// Builds one prompt from unread messages, in their order, until [`MAX_PROMPT_BYTES`] is reached.
+/// `None` if no message needs a turn.
 ///
-/// `approved_plan` returns the text of an approved plan.
+/// `approved_plan` returns the text of the plan to which an answer belongs.
 fn prompt_from_messages(
     mut unread: Vec<InboxEntry>,
     mode: Option<&str>,
@@ -166,7 +172,8 @@ fn prompt_from_messages(
                 let text = plan_answer_with_plan(&answer, mode, plan);
                 prompt_part(TurnSubject::Message(Message { text, ..message }), entry)
             }
-            // The program's own permission mode can only be changed in its pane.
+            // The agent is only told about the mode, because the program's mode can only be changed
+            // in its pane.
             InboxAction::SetMode(entry, mode) => {
                 let text = format!("Your permission mode is to be {mode} from now on.");
                 let message = entry.unread().map(|message| Message { text, ..message.clone() });
@@ -185,7 +192,8 @@ fn plan_answer_with_plan(answer: &PlanApprovalResponse, mode: Option<&str>, plan
     inbox_action::plan_answer_text(answer, mode) + &plan
 }
 
-/// A part on the message. Without a message the entry is only marked read.
+/// The part of a prompt for `message`. If there is no message, the part has no text, and the entry
+/// is only marked read.
 fn optional_prompt_part(message: Option<Message>, entry: InboxEntry) -> (String, String, Vec<InboxEntry>) {
     match message {
         Some(message) => prompt_part(TurnSubject::Message(message), entry),
@@ -197,7 +205,8 @@ fn prompt_part(subject: TurnSubject, entry: InboxEntry) -> (String, String, Vec<
     (subject.text(), subject.title(), vec![entry])
 }
 
-/// Stands for a program that accepts all messages.
+/// A placeholder for the agent's program, so that actions are chosen as for a program that accepts
+/// all messages.
 fn any_message_program() -> TurnProgram {
     TurnProgram::PerTurn(PerTurnProgram::default())
 }
@@ -228,7 +237,8 @@ impl PromptBuilder {
         self.texts.iter().map(String::len).sum::<usize>() >= MAX_PROMPT_BYTES
     }
 
-    /// `None` without a text. Entries that need no text stay unread until the next prompt.
+    /// Builds the prompt. `None` if no part has a text; entries without a text then stay unread
+    /// until the next prompt.
     fn finish(self) -> Option<NextPrompt> {
         let PromptBuilder { texts, about, entries } = self;
         (!texts.is_empty()).then(|| NextPrompt { text: texts.join("\n\n"), about, entries })

@@ -1,5 +1,6 @@
-//! The texts for agents. A message or task becomes an element, escaped so that no text can close it
-//! or open another one. A person's message stays as it is.
+//! Builds the texts that agents get. Messages and tasks become XML-like elements. Their content is
+//! escaped, so that no message can close its element or open another one. Messages of a person are
+//! not put into an element.
 
 use protocol::id::RequestId;
 use protocol::message::Message;
@@ -7,10 +8,10 @@ use protocol::payload::{IdleNotification, IdleReason, Payload, ShutdownRequest};
 use protocol::policy::{Approver, Policy};
 use protocol::task::Task;
 
-/// What a turn is about.
+/// The subject of a turn.
 #[derive(Debug)]
 pub(super) enum TurnSubject {
-    /// The first message of a spawn.
+    /// The first message of a spawn, from the spawn request.
     Prompt(String),
     /// A message of a person.
     UserMessage(Message),
@@ -21,7 +22,7 @@ pub(super) enum TurnSubject {
 }
 
 impl TurnSubject {
-    /// A summary for people, one line.
+    /// A summary of the subject for people, one line.
     pub(super) fn title(&self) -> String {
         match self {
             TurnSubject::Prompt(_) => "prompt".to_owned(),
@@ -42,7 +43,8 @@ impl TurnSubject {
             }
             TurnSubject::Task(task) => {
                 let summary = format!("task {}: {}", task.id, task.subject);
-                // The commands are put after the element, where they are not escaped.
+                // The commands come after the element, because text inside the element would be
+                // escaped.
                 format!(
                     "{}\n{}",
                     message_element("task-list", None, Some(&summary), &task_text(task)),
@@ -53,7 +55,7 @@ impl TurnSubject {
     }
 }
 
-/// A shutdown request, for a program that answers it itself.
+/// The text of a shutdown request, for a program that answers such requests itself.
 pub(super) fn shutdown_request_text(request: &ShutdownRequest) -> String {
     let reason = request.reason.as_deref().filter(|reason| !reason.trim().is_empty());
     let reason = reason.map_or(String::new(), |reason| format!(" {reason}"));
@@ -69,8 +71,9 @@ pub(super) fn shutdown_request_text(request: &ShutdownRequest) -> String {
     format!("{text}\n{commands}")
 }
 
-/// A message for a lead session: a member's report in words, or its request with the commands that
-/// answer it, if the policy lets the lead answer. `times` says how often the message was sent.
+/// The text of a member's message for a lead session. A report of a member is put into words. A
+/// plan or permission request is followed by the commands that answer it, if the policy lets the
+/// lead answer. `times` says how often the message was sent.
 pub(super) fn lead_text(message: &Message, times: usize, policy: &Policy) -> String {
     let element = |summary: &str, text: &str| {
         message_element(&message.from, message.color.as_deref(), Some(summary), text)
@@ -100,7 +103,7 @@ pub(super) fn lead_text(message: &Message, times: usize, policy: &Policy) -> Str
     }
 }
 
-/// One line about all idle members.
+/// One line that names all idle members.
 pub(super) fn idle_text(names: &[String]) -> String {
     match names {
         [one] => notification(one, "idle", &format!("{one} has ended a turn.")),
@@ -124,7 +127,8 @@ fn answer_instructions(id: &RequestId, approver: Approver) -> String {
     }
 }
 
-/// The id, if a shell gives it no special meaning: the agent will type it into a shell.
+/// The id of a request, if it has no characters with a meaning to a shell. `None` otherwise,
+/// because the agent will type the id into a shell.
 fn shell_safe_id(id: &RequestId) -> Option<&str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_@.".contains(c);
     Some(id.as_str()).filter(|id| id.chars().all(plain) && !id.starts_with('-'))
@@ -181,8 +185,8 @@ fn message_element(from: &str, color: Option<&str>, summary: Option<&str>, text:
     )
 }
 
-/// Escapes markup and control characters. Programs print their prompts, so a control character
-/// would reach the terminal.
+/// Escapes markup and control characters. Programs print their prompts, so control characters in a
+/// prompt would reach the terminal.
 fn escape_markup(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.replace("\r\n", "\n").chars() {

@@ -1,13 +1,13 @@
-//! Extracts the agent's reply from the output of a turn.
+//! Extracts the agent's reply from the output of a turn or from a file of JSON lines.
 
 use super::output_tail::plain_text;
 use crate::json_lines::last_string;
 
-/// The most bytes of a reply. The end is kept.
+/// The longest reply, in bytes. Of a longer reply only the end is kept.
 pub(super) const MAX_REPLY_BYTES: usize = 64 << 10;
 
-/// The reply: the last string under `key` in JSON lines, or without a key the whole output without
-/// control characters.
+/// The agent's reply in `output`. With a key, it is the last string under that key in the JSON
+/// lines of the output. Without a key, it is the whole output without control characters.
 pub(crate) fn extract_reply(output: &[u8], key: Option<&str>) -> String {
     let text = match key {
         None => plain_text(output),

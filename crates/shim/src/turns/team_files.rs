@@ -1,5 +1,5 @@
-//! What one agent reads and writes in the team files: its inbox, its tasks, and messages to the
-//! lead.
+//! Everything that one agent reads and writes in the team files: the agent's inbox, its tasks, and
+//! its messages to the lead.
 
 use super::inbox_action::{answers_to_request, permission_answers, shutdown_requests};
 use super::peer_messages::PeerMessages;
@@ -21,9 +21,9 @@ use std::sync::Arc;
 use store::now;
 use store::{Error, InboxCursor, Team};
 
-/// How often an agent may claim a task again that it has released.
+/// How often an agent may claim a task again after it has released that task.
 const MAX_RECLAIMS: u32 = 2;
-/// The most notifications that are kept while the lead's inbox is damaged.
+/// How many notifications are kept at most while the lead's inbox is damaged.
 const MAX_UNSENT: usize = 256;
 
 /// The team files, as one agent uses them.
@@ -33,22 +33,24 @@ pub(crate) struct TeamFiles {
     me: AgentName,
     color: Option<String>,
     next_task_client: Option<NextTaskClient>,
-    /// How far the agent's inbox was read, and which of these entries are unread.
+    /// How far the agent's inbox was read. `pending` has the unread entries of the part that was
+    /// read.
     read_position: Option<InboxCursor>,
     pending: Vec<InboxEntry>,
     peers: PeerMessages,
-    /// Entries that were delivered but could not be marked read, for example on a full disk. They
-    /// are not delivered again.
+    /// Entries that were delivered but not yet marked read, for example because the disk was full.
+    /// They are not delivered again.
     delivered: Vec<InboxEntry>,
-    /// The prompt, if it was delivered while the inbox could not be read. Its message must still be
-    /// marked read.
+    /// The text of the first prompt, if it was delivered while the inbox could not be read. The
+    /// message with this text must still be marked read.
     delivered_prompt: Option<String>,
-    /// Messages that wait for a damaged inbox of the lead, oldest first.
+    /// Messages to the lead that could not be sent because the lead's inbox is damaged, oldest
+    /// first.
     unsent: VecDeque<Message>,
-    /// How often the agent has released each task. Such a task comes last and is claimed only
-    /// [`MAX_RECLAIMS`] times again.
+    /// How often the agent has released each task. Tasks that the agent has released are claimed
+    /// after all others, and at most [`MAX_RECLAIMS`] times again.
     release_counts: BTreeMap<TaskId, u32>,
-    /// Tasks in progress whose outcome could not be written. They are not run again.
+    /// Tasks in progress whose outcome could not be written. The agent does not run them again.
     unsettled: BTreeSet<TaskId>,
 }
 
@@ -70,8 +72,8 @@ impl TeamFiles {
         }
     }
 
-    /// Sets a client that asks the daemon for the next task, so that the task list need not be
-    /// read.
+    /// Sets a client that asks the daemon for the next task. With the daemon's answer the task list
+    /// need not be read.
     pub(crate) fn with_next_task_client(self, client: NextTaskClient) -> TeamFiles {
         TeamFiles { next_task_client: Some(client), ..self }
     }
@@ -95,7 +97,7 @@ impl TeamFiles {
         Ok(())
     }
 
-    /// The unread entries that were not delivered yet.
+    /// The unread entries of the inbox that were not delivered yet.
     pub(super) fn unread(&mut self) -> Result<Vec<InboxEntry>, ErrorReport> {
         self.reopen_if_moved()?;
         self.mark_read(Vec::new())?;
@@ -105,8 +107,8 @@ impl TeamFiles {
             self.pending.clear();
         }
         self.pending.extend(new.into_iter().filter(is_unread));
-        // Other programs also mark and remove entries. If the counts differ, the whole inbox is
-        // read.
+        // Other programs also mark entries read and remove entries. If the number of unread entries
+        // shows such a change, the whole inbox is read again.
         if cursor.unread_count() != self.pending.len() {
             self.pending = inbox.read_unread()?;
         }
@@ -119,7 +121,7 @@ impl TeamFiles {
         Ok(self.pending.clone())
     }
 
-    /// Marks entries read, and those that could not be marked before.
+    /// Marks `entries` read, and also earlier entries that could not be marked read.
     pub(crate) fn mark_read(&mut self, entries: Vec<InboxEntry>) -> Result<(), ErrorReport> {
         self.delivered.extend(entries);
         if !self.delivered.is_empty() {
@@ -135,13 +137,14 @@ impl TeamFiles {
         Ok(self.unread()?.into_iter().find(|entry| is_prompt(entry, text)))
     }
 
-    /// Records that the prompt was delivered, although its message was not found.
+    /// Records that the prompt was delivered although its message could not be found in the inbox.
     pub(super) fn note_prompt_delivered(&mut self, text: &str) {
         self.delivered_prompt = Some(text.to_owned());
     }
 
-    /// Approves a shutdown request, then marks the requests read. A crash between the two leaves
-    /// only an answered request.
+    /// Approves a shutdown request, and then marks the entries of all shutdown requests read. After
+    /// a crash between these steps, a request that is already approved stays unread, which does no
+    /// harm.
     pub(super) fn approve(
         &mut self,
         request: ShutdownRequest,
@@ -159,7 +162,7 @@ impl TeamFiles {
         Ok(())
     }
 
-    /// Rejects all shutdown requests.
+    /// Rejects all unread shutdown requests.
     pub(super) fn reject(&mut self, reason: &str) -> Result<(), ErrorReport> {
         for (entry, request) in shutdown_requests(&self.unread()?) {
             let rejection = ShutdownRejected {
@@ -174,7 +177,8 @@ impl TeamFiles {
         Ok(())
     }
 
-    /// The latest shutdown request, with the entries of all. `None` if there is none.
+    /// The latest unread shutdown request, with the entries of all unread ones. `None` if there is
+    /// none.
     pub(super) fn latest_shutdown_request(
         &mut self,
     ) -> Result<Option<(ShutdownRequest, Vec<InboxEntry>)>, ErrorReport> {
@@ -183,7 +187,7 @@ impl TeamFiles {
         Ok(requests.pop().map(|latest| (latest, entries)))
     }
 
-    /// Whether there is a shutdown request.
+    /// Whether there is an unread shutdown request.
     pub(super) fn has_shutdown_request(&mut self) -> Result<bool, ErrorReport> {
         Ok(self.latest_shutdown_request()?.is_some())
     }
@@ -200,19 +204,19 @@ impl TeamFiles {
         self.send_to_lead(Payload::PermissionRequest(question.clone()).to_text())
     }
 
-    /// Withdraws requests that need no answer any more.
+    /// Withdraws permission requests of this agent that no longer need an answer.
     pub(super) fn withdraw_requests(&self, ids: &[RequestId]) -> Result<(), ErrorReport> {
         self.team.requests().withdraw(&self.me, ids, now()).map_err(ErrorReport::from)
     }
 
-    /// Writes a plan to a new file and asks the lead for approval.
+    /// Writes a plan to a new file and asks the lead to approve it.
     pub(super) fn submit_plan(&self, plan: &str) -> Result<PlanStage, ErrorReport> {
         let file = self.team.write_plan(plan)?;
         self.submit_plan_file(file, plan)
     }
 
-    /// Asks for approval of a plan of an earlier spawn again, with a new id. `None` if its file is
-    /// gone.
+    /// Asks the lead again to approve a plan of an earlier spawn. The new request has a new id.
+    /// `None` if the file of the plan no longer exists.
     pub(super) fn resubmit_plan(&self, file: &str) -> Result<Option<PlanStage>, ErrorReport> {
         let plan = self.team.read_plan(file)?;
         plan.map(|plan| self.submit_plan_file(file.to_owned(), &plan)).transpose()
@@ -223,12 +227,12 @@ impl TeamFiles {
         Ok(PlanStage::AwaitingApproval { request_id: request, file })
     }
 
-    /// Whether there is an unread answer to that plan.
+    /// Whether there is an unread answer to the plan request `request`.
     pub(super) fn has_plan_answer(&mut self, request: &RequestId) -> Result<bool, ErrorReport> {
         Ok(!answers_to_request(&self.unread()?, request).is_empty())
     }
 
-    /// Sends a notification to the lead, after those that could not be sent before.
+    /// Sends a notification to the lead, after the notifications that could not be sent earlier.
     pub(super) fn send_idle_notification(
         &mut self,
         notification: &IdleNotification,
@@ -237,14 +241,14 @@ impl TeamFiles {
         self.send_to_lead(Payload::IdleNotification(notification.clone()).to_text())
     }
 
-    /// Keeps a notification until the lead's inbox can be written. If there are too many, the
-    /// oldest are dropped.
+    /// Keeps a notification until the lead's inbox can be written again. If more than
+    /// [`MAX_UNSENT`] are kept, the oldest are dropped.
     pub(super) fn queue_idle_notification(&mut self, notification: &IdleNotification) {
         self.unsent.push_back(self.new_message(Payload::IdleNotification(notification.clone()).to_text()));
         self.unsent.drain(..self.unsent.len().saturating_sub(MAX_UNSENT));
     }
 
-    /// Sends the notifications that could not be sent before.
+    /// Sends the notifications that could not be sent earlier.
     pub(super) fn send_queued(&mut self) -> Result<(), ErrorReport> {
         if !self.unsent.is_empty() {
             let lead = self.team.inbox(&AgentName::lead());
@@ -264,14 +268,15 @@ impl TeamFiles {
         message
     }
 
-    /// The messages that the agent sent to other members since `since` (ms since the epoch), as one
-    /// text.
+    /// A summary of the messages that the agent has sent to other members since `since`, in
+    /// milliseconds since the epoch. `None` if there are no such messages.
     pub(super) fn summarize_sent_to_peers(&mut self, since: u64) -> Option<String> {
         self.peers.summarize_sent(&self.team, &self.me, since)
     }
 
-    /// The next task. First a task of the agent in progress without a turn; else a pending task of
-    /// the agent; else the lowest task that it can claim.
+    /// The next task of the agent. The first choice is a task that the agent has in progress but
+    /// that has had no turn. The second choice is a pending task that the agent owns, and the third
+    /// is the task with the lowest id that the agent can claim.
     pub(super) fn next_task(&self) -> Result<Option<Task>, ErrorReport> {
         if !self.release_counts.is_empty() {
             return Ok(match self.unfinished_task()? {
@@ -283,9 +288,11 @@ impl TeamFiles {
         self.claim_result(self.team.tasks().resume_or_claim(&self.me, settled, || self.next_task_hint()))
     }
 
-    /// Asks the daemon for the next task. `NextTaskHint::Unknown` if the list must be read.
+    /// Asks the daemon for the next task. `NextTaskHint::Unknown` if the task list must be read
+    /// instead.
     fn next_task_hint(&self) -> NextTaskHint {
-        // The daemon does not know the unsettled tasks, so it is not asked if there are any.
+        // The daemon does not know which tasks are unsettled, so it is asked only if there are
+        // none.
         let client = self.next_task_client.as_ref().filter(|_| self.unsettled.is_empty());
         let request = || NextTaskRequest {
             team: self.team.name().clone(),
@@ -311,26 +318,28 @@ impl TeamFiles {
     fn claim_result(&self, claimed: Result<Task, Error>) -> Result<Option<Task>, ErrorReport> {
         match claimed {
             Ok(task) => Ok(Some(task)),
-            // The task was claimed. Only the agent's own assignment message is missing.
+            // The task was claimed. Only the message that tells the agent of the assignment could
+            // not be written.
             Err(Error::OwnerNotNotified { id, .. }) => {
                 self.team.tasks().get(&id).map(Some).map_err(ErrorReport::from)
             }
             Err(Error::NoTaskAvailable(_)) => Ok(None),
-            // Another agent claimed the task first. That wakes no one, so the list is read again at
-            // once.
+            // Another agent has claimed the task first. This causes no wake, so the list is read
+            // again at once.
             Err(Error::TaskClaimed { .. } | Error::TaskBlocked { .. }) => self.claim_next(),
             Err(error) => Err(ErrorReport::from(error)),
         }
     }
 
-    /// A task of the agent in progress without a turn: the agent claimed it during another turn, or
-    /// an earlier spawn left it. Only called between turns.
+    /// A task that the agent has in progress but that is not the task of a turn. The agent has
+    /// claimed it during another turn, or an earlier spawn has left it unfinished. Only called
+    /// between turns.
     pub(super) fn unfinished_task(&self) -> Result<Option<Task>, ErrorReport> {
         let task = self.team.tasks().resumable_task(&self.me)?;
         Ok(task.filter(|task| !self.unsettled.contains(&task.id)))
     }
 
-    /// The current task. `None` if it was deleted.
+    /// The task as it is now. `None` if the task was deleted.
     pub(super) fn task(&self, id: &TaskId) -> Result<Option<Task>, ErrorReport> {
         deleted_as_none(self.team.tasks().get(id))
     }
@@ -343,13 +352,14 @@ impl TeamFiles {
         deleted_as_none(self.team.tasks().fail(id, reason))
     }
 
-    /// Records that the agent has released a task. The task comes last, unless it is assigned to
-    /// this agent.
+    /// Records that the agent has released a task. From now on the agent claims this task only
+    /// after all others, unless the task is assigned to the agent.
     pub(super) fn note_released(&mut self, id: TaskId) {
         *self.release_counts.entry(id).or_default() += 1;
     }
 
-    /// Records that the outcome of a task could not be written.
+    /// Records that the outcome of a task could not be written, so that the agent does not run it
+    /// again.
     pub(super) fn note_unsettled(&mut self, id: TaskId) {
         self.unsettled.insert(id);
     }
@@ -365,7 +375,7 @@ fn is_unread(entry: &InboxEntry) -> bool {
     entry.unread().is_some()
 }
 
-/// Turns the error for a missing task into `None`. The lead or a person has deleted the task.
+/// Turns the error for a missing task into `None`: the lead or a person has deleted the task.
 fn deleted_as_none(found: Result<Task, Error>) -> Result<Option<Task>, ErrorReport> {
     match found {
         Ok(task) => Ok(Some(task)),
@@ -374,8 +384,9 @@ fn deleted_as_none(found: Result<Task, Error>) -> Result<Option<Task>, ErrorRepo
     }
 }
 
-/// The task to claim: the agent's own first, then tasks that it never released, then released ones,
-/// because no other agent may be there to take them.
+/// Chooses the task to claim. The order is: tasks that the agent owns, tasks that it has never
+/// released, tasks that it has released. Released tasks are included because there may be no other
+/// agent for them.
 fn choose_task(all: &[Arc<Task>], me: &AgentName, release_counts: &BTreeMap<TaskId, u32>) -> Option<TaskId> {
     let times = |task: &Task| release_counts.get(&task.id).copied().unwrap_or(0);
     let own = all.iter().find(|task| task.owner.as_ref() == Some(me) && task.is_startable(all));

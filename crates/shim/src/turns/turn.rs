@@ -1,4 +1,4 @@
-//! Runs one turn: starts it, waits for its end, settles its task, and notifies the lead.
+//! Runs one turn: starts the turn, waits for its end, settles its task, and notifies the lead.
 
 use super::prompt_text::TurnSubject;
 use super::turn_executor::{ExecutorEvent, StartError, TurnEndKind, TurnExecutor, TurnResult};
@@ -11,7 +11,7 @@ use protocol::task::Task;
 use store::now;
 
 impl<H: TurnExecutor> TurnLoop<H> {
-    /// Runs a turn, settles its task, and tells the lead that the turn has ended.
+    /// Runs a turn, settles the turn's task, and notifies the lead that the turn has ended.
     pub(super) fn run_turn(&mut self, work: TurnWork) -> Result<(), StepError> {
         let started_at = now();
         self.status.turn_number += 1;
@@ -41,14 +41,16 @@ impl<H: TurnExecutor> TurnLoop<H> {
         let notification = idle_notification(member, outcome.reason, summary, settlement, failure);
         self.notify_lead_of_turn_end(&notification)?;
         if outcome.reason == IdleReason::Interrupted {
-            // The caller that interrupted the turn must find the agent idle.
+            // The agent becomes idle before the interrupt is confirmed, because the caller that has
+            // interrupted the turn expects an idle agent.
             self.report_idle();
             self.executor.confirm_interrupt();
         }
         Ok(())
     }
 
-    /// Runs the turn. If it fails in the session of an earlier spawn, runs it again in a new session.
+    /// Runs a turn. If the turn fails in the session of an earlier spawn, it is repeated in a new
+    /// session.
     fn run_with_session_retry(&mut self, work: &TurnWork) -> Result<TurnOutcome, StepError> {
         let outcome = self.run_once(work)?;
         if outcome.reason != IdleReason::Failed
@@ -61,7 +63,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         self.run_once(work)
     }
 
-    /// Submits the reply of a turn in plan mode. Without a reply the turn has failed.
+    /// Submits the reply of a turn in plan mode as the plan. If there is no reply, the turn has
+    /// failed.
     fn submit_planned(&mut self, outcome: &mut TurnOutcome) -> Result<bool, StepError> {
         let is_submitted = self.submit_plan()?;
         if !is_submitted {
@@ -75,8 +78,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
         Ok(is_submitted)
     }
 
-    /// Whether a failed turn runs again in a new session, because the session of an earlier spawn
-    /// may be gone. False if the agent reported something about its task, or must end.
+    /// Whether a failed turn is repeated in a new session, because the session of an earlier spawn
+    /// may no longer exist. The turn is not repeated if the agent has changed its task, or if the
+    /// agent is asked to shut down.
     fn should_retry_with_new_session(
         &mut self,
         subject: &TurnSubject,
@@ -93,7 +97,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
         ))
     }
 
-    /// Runs the turn once and returns its outcome.
+    /// Runs a turn once and returns its outcome.
     fn run_once(&mut self, work: &TurnWork) -> Result<TurnOutcome, StepError> {
         let end = self.start_and_wait(work)?;
         self.withdraw_open_requests();
@@ -101,13 +105,14 @@ impl<H: TurnExecutor> TurnLoop<H> {
         self.status.pid = None;
         if let Some(reading) = end.usage {
             self.status.usage = Some(self.builder.add_usage(self.status.usage.take(), reading));
-            // The status is reported at once, because the usage may exceed the budget.
+            // The status is reported at once, because the daemon must know if the usage exceeds the
+            // budget.
             self.executor.report_status(&self.status);
         }
         Ok(turn_outcome(&end))
     }
 
-    /// Starts the turn and waits for its end.
+    /// Starts a turn and waits for its end.
     fn start_and_wait(&mut self, work: &TurnWork) -> Result<TurnResult, StepError> {
         let about = work.subject.title();
         self.executor.print_line(&format!("── {about}"));
@@ -131,7 +136,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
         self.status.pid = started.as_ref().ok().copied();
         self.executor.report_status(&self.status);
         if let Err(error) = self.files.mark_read(work.entry.iter().cloned().collect()) {
-            // The entry is marked read at a later scan. It is not delivered again.
+            // The entry will be marked read at a later scan. Until then it is not delivered again.
             self.print_error_once(&error);
         }
         match started {
@@ -164,8 +169,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// Checks for shutdown requests during a turn. A request waits for the end of the turn; some
-    /// workers reject it at once.
+    /// Looks for shutdown requests during a turn. Some workers reject a request at once. All other
+    /// agents answer it when the turn has ended.
     fn check_shutdown_request(&mut self) {
         let result = if self.builder.rejects_shutdown_while_busy() {
             let busy_with = self.status.summary.split(':').next().unwrap_or_default();
@@ -183,7 +188,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// Writes the outcome of the turn's task, before anyone is notified.
+    /// Writes the outcome of the turn's task to the task list. This happens before the lead is
+    /// notified.
     fn settle_task(&mut self, task: &Task, outcome: &TurnOutcome) -> Result<TaskSettlement, StepError> {
         let task_now = self.retry_until_done(|files| files.task(&task.id))?.flatten();
         let settlement = settle(task_now.as_ref(), self.files.member_name(), outcome);
@@ -207,7 +213,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
     }
 }
 
-/// A line about the subject and outcome of a turn.
+/// A line that says what the turn was about and how it ended.
 fn summary_line(subject: &TurnSubject, outcome: &TurnOutcome, settlement: Option<&TaskSettlement>) -> String {
     let failure = outcome.short_failure.as_deref();
     match (subject, settlement, failure) {

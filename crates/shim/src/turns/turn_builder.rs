@@ -1,5 +1,5 @@
-//! Builds the command line of a turn. Keeps the session id that makes the turns of an agent one
-//! conversation.
+//! Builds the command line of each turn. Keeps the id of the session, which makes one conversation
+//! of all turns of an agent.
 
 use super::output_scanner::OutputFields;
 use super::prompt_text::TurnSubject;
@@ -20,31 +20,34 @@ use uuid::Uuid;
 pub(crate) struct TurnBuilder {
     program: TurnProgram,
     session: SessionState,
-    /// The directory and name of the file for a prompt that is too long for an argument.
+    /// The directory of the file for a prompt that is too long for an argument. `prompt_file` is
+    /// its name.
     state_dir: PathBuf,
     prompt_file: String,
     has_prompt_file: bool,
     mode: Option<PermissionMode>,
 }
 
-/// The state of the session across the processes of several turns.
+/// The state of the agent's session. Each turn may be a process of its own, so the shim must know
+/// whether the program has stored the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum SessionState {
     /// No turn of the session has started.
     New,
-    /// A turn has started, with this id if the program has ids. No turn has succeeded yet, so the
-    /// program may not have stored the session.
+    /// A turn of the session has started, but none has succeeded. So the program may not have
+    /// stored the session. The text is the session's id, `None` if the program has no session ids.
     Opened(Option<String>),
-    /// An earlier spawn opened the session with this id, and no turn of this spawn has succeeded.
-    /// The program may not have stored it.
+    /// An earlier spawn has opened the session with this id. No turn of this spawn has succeeded in
+    /// it, so the program may not have stored the session.
     Inherited(String),
-    /// A turn of the session has succeeded.
+    /// A turn of the session has succeeded, so the program has stored the session.
     Confirmed(Option<String>),
 }
 
 impl TurnBuilder {
-    /// `session_id` is the session of an earlier spawn, if there is one. Prompts that are too long
-    /// for an argument are written to a file in `state_dir`, named after `owner`.
+    /// Creates the builder. `session_id` is the session of an earlier spawn, `None` if there is no
+    /// such session. If a prompt is too long for an argument, it is written to a file in
+    /// `state_dir` whose name contains `owner`.
     pub(crate) fn new(
         program: TurnProgram,
         session_id: Option<String>,
@@ -83,15 +86,16 @@ impl TurnBuilder {
         self.session = SessionState::Opened(Some(session));
     }
 
-    /// Whether a failed turn may have failed because the session of an earlier spawn is gone.
+    /// Whether a turn may have failed because the session of an earlier spawn no longer exists.
     pub(super) fn may_have_lost_session(&self) -> bool {
         !self.is_driven() && matches!(self.session, SessionState::Inherited(_))
     }
 
-    /// Records the end of a turn. If a turn fails before any has succeeded, the next turn opens a
-    /// new session: resuming a session that was never stored would fail forever.
+    /// Records the end of a turn. If a turn fails and no turn of the session has succeeded, the
+    /// next turn opens a new session. Otherwise each turn would fail, if the program has never
+    /// stored the session.
     ///
-    /// A driver keeps its session itself.
+    /// For a program behind a driver this does nothing, because the driver manages the session.
     pub(super) fn note_turn_end(&mut self, reason: IdleReason) {
         if self.is_driven() {
             return;
@@ -105,7 +109,8 @@ impl TurnBuilder {
         };
     }
 
-    /// Adds the usage of a turn to `before`, the usage before that turn.
+    /// The usage after a turn. `before` is the usage before the turn, and `reading` is what the
+    /// program has reported at its end.
     pub(super) fn add_usage(&self, before: Option<UsageReport>, reading: UsageReading) -> UsageReport {
         let UsageReading { usage, scope } = reading;
         match scope {
@@ -117,11 +122,11 @@ impl TurnBuilder {
         }
     }
 
-    /// Builds the input of a turn.
+    /// Builds the input with which a turn is started.
     ///
     /// # Errors
     ///
-    /// Why it cannot be built, as a sentence for people.
+    /// Why the input cannot be built, as a sentence for people.
     pub(super) fn turn_input(
         &mut self,
         subject: &TurnSubject,
@@ -141,11 +146,11 @@ impl TurnBuilder {
         }
     }
 
-    /// Sets the permission mode, from the next turn on.
+    /// Sets the permission mode, which counts from the next turn on.
     ///
     /// # Errors
     ///
-    /// Why the program does not support it, as a sentence for people.
+    /// Why the program cannot run in this mode, as a sentence for people.
     pub(super) fn set_mode(&mut self, mode: PermissionMode) -> Result<(), String> {
         let TurnProgram::PerTurn(agent) = &self.program else { return Err("it has no modes".to_owned()) };
         // Every program has the default mode, even without arguments for it.
@@ -156,7 +161,8 @@ impl TurnBuilder {
         Ok(())
     }
 
-    /// The key of the reply in the output's JSON lines.
+    /// The key of the agent's reply in the JSON lines of the output. `None` if the whole output is
+    /// the reply.
     pub(super) fn reply_key(&self) -> Option<&str> {
         match &self.program {
             TurnProgram::PerTurn(agent) => agent.reply_key.as_deref(),
@@ -168,10 +174,11 @@ impl TurnBuilder {
         matches!(self.program, TurnProgram::Driven(_))
     }
 
-    /// Removes the file of a long prompt, if there is one.
+    /// Removes the file of a long prompt, if there is such a file.
     pub(super) fn remove_prompt_file(&mut self) {
         if std::mem::take(&mut self.has_prompt_file) {
-            // A file that cannot be removed is overwritten by the next long prompt.
+            // Errors are ignored, because the next long prompt overwrites a file that could not be
+            // removed.
             StateDir::open(&self.state_dir).and_then(|state| state.remove(&self.prompt_file)).ok();
         }
     }
@@ -182,7 +189,8 @@ impl TurnBuilder {
             &with_mode_arguments(if later { &agent.later_argv } else { &agent.first_argv }, agent, self.mode);
         let text = &match self.session {
             SessionState::New => with_prompt_prefix(agent, text),
-            // Without a session the program remembers nothing, so each turn gets the prefix.
+            // The program does not remember earlier turns, so each turn gets the instructions about
+            // the team.
             _ if forgets_turns(agent) => with_prompt_prefix(agent, text),
             _ => text.to_owned(),
         };
@@ -205,8 +213,8 @@ impl TurnBuilder {
         })
     }
 
-    /// Changes the session state at the start of a turn. If the program chooses the id, the session
-    /// stays `New` until the output contains it.
+    /// Changes the state of the session at the start of a turn. If the program chooses the session
+    /// id itself, the state stays `New` until the id is found in the output.
     fn open_session(&mut self, session: &SessionSource) {
         if self.session == SessionState::New {
             match session {
@@ -255,7 +263,7 @@ fn with_mode_arguments(
     template.iter().flat_map(argument).collect()
 }
 
-/// Fills all variables in one pass, so that a text that contains a variable stays as it is.
+/// Fills in all variables at once, so that a variable in the text of the prompt is not replaced.
 fn fill_template(template: &[String], text: &str, session: &str) -> Vec<String> {
     let text = &guard_leading_dash(template, text);
     let value = |variable: &str| match variable {
@@ -266,7 +274,8 @@ fn fill_template(template: &[String], text: &str, session: &str) -> Vec<String> 
     template.iter().map(|argument| deferred_variables::fill(argument, value)).collect()
 }
 
-/// A worker's command has a terminal without a person, so a pager would wait forever.
+/// Variables that prevent pagers. The command of a worker has a terminal without a person, so a
+/// pager would wait forever for a key.
 const NO_PAGER: [(&str, &str); 2] = [("PAGER", "cat"), ("GIT_PAGER", "cat")];
 
 /// The command of a worker's turn.
@@ -303,7 +312,7 @@ fn message_env(message: &Message) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Removes NULs, which neither an argument nor a variable can contain.
+/// Removes NUL characters, because arguments and environment variables cannot contain them.
 fn strip_nul(text: &str) -> String {
     text.replace('\0', "")
 }

@@ -1,5 +1,5 @@
-//! The interface between the turn loop and the shim: an executor runs turns, waits for events and
-//! reports the status. Tests have an executor of their own.
+//! The interface between the turn loop and the rest of the shim. An executor runs turns, waits for
+//! events and reports the agent's status. Tests implement this interface themselves.
 
 use super::output_scanner::OutputFields;
 use protocol::control::TurnStatus;
@@ -8,7 +8,7 @@ use protocol::usage::UsageReading;
 use std::process::ExitStatus;
 use std::time::Instant;
 
-/// What a turn is started with.
+/// The input with which a turn is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TurnInput {
     /// The command line of a new process.
@@ -20,11 +20,11 @@ pub(crate) enum TurnInput {
 /// The command line of one turn. The executor adds the agent's directory and environment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct TurnCommand {
-    /// The program and its arguments. Never empty.
+    /// The program and its arguments. The list is never empty.
     pub(crate) argv: Vec<String>,
     /// Variables to add to the agent's environment.
     pub(crate) env: Vec<(String, String)>,
-    /// The text on standard input. `None` leaves it empty.
+    /// The text for standard input. With `None` standard input is empty.
     pub(crate) stdin: Option<String>,
     /// The values to find in the JSON lines of the output.
     pub(crate) output_fields: OutputFields,
@@ -39,11 +39,11 @@ pub(crate) enum StartError {
     Transient(String),
 }
 
-/// How a turn ended, and what it left.
+/// How a turn ended, with its last output and its usage.
 #[derive(Debug)]
 pub(crate) struct TurnResult {
     pub(crate) end: TurnEndKind,
-    /// The last lines of output, without control characters. Empty if the executor sees no output.
+    /// The last lines of output, without control characters. Empty if the turn has written nothing.
     pub(crate) last_lines: String,
     /// Tokens and cost. `None` if the program reported none.
     pub(crate) usage: Option<UsageReading>,
@@ -56,7 +56,7 @@ pub(crate) enum TurnEndKind {
     Exited(ExitStatus),
     /// The driver reported success.
     Completed,
-    /// The driver reported a failure or exited; the reason.
+    /// The driver reported a failure, or the driver exited; the reason.
     Failed(String),
     /// A person or the lead interrupted the turn.
     Interrupted,
@@ -64,20 +64,20 @@ pub(crate) enum TurnEndKind {
     NotStarted(String),
 }
 
-/// What ended a wait.
+/// An event for which the turn loop has waited.
 #[derive(Debug)]
 pub(crate) enum ExecutorEvent {
     /// There may be a new message or task.
     Wake,
-    /// The program's session id is known now.
+    /// The id of the program's session has become known.
     SessionStarted(String),
     /// The agent asks for a permission. The turn waits for [`TurnExecutor::answer_permission`].
     PermissionAsked(PermissionQuestion),
     /// The turn has ended.
     TurnEnded(TurnResult),
-    /// The agent must end now.
+    /// The agent must end now, for example because the daemon ends it.
     Terminate,
-    /// The deadline has passed.
+    /// The deadline of the wait has passed.
     Deadline,
 }
 
@@ -85,17 +85,17 @@ pub(crate) trait TurnExecutor {
     /// Starts a turn. Returns the pid of the process that runs it. Only one turn may run at a time.
     fn start_turn(&mut self, input: &TurnInput) -> Result<u32, StartError>;
 
-    /// Waits for the next event. Wakes between two calls are kept.
+    /// Waits for the next event. Wakes that arrive between two calls are kept for the next call.
     fn next_event(&mut self, deadline: Option<Instant>) -> ExecutorEvent;
 
     /// Answers a permission question. Nothing happens if the question is no longer open.
     fn answer_permission(&mut self, _question_id: u64, _answer: PermissionAnswer) {}
 
-    /// Changes the permission mode of a program behind a driver.
+    /// Asks the program behind a driver to change its permission mode.
     ///
     /// # Errors
     ///
-    /// Why the mode is unchanged, as a sentence for people.
+    /// Why the mode cannot be changed, as a sentence for people.
     fn change_mode(&mut self, _mode: &str) -> Result<(), String> {
         Err("its program can't change it while it runs".to_owned())
     }
@@ -103,7 +103,8 @@ pub(crate) trait TurnExecutor {
     /// Captures the output of the next turn, for [`TurnExecutor::captured_output`].
     fn start_capture(&mut self) {}
 
-    /// The captured output; only its last part is kept. Empty if nothing was captured.
+    /// The captured output of the last turn. Of a long output only the last part is kept. Empty if
+    /// nothing was captured.
     fn captured_output(&mut self) -> Vec<u8> {
         Vec::new()
     }

@@ -1,7 +1,8 @@
 //! The main loop of an agent whose turns the shim runs (docs/protocol.md section 8).
 //!
-//! The loop scans inbox and task list, runs a turn on what it finds, and reports that the agent is
-//! idle. Then it scans once more before it waits, so that no wake between scan and report is lost.
+//! The loop scans the agent's inbox and the task list, and runs a turn if there is work. If there
+//! is none, the loop reports that the agent is idle, and scans once more before it waits. Without
+//! this second scan, a wake between the first scan and the report could be lost.
 //!
 //! If files cannot be read or written, the loop prints the error and tries again later.
 
@@ -26,11 +27,11 @@ pub(crate) enum TurnLoopEnd {
     ShutdownApproved,
     /// The executor returned [`ExecutorEvent::Terminate`].
     Terminated,
-    /// The agent's program cannot be started; why, as a sentence for people.
+    /// The agent's program cannot be started; the reason, as a sentence for people.
     NotStarted(String),
 }
 
-/// Why a step was not finished.
+/// Why a step of the loop was not finished.
 pub(super) enum StepError {
     LoopEnded(TurnLoopEnd),
     /// The step may succeed later.
@@ -43,17 +44,17 @@ impl From<ErrorReport> for StepError {
     }
 }
 
-/// What a spawn starts with.
+/// The values with which a spawn starts.
 #[derive(Debug, Default)]
 pub(crate) struct InitialState {
-    /// The text of the first turn. Empty if there is none.
+    /// The text of the first turn. Empty if there is no first prompt.
     pub(crate) prompt: String,
-    /// Whether an earlier spawn of this member may have left a task in progress. That task comes
-    /// before the messages.
+    /// Whether an earlier spawn of this member may have left a task in progress. The agent then
+    /// works on that task before it handles messages.
     pub(crate) is_respawn: bool,
     /// The permission mode of the turns. `None` if the spawn request names none.
     pub(crate) mode: Option<PermissionMode>,
-    /// Set if the agent plans first, or if its plan waits for approval.
+    /// The stage of the plan. `None` if the agent is not in plan mode and has no submitted plan.
     pub(crate) plan: Option<PlanStage>,
 }
 
@@ -71,12 +72,12 @@ pub(crate) struct TurnLoop<H> {
     pub(super) last_error: Option<String>,
 }
 
-/// The work of one turn.
+/// The subject of one turn, and what belongs to it.
 pub(super) struct TurnWork {
     pub(super) subject: TurnSubject,
-    /// The inbox entry to mark read when the turn has started.
+    /// The inbox entry to mark read once the turn has started. `None` if the subject is no message.
     pub(super) entry: Option<InboxEntry>,
-    /// The task whose plan was answered.
+    /// The task for which the plan was made, if the subject is the answer to a plan.
     pub(super) planned_task: Option<Task>,
 }
 
@@ -89,7 +90,8 @@ impl TurnWork {
         TurnWork { subject, entry: Some(entry), planned_task: None }
     }
 
-    /// The task that the turn works on, also if the turn's subject is the answer to its plan.
+    /// The task on which the turn works. If the subject is the answer to a plan, this is the
+    /// planned task.
     pub(super) fn task(&self) -> Option<&Task> {
         match &self.subject {
             TurnSubject::Task(task) => Some(task),
@@ -103,8 +105,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         let status = TurnStatus {
             mode: None,
             plan_stage: None,
-            // Until the first scan the agent counts as active: a caller that waits for it to become
-            // idle waits for its first messages and tasks too.
+            // Until the first scan the agent counts as active. So a caller that waits until the
+            // agent is idle also waits for the turns on its first messages and tasks.
             activity: Activity::Active,
             since: now(),
             turn_number: 0,
@@ -129,9 +131,10 @@ impl<H: TurnExecutor> TurnLoop<H> {
     /// Runs turns until the agent ends. Returns the executor and how the agent ended.
     pub(crate) fn run(mut self, initial: InitialState) -> (H, TurnLoopEnd) {
         (self.status.mode, self.status.plan_stage) = (initial.mode, initial.plan.clone());
-        // The program behind a driver was started in the mode.
+        // A program behind a driver is already in this mode, because it was started in the mode.
         if let Some(mode) = initial.mode.filter(|_| !self.builder.is_driven()) {
-            // The spawn request was refused if the program does not support the mode.
+            // There is no error here: the spawn request is refused if the program does not have the
+            // mode.
             self.builder.set_mode(mode).ok();
         }
         let mut first_steps = self.first_steps(initial).into_iter();
@@ -152,9 +155,10 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// The steps before the first scan.
+    /// The steps that come before the first scan.
     fn first_steps(&self, initial: InitialState) -> Vec<FirstStep> {
-        // A worker handles its prompt as a message like any other.
+        // A worker has no first prompt: the prompt is in the worker's inbox and is handled like any
+        // message.
         let takes_prompt = self.builder.program().has_prompts() && !initial.prompt.is_empty();
         let prompt = takes_prompt.then_some(FirstStep::Prompt(initial.prompt));
         let earlier_work = match self.is_awaiting_approval() {
@@ -168,8 +172,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
         match step {
             FirstStep::Prompt(text) => {
                 let entry = self.files.find_prompt_message(&text).unwrap_or_else(|error| {
-                    // The turn need not wait for the inbox. When the inbox can be read, the message
-                    // of the prompt must not start a second turn.
+                    // The turn starts even if the inbox cannot be read. The prompt is noted as
+                    // delivered, so that its message in the inbox does not start a second turn
+                    // later.
                     self.print_error_once(&error);
                     self.files.note_prompt_delivered(&text);
                     None
@@ -184,7 +189,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// Scans inbox and task list and runs a turn. If there is nothing to do, waits.
+    /// Scans the inbox and the task list and runs a turn. If there is no work, waits.
     fn run_next(&mut self) -> Result<(), StepError> {
         match self.next_work()? {
             Some(work) => self.run_turn(work),
@@ -192,7 +197,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// Handles the messages that need no turn. Returns the work of the next turn.
+    /// Handles the messages that need no turn. Returns the work for the next turn, `None` if there
+    /// is none.
     fn next_work(&mut self) -> Result<Option<TurnWork>, StepError> {
         let mut unread = self.unread()?;
         while let Some(action) = inbox_action::next_action(&unread, self.builder.program()) {
@@ -206,7 +212,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
         Ok(self.files.next_task()?.map(TurnWork::for_task))
     }
 
-    /// Runs one inbox action. `Some` if it needs a turn.
+    /// Runs one inbox action. Returns the work for a turn if the action needs a turn.
     fn run_action(
         &mut self,
         unread: &mut Vec<InboxEntry>,
@@ -236,7 +242,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         Ok(None)
     }
 
-    /// The turn on the answer to the agent's plan. `None` if the answer belongs to another plan.
+    /// The work for a turn on the answer to the agent's plan. `None` if the answer belongs to
+    /// another plan.
     fn plan_answer_work(
         &mut self,
         unread: &mut Vec<InboxEntry>,
@@ -259,8 +266,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }))
     }
 
-    /// Marks entries read and removes them from `unread`. The inbox is not read again: a message
-    /// that arrives meanwhile wakes the agent.
+    /// Marks entries read and removes them from `unread`. The inbox is not read again, because any
+    /// message that arrives in the meantime wakes the agent.
     pub(super) fn mark_handled(
         &mut self,
         unread: &mut Vec<InboxEntry>,
@@ -270,8 +277,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         self.files.mark_read(entries)
     }
 
-    /// The unread entries. Empty if the inbox is not valid JSON: the daemon has set it aside, and
-    /// the agent can still work on tasks.
+    /// The unread entries of the inbox. If the inbox is not valid JSON, the result is empty: the
+    /// daemon moves such a file away, and the agent can still work on tasks.
     pub(super) fn unread(&mut self) -> Result<Vec<InboxEntry>, ErrorReport> {
         match self.files.unread() {
             Err(error) if error.kind == ErrorKind::InvalidData => {
@@ -282,15 +289,18 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// Reports once that the agent is idle. When called again, waits for the next event.
+    /// The first call after a turn reports that the agent is idle. The next call waits for an
+    /// event.
     pub(super) fn idle(&mut self) -> Result<(), StepError> {
         if self.status.activity == Activity::Active {
-            // A message may have arrived after the scan, and its wake went to an active agent. So
-            // the caller scans once more before it waits.
+            // A message may have arrived after the scan while the agent still counted as active, so
+            // its wake may have been lost. The caller therefore scans again before the next call
+            // waits.
             self.report_idle();
             return Ok(());
         }
-        // An error here is not reported: the lead's inbox may be damaged for a long time.
+        // An error is not reported here, because a damaged inbox of the lead may stay damaged for a
+        // long time.
         if self.files.send_queued().is_ok() {
             self.last_error = None;
         }
@@ -304,7 +314,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         (self.status.activity, self.status.since) = (Activity::Idle, now());
         self.status.shutdown_requested = false;
         self.status.summary.clear();
-        // The line is printed first, so that a caller that waits for idleness finds all output.
+        // The line is printed before the report, so that a caller that waits until the agent is
+        // idle finds all of its output.
         self.executor.print_line("idle");
         self.executor.report_status(&self.status);
     }

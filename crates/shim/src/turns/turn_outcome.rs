@@ -1,4 +1,5 @@
-//! What the end of a turn means for its task and for the lead. The functions are pure.
+//! Decides what the end of a turn means for the turn's task and for the lead. The functions are
+//! pure.
 
 use super::turn_executor::{TurnEndKind, TurnResult};
 use protocol::control::ExitReport;
@@ -10,16 +11,18 @@ use protocol::timestamp::iso8601;
 use std::process::ExitStatus;
 use store::now;
 
-/// The most characters of the last line in a task's metadata.
+/// How much of the last output line is stored in a task's metadata at most, in characters.
 const LAST_LINE_CHARS: usize = 160;
 
 /// The outcome of a turn.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TurnOutcome {
     pub(super) reason: IdleReason,
-    /// `exit 1: ` and the last line, for the task's metadata. `None` after a success.
+    /// The reason of a failure for the task's metadata: for example `exit 1: ` and the last output
+    /// line. `None` after a success.
     pub(super) short_failure: Option<String>,
-    /// `exit 1: ` and the last lines, for the lead. `None` unless the turn has failed.
+    /// The reason of a failure for the lead: for example `exit 1: ` and the last output lines.
+    /// `None` unless the turn has failed.
     pub(super) full_failure: Option<String>,
 }
 
@@ -34,7 +37,7 @@ pub(super) enum TaskSettlement {
     AlreadyCompleted,
     /// The agent has marked the task failed itself, with the reason.
     AlreadyFailed(String),
-    /// The agent does not own the task any more: it was released, reassigned or deleted.
+    /// The agent no longer owns the task: it was released, reassigned or deleted.
     NotOwned,
 }
 
@@ -64,14 +67,14 @@ pub(super) fn turn_outcome(result: &TurnResult) -> TurnOutcome {
     TurnOutcome { reason: idle_reason, short_failure, full_failure }
 }
 
-/// The last line, cut to [`LAST_LINE_CHARS`].
+/// The last line that is not blank, shortened to [`LAST_LINE_CHARS`].
 fn last_line(text: &str) -> Option<String> {
     let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
     Some(line.chars().take(LAST_LINE_CHARS).collect())
 }
 
-/// What becomes of a task after a turn on it. `task` is the task as it is now, `None` if it was
-/// deleted.
+/// Decides what becomes of the turn's task. `task` is the task in its current state, `None` if it
+/// was deleted. `me` is the agent.
 pub(super) fn settle(task: Option<&Task>, me: &AgentName, outcome: &TurnOutcome) -> TaskSettlement {
     let Some(task) = task else { return TaskSettlement::NotOwned };
     match (&task.status, &task.owner) {
@@ -88,8 +91,8 @@ pub(super) fn settle(task: Option<&Task>, me: &AgentName, outcome: &TurnOutcome)
 }
 
 impl TaskSettlement {
-    /// The values of `completedStatus` and `failureReason` in the notification. `None` if the agent
-    /// does not own the task.
+    /// The values for the keys `completedStatus` and `failureReason` of the notification to the
+    /// lead. `None` if the agent does not own the task.
     pub(super) fn notification_fields(&self) -> Option<(&'static str, Option<&str>)> {
         match self {
             TaskSettlement::MarkCompleted | TaskSettlement::AlreadyCompleted => Some(("completed", None)),
@@ -101,10 +104,10 @@ impl TaskSettlement {
     }
 }
 
-/// The message that tells the lead that a turn has ended.
+/// The notification that tells the lead that a turn has ended.
 ///
-/// `task` is the task of the turn and what became of it. `failure` is why the turn failed; without
-/// it the reason of a failed task is sent.
+/// `task` is the turn's task and what became of it. `failure` is the reason why the turn failed. If
+/// it is `None` but the task has failed, the notification has the reason of the task.
 pub(super) fn idle_notification(
     member: &AgentName,
     reason: IdleReason,

@@ -1,21 +1,21 @@
-//! Adds up the usage that a program reports in JSON lines. A profile's `UsagePaths` say where it
-//! is.
+//! Adds up the usage that a program reports in JSON lines. The `UsagePaths` of a profile say where
+//! in a line the usage is.
 
 use crate::json_lines::values_at;
 use protocol::usage::{Usage, UsagePaths, UsageReading, to_microdollars};
 use serde_json::Value;
 use std::collections::VecDeque;
 
-/// How many parts may still change. The lines of two requests may be mixed, those of more requests
-/// rarely are.
+/// How many parts of the usage are kept open. A part is the usage of one request of the program; a
+/// later line with the same id replaces it. The lines of a few requests may be mixed.
 const MAX_OPEN_PARTS: usize = 64;
 
-/// The usage in one output or one file.
+/// The usage that one output or one file reports.
 #[derive(Debug)]
 pub(crate) struct UsageCounter {
     paths: UsagePaths,
     total: Option<Usage>,
-    /// The latest parts, each with its id.
+    /// The parts that a later line may still replace, each with its id.
     open_parts: VecDeque<(Value, Usage)>,
 }
 
@@ -31,7 +31,7 @@ impl UsageCounter {
             return;
         }
         let Some(id_path) = &self.paths.part_id else {
-            // One line may report the tokens and another one the cost.
+            // One line may report only the tokens and another line only the cost.
             let before = self.total.unwrap_or_default();
             self.total = Some(Usage {
                 tokens: tokens.unwrap_or(before.tokens),
@@ -63,7 +63,7 @@ impl UsageCounter {
         self.total = Some(closed.map_or(total, |part| total.saturating_add(part)));
     }
 
-    /// The total usage. `None` if no line reported any.
+    /// The total usage. `None` if no line has reported usage.
     pub(crate) fn total(&self) -> Option<Usage> {
         Some(self.open_parts.iter().fold(self.total?, |sum, (_, part)| sum.saturating_add(*part)))
     }
@@ -72,7 +72,7 @@ impl UsageCounter {
         Some(UsageReading { usage: self.total()?, scope: self.paths.scope })
     }
 
-    /// The tokens and microdollars of a line, as far as it reports them.
+    /// The tokens and the microdollars in a line. Each is `None` if the line does not report it.
     fn read_line(&self, line: &Value) -> (Option<u64>, Option<u64>) {
         let counts =
             self.paths.tokens.iter().flat_map(|path| values_at(line, path)).filter_map(Value::as_u64);
