@@ -1,5 +1,5 @@
-//! The events of the driver: everything that it reacts to, as one enum. All events go through one
-//! queue, in the order in which they happened.
+//! The events that the driver handles, as one enum. All events go through one queue, in the order
+//! in which they happened.
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::Responder;

@@ -14,7 +14,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 pub(crate) struct ShimSocket(OwnedWriteHalf);
 
 impl ShimSocket {
-    /// Takes standard input and starts the task that reads it.
+    /// Takes the socket on standard input and starts the task that reads messages from it.
     ///
     /// # Errors
     ///

@@ -24,7 +24,8 @@ use protocol::turn_program::{DrivenProgram, MAX_ARGUMENT_BYTES, PerTurnProgram, 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The first prompt of an agent that would otherwise start without one but needs one.
+/// The first prompt of an agent that needs one although neither the caller nor the team provides a
+/// text.
 const READY_PROMPT: &str = "You are a member of a team. Say in a word that you are there: what there is to do comes to you by itself.";
 
 /// What a profile contributes to a spawn request.

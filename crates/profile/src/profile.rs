@@ -27,8 +27,10 @@ pub(crate) enum ProfileKind {
     Program(Box<ProgramSpec>),
 }
 
-/// An agent program as its profile describes it. Invariant: every template variable in these texts
-/// can be filled; `parse::tests::a_blank_that_nothing_stands_for_is_told_with_the_nearest` checks it.
+/// An agent program as its profile describes it.
+///
+/// Invariant: every template variable in these texts can be filled in;
+/// `parse::tests::a_blank_that_nothing_stands_for_is_told_with_the_nearest` checks it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ProgramSpec {
     pub(crate) program: String,

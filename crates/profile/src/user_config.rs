@@ -1,5 +1,5 @@
-//! The user's `config.toml`: the default profile, the notify command, and the time after which a
-//! turn without output is reported.
+//! The user's `config.toml`. It names the default profile and the command that notifies people, and
+//! sets how long a turn may write no output before people are notified.
 
 use crate::registry::ProfileRegistry;
 use crate::template::{base_name, encode_value, fill, variables_in};

@@ -84,11 +84,11 @@ impl Drop for RunLock {
     }
 }
 
-/// Takes the lock of the team's run.
+/// Takes the lock that a run of this team needs.
 ///
 /// # Errors
 ///
-/// `AlreadyExists` if another run holds the lock.
+/// `AlreadyExists` if another run of the team holds the lock.
 pub(crate) fn acquire(state: &StateDir, team: &TeamName) -> Result<RunLock, ErrorReport> {
     let path = state.path().join(format!("run-{team}.lock"));
     let lock_error = |error: &dyn std::fmt::Display| ErrorReport::from_io("lock", &path, error);

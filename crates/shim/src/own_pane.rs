@@ -6,8 +6,8 @@ use store::env_var;
 /// Closes the pane of this shim. Normally the daemon closes the panes of agents that have ended.
 /// The shim calls this function when there is no daemon.
 ///
-/// A tmux command closes the pane, because the pane of a tagged agent stays when its shim exits:
-/// see docs/ARCHITECTURE.md, deviation 7.
+/// A tmux command must close the pane, because the pane stays open when the shim exits
+/// (`remain-on-exit`). docs/ARCHITECTURE.md says why this option is set.
 pub(crate) fn close_own_pane(spawn: &str) {
     if !spawn.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
         // tmux would not parse such a spawn id as a single word.

@@ -36,12 +36,12 @@ const DESCENDANT_GRACE: Duration = Duration::from_millis(500);
 /// How long the daemon may take to acknowledge a report of the shim.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Runs one agent. The shim's exit code is that of the agent, 75 if the daemon did not let the shim
-/// start an agent, or 72 if the agent could not be started.
+/// Runs one agent. The shim's exit code is that of the agent. It is 75 if the shim got no message
+/// to start an agent, and 72 if the agent could not be started.
 pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
     if args.headless.is_some() {
-        // Without a pane, the shim inherits the daemon's descriptors. In a pane tmux has closed
-        // them already.
+        // Without a pane, the shim inherits descriptors that the daemon itself has inherited. In a
+        // pane tmux has already closed them.
         close_inherited();
     }
     // The wake socket is opened first, so that it gets descriptor 3. Some shells can use only

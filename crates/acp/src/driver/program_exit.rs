@@ -34,7 +34,8 @@ impl ProgramExit {
         self.deadline.get_or_insert_with(|| Instant::now() + DRAIN_TIMEOUT);
     }
 
-    /// Waits for the next event. `None` if the program has ended and sends nothing more.
+    /// Waits for the next event of the driver. `None` if the program has ended and no more events
+    /// of it are awaited.
     pub(super) async fn next_event(&self, queue: &mut EventReceiver) -> Option<AcpEvent> {
         match self.deadline {
             Some(_) if self.is_output_closed && self.status.is_some() => None,

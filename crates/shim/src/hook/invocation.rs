@@ -50,8 +50,8 @@ impl HookInvocation<'_> {
     }
 
     /// Whether the program itself has reported this event, and not only the hook. The usage is read
-    /// only at events of the program, because only then the program may have written its latest
-    /// usage.
+    /// only at events of the program, because a program may write the usage of a turn as late as
+    /// its next event.
     pub(super) fn is_reported_by_program(&self, event: &HookEvent) -> bool {
         let is_ours = matches!(event, HookEvent::PromptRead)
             || matches!(event, HookEvent::TurnStarted { delivered_ids, .. } if !delivered_ids.is_empty());

@@ -146,7 +146,8 @@ fn turn_end_text(from: &str, idle: &IdleNotification) -> String {
     notification(from, status, &format!("{from} has ended a turn. {}", details.join(": ")))
 }
 
-/// The end of a turn as it appears in the lead's conversation (docs/protocol.md section 7).
+/// A report about the member `from` for the lead's conversation, as an element
+/// `<task_notification>`.
 fn notification(from: &str, status: &str, message: &str) -> String {
     let (from, message) = (escape_markup(&single_line(from)), escape_markup(message.trim_end()));
     format!(
