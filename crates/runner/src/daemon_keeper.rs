@@ -144,10 +144,10 @@ impl<'a> DaemonKeeper<'a> {
         if matches!(self.tmux_target, TmuxTarget::CallerOrNamed(_)) || self.is_responsive() {
             return Ok(());
         }
-        // The daemon logs why it stops only after it has closed its connections, so its exit is
-        // awaited.
-        self.daemon_pidfd.iter().for_each(daemon_process::wait_for_exit);
-        if task_times::was_daemon_taken_down(self.team_context.state_dir()?.path())? && !self.is_responsive()
+        // The daemon closes its connections before it logs why it stops.
+        self.daemon_pidfd.iter().for_each(daemon_pidfd::wait_for_exit);
+        if follow_event_log::was_daemon_taken_down(self.team_context.state_dir()?.path())?
+            && !self.is_responsive()
         {
             return Err(self.takedown_error());
         }

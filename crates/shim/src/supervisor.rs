@@ -202,9 +202,9 @@ impl Shim<'_> {
         Ok(ExitCode::from(code))
     }
 
-    /// Waits until the agent exits or until it must be ended. Returns how long the processes that
-    /// are still running get between SIGTERM and SIGKILL.
-    fn wait_for_end(&mut self, agent: &mut AgentProcess, output: &mut Option<OutputPty>) -> Duration {
+    /// Waits until the agent exits or must end. Returns the time between SIGTERM and SIGKILL for
+    /// what is left.
+    fn wait_for_end(&mut self, agent: &mut SupervisedAgent, output: &mut Option<OutputPty>) -> Duration {
         loop {
             output.iter_mut().for_each(OutputPty::copy_available);
             let watched: Vec<_> = output.iter().map(OutputPty::watched_descriptor).collect();
@@ -292,8 +292,8 @@ fn pty_error(error: std::io::Error) -> String {
     format!("cannot open a terminal for the agent: {error}")
 }
 
-/// The process of an agent whose program is one process for the whole spawn.
-struct AgentProcess {
+/// The process of an agent that is one process for the whole spawn.
+struct SupervisedAgent {
     pid: u32,
     /// How the process has ended. `None` while it runs.
     status: Option<ExitStatus>,
