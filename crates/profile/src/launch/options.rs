@@ -206,7 +206,7 @@ pub fn read_only_unsupported(what: &str, agent_type: &str) -> ErrorReport {
     let message =
         format!("cannot start {what} as an agent of type {agent_type}: nothing keeps it from writing");
     ErrorReport::new(ErrorKind::Usage, message)
-        .with_help("leave --agent-type out, or take an --profile whose profile can plan")
+        .with_help("leave --agent-type out, or take a --profile that can plan")
 }
 
 fn mode_conflicts_with_type(agent_type: &str, mode: &str) -> ErrorReport {
