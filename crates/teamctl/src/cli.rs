@@ -1,5 +1,5 @@
-//! The command line: its parser, and the dispatch to the commands. The doc comments of arguments
-//! are the help texts and the man pages.
+//! Defines the command line of `teamctl`, and calls the function of the command that the user
+//! typed. clap prints the doc comments of the argument structs as help texts and man pages.
 
 #[cfg(test)]
 mod help_tests;
@@ -34,16 +34,17 @@ pub(crate) type Cli = CommandLine<CliCommand>;
 
 /// Parses the arguments of this process.
 ///
-/// Building the parser of all commands takes longer than sending a message. So the most frequent
-/// commands have small parsers, which are tried first. The full parser does the rest, with all
-/// errors and help.
+/// Building one parser for all commands takes longer than sending a message. So the most frequent
+/// commands have small parsers, which are tried first. If no small parser accepts the arguments,
+/// the full parser parses them. Only the full parser reports errors and prints help.
 pub(crate) fn parse_command_line() -> Result<Cli, clap::Error> {
     parse_quickly::<FrequentCommand>()
         .or_else(parse_quickly::<TaskCommandOnly>)
         .map_or_else(Cli::try_parse, Ok)
 }
 
-/// Parses with the parser of `C` alone. `None` if another parser is needed.
+/// Parses the arguments with a parser that has only the commands of `C`. Returns `None` if another
+/// parser is needed.
 fn parse_quickly<C: Subcommand + Into<CliCommand>>() -> Option<Cli> {
     let is_command = |argument: std::ffi::OsString| argument.to_str().is_some_and(C::has_subcommand);
     let may_succeed = std::env::args_os().skip(1).any(is_command);
@@ -59,7 +60,7 @@ enum FrequentCommand {
     Status(commands::status::StatusArgs),
 }
 
-/// Apart from [`FrequentCommand`], because the parser of `task` is large.
+/// The subcommands of `task`, separate from [`FrequentCommand`] because their parser is large.
 #[derive(Debug, Subcommand)]
 enum TaskCommandOnly {
     Task(commands::task::TaskArgs),

@@ -1,5 +1,5 @@
-//! Rewrites `teamctl` commands in texts for this invocation: adds the user's `--root`, `--socket`
-//! and `-t`, so that the user can type the command as it is printed.
+//! Adds the user's `--root`, `--socket` and `-t` to the `teamctl` commands in a help or error text,
+//! so that the user can type such a command as it is printed.
 
 use crate::context::CommandContext;
 use client::suggested_commands::SuggestedCommands;
@@ -11,8 +11,8 @@ use store::env_var;
 const COMMANDS_WITHOUT_TEAM: [&str; 10] =
     ["create", "delete", "doctor", "down", "export", "lead", "profiles", "run", "setup", "up"];
 
-/// All commands and their aliases. Invariant: the parser knows the same ones; checked by
-/// `cli::tests::command_names_are_those_of_the_parser`.
+/// The names and aliases of all commands. Invariant: the command-line parser accepts exactly these
+/// names; `cli::tests::command_names_are_those_of_the_parser` checks this.
 pub(crate) const COMMAND_NAMES: [&str; 44] = [
     "answer-shutdown",
     "approve",
@@ -60,8 +60,9 @@ pub(crate) const COMMAND_NAMES: [&str; 44] = [
     "why",
 ];
 
-/// Commands with the root and socket of this invocation. An option that equals its environment
-/// variable is left out.
+/// Returns a builder of commands that are suggested to the user. The commands get the `--root` and
+/// `--socket` of this invocation. An option is left out if the environment variable for this option
+/// has the same value.
 pub(crate) fn suggested_commands(context: &CommandContext) -> SuggestedCommands {
     let given =
         [("--root", "TEAMD_ROOT", &context.args.root), ("--socket", "TEAMD_SOCKET", &context.args.socket)];
@@ -72,7 +73,7 @@ pub(crate) fn suggested_commands(context: &CommandContext) -> SuggestedCommands 
     SuggestedCommands::with_options(given.into_iter().filter_map(option).flatten())
 }
 
-/// Commands with the options of this invocation and, if needed, `-t` for the team.
+/// Like [`suggested_commands`], but the commands also get `-t TEAM` where the team is not implied.
 pub(crate) fn suggested_commands_for_team(
     context: &CommandContext,
     team: &TeamName,
@@ -81,8 +82,8 @@ pub(crate) fn suggested_commands_for_team(
     Ok(suggested_commands(context).for_team_unless_implied(team, &teams, env_var("TEAMD_TEAM").as_deref()))
 }
 
-/// Rewrites every command in a text whose author does not know the options of this invocation, such
-/// as an error of the daemon.
+/// Adds the options of this invocation to every `teamctl` command in `text`. Used for a text whose
+/// author does not know these options, such as an error message of the daemon.
 pub(crate) fn rewrite_commands(context: &CommandContext, text: &str) -> String {
     let commands = suggested_commands(context);
     let team = context.args.team.as_deref().filter(|team| env_var("TEAMD_TEAM").as_deref() != Some(team));

@@ -35,8 +35,8 @@ pub(crate) struct GlobalArgs {
     pub(crate) quiet: bool,
 }
 
-/// The global options of this invocation, and the team that they name. Dereferences to the team
-/// context, which most commands need.
+/// The global options of this invocation, and the team that the options name. Dereferences to the
+/// team context of the crate `client`, which most commands need.
 #[derive(Debug)]
 pub(crate) struct CommandContext {
     pub(crate) args: GlobalArgs,

@@ -1,7 +1,8 @@
 //! The program `teamctl`: works on a team from the command line.
 //!
 //! Each command has a file in `commands/`. The crate imports neither the daemon nor tmux nor an
-//! async runtime, so that a call takes only milliseconds and only the daemon supervises agents.
+//! async runtime, so that a command starts within milliseconds, and so that no other program than
+//! the daemon supervises agents.
 
 mod cli;
 mod command_rewriter;
@@ -35,16 +36,17 @@ pub fn run_teamctl() -> ExitCode {
     }
 }
 
-/// The usage error without options from the environment, which the usage line would show as if the
-/// user had typed them. `None` if the error is in an environment variable.
+/// Parses the command line again without environment variables and returns the error. The usage
+/// line of the first error would show options from the environment as if the user had typed them.
+/// Returns `None` if only the value of an environment variable is invalid.
 fn usage_error_without_environment() -> Option<clap::Error> {
     use clap::CommandFactory;
     let command = cli::Cli::command().mut_args(|arg| arg.env(clap::builder::Resettable::Reset));
     command.try_get_matches().err()
 }
 
-/// Makes control characters of the arguments visible. A script may pass text of an agent as
-/// argument.
+/// Makes the control characters in an error message visible. The message may contain arguments, and
+/// a script may pass text of an agent as an argument.
 fn sanitize_error(mut error: clap::Error) -> clap::Error {
     use clap::error::{ContextKind, ContextValue};
     let sanitized = |value: &ContextValue| match value {

@@ -1,8 +1,8 @@
 //! All printing of `teamctl`: sentences and tables for people, JSON objects for scripts, errors on
 //! standard error.
 //!
-//! Control characters in text of agents are made visible. A reader that closes the pipe early is no
-//! error.
+//! Control characters in text of agents are made visible. If the reader of the output closes the
+//! pipe early, that is no error.
 
 use crate::command_rewriter::rewrite_commands;
 use crate::context::CommandContext;
@@ -62,8 +62,8 @@ fn result_object<T: Serialize>(result: &T) -> Value {
     object
 }
 
-/// Prints an error on standard error, and with `--json` also an object on standard output. Returns
-/// the exit code.
+/// Prints an error on standard error. With `--json` also prints the error as an object on standard
+/// output. Returns the exit code.
 pub(crate) fn print_error(context: &CommandContext, error: &ErrorReport) -> ExitCode {
     let error = with_suggested_commands(context, error);
     if context.args.json {
@@ -130,8 +130,8 @@ pub(crate) fn print_table(rows: &[Vec<String>]) {
     }
 }
 
-/// Prints a table whose rows are clipped to the width of the terminal. The cells must not have
-/// colors.
+/// Prints a table. Each row is clipped to the width of the terminal. The cells must not contain
+/// color sequences.
 pub(crate) fn print_clipped_table(rows: &[Vec<String>]) {
     let width = terminal_size().map_or(usize::MAX, |(width, _)| width);
     let clipped: Vec<String> = table_lines(rows).iter().map(|row| clip(row, width)).collect();
@@ -140,8 +140,8 @@ pub(crate) fn print_clipped_table(rows: &[Vec<String>]) {
     }
 }
 
-/// Columns and lines of the terminal on standard output. `None` if it is no terminal or has no
-/// size.
+/// Returns the columns and lines of the terminal on standard output. Returns `None` if standard
+/// output is no terminal, or if the terminal does not report a size.
 pub(crate) fn terminal_size() -> Option<(usize, usize)> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     (size.ws_col > 0 && size.ws_row > 0).then(|| (usize::from(size.ws_col), usize::from(size.ws_row)))

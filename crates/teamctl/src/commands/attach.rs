@@ -1,5 +1,6 @@
-//! `attach`: goes to a member's pane. Inside tmux the tmux client switches to the pane; outside, a
-//! new client attaches. For a member without a pane, the output log is followed.
+//! `attach`: goes to a member's pane. Inside tmux, the current tmux client switches to the pane.
+//! Outside tmux, a new client attaches. If the member has no pane, its output log is printed and
+//! followed.
 
 use super::logs;
 use super::send::team_of_address;
@@ -70,8 +71,9 @@ fn exec_tmux(pane: &str, tmux: &Path, method: AttachMethod) -> ErrorReport {
     tmux_failed(&command.exec())
 }
 
-/// The tmux client that shows the session of the caller's pane. Without a client, tmux would switch
-/// any one, even the daemon's control client.
+/// Returns the name of a tmux client that shows the session of the caller's pane. `switch-client`
+/// gets this name, because without a name tmux might switch any client, even the control client of
+/// the daemon.
 fn client_of_this_pane(socket: &Path) -> Result<String, ErrorReport> {
     let pane = env_var("TMUX_PANE").unwrap_or_default();
     let mut command = Command::new("tmux");

@@ -1,7 +1,7 @@
 //! `teamctl broadcast`: sends a message to every other member.
 //!
-//! Each inbox is written separately, so a broadcast can fail for some members only. The output
-//! names them, and the exit code is 1.
+//! The message is written to each inbox separately, so a broadcast can fail for some members only.
+//! The output then names the members that did not get the message, and the exit code is 1.
 
 use super::message_input;
 use crate::context::CommandContext;

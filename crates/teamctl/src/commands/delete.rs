@@ -44,8 +44,9 @@ pub(crate) fn run(context: &CommandContext, args: &DeleteArgs) -> Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-/// The path as the daemon has recorded it: absolute and without symbolic links. For a directory
-/// that does not exist, links are not resolved.
+/// Converts the path of a worktree from the user into the form in which the daemon records
+/// worktrees: absolute and without symbolic links. If the directory does not exist, symbolic links
+/// in the path are not resolved.
 fn recorded_path(path: &Path) -> Result<PathBuf, ErrorReport> {
     path.canonicalize().or_else(|_| std::path::absolute(path)).map_err(|error| {
         ErrorReport::new(ErrorKind::Usage, format!("cannot understand --discard {}: {error}", path.display()))

@@ -26,8 +26,8 @@ pub(crate) struct DownArgs {
 
 pub(crate) fn run(context: &CommandContext, args: &DownArgs) -> Result<ExitCode, ErrorReport> {
     context.require_lead("end teamd")?;
-    // The pidfd is opened before the daemon exits, so that no other process with its pid is waited
-    // for.
+    // The pidfd of the daemon is opened before the daemon exits. The wait for its exit then cannot
+    // hit another process that got the same process id.
     let daemon = match context.call_daemon(Request::Status)? {
         Reply::Status(status) => open_pidfd(status.daemon.pid),
         _ => None,

@@ -1,5 +1,5 @@
-//! `events`: prints the daemon's event log, oldest first. The log is kept when the daemon stops and
-//! when teams are deleted.
+//! `events`: prints the daemon's event log, oldest event first. The event log stays when the daemon
+//! stops and when teams are deleted.
 
 use super::rotated_log::RotatedLog;
 use crate::context::CommandContext;

@@ -1,4 +1,5 @@
-//! `teamctl export`: packs a team's files into a tar archive. Paths in it are relative to the root.
+//! `teamctl export`: packs a team's files into a tar archive. Paths in the archive are relative to
+//! the root.
 
 use crate::context::CommandContext;
 use crate::output;

@@ -1,5 +1,6 @@
-//! `inbox`: shows the messages in an inbox. It takes no lock and changes nothing. With
-//! `--mark-read` the owner marks the shown messages as read, after they were printed.
+//! `inbox`: prints the messages in an inbox. The command takes no lock and changes nothing, unless
+//! the owner gives `--mark-read`. It then marks the printed messages as read after it has printed
+//! them.
 
 mod format;
 mod repeats;
@@ -162,7 +163,7 @@ impl InboxReader<'_> {
     fn mark_read(&self, shown: &[InboxEntry]) -> Result<(), ErrorReport> {
         let unread: Vec<InboxEntry> =
             shown.iter().filter(|entry| entry.unread().is_some()).cloned().collect();
-        // If the output is closed, nobody has read the messages.
+        // If the output is closed, no person has read the messages.
         if !self.args.mark_read || unread.is_empty() || is_output_closed() {
             return Ok(());
         }

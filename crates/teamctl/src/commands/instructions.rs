@@ -1,8 +1,8 @@
-//! `teamctl instructions`: prints the team instructions of an agent.
+//! `teamctl instructions`: prints the team instructions for an agent.
 //!
-//! The text comes from [`protocol::instructions`]; this command finds the facts for the text. An
-//! agent's program may start before its team exists, so a missing team is no error: the text leaves
-//! out what is unknown.
+//! The text is made by [`protocol::instructions`]. This command collects the facts in it, such as
+//! the names of the members. An agent's program may start before its team exists, so a missing team
+//! is no error: the text then leaves out what is unknown.
 
 use crate::context::CommandContext;
 use crate::output;

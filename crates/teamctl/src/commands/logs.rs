@@ -1,5 +1,5 @@
-//! `logs`: prints the output of a member's program. It is the only command that prints an agent's
-//! bytes unchanged, because the escape sequences are part of the terminal output.
+//! `logs`: prints the output of a member's program. No other command prints an agent's bytes
+//! unchanged. `logs` does so because the escape sequences are part of the terminal output.
 
 use super::rotated_log::RotatedLog;
 use super::send::team_of_address;
@@ -45,8 +45,8 @@ fn log_directory(context: &CommandContext) -> Result<PathBuf, ErrorReport> {
     Ok(context.state_dir()?.path().join("logs/agents"))
 }
 
-/// The team whose logs are read. If it is named, it may be deleted already, because its logs are
-/// kept.
+/// Returns the team whose logs are read. If `-t` or `NAME@TEAM` names the team, the team may have
+/// been deleted already, because its logs are kept.
 fn team_of_log(context: &CommandContext, address: &str) -> Result<TeamName, ErrorReport> {
     let logs = log_directory(context)?;
     let named = context.args.team.as_deref().or_else(|| Some(address.split_once('@')?.1));
@@ -99,8 +99,9 @@ fn print_chunk(context: &CommandContext, chunk: &[u8]) -> OutputState {
     }
 }
 
-/// Finds the log of the member, regardless of case. The path is built from the found file name and
-/// never from `name`, which could lead out of the directory.
+/// Finds the log file of the member; capital and small letters in `name` count as equal. The
+/// returned path contains the name of an existing file and never `name` itself, because a `name`
+/// such as `../x` would lead out of the directory.
 fn find_log(directory: &Path, name: &str) -> Result<PathBuf, ErrorReport> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

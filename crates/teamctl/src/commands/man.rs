@@ -1,5 +1,5 @@
-//! `teamctl man`: writes the man pages, one for `teamctl` and one for each command. Their text is
-//! that of the help.
+//! `teamctl man`: writes the man pages, one for `teamctl` and one for each command. The pages have
+//! the same text as `--help`.
 
 use super::completions::write_stdout;
 use clap::Command;
@@ -21,7 +21,7 @@ pub(crate) struct ManArgs {
 
 /// One man page.
 struct ManPage {
-    /// As in `teamctl-send`.
+    /// The name of the page, such as `teamctl-send`.
     name: String,
     roff: Vec<u8>,
 }

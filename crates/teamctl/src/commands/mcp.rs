@@ -1,8 +1,8 @@
-//! `teamctl mcp`: determines for which member it was called, and executes the MCP server
+//! `teamctl mcp`: determines which member the MCP server acts for, and executes the server
 //! `teamd-mcp`.
 //!
 //! The server is a separate program because its libraries would slow down the start of every
-//! command.
+//! `teamctl` command.
 
 mod parent_agent;
 
@@ -63,8 +63,9 @@ pub(crate) fn run(context: &CommandContext, args: &McpArgs) -> Result<ExitCode, 
     Err(ErrorReport::new(ErrorKind::MissingPath, message).with_help("install all programs: make install"))
 }
 
-/// Looks for an agent among the parent processes, because the environment of this process names no
-/// member. If an agent is found, executes `teamctl` again with its variables.
+/// Looks for an agent among the parent processes. Called if the environment of this process names
+/// no member. If an agent is found, this function executes `teamctl` again with the agent's
+/// environment variables, which name the member.
 fn identify_by_parent(context: &CommandContext, args: &McpArgs) -> Result<(), ErrorReport> {
     let socket = context.socket().unwrap_or_default();
     let expected = context.args.root.as_deref().map(|root| ExpectedRoot { root, socket: &socket });
@@ -75,7 +76,8 @@ fn identify_by_parent(context: &CommandContext, args: &McpArgs) -> Result<(), Er
     }
 }
 
-/// Executes `teamctl` again with the agent's variables. They also determine the directories.
+/// Executes `teamctl` again with the agent's variables. These variables also determine the
+/// directories.
 fn exec_self_as_agent(variables: &AgentEnvironment) -> Result<(), ErrorReport> {
     let own = own_program()?;
     let error = Command::new(&own).args(std::env::args_os().skip(1)).envs(variables).exec();
@@ -109,8 +111,9 @@ struct McpIdentity {
     team: Option<TeamName>,
 }
 
-/// Determines the member from `--member` (`requested`), the name in the environment (`own_name`)
-/// and the team of both.
+/// Determines the member that the MCP server acts for. `requested` is the value of `--member`,
+/// `NAME` or `NAME@TEAM`. `own_name` is the member's name in the environment of this process.
+/// `team` comes from `--team` or the environment. Fails if these contradict each other.
 fn resolve_identity(
     requested: Option<&str>,
     own_name: Option<&str>,
@@ -148,9 +151,9 @@ fn resolve_identity(
     Ok(McpIdentity { name, team })
 }
 
-/// Checks an identity that no environment confirms: a teammate must be a member of its team,
-/// because a misspelled name would get no messages. A lead without a team gets the team that its
-/// terminal leads.
+/// Checks a member that was named by an option and not by the environment. A teammate must be a
+/// member of its team, because messages to a misspelled name would not arrive. A lead without a
+/// team gets the team that the session in this terminal leads.
 fn checked_identity(context: &CommandContext, identity: McpIdentity) -> Result<McpIdentity, ErrorReport> {
     match &identity.team {
         Some(team) if !identity.name.is_lead() => {
@@ -165,8 +168,8 @@ fn checked_identity(context: &CommandContext, identity: McpIdentity) -> Result<M
     }
 }
 
-/// The server next to this `teamctl`, not the one in the PATH, so that both are of the same
-/// release.
+/// Returns the path of the MCP server that is in the same directory as this `teamctl`. The server
+/// is not searched in the PATH, because both programs must be of the same release.
 fn server_path() -> Result<PathBuf, ErrorReport> {
     Ok(installed_program(&own_program()?, SERVER_PROGRAM, Path::is_file))
 }

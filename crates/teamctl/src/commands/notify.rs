@@ -1,5 +1,5 @@
-//! `teamctl notify`: runs the user's notification command. The daemon calls it when a request waits
-//! for a person. The command runs without a shell and with a time limit.
+//! `teamctl notify`: runs the user's notification command, without a shell and with a time limit.
+//! The daemon calls `teamctl notify` when a request waits for a person.
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;

@@ -1,5 +1,5 @@
-//! `teamctl profiles`: lists profiles, shows one, or checks profiles against the installed
-//! programs.
+//! `teamctl profiles`: lists the profiles, shows one profile, or checks that profiles fit the
+//! installed agent programs.
 
 mod check;
 mod installed_path;

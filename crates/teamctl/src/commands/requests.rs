@@ -113,8 +113,8 @@ fn request_json(TeamRequest { team, view }: &TeamRequest) -> Value {
     object
 }
 
-/// A heading with sender, id and times, and below it the indented request. `now` is in ms since the
-/// epoch.
+/// Formats a request for people: a heading with the sender, the id and the times of the request,
+/// and below the heading the indented request. `now` is in ms since the epoch.
 fn request_text(TeamRequest { team, view }: &TeamRequest, sender: SenderFormat, now: u64) -> String {
     let request = &view.request;
     let team = match sender {

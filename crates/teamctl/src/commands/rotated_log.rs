@@ -1,5 +1,5 @@
-//! Reads a log that is rotated: when it is full, `LOG` is renamed to `LOG.1` and a new file
-//! is started.
+//! Reads a log that is rotated: when the file `LOG` has reached its largest size, it is renamed to
+//! `LOG.1`, and a new `LOG` is started.
 
 use client::file_tail::FileTail;
 use protocol::error::ErrorReport;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// A log and its previous file, which is read first.
 pub(super) struct RotatedLog {
-    /// `None` after it was read to its end.
+    /// `None` after the previous file was read to its end.
     previous: Option<FileTail>,
     current: FileTail,
 }
@@ -15,8 +15,8 @@ pub(super) struct RotatedLog {
 impl RotatedLog {
     /// Opens the log at `path`. It may be created later.
     pub(super) fn open(path: &Path) -> RotatedLog {
-        // The current file is opened first. If the log is rotated in between, both names lead to the
-        // same file, and nothing is missed.
+        // The current file is opened before the previous file. If the log is rotated between the
+        // two opens, both are the same file, and no output is missed.
         let current = FileTail::new(path.to_owned());
         let previous = FileTail::new(previous_path(path));
         RotatedLog { previous: Some(previous).filter(|previous| !previous.is_same_file(&current)), current }

@@ -1,5 +1,5 @@
-//! `teamctl run`: runs a team from a file until its tasks are done. The crate `runner` does the
-//! work. This command parses the arguments and prints.
+//! `teamctl run`: runs a team from a file until its tasks are done. This command parses the
+//! arguments and prints the progress; the crate `runner` starts and controls the team.
 
 mod display;
 mod progress_table;
@@ -77,8 +77,8 @@ pub(crate) fn run(context: &CommandContext, args: &RunArgs) -> Result<ExitCode, 
     Ok(ExitCode::from(report.exit_code))
 }
 
-/// Checks that `-t` names the file's team. $TEAMD_TEAM is ignored: it was not set for this
-/// invocation.
+/// Checks that the team of `-t`, if given, is the team that the file names. The value of
+/// $TEAMD_TEAM is ignored, because the user did not give it for this invocation.
 fn check_team_option(context: &CommandContext, name: &TeamName) -> Result<(), ErrorReport> {
     let given = context.args.team.as_deref().filter(|team| env_var("TEAMD_TEAM").as_deref() != Some(*team));
     match given {

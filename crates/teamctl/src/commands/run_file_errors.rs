@@ -15,8 +15,8 @@ pub(super) enum FileUse {
     Policy,
 }
 
-/// Prints every error with its line and column, and with `--json` also an object. Returns the exit
-/// code.
+/// Prints every validation error of a team file or policy file with its line and column. With
+/// `--json` it also prints one object with all errors. Returns the exit code.
 pub(super) fn print_validation_errors(
     context: &CommandContext,
     file_use: FileUse,

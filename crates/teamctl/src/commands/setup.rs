@@ -1,5 +1,6 @@
-//! `teamctl setup`: shows as a diff what a program's own settings need to take part in a team.
-//! Writes the changes with `--write`, after a backup.
+//! `teamctl setup`: shows, as a diff, the changes to an agent program's own settings that the
+//! program needs to take part in a team. With `--write` the command makes a backup and writes the
+//! changes.
 
 mod merge_json;
 mod merge_toml;

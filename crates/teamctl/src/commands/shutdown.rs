@@ -69,7 +69,8 @@ fn requested_text(reply: &ExitsReply) -> String {
 
 /// Prints how each member ended. Returns the exit code.
 ///
-/// `only_member` is set if the user named exactly one. `empty` is printed if there are no members.
+/// `only_member` is the exit of the member if the user named exactly one member. `empty` is printed
+/// if the reply has no members.
 pub(crate) fn print_exits(
     context: &CommandContext,
     reply: &ExitsReply,

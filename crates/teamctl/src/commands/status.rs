@@ -1,6 +1,6 @@
-//! `status`: shows teams and members. The status of agents comes from the daemon; messages and
-//! tasks come from the files. Without a daemon only the files are shown, with the suspended members
-//! from the roster, and the exit code is 69.
+//! `status`: shows teams and members. The status of agents comes from the daemon. Messages and
+//! tasks come from the team files. If no daemon runs, the command shows only the files and the
+//! suspended members from the roster, and the exit code is 69.
 
 mod table;
 mod tmux_segment;
@@ -78,7 +78,7 @@ fn running_daemon_status(context: &CommandContext) -> Result<Result<StatusReply,
     }
 }
 
-/// Prints the segment from the daemon's status alone. No file is read, because tmux runs the
+/// Prints the tmux segment from the daemon's status alone. No file is read, because tmux runs this
 /// command every few seconds.
 fn print_tmux_segment(context: &CommandContext) -> Result<ExitCode, ErrorReport> {
     match context.daemon_status() {

@@ -1,7 +1,8 @@
-//! `teamctl top`: determines the team and executes the screen `teamd-top`.
+//! `teamctl top`: determines the team and executes `teamd-top`, the program that draws the screen.
 //!
-//! The screen is a separate program because its libraries would slow down the start of every
-//! command. If several teams are possible, the screen gets all of them and lets the user choose.
+//! `teamd-top` is a separate program because its libraries would slow down the start of every
+//! `teamctl` command. If several teams are possible, `teamd-top` gets all of them and lets the user
+//! choose.
 
 use crate::context::CommandContext;
 use client::tmux_escape::tmux_failed;
@@ -13,11 +14,11 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use store::{env_var, own_program};
 
-/// The file name of the screen.
+/// The file name of the program that draws the screen.
 const SCREEN_PROGRAM: &str = "teamd-top";
 
-/// Variables that a popup gets from this process. Otherwise the tmux server's own values would be
-/// used.
+/// Environment variables whose values are passed to the program in the popup. Without them the
+/// program would get the values that the tmux server has.
 const POPUP_VARIABLES: [&str; 13] = [
     "HOME",
     "PATH",

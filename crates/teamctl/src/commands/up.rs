@@ -1,5 +1,5 @@
-//! `teamctl up`: starts teamd in a detached tmux session unless it runs, and waits until it is
-//! ready.
+//! `teamctl up`: starts teamd in a detached tmux session unless teamd runs already. Waits until
+//! teamd is ready.
 
 mod daemon_text;
 mod resume;

@@ -1,5 +1,6 @@
-//! `wait`: blocks until a condition holds. It checks the current state and not events, so it
-//! returns at once if the condition holds already. A state that lasts only a moment may be missed.
+//! `wait`: blocks until a condition holds. The command checks the current state and not events. So
+//! it returns at once if the condition holds already, and it may miss a state that lasts only a
+//! moment.
 
 mod condition;
 

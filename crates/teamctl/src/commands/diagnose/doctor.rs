@@ -1,5 +1,5 @@
-//! `doctor`: checks everything that the other commands rely on, and with `--fix` repairs what is
-//! safe to repair. A failed check does not keep the others from running.
+//! `doctor`: checks everything that the other commands rely on. With `--fix` it repairs problems
+//! that can be repaired safely. All checks run, even if one of them fails.
 
 mod daemon;
 mod directories;
@@ -47,14 +47,16 @@ pub(crate) struct DoctorArgs {
 pub(crate) fn run(context: &CommandContext, args: &DoctorArgs) -> Result<ExitCode, ErrorReport> {
     let mode = if args.fix { FixMode::Fix } else { FixMode::ReportOnly };
     let mut report = DoctorReport::default();
-    // These come before the root is opened. Opening it fails if the state directory is not private.
+    // These checks come before the root is opened, because a state directory that is not private
+    // makes opening fail.
     directories::check(context, mode, &mut report)?;
     state_files::check(&context.directories()?.state_dir, mode, &mut report);
     system::check(&mut report);
     let status = daemon::check(context, &mut report);
     let root_path = context.root_path()?;
     directories::fix_root(&root_path, mode, &mut report);
-    // This comes before the root is opened, because opening it creates missing directories.
+    // This check comes before the root is opened, because opening the root creates missing
+    // directories.
     if let Some(status) = &status {
         daemon::check_root(&root_path, status, &mut report);
     }

@@ -1,5 +1,5 @@
-//! Commands that find out what is wrong: with the installation and its files (`doctor`), with a
-//! member (`why`), with a message (`trace`).
+//! Commands that find problems: `doctor` in the installation and its files, `why` in the work of a
+//! member, and `trace` in the delivery of a message.
 
 mod inbox_owners;
 

@@ -1,8 +1,8 @@
 //! `why`: explains why a member makes no progress.
 //!
-//! First all evidence about the member is gathered. Then the causes are derived from the evidence
-//! alone, so that tests need no running team. `why` changes nothing, and it waits only some seconds
-//! for a server that does not answer.
+//! The command first gathers all evidence about the member. It then derives the causes from this
+//! evidence alone, so that tests of the causes need no running team. `why` changes nothing. If a
+//! server does not answer, `why` waits for the server only a few seconds.
 
 mod agent_causes;
 mod blocked_tasks;
@@ -41,7 +41,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 use store::Team;
 
-/// How long a turn may write nothing before that is a cause, if the user gives no other time.
+/// How long a turn may run without output before that is reported as a cause, if the user gives no
+/// other time.
 const NO_OUTPUT_DEFAULT: Duration = Duration::from_secs(300);
 
 /// Explain why a member makes no progress
@@ -84,8 +85,8 @@ pub(crate) fn run(context: &CommandContext, args: &WhyArgs) -> Result<ExitCode, 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Finds out why a member makes no progress, for a command about something else. The strongest
-/// cause comes first.
+/// Finds out why a member makes no progress, for another command that shows the cause. The
+/// strongest cause comes first in the returned list.
 pub(super) fn diagnose(
     context: &CommandContext,
     snapshot: &SystemSnapshot,

@@ -5,8 +5,8 @@ use client::display_text::message_text;
 use protocol::message::InboxEntry;
 use protocol::single_line_and_shell_quote::single_line;
 
-/// A heading with sender, time and summary, and below it the indented text. An unread message is
-/// marked with `*`, an invalid entry with `!`.
+/// Formats an entry as a heading with sender, time and summary, and below it the indented text. The
+/// heading of an unread message begins with `*`, that of an invalid entry with `!`.
 pub(super) fn format_entry(entry: &InboxEntry) -> String {
     let Ok(message) = &entry.message else { return format_invalid(entry) };
     let sender = paint(message.color.as_deref().unwrap_or_default(), &sanitize(&single_line(&message.from)));

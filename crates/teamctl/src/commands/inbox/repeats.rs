@@ -1,5 +1,5 @@
-//! Collapses repeated messages: a message that a member sends several times is shown once, even if
-//! other members have sent messages in between.
+//! Collapses repeated messages of each sender: if a member sends the same message several times in
+//! a row, the message is shown once. Messages from other members in between do not matter.
 
 use protocol::message::InboxEntry;
 use protocol::payload::{IdleNotification, Payload};
@@ -26,8 +26,9 @@ pub(super) fn collapse_repeats(entries: &[InboxEntry]) -> Vec<RepeatedEntry<'_>>
     repeated.filter(|repeated| repeated.count > 0).collect()
 }
 
-/// Whether a message repeats the previous message of its sender: both report the end of a turn and
-/// nothing else, or both have the same text. A read message does not repeat an unread one.
+/// Whether the message `entry` repeats `previous`, the previous message of the same sender. This is
+/// so if both messages only report the end of a turn, or if both are text messages with the same
+/// text. One of them read and the other unread is no repeat.
 fn is_repeat(previous: &InboxEntry, entry: &InboxEntry) -> bool {
     let (Ok(first), Ok(second)) = (&previous.message, &entry.message) else { return false };
     let is_same_content = || match IdleNotification::is_bare_in(&first.text) {

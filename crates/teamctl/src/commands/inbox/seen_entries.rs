@@ -1,17 +1,17 @@
-//! Finds the entries of an inbox that are new since the last read. An index does not identify an
-//! entry, because other programs remove messages. So entries are compared by sender, time and text,
-//! and equal ones are counted.
+//! Finds the entries of an inbox that are new since teamctl last read the file. The index of an
+//! entry does not identify the entry, because other programs remove messages. So entries are
+//! compared by sender, time and text, and the number of equal entries is compared too.
 
 use protocol::message::InboxEntry;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// For each entry, by its hash, how often it was in the file at most.
+/// For each entry, by its hash: the largest number of equal entries that the file ever had.
 #[derive(Debug, Default)]
 pub(super) struct SeenEntries(HashMap<u64, usize>);
 
 impl SeenEntries {
-    /// The entries that no earlier read had. `entries` is the whole inbox.
+    /// Returns the entries that were in no earlier read. `entries` is the whole inbox.
     pub(super) fn take_new(&mut self, entries: Vec<InboxEntry>) -> Vec<InboxEntry> {
         let mut counts: HashMap<u64, usize> = HashMap::new();
         entries.into_iter().filter(|entry| self.is_new(entry, &mut counts)).collect()

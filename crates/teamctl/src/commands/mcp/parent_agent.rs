@@ -1,4 +1,5 @@
-//! Finds the agent among the parent processes of an MCP server whose own environment names none.
+//! Finds the agent that started an MCP server, among the parent processes of the server. Needed if
+//! the environment of the server does not name the agent.
 //!
 //! Many programs start their MCP servers with an empty environment. Settings that all sessions of a
 //! program share can't name the agent either.
@@ -12,8 +13,8 @@ use store::env_var;
 /// Environment variables of an agent, by name.
 pub(super) type AgentEnvironment = BTreeMap<String, String>;
 
-/// Variables that determine teamd's directories. A variable that this process lacks is taken from
-/// the agent.
+/// Environment variables that determine teamd's directories. If this process lacks one of them, it
+/// gets the value that the agent has.
 const DIRECTORY_VARIABLES: [&str; 4] = ["HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR"];
 
 /// The result of the search for an agent.
@@ -34,8 +35,8 @@ pub(super) struct ExpectedRoot<'a> {
     pub(super) socket: &'a Path,
 }
 
-/// Finds the nearest agent among the parent processes. An agent of another root than `expected`
-/// does not count. `None`: any root is accepted.
+/// Finds the agent to which the nearest parent process belongs. If `expected` is given, an agent of
+/// another root does not count. If `expected` is `None`, an agent of any root is accepted.
 pub(super) fn parent_agent(expected: Option<ExpectedRoot<'_>>) -> ParentAgent {
     let chain = self_and_ancestors().into_iter().skip(1).map(|process| process.pid);
     nearest_agent(chain.map(ProcessText::read), expected)
@@ -80,8 +81,8 @@ fn nearest_agent(
     ParentAgent::NotFound
 }
 
-/// The agent's variables for this process. `TEAMD_WAKE_FD` is left out, because only the agent's
-/// first process has that descriptor.
+/// Selects those of the agent's environment variables that this process takes over. `TEAMD_WAKE_FD`
+/// is left out: it is the number of a file descriptor that only the first process of the agent has.
 fn variables_to_pass(variables: AgentEnvironment) -> AgentEnvironment {
     let is_teamd_variable = |name: &str| name.starts_with("TEAMD_") && name != "TEAMD_WAKE_FD";
     let is_directory = |name: &str| DIRECTORY_VARIABLES.contains(&name) && env_var(name).is_none();

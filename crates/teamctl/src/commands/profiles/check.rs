@@ -163,8 +163,9 @@ impl ProfileCheck {
     }
 }
 
-/// The first line with a version number such as `1.2`, because some programs print warnings before
-/// it. Without such a line, the first line. `None` if all lines are empty.
+/// Returns the first line of a program's output with a version number such as `1.2`. Other lines
+/// are skipped, because some programs print warnings first. If no line has a version number,
+/// returns the first line. Returns `None` if all lines are empty.
 fn version_line(text: &str) -> Option<&str> {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     let is_version = |word: &str| {

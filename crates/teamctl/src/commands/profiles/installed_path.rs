@@ -4,8 +4,8 @@ use profile::{Profile, program_lookup};
 use std::path::{Path, PathBuf};
 use store::env_var;
 
-/// The path of the profile's program. `None` if it is not installed, or if the profile has no
-/// program of its own.
+/// The path of the program that the profile starts. `None` if the program is not installed, or if
+/// the profile is built in and starts no separate program.
 pub(super) fn installed_path(profile: &Profile) -> Option<PathBuf> {
     let program = profile.program()?;
     // Outside of a spawn, `{teamctl}` is the only template variable with a value.

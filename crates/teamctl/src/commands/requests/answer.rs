@@ -1,5 +1,5 @@
-//! Answers a request, for `approve` and `deny`. It writes to the team files directly, so it works
-//! without a daemon.
+//! Answers a member's request, for the commands `approve` and `deny`. The answer is written to the
+//! team files directly, so these commands work without a daemon.
 
 use crate::context::CommandContext;
 use crate::output::{self, sanitize};

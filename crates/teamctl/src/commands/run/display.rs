@@ -79,8 +79,9 @@ impl RunObserver for RunDisplay<'_> {
 }
 
 impl RunDisplay<'_> {
-    /// Prints at once, or when the table has left the terminal. The table's screen has no history,
-    /// so a text on it would be lost.
+    /// Calls `print`, which prints a text. While the table is drawn, the call is deferred until the
+    /// table has left the terminal. The table uses the terminal's alternate screen, which has no
+    /// history, so a text that is printed there would be lost.
     fn print_or_keep(&self, print: Box<dyn FnOnce()>) {
         match &self.mode {
             DisplayMode::Table(table) if table.is_drawn() => table.state.borrow_mut().deferred.push(print),
@@ -89,9 +90,9 @@ impl RunDisplay<'_> {
     }
 }
 
-/// A table on the terminal's alternate screen. The first draw enters the screen, and the drop
-/// leaves it. The alternate screen has no history, so a resize leaves no old parts of the table
-/// behind.
+/// A table on the terminal's alternate screen. The first draw switches to the alternate screen, and
+/// dropping the table switches back. The alternate screen has no history, so a resize of the
+/// terminal leaves no old parts of the table behind.
 struct LiveTable {
     state: RefCell<TableState>,
     suggested_commands: SuggestedCommands,

@@ -1,5 +1,5 @@
-//! The progress of a run as lines that fit the terminal: a summary, the members, the tasks, and the
-//! last events.
+//! Formats the progress of a run as lines that fit the terminal: a summary, the members, the tasks,
+//! and the latest events.
 
 use client::suggested_commands::SuggestedCommands;
 use runner::{RunProgress, TaskFate, TaskProgress, short_duration};
@@ -68,8 +68,9 @@ pub(super) fn render(
     lines
 }
 
-/// At most `max_lines` lines. All tasks in the order of their ids if they fit. Else running tasks
-/// first, then failed, waiting and completed ones.
+/// Returns one line per task, at most `max_lines` lines. If all tasks fit, they are ordered by id.
+/// If not, running tasks come first, then failed, waiting and completed tasks, and the last line
+/// says how many tasks are left out.
 fn task_lines(progress: &RunProgress, max_lines: usize, width: usize, palette: Palette) -> Vec<String> {
     let rank = |task: &&TaskProgress| match task.fate {
         TaskFate::Running => 0,

@@ -51,8 +51,8 @@ fn print_rows(context: &CommandContext, team: &TeamName, tasks: &[TaskResult]) {
     }
 }
 
-/// Says how to see the output of failed tasks. The output logs outlive the team. `None`: no task
-/// has failed.
+/// Returns a text that says how to see the output of failed tasks. The output logs are kept when
+/// the team is deleted. Returns `None` if no task has failed.
 fn log_help(team: &TeamName, tasks: &[TaskResult]) -> Option<String> {
     let mut owners: Vec<&str> = Vec::new();
     let failed = tasks.iter().filter(|task| task.outcome == TaskOutcome::Failed);

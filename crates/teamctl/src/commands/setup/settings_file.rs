@@ -15,11 +15,13 @@ pub(in crate::commands) struct SettingsFile {
 }
 
 impl SettingsFile {
-    /// Reads the file of a patch. `project` is the directory of settings per project.
+    /// Reads the settings file that `patch` is for. `project` is the project's directory, used if
+    /// the program has settings per project.
     ///
     /// # Errors
     ///
-    /// `InvalidData` if the file can't be parsed or another program's entry has the wanted name.
+    /// `InvalidData` if the file can't be parsed, or if it has an entry of another program under a
+    /// name that teamd needs.
     pub(in crate::commands) fn read(
         patch: &SettingsPatch,
         project: &Path,

@@ -1,5 +1,6 @@
-//! Compares settings with a profile's template, in JSON and TOML alike: fills in the paths of
-//! teamd's programs, and finds what is missing and what an older installation added.
+//! Compares a program's settings with the template in a profile, for JSON and TOML files alike.
+//! Fills in the paths of teamd's programs. Finds the entries that are missing, and the entries that
+//! an older installation of teamd has added.
 
 use profile::settings_patch::{OwnPrograms, fill_setting, is_teamd_setting};
 use serde_json::Value;
@@ -25,8 +26,8 @@ pub(super) fn missing_values(wanted: &[Template], held: &[Value], own: &OwnProgr
     wanted.iter().map(|wanted| fill_value(wanted, own)).filter(|wanted| !held.contains(wanted)).collect()
 }
 
-/// Whether `held` is an entry of teamd for one of `wanted`, but of an older release or another
-/// path.
+/// Whether `held`, an entry of the settings file, was added by teamd for one of the templates in
+/// `wanted`, but by an older release or by an installation at another path.
 pub(super) fn is_outdated_entry(wanted: &[Template], held: &Value, own: &OwnPrograms) -> bool {
     wanted.iter().any(|wanted| is_teamd_entry(wanted, held) && fill_value(wanted, own) != *held)
 }
@@ -52,14 +53,14 @@ fn is_teamd_entry(template: &Template, held: &Value) -> bool {
     }
 }
 
-/// Whether a table starts `teamctl`. All of such a table belongs to teamd, so its lists are
-/// replaced instead of extended.
+/// Whether the entry that the template describes starts `teamctl`. Such an entry belongs to teamd
+/// completely, so lists in it are replaced and not extended.
 pub(super) fn starts_teamctl(template: &Table) -> bool {
     command_key(template).is_some()
 }
 
-/// Whether the template starts `teamctl`, but the existing entry `held` with the same name starts
-/// another program.
+/// Whether the entry of the template starts `teamctl`, while `held`, the entry with the same name
+/// in the settings file, starts another program.
 pub(super) fn starts_other_program(template: &Table, held: &Value, own: &OwnPrograms) -> bool {
     let Some(key) = command_key(template) else { return false };
     if held.as_object().is_some_and(serde_json::Map::is_empty) {

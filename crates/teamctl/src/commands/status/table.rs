@@ -1,5 +1,5 @@
-//! Formats teams and members for people: for each team a table that fits into 80 columns, and below
-//! it notes about what needs attention.
+//! Formats teams and members for people. Each team gets a table that fits into 80 columns, and
+//! below the table notes about what needs attention.
 
 use crate::commands::up::suspended_line;
 use crate::output::{paint, sanitize};
@@ -27,8 +27,8 @@ pub(super) fn team_heading(team: &TeamView) -> String {
 /// Index of the column with tokens and cost.
 const USAGE_COLUMN: usize = 7;
 
-/// The rows of the table, the heading first. Without a program that reports its usage there is no
-/// column for it.
+/// Returns the rows of the member table, the heading first. The column with tokens and cost is left
+/// out if no member's program reports its usage.
 pub(super) fn member_rows(team: &TeamView) -> Vec<Vec<String>> {
     let head = ["NAME", "PHASE", "ACTIVITY", "SINCE", "UNREAD", "FEED", "PANE", "USED", "TASK"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];

@@ -1,5 +1,6 @@
 //! `--format tmux`: formats the daemon's status as a short segment for tmux's status line. The only
-//! foreign text in it are names of teams, and these contain no character that tmux expands.
+//! text in the segment that comes from users are names of teams. These names contain no character
+//! that tmux would expand.
 
 use protocol::control::{Activity, MemberFlag, MemberStatus, PastMember, StatusReply, TeamStatus};
 use protocol::name::TeamName;
@@ -7,8 +8,9 @@ use protocol::name::TeamName;
 /// The segment if no daemon answers.
 pub(super) const DAEMON_DOWN: &str = "#[fg=red]teamd down#[default]";
 
-/// The segments of all teams, or of one team. `survey 2/5 !1 x1 z1`: two of five members are
-/// active, one waits for a person, one has failed, and one is suspended.
+/// Returns the segments of all teams, or of the team `only`. `survey 2/5 !1 x1 z1` means that two
+/// of the five members of `survey` are active, one waits for a person, one has failed, and one is
+/// suspended.
 pub(super) fn segment_line(status: &StatusReply, only: Option<&TeamName>) -> String {
     let shown = status.teams.iter().filter(|team| only.is_none_or(|only| team.name == *only));
     shown.filter_map(team_segment).collect::<Vec<_>>().join("  ")

@@ -26,8 +26,8 @@ pub(super) fn task_row<T: Borrow<Task>>(task: &Task, all: &[T], members: &[Membe
     ]
 }
 
-/// All fields of the task, one line each, and the description last. `all` has at least the
-/// blockers.
+/// Formats all fields of the task, one line each, and the description last. `all` has the tasks
+/// among which the blockers of this task are looked up.
 pub(super) fn task_page<T: Borrow<Task>>(task: &Task, all: &[T]) -> String {
     let mut lines =
         vec![format!("{}: {}", task.id, single_line(&task.subject)), field_line("status", &status(task))];

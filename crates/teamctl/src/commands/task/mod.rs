@@ -1,5 +1,5 @@
-//! `task`: changes and shows the task list, with one file for each subcommand. The rules for tasks
-//! are those of the crate `store`.
+//! `task`: shows and changes the task list. Each subcommand has its own file. The crate `store`
+//! checks the rules for tasks.
 
 mod claim;
 mod create;

@@ -1,5 +1,5 @@
-//! `teamctl up --resume`: starts suspended members, waits for them, and prints how each start
-//! ended.
+//! `teamctl up --resume`: starts the suspended members, waits for the starts, and prints how each
+//! start ended.
 
 use super::daemon_text::{budget_line, daemon_line};
 use crate::context::CommandContext;
@@ -35,14 +35,15 @@ enum ResumeResult {
     Exited(String),
 }
 
-/// Resumes the members of the team of `-t`, or of all teams. `status` and `daemon_state` are of the
-/// daemon when the command began.
+/// Resumes the members of the team in `-t`, or of all teams. `status` is the daemon's status when
+/// the command began. `daemon_state` says whether the command has started the daemon: `is ready` or
+/// `runs already`.
 pub(super) fn resume_members(
     context: &CommandContext,
     status: &StatusReply,
     daemon_state: &str,
 ) -> Result<ExitCode, ErrorReport> {
-    // The watch begins before the request, so that no change is missed.
+    // The state directory is watched before the request is sent, so that no change is missed.
     let mut watcher = DirectoryWatcher::new(&[context.directories()?.state_dir])?;
     let team = match &context.args.team {
         Some(name) => Some(team_by_name(&context.root()?, name)?),

@@ -24,8 +24,9 @@ pub(super) fn check(context: &CommandContext, report: &mut DoctorReport) -> Opti
     None
 }
 
-/// Checks that the daemon works in this root. The daemon holds a lock on the `teams` directory that
-/// it works in. If `teams` at this path is not locked, the daemon's directory was removed or moved.
+/// Checks that the daemon works in this root. A daemon holds a lock on the `teams` directory of its
+/// root. If the daemon does not hold the lock on `root/teams`, the directory that it locked was
+/// removed or moved.
 pub(super) fn check_root(root: &Path, status: &StatusReply, report: &mut DoctorReport) {
     let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
     let (pid, shown) = (status.daemon.pid, root.display());

@@ -1,5 +1,6 @@
-//! Checks that only the user can access teamd's runtime and state directory, and that no other user
-//! can write to the root. Also reports copies of corrupt files in the state directory.
+//! Checks that only the user can access teamd's runtime directory and state directory, and that no
+//! other user can write to the root. Also reports the copies of corrupt files that teamd keeps in
+//! the state directory.
 
 use super::fix_mode::FixMode;
 use super::report::DoctorReport;
@@ -45,8 +46,9 @@ fn check_private(id: &'static str, path: &Path, mode: FixMode, report: &mut Doct
     report.fail(id, format!("{shown} is open to others"), format!("chmod 700 {shown}"));
 }
 
-/// Makes the root and the two directories in it unwritable for other users. Without `--fix` nothing
-/// is reported here, because opening the root reports a writable directory.
+/// With `--fix`, removes the write permission of other users from the root and from `teams` and
+/// `tasks` in the root. Without `--fix` this function does nothing: a writable directory is then
+/// reported by the check that opens the root.
 pub(super) fn fix_root(path: &Path, mode: FixMode, report: &mut DoctorReport) {
     if mode == FixMode::ReportOnly {
         return;
@@ -64,8 +66,13 @@ pub(super) fn fix_root(path: &Path, mode: FixMode, report: &mut DoctorReport) {
     }
 }
 
-/// Returns whether other users could write to the directory. Fails for a directory of another user
-/// and for a shared one, such as `/tmp`.
+/// Removes the write permission of other users from a directory. Returns `false` if they had no
+/// write permission.
+///
+/// # Errors
+///
+/// `PermissionDenied` if another user owns the directory, or if it is shared by all users, as
+/// `/tmp` is.
 fn remove_public_write(path: &Path) -> std::io::Result<bool> {
     // The open file is changed, not the path, because another user could put a symbolic link there.
     let flags = (OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW).bits();

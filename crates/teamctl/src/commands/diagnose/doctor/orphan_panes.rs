@@ -1,6 +1,6 @@
-//! Finds tmux panes with a pane tag of a spawn that no roster knows. They remain if the daemon's
-//! state was lost. `doctor` prints the command that closes such a pane and never runs it, because
-//! the pane tag does not prove that the pane belongs to this root.
+//! Finds tmux panes whose pane tag names a spawn that no roster has. Such panes remain if the
+//! daemon's state directory was lost. `doctor` prints the command that closes such a pane and never
+//! runs the command itself, because the pane tag does not prove that the pane belongs to this root.
 
 use super::report::DoctorReport;
 use crate::context::CommandContext;
@@ -11,8 +11,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use store::env_var;
 
-/// tmux format of a pane: its id, the spawn in its pane tag, whether its process is the one that
-/// was tagged, and the command of that process.
+/// The tmux format for one line about a pane. Its fields are: the pane id; the spawn id in the pane
+/// tag; `1` if the pane still runs the process that it ran when the tag was set; the command with
+/// which the pane was started.
 const PANE_FORMAT: &str = "#{pane_id} #{s/[^A-Za-z0-9-]/_/:@teamd_spawn} #{==:#{@teamd_pane_pid},#{pane_pid}} #{pane_start_command}";
 
 /// A tmux server as an option of tmux and its value: `-S PATH` or `-L NAME`.
@@ -29,14 +30,15 @@ struct OrphanPane {
 }
 
 pub(super) fn check(context: &CommandContext, status: Option<&StatusReply>, report: &mut DoctorReport) {
-    let tagged: Vec<OrphanPane> = candidate_servers(status).iter().flat_map(tagged_panes).collect();
-    // The rosters are read after the panes, so that they know every spawn of these panes.
+    let tagged: Vec<TaggedPane> = candidate_servers(status).iter().flat_map(tagged_panes).collect();
+    // The rosters are read after the list of panes, so that they have the spawn of every pane in
+    // the list.
     let (Ok(socket), Ok(directories)) = (context.socket(), context.directories()) else { return };
     let Some(spawns) = directories.state_dir.parent().and_then(spawns_in_all_rosters) else { return };
     let Some(daemon_panes) = panes_of_daemon(context) else { return };
     let is_orphan = |tagged: &&OrphanPane| {
         let is_known = spawns.contains(&tagged.spawn_id) || daemon_panes.contains(&tagged.pane);
-        // Another daemon, with another state directory, may know the pane.
+        // Another daemon, which has another state directory, may have opened the pane.
         let has_other_daemon = tagged.socket != socket && UnixStream::connect(&tagged.socket).is_ok();
         !is_known && !has_other_daemon
     };
@@ -52,8 +54,9 @@ pub(super) fn check(context: &CommandContext, status: Option<&StatusReply>, repo
     }
 }
 
-impl OrphanPane {
-    /// Parses a line in [`PANE_FORMAT`]. `None` if the pane has no tag, or if a person has started
+impl TaggedPane {
+    /// Parses a line in [`PANE_FORMAT`]. Returns `None` if the pane has no pane tag, or if its
+    /// current command is not the shim of the tagged spawn, for example because a person started
     /// another command in the pane.
     fn parse(server: &TmuxServerArgs, line: &str) -> Option<OrphanPane> {
         let mut fields = line.splitn(4, ' ');
@@ -105,8 +108,9 @@ fn tagged_panes(server: &TmuxServerArgs) -> Vec<OrphanPane> {
     panes
 }
 
-/// The spawns of all roots of this user. `states` is the parent of their state directories. `None`
-/// if a roster cannot be read, because it may have any spawn.
+/// Returns the spawn ids in the rosters of all roots of this user. `states` is the directory that
+/// contains one state directory for each root. Returns `None` if one of the rosters cannot be read,
+/// because any spawn could be in that roster.
 fn spawns_in_all_rosters(states: &Path) -> Option<Vec<String>> {
     let states = std::fs::read_dir(states).into_iter().flatten().flatten().map(|entry| entry.path());
     let with_roster = states.filter(|state| state.join(RosterFile::FILE_NAME).exists());
@@ -114,8 +118,8 @@ fn spawns_in_all_rosters(states: &Path) -> Option<Vec<String>> {
     spawns.collect::<Option<Vec<_>>>().map(|spawns| spawns.concat())
 }
 
-/// The panes of the running members. `None` if a member is starting whose pane the daemon does not
-/// know yet.
+/// Returns the panes of the members that the daemon runs. Returns `None` while a member is starting
+/// and the daemon does not know its pane yet.
 fn panes_of_daemon(context: &CommandContext) -> Option<Vec<String>> {
     let Ok(Reply::Status(status)) = context.daemon_status() else { return Some(Vec::new()) };
     let members = || status.teams.iter().flat_map(|team| &team.members);

@@ -1,6 +1,6 @@
-//! Finds processes of agents that no roster knows. They remain if a shim was killed and the
-//! daemon's state was lost. They are recognized by the variables that every agent has in its
-//! environment.
+//! Finds processes of agents whose spawn is in no roster. Such processes remain if a shim was
+//! killed and the daemon's state directory was lost. `TEAMD_ROOT` and `TEAMD_SPAWN` in the
+//! environment of a process show that the process belongs to an agent.
 
 use super::fix_mode::FixMode;
 use super::report::DoctorReport;
@@ -18,17 +18,18 @@ struct OrphanProcess {
     /// The name of its program.
     name: String,
     spawn_id: String,
-    /// Opened before the environment is read, so that a signal cannot reach another process that
-    /// gets the same id.
+    /// Refers to the process. The pidfd is opened before the environment of the process is read. So
+    /// a signal never reaches another process that got the same process id later.
     pidfd: OwnedFd,
 }
 
-/// Checks all processes of this root. Called only while a daemon answers, because the daemon keeps
-/// the roster up to date.
+/// Checks all agent processes of this root. Called only while a daemon answers, because only a
+/// running daemon keeps the roster up to date.
 pub(super) fn check(root: &Path, state: &Path, mode: FixMode, report: &mut DoctorReport) {
     let processes = agent_processes(root);
-    // The daemon writes a new spawn to the roster before it starts the process. So the roster is
-    // read after the processes, and knows all of them.
+    // The daemon writes a new spawn to the roster before it starts the process of the spawn. The
+    // roster is read after the list of processes, so the roster has the spawn of every listed
+    // process.
     let Some(known) = store::read_roster_file(state).map(|roster| roster.spawn_ids()) else { return };
     let orphans: Vec<OrphanProcess> =
         processes.into_iter().filter(|process| !known.contains(&process.spawn_id)).collect();
@@ -48,8 +49,8 @@ pub(super) fn check(root: &Path, state: &Path, mode: FixMode, report: &mut Docto
     }
 }
 
-/// The processes of agents of this root, without teamctl and its parents.
-fn agent_processes(root: &Path) -> Vec<OrphanProcess> {
+/// The processes that belong to agents of this root, except this teamctl and its parent processes.
+fn agent_processes(root: &Path) -> Vec<AgentProcess> {
     let own: Vec<u32> = self_and_ancestors().iter().map(|process| process.pid).collect();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -70,8 +71,9 @@ fn agent_process(pid: u32, root: &Path) -> Option<OrphanProcess> {
     (!is_below_shared_server(pid)).then_some(OrphanProcess { pid, name: program_name(pid)?, spawn_id, pidfd })
 }
 
-/// Whether the process or a parent is a tmux server or a program of teamd. A tmux server that an
-/// agent has started keeps the agent's environment, and so has everything that people run in it.
+/// Whether the process or one of its parent processes is a tmux server or a program of teamd. Such
+/// processes are not treated as an agent's. If an agent starts a tmux server, the server keeps the
+/// agent's environment variables, and so does everything that people run in that server.
 fn is_below_shared_server(pid: u32) -> bool {
     let parent =
         |pid: &u32| ProcessStat::read(*pid).map(|process| process.parent).filter(|parent| *parent > 1);

@@ -1,8 +1,9 @@
-//! Finds what killed writers have left in the root: stale locks, abandoned temporary files, and
-//! inboxes without a team.
+//! Finds what killed processes left in the root while they were writing: stale locks, abandoned
+//! temporary files, and inboxes without a team.
 //!
-//! Stale locks and abandoned files do no harm, and `--fix` removes those of teamd's teams. Anything
-//! else at the path of a lock keeps all writers out, but it may be needed, so a person must decide.
+//! Stale locks and abandoned temporary files do no harm, and `--fix` removes those in the teams of
+//! teamd. A lock is an empty directory. Anything else at the path of a lock blocks all writers. A
+//! person must decide about it, because it may be needed.
 
 use super::fix_mode::FixMode;
 use super::report::DoctorReport;
@@ -174,8 +175,8 @@ fn obstacle(path: &Path, metadata: &Metadata) -> Option<&'static str> {
     (!entries(path).is_empty()).then_some("a directory with something in it")
 }
 
-/// Whether this is the name of a temporary file: `.NAME.tmp.ID` of teamd, or `NAME.tmp.ID` of
-/// Claude Code.
+/// Whether `name` is the name of a temporary file. teamd names temporary files `.NAME.tmp.ID`, and
+/// Claude Code names them `NAME.tmp.ID`.
 fn is_temporary(name: &str) -> bool {
     let id = name.split_once(".tmp.").map(|(_, id)| id);
     id.is_some_and(|id| id.len() >= 8 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))

@@ -1,5 +1,5 @@
-//! Checks teamd's own files: only the user can access them, and those that a daemon reads at its
-//! start can be parsed.
+//! Checks teamd's own files: that only the user can access them, and that the files that a daemon
+//! reads when it starts can be parsed.
 
 use super::fix_mode::FixMode;
 use super::report::DoctorReport;

@@ -37,8 +37,8 @@ fn check_tmux(report: &mut DoctorReport) {
     }
 }
 
-/// The major and minor version: `tmux 3.3a` is 3.3, `tmux next-3.8` is 3.8. A development build
-/// without a number counts as newer than all releases.
+/// Parses the output of `tmux -V` into the major and minor version: `tmux 3.3a` is 3.3, `tmux
+/// next-3.8` is 3.8. A development build without a number counts as newer than all releases.
 fn parse_version(answer: &str) -> Option<(u32, u32)> {
     let word = answer.strip_prefix("tmux ")?.trim();
     if word == "master" || word.starts_with("openbsd") {

@@ -1,7 +1,8 @@
-//! Checks that each task of a team can be read, and that each dependency is in both of its tasks.
+//! Checks that each task of a team can be read. Also checks that each dependency is recorded twice:
+//! in the blocking task (`blocks`) and in the blocked task (`blockedBy`).
 //!
-//! A writer that is killed between two files leaves a half link, which is in one task only. The
-//! blocked task waits already, so the fix only completes the other task.
+//! A writer that is killed between the two writes leaves a half link, which only one of the tasks
+//! has. The blocked task waits even for a half link, so `--fix` adds the link to the other task.
 
 use super::fix_mode::FixMode;
 use super::report::DoctorReport;
@@ -34,8 +35,8 @@ pub(super) fn check(team: &Team, mode: FixMode, report: &mut DoctorReport) {
     half_links(&tasks).into_iter().for_each(|link| check_half_link(team, link, mode, report));
 }
 
-/// The file `.highwatermark` has the highest task id that was ever used. Without it no task can be
-/// created, because an id is never used twice.
+/// Checks that the file `.highwatermark` can be read. The file has the highest task id that was
+/// ever used. If it cannot be read, no task can be created, because teamd must not use an id twice.
 fn check_highwatermark(team: &Team, tasks: &[Task], report: &mut DoctorReport) {
     let Err(error) = team.tasks().high_water_mark() else { return };
     let highest = tasks.iter().map(|task| task.id.to_string()).next_back().unwrap_or_else(|| "0".to_owned());
@@ -59,8 +60,8 @@ fn check_half_link(team: &Team, link: TaskLink, mode: FixMode, report: &mut Doct
     }
 }
 
-/// The links between two existing tasks that are in only one of them. A link to a deleted task is
-/// normal.
+/// Returns the links between two existing tasks that only one of the two tasks has. Links to
+/// deleted tasks are not returned, because these are normal.
 fn half_links(tasks: &[Task]) -> Vec<TaskLink> {
     let existing: BTreeSet<TaskId> = tasks.iter().map(|task| task.id).collect();
     let is_checked = |link: &&TaskLink| existing.contains(&link.blocker) && existing.contains(&link.blocked);

@@ -1,5 +1,5 @@
-//! Checks that a team's config and inboxes can be read, and that each entry of an inbox is a
-//! message.
+//! Checks that the config and the inboxes of a team can be read, and that each entry of an inbox is
+//! a valid message.
 
 use super::report::DoctorReport;
 use crate::commands::diagnose::inbox_owners::inbox_owners;
@@ -20,8 +20,8 @@ pub(super) fn check(team: &Team, report: &mut DoctorReport) {
     check_restored_messages(team, report);
 }
 
-/// Reports messages that teamd has restored from its journal. No message is missing, but another
-/// program still overwrites the inbox.
+/// Warns about messages that teamd has restored from its journal. No message is lost, but the
+/// restored messages show that another program overwrites the inbox.
 fn check_restored_messages(team: &Team, report: &mut DoctorReport) {
     let counts = match team.restored_counts() {
         Ok(counts) => counts,

@@ -1,5 +1,5 @@
-//! Checks that each teammate in a config has an agent that the daemon supervises. A missing agent
-//! is a warning, because another program may supervise the member.
+//! Checks that the daemon supervises an agent for each teammate in a team's config. A teammate
+//! without an agent is only a warning, because another program may supervise the teammate.
 
 use super::report::DoctorReport;
 use protocol::control::StatusReply;

@@ -1,6 +1,7 @@
-//! Finds worktrees that need a person's attention: the directory is gone, the team is gone, or no
-//! team ever had the worktree. They stay, even with `--fix`, because only their owner can judge
-//! what is in them. `--fix` removes empty directories that were created for a worktree.
+//! Finds worktrees that need a person's attention: the directory is gone, the team is gone, or the
+//! worktree belongs to no team. `doctor` never removes these worktrees, even with `--fix`, because
+//! only their owner can judge what is in them. `--fix` removes only empty directories that were
+//! created for a worktree.
 
 use super::fix_mode::FixMode;
 use super::report::DoctorReport;
@@ -13,8 +14,9 @@ use std::path::{Path, PathBuf};
 use store::Root;
 use worktree::GitEnvironment;
 
-/// Checks the worktrees that the daemon knows, and searches for others next to them. Without the
-/// daemon's status nothing is known, and nothing is reported.
+/// Checks the worktrees that the daemon knows, and searches for unknown worktrees. `status` is the
+/// daemon's status. If it is `None`, no worktree is known, so this function checks and reports
+/// nothing.
 pub(super) fn check(root: &Root, status: Option<&StatusReply>, mode: FixMode, report: &mut DoctorReport) {
     let Some(status) = status else { return };
     let teams = root.teams().unwrap_or_default();
@@ -45,8 +47,9 @@ fn check_worktree(name: &TeamName, tree: &WorktreeStatus, teams: &[TeamName], re
     }
 }
 
-/// Searches git for worktrees on a branch of teamd that the daemon does not know, because its state
-/// was lost. Looks into the repositories of the known worktrees and that of the caller.
+/// Searches git for worktrees that are on a branch of teamd and that the daemon does not know. They
+/// remain if the daemon's state directory was lost. The searched repositories are those of the
+/// known worktrees and the one in which teamctl was called.
 fn check_unknown_worktrees(
     known: &[&WorktreeStatus],
     cwd: &Path,
@@ -68,9 +71,12 @@ fn check_unknown_worktrees(
     }
 }
 
-/// Searches for empty directories next to the known worktrees and in `directory`, where the
-/// caller's repository has its worktrees. `spawn` creates the directory of a worktree before the
-/// record, to reserve its name. If it is killed in between, the empty directory remains.
+/// Searches for empty directories that were created for a worktree. `directory` is where worktrees
+/// of the current repository are created. It is searched together with the parent directories of
+/// the known worktrees.
+///
+/// To reserve a name, a spawn creates the directory of a worktree before the worktree is recorded.
+/// If the daemon is killed in between, the empty directory remains.
 fn check_empty_directories(
     known: &[&WorktreeStatus],
     directory: Option<PathBuf>,

@@ -1,5 +1,5 @@
-//! Finds a message by its id in the inboxes of the selected teams, and in the journal of messages
-//! that are in no inbox any more.
+//! Finds a message by its id. Searches the inboxes of the selected teams, and the journal for
+//! messages that were removed from their inbox.
 
 use super::message_copy::{CopyLocation, MessageCopy};
 use crate::commands::diagnose::inbox_owners::inbox_owners;
@@ -10,8 +10,9 @@ use protocol::name::AgentName;
 use std::collections::BTreeSet;
 use store::Team;
 
-/// All copies of one message. `wanted` is the beginning of its id, or `last` for the last message
-/// that the caller sent.
+/// Returns all copies of one message; a message to several members has one copy in each inbox.
+/// `wanted` is the id of the message or the beginning of the id. `wanted` can also be `last`, for
+/// the last message that the caller sent.
 pub(super) fn find_copies(context: &CommandContext, wanted: &str) -> Result<Vec<MessageCopy>, ErrorReport> {
     let root = context.root()?;
     let mut copies = Vec::new();
@@ -81,8 +82,8 @@ fn no_sent_message() -> ErrorReport {
         .with_help("send one with: teamctl send NAME TEXT")
 }
 
-/// The messages of the recipient in the sender's inbox, which may be replies. Replies to `user` are
-/// in the lead's inbox.
+/// Returns the messages that may be replies to `copy`: those that its recipient has sent to its
+/// sender. For a message from `user`, replies are in the inbox of the lead.
 pub(super) fn replies_to(copy: &MessageCopy) -> Vec<InboxEntry> {
     let sender = match copy.message.from.as_str() {
         "user" => AgentName::lead(),

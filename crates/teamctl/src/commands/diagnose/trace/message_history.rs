@@ -1,5 +1,6 @@
-//! Finds out what happened to a message, from the files and the event log. The event log has no
-//! message ids, so the order of the events shows which event is about this message. Reads no files.
+//! Finds out what happened to a message, from the team files and the event log that the caller has
+//! read. The event log has no message ids, so the order of the events shows which event is about
+//! this message.
 
 use super::message_copy::{CopyLocation, MessageCopy};
 use client::event_log::{EventLog, event_time};
@@ -12,8 +13,9 @@ use protocol::timestamp::parse_iso8601;
 use serde_json::{Value, json};
 use store::message_id;
 
-/// Sender and daemon read the same clock at different moments, so that a later event can have an
-/// earlier time. In ms.
+/// How much earlier than a message the event about the message may be, in ms. The sender and the
+/// daemon read the same clock at different moments, so an event that came later can have an earlier
+/// time.
 const CLOCK_SKEW_MS: u64 = 1_000;
 
 /// How far a message got. Times are in ms since the epoch.
@@ -30,7 +32,7 @@ pub(super) struct MessageHistory {
 /// A turn of the recipient.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Turn {
-    /// Such as `message from bob`. May be empty.
+    /// What the turn is about, such as `message from bob`. May be empty.
     pub(super) subject: String,
     pub(super) started_at: u64,
 }
@@ -120,9 +122,9 @@ impl MessageHistory {
     }
 }
 
-/// The index of the event that the message was stored. It has the message's index in the inbox; or
-/// it is the first from this sender since the message was sent, if the message has another index
-/// now.
+/// Returns the index of the `message_stored` event of this message. That is the event from the
+/// sender with the message's index in the inbox. If there is none, because the message has another
+/// index now, it is the sender's first such event since the message was sent.
 fn stored_event(copy: &MessageCopy, events: &[Event]) -> Option<usize> {
     let is_recent = |event: &Event| event_time(event) + CLOCK_SKEW_MS >= copy.sent_at();
     let from_sender = |(at, event): (usize, &Event)| match &event.kind {
@@ -136,8 +138,10 @@ fn stored_event(copy: &MessageCopy, events: &[Event]) -> Option<usize> {
     same_index.or(candidates.first()).map(|(at, _)| *at)
 }
 
-/// When the message was read. Messages are read in order, so it was read when no more messages were
-/// unread than had arrived after it. `since_stored` begins with the event that it was stored.
+/// Returns the time when the message was read, in ms since the epoch. `since_stored` has the events
+/// from the `message_stored` event of this message on. Messages are read in the order of the inbox.
+/// So this message was read when the number of unread messages was not larger than the number of
+/// messages that had arrived after it.
 fn read_at(since_stored: &[Event]) -> Option<u64> {
     let mut later_messages = 0;
     since_stored.iter().skip(1).find_map(|event| match event.kind {
@@ -150,8 +154,9 @@ fn read_at(since_stored: &[Event]) -> Option<u64> {
     })
 }
 
-/// The turn with which the recipient got the message: the last one that began before the message
-/// was read. For an unread message, the current turn, if it is about a message of this sender.
+/// Returns the turn that delivered the message to the recipient. If the message was read, this is
+/// the last turn that began before then. If the message is unread, it is the current turn, but only
+/// if the subject of this turn names the sender.
 fn delivering_turn(copy: &MessageCopy, since_sent: &[Event], read: ReadState) -> Option<Turn> {
     let started_turn = |event: &Event| match &event.kind {
         EventKind::MemberActive { summary } => {
@@ -175,8 +180,9 @@ fn is_about(copy: &MessageCopy, subject: &str) -> bool {
     subject.starts_with(&from) || subject.ends_with("and more") || copy.message.from == "user"
 }
 
-/// The reply to a message: the answer to its request; for other messages the first later text, or
-/// the first later payload.
+/// Returns the first reply to a message. If the message is a request, the reply is the answer to
+/// this request. For other messages the reply is the first later text message. If there is none, it
+/// is the first later message with a JSON payload.
 fn first_reply(copy: &MessageCopy, replies: &[InboxEntry]) -> Option<MessageReply> {
     if let Some(request) = MemberRequest::parse(&copy.message.text) {
         let is_answer = |entry: &&InboxEntry| {

@@ -9,13 +9,15 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone)]
 pub(super) struct TaskWait {
     pub(super) task: TaskId,
-    /// The direct and indirect blockers that wait for no other task. If the blockers form a cycle,
-    /// the direct blockers.
+    /// The direct and indirect blockers of the task that do not wait for another task themselves.
+    /// If there are none, because the blockers wait for each other in a cycle: the direct blockers.
     pub(super) blockers: Vec<Task>,
 }
 
-/// The tasks that the member could do but cannot start yet. These are its own tasks, or the tasks
-/// without an owner if it has none. Empty if the member works on a task or can start one.
+/// Returns the tasks that the member would work on next but that cannot start yet. These are the
+/// pending tasks that the member owns. If the member owns no pending task, they are the pending
+/// tasks without an owner. Returns nothing if the member works on a task or can start one of these
+/// tasks.
 pub(super) fn task_waits(tasks: &[Task], name: &AgentName) -> Vec<TaskWait> {
     let (own, unowned): (Vec<&Task>, Vec<&Task>) = pending(tasks)
         .filter(|task| task.owner.as_ref().is_none_or(|owner| owner == name))

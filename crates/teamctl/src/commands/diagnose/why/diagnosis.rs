@@ -16,8 +16,9 @@ pub(in crate::commands::diagnose) struct Diagnosis {
 }
 
 impl Diagnosis {
-    /// A diagnosis without evidence and commands. All texts become single lines, so that no foreign
-    /// text can imitate a line of the output.
+    /// Creates a diagnosis without evidence and commands. The sentence, and each line of evidence
+    /// that is added later, becomes a single line, so that a text of another program cannot imitate
+    /// a line of the output.
     pub(super) fn new(cause: Cause, sentence: impl AsRef<str>) -> Diagnosis {
         let sentence = single_line(sentence.as_ref());
         Diagnosis { cause, sentence, evidence: Vec::new(), next: Vec::new() }

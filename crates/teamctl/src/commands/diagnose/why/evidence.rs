@@ -47,7 +47,7 @@ pub(super) struct Evidence {
     pub(super) full_disks: Vec<FreeSpace>,
     /// When the member's program wrote its last output.
     pub(super) last_output: Option<u64>,
-    /// How long a turn may write nothing before that is a cause, in ms.
+    /// How long a turn may run without output before that is reported as a cause, in ms.
     pub(super) no_output_after_ms: u64,
     /// Why the member's last turn failed, from its last report to the lead.
     pub(super) turn_failure: Option<String>,

@@ -7,11 +7,11 @@ use client::display_text::short_duration;
 use protocol::task::Task;
 use protocol::timestamp::iso8601;
 
-/// For older events the date is printed too, in ms.
+/// For events that are older than this, in ms, the date is printed too.
 const DATE_AFTER_MS: u64 = 43_200_000;
 
-/// Appends a time of day and its age: `ended 05:10:01 UTC, 3m ago`. `at` is in ms since the epoch;
-/// 0 means unknown, and then nothing is appended.
+/// Appends the time of day of `at` and how long ago that is to `text`: `ended 05:10:01 UTC, 3m
+/// ago`. `at` is in ms since the epoch. If `at` is 0, the time is unknown and nothing is appended.
 pub(super) fn with_time(text: &str, at: u64, evidence: &Evidence) -> String {
     if at == 0 {
         return text.trim_end_matches(',').to_owned();

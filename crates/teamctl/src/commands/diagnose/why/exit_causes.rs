@@ -1,5 +1,5 @@
-//! Causes of a member without a running agent: how its last spawn ended, and whether it is started
-//! again.
+//! Causes for a member without a running agent: how its last spawn ended, and whether the daemon
+//! will respawn the member.
 
 use super::blocked_tasks::unfinished_task;
 use super::cause::Cause;
@@ -11,7 +11,7 @@ use super::next_commands::{logs, release_and_logs};
 use super::system_snapshot::DaemonProbe;
 use client::display_text::short_duration;
 
-/// In the daemon's description of an exit.
+/// The daemon's description of an exit contains this if the tmux server has exited.
 const TMUX_GONE: &str = "tmux gone";
 
 /// The cause for a member that the config lists and for which the daemon has no record.

@@ -1,5 +1,5 @@
-//! Gathers the evidence about one member. Evidence that cannot be read is left out and is no error,
-//! because `why` is for teams with damaged files.
+//! Gathers the evidence about one member. Evidence that cannot be read is left out and does not
+//! make `why` fail, because `why` must also work for teams with damaged files.
 
 use super::evidence::{Evidence, InboxState, OpenRequestEvidence};
 use super::member_history::MemberHistory;
@@ -21,7 +21,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use store::{LockState, Team, now};
 
 /// Gathers the evidence about the member that `address` names. `no_output_after` is how long a turn
-/// may write nothing before that is a cause.
+/// may run without output before `why` reports the missing output as a cause.
 pub(super) fn gather_evidence(
     context: &CommandContext,
     snapshot: &SystemSnapshot,
@@ -126,8 +126,8 @@ fn open_requests(
     name: &AgentName,
     lead_inbox: &InboxState,
 ) -> Vec<OpenRequestEvidence> {
-    // The scan reads the lead's inbox. It would wait for a damaged inbox to become readable, as the
-    // read before has already done.
+    // The scan for open requests reads the lead's inbox. For a damaged inbox the scan would wait
+    // until the file becomes readable, and the read above has waited for that already.
     if lead_inbox.damage.is_some() {
         return Vec::new();
     }

@@ -7,8 +7,8 @@ use super::evidence_lines::with_time;
 use super::next_commands::quoted_path;
 use store::{LockInfo, LockState};
 
-/// A lock is usually held for some milliseconds. If it is held for longer than this, that is a
-/// cause. In ms.
+/// How long a lock may be held, in ms, before `why` reports the lock as a cause. Usually a lock is
+/// held for some milliseconds.
 const LONG_LOCK_MS: u64 = 1_000;
 
 pub(super) fn inbox_causes(evidence: &Evidence, inbox: &InboxState) -> Vec<Diagnosis> {

@@ -8,8 +8,9 @@ use protocol::payload::IdleReason;
 /// How many exits of a member are shown.
 const MAX_SHOWN_EXITS: usize = 5;
 
-/// The words that select lines of the event log besides those with the member's name: events of the
-/// daemon and of the team, and the spawns of other members.
+/// Parts of the lines that are selected from the event log in addition to the lines with the
+/// member's name. They select the events of the daemon and of the team, and the spawns of other
+/// members.
 const SELECTED_EVENTS: [&str; 5] =
     ["\"daemon_", "\"team_", "\"member_spawned\"", "\"member_spawn_failed\"", "\"member_exited\""];
 
@@ -81,8 +82,8 @@ impl MemberHistory {
         self.events.iter().any(|event| is_spawn_event(&event.kind))
     }
 
-    /// What `select` returns for the latest event for which it returns something, and the time of
-    /// that event in ms since the epoch.
+    /// Searches the events from the latest to the earliest for the first one for which `select`
+    /// returns a value. Returns this value and the time of the event in ms since the epoch.
     pub(super) fn find_last<'e, T>(
         &'e self,
         select: impl Fn(&'e EventKind) -> Option<T>,

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 /// How long a server may take to answer.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
-/// A disk with less free space counts as full, because a changed file is written in full before it
-/// replaces the old one.
+/// A disk with less free space than this counts as full. Changing even one byte of a file needs
+/// free space, because the whole file is written anew before it replaces the old one.
 const MIN_FREE_BYTES: u64 = 64 << 10;
 
 /// The state of a server, found by its socket.
@@ -43,8 +43,8 @@ pub(super) struct FreeSpace {
     pub(super) files: Option<u64>,
 }
 
-/// Tests whether the tmux server with this socket answers. A stopped server still accepts
-/// connections, so a connection alone proves nothing.
+/// Tests whether the tmux server with this socket answers a command. A successful connection proves
+/// nothing, because the kernel accepts connections for a stopped server too.
 pub(super) fn probe_tmux(socket: &Path) -> ServerState {
     match probe_socket(socket) {
         ServerState::Unresponsive { stopped: false, .. } if tmux_responds(socket) => ServerState::Responsive,
@@ -64,8 +64,9 @@ fn tmux_responds(socket: &Path) -> bool {
     reply.flatten().is_some_and(|reply| reply == "ok\n")
 }
 
-/// Finds the server that listens on the socket. Returns `Unresponsive` if there is one, because the
-/// server is not asked for anything.
+/// Finds the server that listens on the socket. If there is one, this function returns
+/// `Unresponsive`: it does not ask the server for anything, so whether the server responds is not
+/// known yet.
 pub(super) fn probe_socket(socket: &Path) -> ServerState {
     let connected = with_timeout(socket.to_owned(), |socket: PathBuf| {
         let stream = UnixStream::connect(socket).ok()?;
@@ -81,8 +82,8 @@ pub(super) fn probe_socket(socket: &Path) -> ServerState {
     }
 }
 
-/// Runs `action` in a thread. `None` if it takes longer than [`PROBE_TIMEOUT`]; then the thread
-/// stays until teamctl exits.
+/// Runs `action` with `argument` in a thread and returns its result. Returns `None` if the action
+/// takes longer than [`PROBE_TIMEOUT`]. The thread then stays until teamctl exits.
 fn with_timeout<A: Send + 'static, T: Send + 'static>(
     argument: A,
     action: impl FnOnce(A) -> T + Send + 'static,
@@ -98,13 +99,14 @@ pub(super) struct StoppedProcess {
     pub(super) pid: u32,
     /// The name of its program.
     pub(super) name: String,
-    /// Whether the process is the shim, the member's program or the process of a turn. The member
-    /// cannot work without these. Other processes may be stopped for good reason.
+    /// Whether the process is the shim, the member's program, or the process that runs a turn. If
+    /// one of these is stopped, the member cannot work. Other processes of the member may be
+    /// stopped for a good reason.
     pub(super) is_essential: bool,
 }
 
-/// The stopped processes of a member, including its shim. `agent` is the process id of the member's
-/// program.
+/// Returns the stopped processes among the shim and all processes of a member. `agent` is the
+/// process id of the member's program. `table` has all processes of the system.
 pub(super) fn stopped_processes(table: &[ProcessStat], agent: u32) -> Vec<StoppedProcess> {
     let runs = |pid: u32, program: &str| program_name(pid).is_some_and(|name| name == program);
     let parent = ProcessStat::read(agent).map(|process| process.parent);
@@ -133,8 +135,9 @@ pub(super) struct LockHolder {
 }
 
 impl LockHolder {
-    /// Finds the holder in the kernel's list of locks. `None` if the kernel lists no flock on the
-    /// inode, as for a lock of Claude Code.
+    /// Finds the process that holds a flock on the file with this inode, in `/proc/locks`. Returns
+    /// `None` if no flock is listed for the inode. That is so if Claude Code holds the lock,
+    /// because Claude Code takes no flock.
     pub(super) fn find(inode: u64) -> Option<LockHolder> {
         let table = std::fs::read_to_string("/proc/locks").ok()?;
         let pid = table.lines().find_map(|line| holder_in_line(line, inode))?;

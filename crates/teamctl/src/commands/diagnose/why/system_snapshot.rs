@@ -1,5 +1,5 @@
-//! The state that is the same for all members: what the daemon and tmux reply, the event log and
-//! the process table. It is read once, even if several members are diagnosed.
+//! The state that is the same for all members: the replies of the daemon and of tmux, the event log
+//! and the process table. `why` reads this state once, even if it diagnoses several members.
 
 use super::system_probe::{self, ServerState};
 use crate::context::CommandContext;

@@ -15,14 +15,16 @@ use protocol::payload::{IdleReason, Payload};
 use protocol::task::{Task, TaskStatus, find_task};
 use protocol::timestamp::parse_iso8601;
 
-/// A younger message to an idle member may still be on its way. In ms.
+/// How long a message to an idle member may stay unread, in ms, before `why` reports the message as
+/// undelivered.
 const IDLE_DELIVERY_MS: u64 = 2_000;
-/// A program that gets messages in the middle of a turn may be busy with one step for so long. In
-/// ms.
+/// How long a message may stay unread, in ms, if the recipient's program gets messages in the
+/// middle of a turn. Such a program gets messages only between two steps, and one step may take
+/// this long.
 const MID_TURN_DELIVERY_MS: u64 = 60_000;
 
-/// Adds the causes in the member's work, then `Working` or `Idle` if none of all causes is
-/// blocking.
+/// Adds the causes that are in the member's work. If no cause in `causes` keeps the member from
+/// working, this function also adds the cause `Working` or `Idle`.
 pub(super) fn add_work_causes(evidence: &Evidence, agent: &MemberStatus, causes: &mut Vec<Diagnosis>) {
     let is_idle = agent.activity == Activity::Idle;
     // Of a program that asks for its messages itself, it may be unknown whether it is in a turn.
@@ -60,8 +62,8 @@ fn is_blocked(causes: &[Diagnosis]) -> bool {
     causes.iter().any(|diagnosis| diagnosis.is_blocking())
 }
 
-/// The hooks of a program report the ends of its turns. Until the first report the daemon delivers
-/// neither messages nor tasks.
+/// Returns a cause if no hook of the member's program has reported anything yet. The hooks report
+/// the ends of turns, so before their first report the daemon delivers neither messages nor tasks.
 fn no_hook_events_cause(evidence: &Evidence, agent: &MemberStatus) -> Option<Diagnosis> {
     let is_silent = agent.delivery == Delivery::Hook
         && agent.activity == Activity::Active
