@@ -16,7 +16,8 @@ pub(crate) struct GlobalArgs {
     #[arg(long, global = true, env = "TEAMD_SOCKET", value_name = "PATH", hide_env_values = true)]
     pub(crate) socket: Option<PathBuf>,
     /// The team; not needed if there is only one
-    // A team that another program created may have a name such as -x.
+    // A value of `-t` may begin with a dash, because a team that another program created may have a
+    // name such as `-x`.
     #[arg(
         short,
         long,
