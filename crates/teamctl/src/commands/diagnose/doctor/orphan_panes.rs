@@ -30,9 +30,8 @@ struct OrphanPane {
 }
 
 pub(super) fn check(context: &CommandContext, status: Option<&StatusReply>, report: &mut DoctorReport) {
-    let tagged: Vec<TaggedPane> = candidate_servers(status).iter().flat_map(tagged_panes).collect();
-    // The rosters are read after the list of panes, so that they have the spawn of every pane in
-    // the list.
+    let tagged: Vec<OrphanPane> = candidate_servers(status).iter().flat_map(tagged_panes).collect();
+    // The rosters are read after the panes, so that they know every spawn of these panes.
     let (Ok(socket), Ok(directories)) = (context.socket(), context.directories()) else { return };
     let Some(spawns) = directories.state_dir.parent().and_then(spawns_in_all_rosters) else { return };
     let Some(daemon_panes) = panes_of_daemon(context) else { return };
@@ -54,9 +53,8 @@ pub(super) fn check(context: &CommandContext, status: Option<&StatusReply>, repo
     }
 }
 
-impl TaggedPane {
-    /// Parses a line in [`PANE_FORMAT`]. Returns `None` if the pane has no pane tag, or if its
-    /// current command is not the shim of the tagged spawn, for example because a person started
+impl OrphanPane {
+    /// Parses a line in [`PANE_FORMAT`]. `None` if the pane has no tag, or if a person has started
     /// another command in the pane.
     fn parse(server: &TmuxServerArgs, line: &str) -> Option<OrphanPane> {
         let mut fields = line.splitn(4, ' ');

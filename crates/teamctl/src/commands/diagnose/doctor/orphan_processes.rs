@@ -49,8 +49,8 @@ pub(super) fn check(root: &Path, state: &Path, mode: FixMode, report: &mut Docto
     }
 }
 
-/// The processes that belong to agents of this root, except this teamctl and its parent processes.
-fn agent_processes(root: &Path) -> Vec<AgentProcess> {
+/// The processes of agents of this root, without teamctl and its parents.
+fn agent_processes(root: &Path) -> Vec<OrphanProcess> {
     let own: Vec<u32> = self_and_ancestors().iter().map(|process| process.pid).collect();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
